@@ -1,0 +1,181 @@
+//! The delay hint (TSQ section 3.1): how much a packet minds waiting, and how it travels in a packet.
+//!
+//! With n bits there are 2^n levels. Level 1 asks for as little delay as possible, level 2^n for throughput
+//! only; the latter is what unmarked traffic gets. The paper's n is 4.
+
+use std::fmt;
+
+/// How many bits a hint has: 1..=8. The paper uses 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HintBits(u8);
+
+/// A delay hint: a level from 1 to 2^n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hint {
+    /// The level less one, which fits a byte for every n up to 8.
+    index: u8,
+}
+
+/// Why a number is not a hint, or not a number of hint bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintError {
+    /// The number of bits asked for; 1..=8 is allowed.
+    Bits(u64),
+    /// The level asked for, and the largest level there is.
+    Level(u64, u16),
+}
+
+impl HintBits {
+    /// The paper's four bits, sixteen levels (TSQ section 3.1).
+    pub const PAPER: Self = Self(4);
+
+    /// `n` bits.
+    ///
+    /// # Errors
+    /// When `n` is not in 1..=8.
+    pub const fn new(n: u64) -> Result<Self, HintError> {
+        if n >= 1 && n <= 8 { Ok(Self(n as u8)) } else { Err(HintError::Bits(n)) }
+    }
+
+    /// The number of bits, n.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The number of levels, 2^n.
+    pub const fn levels(self) -> u16 {
+        1 << self.0
+    }
+
+    /// The hint of throughput-only and of unmarked traffic: level 2^n.
+    pub const fn largest(self) -> Hint {
+        Hint { index: (self.levels() - 1) as u8 }
+    }
+
+    /// The hint of a level.
+    ///
+    /// # Errors
+    /// When `level` is not in 1..=2^n.
+    pub const fn hint(self, level: u64) -> Result<Hint, HintError> {
+        if level >= 1 && level <= self.levels() as u64 {
+            Ok(Hint { index: (level - 1) as u8 })
+        } else {
+            Err(HintError::Level(level, self.levels()))
+        }
+    }
+}
+
+impl Hint {
+    /// As little delay as possible: level 1 at any number of bits.
+    pub const LEAST_DELAY: Self = Self { index: 0 };
+
+    /// The hint of a level that is known to be in 1..=256.
+    pub const fn from_level(level: u16) -> Self {
+        assert!(level >= 1 && level <= 256, "a hint's level lies in 1..256");
+        Self { index: (level - 1) as u8 }
+    }
+
+    /// The level, 1..=2^n: the d of TSQ eq. 2.
+    pub const fn level(self) -> u16 {
+        self.index as u16 + 1
+    }
+
+    /// The lane of a queue that serves this level: the level less one.
+    pub const fn lane(self) -> usize {
+        self.index as usize
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.level().fmt(f)
+    }
+}
+
+impl fmt::Display for HintError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bits(n) => write!(f, "a delay hint has 1..8 bits, not {n}"),
+            Self::Level(level, largest) => {
+                write!(f, "a delay hint lies in 1..{largest}, and {level} does not")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HintError {}
+
+/// A differentiated services code point, 0..=63 (RFC 2474 section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dscp(u8);
+
+impl Dscp {
+    /// The code point in the upper six bits of a traffic class octet; the ECN bits are ignored.
+    pub const fn from_traffic_class(octet: u8) -> Self {
+        Self(octet >> 2)
+    }
+
+    /// The code point, 0..=63.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// How a hint travels in a packet's header field `F`.
+pub trait HintCodec<F> {
+    /// The field's value for a hint, `None` when the field is too small for it.
+    fn encode(&self, hint: Hint) -> Option<F>;
+    /// The hint that a field's value carries, `None` when it carries none.
+    fn decode(&self, field: F) -> Option<Hint>;
+}
+
+/// Four-bit hints in the sixteen code points `xxxx11` of DSCP pool 2, which RFC 2474 section 6 leaves to
+/// experimental and local use: `dscp = (level - 1) << 2 | 3`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DscpPool2;
+
+impl HintCodec<Dscp> for DscpPool2 {
+    fn encode(&self, hint: Hint) -> Option<Dscp> {
+        (hint.level() <= HintBits::PAPER.levels()).then_some(Dscp(hint.index << 2 | 0b11))
+    }
+
+    fn decode(&self, dscp: Dscp) -> Option<Hint> {
+        (dscp.0 & 0b11 == 0b11).then_some(Hint { index: dscp.0 >> 2 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_travels_in_a_code_point_of_pool_2() {
+        for level in 1..=16 {
+            let hint = HintBits::PAPER.hint(level).unwrap();
+            let dscp = DscpPool2.encode(hint).unwrap();
+            assert_eq!(dscp.get() & 0b11, 0b11);
+            assert_eq!(DscpPool2.decode(dscp), Some(hint));
+        }
+        assert_eq!(DscpPool2.encode(Hint::from_level(17)), None);
+    }
+
+    #[test]
+    fn code_points_of_other_pools_carry_no_hint() {
+        let standard = [0, 8, 10, 34, 46, 0b10_1100];
+        for dscp in standard {
+            assert_eq!(DscpPool2.decode(Dscp(dscp)), None, "{dscp}");
+        }
+    }
+
+    #[test]
+    fn levels_outside_the_bits_are_refused() {
+        assert_eq!(HintBits::new(0), Err(HintError::Bits(0)));
+        assert_eq!(HintBits::new(9), Err(HintError::Bits(9)));
+        assert_eq!(HintBits::PAPER.hint(0), Err(HintError::Level(0, 16)));
+        assert_eq!(
+            HintBits::PAPER.hint(17).unwrap_err().to_string(),
+            "a delay hint lies in 1..16, and 17 does not"
+        );
+        assert_eq!(HintBits::new(8).unwrap().largest().level(), 256);
+    }
+}

@@ -1,0 +1,18 @@
+//! The quantities that every part of Cutline shares, as types that carry their unit.
+//!
+//! This crate has no clock, no input or output, and depends on nothing else of Cutline. An [`Instant`] is a
+//! number of nanoseconds since an epoch that the caller chooses (a simulator's zero, a router's start), a
+//! [`Rate`] is bits per second, a [`Hint`] is the delay hint that a packet carries, and a [`RandomStream`] is
+//! the only source of chance.
+
+mod hint;
+mod probability;
+mod random;
+mod rate;
+mod time;
+
+pub use hint::{Dscp, DscpPool2, Hint, HintBits, HintCodec, HintError};
+pub use probability::{Probability, ProbabilityError};
+pub use random::{RandomStream, Streams};
+pub use rate::{Bytes, Rate, Serializer};
+pub use time::{Duration, Instant};
