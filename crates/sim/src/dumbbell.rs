@@ -1,0 +1,95 @@
+//! The dumbbell of the papers: every flow has access links of its own, and all share one bottleneck.
+//!
+//! ```text
+//! s1 ──┐                  ┌── d1
+//! s2 ──┤ r1 ══════════ r2 ├── d2
+//! s3 ──┘                  └── d3
+//! ```
+
+use crate::network::{LinkId, LinkSpec, Network, NodeId};
+use cutline_aqm::QueueSpec;
+use cutline_units::{Duration, Instant, Rate};
+
+/// The links of a dumbbell, the same for every flow (TSQ section 4.1; RED-Worcester section 3).
+#[derive(Clone, Debug)]
+pub struct Dumbbell {
+    /// Of the bottleneck, either way.
+    pub rate: Rate,
+    /// Of the bottleneck, one way.
+    pub delay: Duration,
+    /// Of each access link, either way.
+    pub access_rate: Rate,
+    /// Of each access link, one way.
+    pub access_delay: Duration,
+    /// Before the bottleneck, towards the sinks.
+    pub queue: QueueSpec,
+    /// Before the bottleneck, back towards the sources.
+    pub reverse_queue: QueueSpec,
+    /// Before each access link, both ways and on both sides.
+    pub access_queue: QueueSpec,
+    /// Changes of the bottleneck's rate, towards the sinks.
+    pub rate_changes: Vec<(Instant, Rate)>,
+}
+
+/// The two middle links of a dumbbell that has been laid, to hang flows on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bottleneck {
+    left: NodeId,
+    right: NodeId,
+    /// From r1 to r2.
+    pub forward: LinkId,
+    /// From r2 to r1.
+    pub reverse: LinkId,
+}
+
+/// The routes of one flow through a dumbbell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Source, r1, r2, sink.
+    pub route: Vec<LinkId>,
+    /// Sink, r2, r1, source.
+    pub return_route: Vec<LinkId>,
+}
+
+impl Dumbbell {
+    /// Lays the middle: nodes `r1` and `r2` and the links between them. The forward link keeps interval series.
+    pub fn lay(&self, network: &mut Network) -> Bottleneck {
+        let (left, right) = (network.add_node("r1"), network.add_node("r2"));
+        let middle = |from, to, queue: &QueueSpec, series| LinkSpec {
+            from,
+            to,
+            rate: self.rate,
+            delay: self.delay,
+            queue: queue.clone(),
+            rate_changes: Vec::new(),
+            series,
+        };
+        let mut forward = middle(left, right, &self.queue, true);
+        forward.rate_changes.clone_from(&self.rate_changes);
+        Bottleneck {
+            left,
+            right,
+            forward: network.add_link(forward),
+            reverse: network.add_link(middle(right, left, &self.reverse_queue, false)),
+        }
+    }
+
+    /// Adds the `number`-th pair of hosts, `sN` and `dN`, with its four access links.
+    pub fn add_pair(&self, network: &mut Network, middle: Bottleneck, number: usize) -> Pair {
+        let (source, sink) = (network.add_node(format!("s{number}")), network.add_node(format!("d{number}")));
+        let mut access = |from, to| {
+            network.add_link(LinkSpec {
+                from,
+                to,
+                rate: self.access_rate,
+                delay: self.access_delay,
+                queue: self.access_queue.clone(),
+                rate_changes: Vec::new(),
+                series: false,
+            })
+        };
+        let (up, down) = (access(source, middle.left), access(middle.right, sink));
+        let (up_back, down_back) = (access(sink, middle.right), access(middle.left, source));
+        Pair { route: vec![up, middle.forward, down], return_route: vec![up_back, middle.reverse, down_back] }
+    }
+}

@@ -1,0 +1,3 @@
+//! calendar
+pub mod calendar;
+pub mod measure;

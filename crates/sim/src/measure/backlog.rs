@@ -1,0 +1,114 @@
+//! The backlog of a queue over time: its time-weighted mean, standard deviation and maximum.
+
+use super::Window;
+use cutline_units::Instant;
+
+/// Integrates a backlog that changes at arrivals and departures.
+#[derive(Clone, Copy, Debug)]
+pub struct BacklogMeter {
+    window: Window,
+    since: Instant,
+    packets: u32,
+    bytes: u64,
+    packet_seconds: f64,
+    packet_square_seconds: f64,
+    byte_seconds: f64,
+    max_packets: u32,
+    max_bytes: u64,
+}
+
+impl BacklogMeter {
+    /// A meter of an empty queue.
+    pub fn new(window: Window) -> Self {
+        Self {
+            window,
+            since: window.from,
+            packets: 0,
+            bytes: 0,
+            packet_seconds: 0.0,
+            packet_square_seconds: 0.0,
+            byte_seconds: 0.0,
+            max_packets: 0,
+            max_bytes: 0,
+        }
+    }
+
+    /// From `now` on the backlog is this.
+    #[inline]
+    pub fn set(&mut self, now: Instant, packets: u32, bytes: u64) {
+        self.settle(now);
+        (self.packets, self.bytes) = (packets, bytes);
+        if now < self.window.until && now >= self.window.from {
+            self.max_packets = self.max_packets.max(packets);
+            self.max_bytes = self.max_bytes.max(bytes);
+        }
+    }
+
+    /// Packets waiting now.
+    pub fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    /// Bytes waiting now.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The mean number of packets over the window; call [`BacklogMeter::set`] at the end first.
+    pub fn mean_packets(&self) -> f64 {
+        self.packet_seconds / self.window.length().as_secs_f64()
+    }
+
+    /// The mean number of bytes over the window.
+    pub fn mean_bytes(&self) -> f64 {
+        self.byte_seconds / self.window.length().as_secs_f64()
+    }
+
+    /// The standard deviation of the number of packets over the window.
+    pub fn deviation_packets(&self) -> f64 {
+        let mean = self.mean_packets();
+        (self.packet_square_seconds / self.window.length().as_secs_f64() - mean * mean).max(0.0).sqrt()
+    }
+
+    /// The most packets that waited within the window.
+    pub fn max_packets(&self) -> u32 {
+        self.max_packets
+    }
+
+    /// The most bytes that waited within the window.
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    /// Counts the time since the last change, as far as it lies in the window.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        let end = now.min(self.window.until);
+        if end > self.since {
+            let seconds = (end - self.since).as_secs_f64();
+            let packets = f64::from(self.packets);
+            self.packet_seconds += packets * seconds;
+            self.packet_square_seconds += packets * packets * seconds;
+            self.byte_seconds += self.bytes as f64 * seconds;
+            self.since = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_weighs_by_time_within_the_window() {
+        let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
+        let mut meter = BacklogMeter::new(Window { from: at(10), until: at(20) });
+        meter.set(at(5), 4, 4000); // counts from 10 on
+        meter.set(at(15), 0, 0);
+        meter.set(at(25), 100, 100_000); // beyond the window
+        assert!((meter.mean_packets() - 2.0).abs() < 1e-12);
+        assert!((meter.mean_bytes() - 2000.0).abs() < 1e-9);
+        assert!((meter.deviation_packets() - 2.0).abs() < 1e-12);
+        assert_eq!(meter.max_packets(), 0, "four packets came before the window and 100 after it");
+    }
+}

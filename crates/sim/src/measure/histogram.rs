@@ -1,0 +1,227 @@
+//! A histogram of durations whose buckets widen with the value, and which is only as long as what it has seen.
+//!
+//! Buckets are log-linear, as in HdrHistogram: 32 to every doubling, so that a bucket is at most 1/32 = 3.1 % wide,
+//! above a resolution of 2^10 ns = 1 us. The array covers just the range between the least and the greatest bucket
+//! that was hit: delays of one flow lie within a few doublings, so a flow's histogram takes some hundred bytes
+//! where a histogram of the full range takes ten kilobytes. That is what lets 100,000 flows keep theirs.
+
+use cutline_units::Duration;
+
+/// Buckets to a doubling: 2^5.
+const SUB_BITS: u32 = 5;
+/// The resolution: 2^10 ns.
+const UNIT_BITS: u32 = 10;
+
+/// Counts of durations by size; sums and extremes are exact.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histogram {
+    counts: Vec<u32>,
+    /// The bucket number of `counts[0]`.
+    first: u32,
+    total: u64,
+    sum_ns: u64,
+    sum_squares: f64,
+    least: u64,
+    greatest: u64,
+}
+
+/// A bucket that was hit: `low <= value < high`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The least value that falls into the bucket.
+    pub low: Duration,
+    /// The least value beyond it.
+    pub high: Duration,
+    /// How many values fell into it.
+    pub count: u64,
+}
+
+impl Histogram {
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, value: Duration) {
+        let ns = value.as_nanos();
+        let bucket = bucket_of(ns);
+        let offset = bucket.wrapping_sub(self.first) as usize;
+        if offset >= self.counts.len() {
+            self.widen(bucket);
+        }
+        self.counts[bucket.wrapping_sub(self.first) as usize] += 1;
+        if self.total == 0 || ns < self.least {
+            self.least = ns;
+        }
+        self.greatest = self.greatest.max(ns);
+        self.total += 1;
+        self.sum_ns += ns;
+        self.sum_squares += (ns as f64) * (ns as f64);
+    }
+
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
+    /// The mean; `None` of nothing.
+    pub fn mean(&self) -> Option<Duration> {
+        (self.total > 0).then(|| Duration::from_nanos(self.sum_ns / self.total))
+    }
+
+    /// The standard deviation of the values (not of their mean); `None` of nothing.
+    pub fn standard_deviation(&self) -> Option<Duration> {
+        let n = self.total as f64;
+        let mean = self.sum_ns as f64 / n;
+        (self.total > 0).then(|| Duration::from_secs_f64((self.sum_squares / n - mean * mean).max(0.0).sqrt() * 1e-9))
+    }
+
+    /// The least value, exactly; `None` of nothing.
+    pub fn min(&self) -> Option<Duration> {
+        (self.total > 0).then(|| Duration::from_nanos(self.least))
+    }
+
+    /// The greatest value, exactly; `None` of nothing.
+    pub fn max(&self) -> Option<Duration> {
+        (self.total > 0).then(|| Duration::from_nanos(self.greatest))
+    }
+
+    /// The value below which the share `q` (0..=1) of all values lies, interpolated within its bucket: off by at
+    /// most 3.1 %. `None` of nothing.
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        let rank = q.clamp(0.0, 1.0) * self.total as f64;
+        let mut below = 0.0;
+        for bucket in self.buckets() {
+            let count = bucket.count as f64;
+            if below + count >= rank {
+                let (low, high) = (bucket.low.as_nanos() as f64, bucket.high.as_nanos() as f64);
+                let ns = low + (high - low) * (rank - below) / count;
+                return Some(Duration::from_nanos((ns as u64).clamp(self.least, self.greatest)));
+            }
+            below += count;
+        }
+        self.max()
+    }
+
+    /// The buckets that were hit, from the least.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0).map(|(bucket, &count)| Bucket {
+            low: Duration::from_nanos(lower_bound(bucket)),
+            high: Duration::from_nanos(lower_bound(bucket + 1)),
+            count: u64::from(count),
+        })
+    }
+
+    /// Adds another histogram's values to this one.
+    pub fn merge(&mut self, other: &Self) {
+        if other.total == 0 {
+            return;
+        }
+        self.widen(other.first);
+        self.widen(other.first + other.counts.len() as u32 - 1);
+        for (bucket, count) in (other.first..).zip(&other.counts) {
+            self.counts[(bucket - self.first) as usize] += count;
+        }
+        self.least = if self.total == 0 { other.least } else { self.least.min(other.least) };
+        self.greatest = self.greatest.max(other.greatest);
+        self.total += other.total;
+        self.sum_ns += other.sum_ns;
+        self.sum_squares += other.sum_squares;
+    }
+
+    /// Makes room for a bucket, with a little to spare so that a drifting delay does not widen at every packet.
+    #[cold]
+    fn widen(&mut self, bucket: u32) {
+        const SPARE: u32 = 8;
+        if self.counts.is_empty() {
+            self.first = bucket;
+            self.counts = vec![0; 1];
+        } else if bucket < self.first {
+            let first = bucket.saturating_sub(SPARE);
+            let grown = (self.first - first) as usize;
+            self.counts.splice(0..0, std::iter::repeat_n(0, grown));
+            self.first = first;
+        } else if bucket >= self.first + self.counts.len() as u32 {
+            self.counts.resize((bucket - self.first + SPARE) as usize, 0);
+        }
+    }
+}
+
+/// The bucket of a value.
+#[inline]
+fn bucket_of(ns: u64) -> u32 {
+    let units = ns >> UNIT_BITS;
+    if units < 1 << SUB_BITS {
+        return units as u32;
+    }
+    let exponent = units.ilog2() - SUB_BITS;
+    (exponent << SUB_BITS) + (units >> exponent) as u32
+}
+
+/// The least value, in ns, of a bucket.
+fn lower_bound(bucket: u32) -> u64 {
+    if bucket < 2 << SUB_BITS {
+        return u64::from(bucket) << UNIT_BITS;
+    }
+    let exponent = (bucket >> SUB_BITS) - 1;
+    let mantissa = u64::from(bucket & ((1 << SUB_BITS) - 1)) | 1 << SUB_BITS;
+    mantissa << (exponent + UNIT_BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        values.iter().for_each(|&ns| histogram.record(Duration::from_nanos(ns)));
+        histogram
+    }
+
+    #[test]
+    fn a_hundred_milliseconds_take_little_room() {
+        let histogram = of(&(50..250).map(|ms| ms * 1_000_000).collect::<Vec<_>>());
+        assert!(histogram.counts.len() * 4 < 512, "{} buckets", histogram.counts.len());
+        let median = histogram.quantile(0.5).unwrap().as_millis_f64();
+        assert!((median - 150.0).abs() < 150.0 * 0.032, "{median}");
+    }
+
+    #[test]
+    fn nothing_has_no_mean() {
+        let nothing = Histogram::default();
+        assert_eq!((nothing.mean(), nothing.quantile(0.5), nothing.max()), (None, None, None));
+    }
+
+    #[test]
+    fn sums_and_extremes_are_exact() {
+        let histogram = of(&[3, 1_000_003, 2_000_000]);
+        assert_eq!(histogram.mean(), Some(Duration::from_nanos(1_000_002)));
+        assert_eq!(histogram.min(), Some(Duration::from_nanos(3)));
+        assert_eq!(histogram.max(), Some(Duration::from_nanos(2_000_000)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_values_within_one_part_in_32(ns in 0u64..1 << 50) {
+            let (low, high) = (lower_bound(bucket_of(ns)), lower_bound(bucket_of(ns) + 1));
+            prop_assert!(low <= ns && ns < high);
+            prop_assert!(high - low <= (low >> SUB_BITS).max(1 << UNIT_BITS));
+        }
+
+        #[test]
+        fn merging_is_counting_together(a in prop::collection::vec(0u64..1 << 40, 0..50), b in prop::collection::vec(0u64..1 << 40, 0..50)) {
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            let together = of(&[a, b].concat());
+            prop_assert!(merged.buckets().eq(together.buckets()));
+            prop_assert_eq!(merged.mean(), together.mean());
+            prop_assert_eq!(merged.min(), together.min());
+        }
+
+        #[test]
+        fn quantiles_do_not_fall(values in prop::collection::vec(0u64..1 << 40, 1..100)) {
+            let histogram = of(&values);
+            let quantiles: Vec<_> = (0..=20).map(|i| histogram.quantile(f64::from(i) / 20.0).unwrap()).collect();
+            prop_assert!(quantiles.is_sorted());
+            prop_assert_eq!(histogram.buckets().map(|b| b.count).sum::<u64>(), values.len() as u64);
+        }
+    }
+}

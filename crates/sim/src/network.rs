@@ -1,0 +1,243 @@
+//! The network to simulate: nodes, links with their queues, and flows with their routes.
+//!
+//! A [`Network`] is a plain description, checked when it is built up; [`crate::run`] simulates it. Links go one
+//! way. Routes are static: the fewest links, the earlier-added link first among equals, or given by the caller.
+
+use cutline_aqm::QueueSpec;
+use cutline_transport::app::AppSpec;
+use cutline_transport::{tcp, tfrc, udp};
+use cutline_units::{Duration, Hint, Instant, Rate};
+use std::collections::VecDeque;
+
+/// A node, by the order of adding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A link, by the order of adding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+/// A group of flows that share a name and, if they wish, their distributions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+/// A link from one node to another, with the queue before it.
+#[derive(Clone, Debug)]
+pub struct LinkSpec {
+    /// Where it starts.
+    pub from: NodeId,
+    /// Where it ends.
+    pub to: NodeId,
+    /// What it sends at.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// The queue in front of it.
+    pub queue: QueueSpec,
+    /// Changes of the rate, in the order of time.
+    pub rate_changes: Vec<(Instant, Rate)>,
+    /// Whether to keep the queue's interval series.
+    pub series: bool,
+}
+
+/// The protocol of a flow.
+#[derive(Clone, Debug)]
+pub enum TransportSpec {
+    /// TCP: NewReno or CUBIC.
+    Tcp(tcp::Params),
+    /// TCP-friendly rate control over datagrams.
+    Tfrc(tfrc::Params),
+    /// Datagrams that leave as the application writes them.
+    Udp(udp::Params),
+}
+
+/// Where a flow's delay distributions are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distributions {
+    /// One set for the flow: up to some kilobytes each.
+    PerFlow,
+    /// One set for the whole group; the flow keeps means alone.
+    PerGroup,
+}
+
+/// A flow: an application, a protocol, a hint and a way through the network.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// The flow's name; its random streams are derived from it.
+    pub name: String,
+    /// The group it belongs to.
+    pub group: GroupId,
+    /// The links that its data takes.
+    pub route: Vec<LinkId>,
+    /// The links that acknowledgements and feedback take.
+    pub return_route: Vec<LinkId>,
+    /// The delay hint on every packet, acknowledgements included.
+    pub hint: Hint,
+    /// The protocol.
+    pub transport: TransportSpec,
+    /// The application.
+    pub app: AppSpec,
+    /// The flow starts at a moment drawn uniformly between these two.
+    pub start: (Instant, Instant),
+    /// The application stops writing here.
+    pub stop: Instant,
+    /// Whether to keep the flow's interval series.
+    pub series: bool,
+    /// Where its distributions go.
+    pub distributions: Distributions,
+}
+
+/// What is to be simulated.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    nodes: Vec<String>,
+    links: Vec<LinkSpec>,
+    groups: Vec<String>,
+    flows: Vec<FlowSpec>,
+}
+
+/// Why a network is not one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// No sequence of links leads from the one node to the other.
+    #[error("no links lead from node `{from}` to node `{to}`")]
+    NoRoute {
+        /// The name of the node it should start from.
+        from: String,
+        /// The name of the node it should lead to.
+        to: String,
+    },
+    /// A flow from a node to itself crosses no link.
+    #[error("flow `{flow}`: its route is empty; a flow must cross at least one link")]
+    EmptyRoute {
+        /// The flow's name.
+        flow: String,
+    },
+}
+
+impl Network {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node.
+    pub fn add_node(&mut self, name: impl Into<String>) -> NodeId {
+        self.nodes.push(name.into());
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// Adds a link that goes one way.
+    pub fn add_link(&mut self, link: LinkSpec) -> LinkId {
+        self.links.push(link);
+        LinkId(self.links.len() as u32 - 1)
+    }
+
+    /// Adds a group of flows.
+    pub fn add_group(&mut self, name: impl Into<String>) -> GroupId {
+        self.groups.push(name.into());
+        GroupId(self.groups.len() as u32 - 1)
+    }
+
+    /// Adds a flow.
+    ///
+    /// # Errors
+    /// When one of its routes is empty.
+    pub fn add_flow(&mut self, flow: FlowSpec) -> Result<(), NetworkError> {
+        if flow.route.is_empty() || flow.return_route.is_empty() {
+            return Err(NetworkError::EmptyRoute { flow: flow.name });
+        }
+        for pair in [&flow.route, &flow.return_route] {
+            let joined = pair.windows(2).all(|two| self.link(two[0]).to == self.link(two[1]).from);
+            assert!(joined, "the links of a route must follow each other");
+        }
+        self.flows.push(flow);
+        Ok(())
+    }
+
+    /// The route with the fewest links, the earlier-added among equals.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<LinkId>, NetworkError> {
+        let mut outgoing = vec![Vec::new(); self.nodes.len()];
+        for (id, link) in self.links.iter().enumerate() {
+            outgoing[link.from.0 as usize].push(LinkId(id as u32));
+        }
+        let mut reached_by = vec![None; self.nodes.len()];
+        let mut border = VecDeque::from([from]);
+        while let Some(node) = border.pop_front() {
+            for &link in &outgoing[node.0 as usize] {
+                let next = self.link(link).to;
+                if next != from && reached_by[next.0 as usize].is_none() {
+                    reached_by[next.0 as usize] = Some(link);
+                    border.push_back(next);
+                }
+            }
+        }
+        let mut route = Vec::new();
+        let mut node = to;
+        while node != from {
+            let no_route = || NetworkError::NoRoute { from: self.node_name(from).into(), to: self.node_name(to).into() };
+            let link = reached_by[node.0 as usize].ok_or_else(no_route)?;
+            route.push(link);
+            node = self.link(link).from;
+        }
+        route.reverse();
+        Ok(route)
+    }
+
+    /// A link's description.
+    pub fn link(&self, id: LinkId) -> &LinkSpec {
+        &self.links[id.0 as usize]
+    }
+
+    /// All links, in the order of adding.
+    pub fn links(&self) -> &[LinkSpec] {
+        &self.links
+    }
+
+    /// All flows, in the order of adding.
+    pub fn flows(&self) -> &[FlowSpec] {
+        &self.flows
+    }
+
+    /// The groups' names.
+    pub fn groups(&self) -> &[String] {
+        &self.groups
+    }
+
+    /// A node's name.
+    pub fn node_name(&self, id: NodeId) -> &str {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// A link's name: `from->to`.
+    pub fn link_name(&self, id: LinkId) -> String {
+        let link = self.link(id);
+        format!("{}->{}", self.node_name(link.from), self.node_name(link.to))
+    }
+
+    /// For every link, whether all that enters it comes out of one and the same other link.
+    pub(crate) fn fed_by_one_link(&self) -> Vec<bool> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Feeder {
+            Nobody,
+            Link(LinkId),
+            Several,
+        }
+        let mut feeders = vec![Feeder::Nobody; self.links.len()];
+        for route in self.flows.iter().flat_map(|flow| [&flow.route, &flow.return_route]) {
+            feeders[route[0].0 as usize] = Feeder::Several;
+            for two in route.windows(2) {
+                let feeder = &mut feeders[two[1].0 as usize];
+                *feeder = match *feeder {
+                    Feeder::Nobody => Feeder::Link(two[0]),
+                    Feeder::Link(link) if link == two[0] => Feeder::Link(link),
+                    _ => Feeder::Several,
+                };
+            }
+        }
+        feeders.iter().map(|feeder| matches!(feeder, Feeder::Link(_))).collect()
+    }
+}

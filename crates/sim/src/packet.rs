@@ -1,0 +1,34 @@
+//! A packet of the simulator: the transport's own header, and what the network needs to know.
+
+use cutline_transport::{tcp, tfrc, udp};
+use cutline_units::{Duration, Hint, Instant};
+
+/// A packet on its way. Written once into the slab beside the calendar, and moved by handle from then on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) flow: u32,
+    /// On the wire, headers included, bytes.
+    pub(crate) size: u32,
+    pub(crate) hint: Hint,
+    /// The position in its route of the link that it comes to next.
+    pub(crate) hop: u8,
+    /// On the return route: an acknowledgement or feedback.
+    pub(crate) returning: bool,
+    pub(crate) ecn_capable: bool,
+    /// Congestion experienced (RFC 3168).
+    pub(crate) marked: bool,
+    /// Time spent waiting in queues so far.
+    pub(crate) queued: Duration,
+    pub(crate) sent_at: Instant,
+    pub(crate) header: Header,
+}
+
+/// The transport's part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Header {
+    Segment(tcp::Segment),
+    Ack(tcp::Ack),
+    TfrcPacket(tfrc::Packet),
+    TfrcFeedback(tfrc::Feedback),
+    Datagram(udp::Datagram),
+}

@@ -1,0 +1,168 @@
+//! A served link: a queue of the `aqm` crate with a transmitter behind it, simulated packet by packet.
+
+use crate::calendar::Handle;
+use crate::measure::{BacklogMeter, Histogram, QueueInterval, Window};
+use crate::wire::LinkCounts;
+use cutline_aqm::{AnyQueue, Arrival, Departure, Queue, Verdict};
+use cutline_units::{Bytes, Duration, Instant, RandomStream, Rate, Serializer};
+
+/// A queue, its transmitter, and its measures.
+pub(crate) struct Served {
+    queue: AnyQueue<Handle>,
+    random: RandomStream,
+    serializer: Serializer,
+    delay: Duration,
+    window: Window,
+    /// Whether a packet is being sent; the link's own event ends that.
+    pub(crate) busy: bool,
+    pub(crate) counts: LinkCounts,
+    pub(crate) meter: BacklogMeter,
+    pub(crate) waits: Histogram,
+    pub(crate) probability: ProbabilityMeter,
+    series: Option<Vec<QueueInterval>>,
+    open: QueueInterval,
+}
+
+/// The AQM's probability as arriving packets met it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ProbabilityMeter {
+    arrivals: u64,
+    sum: f64,
+    sum_squares: f64,
+}
+
+/// A packet whose sending has begun.
+pub(crate) struct Started {
+    pub(crate) handle: Handle,
+    /// How long it waited.
+    pub(crate) waited: Duration,
+    /// When its last bit leaves, and the link is free again.
+    pub(crate) departs: Instant,
+    /// When its last bit is at the other end.
+    pub(crate) arrives: Instant,
+}
+
+impl Served {
+    pub(crate) fn new(
+        queue: AnyQueue<Handle>,
+        random: RandomStream,
+        rate: Rate,
+        delay: Duration,
+        window: Window,
+        series: bool,
+    ) -> Self {
+        Self {
+            queue,
+            random,
+            serializer: Serializer::new(rate),
+            delay,
+            window,
+            busy: false,
+            counts: LinkCounts::default(),
+            meter: BacklogMeter::new(window),
+            waits: Histogram::default(),
+            probability: ProbabilityMeter::default(),
+            series: series.then(Vec::new),
+            open: QueueInterval::default(),
+        }
+    }
+
+    /// A packet comes to the queue, which keeps its handle unless the verdict is to drop it.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: Instant, arrival: Arrival, handle: Handle) -> Verdict {
+        let verdict = self.queue.enqueue(now, arrival, handle, &mut self.random);
+        self.open.arrived += 1;
+        let (dropped, marked) = match verdict {
+            Verdict::Pass => (0, 0),
+            Verdict::Mark => (0, 1),
+            Verdict::Drop(_) => (1, 0),
+        };
+        self.open.dropped += dropped;
+        self.open.marked += marked;
+        if self.window.contains(now) {
+            self.counts.arrived += 1;
+            self.counts.dropped += dropped;
+            self.counts.marked += marked;
+            if let Some(p) = self.queue.probability() {
+                self.probability.record(p.get());
+            }
+        }
+        if dropped == 0 {
+            self.note_backlog(now);
+        }
+        verdict
+    }
+
+    /// The link is free: begins to send the next packet, if there is one.
+    #[inline]
+    pub(crate) fn start_next(&mut self, now: Instant) -> Option<Started> {
+        let next = self.queue.dequeue(now);
+        self.busy = next.is_some();
+        let Departure { packet: handle, size, arrived } = next?;
+        self.note_backlog(now);
+        let waited = now - arrived;
+        self.open.sent_bytes += u64::from(size);
+        if self.window.contains(now) {
+            self.waits.record(waited);
+        }
+        let departs = self.serializer.send(now, Bytes::new(u64::from(size)));
+        self.counts.sent(self.window, now, departs, size);
+        Some(Started { handle, waited, departs, arrives: departs + self.delay })
+    }
+
+    /// The link's rate from the next packet on.
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.serializer.set_rate(rate);
+        self.queue.set_rate(now, rate);
+    }
+
+    /// An interval of the series ends at `now`.
+    pub(crate) fn close_interval(&mut self, now: Instant) {
+        let Some(series) = &mut self.series else { return };
+        self.queue.advance(now);
+        let backlog = self.queue.backlog();
+        series.push(QueueInterval {
+            backlog_packets: backlog.packets,
+            backlog_bytes: backlog.bytes,
+            probability: self.queue.probability().map(|p| p.get()),
+            ..std::mem::take(&mut self.open)
+        });
+    }
+
+    /// Whether it keeps an interval series.
+    pub(crate) fn has_series(&self) -> bool {
+        self.series.is_some()
+    }
+
+    /// Takes the series out, at the end of a run.
+    pub(crate) fn take_series(&mut self) -> Option<Vec<QueueInterval>> {
+        self.series.take()
+    }
+
+    /// Settles the measures at the end of a run.
+    pub(crate) fn finish(&mut self, end: Instant) {
+        self.note_backlog(end);
+    }
+
+    #[inline]
+    fn note_backlog(&mut self, now: Instant) {
+        let backlog = self.queue.backlog();
+        self.meter.set(now, backlog.packets, backlog.bytes);
+    }
+}
+
+impl ProbabilityMeter {
+    #[inline]
+    fn record(&mut self, p: f64) {
+        self.arrivals += 1;
+        self.sum += p;
+        self.sum_squares += p * p;
+    }
+
+    /// The mean, and the standard deviation, over the packets that arrived; `None` without any.
+    pub(crate) fn mean_and_deviation(&self) -> Option<(f64, f64)> {
+        let n = self.arrivals as f64;
+        let mean = self.sum / n;
+        (self.arrivals > 0).then(|| (mean, (self.sum_squares / n - mean * mean).max(0.0).sqrt()))
+    }
+}

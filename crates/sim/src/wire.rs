@@ -1,0 +1,210 @@
+//! A wire: a link with a drop-tail queue, as arithmetic.
+//!
+//! A FIFO's future is known when a packet arrives: it starts when the packet before it has left. So a packet is
+//! put through in one step, with no event for its departure, and this is exact: the same times, drops and backlog
+//! as an event at each departure would give. (An AQM's queue cannot be folded this way: it reorders, or decides at
+//! departure.)
+
+use crate::measure::{BacklogMeter, Histogram, Window};
+use cutline_aqm::Limit;
+use cutline_units::{Bytes, Duration, Instant, Serializer};
+use std::collections::VecDeque;
+
+/// What passed a link, or did not, within the measuring window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Packets that came to the queue.
+    pub arrived: u64,
+    /// Of these, dropped.
+    pub dropped: u64,
+    /// Of these, marked.
+    pub marked: u64,
+    /// Packets whose sending began.
+    pub sent: u64,
+    /// Bytes of these.
+    pub sent_bytes: u64,
+    /// How long the link was sending.
+    pub busy: Duration,
+}
+
+impl LinkCounts {
+    /// A packet is sent from `starts` to `departs`.
+    #[inline]
+    pub(crate) fn sent(&mut self, window: Window, starts: Instant, departs: Instant, size: u32) {
+        if window.contains(starts) {
+            self.sent += 1;
+            self.sent_bytes += u64::from(size);
+        }
+        self.busy += window.overlap(starts, departs);
+    }
+}
+
+/// A link with a drop-tail queue; see the module's text.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    serializer: Serializer,
+    delay: Duration,
+    limit: Limit,
+    pub(crate) counts: LinkCounts,
+    /// Made when a packet first has to wait: most wires of a large network never queue.
+    queue: Option<Box<WireQueue>>,
+}
+
+/// The queue of a wire: when each waiting packet will start, and what there is to measure.
+#[derive(Clone, Debug)]
+pub(crate) struct WireQueue {
+    waiting: VecDeque<(Instant, u32)>,
+    bytes: u64,
+    pub(crate) meter: BacklogMeter,
+    pub(crate) waits: Histogram,
+}
+
+/// How a packet got over a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// How long it waited in the queue.
+    pub(crate) waited: Duration,
+    /// When its last bit is at the other end.
+    pub(crate) arrives: Instant,
+}
+
+impl Wire {
+    pub(crate) fn new(serializer: Serializer, delay: Duration, limit: Limit) -> Self {
+        Self { serializer, delay, limit, counts: LinkCounts::default(), queue: None }
+    }
+
+    /// A packet of `size` bytes comes at `now`, no earlier than the one before; `None` when there is no room.
+    #[inline]
+    pub(crate) fn offer(&mut self, now: Instant, size: u32, window: Window) -> Option<Passage> {
+        let counts = window.contains(now);
+        self.counts.arrived += u64::from(counts);
+        let free_at = self.serializer.free_at();
+        if free_at > now && !self.wait(now, free_at, size, window) {
+            self.counts.dropped += u64::from(counts);
+            return None;
+        }
+        let departs = self.serializer.send(now, Bytes::new(u64::from(size)));
+        self.counts.sent(window, free_at.max(now), departs, size);
+        Some(Passage { waited: free_at.saturating_since(now), arrives: departs + self.delay })
+    }
+
+    /// The queue's measures, settled at `end`; `None` when no packet ever waited.
+    pub(crate) fn finish(&mut self, end: Instant) -> Option<&WireQueue> {
+        let queue = self.queue.as_deref_mut()?;
+        queue.release(end);
+        queue.meter.set(end, queue.waiting.len() as u32, queue.bytes);
+        Some(queue)
+    }
+
+    /// The wire is busy until `starts`: the packet waits, if there is room.
+    fn wait(&mut self, now: Instant, starts: Instant, size: u32, window: Window) -> bool {
+        let queue = self.queue.get_or_insert_with(|| Box::new(WireQueue::new(window)));
+        queue.release(now);
+        let room = match self.limit {
+            Limit::Packets(most) => queue.waiting.len() < most as usize,
+            Limit::Bytes(most) => queue.bytes + u64::from(size) <= most,
+        };
+        if room {
+            queue.waiting.push_back((starts, size));
+            queue.bytes += u64::from(size);
+            queue.meter.set(now, queue.waiting.len() as u32, queue.bytes);
+            if window.contains(now) {
+                queue.waits.record(starts - now);
+            }
+        }
+        room
+    }
+}
+
+impl WireQueue {
+    fn new(window: Window) -> Self {
+        Self { waiting: VecDeque::new(), bytes: 0, meter: BacklogMeter::new(window), waits: Histogram::default() }
+    }
+
+    /// Lets go of the packets that have started by `now`.
+    fn release(&mut self, now: Instant) {
+        while let Some(&(starts, size)) = self.waiting.front()
+            && starts <= now
+        {
+            self.waiting.pop_front();
+            self.bytes -= u64::from(size);
+            self.meter.set(starts, self.waiting.len() as u32, self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Rate;
+    use proptest::prelude::*;
+
+    const ALWAYS: Window = Window { from: Instant::ZERO, until: Instant::FAR_FUTURE };
+    /// 8 Mbit/s: a microsecond a byte.
+    const RATE: Rate = Rate::from_mbps(8);
+
+    fn wire(limit: Limit) -> Wire {
+        Wire::new(Serializer::new(RATE), Duration::from_millis(1), limit)
+    }
+
+    fn us(n: u64) -> Instant {
+        Instant::from_nanos(n * 1000)
+    }
+
+    #[test]
+    fn a_packet_waits_for_the_one_before_it() {
+        let mut wire = wire(Limit::Packets(10));
+        assert_eq!(wire.offer(us(0), 100, ALWAYS).unwrap(), Passage { waited: Duration::ZERO, arrives: us(1100) });
+        let second = wire.offer(us(40), 100, ALWAYS).unwrap();
+        assert_eq!(second, Passage { waited: Duration::from_micros(60), arrives: us(1200) });
+    }
+
+    #[test]
+    fn a_full_queue_drops_and_the_packet_in_service_does_not_count() {
+        let mut wire = wire(Limit::Packets(1));
+        assert!(wire.offer(us(0), 100, ALWAYS).is_some(), "in service");
+        assert!(wire.offer(us(1), 100, ALWAYS).is_some(), "waiting");
+        assert!(wire.offer(us(2), 100, ALWAYS).is_none(), "no room");
+        assert!(wire.offer(us(100), 100, ALWAYS).is_some(), "the waiting one has started");
+        let busy = Duration::from_micros(300);
+        assert_eq!(wire.counts, LinkCounts { arrived: 4, dropped: 1, marked: 0, sent: 3, sent_bytes: 300, busy });
+    }
+
+    proptest! {
+        /// Against a queue simulated step by step, a microsecond at a time.
+        #[test]
+        fn folding_is_exact(arrivals in prop::collection::vec((0u64..300, 1u32..200), 1..60), limit in 1u32..5) {
+            let mut wire = wire(Limit::Packets(limit));
+            let mut now = 0;
+            let mut queue: VecDeque<(usize, u32)> = VecDeque::new();
+            let (mut in_service, mut clock) = (None::<(usize, u64)>, 0u64);
+            let mut expected = vec![None; arrivals.len()];
+            let mut passages = Vec::new();
+            let mut run = |until: u64, queue: &mut VecDeque<(usize, u32)>, expected: &mut Vec<Option<u64>>| {
+                while clock < until || (until == u64::MAX && (in_service.is_some() || !queue.is_empty())) {
+                    if let Some((packet, ends)) = in_service && ends == clock { expected[packet] = Some(ends); in_service = None; }
+                    if in_service.is_none() && let Some((packet, size)) = queue.pop_front() {
+                        in_service = Some((packet, clock + u64::from(size)));
+                    }
+                    clock += 1;
+                }
+                // What ends or starts at this very moment does so before an arrival.
+                if let Some((packet, ends)) = in_service && ends == clock { expected[packet] = Some(ends); in_service = None; }
+                if in_service.is_none() && let Some((packet, size)) = queue.pop_front() {
+                    in_service = Some((packet, clock + u64::from(size)));
+                }
+                in_service.is_some()
+            };
+            for (packet, &(gap, size)) in arrivals.iter().enumerate() {
+                now += gap;
+                let busy = run(now, &mut queue, &mut expected);
+                if !busy || queue.len() < limit as usize { queue.push_back((packet, size)); }
+                passages.push(wire.offer(us(now), size, ALWAYS));
+                run(now, &mut queue, &mut expected);
+            }
+            run(u64::MAX, &mut queue, &mut expected);
+            let folded: Vec<_> = passages.iter().map(|p| p.map(|p| (p.arrives.as_nanos() - 1_000_000) / 1000)).collect();
+            prop_assert_eq!(folded, expected);
+        }
+    }
+}
