@@ -1,0 +1,109 @@
+//! Any queue there is, from a description of it.
+
+use crate::{
+    AnyAqm, AqmSpec, Arrival, Backlog, Departure, Fifo, Limit, ParameterError, Queue, QueueStats, Tsq,
+    TsqParams, Verdict, drop_tail,
+};
+use cutline_units::{Instant, Probability, RandomStream, Rate};
+
+/// What a queue is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueSpec {
+    /// How much may wait.
+    pub limit: Limit,
+    /// Whether packets that can be marked are marked instead of dropped early (RFC 3168).
+    pub ecn: bool,
+    /// The AQM.
+    pub aqm: AqmSpec,
+    /// TSQ on top of the AQM; without it the queue is first-in first-out.
+    pub tsq: Option<TsqParams>,
+    /// The rate of the link behind the queue.
+    pub rate: Rate,
+}
+
+/// A queue built from a [`QueueSpec`].
+#[derive(Clone, Debug)]
+pub enum AnyQueue<P> {
+    /// First in, first out.
+    Fifo(Fifo<P, AnyAqm>),
+    /// Cut in line and pay for it.
+    Tsq(Tsq<P, AnyAqm>),
+}
+
+impl QueueSpec {
+    /// Drop-tail without ECN; change the fields for anything else.
+    pub const fn drop_tail(limit: Limit, rate: Rate) -> Self {
+        let aqm = AqmSpec::DropTail(drop_tail::DropTailParams {});
+        Self { limit, ecn: false, aqm, tsq: None, rate }
+    }
+
+    /// An empty queue of this description.
+    ///
+    /// # Errors
+    /// When limit or rate is zero, or a parameter of AQM or TSQ is not allowed.
+    pub fn build<P: Copy>(&self) -> Result<AnyQueue<P>, ParameterError> {
+        if matches!(self.limit, Limit::Packets(0) | Limit::Bytes(0)) {
+            return Err(zero("limit", "at least 1 packet or 1 B"));
+        }
+        if self.rate == Rate::ZERO {
+            return Err(zero("rate", "at least 1 bit/s"));
+        }
+        let aqm = self.aqm.build(self.rate)?;
+        Ok(match &self.tsq {
+            None => AnyQueue::Fifo(Fifo::new(self.limit, self.ecn, aqm)),
+            Some(params) => AnyQueue::Tsq(Tsq::new(params, self.limit, self.ecn, self.rate, aqm)?),
+        })
+    }
+}
+
+fn zero(parameter: &str, allowed: &str) -> ParameterError {
+    let (parameter, allowed) = (parameter.to_owned(), allowed.to_owned());
+    ParameterError { parameter, value: "0".to_owned(), allowed, nearest: None }
+}
+
+/// Runs the same expression on whichever queue it is.
+macro_rules! either {
+    ($any:expr, $queue:ident => $call:expr) => {
+        match $any {
+            AnyQueue::Fifo($queue) => $call,
+            AnyQueue::Tsq($queue) => $call,
+        }
+    };
+}
+
+impl<P: Copy> Queue<P> for AnyQueue<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
+        either!(self, queue => queue.enqueue(now, arrival, packet, random))
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+        either!(self, queue => queue.dequeue(now))
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        either!(self, queue => queue.backlog())
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        either!(self, queue => queue.probability())
+    }
+
+    fn advance(&mut self, now: Instant) {
+        either!(self, queue => queue.advance(now));
+    }
+
+    fn set_rate(&mut self, now: Instant, rate: Rate) {
+        either!(self, queue => queue.set_rate(now, rate));
+    }
+
+    fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
+        either!(self, queue => queue.reset(now, discard));
+    }
+
+    fn stats(&self) -> &QueueStats {
+        either!(self, queue => queue.stats())
+    }
+}

@@ -1,0 +1,47 @@
+//! Drop-tail: no AQM at all. A packet is dropped when the queue is full, and only then.
+//!
+//! Source: RFC 7567 section 2.1 ("tail drop"), which also says what is wrong with it: full queues and
+//! lock-out. It is what every AQM is measured against. It has no parameters beyond the queue's limit.
+
+use crate::{Aqm, Arrival, Backlog, DropProbability, Field, ParameterError, Parameters};
+use cutline_units::{Instant, Probability, Rate};
+
+/// Nothing can be set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DropTailParams {}
+
+/// The law that never drops early. A [`Fifo`](crate::Fifo) of it is drop-tail.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoEarlyDrop;
+
+impl Parameters for DropTailParams {
+    const FIELDS: &'static [Field<Self>] = &[];
+}
+
+impl Aqm for NoEarlyDrop {
+    type Params = DropTailParams;
+    const NAME: &'static str = "drop-tail";
+    const TITLE: &'static str = "Drop-tail";
+    const SOURCE: &'static str = "RFC 7567 section 2.1";
+
+    fn build(_params: &DropTailParams, _rate: Rate) -> Result<Self, ParameterError> {
+        Ok(Self)
+    }
+}
+
+impl DropProbability for NoEarlyDrop {
+    #[inline]
+    fn advance(&mut self, _now: Instant, _backlog: Backlog) {}
+
+    #[inline]
+    fn arrive(&mut self, _now: Instant, _arrival: Arrival, _backlog: Backlog) -> Probability {
+        Probability::ZERO
+    }
+
+    #[inline]
+    fn probability(&self) -> Option<Probability> {
+        None
+    }
+
+    fn reset(&mut self, _now: Instant) {}
+}

@@ -1,0 +1,292 @@
+//! The order of TSQ's queue: 2^n FIFO lanes, of which the head with the least weight goes next.
+//!
+//! The paper sorts the queue by weight `w = d td / 2^n + ta` with a skip list. But packets of one hint never
+//! change order: as time passes by t, the drain time td falls by at most t, so w of one hint never falls. One
+//! FIFO lane per hint is therefore sorted in itself, and merging the lanes by their heads gives the paper's
+//! order exactly, without a tree of packets and without an allocation per packet.
+//!
+//! - **Next out**: a tree of minima over the lanes' heads, n levels deep. Equal weights leave in the order of
+//!   arrival, so a key is (weight, arrival number, lane) in 128 bits.
+//! - **Bytes ahead** of a new weight, the q' of TSQ: in lanes whose last weight is not above it, all bytes;
+//!   these are, as long as the rate stays, all lanes of the same and of smaller hints. In each other lane the
+//!   place is found, and the difference of two running byte counts is what lies behind it. The place only ever
+//!   moves back in a lane, so one *cursor* per pair of lanes remembers it, and a search starts there: a few
+//!   steps one by one, then doubling ones. It costs nothing unless asked for.
+//!
+//! A weight below its lane's last, which a changed rate or a rounded nanosecond can bring about, is raised to
+//! it ([`Lanes::fit`]): order within a hint comes before order between hints. A weight below what the cursors
+//! were moved for sends them back to the start.
+
+use crate::Backlog;
+use crate::ring::Ring;
+use cutline_units::{HintBits, Instant};
+
+/// A waiting packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<P> {
+    /// w: the order in which packets leave, least first.
+    pub weight: Instant,
+    /// When it was enqueued.
+    pub arrived: Instant,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// The caller's handle.
+    pub packet: P,
+}
+
+/// What the search for a place reads: apart from the packets, so that four share a cache line.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    weight: Instant,
+    /// The bytes that entered the lane before this packet.
+    bytes_before: u64,
+}
+
+/// The rest of a waiting packet.
+#[derive(Clone, Copy, Debug)]
+struct Stored<P> {
+    arrived: Instant,
+    /// How many packets entered any lane before this one.
+    number: u64,
+    size: u32,
+    packet: P,
+}
+
+/// One FIFO; `keys` and `stored` go in step.
+#[derive(Clone, Debug)]
+struct Lane<P> {
+    keys: Ring<Key>,
+    stored: Ring<Stored<P>>,
+    /// The bytes that ever entered.
+    bytes_entered: u64,
+}
+
+/// A queue of packets sorted by weight, in which packets of one lane keep their order.
+#[derive(Clone, Debug)]
+pub struct Lanes<P> {
+    fifos: Box<[Lane<P>]>,
+    heads: LeastHead,
+    /// The weight of each lane's last packet; zero for an empty lane.
+    last: Box<[Instant]>,
+    cursors: Cursors,
+    /// The number of the next packet to enter.
+    next_number: u64,
+    backlog: Backlog,
+}
+
+impl<P: Copy> Lanes<P> {
+    /// 2^n empty lanes.
+    pub fn new(bits: HintBits) -> Self {
+        let n = usize::from(bits.levels());
+        let lane = Lane { keys: Ring::new(), stored: Ring::new(), bytes_entered: 0 };
+        Self {
+            fifos: vec![lane; n].into(),
+            heads: LeastHead::new(n),
+            last: vec![Instant::ZERO; n].into(),
+            cursors: Cursors::new(n),
+            next_number: 0,
+            backlog: Backlog::default(),
+        }
+    }
+
+    /// The weight that a packet of weight `w` gets in a lane: not below that of the lane's last packet.
+    #[inline]
+    pub fn fit(&self, lane: usize, w: Instant) -> Instant {
+        w.max(self.last[lane])
+    }
+
+    /// The bytes that would leave before a packet of weight `w` in `lane`: those of all packets whose weight
+    /// is not above `w`. Weights of one lane should not fall from call to call; it costs a search if they do.
+    pub fn bytes_ahead(&mut self, lane: usize, w: Instant) -> u64 {
+        let cursors = self.cursors.row(lane, w);
+        let mut behind = 0;
+        for (other, (&last, cursor)) in self.last.iter().zip(cursors).enumerate() {
+            if last > w {
+                behind += self.fifos[other].bytes_behind(w, cursor);
+            }
+        }
+        self.backlog.bytes - behind
+    }
+
+    /// Adds a packet at the end of its lane, behind equal weights elsewhere. Its weight is made to
+    /// [`fit`](Self::fit).
+    #[inline]
+    pub fn push(&mut self, lane: usize, entry: Entry<P>) {
+        let weight = self.fit(lane, entry.weight);
+        let number = self.next_number;
+        self.next_number += 1;
+        if self.fifos[lane].keys.is_empty() {
+            self.heads.set(lane, head_key(weight, number, lane));
+        }
+        self.last[lane] = weight;
+        self.fifos[lane].push(weight, number, entry);
+        self.backlog.add(entry.size);
+    }
+
+    /// Takes the packet of least weight, and of those the one that came first.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Entry<P>> {
+        let at = self.heads.lane()?;
+        let lane = &mut self.fifos[at];
+        let key = lane.keys.pop()?;
+        let stored = lane.stored.pop()?;
+        if let Some((weight, number)) = lane.head() {
+            self.heads.set(at, head_key(weight, number, at));
+        } else {
+            self.heads.set(at, NO_HEAD);
+            self.last[at] = Instant::ZERO;
+        }
+        self.backlog.remove(stored.size);
+        let Stored { arrived, size, packet, .. } = stored;
+        Some(Entry { weight: key.weight, arrived, size, packet })
+    }
+
+    /// What is waiting in all lanes.
+    #[inline]
+    pub const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// The number of lanes.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.last.len()
+    }
+
+    /// Whether nothing is waiting.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.backlog.packets == 0
+    }
+}
+
+impl<P: Copy> Lane<P> {
+    #[inline]
+    fn push(&mut self, weight: Instant, number: u64, entry: Entry<P>) {
+        self.keys.push(Key { weight, bytes_before: self.bytes_entered });
+        let Entry { arrived, size, packet, .. } = entry;
+        self.stored.push(Stored { arrived, number, size, packet });
+        self.bytes_entered += u64::from(size);
+    }
+
+    /// Weight and number of the first packet.
+    #[inline]
+    fn head(&self) -> Option<(Instant, u64)> {
+        Some((self.keys.front()?.weight, self.stored.front()?.number))
+    }
+
+    /// The bytes of the packets that weigh more than `w`, of which there is one at least; moves the cursor to
+    /// the first of them.
+    #[inline]
+    fn bytes_behind(&self, w: Instant, cursor: &mut u64) -> u64 {
+        let start = (*cursor).max(self.keys.head());
+        *cursor = first_above(&self.keys, start, w);
+        self.bytes_entered - self.keys.at(*cursor).bytes_before
+    }
+}
+
+/// How many entries a cursor passes one by one before its steps double.
+const SINGLE_STEPS: u64 = 4;
+
+/// The position of the first key from `start` on that weighs more than `w`; the last one does.
+#[inline]
+fn first_above(keys: &Ring<Key>, start: u64, w: Instant) -> u64 {
+    for position in start..(start + SINGLE_STEPS).min(keys.tail()) {
+        if keys.at(position).weight > w {
+            return position;
+        }
+    }
+    search_above(keys, start + SINGLE_STEPS, w)
+}
+
+/// [`first_above`] by doubling steps from `start`, then halving ones.
+fn search_above(keys: &Ring<Key>, start: u64, w: Instant) -> u64 {
+    let last = keys.tail() - 1;
+    let (mut low, mut step) = (start, 1);
+    while low + step < last && keys.at(low + step).weight <= w {
+        low += step;
+        step *= 2;
+    }
+    let mut high = (low + step).min(last);
+    while low < high {
+        let middle = low.midpoint(high);
+        if keys.at(middle).weight > w {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+/// For every lane a packet may join, the place its weight has in every lane.
+#[derive(Clone, Debug)]
+struct Cursors {
+    /// Positions, a row per joining lane.
+    places: Box<[u64]>,
+    /// The weight for which each row was last moved.
+    moved_for: Box<[Instant]>,
+}
+
+impl Cursors {
+    fn new(lanes: usize) -> Self {
+        Self { places: vec![0; lanes * lanes].into(), moved_for: vec![Instant::ZERO; lanes].into() }
+    }
+
+    /// The places for packets that join `lane`, none of them beyond the place of `w`.
+    #[inline]
+    fn row(&mut self, lane: usize, w: Instant) -> &mut [u64] {
+        let lanes = self.moved_for.len();
+        let row = &mut self.places[lane * lanes..(lane + 1) * lanes];
+        if w < self.moved_for[lane] {
+            row.fill(0);
+        }
+        self.moved_for[lane] = w;
+        row
+    }
+}
+
+/// The least of the lanes' heads: a complete binary tree of minima in an array, root at 1, leaves from
+/// `lanes` on (as in a tournament; Knuth, TAOCP vol. 3, 5.4.1).
+#[derive(Clone, Debug)]
+struct LeastHead {
+    minima: Box<[u128]>,
+}
+
+/// The key of an empty lane: above all others.
+const NO_HEAD: u128 = u128::MAX;
+
+/// Bits of a key that hold the lane.
+const LANE_BITS: u32 = 8;
+
+/// Weight before arrival number before lane; a number of 56 bits lasts for two years at a packet per ns.
+#[inline]
+fn head_key(weight: Instant, number: u64, lane: usize) -> u128 {
+    (u128::from(weight.as_nanos()) << 64) | u128::from(number << LANE_BITS | lane as u64)
+}
+
+impl LeastHead {
+    fn new(lanes: usize) -> Self {
+        Self { minima: vec![NO_HEAD; 2 * lanes].into() }
+    }
+
+    /// Sets a lane's head and carries the minimum up to the root.
+    #[inline]
+    fn set(&mut self, lane: usize, key: u128) {
+        let mut at = self.minima.len() / 2 + lane;
+        let mut least = key;
+        self.minima[at] = key;
+        while at > 1 {
+            least = least.min(self.minima[at ^ 1]);
+            at /= 2;
+            self.minima[at] = least;
+        }
+    }
+
+    /// The lane whose head is least, if any lane has one.
+    #[inline]
+    fn lane(&self) -> Option<usize> {
+        let least = self.minima[1];
+        (least != NO_HEAD).then_some(least as usize & ((1 << LANE_BITS) - 1))
+    }
+}

@@ -1,0 +1,43 @@
+//! Queues: one file per algorithm, and TSQ on top of any that yields a drop probability.
+//!
+//! Nothing here reads a clock, draws a random number of its own, or looks at a packet's bytes: an arrival is a
+//! size, a delay hint and whether it may be marked ([`Arrival`]); the packet itself is a small handle of the
+//! caller's. A simulator and a router drive the very same objects.
+//!
+//! - [`Queue`] is what a link talks to: [`Fifo`] and [`Tsq`] are the two, [`AnyQueue`] either of them over any
+//!   AQM of the [`registry`], built from a [`QueueSpec`].
+//! - [`DropProbability`] is what an AQM is: it sees backlogs and times and answers a probability. It decides
+//!   nothing and stores nothing; the queue draws, drops or marks, and counts.
+//! - [`registry::describe`] lists every AQM with its parameters as data, for scenario files, command line and
+//!   documentation alike.
+//!
+//! To add an AQM: write its file (start from `pi.rs`), and add its line to the registry. The conformance suite
+//! (`tests/conformance.rs`) then covers it.
+
+mod any;
+mod drain;
+mod drop_probability;
+mod fifo;
+mod lanes;
+mod parameter;
+mod queue;
+mod ring;
+mod stats;
+
+pub mod drop_tail;
+pub mod pi;
+pub mod registry;
+pub mod tsq;
+
+pub use any::{AnyQueue, QueueSpec};
+pub use drain::DrainRate;
+pub use drop_probability::{Aqm, DropProbability};
+pub use drop_tail::NoEarlyDrop;
+pub use fifo::Fifo;
+pub use lanes::{Entry, Lanes};
+pub use parameter::{Field, Kind, Parameter, ParameterError, Parameters, Value};
+pub use pi::Pi;
+pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Verdict};
+pub use registry::{AnyAqm, AqmDescription, AqmSpec};
+pub use stats::{Count, QueueStats};
+pub use tsq::{Offer, Tsq, TsqParams};

@@ -1,0 +1,303 @@
+//! PI: a proportional-integral controller that holds a queue at a reference length.
+//!
+//! Source: C. Hollot, V. Misra, D. Towsley, W. Gong, "On designing improved controllers for AQM routers
+//! supporting TCP flows", INFOCOM 2001, section IV; as the TSQ paper uses it (section 4.1).
+//!
+//! ```text
+//! p(k) = a (q(k) - qref) - b (q(k-1) - qref) + p(k-1),   clamped to 0..1
+//! ```
+//!
+//! `q(k)` is the backlog in packets at the k-th sample, `qref` where it should be. a > b: their difference is
+//! the integral gain, which works until the error is gone.
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `a` | per packet | 0..1, above `b` | 1.822e-5 | Hollot et al., section IV |
+//! | `b` | per packet | 0..1 | 1.816e-5 | Hollot et al., section IV |
+//! | `frequency` | Hz | 0.001..1,000,000 | 170 | Hollot et al., section IV |
+//! | `q-ref` | packets | 0..10,000,000 | 200 | Hollot et al.; TSQ section 4.1 |
+//! | `mean-packet` | B | 1..1,000,000 | off | ours; TSQ's packets are 1000 B |
+//!
+//! With `mean-packet` the queue is measured in bytes and divided by it, so that a buffer limited in bytes, or
+//! one full of small packets, is held at `q-ref` packets' worth of bytes.
+//!
+//! Worked number: from p = 0 and a queue that stood at 200 packets, a sample of 300 gives
+//! p = 1.822e-5 x 100 = 0.001822, and another of 300 adds 0.06e-5 x 100 = 0.000006
+//! (`a_hundred_packets_above_the_reference`).
+//!
+//! A queue that starts empty has q(0) = 0, so its first packets give p a push: b (200 - 0) once q reaches `qref`.
+//!
+//! There is no timer. The backlog between two calls is constant, so [`Pi::advance`] takes the samples it has
+//! missed one by one, and stops when another one would change nothing. The first sample is one period after
+//! the epoch. The period is rounded to the nanosecond (5,882,353 ns at 170 Hz).
+//!
+//! Not implemented: choosing a, b and the frequency from link rate, flow number and round-trip time, as
+//! section III of the paper does.
+
+use crate::{
+    Aqm, Arrival, Backlog, DropProbability, Field, Kind, Parameter, ParameterError, Parameters, Value,
+};
+use cutline_units::{Duration, Instant, Probability, Rate};
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PiParams {
+    /// The gain on the error now, per packet.
+    pub a: f64,
+    /// The gain on the error one sample ago, per packet; below `a`.
+    pub b: f64,
+    /// How often the queue is sampled, Hz.
+    pub frequency: f64,
+    /// The reference queue length, packets.
+    pub q_ref: f64,
+    /// The packet size that turns a backlog in bytes into packets; `None` counts packets as they are.
+    pub mean_packet: Option<u64>,
+}
+
+impl Default for PiParams {
+    fn default() -> Self {
+        Self { a: 1.822e-5, b: 1.816e-5, frequency: 170.0, q_ref: 200.0, mean_packet: None }
+    }
+}
+
+impl Parameters for PiParams {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field {
+            about: Parameter {
+                name: "a",
+                unit: "per packet",
+                kind: Kind::Number { least: 0.0, most: 1.0 },
+                default: Some(Value::Number(1.822e-5)),
+                source: "Hollot et al. 2001, section IV",
+                doc: "gain on the present error of the queue",
+            },
+            get: |params| Some(Value::Number(params.a)),
+            set: |params, value| params.a = value.number(),
+        },
+        Field {
+            about: Parameter {
+                name: "b",
+                unit: "per packet",
+                kind: Kind::Number { least: 0.0, most: 1.0 },
+                default: Some(Value::Number(1.816e-5)),
+                source: "Hollot et al. 2001, section IV",
+                doc: "gain on the error one sample ago; below a",
+            },
+            get: |params| Some(Value::Number(params.b)),
+            set: |params, value| params.b = value.number(),
+        },
+        Field {
+            about: Parameter {
+                name: "frequency",
+                unit: "",
+                kind: Kind::Frequency { least: 0.001, most: 1e6 },
+                default: Some(Value::Frequency(170.0)),
+                source: "Hollot et al. 2001, section IV",
+                doc: "how often the queue is sampled",
+            },
+            get: |params| Some(Value::Frequency(params.frequency)),
+            set: |params, value| params.frequency = value.hertz(),
+        },
+        Field {
+            about: Parameter {
+                name: "q-ref",
+                unit: "packets",
+                kind: Kind::Number { least: 0.0, most: 1e7 },
+                default: Some(Value::Number(200.0)),
+                source: "Hollot et al. 2001, section V; TSQ section 4.1",
+                doc: "the length at which the queue is held",
+            },
+            get: |params| Some(Value::Number(params.q_ref)),
+            set: |params, value| params.q_ref = value.number(),
+        },
+        Field {
+            about: Parameter {
+                name: "mean-packet",
+                unit: "B",
+                kind: Kind::Count { least: 1, most: 1_000_000 },
+                default: None,
+                source: "off: whole packets are counted, as in the paper",
+                doc: "measures the queue in bytes and divides by this",
+            },
+            get: |params| params.mean_packet.map(Value::Count),
+            set: |params, value| params.mean_packet = Some(value.count()),
+        },
+    ];
+
+    fn check_together(&self) -> Result<(), ParameterError> {
+        if self.a > self.b {
+            return Ok(());
+        }
+        let (parameter, value) = ("b".to_owned(), self.b.to_string());
+        Err(ParameterError { parameter, value, allowed: format!("less than a = {}", self.a), nearest: None })
+    }
+}
+
+/// What is remembered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Vars {
+    /// p(k-1).
+    p: Probability,
+    /// q(k-1), packets.
+    q_old: f64,
+    /// When sample k is due.
+    next_sample: Instant,
+}
+
+/// The controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Pi {
+    params: PiParams,
+    period: Duration,
+    vars: Vars,
+}
+
+impl Aqm for Pi {
+    type Params = PiParams;
+    const NAME: &'static str = "pi";
+    const TITLE: &'static str = "PI";
+    const SOURCE: &'static str = "Hollot, Misra, Towsley, Gong, INFOCOM 2001";
+
+    fn build(params: &PiParams, _rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let period = Duration::from_secs_f64(1.0 / params.frequency);
+        Ok(Self { params: *params, period, vars: Vars::new(Instant::ZERO, period) })
+    }
+}
+
+impl Vars {
+    const fn new(now: Instant, period: Duration) -> Self {
+        Self { p: Probability::ZERO, q_old: 0.0, next_sample: now.saturating_add(period) }
+    }
+}
+
+impl DropProbability for Pi {
+    #[inline]
+    fn advance(&mut self, now: Instant, backlog: Backlog) {
+        if now >= self.vars.next_sample {
+            self.take_samples(now, length(&self.params, backlog));
+        }
+    }
+
+    #[inline]
+    fn arrive(&mut self, _now: Instant, _arrival: Arrival, _backlog: Backlog) -> Probability {
+        self.vars.p
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        Some(self.vars.p)
+    }
+
+    fn reset(&mut self, now: Instant) {
+        self.vars = Vars::new(now, self.period);
+    }
+}
+
+impl Pi {
+    /// Takes every sample that is due, all of the same `q`.
+    fn take_samples(&mut self, now: Instant, q: f64) {
+        while self.vars.next_sample <= now {
+            let before = (self.vars.p, self.vars.q_old);
+            self.vars.p = next_p(&self.params, q, self.vars.q_old, self.vars.p);
+            self.vars.q_old = q;
+            self.vars.next_sample += self.period;
+            if (self.vars.p, self.vars.q_old) == before {
+                self.vars.next_sample = first_after(now, self.vars.next_sample, self.period);
+            }
+        }
+    }
+}
+
+/// Hollot et al., section IV; TSQ section 4.1.
+fn next_p(params: &PiParams, q: f64, q_old: f64, p: Probability) -> Probability {
+    let PiParams { a, b, q_ref, .. } = *params;
+    Probability::clamped(a * (q - q_ref) - b * (q_old - q_ref) + p.get())
+}
+
+/// The queue's length in packets.
+fn length(params: &PiParams, backlog: Backlog) -> f64 {
+    params.mean_packet.map_or(f64::from(backlog.packets), |size| backlog.bytes as f64 / size as f64)
+}
+
+/// The first of `due`, `due + period`, ... that is after `now`.
+fn first_after(now: Instant, due: Instant, period: Duration) -> Instant {
+    if due > now {
+        return due;
+    }
+    let missed = (now - due).as_nanos() / period.as_nanos() + 1;
+    due.saturating_add(period * missed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: u64 = 5_882_353;
+
+    fn pi(params: PiParams) -> Pi {
+        Pi::build(&params, Rate::from_mbps(15)).expect("the test's parameters are allowed")
+    }
+
+    fn packets(packets: u32) -> Backlog {
+        Backlog { packets, bytes: u64::from(packets) * 1000 }
+    }
+
+    fn at(samples: u64) -> Instant {
+        Instant::from_nanos(samples * PERIOD)
+    }
+
+    #[test]
+    fn a_hundred_packets_above_the_reference() {
+        let mut pi = pi(PiParams::default());
+        pi.vars.q_old = 200.0;
+        pi.advance(at(1), packets(300));
+        assert!((pi.vars.p.get() - 0.001_822).abs() < 1e-15, "{}", pi.vars.p);
+        pi.advance(at(2), packets(300));
+        assert!((pi.vars.p.get() - 0.001_828).abs() < 1e-15, "{}", pi.vars.p);
+    }
+
+    #[test]
+    fn late_calls_give_what_punctual_ones_do() {
+        let (mut late, mut punctual) = (pi(PiParams::default()), pi(PiParams::default()));
+        let backlogs = [0, 250, 800, 800, 10, 0, 0, 400];
+        for (step, backlog) in backlogs.into_iter().enumerate() {
+            let (from, to) = (step as u64 * 7, (step as u64 + 1) * 7);
+            ((from + 1)..=to).for_each(|sample| punctual.advance(at(sample), packets(backlog)));
+            late.advance(at(to), packets(backlog));
+            assert_eq!(late.vars, punctual.vars, "after {backlog} packets");
+        }
+        assert!(late.vars.p.get() > 0.0, "the comparison is of something");
+    }
+
+    #[test]
+    fn centuries_of_idleness_cost_nothing_and_keep_the_beat() {
+        let mut pi = pi(PiParams::default());
+        pi.advance(at(10), packets(800));
+        assert!(pi.vars.p.get() > 0.0);
+        pi.advance(at(1_000_000_000_000), packets(0));
+        assert_eq!(pi.vars, Vars { p: Probability::ZERO, q_old: 0.0, next_sample: at(1_000_000_000_001) });
+    }
+
+    #[test]
+    fn bytes_count_as_packets_of_the_mean_size() {
+        let params = PiParams { mean_packet: Some(500), ..PiParams::default() };
+        assert_eq!(length(&params, Backlog { packets: 7, bytes: 10_000 }), 20.0);
+        assert_eq!(length(&PiParams::default(), Backlog { packets: 7, bytes: 10_000 }), 7.0);
+    }
+
+    #[test]
+    fn the_probability_stays_one() {
+        let mut pi = pi(PiParams { a: 1.0, b: 0.5, ..PiParams::default() });
+        pi.advance(at(3), packets(800));
+        assert_eq!(pi.vars.p, Probability::ONE);
+        pi.advance(at(4), packets(0));
+        assert_eq!(pi.vars.p, Probability::ZERO);
+    }
+
+    #[test]
+    fn an_integral_gain_that_pushes_the_wrong_way_is_refused() {
+        let params = PiParams { b: 2e-5, ..PiParams::default() };
+        let error = Pi::build(&params, Rate::from_mbps(15)).unwrap_err().to_string();
+        assert_eq!(error, "b = 0.00002: allowed is less than a = 0.00001822");
+    }
+}
