@@ -7,16 +7,16 @@
 //! to it in the order in which they are folded.
 
 use crate::calendar::{Calendar, Handle};
-use crate::endpoint::{Reply, Sink, Source};
-use crate::measure::{DelayRecord, FlowRecord, Received, Window};
-use crate::network::{Distributions, FlowSpec, LinkSpec, Network};
+use crate::endpoint::{Outgoing, Sink, Source};
+use crate::measure::{DelayRecord, FlowRecord, Histogram, Received, Window};
+use crate::network::{Distributions, FlowSpec, LinkId, LinkSpec, Network, NetworkError};
 use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
-use crate::packet::{Header, Packet};
+use crate::packet::Packet;
 use crate::served::{Served, Started};
 use crate::wire::{LinkCounts, Wire};
-use cutline_aqm::{AnyQueue, Arrival, Verdict};
-use cutline_transport::app::App;
-use cutline_units::{Duration, Instant, RandomStream, Serializer, Streams};
+use cutline_aqm::{AqmSpec, Arrival, QueueSpec, Verdict};
+use cutline_transport::app::{App, Completion};
+use cutline_units::{Duration, Hint, Instant, RandomStream, Rate, Serializer, Streams};
 
 /// How to run a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +32,13 @@ pub struct Settings {
 }
 
 /// Simulates a network from time zero to its end.
-pub fn run(network: &Network, settings: &Settings) -> Outcome {
-    let mut simulation = Simulation::new(network, settings);
+///
+/// # Errors
+/// When a queue cannot be built.
+pub fn run(network: &Network, settings: &Settings) -> Result<Outcome, NetworkError> {
+    let mut simulation = Simulation::new(network, settings)?;
     simulation.advance(Instant::ZERO + settings.duration);
-    simulation.finish()
+    Ok(simulation.finish())
 }
 
 /// A network under way. Advance it to its end in as many steps as you like; then take the outcome.
@@ -49,7 +52,7 @@ pub struct Simulation {
     flows: Vec<Flow>,
     delays: Vec<DelayRecord>,
     groups: usize,
-    rate_changes: Vec<(u32, cutline_units::Rate)>,
+    rate_changes: Vec<(u32, Rate)>,
     settings: Settings,
     work: Work,
 }
@@ -70,13 +73,14 @@ struct Flow {
     sink: Sink,
     app: App,
     random: RandomStream,
+    /// Response times, of an application that waits for delivery.
+    responses: Option<Box<Histogram>>,
     record: FlowRecord,
     /// Where its delays are recorded.
     delays: u32,
     route: Route,
     return_route: Route,
-    hint: cutline_units::Hint,
-    ecn_capable: bool,
+    hint: Hint,
     stop: Instant,
     /// When the earliest event of each timer is due; [`Instant::FAR_FUTURE`] without one.
     armed: [Instant; 3],
@@ -143,7 +147,10 @@ impl Timer {
 
 impl Simulation {
     /// Sets up a network at time zero.
-    pub fn new(network: &Network, settings: &Settings) -> Self {
+    ///
+    /// # Errors
+    /// When a queue cannot be built.
+    pub fn new(network: &Network, settings: &Settings) -> Result<Self, NetworkError> {
         let streams = Streams::new(settings.seed);
         let mut simulation = Self {
             calendar: Calendar::new(),
@@ -157,11 +164,11 @@ impl Simulation {
             settings: *settings,
             work: Work::default(),
         };
-        simulation.add_links(network, streams);
+        simulation.add_links(network, streams)?;
         for spec in network.flows() {
             simulation.add_flow(spec, streams);
         }
-        simulation
+        Ok(simulation)
     }
 
     /// Handles every event up to and including `until`, but none beyond the settings' duration.
@@ -210,38 +217,35 @@ impl Simulation {
 
 /// Setting up.
 impl Simulation {
-    fn add_links(&mut self, network: &Network, streams: Streams) {
+    fn add_links(&mut self, network: &Network, streams: Streams) -> Result<(), NetworkError> {
         let fed_by_one_link = network.fed_by_one_link();
         for (id, spec) in network.links().iter().enumerate() {
-            let wire = spec.queue.is_drop_tail() && spec.rate_changes.is_empty() && !spec.series;
-            let kind = if wire { self.wire(spec) } else { self.served(network, id, spec, streams) };
+            let wire = is_drop_tail(&spec.queue) && spec.rate_changes.is_empty() && !spec.series;
+            let kind = if wire { self.wire(spec) } else { self.served(network, LinkId(id as u32), streams)? };
             self.links.push(Link { kind, foldable: wire && fed_by_one_link[id] });
         }
         if self.links.iter().any(|link| matches!(&link.kind, LinkKind::Served(served) if served.has_series())) {
             let handle = self.new_handle();
             self.calendar.schedule(Instant::ZERO + self.settings.interval, handle, tag(Kind::Interval, 0));
         }
+        Ok(())
     }
 
     fn wire(&self, spec: &LinkSpec) -> LinkKind {
         LinkKind::Wire(Wire::new(Serializer::new(spec.rate), spec.delay, spec.queue.limit))
     }
 
-    fn served(&mut self, network: &Network, id: usize, spec: &LinkSpec, streams: Streams) -> LinkKind {
-        let name = network.link_name(crate::network::LinkId(id as u32));
+    fn served(&mut self, network: &Network, id: LinkId, streams: Streams) -> Result<LinkKind, NetworkError> {
+        let (spec, name) = (network.link(id), network.link_name(id));
         for &(at, rate) in &spec.rate_changes {
             let handle = self.new_handle();
             self.calendar.schedule(at, handle, tag(Kind::RateChange, self.rate_changes.len() as u32));
-            self.rate_changes.push((id as u32, rate));
+            self.rate_changes.push((id.0, rate));
         }
-        LinkKind::Served(Box::new(Served::new(
-            AnyQueue::new(&spec.queue, spec.rate),
-            streams.stream(&name, "drop"),
-            spec.rate,
-            spec.delay,
-            self.settings.window,
-            spec.series,
-        )))
+        let random = streams.stream(&name, "drop");
+        let queue = spec.queue.build().map_err(|error| NetworkError::Queue { link: name, error })?;
+        let Settings { window, .. } = self.settings;
+        Ok(LinkKind::Served(Box::new(Served::new(queue, random, spec.rate, spec.delay, window, spec.series))))
     }
 
     fn add_flow(&mut self, spec: &FlowSpec, streams: Streams) {
@@ -256,17 +260,18 @@ impl Simulation {
                 self.delays.len() as u32 - 1
             }
         };
+        let mut random = streams.stream(&spec.name, "app");
         let flow = Flow {
             source: Source::new(&spec.transport, start),
             sink: Sink::new(&spec.transport),
-            app: App::new(&spec.app, start),
-            random: streams.stream(&spec.name, "app"),
+            app: spec.app.start(start, &mut random),
+            random,
+            responses: spec.app.needs_reliability().then(Box::default),
             record: FlowRecord::new(spec.series.then_some(self.settings.interval)),
             delays,
             route: self.add_route(&spec.route),
             return_route: self.add_route(&spec.return_route),
             hint: spec.hint,
-            ecn_capable: spec.transport.ecn_capable(),
             stop: spec.stop,
             armed: [Instant::FAR_FUTURE; 3],
         };
@@ -274,7 +279,7 @@ impl Simulation {
         self.arm(id, Timer::App);
     }
 
-    fn add_route(&mut self, route: &[crate::network::LinkId]) -> Route {
+    fn add_route(&mut self, route: &[LinkId]) -> Route {
         let hops = u8::try_from(route.len()).expect("a route crosses at most 255 links");
         let start = self.routes.len() as u32;
         self.routes.extend(route.iter().map(|link| link.0));
@@ -296,15 +301,15 @@ impl Simulation {
 
     /// Puts a packet of a flow at the beginning of its route, now.
     #[inline]
-    fn emit(&mut self, now: Instant, handle: Handle, flow: u32, size: u32, header: Header, returning: bool) {
-        let from = &self.flows[flow as usize];
+    fn emit(&mut self, now: Instant, handle: Handle, flow: u32, outgoing: Outgoing, returning: bool) {
+        let Outgoing { size, ecn_capable, header } = outgoing;
         self.packets[handle as usize] = Packet {
             flow,
             size,
-            hint: from.hint,
+            hint: self.flows[flow as usize].hint,
             hop: 0,
             returning,
-            ecn_capable: from.ecn_capable && !returning,
+            ecn_capable,
             marked: false,
             queued: Duration::ZERO,
             sent_at: now,
@@ -432,20 +437,23 @@ impl Simulation {
         }
     }
 
-    /// A data packet reaches the sink; a reply leaves in the same slab entry.
+    /// A data packet reaches the sink; what goes back leaves in the same slab entry.
     #[inline]
     fn receive(&mut self, now: Instant, handle: Handle, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
-        let (delivered, reply) = flow.sink.receive(now, &packet.header, packet.marked);
+        let before = flow.sink.delivered();
+        let reply = flow.sink.receive(now, &packet.header, packet.marked);
+        let delivered = flow.sink.delivered() - before;
         let arrival =
             Received { queuing: packet.queued, one_way: now - packet.sent_at, delivered, marked: packet.marked };
         flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
+        let waiting = flow.responses.is_some();
         match reply {
-            Some(Reply { size, header }) => self.emit(now, handle, packet.flow, size, header, true),
+            Some(reply) => self.emit(now, handle, packet.flow, reply, true),
             None => self.calendar.release(handle),
         }
         self.arm(packet.flow, Timer::Sink);
-        if delivered > 0 && self.flows[packet.flow as usize].app.watches_delivery() {
+        if waiting && delivered > 0 {
             self.tell_app(now, packet.flow);
         }
     }
@@ -453,17 +461,23 @@ impl Simulation {
     /// Lets the source send what it may.
     #[inline]
     fn pump(&mut self, now: Instant, flow: u32) {
-        while let Some((size, header)) = self.flows[flow as usize].source.transmit(now) {
-            self.flows[flow as usize].record.sent(now, self.settings.window, size);
+        while let Some(outgoing) = self.flows[flow as usize].source.transmit(now) {
+            self.flows[flow as usize].record.sent(now, self.settings.window, outgoing.size);
             let handle = self.new_handle();
-            self.emit(now, handle, flow, size, header, false);
+            self.emit(now, handle, flow, outgoing, false);
         }
         self.arm(flow, Timer::Source);
     }
 
+    /// Tells an application that waits for delivery how far it has come.
     fn tell_app(&mut self, now: Instant, id: u32) {
         let flow = &mut self.flows[id as usize];
-        flow.app.on_delivered(now, flow.sink.delivered(), &mut flow.random);
+        if let Some(Completion { latency, .. }) = flow.app.on_delivered(now, flow.sink.delivered())
+            && let Some(responses) = &mut flow.responses
+            && self.settings.window.contains(now)
+        {
+            responses.record(latency);
+        }
         self.run_app(now, id);
     }
 
@@ -496,10 +510,10 @@ impl Simulation {
         }
         let sink = &mut self.flows[id as usize].sink;
         if sink.deadline() <= now
-            && let Some(Reply { size, header }) = sink.on_deadline(now)
+            && let Some(reply) = sink.on_deadline(now)
         {
             let handle = self.new_handle();
-            self.emit(now, handle, id, size, header, true);
+            self.emit(now, handle, id, reply, true);
         }
         self.arm(id, Timer::Sink);
     }
@@ -557,6 +571,11 @@ impl Simulation {
     }
 }
 
+/// Whether a queue is first in, first out with a limit and nothing else.
+fn is_drop_tail(queue: &QueueSpec) -> bool {
+    matches!(queue.aqm, AqmSpec::DropTail(_)) && queue.tsq.is_none()
+}
+
 impl Link {
     fn finish(&mut self, end: Instant, window: Window) -> LinkOutcome {
         match &mut self.kind {
@@ -603,7 +622,7 @@ impl Flow {
             record,
             delays,
             transport: self.source.counts(),
-            responses: self.app.into_responses(),
+            responses: self.responses.map(|responses| *responses),
         }
     }
 }

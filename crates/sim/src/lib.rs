@@ -1,3 +1,35 @@
-//! calendar
-pub mod calendar;
+//! A discrete-event simulator of networks: any graph of links, each with a queue of the `aqm` crate in front of it,
+//! and flows with the endpoints of the `transport` crate. Both directions are real: acknowledgements queue too.
+//!
+//! The queues and endpoints are the very objects that the router and the sockets run; the simulator only moves
+//! handles and time. It is itself without a clock, input or output: a [`Network`] and [`Settings`] go in, an
+//! [`Outcome`] comes out, and the same seed gives the same outcome to the last bit.
+//!
+//! ```text
+//! network, dumbbell   what there is: nodes, links, flows, routes
+//! engine              the event loop: moves packets, drives the endpoints
+//!   calendar          what comes next
+//!   wire, served      links: folded into arithmetic, or with an event per packet
+//!   endpoint, packet  any transport behind one face
+//! measure             histograms, interval series, records
+//! outcome             what was found
+//! ```
+
+mod calendar;
+mod dumbbell;
+mod endpoint;
+mod engine;
 pub mod measure;
+mod network;
+mod outcome;
+mod packet;
+mod served;
+mod wire;
+
+pub use calendar::{Calendar, Handle};
+pub use dumbbell::{Bottleneck, Dumbbell, Pair};
+pub use engine::{Settings, Simulation, run};
+pub use measure::Window;
+pub use network::{Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId, TransportSpec};
+pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, TransportCounts, Work};
+pub use wire::LinkCounts;

@@ -3,11 +3,11 @@
 //! A [`Network`] is a plain description, checked when it is built up; [`crate::run`] simulates it. Links go one
 //! way. Routes are static: the fewest links, the earlier-added link first among equals, or given by the caller.
 
-use cutline_aqm::QueueSpec;
-use cutline_transport::app::AppSpec;
-use cutline_transport::{tcp, tfrc, udp};
+use cutline_aqm::{ParameterError, QueueSpec};
+use cutline_transport::{ParamError, app, tcp, tfrc, udp};
 use cutline_units::{Duration, Hint, Instant, Rate};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A node, by the order of adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,9 +44,9 @@ pub struct LinkSpec {
 #[derive(Clone, Debug)]
 pub enum TransportSpec {
     /// TCP: NewReno or CUBIC.
-    Tcp(tcp::Params),
+    Tcp(Arc<tcp::Params>),
     /// TCP-friendly rate control over datagrams.
-    Tfrc(tfrc::Params),
+    Tfrc(Arc<tfrc::Params>),
     /// Datagrams that leave as the application writes them.
     Udp(udp::Params),
 }
@@ -76,7 +76,7 @@ pub struct FlowSpec {
     /// The protocol.
     pub transport: TransportSpec,
     /// The application.
-    pub app: AppSpec,
+    pub app: app::Params,
     /// The flow starts at a moment drawn uniformly between these two.
     pub start: (Instant, Instant),
     /// The application stops writing here.
@@ -97,7 +97,7 @@ pub struct Network {
 }
 
 /// Why a network is not one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// No sequence of links leads from the one node to the other.
     #[error("no links lead from node `{from}` to node `{to}`")]
@@ -113,6 +113,70 @@ pub enum NetworkError {
         /// The flow's name.
         flow: String,
     },
+    /// A queue that cannot be built.
+    #[error("link `{link}`: {error}")]
+    Queue {
+        /// The link's name.
+        link: String,
+        /// What is wrong with it.
+        error: ParameterError,
+    },
+    /// A parameter of a flow's transport or application is outside its range.
+    #[error("flow `{flow}`: {error}")]
+    Flow {
+        /// The flow's name.
+        flow: String,
+        /// What is wrong with it.
+        error: ParamError,
+    },
+    /// An application that its transport cannot carry.
+    #[error("flow `{flow}`: {app} cannot be sent over {transport}; use TCP{or_tfrc}")]
+    Unsuited {
+        /// The flow's name.
+        flow: String,
+        /// The application.
+        app: &'static str,
+        /// The transport.
+        transport: &'static str,
+        /// What else would do, as the end of the sentence.
+        or_tfrc: &'static str,
+    },
+}
+
+impl FlowSpec {
+    fn check(&self) -> Result<(), NetworkError> {
+        let checked = match &self.transport {
+            TransportSpec::Tcp(params) => params.validate(),
+            TransportSpec::Tfrc(params) => params.validate(),
+            TransportSpec::Udp(params) => params.validate(),
+        };
+        let flow = || self.name.clone();
+        checked.and_then(|()| self.app.validate()).map_err(|error| NetworkError::Flow { flow: flow(), error })?;
+        match &self.transport {
+            TransportSpec::Tcp(_) => Ok(()),
+            transport if self.app.needs_reliability() => Err(NetworkError::Unsuited {
+                flow: flow(),
+                app: "an application that waits for every byte",
+                transport: transport.name(),
+                or_tfrc: "",
+            }),
+            TransportSpec::Udp(_) if self.app == app::Params::Bulk => {
+                Err(NetworkError::Unsuited { flow: flow(), app: "bulk data", transport: "UDP", or_tfrc: " or TFRC" })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TransportSpec {
+    /// The protocol's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "TCP",
+            Self::Tfrc(_) => "TFRC",
+            Self::Udp(_) => "UDP",
+        }
+    }
 }
 
 impl Network {
@@ -142,11 +206,12 @@ impl Network {
     /// Adds a flow.
     ///
     /// # Errors
-    /// When one of its routes is empty.
+    /// When one of its routes is empty, a parameter is out of its range, or the transport cannot carry the application.
     pub fn add_flow(&mut self, flow: FlowSpec) -> Result<(), NetworkError> {
         if flow.route.is_empty() || flow.return_route.is_empty() {
             return Err(NetworkError::EmptyRoute { flow: flow.name });
         }
+        flow.check()?;
         for pair in [&flow.route, &flow.return_route] {
             let joined = pair.windows(2).all(|two| self.link(two[0]).to == self.link(two[1]).from);
             assert!(joined, "the links of a route must follow each other");
@@ -190,6 +255,11 @@ impl Network {
     /// A link's description.
     pub fn link(&self, id: LinkId) -> &LinkSpec {
         &self.links[id.0 as usize]
+    }
+
+    /// Makes every link keep an interval series, and so be simulated with an event per packet.
+    pub fn keep_every_series(&mut self) {
+        self.links.iter_mut().for_each(|link| link.series = true);
     }
 
     /// All links, in the order of adding.

@@ -23,6 +23,22 @@ pub(crate) struct Packet {
     pub(crate) header: Header,
 }
 
+impl Packet {
+    /// What an entry of the slab holds before its first use, and what a timer's holds for ever.
+    pub(crate) const BLANK: Self = Self {
+        flow: u32::MAX,
+        size: 0,
+        hint: Hint::LEAST_DELAY,
+        hop: 0,
+        returning: false,
+        ecn_capable: false,
+        marked: false,
+        queued: Duration::ZERO,
+        sent_at: Instant::ZERO,
+        header: Header::Datagram(udp::Datagram { seq: 0, sent_at: Instant::ZERO, len: 0 }),
+    };
+}
+
 /// The transport's part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Header {

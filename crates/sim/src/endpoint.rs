@@ -1,0 +1,194 @@
+//! The two ends of a flow: any transport's sender and receiver behind one face.
+
+use crate::network::TransportSpec;
+use crate::outcome::TransportCounts;
+use crate::packet::Header;
+use cutline_transport::app::Write;
+use cutline_transport::{tcp, tfrc, udp};
+use cutline_units::{Bytes, Instant};
+
+/// A sender. TFRC's is boxed: it is large, and rare beside TCP's.
+pub(crate) enum Source {
+    Tcp(tcp::Sender),
+    Tfrc(Box<tfrc::Sender>),
+    Udp(Box<udp::Sender>, udp::Params),
+}
+
+/// A receiver.
+pub(crate) enum Sink {
+    Tcp(tcp::Receiver),
+    Tfrc(Box<tfrc::Receiver>),
+    Udp(udp::Receiver),
+}
+
+/// A packet to be sent, its header and its size on the wire in bytes.
+pub(crate) struct Outgoing {
+    pub(crate) size: u32,
+    pub(crate) ecn_capable: bool,
+    pub(crate) header: Header,
+}
+
+const fn wire(size: Bytes) -> u32 {
+    size.get() as u32
+}
+
+impl Source {
+    pub(crate) fn new(spec: &TransportSpec, now: Instant) -> Self {
+        match spec {
+            TransportSpec::Tcp(params) => Self::Tcp(tcp::Sender::new(params, now)),
+            TransportSpec::Tfrc(params) => Self::Tfrc(Box::new(tfrc::Sender::new(params, now))),
+            TransportSpec::Udp(params) => Self::Udp(Box::new(udp::Sender::new(params)), *params),
+        }
+    }
+
+    /// The application writes.
+    pub(crate) fn write(&mut self, now: Instant, write: Write) {
+        match (self, write) {
+            (Self::Tcp(tcp), Write::Bytes(bytes)) => {
+                // What found no room is counted by the sender as refused.
+                tcp.write(bytes);
+            }
+            (Self::Tcp(tcp), Write::Unlimited) => tcp.write_unlimited(),
+            (Self::Tfrc(tfrc), Write::Bytes(bytes)) => tfrc.write(now, bytes),
+            (Self::Tfrc(tfrc), Write::Unlimited) => tfrc.write_unlimited(now),
+            (Self::Udp(udp, _), Write::Bytes(bytes)) => udp.write(bytes),
+            (Self::Udp(..), Write::Unlimited) => unreachable!("a network refuses bulk data over UDP"),
+        }
+    }
+
+    /// An acknowledgement or feedback arrives.
+    #[inline]
+    pub(crate) fn receive(&mut self, now: Instant, header: &Header) {
+        match (self, header) {
+            (Self::Tcp(tcp), Header::Ack(ack)) => tcp.on_ack(now, ack),
+            (Self::Tfrc(tfrc), Header::TfrcFeedback(feedback)) => tfrc.on_feedback(now, feedback),
+            _ => unreachable!("a flow's two ends speak the same protocol"),
+        }
+    }
+
+    /// The next packet that may leave now.
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: Instant) -> Option<Outgoing> {
+        match self {
+            Self::Tcp(tcp) => {
+                let segment = tcp.transmit(now)?;
+                let params = tcp.params();
+                let (size, ecn_capable) = (wire(params.wire_bytes(&segment)), params.ecn_capable(&segment));
+                Some(Outgoing { size, ecn_capable, header: Header::Segment(segment) })
+            }
+            Self::Tfrc(tfrc) => {
+                let packet = tfrc.transmit(now)?;
+                let params = tfrc.params();
+                let size = wire(params.wire_bytes(&packet));
+                Some(Outgoing { size, ecn_capable: params.ecn, header: Header::TfrcPacket(packet) })
+            }
+            Self::Udp(udp, params) => {
+                let datagram = udp.transmit(now)?;
+                let size = wire(params.wire_bytes(&datagram));
+                Some(Outgoing { size, ecn_capable: false, header: Header::Datagram(datagram) })
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Instant {
+        match self {
+            Self::Tcp(tcp) => tcp.deadline(),
+            Self::Tfrc(tfrc) => tfrc.deadline(),
+            Self::Udp(udp, _) => udp.deadline(),
+        }
+    }
+
+    pub(crate) fn on_deadline(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(tcp) => tcp.on_deadline(now),
+            Self::Tfrc(tfrc) => tfrc.on_deadline(now),
+            Self::Udp(udp, _) => udp.on_deadline(now),
+        }
+    }
+
+    pub(crate) fn counts(&self) -> TransportCounts {
+        match self {
+            Self::Tcp(tcp) => {
+                let stats = tcp.stats();
+                TransportCounts {
+                    retransmissions: u64::from(stats.retransmissions),
+                    timeouts: u64::from(stats.timeouts),
+                    refused_bytes: stats.refused_bytes,
+                }
+            }
+            Self::Tfrc(tfrc) => {
+                let stats = tfrc.stats();
+                TransportCounts { retransmissions: 0, timeouts: stats.timeouts, refused_bytes: stats.refused_bytes }
+            }
+            Self::Udp(..) => TransportCounts::default(),
+        }
+    }
+}
+
+impl Sink {
+    pub(crate) fn new(spec: &TransportSpec) -> Self {
+        match spec {
+            TransportSpec::Tcp(params) => Self::Tcp(tcp::Receiver::new(params)),
+            TransportSpec::Tfrc(params) => Self::Tfrc(Box::new(tfrc::Receiver::new(params))),
+            TransportSpec::Udp(_) => Self::Udp(udp::Receiver::default()),
+        }
+    }
+
+    /// A data packet arrives; what goes back at once, if anything does.
+    #[inline]
+    pub(crate) fn receive(&mut self, now: Instant, header: &Header, marked: bool) -> Option<Outgoing> {
+        match (self, header) {
+            (Self::Tcp(tcp), Header::Segment(segment)) => {
+                let ack = tcp.on_segment(now, segment, marked)?;
+                Some(acknowledgement(tcp, ack))
+            }
+            (Self::Tfrc(tfrc), Header::TfrcPacket(packet)) => {
+                let feedback = tfrc.on_packet(now, packet, marked)?;
+                Some(report(tfrc, feedback))
+            }
+            (Self::Udp(udp), Header::Datagram(datagram)) => {
+                udp.on_datagram(datagram, marked);
+                None
+            }
+            _ => unreachable!("a flow's two ends speak the same protocol"),
+        }
+    }
+
+    /// Payload bytes that the application has got so far: in order for TCP.
+    #[inline]
+    pub(crate) fn delivered(&self) -> u64 {
+        match self {
+            Self::Tcp(tcp) => tcp.delivered(),
+            Self::Tfrc(tfrc) => tfrc.delivered(),
+            Self::Udp(udp) => udp.delivered(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Instant {
+        match self {
+            Self::Tcp(tcp) => tcp.deadline(),
+            Self::Tfrc(tfrc) => tfrc.deadline(),
+            Self::Udp(_) => Instant::FAR_FUTURE,
+        }
+    }
+
+    /// A delayed acknowledgement or a report is due.
+    pub(crate) fn on_deadline(&mut self, now: Instant) -> Option<Outgoing> {
+        match self {
+            Self::Tcp(tcp) => tcp.on_deadline(now).map(|ack| acknowledgement(tcp, ack)),
+            Self::Tfrc(tfrc) => tfrc.on_deadline(now).map(|feedback| report(tfrc, feedback)),
+            Self::Udp(_) => None,
+        }
+    }
+}
+
+#[inline]
+fn acknowledgement(receiver: &tcp::Receiver, ack: tcp::Ack) -> Outgoing {
+    Outgoing { size: receiver.params().ack_bytes, ecn_capable: false, header: Header::Ack(ack) }
+}
+
+fn report(receiver: &tfrc::Receiver, feedback: tfrc::Feedback) -> Outgoing {
+    Outgoing { size: receiver.params().feedback_bytes, ecn_capable: false, header: Header::TfrcFeedback(feedback) }
+}

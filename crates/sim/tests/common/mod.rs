@@ -1,0 +1,79 @@
+//! The papers' dumbbell, small and quick to set up.
+
+use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, pi};
+use cutline_sim::{Distributions, Dumbbell, FlowSpec, Network, TransportSpec};
+use cutline_transport::{app, tcp, tfrc};
+use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
+use std::sync::Arc;
+
+/// A dumbbell and its flows.
+#[derive(Clone)]
+pub struct Plan {
+    pub flows: Vec<(TransportSpec, app::Params, Hint)>,
+    pub access_queue_packets: u32,
+    pub serve_every_link: bool,
+    pub rate_changes: Vec<(Instant, Rate)>,
+}
+
+/// Bulk transfers over TCP NewReno, without hint.
+pub fn bulk(count: usize) -> Vec<(TransportSpec, app::Params, Hint)> {
+    let params = tcp::Params { mss: 1000, header_bytes: 0, ..tcp::Params::default() };
+    vec![(TransportSpec::Tcp(Arc::new(params)), app::Params::Bulk, Hint::from_level(16)); count]
+}
+
+/// The paper's TCP-friendly audio source.
+pub fn audio(hint: u16) -> (TransportSpec, app::Params, Hint) {
+    let cbr = app::CbrParams::new(Rate::from_kbps(128), Bytes::new(1000));
+    let params = tfrc::Params { header_bytes: 0, ..tfrc::Params::default() };
+    (TransportSpec::Tfrc(Arc::new(params)), app::Params::Cbr(cbr), Hint::from_level(hint))
+}
+
+impl Plan {
+    /// TSQ section 4.1 with bulk transfers: 15 Mbit/s, 150 ms one way, TSQ over PI.
+    pub fn paper(flows: usize) -> Self {
+        Self { flows: bulk(flows), access_queue_packets: 1000, serve_every_link: false, rate_changes: Vec::new() }
+    }
+
+    pub fn network(&self) -> Network {
+        let (rate, access_rate) = (Rate::from_mbps(15), Rate::from_mbps(50));
+        let drop_tail = |packets, rate| QueueSpec::drop_tail(Limit::Packets(packets), rate);
+        let dumbbell = Dumbbell {
+            rate,
+            delay: Duration::from_millis(50),
+            access_rate,
+            access_delay: Duration::from_millis(50),
+            queue: QueueSpec {
+                aqm: AqmSpec::Pi(pi::PiParams::default()),
+                tsq: Some(TsqParams::default()),
+                ..drop_tail(800, rate)
+            },
+            reverse_queue: drop_tail(800, rate),
+            access_queue: drop_tail(self.access_queue_packets, access_rate),
+            rate_changes: self.rate_changes.clone(),
+        };
+        let mut network = Network::new();
+        let middle = dumbbell.lay(&mut network);
+        let group = network.add_group("flows");
+        for (number, (transport, app, hint)) in self.flows.iter().enumerate() {
+            let pair = dumbbell.add_pair(&mut network, middle, number + 1);
+            let flow = FlowSpec {
+                name: format!("flow.{}", number + 1),
+                group,
+                route: pair.route,
+                return_route: pair.return_route,
+                hint: *hint,
+                transport: transport.clone(),
+                app: *app,
+                start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
+                stop: Instant::FAR_FUTURE,
+                series: false,
+                distributions: Distributions::PerFlow,
+            };
+            network.add_flow(flow).expect("the plan is sound");
+        }
+        if self.serve_every_link {
+            network.keep_every_series();
+        }
+        network
+    }
+}
