@@ -1,0 +1,27 @@
+//! Transports and applications as sans-IO state machines.
+//!
+//! Nothing here reads a clock, opens a socket or keeps a thread: segments, acknowledgements and `now` come in,
+//! segments, acknowledgements and the next deadline go out. The simulator, the laboratory's generators and the
+//! `QoS` socket drive the very same objects. Every sender has the same four questions:
+//!
+//! - `on_ack` / `on_feedback`: what the network brought;
+//! - `deadline`: when it next wants to be woken, [`cutline_units::Instant::FAR_FUTURE`] if never;
+//! - `on_deadline`: it is that late now (calling it early does no harm, so timers may be re-armed lazily);
+//! - `transmit`: the next packet that may leave now, asked until it answers `None`.
+//!
+//! | module | what | source |
+//! | --- | --- | --- |
+//! | [`tcp`] | `NewReno`, SACK, CUBIC, ECN, delayed acknowledgements | RFC 5681, 6582, 6298, 6675, 9438, 3168 |
+//! | [`udp`] | datagrams that leave as they are written | RFC 768 |
+//! | [`app`] | bulk, constant rate, on/off, files, web, talk spurts | named in each file |
+//!
+//! Dispatch is static and no packet allocates: headers are small `Copy` values. What is absent: addresses,
+//! ports, checksums, handshakes. A connection exists from its first segment on.
+
+pub mod app;
+mod error;
+mod queue;
+pub mod tcp;
+pub mod udp;
+
+pub use error::ParamError;

@@ -1,0 +1,422 @@
+//! The sending end: what may leave now, and what an acknowledgement or the timer changes.
+//!
+//! At any time `una <= next <= high_water <= end`: acknowledged below `una`, sent since the last timeout below
+//! `next`, sent at some time below `high_water`, written by the application below `end`. After a timeout
+//! `next` falls back to `una` and everything is sent again as the window allows (go-back-N; what is `SACKed` is
+//! skipped). How losses are found and mended is in `recovery`.
+//!
+//! Departures from the RFCs, on purpose:
+//! - the timer is restarted by a fast retransmit as well (RFC 6298 5 is silent), as BSD, Linux and ns-2 do:
+//!   the retransmission deserves a whole RTO for its acknowledgement;
+//! - segments are cut at the mss from wherever the window begins, so a retransmission after many small writes
+//!   may carry more bytes than the original, as RFC 9293 3.7.1 allows.
+
+use std::sync::Arc;
+
+use cutline_units::{Duration, Instant};
+
+use super::congestion::{Acked, Control};
+use super::scoreboard::Scoreboard;
+use super::{Ack, Params, RttEstimator, RttSampling, Segment, Window};
+
+/// Whether the window is moved by congestion control or by fast recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Slow start or congestion avoidance.
+    Open,
+    /// From a fast retransmit until `recover` is acknowledged.
+    Recovery,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Segments sent, retransmissions among them.
+    pub segments: u64,
+    /// Payload bytes sent, retransmissions among them.
+    pub bytes: u64,
+    /// Bytes the application wrote and the send buffer refused.
+    pub refused_bytes: u64,
+    /// Segments sent that carried bytes sent before.
+    pub retransmissions: u32,
+    /// Times that fast recovery was entered.
+    pub fast_retransmits: u32,
+    /// Times that the retransmission timer ran out.
+    pub timeouts: u32,
+    /// Times that the window was reduced for an ECN echo.
+    pub ecn_reductions: u32,
+}
+
+/// The sending end of one connection.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a protocol's state, a byte each, read alone")]
+pub struct Sender {
+    pub(super) una: u64,
+    pub(super) next: u64,
+    pub(super) high_water: u64,
+    /// What the application has written, with FIN; `u64::MAX` while that is without end.
+    end: u64,
+    pub(super) window: Window,
+    /// When the retransmission timer runs out.
+    pub(super) deadline: Instant,
+    pub(super) phase: Phase,
+    /// The segment at `una` is to be sent again, whatever the window says.
+    pub(super) retransmit_first: bool,
+    /// The next new segment says that the window was reduced.
+    cwr: bool,
+    closed: bool,
+    pub(super) dup_acks: u8,
+    /// Timeouts since the last acknowledgement of new data.
+    pub(super) timeouts_in_a_row: u8,
+    /// A partial acknowledgement came in this recovery.
+    pub(super) partial_ack: bool,
+    /// Bytes sent by limited transmit: no part of RFC 5681's flight size.
+    pub(super) limited_bytes: u32,
+    /// RFC 6582's `recover`: what had been sent when the last loss was found.
+    pub(super) recover: u64,
+    /// How far the last acknowledgement of new data moved `una`.
+    pub(super) last_advance: u64,
+    /// No second reduction for an ECN echo until this is acknowledged.
+    ecn_recover: u64,
+    pub(super) control: Control,
+    pub(super) rtt: RttEstimator,
+    /// An echo from before this yields no sample: one is enough for a round trip.
+    sample_from: Instant,
+    last_sent: Instant,
+    pub(super) scoreboard: Option<Box<Scoreboard>>,
+    pub(super) params: Arc<Params>,
+    pub(super) stats: Stats,
+}
+
+impl Sender {
+    /// A connection with nothing to send yet. `params` must be valid ([`Params::validate`]).
+    pub fn new(params: &Arc<Params>, now: Instant) -> Self {
+        debug_assert_eq!(params.validate(), Ok(()), "validate parameters where they are read");
+        Self {
+            una: 0,
+            next: 0,
+            high_water: 0,
+            end: 0,
+            window: Window {
+                cwnd: params.initial_window_bytes(),
+                ssthresh: params.initial_ssthresh.unwrap_or(u64::MAX),
+            },
+            deadline: Instant::FAR_FUTURE,
+            phase: Phase::Open,
+            retransmit_first: false,
+            cwr: false,
+            closed: false,
+            dup_acks: 0,
+            timeouts_in_a_row: 0,
+            partial_ack: false,
+            limited_bytes: 0,
+            recover: 0,
+            last_advance: 0,
+            ecn_recover: 0,
+            control: Control::new(params.algorithm),
+            rtt: RttEstimator::new(params),
+            sample_from: Instant::ZERO,
+            last_sent: now,
+            scoreboard: params.sack.then(Box::default),
+            params: Arc::clone(params),
+            stats: Stats::default(),
+        }
+    }
+
+    /// The application has `bytes` more to send. False, and none of them taken, when they do not fit the send
+    /// buffer ([`Params::send_buffer`]) or the connection is closed.
+    pub fn write(&mut self, bytes: u64) -> bool {
+        let backlog = self.end.saturating_sub(self.high_water);
+        let fits = self.params.send_buffer.is_none_or(|limit| backlog + bytes <= limit);
+        let taken = fits && !self.closed;
+        if taken {
+            self.end = self.end.saturating_add(bytes);
+        } else {
+            self.stats.refused_bytes += bytes;
+        }
+        taken
+    }
+
+    /// The application always has more to send.
+    pub fn write_unlimited(&mut self) {
+        if !self.closed {
+            self.end = u64::MAX;
+        }
+    }
+
+    /// The application has written its last byte; FIN follows it. An endless supply ends with what was sent.
+    pub fn close(&mut self) {
+        if self.closed {
+            return;
+        }
+        self.closed = true;
+        if self.end == u64::MAX {
+            self.end = self.high_water;
+        }
+        self.end += 1;
+    }
+
+    /// An acknowledgement has arrived.
+    #[inline]
+    pub fn on_ack(&mut self, now: Instant, ack: &Ack) {
+        if let Some(scoreboard) = &mut self.scoreboard {
+            scoreboard.update(ack.ack.max(self.una), ack.ack, ack.sack, u64::from(self.params.mss));
+        }
+        let reduced = ack.ece && self.on_ecn_echo(ack.ack);
+        if ack.ack > self.una {
+            self.on_new_data(now, ack, reduced);
+        } else if ack.ack == self.una && self.una < self.high_water {
+            self.on_duplicate(now);
+        }
+    }
+
+    /// The retransmission timer, [`Instant::FAR_FUTURE`] while nothing is outstanding.
+    #[inline]
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// It is `now`: acts if the deadline has come.
+    #[inline]
+    pub fn on_deadline(&mut self, now: Instant) {
+        if now >= self.deadline {
+            self.on_timeout(now);
+        }
+    }
+
+    /// The next segment that may leave now; ask until there is none.
+    #[inline]
+    pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
+        if self.retransmit_first || (self.phase == Phase::Recovery && self.scoreboard.is_some()) {
+            return self.transmit_in_recovery(now);
+        }
+        if self.una == self.next {
+            self.restart_if_idle(now);
+        }
+        if self.scoreboard.is_some() && self.next < self.high_water {
+            self.skip_sacked();
+        }
+        let available = self.end - self.next;
+        if available == 0 {
+            return None;
+        }
+        let len = available.min(self.longest_segment());
+        if self.pipe() + len > self.allowance() || self.nagle_holds(len) {
+            return None;
+        }
+        Some(self.send_next(now, len))
+    }
+
+    /// The congestion window, bytes; inflated by duplicates during `NewReno`'s fast recovery.
+    pub const fn cwnd(&self) -> u64 {
+        self.window.cwnd
+    }
+
+    /// The slow start threshold, bytes; `u64::MAX` before the first loss.
+    pub const fn ssthresh(&self) -> u64 {
+        self.window.ssthresh
+    }
+
+    /// Bytes acknowledged in order (FIN not counted).
+    pub fn acked(&self) -> u64 {
+        self.una - u64::from(self.is_finished())
+    }
+
+    /// Bytes sent since the last timeout and not acknowledged: RFC 6675's pipe with SACK.
+    pub fn in_flight(&self) -> u64 {
+        if self.phase == Phase::Recovery { self.recovery_pipe() } else { self.pipe() }
+    }
+
+    /// Bytes that were written and have never been sent; `u64::MAX` while there is no end of them.
+    pub const fn backlog(&self) -> u64 {
+        if self.end == u64::MAX { u64::MAX } else { self.end - self.high_water }
+    }
+
+    /// Whether everything, with FIN, is acknowledged.
+    pub const fn is_finished(&self) -> bool {
+        self.closed && self.una == self.end
+    }
+
+    /// Whether a loss is being mended: from a fast retransmit to the full acknowledgement.
+    pub fn in_recovery(&self) -> bool {
+        self.phase == Phase::Recovery
+    }
+
+    /// The smoothed round-trip time; zero before the first sample.
+    pub const fn srtt(&self) -> Duration {
+        self.rtt.srtt()
+    }
+
+    /// The retransmission timeout, with its backoff.
+    pub const fn rto(&self) -> Duration {
+        self.rtt.rto()
+    }
+
+    /// What was counted so far.
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// What was set.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The acknowledgement moves `una`.
+    #[inline]
+    fn on_new_data(&mut self, now: Instant, ack: &Ack, reduced: bool) {
+        debug_assert!(ack.ack <= self.high_water, "the acknowledgement covers what was never sent");
+        let acked = ack.ack - self.una;
+        let limited = self.pipe() + u64::from(self.params.mss) > self.window.cwnd;
+        self.una = ack.ack;
+        self.next = self.next.max(ack.ack);
+        self.last_advance = acked;
+        self.timeouts_in_a_row = 0;
+        if ack.echo >= self.sample_from {
+            self.sample_round_trip(now, ack.echo);
+        }
+        if self.phase == Phase::Recovery {
+            self.on_ack_in_recovery(now, acked);
+            return;
+        }
+        self.dup_acks = 0;
+        self.limited_bytes = 0;
+        self.restart_timer(now);
+        if reduced {
+        } else if limited || !self.params.grow_only_when_limited {
+            let acked = Acked { bytes: acked, now, srtt: self.rtt.srtt() };
+            self.control.grow(&mut self.window, &acked, &self.params);
+        } else {
+            self.control.application_limited(now);
+        }
+    }
+
+    fn sample_round_trip(&mut self, now: Instant, echo: Instant) {
+        self.rtt.sample(now.saturating_since(echo), &self.params);
+        if self.params.rtt_sampling == RttSampling::OncePerRoundTrip {
+            self.sample_from = now;
+        }
+    }
+
+    /// RFC 6298 5.2, 5.3.
+    #[inline]
+    pub(super) fn restart_timer(&mut self, now: Instant) {
+        let outstanding = self.una < self.high_water;
+        self.deadline = if outstanding { now.saturating_add(self.rtt.rto()) } else { Instant::FAR_FUTURE };
+    }
+
+    /// Reduces the window for an ECN echo, at most once a window of data (RFC 3168 6.1.2). True if it did.
+    fn on_ecn_echo(&mut self, ack: u64) -> bool {
+        let again = self.ecn_recover > 0 && ack <= self.ecn_recover;
+        if !self.params.ecn || again || self.phase == Phase::Recovery || self.una == self.high_water {
+            return false;
+        }
+        let mss = u64::from(self.params.mss);
+        self.window.ssthresh = self.control.congested(&self.window, self.flight_size(), mss);
+        self.window.cwnd = self.window.ssthresh;
+        self.note_reduction();
+        self.stats.ecn_reductions += 1;
+        true
+    }
+
+    /// The window was reduced: the receiver is told so, and marks on what is out already are no news (RFC 3168
+    /// 6.1.2).
+    pub(super) fn note_reduction(&mut self) {
+        self.ecn_recover = self.high_water;
+        self.cwr = self.params.ecn;
+    }
+
+    /// RFC 5681 4.1: the window of a connection that was idle says nothing about the network of today.
+    fn restart_if_idle(&mut self, now: Instant) {
+        let idle = self.una == self.high_water && now.saturating_since(self.last_sent) > self.rtt.rto();
+        if idle && self.params.idle_restart {
+            self.window.cwnd = self.window.cwnd.min(self.params.initial_window_bytes());
+        }
+    }
+
+    /// After a timeout: what the receiver holds is not sent again.
+    #[cold]
+    fn skip_sacked(&mut self) {
+        if let Some(scoreboard) = &self.scoreboard {
+            self.next = scoreboard.hole_from(self.next).0.min(self.high_water);
+        }
+    }
+
+    /// The longest segment that may start at `next`: the mss, or up to what the receiver already holds.
+    #[inline]
+    fn longest_segment(&self) -> u64 {
+        let mss = u64::from(self.params.mss);
+        match &self.scoreboard {
+            Some(scoreboard) if self.next < self.high_water => {
+                mss.min(scoreboard.hole_from(self.next).1 - self.next)
+            }
+            _ => mss,
+        }
+    }
+
+    /// Bytes that count as outstanding outside fast recovery with SACK.
+    #[inline]
+    pub(super) fn pipe(&self) -> u64 {
+        let sent = self.next - self.una;
+        self.scoreboard.as_ref().map_or(sent, |scoreboard| sent - scoreboard.sacked_below(self.next))
+    }
+
+    /// How much may be outstanding: the window, what limited transmit adds, and the receiver's window.
+    #[inline]
+    fn allowance(&self) -> u64 {
+        let limited = if self.dup_acks == 0 { 0 } else { self.limited_transmit() };
+        (self.window.cwnd + limited).min(self.params.max_window.unwrap_or(u64::MAX))
+    }
+
+    /// RFC 3042: a segment for each of the first two duplicates. SACK's pipe has that in it.
+    fn limited_transmit(&self) -> u64 {
+        let applies = self.params.limited_transmit
+            && self.phase == Phase::Open
+            && self.scoreboard.is_none()
+            && self.may_fast_retransmit();
+        if applies { u64::from(self.dup_acks.min(2)) * u64::from(self.params.mss) } else { 0 }
+    }
+
+    #[inline]
+    fn nagle_holds(&self, len: u64) -> bool {
+        len < u64::from(self.params.mss) && self.params.nagle && self.next > self.una && !self.closed
+    }
+
+    /// Sends what is at `next`.
+    #[inline]
+    pub(super) fn send_next(&mut self, now: Instant, len: u64) -> Segment {
+        let seq = self.next;
+        self.next += len;
+        let retransmission = seq < self.high_water;
+        if !retransmission && self.dup_acks > 0 && self.phase == Phase::Open {
+            self.limited_bytes += len as u32;
+        }
+        self.high_water = self.high_water.max(self.next);
+        self.segment(now, seq, len, retransmission)
+    }
+
+    /// Builds and counts the segment of `len` sequence numbers from `seq`.
+    #[inline]
+    pub(super) fn segment(&mut self, now: Instant, seq: u64, len: u64, retransmission: bool) -> Segment {
+        let fin = self.closed && seq + len == self.end;
+        let len = (len - u64::from(fin)) as u32;
+        if self.deadline == Instant::FAR_FUTURE {
+            // RFC 6298 5.1
+            self.deadline = now.saturating_add(self.rtt.rto());
+        }
+        self.last_sent = now;
+        self.stats.segments += 1;
+        self.stats.bytes += u64::from(len);
+        self.stats.retransmissions += u32::from(retransmission);
+        // RFC 3168 6.1.2: on the first new data after the reduction.
+        let cwr = self.cwr && !retransmission;
+        self.cwr &= retransmission;
+        Segment { seq, sent_at: now, len, retransmission, cwr, fin }
+    }
+
+    /// Whether there is something new to send, at most an mss of it.
+    pub(super) fn new_data(&self) -> Option<u64> {
+        let len = (self.end - self.high_water).min(u64::from(self.params.mss));
+        (len > 0).then_some(len)
+    }
+}

@@ -1,0 +1,183 @@
+//! Unresponsive UDP: datagrams leave as they are written, whatever the network does with them.
+//!
+//! There is no feedback and no timer. The receiver only counts.
+
+use cutline_units::{Bytes, Instant};
+
+use crate::ParamError;
+use crate::error::require;
+use crate::queue::SendQueue;
+
+/// What is set for a UDP flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Largest payload of a datagram, bytes, 1..65,507; a longer write is split. Default 1472 (fills 1500 B
+    /// of IPv4).
+    pub max_datagram: u32,
+    /// Bytes on the wire beside the payload, 0..1000. Default 28 (IPv4 and UDP); 0 for ns-2's packets.
+    pub header_bytes: u32,
+}
+
+/// A datagram on its way: 24 bytes, `Copy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// 0, 1, 2, ... in the order they left.
+    pub seq: u64,
+    /// When it left.
+    pub sent_at: Instant,
+    /// Payload, bytes.
+    pub len: u32,
+}
+
+/// The sending end.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    queue: SendQueue,
+    next: u64,
+    bytes: u64,
+}
+
+/// The receiving end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Receiver {
+    /// One more than the highest sequence number that has arrived.
+    expected: u64,
+    datagrams: u64,
+    bytes: u64,
+    reordered: u64,
+    marked: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { max_datagram: 1472, header_bytes: 28 }
+    }
+}
+
+impl Params {
+    /// Checks every field against its range.
+    ///
+    /// # Errors
+    /// The first field that is out of range, with its value and what is allowed.
+    pub fn validate(&self) -> Result<(), ParamError> {
+        let largest = self.max_datagram;
+        require((1..=65_507).contains(&largest), "max_datagram", largest, "1..65507 bytes")?;
+        require(self.header_bytes <= 1000, "header_bytes", self.header_bytes, "0..1000 bytes")
+    }
+
+    /// A datagram's size on the wire.
+    pub const fn wire_bytes(&self, datagram: &Datagram) -> Bytes {
+        Bytes::new(datagram.len as u64 + self.header_bytes as u64)
+    }
+}
+
+impl Sender {
+    /// A flow with nothing to send yet. `params` must be valid ([`Params::validate`]).
+    pub fn new(params: &Params) -> Self {
+        debug_assert_eq!(params.validate(), Ok(()), "validate parameters where they are read");
+        Self { queue: SendQueue::new(params.max_datagram, usize::MAX), next: 0, bytes: 0 }
+    }
+
+    /// The application has a message of `bytes` to send: one datagram, or several when it is too long.
+    pub fn write(&mut self, bytes: u64) {
+        self.queue.write(bytes);
+    }
+
+    /// Always [`Instant::FAR_FUTURE`]: nothing is ever waited for.
+    pub const fn deadline(&self) -> Instant {
+        Instant::FAR_FUTURE
+    }
+
+    /// Nothing happens.
+    pub const fn on_deadline(&mut self, _now: Instant) {}
+
+    /// The next datagram to leave; ask until there is none.
+    pub fn transmit(&mut self, now: Instant) -> Option<Datagram> {
+        let len = self.queue.pop()?;
+        let seq = self.next;
+        self.next += 1;
+        self.bytes += u64::from(len);
+        Some(Datagram { seq, sent_at: now, len })
+    }
+
+    /// Datagrams sent.
+    pub const fn datagrams(&self) -> u64 {
+        self.next
+    }
+
+    /// Payload bytes sent.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Receiver {
+    /// A datagram has arrived, marked by a router if `ce`.
+    #[inline]
+    pub fn on_datagram(&mut self, datagram: &Datagram, ce: bool) {
+        self.datagrams += 1;
+        self.bytes += u64::from(datagram.len);
+        self.marked += u64::from(ce);
+        self.reordered += u64::from(datagram.seq < self.expected);
+        self.expected = self.expected.max(datagram.seq + 1);
+    }
+
+    /// Datagrams that arrived.
+    pub const fn datagrams(&self) -> u64 {
+        self.datagrams
+    }
+
+    /// Payload bytes that arrived.
+    pub const fn delivered(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Datagrams that arrived after one that was sent later (or twice).
+    pub const fn reordered(&self) -> u64 {
+        self.reordered
+    }
+
+    /// Datagrams that a router marked.
+    pub const fn marked(&self) -> u64 {
+        self.marked
+    }
+
+    /// Datagrams missing below the highest that arrived.
+    pub const fn lost(&self) -> u64 {
+        self.expected.saturating_sub(self.datagrams)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_leave_as_they_are_written() {
+        let mut sender = Sender::new(&Params { max_datagram: 1000, ..Params::default() });
+        sender.write(160);
+        sender.write(2500);
+        let lengths: Vec<u32> =
+            std::iter::from_fn(|| sender.transmit(Instant::ZERO)).map(|datagram| datagram.len).collect();
+        assert_eq!(lengths, [160, 1000, 1000, 500]);
+        assert_eq!((sender.datagrams(), sender.bytes()), (4, 2660));
+    }
+
+    #[test]
+    fn the_receiver_counts_what_is_missing_and_what_is_late() {
+        let mut receiver = Receiver::default();
+        for seq in [0, 1, 4, 3, 5] {
+            receiver.on_datagram(&Datagram { seq, sent_at: Instant::ZERO, len: 100 }, seq == 4);
+        }
+        assert_eq!((receiver.datagrams(), receiver.delivered()), (5, 500));
+        assert_eq!((receiver.lost(), receiver.reordered(), receiver.marked()), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_bad_size_is_named() {
+        let error = Params { max_datagram: 0, ..Params::default() }.validate().unwrap_err();
+        assert_eq!(error.to_string(), "max_datagram = 0: 1..65507 bytes");
+        let error = Params { header_bytes: 2000, ..Params::default() }.validate().unwrap_err();
+        assert_eq!(error.field, "header_bytes");
+    }
+}

@@ -1,0 +1,4 @@
+//! The transports from outside: timelines beside the RFCs, properties over bad networks, known throughputs.
+
+mod path;
+mod smoke;
