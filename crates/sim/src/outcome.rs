@@ -1,6 +1,6 @@
 //! What a simulation found: one record per flow, group and link, and the accounting of the whole run.
 
-use crate::measure::{DelayRecord, FlowInterval, FlowRecord, Histogram, QueueInterval};
+use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, Histogram, QueueInterval};
 use crate::wire::LinkCounts;
 use cutline_units::Duration;
 
@@ -88,4 +88,16 @@ pub struct Work {
     pub under_way: u64,
     /// Simulated time.
     pub simulated: Duration,
+}
+
+impl From<&BacklogMeter> for BacklogOutcome {
+    fn from(meter: &BacklogMeter) -> Self {
+        Self {
+            mean_packets: meter.mean_packets(),
+            deviation_packets: meter.deviation_packets(),
+            mean_bytes: meter.mean_bytes(),
+            max_packets: meter.max_packets(),
+            max_bytes: meter.max_bytes(),
+        }
+    }
 }

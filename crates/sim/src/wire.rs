@@ -181,7 +181,7 @@ mod tests {
             let mut expected = vec![None; arrivals.len()];
             let mut passages = Vec::new();
             let mut run = |until: u64, queue: &mut VecDeque<(usize, u32)>, expected: &mut Vec<Option<u64>>| {
-                while clock < until || (until == u64::MAX && (in_service.is_some() || !queue.is_empty())) {
+                while if until == u64::MAX { in_service.is_some() || !queue.is_empty() } else { clock < until } {
                     if let Some((packet, ends)) = in_service && ends == clock { expected[packet] = Some(ends); in_service = None; }
                     if in_service.is_none() && let Some((packet, size)) = queue.pop_front() {
                         in_service = Some((packet, clock + u64::from(size)));
