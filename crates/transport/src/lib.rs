@@ -12,6 +12,7 @@
 //! | module | what | source |
 //! | --- | --- | --- |
 //! | [`tcp`] | `NewReno`, SACK, CUBIC, ECN, delayed acknowledgements | RFC 5681, 6582, 6298, 6675, 9438, 3168 |
+//! | [`tfrc`] | TCP-friendly rate control for media | RFC 5348 |
 //! | [`udp`] | datagrams that leave as they are written | RFC 768 |
 //! | [`app`] | bulk, constant rate, on/off, files, web, talk spurts | named in each file |
 //!
@@ -22,6 +23,7 @@ pub mod app;
 mod error;
 mod queue;
 pub mod tcp;
+pub mod tfrc;
 pub mod udp;
 
 pub use error::ParamError;

@@ -1,4 +1,4 @@
 //! The transports from outside: timelines beside the RFCs, properties over bad networks, known throughputs.
 
 mod path;
-mod smoke;
+mod throughput;

@@ -1,10 +1,10 @@
-//! A path for tests: both directions with a delay, and a rule that says what happens to each packet.
+//! A path for tests: a flow's two ends, a delay each way, and a rule that decides each packet's fate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use cutline_transport::tcp::{Ack, Params, Receiver, Segment, Sender};
+use cutline_transport::{tcp, tfrc};
 use cutline_units::{Duration, Instant};
 
 /// What becomes of a packet.
@@ -22,113 +22,181 @@ pub enum Fate {
     Twice(Duration),
 }
 
-/// Something on the path, in the order of time, then of sending.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Event(Instant, u64, usize);
-
-#[derive(Clone, Copy)]
-enum Packet {
-    Data(Segment, bool),
-    Ack(Ack),
+/// Both ends of a flow, as the path drives them.
+pub trait Flow {
+    /// What travels, in either direction.
+    type Packet: Copy;
+    /// When one of the ends next acts.
+    fn deadline(&self) -> Instant;
+    /// It is `now`.
+    fn wake(&mut self, now: Instant, out: &mut Vec<Self::Packet>);
+    /// A packet arrives at the end it was meant for.
+    fn arrive(&mut self, now: Instant, packet: Self::Packet, marked: bool, out: &mut Vec<Self::Packet>);
+    /// All that may leave now.
+    fn transmit(&mut self, now: Instant, out: &mut Vec<Self::Packet>);
 }
 
-/// A TCP connection over a path with a fixed one-way delay.
-pub struct Connection<F> {
-    pub sender: Sender,
-    pub receiver: Receiver,
+/// A flow over a path.
+pub struct Path<F: Flow, R> {
+    pub flow: F,
     pub now: Instant,
     one_way: Duration,
-    fate: F,
-    heap: BinaryHeap<Reverse<Event>>,
-    packets: Vec<Packet>,
+    rule: R,
+    /// Time of arrival, order of sending, mark.
+    heap: BinaryHeap<Reverse<(Instant, usize, bool)>>,
+    packets: Vec<F::Packet>,
+    out: Vec<F::Packet>,
 }
 
-impl<F: FnMut(Instant, &Packet2) -> Fate> Connection<F> {
-    /// A connection whose packets meet the fate that `fate` decides.
-    pub fn new(params: &Params, one_way: Duration, fate: F) -> Self {
-        let params = Arc::new(*params);
-        Self {
-            sender: Sender::new(&params, Instant::ZERO),
-            receiver: Receiver::new(&params),
-            now: Instant::ZERO,
-            one_way,
-            fate,
-            heap: BinaryHeap::new(),
-            packets: Vec::new(),
-        }
+impl<F: Flow, R: FnMut(Instant, &F::Packet) -> Fate> Path<F, R> {
+    pub fn new(flow: F, one_way: Duration, rule: R) -> Self {
+        let (heap, packets, out) = (BinaryHeap::new(), Vec::new(), Vec::new());
+        Self { flow, now: Instant::ZERO, one_way, rule, heap, packets, out }
     }
 
-    /// Runs until `end`, or until nothing more will happen. `check` sees the connection after each event.
-    pub fn run(&mut self, end: Instant, mut check: impl FnMut(&mut Self)) {
+    /// Runs until `end`, or until nothing more will happen.
+    pub fn run(&mut self, end: Instant) {
+        self.run_checked(end, |_| ());
+    }
+
+    /// The same; `check` sees the flow after each event.
+    pub fn run_checked(&mut self, end: Instant, mut check: impl FnMut(&mut F)) {
         self.pump();
         while let Some(at) = self.next_event().filter(|&at| at <= end) {
             self.now = at;
             self.step();
             self.pump();
-            check(self);
+            check(&mut self.flow);
         }
     }
 
     fn next_event(&self) -> Option<Instant> {
-        let packet = self.heap.peek().map_or(Instant::FAR_FUTURE, |event| event.0.0);
-        let at = packet.min(self.sender.deadline()).min(self.receiver.deadline());
+        let arrival = self.heap.peek().map_or(Instant::FAR_FUTURE, |event| event.0.0);
+        let at = arrival.min(self.flow.deadline());
         (at < Instant::FAR_FUTURE).then_some(at)
     }
 
     fn step(&mut self) {
         let due = self.heap.peek().is_some_and(|event| event.0.0 <= self.now);
-        if due {
-            let Reverse(Event(_, _, index)) = self.heap.pop().expect("peeked");
-            match self.packets[index] {
-                Packet::Data(segment, ce) => {
-                    if let Some(ack) = self.receiver.on_segment(self.now, &segment, ce) {
-                        self.send_ack(ack);
-                    }
-                }
-                Packet::Ack(ack) => self.sender.on_ack(self.now, &ack),
-            }
+        if due && let Some(Reverse((_, index, marked))) = self.heap.pop() {
+            self.flow.arrive(self.now, self.packets[index], marked, &mut self.out);
         }
-        self.sender.on_deadline(self.now);
-        if let Some(ack) = self.receiver.on_deadline(self.now) {
-            self.send_ack(ack);
-        }
+        self.flow.wake(self.now, &mut self.out);
     }
 
     fn pump(&mut self) {
-        while let Some(segment) = self.sender.transmit(self.now) {
-            let fate = (self.fate)(self.now, &Packet2::Data(segment));
-            self.put(Packet::Data(segment, fate == Fate::Mark), fate);
+        self.flow.transmit(self.now, &mut self.out);
+        for packet in std::mem::take(&mut self.out) {
+            let fate = (self.rule)(self.now, &packet);
+            self.put(packet, fate);
         }
     }
 
-    fn send_ack(&mut self, ack: Ack) {
-        let fate = (self.fate)(self.now, &Packet2::Ack(ack));
-        self.put(Packet::Ack(ack), fate);
-    }
-
-    fn put(&mut self, packet: Packet, fate: Fate) {
+    fn put(&mut self, packet: F::Packet, fate: Fate) {
+        let index = self.packets.len();
+        self.packets.push(packet);
         let arrives = self.now + self.one_way;
+        let marked = fate == Fate::Mark;
         match fate {
             Fate::Lose => {}
-            Fate::Arrive | Fate::Mark => self.schedule(arrives, packet),
-            Fate::Late(by) => self.schedule(arrives + by, packet),
+            Fate::Arrive | Fate::Mark => self.heap.push(Reverse((arrives, index, marked))),
+            Fate::Late(by) => self.heap.push(Reverse((arrives + by, index, marked))),
             Fate::Twice(by) => {
-                self.schedule(arrives, packet);
-                self.schedule(arrives + by, packet);
+                self.heap.push(Reverse((arrives, index, marked)));
+                self.heap.push(Reverse((arrives + by, index, marked)));
             }
         }
     }
+}
 
-    fn schedule(&mut self, at: Instant, packet: Packet) {
-        let index = self.packets.len();
-        self.packets.push(packet);
-        self.heap.push(Reverse(Event(at, index as u64, index)));
+/// A TCP connection.
+pub struct Tcp {
+    pub sender: tcp::Sender,
+    pub receiver: tcp::Receiver,
+}
+
+/// What travels in one.
+#[derive(Clone, Copy, Debug)]
+pub enum TcpPacket {
+    Data(tcp::Segment),
+    Ack(tcp::Ack),
+}
+
+impl Tcp {
+    pub fn new(params: tcp::Params) -> Self {
+        let params = Arc::new(params);
+        Self { sender: tcp::Sender::new(&params, Instant::ZERO), receiver: tcp::Receiver::new(&params) }
     }
 }
 
-/// What a rule sees.
+impl Flow for Tcp {
+    type Packet = TcpPacket;
+
+    fn deadline(&self) -> Instant {
+        self.sender.deadline().min(self.receiver.deadline())
+    }
+
+    fn wake(&mut self, now: Instant, out: &mut Vec<TcpPacket>) {
+        self.sender.on_deadline(now);
+        out.extend(self.receiver.on_deadline(now).map(TcpPacket::Ack));
+    }
+
+    fn arrive(&mut self, now: Instant, packet: TcpPacket, marked: bool, out: &mut Vec<TcpPacket>) {
+        match packet {
+            TcpPacket::Data(segment) => {
+                out.extend(self.receiver.on_segment(now, &segment, marked).map(TcpPacket::Ack));
+            }
+            TcpPacket::Ack(ack) => self.sender.on_ack(now, &ack),
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Vec<TcpPacket>) {
+        out.extend(std::iter::from_fn(|| self.sender.transmit(now)).map(TcpPacket::Data));
+    }
+}
+
+/// A TFRC flow.
+pub struct Tfrc {
+    pub sender: tfrc::Sender,
+    pub receiver: tfrc::Receiver,
+}
+
+/// What travels in one.
 #[derive(Clone, Copy, Debug)]
-pub enum Packet2 {
-    Data(Segment),
-    Ack(Ack),
+pub enum TfrcPacket {
+    Data(tfrc::Packet),
+    Feedback(tfrc::Feedback),
+}
+
+impl Tfrc {
+    pub fn new(params: tfrc::Params) -> Self {
+        let params = Arc::new(params);
+        Self { sender: tfrc::Sender::new(&params, Instant::ZERO), receiver: tfrc::Receiver::new(&params) }
+    }
+}
+
+impl Flow for Tfrc {
+    type Packet = TfrcPacket;
+
+    fn deadline(&self) -> Instant {
+        self.sender.deadline().min(self.receiver.deadline())
+    }
+
+    fn wake(&mut self, now: Instant, out: &mut Vec<TfrcPacket>) {
+        self.sender.on_deadline(now);
+        out.extend(self.receiver.on_deadline(now).map(TfrcPacket::Feedback));
+    }
+
+    fn arrive(&mut self, now: Instant, packet: TfrcPacket, marked: bool, out: &mut Vec<TfrcPacket>) {
+        match packet {
+            TfrcPacket::Data(data) => {
+                out.extend(self.receiver.on_packet(now, &data, marked).map(TfrcPacket::Feedback));
+            }
+            TfrcPacket::Feedback(feedback) => self.sender.on_feedback(now, &feedback),
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Vec<TfrcPacket>) {
+        out.extend(std::iter::from_fn(|| self.sender.transmit(now)).map(TfrcPacket::Data));
+    }
 }

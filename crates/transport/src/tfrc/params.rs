@@ -1,0 +1,132 @@
+//! What is set for a TFRC flow.
+
+use cutline_units::{Bytes, Duration};
+
+use super::Packet;
+use crate::ParamError;
+use crate::error::require;
+
+/// What is set for a TFRC flow. `Copy`; share one behind an `Arc` among all its flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// The segment size s of the equation and the largest payload, bytes, 1..65,535. Default 1000. A source of
+    /// smaller messages should have its own size here.
+    pub segment_size: u32,
+    /// Bytes on the wire beside the payload, 0..1000. Default 40; 0 for ns-2's packets.
+    pub header_bytes: u32,
+    /// A feedback packet on the wire, bytes, 1..1500. Default 40, as ns-2's `TFRCSink`.
+    pub feedback_bytes: u32,
+    /// How many packets may wait to be sent, 1..100,000; more are dropped at the sender. Default 2: an
+    /// interactive source would rather lose a packet than send it late.
+    pub send_buffer: u32,
+    /// The gain q of the round-trip time's average, 0..1 (RFC 5348 4.3 step 2). Default 0.9; ns-2's `df_` is
+    /// 0.95.
+    pub q: f64,
+    /// The instantaneous rate falls while the round-trip time is above its average (RFC 5348 4.5), which
+    /// damps oscillation at a drop-tail queue. Default true; ns-2's `ca_ 1` too.
+    pub reduce_oscillation: bool,
+    /// A long interval without loss makes the older ones count less (RFC 5348 5.5). Default true; ns-2's
+    /// `discount_ 1` too.
+    pub history_discounting: bool,
+    /// The longest time between two packets (`t_mbi`), 1 s..1 h. Default 64 s.
+    pub t_mbi: Duration,
+    /// The granularity of the sender's timer (RFC 5348 4.6), at most 1 s: a packet may leave up to half of it
+    /// early. Default 0: timers here are exact.
+    pub t_gran: Duration,
+    /// Packets are ECN-capable and marks count as losses. Default false.
+    pub ecn: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            segment_size: 1000,
+            header_bytes: 40,
+            feedback_bytes: 40,
+            send_buffer: 2,
+            q: 0.9,
+            reduce_oscillation: true,
+            history_discounting: true,
+            t_mbi: Duration::from_secs(64),
+            t_gran: Duration::ZERO,
+            ecn: false,
+        }
+    }
+}
+
+impl Params {
+    /// The defaults of ns-2.35's `Agent/TFRC` (`ns-default.tcl`): `packetSize_ 1000` on the wire all told,
+    /// `df_ 0.95`, `ca_ 1`, `discount_ 1`, and an unbounded send buffer (`maxqueue_`).
+    ///
+    /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application, and
+    /// times round trips with `tcp_tick_ 0.1`.
+    pub fn ns2() -> Self {
+        Self { header_bytes: 0, q: 0.95, send_buffer: 100_000, ..Self::default() }
+    }
+
+    /// Checks every field against its range.
+    ///
+    /// # Errors
+    /// The first field that is out of range, with its value and what is allowed.
+    pub fn validate(&self) -> Result<(), ParamError> {
+        let size = self.segment_size;
+        require((1..=65_535).contains(&size), "segment_size", size, "1..65535 bytes")?;
+        require(self.header_bytes <= 1000, "header_bytes", self.header_bytes, "0..1000 bytes")?;
+        let feedback = self.feedback_bytes;
+        require((1..=1500).contains(&feedback), "feedback_bytes", feedback, "1..1500 bytes")?;
+        let buffer = self.send_buffer;
+        require((1..=100_000).contains(&buffer), "send_buffer", buffer, "1..100000 packets")?;
+        require((0.0..1.0).contains(&self.q), "q", self.q, "0..1, below 1")?;
+        let interval = Duration::from_secs(1)..=Duration::from_secs(3600);
+        require(interval.contains(&self.t_mbi), "t_mbi", self.t_mbi, "1 s..1 h")?;
+        require(self.t_gran <= Duration::from_secs(1), "t_gran", self.t_gran, "at most 1 s")
+    }
+
+    /// `s`, bytes.
+    pub(super) fn s(&self) -> f64 {
+        f64::from(self.segment_size)
+    }
+
+    /// The initial window of RFC 3390 (RFC 5348 4.2), bytes.
+    pub fn initial_window_bytes(&self) -> f64 {
+        (4.0 * self.s()).min((2.0 * self.s()).max(4380.0))
+    }
+
+    /// The least rate, `s / t_mbi`, bytes per second.
+    pub(super) fn least_rate(&self) -> f64 {
+        self.s() / self.t_mbi.as_secs_f64()
+    }
+
+    /// A packet's size on the wire.
+    pub const fn wire_bytes(&self, packet: &Packet) -> Bytes {
+        Bytes::new(packet.len as u64 + self.header_bytes as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid() {
+        assert_eq!(Params::default().validate(), Ok(()));
+        assert_eq!(Params::ns2().validate(), Ok(()));
+    }
+
+    #[test]
+    fn each_bad_value_is_named() {
+        let base = Params::default();
+        let bad = [
+            ("segment_size", Params { segment_size: 0, ..base }),
+            ("header_bytes", Params { header_bytes: 1001, ..base }),
+            ("feedback_bytes", Params { feedback_bytes: 0, ..base }),
+            ("send_buffer", Params { send_buffer: 0, ..base }),
+            ("q", Params { q: 1.0, ..base }),
+            ("t_mbi", Params { t_mbi: Duration::ZERO, ..base }),
+            ("t_gran", Params { t_gran: Duration::from_secs(2), ..base }),
+        ];
+        for (field, params) in bad {
+            assert_eq!(params.validate().unwrap_err().field, field);
+        }
+    }
+}

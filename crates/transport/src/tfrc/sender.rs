@@ -1,0 +1,336 @@
+//! The sending end of TFRC (RFC 5348 4): the allowed rate X, and packets at its pace.
+//!
+//! - Before the first feedback X is one packet a second; with it, the initial window of RFC 3390 a round trip
+//!   (4.2). While p = 0, X doubles once a round trip (4.3 step 4): slow start.
+//! - Once p > 0, `X = min(X_Bps, recv_limit)`: the throughput equation, held to twice what was received lately.
+//! - Without feedback for `max(4 R, 2 s / X)` the rate is halved (4.4), unless the sender was idle and slow.
+//! - `X_inst = X R_sqmean / sqrt(R_sample)` damps oscillation (4.5).
+//! - Packets leave `s / X_inst` apart (4.6). An application that had nothing to send gets no credit for it.
+//!   One that the timer woke late catches up, by at most a round trip.
+//!
+//! Never less than `s / t_mbi`. An application's packets wait in a bounded queue; what does not fit is dropped
+//! and counted.
+
+use std::sync::Arc;
+
+use cutline_units::{Duration, Instant};
+
+use super::equation::throughput;
+use super::receive_rates::{DataLimits, ReceiveRates};
+use super::{Feedback, Packet, Params};
+use crate::queue::SendQueue;
+
+/// Before the first feedback (RFC 5348 4.2).
+const INITIAL_NOFEEDBACK: Duration = Duration::from_secs(2);
+/// The gain of the root of the round-trip time (RFC 5348 4.5).
+const Q2: f64 = 0.9;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Packets sent.
+    pub packets: u64,
+    /// Their payload, bytes.
+    pub bytes: u64,
+    /// Packets that found the send buffer full.
+    pub dropped_at_sender: u64,
+    /// Feedback packets that came.
+    pub feedback: u64,
+    /// Times that the nofeedback timer ran out.
+    pub nofeedback: u64,
+}
+
+/// The sending end of one flow.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    params: Arc<Params>,
+    queue: SendQueue,
+    next_seq: u64,
+    /// The allowed rate X and the instantaneous one, bytes per second.
+    x: f64,
+    x_inst: f64,
+    /// R, zero before the first feedback.
+    rtt: Duration,
+    /// `R_sqmean`, root of a second.
+    r_sqmean: f64,
+    p: f64,
+    /// When X was last doubled.
+    tld: Instant,
+    received: ReceiveRates,
+    limits: DataLimits,
+    /// When the nofeedback timer runs out, and whether anything was sent since it was set.
+    nofeedback: Instant,
+    sent_since: bool,
+    /// The nominal time of the last packet; none before the first.
+    last_nominal: Option<Instant>,
+    /// A packet waits for its time, not for the application.
+    paced: bool,
+    stats: Stats,
+}
+
+impl Sender {
+    /// A flow with nothing to send yet. `params` must be valid ([`Params::validate`]).
+    pub fn new(params: &Arc<Params>, now: Instant) -> Self {
+        debug_assert_eq!(params.validate(), Ok(()), "validate parameters where they are read");
+        Self {
+            queue: SendQueue::new(params.segment_size, params.send_buffer as usize),
+            next_seq: 0,
+            x: params.s(),
+            x_inst: params.s(),
+            rtt: Duration::ZERO,
+            r_sqmean: 0.0,
+            p: 0.0,
+            tld: now,
+            received: ReceiveRates::new(now),
+            limits: DataLimits::default(),
+            nofeedback: Instant::FAR_FUTURE,
+            sent_since: false,
+            last_nominal: None,
+            paced: false,
+            stats: Stats::default(),
+            params: Arc::clone(params),
+        }
+    }
+
+    /// The application has a message of `bytes` to send: one packet, or several when it is too long. What
+    /// does not fit the send buffer is dropped; false if anything was.
+    pub fn write(&mut self, bytes: u64) -> bool {
+        let dropped = self.queue.write(bytes);
+        self.stats.dropped_at_sender += u64::from(dropped);
+        dropped == 0
+    }
+
+    /// The application always has more to send.
+    pub fn write_unlimited(&mut self) {
+        self.queue.write_unlimited();
+    }
+
+    /// Feedback has arrived (RFC 5348 4.3).
+    pub fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
+        self.stats.feedback += 1;
+        let sample = now.saturating_since(feedback.echo).saturating_sub(feedback.t_delay);
+        let sample = sample.max(Duration::from_nanos(1));
+        let first = self.rtt.is_zero();
+        self.average_round_trip(sample);
+        if first {
+            self.start(now);
+        }
+        let limited = self.limits.covered(now, feedback.echo);
+        let recv_limit = self.receive_limit(now, feedback, limited);
+        self.p = feedback.p;
+        self.set_rate(now, recv_limit);
+        self.damp(sample);
+        self.set_nofeedback_timer(now);
+    }
+
+    /// When this sender next acts: a packet's time, or the nofeedback timer.
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        if self.queue.is_empty() { self.nofeedback } else { self.nofeedback.min(self.send_time()) }
+    }
+
+    /// It is `now`: acts if the nofeedback timer has run out. Ask [`Sender::transmit`] afterwards.
+    pub fn on_deadline(&mut self, now: Instant) {
+        if now >= self.nofeedback {
+            self.on_nofeedback(now);
+        }
+    }
+
+    /// The next packet that may leave now; ask until there is none.
+    pub fn transmit(&mut self, now: Instant) -> Option<Packet> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        if now < self.send_time() {
+            self.paced = true;
+            self.limits.not_limited(now);
+            return None;
+        }
+        self.last_nominal = Some(self.nominal_time_of_this(now));
+        let len = self.queue.pop()?;
+        self.paced = !self.queue.is_empty();
+        if self.paced {
+            self.limits.not_limited(now);
+        }
+        Some(self.packet(now, len))
+    }
+
+    /// The allowed rate X, bytes per second.
+    pub const fn rate(&self) -> f64 {
+        self.x
+    }
+
+    /// The rate at which packets leave now, bytes per second.
+    pub const fn instantaneous_rate(&self) -> f64 {
+        self.x_inst
+    }
+
+    /// The average round-trip time; zero before the first feedback.
+    pub const fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// The loss event rate last reported.
+    pub const fn loss_event_rate(&self) -> f64 {
+        self.p
+    }
+
+    /// Packets that wait for their time; those of an unlimited supply are not counted.
+    pub fn backlog(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What was counted so far.
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// What was set.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    fn packet(&mut self, now: Instant, len: u32) -> Packet {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.sent_since = true;
+        if self.nofeedback == Instant::FAR_FUTURE {
+            self.nofeedback = now + INITIAL_NOFEEDBACK;
+        }
+        self.stats.packets += 1;
+        self.stats.bytes += u64::from(len);
+        Packet { seq, sent_at: now, rtt: self.rtt, len }
+    }
+
+    /// RFC 5348 4.3 steps 1 and 2, and `R_sqmean` of 4.5.
+    fn average_round_trip(&mut self, sample: Duration) {
+        let root = sample.as_secs_f64().sqrt();
+        if self.rtt.is_zero() {
+            self.rtt = sample;
+            self.r_sqmean = root;
+        } else {
+            let q = self.params.q;
+            self.rtt = self.rtt.mul_f64(q) + sample.mul_f64(1.0 - q);
+            self.r_sqmean = Q2 * self.r_sqmean + (1.0 - Q2) * root;
+        }
+    }
+
+    /// The first feedback: RFC 5348 4.2.
+    fn start(&mut self, now: Instant) {
+        self.x = self.initial_rate();
+        self.tld = now;
+        self.received = ReceiveRates::new(now);
+    }
+
+    /// `W_init / R`, which is also `recover_rate`, bytes per second.
+    fn initial_rate(&self) -> f64 {
+        self.params.initial_window_bytes() / self.rtt.as_secs_f64()
+    }
+
+    /// `recv_limit` of RFC 5348 4.3 step 4.
+    fn receive_limit(&mut self, now: Instant, feedback: &Feedback, data_limited: bool) -> f64 {
+        if !data_limited {
+            self.received.update(now, feedback.x_recv, self.rtt);
+        } else if feedback.p > self.p {
+            self.received.halve();
+            self.received.maximize(now, 0.85 * feedback.x_recv);
+            return self.received.largest();
+        } else {
+            self.received.maximize(now, feedback.x_recv);
+        }
+        2.0 * self.received.largest()
+    }
+
+    /// X of RFC 5348 4.3 step 4.
+    fn set_rate(&mut self, now: Instant, recv_limit: f64) {
+        if self.p > 0.0 {
+            let least = self.params.least_rate();
+            self.x = self.equation_rate().min(recv_limit).max(least);
+        } else if now.saturating_since(self.tld) >= self.rtt {
+            self.x = (2.0 * self.x).min(recv_limit).max(self.initial_rate());
+            self.tld = now;
+        }
+        self.x_inst = self.x;
+    }
+
+    /// `X_Bps`.
+    fn equation_rate(&self) -> f64 {
+        throughput(self.params.s(), self.rtt, self.p)
+    }
+
+    /// RFC 5348 4.5.
+    fn damp(&mut self, sample: Duration) {
+        if self.params.reduce_oscillation {
+            let ratio = self.r_sqmean / sample.as_secs_f64().sqrt();
+            self.x_inst = (self.x * ratio).max(self.params.least_rate());
+        }
+    }
+
+    /// RFC 5348 4.3 steps 3 and 6.
+    fn set_nofeedback_timer(&mut self, now: Instant) {
+        let two_packets = Duration::from_secs_f64(2.0 * self.params.s() / self.x);
+        self.nofeedback = now.saturating_add((self.rtt * 4).max(two_packets));
+        self.sent_since = false;
+    }
+
+    /// RFC 5348 4.4.
+    fn on_nofeedback(&mut self, now: Instant) {
+        self.stats.nofeedback += 1;
+        let halved = (self.x / 2.0).max(self.params.least_rate());
+        if self.rtt.is_zero() {
+            if self.sent_since {
+                self.x = halved;
+            }
+        } else if self.idle_and_slow() {
+            // The rate is no more than that of a flow that begins.
+        } else if self.p == 0.0 {
+            self.x = halved;
+        } else {
+            let x_recv = self.received.largest();
+            let equation = self.equation_rate();
+            let limit = if equation > 2.0 * x_recv { x_recv } else { equation / 2.0 };
+            self.limit_rate(now, limit);
+        }
+        self.x_inst = self.x;
+        self.set_nofeedback_timer(now);
+    }
+
+    /// Idle since the timer was set, and not above the recovery rate.
+    fn idle_and_slow(&self) -> bool {
+        let recover_rate = self.initial_rate();
+        let slow =
+            if self.p > 0.0 { self.received.largest() < recover_rate } else { self.x < 2.0 * recover_rate };
+        slow && !self.sent_since
+    }
+
+    /// `Update_Limits` of RFC 5348 4.4.
+    fn limit_rate(&mut self, now: Instant, timer_limit: f64) {
+        let limit = timer_limit.max(self.params.least_rate());
+        self.received.replace(now, limit / 2.0);
+        self.set_rate(now, limit);
+    }
+
+    /// `t_ipi`, the time from one packet to the next.
+    fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.params.s() / self.x_inst)
+    }
+
+    /// The nominal time of the next packet; a rate that has changed counts at once.
+    fn nominal_time(&self) -> Instant {
+        self.last_nominal.map_or(Instant::ZERO, |last| last.saturating_add(self.interval()))
+    }
+
+    /// When the next packet may leave: its nominal time less `t_delta` (RFC 5348 4.6).
+    fn send_time(&self) -> Instant {
+        let t_delta = self.interval().min(self.params.t_gran).min(self.rtt) / 2;
+        let early = self.nominal_time().as_nanos().saturating_sub(t_delta.as_nanos());
+        Instant::from_nanos(early)
+    }
+
+    /// The nominal time that a packet leaving now has: its own if it waited for it, else now.
+    fn nominal_time_of_this(&self, now: Instant) -> Instant {
+        let due = self.nominal_time();
+        let oldest = Instant::from_nanos(now.as_nanos().saturating_sub(self.rtt.as_nanos()));
+        if self.paced { due.max(oldest) } else { due.max(now) }
+    }
+}
