@@ -290,3 +290,60 @@ impl LeastHead {
         (least != NO_HEAD).then_some(least as usize & ((1 << LANE_BITS) - 1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(weight: u64, size: u32, packet: u32) -> Entry<u32> {
+        Entry { weight: Instant::from_nanos(weight), arrived: Instant::ZERO, size, packet }
+    }
+
+    fn order(lanes: &mut Lanes<u32>) -> Vec<u32> {
+        std::iter::from_fn(|| lanes.pop()).map(|entry| entry.packet).collect()
+    }
+
+    #[test]
+    fn the_least_weight_leaves_first_and_equal_ones_as_they_came() {
+        let mut lanes = Lanes::new(HintBits::PAPER);
+        let arrivals = [(15, 90), (3, 50), (0, 50), (8, 10), (3, 50), (15, 95), (15, 90)];
+        for (packet, (lane, weight)) in (0..).zip(arrivals) {
+            lanes.push(lane, entry(weight, 100, packet));
+        }
+        // The last one's 90 is raised to the 95 before it.
+        assert_eq!(order(&mut lanes), [3, 1, 2, 4, 0, 5, 6]);
+        assert_eq!(lanes.backlog(), Backlog::default());
+    }
+
+    #[test]
+    fn bytes_ahead_are_those_of_no_more_weight() {
+        let mut lanes = Lanes::new(HintBits::PAPER);
+        for (lane, weight, size) in [(15, 10, 1), (15, 20, 20), (15, 30, 300), (7, 20, 4000)] {
+            lanes.push(lane, entry(weight, size, 0));
+        }
+        let mut ahead = |w| lanes.bytes_ahead(0, Instant::from_nanos(w));
+        assert_eq!([9, 10, 19, 20, 29, 30].map(&mut ahead), [0, 1, 1, 4021, 4021, 4321]);
+        // And back again: the cursors have to be found anew.
+        assert_eq!([20, 9].map(ahead), [4021, 0]);
+    }
+
+    #[test]
+    fn the_first_heavier_is_found_from_wherever_the_search_starts() {
+        let mut keys = Ring::new();
+        // 0 0 0 1 1 1 2 2 2 ... : every weight three times.
+        (0..90).for_each(|i| keys.push(Key { weight: Instant::from_nanos(i / 3), bytes_before: i }));
+        for w in 0..29 {
+            let first = (w + 1) * 3;
+            for start in 0..=first {
+                assert_eq!(first_above(&keys, start, Instant::from_nanos(w)), first, "from {start}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_hundred_and_fifty_six_lanes_are_told_apart() {
+        let mut lanes = Lanes::new(HintBits::new(8).unwrap());
+        (0..256).rev().for_each(|lane| lanes.push(lane, entry(lane as u64, 1, lane as u32)));
+        assert_eq!(order(&mut lanes), (0..256).collect::<Vec<u32>>());
+    }
+}

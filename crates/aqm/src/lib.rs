@@ -36,7 +36,7 @@ pub use drop_tail::NoEarlyDrop;
 pub use fifo::Fifo;
 pub use lanes::{Entry, Lanes};
 pub use parameter::{Field, Kind, Parameter, ParameterError, Parameters, Value};
-pub use pi::Pi;
+pub use pi::{Pi, PiParams};
 pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Verdict};
 pub use registry::{AnyAqm, AqmDescription, AqmSpec};
 pub use stats::{Count, QueueStats};

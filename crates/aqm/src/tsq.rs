@@ -310,3 +310,86 @@ pub fn charge(p: Probability, l: Duration, q: Duration, q_prime: Duration, max_r
     let ratio = (l + q) / (l + q_prime);
     Probability::clamped((ratio * ratio).min(max_ratio) * p.get())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NoEarlyDrop;
+    use cutline_units::Streams;
+
+    const L: Duration = Duration::from_millis(40);
+
+    fn charge_ratio(q_ms: u64, q_prime_ms: u64, max_ratio: f64) -> f64 {
+        let p = Probability::clamped(1e-3);
+        let [q, q_prime] = [q_ms, q_prime_ms].map(Duration::from_millis);
+        charge(p, L, q, q_prime, max_ratio).get() / p.get()
+    }
+
+    /// 100 packets of 1000 B waiting at 15 Mbit/s, none in service.
+    fn a_hundred_packets() -> Tsq<u32, NoEarlyDrop> {
+        let (limit, rate) = (Limit::Packets(800), Rate::from_mbps(15));
+        let mut tsq = Tsq::new(&TsqParams::default(), limit, false, rate, NoEarlyDrop).unwrap();
+        let arrival = Arrival { size: 1000, hint: HintBits::PAPER.largest(), ecn_capable: false };
+        let mut random = Streams::new(1).stream("queue", "drop");
+        (0..100).for_each(|packet| {
+            tsq.enqueue(Instant::ZERO, arrival, packet, &mut random);
+        });
+        tsq
+    }
+
+    #[test]
+    fn six_sixteenths_of_the_drain_time() {
+        let offer = a_hundred_packets().offer(Instant::from_nanos(5), Hint::from_level(6));
+        assert_eq!(offer.q.as_nanos(), 53_333_333);
+        // TSQ eq. 2: 6 x 53,333,333 / 16 = 19,999,999.9
+        assert_eq!(offer.weight.as_nanos(), 19_999_999 + 5);
+    }
+
+    #[test]
+    fn q_prime_counts_what_is_ahead_and_in_service() {
+        let mut tsq = a_hundred_packets();
+        // The k-th packet weighs k packet times; hint 1's 53.33 / 16 = 3.33 ms are behind 7 of them.
+        let offer = tsq.offer(Instant::ZERO, Hint::LEAST_DELAY);
+        assert_eq!(offer.q_prime, DrainRate::new(Rate::from_mbps(15)).time(7_000));
+        // Half of a packet in service, 98.5 packet times, 1/16 of which passes packets 1 to 6.
+        tsq.dequeue(Instant::ZERO);
+        let half = Duration::from_nanos(266_666);
+        let offer = tsq.offer(Instant::ZERO + half, Hint::LEAST_DELAY);
+        let ahead = DrainRate::new(Rate::from_mbps(15)).time(6_000);
+        assert_eq!(offer.q_prime, ahead + Duration::from_nanos(533_333) - half);
+        assert_eq!(tsq.offer(Instant::ZERO + half, Hint::from_level(16)).q_prime, offer.q);
+    }
+
+    #[test]
+    fn the_charge_is_steep_behind_a_long_queue() {
+        // TSQ eq. 5: (440 / 65)^2 = 45.8
+        assert!((charge_ratio(400, 25, f64::INFINITY) - 45.822).abs() < 1e-3);
+        assert!((charge_ratio(400, 25, 10.0) - 10.0).abs() < 1e-12);
+        assert_eq!(charge_ratio(400, 400, f64::INFINITY), 1.0);
+    }
+
+    #[test]
+    fn the_charge_is_a_probability() {
+        let p = Probability::clamped(0.5);
+        assert_eq!(charge(p, L, Duration::from_secs(10), Duration::ZERO, f64::INFINITY), Probability::ONE);
+        assert_eq!(charge(Probability::ZERO, L, L, Duration::ZERO, f64::INFINITY), Probability::ZERO);
+    }
+
+    #[test]
+    fn parameters_outside_their_range_are_refused() {
+        let refused = |params: TsqParams| params.validate().unwrap_err().to_string();
+        let paper = TsqParams::default();
+        assert_eq!(
+            refused(TsqParams { bits: 9, ..paper }),
+            "bits = 9: allowed is a whole number from 1 to 8"
+        );
+        assert_eq!(
+            refused(TsqParams { l: Duration::ZERO, ..paper }),
+            "l = 0 ns: allowed is a time from 1 ms to 1 s"
+        );
+        assert_eq!(
+            refused(TsqParams { max_ratio: Some(0.5), ..paper }),
+            "max-ratio = 0.5: allowed is a number from 1 to 1000000"
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! Once a queue has held its largest backlog it allocates no more. A binary of its own, for its allocator.
+
+#![expect(unsafe_code, reason = "a global allocator cannot be written without")]
+
+mod support;
+
+use cutline_aqm::{AqmSpec, Limit, Queue, QueueSpec, TsqParams, registry};
+use cutline_units::{Duration, Hint, Rate};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+use support::Link;
+
+/// Counts, and leaves the work to the system's allocator.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is passed on unchanged to `System`, which keeps the trait's contract.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: `block` came from `System.alloc` above with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Overload at hints that change from round to round, then silence; nothing is kept of what is sent.
+fn round(link: &mut Link<cutline_aqm::AnyQueue<u32>>) {
+    for i in 0..4000_u32 {
+        let hint = 1 + (i * 31 % 16) as u16;
+        let verdict = link.arrive(1000, hint, false);
+        std::hint::black_box(verdict);
+        link.wait(Duration::from_micros(400));
+        link.sent.clear();
+    }
+    link.wait(Duration::from_secs(1));
+    link.sent.clear();
+}
+
+#[test]
+fn a_warm_queue_allocates_nothing() {
+    let rate = Rate::from_mbps(15);
+    for about in registry::describe() {
+        for tsq in [None, Some(TsqParams::default())] {
+            let aqm = AqmSpec::from_values(about.name, []).unwrap();
+            let spec = QueueSpec { limit: Limit::Packets(300), ecn: false, aqm, tsq, rate };
+            let mut link = Link::new(spec.build().unwrap(), rate);
+            link.sent.reserve(10_000);
+            // Every lane has held the limit once.
+            for hint in 1..=16 {
+                (0..400).for_each(|packet| {
+                    let arrival =
+                        cutline_aqm::Arrival { size: 1000, hint: Hint::from_level(hint), ecn_capable: false };
+                    link.queue.enqueue(link.now, arrival, packet, &mut link.random);
+                });
+                while link.queue.dequeue(link.now).is_some() {}
+            }
+            round(&mut link);
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            (0..3).for_each(|_| round(&mut link));
+            assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "{} {tsq:?}", about.name);
+            assert!(link.queue.stats().dequeued.packets > 10_000, "the rounds pass packets: {}", about.name);
+        }
+    }
+    assert!(ALLOCATIONS.load(Ordering::Relaxed) > 0, "the counter counts");
+}
