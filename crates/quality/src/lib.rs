@@ -1,0 +1,44 @@
+//! How good a network is *for an application*: quality in 0..=1 from one-way delay d and throughput T.
+//!
+//! TSQ section 2 judges a queue by what applications get of it: `Q(d, T) = min(Qd(d), Qt(T))` (TSQ eq. 1), with
+//! one pair of curves for each class of application. A [`Class`] holds such a pair, a [`Combination`] says how
+//! the two become one number. Each class has its own file, which cites where its curves come from:
+//!
+//! | class | one-way delay | throughput | from |
+//! | --- | --- | --- | --- |
+//! | audio | three lines, 0 at 525 ms | logarithmic, 4..128 kbit/s | TSQ section 2.1 |
+//! | video | as audio | five lines, 1 at 1500 kbit/s | TSQ section 2.2 |
+//! | file | 1 up to 1 s | `T / S` | TSQ section 2.3 |
+//! | web | logarithmic in the response time | logarithmic in the response time | ITU-T G.1030, Nielsen 1993 |
+//! | game | exponential in the round trip | `T / 40 kbit/s` | Claypool 2006, Feng 2002 |
+//!
+//! Beside them stand two measures of other authors: the [E-model](EModel) of ITU-T G.107, which rates a
+//! telephone call by delay *and loss*, and the [power metric](Power) of RED-Worcester section 3.
+//!
+//! ```
+//! use cutline_quality::{Class, Combination};
+//! use cutline_units::{Duration, Rate};
+//!
+//! // An audio conference at half its rate, with the paper's 150 ms of propagation: throughput decides.
+//! let q = Class::Audio.quality(Duration::from_millis(150), Rate::from_kbps(64), Combination::Min);
+//! assert!((q.get() - 0.83).abs() < 0.001);
+//! ```
+//!
+//! The crate has no state, no clock and no chance: every function is a function in the mathematical sense.
+
+mod audio;
+mod class;
+mod curve;
+mod emodel;
+mod file;
+mod game;
+mod level;
+mod power;
+mod video;
+mod web;
+
+pub use class::Class;
+pub use emodel::{Codec, EModel, Rating};
+pub use game::Perspective;
+pub use level::{Combination, Quality, QualityError, UnknownName};
+pub use power::{Power, PowerError};

@@ -1,0 +1,207 @@
+//! Axes: scale, range, and where a value lies between the ends.
+
+use super::ticks::{Tick, linear_ticks, log_ticks};
+use super::{At, Chart, Mark};
+
+/// A horizontal or vertical axis.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    pub(crate) label: String,
+    pub(crate) scale: Scale,
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
+    pub(crate) ticks: Option<Vec<(f64, String)>>,
+}
+
+/// How values are laid out along an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scale {
+    /// In proportion.
+    Linear,
+    /// By their logarithm, with ticks at powers of the base (2 or 10).
+    Log(u32),
+    /// Names in a row; a point's x is its index.
+    Categories(Vec<String>),
+}
+
+/// An axis with its range settled: 0 is one end of it, 1 the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Fitted {
+    log: bool,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Axis {
+    /// A linear axis; the label names quantity and unit, such as `Queuing delay, ms`.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Self { label: label.into(), scale: Scale::Linear, low: None, high: None, ticks: None }
+    }
+
+    /// A logarithmic axis with ticks at powers of `base`, 2 or 10.
+    pub fn log(label: impl Into<String>, base: u32) -> Self {
+        assert!(base == 2 || base == 10, "a logarithmic axis has base 2 or 10, not {base}");
+        Self { scale: Scale::Log(base), ..Self::linear(label) }
+    }
+
+    /// An axis of names, for bars.
+    pub fn categories<S: Into<String>>(
+        label: impl Into<String>,
+        names: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let names = names.into_iter().map(Into::into).collect();
+        Self { scale: Scale::Categories(names), ..Self::linear(label) }
+    }
+
+    /// Sets both ends; otherwise they follow the data.
+    ///
+    /// On a logarithmic axis both ends must be above 0.
+    pub fn range(self, low: f64, high: f64) -> Self {
+        assert!(low < high, "an axis runs from less to more, not from {low} to {high}");
+        assert!(
+            low > 0.0 || !matches!(self.scale, Scale::Log(_)),
+            "a logarithmic axis begins above 0, not at {low}"
+        );
+        Self { low: Some(low), high: Some(high), ..self }
+    }
+
+    /// Sets the lower end alone; otherwise it follows the data.
+    pub fn from(self, low: f64) -> Self {
+        Self { low: Some(low), ..self }
+    }
+
+    /// Puts ticks there and nowhere else, labelled by their value.
+    pub fn ticks(self, at: impl IntoIterator<Item = f64>) -> Self {
+        Self { ticks: Some(at.into_iter().map(|v| (v, super::ticks::label(v))).collect()), ..self }
+    }
+
+    /// The range that shows `values`, and this axis' own ends where it has them.
+    pub(crate) fn fit(&self, values: impl Iterator<Item = f64>, room: usize) -> Fitted {
+        if let Scale::Categories(names) = &self.scale {
+            return Fitted { log: false, low: -0.5, high: names.len().max(1) as f64 - 0.5 };
+        }
+        let log = matches!(self.scale, Scale::Log(_));
+        let usable = values.filter(|v| v.is_finite() && (!log || *v > 0.0));
+        let (least, most) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let (least, most) = if least <= most { (least, most) } else { (1.0, 1.0) };
+        let (least, most) = (self.low.unwrap_or(least), self.high.unwrap_or(most));
+        let (low, high) = match self.scale {
+            Scale::Log(base) => whole_powers(least, most, f64::from(base)),
+            _ => whole_ticks(least, most, room),
+        };
+        Fitted { log, low: self.low.unwrap_or(low), high: self.high.unwrap_or(high) }
+    }
+
+    /// Ticks for a fitted axis with room for about `room` of them.
+    pub(crate) fn ticks_of(&self, fitted: &Fitted, room: usize) -> Vec<Tick> {
+        if let Some(ticks) = &self.ticks {
+            let labelled = |(value, label): &(f64, String)| Tick { value: *value, label: label.clone() };
+            return ticks.iter().map(labelled).filter(|tick| fitted.holds(tick.value)).collect();
+        }
+        match &self.scale {
+            Scale::Linear => linear_ticks(fitted.low, fitted.high, room),
+            Scale::Log(base) => log_ticks(fitted.low, fitted.high, *base, room),
+            Scale::Categories(names) => {
+                let tick = |(i, name): (usize, &String)| Tick { value: i as f64, label: name.clone() };
+                names.iter().enumerate().map(tick).collect()
+            }
+        }
+    }
+}
+
+impl Fitted {
+    /// Where `value` lies: 0 at the low end, 1 at the high one; beyond them outside 0..=1.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        if self.log {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        }
+    }
+
+    /// Whether the axis shows `value`.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
+    }
+}
+
+impl Chart {
+    /// Every x that the horizontal axis should show.
+    pub(crate) fn xs(&self) -> impl Iterator<Item = f64> + '_ {
+        let points = self.marks.iter().filter_map(Mark::series).flat_map(|(_, points)| points);
+        points.map(|p| p.x).chain(self.references(|at| if let At::X(x) = at { Some(x) } else { None }))
+    }
+
+    /// Every y that the vertical axis should show, ends of intervals and the foot of bars among them.
+    pub(crate) fn ys(&self) -> impl Iterator<Item = f64> + '_ {
+        let points = self.marks.iter().filter_map(Mark::series).flat_map(|(_, points)| points);
+        let bars = self.marks.iter().any(|mark| matches!(mark, Mark::Bars(_)));
+        points
+            .flat_map(|p| {
+                let (low, high) = p.interval.unwrap_or((p.y, p.y));
+                [p.y, low, high]
+            })
+            .chain(self.references(|at| if let At::Y(y) = at { Some(y) } else { None }))
+            .chain(bars.then_some(0.0))
+    }
+
+    fn references(&self, pick: impl Fn(At) -> Option<f64>) -> impl Iterator<Item = f64> {
+        self.marks.iter().filter_map(move |mark| match mark {
+            Mark::Reference(reference) => pick(reference.at),
+            Mark::Line(_) | Mark::Bars(_) => None,
+        })
+    }
+}
+
+/// The least and the greatest power of `base` around a range.
+fn whole_powers(least: f64, most: f64, base: f64) -> (f64, f64) {
+    let low = (least.ln() / base.ln() + 1e-9).floor();
+    let high = (most.ln() / base.ln() - 1e-9).ceil();
+    (base.powf(low), base.powf(high.max(low + 1.0)))
+}
+
+/// A range widened to the ticks around it.
+fn whole_ticks(least: f64, most: f64, room: usize) -> (f64, f64) {
+    let (least, most) = if least < most { (least, most) } else { (least - 0.5, most + 0.5) };
+    let step = super::ticks::step(least, most, room);
+    ((least / step + 1e-9).floor() * step, (most / step - 1e-9).ceil() * step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_follow_the_data_to_the_next_tick() {
+        let fitted = Axis::linear("").fit([3.0, 97.0, f64::NAN].into_iter(), 6);
+        assert_eq!((fitted.low, fitted.high), (0.0, 100.0));
+        let fitted = Axis::log("", 10).fit([0.0, 3.0, 4000.0].into_iter(), 6);
+        assert!((fitted.low - 1.0).abs() < 1e-9 && (fitted.high - 10_000.0).abs() < 1e-6, "{fitted:?}");
+        let fitted = Axis::linear("").from(0.0).fit([0.9, 1.18].into_iter(), 6);
+        assert_eq!((fitted.low, fitted.high), (0.0, 1.2));
+    }
+
+    #[test]
+    fn an_axis_without_data_still_has_two_ends() {
+        for axis in [Axis::linear(""), Axis::log("", 2), Axis::categories("", [""; 0])] {
+            let fitted = axis.fit(std::iter::empty(), 5);
+            assert!(fitted.low < fitted.high, "{fitted:?}");
+        }
+        let same = Axis::linear("").fit([2.0, 2.0].into_iter(), 5);
+        assert!(same.low < 2.0 && 2.0 < same.high);
+    }
+
+    #[test]
+    fn shares_run_from_0_to_1() {
+        let log = Axis::log("", 2).range(4.0, 128.0).fit(std::iter::empty(), 5);
+        assert_eq!(log.share(4.0), 0.0);
+        assert!((log.share(128.0) - 1.0).abs() < 1e-12 && (log.share(8.0) - 0.2).abs() < 1e-12);
+        assert!(log.holds(128.0) && !log.holds(129.0));
+    }
+
+    #[test]
+    #[should_panic(expected = "an axis runs from less to more, not from 2 to 1")]
+    fn a_range_that_runs_backwards_is_refused() {
+        let _ = Axis::linear("").range(2.0, 1.0);
+    }
+}

@@ -1,0 +1,105 @@
+//! Draws a figure: headings, axes, marks, labels, in the order in which they lie over each other.
+
+mod labels;
+mod marks;
+
+use super::layout::{self, Panel, TICK_GAP, Text};
+use super::legend::{self, Slots};
+use super::style::{SMALL, hatch, line_height};
+use super::svg::{Anchor, Ink, Stroke, Svg, Theme, Type};
+use super::text::{Weight, width};
+use super::{Figure, Legend, Scale};
+
+/// How far marks at the edge of a plot may reach over it, px: half a marker.
+const OVERHANG: f64 = 7.0;
+
+pub(crate) fn figure(figure: &Figure, id: &str, theme: Theme) -> String {
+    let slots = Slots::of(figure);
+    let layout = layout::of(figure, slots.entries(figure.legend));
+    let mut svg = Svg::new(theme);
+    for slot in slots.of_bars() {
+        svg.pattern(&format!("{id}-hatch-{slot}"), hatch(slot));
+    }
+    texts(&mut svg, &layout.heading);
+    for (entry, at) in &layout.legend {
+        legend::draw(&mut svg, entry, *at, id);
+    }
+    for (i, panel) in layout.panels.iter().enumerate() {
+        draw_panel(&mut svg, panel, &slots, figure.legend, &format!("{id}-{i}"), id);
+    }
+    texts(&mut svg, &layout.notes);
+    svg.finish(layout.size.0, layout.size.1, figure.name())
+}
+
+fn texts(svg: &mut Svg, texts: &[Text]) {
+    for text in texts {
+        let ink = if text.muted { Ink::Muted } else { Ink::Text };
+        let set = Type::regular(text.size, ink);
+        let set = if text.weight == Weight::Bold { set.bold() } else { set };
+        svg.text(text.at.0, text.at.1, set, &text.text);
+    }
+}
+
+fn draw_panel(svg: &mut Svg, panel: &Panel, slots: &Slots, legend: Legend, clip: &str, id: &str) {
+    texts(svg, &panel.heading);
+    grid(svg, panel);
+    tick_labels(svg, panel);
+    let corner = (panel.origin.0 - OVERHANG, panel.origin.1 - OVERHANG);
+    let size = (panel.size.0 + 2.0 * OVERHANG, panel.size.1 + 2.0 * OVERHANG);
+    svg.clip(clip, corner, size);
+    svg.open_clipped(clip);
+    marks::draw(svg, panel, slots, id);
+    svg.close();
+    labels::references(svg, panel);
+    if legend == Legend::Direct {
+        labels::at_line_ends(svg, panel, slots);
+    }
+}
+
+/// Faint lines at the ticks, a firmer one at the foot and at zero.
+fn grid(svg: &mut Svg, panel: &Panel) {
+    let (left, top) = panel.origin;
+    let faint = Stroke::solid(Ink::Grid, 1.0);
+    for tick in &panel.y_ticks {
+        let (_, y) = panel.place(panel.x.low, tick.value);
+        svg.line((left, y), (panel.right(), y), faint);
+    }
+    if !matches!(panel.chart.x.scale, Scale::Categories(_)) {
+        for (tick, _) in &panel.x_ticks {
+            let (x, _) = panel.place(tick.value, panel.y.low);
+            svg.line((x, top), (x, panel.bottom()), faint);
+        }
+    }
+    let firm = Stroke::solid(Ink::Axis, 1.2);
+    svg.line((left, panel.bottom()), (panel.right(), panel.bottom()), firm);
+    if panel.y.low < 0.0 && panel.y.high > 0.0 {
+        let (_, zero) = panel.place(panel.x.low, 0.0);
+        svg.line((left, zero), (panel.right(), zero), firm);
+    }
+}
+
+/// Labels of ticks and of the horizontal axis. A label that would touch the one before is left out.
+fn tick_labels(svg: &mut Svg, panel: &Panel) {
+    let set = Type::regular(SMALL, Ink::Muted);
+    for tick in &panel.y_ticks {
+        let (_, y) = panel.place(panel.x.low, tick.value);
+        svg.text(panel.origin.0 - TICK_GAP, y + SMALL * 0.36, set.anchored(Anchor::End), &tick.label);
+    }
+    let set = set.anchored(Anchor::Middle);
+    let (mut free_from, mut rows) = (f64::NEG_INFINITY, 0);
+    for (tick, lines) in &panel.x_ticks {
+        let (x, _) = panel.place(tick.value, panel.y.low);
+        let half = lines.iter().map(|line| width(line, SMALL, Weight::Regular)).fold(0.0, f64::max) / 2.0;
+        if x - half < free_from {
+            continue;
+        }
+        free_from = x + half + 6.0;
+        rows = rows.max(lines.len());
+        for (row, line) in lines.iter().enumerate() {
+            let down = TICK_GAP + SMALL + row as f64 * line_height(SMALL);
+            svg.text(x, panel.bottom() + down, set, line);
+        }
+    }
+    let down = TICK_GAP + SMALL + rows as f64 * line_height(SMALL) + 3.0;
+    svg.text(panel.origin.0 + panel.size.0 / 2.0, panel.bottom() + down, set, &panel.chart.x.label);
+}

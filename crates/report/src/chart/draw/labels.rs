@@ -1,0 +1,151 @@
+//! Labels inside and beside the plot, put where they cover the least.
+
+use crate::chart::layout::Panel;
+use crate::chart::legend::Slots;
+use crate::chart::style::SMALL;
+use crate::chart::svg::{Anchor, Ink, Stroke, Svg, Type};
+use crate::chart::text::{Weight, width};
+use crate::chart::{At, Join, Kind, Line, Mark, Scale};
+
+/// A rectangle on the page: left, top, right, bottom.
+type Box4 = (f64, f64, f64, f64);
+
+/// Names reference lines, each on the side and at the end where it covers the least.
+pub(super) fn references(svg: &mut Svg, panel: &Panel) {
+    let mut covered = ink_of(panel);
+    for mark in &panel.chart.marks {
+        let Mark::Reference(reference) = mark else { continue };
+        let wide = width(&reference.label, SMALL, Weight::Regular);
+        let places = match reference.at {
+            At::Y(y) => beside_horizontal(panel, panel.place(panel.x.low, y).1, wide),
+            At::X(x) => beside_vertical(panel, panel.place(x, panel.y.low).0, wide),
+        };
+        let cost = |at: &Box4| covered.iter().filter(|point| inside(at, **point)).count();
+        let Some(best) = places.into_iter().min_by_key(cost) else { continue };
+        let set = Type::regular(SMALL, Ink::Text).with_halo();
+        svg.text(best.0, best.3 - 4.0, set, &reference.label);
+        covered.extend(filling(best));
+    }
+}
+
+/// Over or under the line, at its right end, its left end or in the middle.
+fn beside_horizontal(panel: &Panel, y: f64, wide: f64) -> Vec<Box4> {
+    let tall = SMALL + 6.0;
+    let lefts = [panel.right() - wide - 4.0, panel.origin.0 + 6.0, panel.origin.0 + (panel.size.0 - wide) / 2.0];
+    let tops = [y - tall - 1.0, y + 2.0];
+    let places = tops.iter().flat_map(|&top| lefts.map(|left| (left, top, left + wide, top + tall)));
+    places.filter(|at| at.1 >= panel.origin.1 - tall && at.3 <= panel.bottom()).collect()
+}
+
+/// Right or left of the line, near the top, near the bottom or in the middle.
+fn beside_vertical(panel: &Panel, x: f64, wide: f64) -> Vec<Box4> {
+    let tall = SMALL + 6.0;
+    let tops = [panel.origin.1 + 2.0, panel.bottom() - tall - 4.0, panel.origin.1 + panel.size.1 / 2.0];
+    let lefts = [x + 6.0, x - wide - 6.0];
+    let places = tops.iter().flat_map(|&top| lefts.map(|left| (left, top, left + wide, top + tall)));
+    places.filter(|at| at.0 >= panel.origin.0 && at.2 <= panel.right() + 4.0).collect()
+}
+
+/// Points on everything that is drawn, dense enough that no label slips between.
+fn ink_of(panel: &Panel) -> Vec<(f64, f64)> {
+    let mut ink = Vec::new();
+    for mark in &panel.chart.marks {
+        let Some((_, points)) = mark.series() else { continue };
+        let places: Vec<(f64, f64)> = points.iter().map(|point| panel.place(point.x, point.y)).collect();
+        if matches!(mark, Mark::Line(line) if line.join != Join::None) {
+            ink.extend(places.windows(2).flat_map(|pair| between(pair[0], pair[1])));
+        }
+        if matches!(mark, Mark::Bars(_)) {
+            let wide = match &panel.chart.x.scale {
+                Scale::Categories(names) => panel.size.0 / names.len().max(1) as f64 * 0.36,
+                Scale::Linear | Scale::Log(_) => 8.0,
+            };
+            let foot = panel.bottom();
+            ink.extend(places.iter().flat_map(|&(x, y)| filling((x - wide, y.min(foot), x + wide, foot))));
+        }
+        for (point, (x, _)) in points.iter().zip(&places) {
+            let (low, high) = point.interval.unwrap_or((point.y, point.y));
+            ink.extend(between((*x, panel.place(point.x, low).1), (*x, panel.place(point.x, high).1)));
+        }
+        ink.extend(places);
+    }
+    ink
+}
+
+fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
+    let steps = ((x1 - x0).hypot(y1 - y0) / 4.0).min(1000.0) as usize;
+    (1..steps).map(move |i| {
+        let share = i as f64 / steps as f64;
+        (x0 + (x1 - x0) * share, y0 + (y1 - y0) * share)
+    })
+}
+
+fn filling((left, top, right, bottom): Box4) -> impl Iterator<Item = (f64, f64)> {
+    let (across, down) = (((right - left) / 4.0) as usize, ((bottom - top) / 4.0) as usize);
+    let point = move |i: usize, j: usize| (left + 4.0 * i as f64, top + 4.0 * j as f64);
+    (0..=across).flat_map(move |i| (0..=down).map(move |j| point(i, j)))
+}
+
+fn inside(at: &Box4, (x, y): (f64, f64)) -> bool {
+    (at.0 - 3.0..=at.2 + 3.0).contains(&x) && (at.1..=at.3).contains(&y)
+}
+
+/// Names lines at their right ends, moved apart where they would touch.
+pub(super) fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
+    let mut ends: Vec<(&Line, (f64, f64))> = panel
+        .chart
+        .marks
+        .iter()
+        .filter_map(|mark| if let Mark::Line(line) = mark { Some(line) } else { None })
+        .filter(|line| line.join != Join::None && line.kind == Kind::Measured)
+        .filter_map(|line| Some((line, end_of(panel, line)?)))
+        .collect();
+    ends.sort_by(|(_, a), (_, b)| a.1.total_cmp(&b.1));
+    let wanted: Vec<f64> = ends.iter().map(|(_, (_, y))| *y).collect();
+    let heights = apart(&wanted, SMALL + 4.0, panel.origin.1, panel.bottom());
+    let left = panel.right() + 12.0;
+    for ((line, (x, y)), height) in ends.into_iter().zip(heights) {
+        let ink = Ink::Series(slots.get(&line.name));
+        if (height - y).abs() > 5.0 || left - x > 24.0 {
+            svg.line((x + 3.0, y), (left - 2.0, height), Stroke::solid(ink, 0.8));
+        }
+        let set = Type::regular(SMALL, ink).bold().anchored(Anchor::Start);
+        svg.text(left, height + SMALL * 0.36, set, &line.name);
+    }
+}
+
+/// The last point of a line that the plot shows.
+fn end_of(panel: &Panel, line: &Line) -> Option<(f64, f64)> {
+    let shown = |p: &&crate::chart::Point| p.y.is_finite() && panel.x.holds(p.x) && panel.y.holds(p.y);
+    line.points.iter().rfind(shown).map(|point| panel.place(point.x, point.y))
+}
+
+/// Rising heights as near to the wanted ones as a distance of `gap` between them allows, within the plot.
+fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+    let mut heights: Vec<f64> = wanted.to_vec();
+    let mut least = top;
+    for height in &mut heights {
+        *height = height.max(least);
+        least = *height + gap;
+    }
+    let mut most = bottom;
+    for height in heights.iter_mut().rev() {
+        *height = height.min(most);
+        most = *height - gap;
+    }
+    heights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_move_apart_but_stay_in_the_plot() {
+        let gaps = |heights: &[f64]| heights.windows(2).all(|pair| pair[1] - pair[0] >= 15.9);
+        let heights = apart(&[10.0, 11.0, 12.0, 90.0], 16.0, 0.0, 100.0);
+        assert!(gaps(&heights) && heights[0] == 10.0 && heights[3] == 90.0, "{heights:?}");
+        let heights = apart(&[97.0, 98.0, 99.0], 16.0, 0.0, 100.0);
+        assert!(gaps(&heights) && heights[2] <= 100.0, "{heights:?}");
+    }
+}

@@ -1,0 +1,217 @@
+//! Where everything goes: first each panel says what room it needs, then plots of a row and of a column align.
+
+use super::axis::{Fitted, Scale};
+use super::legend::{self, Entry};
+use super::style::{CHART_TITLE, FIGURE_TITLE, SMALL, TEXT, line_height};
+use super::text::{Weight, width, wrap};
+use super::ticks::Tick;
+use super::{Chart, Figure, Legend, Mark};
+
+/// Empty space around the figure and between panels, px.
+const MARGIN: f64 = 24.0;
+const GAP: f64 = 36.0;
+/// Space between a tick's label and its axis, px.
+pub(crate) const TICK_GAP: f64 = 8.0;
+
+/// A figure with every place settled.
+pub(crate) struct Layout<'a> {
+    pub(crate) size: (f64, f64),
+    pub(crate) heading: Vec<Text>,
+    pub(crate) legend: Vec<(Entry, (f64, f64))>,
+    pub(crate) panels: Vec<Panel<'a>>,
+    pub(crate) notes: Vec<Text>,
+}
+
+/// A line of text at its place.
+pub(crate) struct Text {
+    pub(crate) at: (f64, f64),
+    pub(crate) size: f64,
+    pub(crate) weight: Weight,
+    pub(crate) muted: bool,
+    pub(crate) text: String,
+}
+
+/// A chart at its place.
+pub(crate) struct Panel<'a> {
+    pub(crate) chart: &'a Chart,
+    pub(crate) heading: Vec<Text>,
+    pub(crate) x: Fitted,
+    pub(crate) y: Fitted,
+    /// Ticks with their labels in lines.
+    pub(crate) x_ticks: Vec<(Tick, Vec<String>)>,
+    pub(crate) y_ticks: Vec<Tick>,
+    /// The plot's upper left corner and its size.
+    pub(crate) origin: (f64, f64),
+    pub(crate) size: (f64, f64),
+}
+
+/// The room that a panel needs around its plot, px.
+#[derive(Clone, Copy, Default)]
+struct Room {
+    head: f64,
+    foot: f64,
+    left: f64,
+    right: f64,
+}
+
+impl Panel<'_> {
+    /// A value's place on the page; far outside rather than infinite for a zero on a logarithmic axis.
+    pub(crate) fn place(&self, x: f64, y: f64) -> (f64, f64) {
+        let (right, up) = (self.x.share(x).clamp(-9.0, 9.0), self.y.share(y).clamp(-9.0, 9.0));
+        (self.origin.0 + right * self.size.0, self.origin.1 + (1.0 - up) * self.size.1)
+    }
+
+    /// The page's y of the plot's lower edge.
+    pub(crate) fn bottom(&self) -> f64 {
+        self.origin.1 + self.size.1
+    }
+
+    /// The page's x of the plot's right edge.
+    pub(crate) fn right(&self) -> f64 {
+        self.origin.0 + self.size.0
+    }
+}
+
+/// Settles every place of a figure.
+pub(crate) fn of<'a>(figure: &'a Figure, entries: Vec<Entry>) -> Layout<'a> {
+    let (full, plot_height) = dimensions(figure.columns);
+    let inner = full - 2.0 * MARGIN;
+    let mut down = MARGIN;
+    let heading = figure_heading(figure, inner, &mut down);
+    let legend = legend::place(entries, (MARGIN, down), inner);
+    down = legend.last().map_or(down, |(_, (_, y))| y + legend::ROW);
+    let cell = (inner - GAP * (figure.columns - 1) as f64) / figure.columns as f64;
+    let panels = panels(figure, cell, plot_height, &mut down);
+    down += 6.0;
+    let notes = figure.notes.iter().flat_map(|note| lines(note, SMALL, true, inner, MARGIN, &mut down)).collect();
+    Layout { size: (full, (down + MARGIN - 6.0).ceil()), heading, legend, panels, notes }
+}
+
+/// Width of the figure and height of one plot, px.
+fn dimensions(columns: usize) -> (f64, f64) {
+    match columns {
+        1 => (760.0, 320.0),
+        2 => (1000.0, 230.0),
+        n => (340.0 * n as f64, 210.0),
+    }
+}
+
+/// The title over everything. A figure of one chart without a title of its own takes the chart's.
+fn figure_heading(figure: &Figure, limit: f64, down: &mut f64) -> Vec<Text> {
+    let first = figure.panels.first();
+    let (title, subtitle) = if figure.title.is_some() {
+        (figure.title.as_deref(), figure.subtitle.as_deref())
+    } else {
+        let chart = first.and_then(|chart| chart.subtitle.as_deref());
+        (first.map(|chart| chart.title.as_str()), figure.subtitle.as_deref().or(chart))
+    };
+    let mut heading = lines(title.unwrap_or_default(), FIGURE_TITLE, false, limit, MARGIN, down);
+    heading.extend(lines(subtitle.unwrap_or_default(), TEXT, true, limit, MARGIN, down));
+    *down += if heading.is_empty() { 0.0 } else { 10.0 };
+    heading
+}
+
+/// A paragraph in lines from `down` on, which moves to below it.
+fn lines(text: &str, size: f64, muted: bool, limit: f64, left: f64, down: &mut f64) -> Vec<Text> {
+    let weight = if muted { Weight::Regular } else { Weight::Bold };
+    let wrapped = wrap(text, size, weight, limit);
+    let placed = wrapped.into_iter().map(|text| {
+        let at = (left, *down + size);
+        *down += line_height(size);
+        Text { at, size, weight, muted, text }
+    });
+    placed.collect()
+}
+
+fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, down: &mut f64) -> Vec<Panel<'a>> {
+    let titled = figure.title.is_some();
+    let columns = figure.columns;
+    let rooms: Vec<Room> =
+        figure.panels.iter().map(|chart| room(chart, figure.legend, titled, cell, plot_height)).collect();
+    let mut placed = Vec::with_capacity(rooms.len());
+    for (row, charts) in figure.panels.chunks(columns).enumerate() {
+        let in_row = &rooms[row * columns..][..charts.len()];
+        let head = in_row.iter().fold(0.0_f64, |most, room| most.max(room.head));
+        let foot = in_row.iter().fold(0.0_f64, |most, room| most.max(room.foot));
+        for (column, chart) in charts.iter().enumerate() {
+            let in_column = rooms.iter().skip(column).step_by(columns);
+            let sides = in_column.fold((0.0_f64, 0.0_f64), |(l, r), room| (l.max(room.left), r.max(room.right)));
+            let left = MARGIN + column as f64 * (cell + GAP);
+            let origin = (left + sides.0, *down + head);
+            let size = (cell - sides.0 - sides.1, plot_height);
+            let heading = panel_heading(chart, titled, cell, left, *down);
+            placed.push(panel(chart, heading, origin, size));
+        }
+        *down += head + plot_height + foot + if row + 1 < rooms.len().div_ceil(columns) { 22.0 } else { 0.0 };
+    }
+    placed
+}
+
+fn panel(chart: &Chart, heading: Vec<Text>, origin: (f64, f64), size: (f64, f64)) -> Panel<'_> {
+    let (across, up) = (ticks_across(size.0), ticks_up(size.1));
+    let (x, y) = (chart.x.fit(chart.xs(), across), chart.y.fit(chart.ys(), up));
+    let y_ticks = chart.y.ticks_of(&y, up);
+    let x_ticks = chart.x.ticks_of(&x, across).into_iter().map(|tick| {
+        let lines = tick_lines(&chart.x.scale, &tick.label, size.0);
+        (tick, lines)
+    });
+    Panel { chart, heading, x_ticks: x_ticks.collect(), x, y, y_ticks, origin, size }
+}
+
+/// Title and subtitle of a panel; a figure of one chart has them above already.
+fn panel_heading(chart: &Chart, titled: bool, limit: f64, left: f64, down: f64) -> Vec<Text> {
+    let mut down = down;
+    let mut heading = Vec::new();
+    if titled {
+        heading.extend(lines(&chart.title, CHART_TITLE, false, limit, left, &mut down));
+        heading.extend(lines(chart.subtitle.as_deref().unwrap_or_default(), SMALL, true, limit, left, &mut down));
+        down += 4.0;
+    }
+    heading.extend(lines(&chart.y.label, SMALL, true, limit, left, &mut down));
+    heading
+}
+
+/// The room that a panel needs, as if its plot were as wide as its cell allows.
+fn room(chart: &Chart, legend: Legend, titled: bool, cell: f64, plot_height: f64) -> Room {
+    let heading = panel_heading(chart, titled, cell, 0.0, 0.0);
+    let head = heading.last().map_or(0.0, |text| text.at.1 + 12.0).max(8.0);
+    let y = chart.y.fit(chart.ys(), ticks_up(plot_height));
+    let y_ticks = chart.y.ticks_of(&y, ticks_up(plot_height));
+    let left = y_ticks.iter().map(|tick| width(&tick.label, SMALL, Weight::Regular)).fold(16.0, f64::max);
+    let left = left + TICK_GAP;
+    let right = right_room(chart, legend);
+    let plot_width = cell - left - right;
+    let x = chart.x.fit(chart.xs(), ticks_across(plot_width));
+    let x_ticks = chart.x.ticks_of(&x, ticks_across(plot_width));
+    let rows = x_ticks.iter().map(|tick| tick_lines(&chart.x.scale, &tick.label, plot_width).len()).max();
+    let label = if chart.x.label.is_empty() { 0.0 } else { line_height(SMALL) + 2.0 };
+    let foot = TICK_GAP + rows.unwrap_or(0) as f64 * line_height(SMALL) + label;
+    Room { head, foot, left, right }
+}
+
+/// Room to the right: for names at the ends of lines, else for half a tick's label.
+fn right_room(chart: &Chart, legend: Legend) -> f64 {
+    if legend == Legend::Top {
+        return 20.0;
+    }
+    let names = chart.marks.iter().filter_map(Mark::series).map(|(name, _)| width(name, SMALL, Weight::Bold));
+    names.fold(0.0, f64::max) + 18.0
+}
+
+/// A tick's label in lines: names of categories may take several.
+fn tick_lines(scale: &Scale, label: &str, plot_width: f64) -> Vec<String> {
+    match scale {
+        Scale::Categories(names) => {
+            wrap(label, SMALL, Weight::Regular, plot_width / names.len().max(1) as f64 - 8.0)
+        }
+        Scale::Linear | Scale::Log(_) => vec![label.to_owned()],
+    }
+}
+
+fn ticks_across(plot_width: f64) -> usize {
+    (plot_width / 62.0) as usize
+}
+
+fn ticks_up(plot_height: f64) -> usize {
+    (plot_height / 46.0) as usize
+}

@@ -1,0 +1,83 @@
+//! Colours, dashes, markers and sizes. A series is its slot: 0, 1, 2, ... in order of appearance.
+
+use std::fmt::Write as _;
+
+/// Okabe and Ito's palette ("Color universal design", 2008): told apart by all kinds of colour vision. Its black
+/// is left to text and the paper's values, its yellow comes last, being pale on paper.
+pub(crate) const PALETTE: [&str; 7] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8ab00"];
+
+/// The same hues where the ground is dark.
+pub(crate) const PALETTE_DARK: [&str; 7] =
+    ["#4aa8e0", "#ff8a3d", "#2fc79b", "#e39cc4", "#f2b83b", "#8fd0f7", "#f0e442"];
+
+/// Dash patterns in px; the first is solid.
+const DASHES: [&str; 7] = ["", "9 4", "2.5 3", "10 3 2.5 3", "5 3", "14 4 5 4", "2 5"];
+
+/// Sizes of type, px.
+pub(crate) const FIGURE_TITLE: f64 = 18.0;
+pub(crate) const CHART_TITLE: f64 = 15.0;
+pub(crate) const TEXT: f64 = 13.0;
+pub(crate) const SMALL: f64 = 12.5;
+
+/// The distance between baselines for a size of type.
+pub(crate) fn line_height(size: f64) -> f64 {
+    (size * 1.4).round()
+}
+
+/// The dash pattern of a slot.
+pub(crate) fn dash(slot: usize) -> &'static str {
+    DASHES[slot % DASHES.len()]
+}
+
+/// The outline of a slot's marker around (x, y), as path data; about `r` px in radius.
+pub(crate) fn marker(slot: usize, x: f64, y: f64, r: f64) -> String {
+    let polygon = |corners: &[(f64, f64)]| {
+        let mut d = String::new();
+        for (i, (dx, dy)) in corners.iter().enumerate() {
+            let verb = if i == 0 { 'M' } else { 'L' };
+            let _ = write!(d, "{verb}{:.2} {:.2}", x + r * dx, y + r * dy);
+        }
+        d + "Z"
+    };
+    match slot % 6 {
+        0 => {
+            let (left, d) = (x - r, 2.0 * r);
+            format!("M{left:.2} {y:.2}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0Z")
+        }
+        1 => polygon(&[(-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)]),
+        2 => polygon(&[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)]),
+        3 => polygon(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]),
+        4 => polygon(&[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)]),
+        _ => polygon(&[(-0.6, -1.05), (0.6, -1.05), (1.2, 0.0), (0.6, 1.05), (-0.6, 1.05), (-1.2, 0.0)]),
+    }
+}
+
+/// The marker of the paper's values.
+pub(crate) const EXPECTED_MARKER: usize = 3;
+
+/// The hatch that tells a slot's bars apart in black and white: path data in an 8 px square; empty is plain.
+pub(crate) fn hatch(slot: usize) -> &'static str {
+    match slot % 5 {
+        0 => "",
+        1 => "M-2 2l4 -4M0 8l8 -8M6 10l4 -4",
+        2 => "M0 4h8",
+        3 => "M-2 6l4 4M0 0l8 8M6 -2l4 4",
+        _ => "M4 0v8",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_slots_differ_in_everything() {
+        for slot in 0..5 {
+            assert_ne!(PALETTE[slot], PALETTE[slot + 1]);
+            assert_ne!(dash(slot), dash(slot + 1));
+            assert_ne!(marker(slot, 0.0, 0.0, 4.0), marker(slot + 1, 0.0, 0.0, 4.0));
+            assert_ne!(hatch(slot), hatch(slot + 1));
+        }
+    }
+}

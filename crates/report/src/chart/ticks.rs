@@ -1,0 +1,113 @@
+//! Ticks at numbers that people like, labelled as people write them.
+
+/// A place on an axis and what is written there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tick {
+    pub(crate) value: f64,
+    pub(crate) label: String,
+}
+
+/// The least of 1, 2, 2.5 and 5 times a power of ten that leaves at most `room` steps in the range.
+pub(crate) fn step(low: f64, high: f64, room: usize) -> f64 {
+    let least = (high - low) / room.max(1) as f64;
+    let power = 10_f64.powf(least.log10().floor());
+    let nice = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let factor = nice.into_iter().find(|factor| factor * power >= least * (1.0 - 1e-9)).unwrap_or(10.0);
+    factor * power
+}
+
+/// Ticks at multiples of a nice step.
+pub(crate) fn linear_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
+    let step = step(low, high, room);
+    let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+    let decimals = decimals_of(step);
+    let tick = |n: i64| {
+        let value = n as f64 * step;
+        Tick { value, label: with_decimals(value, decimals) }
+    };
+    (first..=last).map(tick).collect()
+}
+
+/// Ticks at powers of `base`, thinned to `room`; at 1, 2 and 5 times those of ten where there is room for that.
+pub(crate) fn log_ticks(low: f64, high: f64, base: u32, room: usize) -> Vec<Tick> {
+    let base = f64::from(base);
+    let (first, last) = ((low.ln() / base.ln() - 1e-9).ceil(), (high.ln() / base.ln() + 1e-9).floor());
+    let powers = (last - first).max(0.0) as usize + 1;
+    if powers < 3 && base == 10.0 {
+        let within = |v: &f64| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(v);
+        let decades = (first as i32 - 1)..=(last as i32);
+        let values = decades.flat_map(|n| [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(n))).filter(within);
+        return values.map(|value| Tick { value, label: label(value) }).collect();
+    }
+    let every = powers.div_ceil(room.max(1)).max(1);
+    let value = |n: usize| base.powi(first as i32 + (n * every) as i32);
+    (0..powers.div_ceil(every)).map(value).map(|value| Tick { value, label: label(value) }).collect()
+}
+
+/// A number as short as it can be said: `0.05`, `128`, `10,000`.
+pub(crate) fn label(value: f64) -> String {
+    let shortest = (0..6).find(|&d| {
+        let factor = 10_f64.powi(d);
+        (value * factor - (value * factor).round()).abs() < 1e-6 * (value * factor).abs().max(1e-3)
+    });
+    with_decimals(value, shortest.unwrap_or(6) as usize)
+}
+
+/// A number with that many decimals, thousands set apart, and a proper minus sign.
+pub(crate) fn with_decimals(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+    let mut out = String::new();
+    if value < 0.0 && text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        out.push('\u{2212}');
+    }
+    for (i, digit) in whole.char_indices() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// The decimals it takes to write multiples of `step`.
+fn decimals_of(step: f64) -> usize {
+    (0..9).find(|&d| (step * 10_f64.powi(d)).fract() < 1e-6).unwrap_or(9) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(ticks: &[Tick]) -> Vec<&str> {
+        ticks.iter().map(|tick| tick.label.as_str()).collect()
+    }
+
+    #[test]
+    fn linear_ticks_are_round() {
+        assert_eq!(labels(&linear_ticks(0.0, 1.0, 5)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(&linear_ticks(0.0, 525.0, 6)), ["0", "100", "200", "300", "400", "500"]);
+        assert_eq!(labels(&linear_ticks(-1.0, 1.0, 4)), ["\u{2212}1.0", "\u{2212}0.5", "0.0", "0.5", "1.0"]);
+        assert_eq!(labels(&linear_ticks(0.0, 15_000.0, 3)), ["0", "5,000", "10,000", "15,000"]);
+        assert_eq!(labels(&linear_ticks(0.95, 1.2, 6)), ["0.95", "1.00", "1.05", "1.10", "1.15", "1.20"]);
+    }
+
+    #[test]
+    fn log_ticks_are_powers() {
+        assert_eq!(labels(&log_ticks(4.0, 128.0, 2, 8)), ["4", "8", "16", "32", "64", "128"]);
+        assert_eq!(labels(&log_ticks(0.01, 1e4, 10, 8)), ["0.01", "0.1", "1", "10", "100", "1,000", "10,000"]);
+        assert_eq!(labels(&log_ticks(1.0, 1e8, 10, 5)), ["1", "100", "10,000", "1,000,000", "100,000,000"]);
+        assert_eq!(labels(&log_ticks(10.0, 100.0, 10, 8)), ["10", "20", "50", "100"]);
+    }
+
+    #[test]
+    fn numbers_are_written_as_people_do() {
+        let written = [0.0, -0.0, 0.05, -1234.5, 1e6, 128.0, 1.18, -0.004].map(label);
+        assert_eq!(written, ["0", "0", "0.05", "\u{2212}1,234.5", "1,000,000", "128", "1.18", "\u{2212}0.004"]);
+        assert_eq!(with_decimals(-0.001, 1), "0.0");
+    }
+}
