@@ -1,0 +1,158 @@
+//! A scenario file: loaded, overridden from the command line, read as one scenario or as all points of its sweep.
+
+use crate::catalogue::{AqmCatalogue, BuiltIn};
+use crate::document::Document;
+use crate::problem::{Errors, Problem, Source};
+use crate::read;
+use crate::spec::Scenario;
+use crate::sweep::{self, SweepPoint};
+use std::path::Path;
+
+/// A scenario file that is TOML; whether it is a scenario is found when it is read.
+#[derive(Clone)]
+pub struct ScenarioFile<'c> {
+    document: Document,
+    overrides: Vec<(String, String)>,
+    catalogue: &'c dyn AqmCatalogue,
+}
+
+impl ScenarioFile<'static> {
+    /// The file at `path`, with the AQMs of [`BuiltIn`].
+    ///
+    /// # Errors
+    /// When it cannot be read or is not TOML.
+    pub fn load(path: &Path) -> Result<Self, Errors> {
+        Self::load_with(path, &BuiltIn)
+    }
+
+    /// A file's text; `name` is what messages call it. The AQMs are those of [`BuiltIn`].
+    ///
+    /// # Errors
+    /// When it is not TOML.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
+        Self::parse_with(text, name, &BuiltIn)
+    }
+}
+
+impl<'c> ScenarioFile<'c> {
+    /// The file at `path`, with the AQMs of a catalogue.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not TOML.
+    pub fn load_with(path: &Path, catalogue: &'c dyn AqmCatalogue) -> Result<Self, Errors> {
+        let name = path.display().to_string();
+        let unreadable =
+            |error| Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))]);
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        Self::parse_with(&text, &name, catalogue)
+    }
+
+    /// A file's text, with the AQMs of a catalogue.
+    ///
+    /// # Errors
+    /// When it is not TOML.
+    pub fn parse_with(text: &str, name: &str, catalogue: &'c dyn AqmCatalogue) -> Result<Self, Errors> {
+        let document = Document::parse(text, name).map_err(Errors::new)?;
+        Ok(Self { document, overrides: Vec::new(), catalogue })
+    }
+
+    /// Sets the key at `path` (`flow.audio.hint`) to a TOML value; a text may go without quotes (`15 Mbit/s`).
+    ///
+    /// # Errors
+    /// When the path leads nowhere. A key or value that is not allowed is found when the scenario is read.
+    pub fn set(&mut self, path: &str, value: &str) -> Result<(), Errors> {
+        let source = Source::setting(path, value);
+        let node = self.document.parse_value(source);
+        let place = node.place.clone();
+        self.overrides.push((path.to_owned(), value.to_owned()));
+        self.document.set(path, &place, node).map_err(|why| {
+            let key = Some(path.to_owned());
+            Errors::new(vec![Problem::new(&self.document.sources, Some(&place), key, format!(": {why}"))])
+        })
+    }
+
+    /// Sets a key as the command line gives it: `flow.audio.hint=6`.
+    ///
+    /// # Errors
+    /// When there is no `=`, and as [`ScenarioFile::set`].
+    pub fn set_pair(&mut self, pair: &str) -> Result<(), Errors> {
+        match pair.split_once('=') {
+            Some((path, value)) => self.set(path.trim(), value.trim()),
+            None => Err(Errors::new(vec![Problem::of_file(
+                &format!("--set {pair}"),
+                "expected KEY=VALUE such as flow.audio.hint=6".to_owned(),
+            )])),
+        }
+    }
+
+    /// The scenario, its sweep left aside.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn scenario(&self) -> Result<Scenario, Errors> {
+        read::scenario(&self.document, self.catalogue)
+    }
+
+    /// All points of the sweep; one, with the label `base`, when there is no sweep.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the sweep or with any point of it, each problem once.
+    pub fn expand(&self) -> Result<Vec<SweepPoint>, Errors> {
+        let combinations = sweep::combinations(&self.document).map_err(Errors::new)?;
+        let several = combinations.len() > 1;
+        let mut points = Vec::with_capacity(combinations.len());
+        let mut problems: Vec<Problem> = Vec::new();
+        for combination in combinations {
+            let label = sweep::label(&combination.settings);
+            match read::scenario(&combination.document, self.catalogue) {
+                Ok(scenario) => points.push(SweepPoint { settings: combination.settings, scenario }),
+                Err(errors) => collect(&mut problems, &errors, several.then_some(&*label)),
+            }
+        }
+        if problems.is_empty() { Ok(points) } else { Err(Errors::new(problems)) }
+    }
+
+    /// The file's text as it was read, without the overrides.
+    pub fn text(&self) -> &str {
+        &self.document.sources[0].text
+    }
+
+    /// What messages call the file.
+    pub fn name(&self) -> &str {
+        &self.document.sources[0].name
+    }
+
+    /// The overrides in the order in which they were made: path and value.
+    pub fn overrides(&self) -> &[(String, String)] {
+        &self.overrides
+    }
+}
+
+/// Adds a point's problems to those of the points before it; one that every point has is kept once.
+fn collect(problems: &mut Vec<Problem>, errors: &Errors, label: Option<&str>) {
+    for problem in errors.problems() {
+        let known = problems.iter().any(|other| other.is_same(problem));
+        if !known {
+            let labelled = label.map_or_else(|| problem.clone(), |label| problem.clone().in_point(label));
+            problems.push(labelled);
+        }
+    }
+}
+
+impl Scenario {
+    /// The scenario in the file at `path`, its sweep left aside.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: &Path) -> Result<Self, Errors> {
+        ScenarioFile::load(path)?.scenario()
+    }
+
+    /// The scenario in a file's text, its sweep left aside; `name` is what messages call the file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
+        ScenarioFile::parse(text, name)?.scenario()
+    }
+}

@@ -1,0 +1,26 @@
+//! The scenario file, its sweeps, and the store that results go to.
+//!
+//! An experiment is data: a TOML file says which network, which flows, how long and what is measured. [`ScenarioFile`]
+//! reads it strictly, so that a slip is a message with file, line, key, value and what is allowed, and never a
+//! simulation of something else. [`ScenarioFile::expand`] turns a sweep into [`SweepPoint`]s, each a [`Scenario`] of
+//! plain values.
+
+mod catalogue;
+mod document;
+mod file;
+mod kind;
+mod nearest;
+mod problem;
+pub mod quantity;
+mod read;
+mod reader;
+pub mod spec;
+mod sweep;
+
+pub use catalogue::{
+    AqmCatalogue, BuiltIn, ParameterInfo, ParameterKind, ParameterProblem, ParameterValue, Parameters,
+};
+pub use file::ScenarioFile;
+pub use problem::{Errors, Location, Problem};
+pub use spec::Scenario;
+pub use sweep::{BASE, SweepPoint};

@@ -1,0 +1,108 @@
+//! Applications: `app = { kind = "bulk" | "cbr" | "on-off" | "files" | "request-response" | "talk-spurt", ... }`.
+
+use super::distribution;
+use crate::kind;
+use crate::reader::TableReader;
+use crate::spec::{AppSpec, Distribution};
+use cutline_units::{Bytes, Duration, Rate};
+
+const EXPECTED: &str = "a table such as { kind = \"bulk\" }";
+
+const KINDS: [&str; 6] = ["bulk", "cbr", "on-off", "files", "request-response", "talk-spurt"];
+
+/// Mean talk spurt and pause of a speaker in conversation, ITU-T P.59 table 1.
+const TALK: Duration = Duration::from_millis(1004);
+const SILENCE: Duration = Duration::from_millis(1587);
+
+pub(super) fn read(flow: &TableReader<'_>) -> Option<AppSpec> {
+    if !flow.has("app") {
+        flow.lacks("app", EXPECTED);
+    }
+    let reader = flow.table("app", EXPECTED)?;
+    let kinds = kind::one_of("a kind of application", &KINDS.map(|kind| (kind, kind)));
+    let Some(kind) = reader.required("kind", &kinds) else {
+        reader.report_missing();
+        return None;
+    };
+    let app = match kind {
+        "cbr" => messages(&reader).map(|(rate, size)| AppSpec::Cbr { rate, size }),
+        "on-off" => on_off(&reader),
+        "files" => files(&reader),
+        "request-response" => request_response(&reader),
+        "talk-spurt" => talk_spurt(&reader),
+        _ => Some(AppSpec::Bulk),
+    };
+    reader.finish();
+    app
+}
+
+/// The word for an application in the file.
+pub(super) fn kind_name(app: &AppSpec) -> &'static str {
+    match app {
+        AppSpec::Bulk => KINDS[0],
+        AppSpec::Cbr { .. } => KINDS[1],
+        AppSpec::OnOff { .. } => KINDS[2],
+        AppSpec::Files { .. } => KINDS[3],
+        AppSpec::RequestResponse { .. } => KINDS[4],
+        AppSpec::TalkSpurt { .. } => KINDS[5],
+    }
+}
+
+/// The size of the messages of an application that sends in messages.
+pub(super) fn message_size(app: &AppSpec) -> Option<Bytes> {
+    match app {
+        AppSpec::Cbr { size, .. } | AppSpec::OnOff { size, .. } | AppSpec::TalkSpurt { size, .. } => {
+            Some(*size)
+        }
+        _ => None,
+    }
+}
+
+/// Rate and size of messages at regular intervals.
+fn messages(reader: &TableReader<'_>) -> Option<(Rate, Bytes)> {
+    let rate = reader.required("rate", &kind::rate());
+    let size = reader.required("size", &kind::packet_size());
+    let (rate, size) = (rate?, size?);
+    if rate.transmission_time(size).is_zero() {
+        let why = format!("at this rate messages of {size} would be less than 1 ns apart");
+        reader.refuse("rate", &why);
+        return None;
+    }
+    Some((rate, size))
+}
+
+fn on_off(reader: &TableReader<'_>) -> Option<AppSpec> {
+    let messages = messages(reader);
+    let on = distribution::required(reader, "on", kind::positive_duration);
+    let off = distribution::required(reader, "off", kind::positive_duration);
+    let (rate, size) = messages?;
+    Some(AppSpec::OnOff { rate, size, on: on?, off: off? })
+}
+
+fn files(reader: &TableReader<'_>) -> Option<AppSpec> {
+    let size = distribution::required(reader, "size", kind::positive_size);
+    Some(AppSpec::Files { think_time: think_time(reader)?, size: size? })
+}
+
+fn request_response(reader: &TableReader<'_>) -> Option<AppSpec> {
+    let request = distribution::required(reader, "request", kind::positive_size);
+    let response = distribution::required(reader, "response", kind::positive_size);
+    Some(AppSpec::RequestResponse { think_time: think_time(reader)?, request: request?, response: response? })
+}
+
+/// The pause between files or requests; none by default.
+fn think_time(reader: &TableReader<'_>) -> Option<Distribution<Duration>> {
+    if reader.has("think-time") {
+        return distribution::required(reader, "think-time", kind::duration);
+    }
+    reader.node("think-time");
+    Some(Distribution::Fixed(Duration::ZERO))
+}
+
+fn talk_spurt(reader: &TableReader<'_>) -> Option<AppSpec> {
+    let messages = messages(reader);
+    let talk = reader.or("talk", &kind::positive_duration(), TALK);
+    let silence = reader.or("silence", &kind::positive_duration(), SILENCE);
+    let (rate, size) = messages?;
+    Some(AppSpec::TalkSpurt { rate, size, talk, silence })
+}

@@ -1,0 +1,32 @@
+//! The dumbbell: `s1..sN - r1 = r2 - d1..dN`.
+
+use super::graph::rate_changes;
+use super::queue::{self, Named};
+use crate::kind;
+use crate::reader::TableReader;
+use crate::spec::{DumbbellSpec, QueueSpec};
+use std::sync::Arc;
+
+pub(super) fn read(reader: TableReader<'_>, named: &Named) -> Option<DumbbellSpec> {
+    let rate = reader.required("rate", &kind::rate());
+    let delay = reader.required("delay", &kind::duration());
+    let access_rate = reader.required("access-rate", &kind::rate());
+    let access_delay = reader.required("access-delay", &kind::duration());
+    let queue = queue::required(&reader, "queue", named);
+    let reverse_queue = queue::optional(&reader, "reverse-queue", named);
+    let access_queue = queue::optional(&reader, "access-queue", named);
+    let rate_changes = rate_changes(&reader);
+    reader.finish();
+    let queue = queue?;
+    let like_forward = || Arc::new(QueueSpec::drop_tail(queue.limit));
+    Some(DumbbellSpec {
+        rate: rate?,
+        delay: delay?,
+        access_rate: access_rate?,
+        access_delay: access_delay?,
+        reverse_queue: reverse_queue.unwrap_or_else(like_forward),
+        access_queue: access_queue.unwrap_or_else(queue::default_queue),
+        queue,
+        rate_changes,
+    })
+}

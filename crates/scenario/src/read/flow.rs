@@ -1,0 +1,233 @@
+//! Flows: `[[flow]]`, a group of like ones.
+
+use super::{app, graph, transport};
+use crate::document::Value;
+use crate::kind;
+use crate::reader::TableReader;
+use crate::spec::{
+    AppSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, StartSpec, Topology, TransportSpec,
+};
+use cutline_units::{Duration, Hint, HintBits};
+use std::collections::BTreeSet;
+
+/// Up to this many flows in all, every flow's series and distributions are kept unless the file says otherwise.
+const FEW_FLOWS: u64 = 200;
+
+/// What the rest of the scenario allows a flow.
+pub(super) struct Surroundings<'a> {
+    graph: Option<&'a GraphSpec>,
+    is_dumbbell: bool,
+    /// The largest hint level that a flow may have.
+    levels: u16,
+    default_hint: Hint,
+    duration: Option<Duration>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// `bits` is `None` while the topology is wrong, and `Some(None)` when no queue has TSQ.
+    pub fn new(
+        topology: Option<&'a Topology>,
+        bits: Option<Option<HintBits>>,
+        duration: Option<Duration>,
+    ) -> Self {
+        // Where no queue looks at hints any level does no harm, so that a sweep may switch TSQ off.
+        let bits = bits.flatten();
+        let graph = if let Some(Topology::Graph(graph)) = topology { Some(graph) } else { None };
+        Self {
+            graph,
+            is_dumbbell: matches!(topology, Some(Topology::Dumbbell(_))),
+            levels: bits.map_or(256, HintBits::levels),
+            default_hint: bits.unwrap_or(HintBits::PAPER).largest(),
+            duration,
+        }
+    }
+}
+
+pub(super) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec<FlowSpec> {
+    let tables = root.tables("flow");
+    if tables.is_empty() && !root.has("flow") {
+        root.lacks("flow", "at least one [[flow]]");
+    } else if tables.is_empty() {
+        root.refuse("flow", "there must be at least one flow");
+    }
+    let few = are_few(&tables);
+    let mut taken = BTreeSet::new();
+    tables.iter().filter_map(|table| read(table, around, few, &mut taken)).collect()
+}
+
+/// Whether there are so few flows that everything is kept of each. A wrong count is reported when its flow is read.
+fn are_few(tables: &[TableReader<'_>]) -> bool {
+    let count = |table: &TableReader<'_>| match table.node("count").map(|node| &node.value) {
+        Some(Value::Integer(count)) => u64::try_from(*count).unwrap_or(0),
+        _ => 1,
+    };
+    tables.iter().map(count).fold(0, u64::saturating_add) <= FEW_FLOWS
+}
+
+fn read(
+    reader: &TableReader<'_>,
+    around: &Surroundings<'_>,
+    few: bool,
+    taken: &mut BTreeSet<String>,
+) -> Option<FlowSpec> {
+    let name = name(reader, taken);
+    let count = reader.or("count", &kind::integer(1, 10_000_000), 1);
+    let transport = transport::read(reader);
+    let ends = ends(reader, around, transport.as_ref());
+    let class = class(reader);
+    let hint = hint(reader, around);
+    let ecn = reader.or("ecn", &kind::flag(), false);
+    let (start, stop) = times(reader, around);
+    let app = app::read(reader);
+    if let (Some(transport), Some(app)) = (&transport, &app) {
+        refuse_mismatch(reader, transport, app);
+    }
+    let series = reader.or("series", &kind::flag(), few);
+    let of = kind::one_of("one of", &[("flow", DistributionsOf::Flow), ("group", DistributionsOf::Group)]);
+    let distributions =
+        reader.or("distributions", &of, if few { DistributionsOf::Flow } else { DistributionsOf::Group });
+    reader.finish();
+    let (name, ends, class, transport, app) = (name?, ends?, class?, transport?, app?);
+    Some(FlowSpec { name, count, ends, class, hint, ecn, start, stop, transport, app, series, distributions })
+}
+
+fn name(reader: &TableReader<'_>, taken: &mut BTreeSet<String>) -> Option<String> {
+    let name = reader.required("name", &kind::name())?;
+    if !taken.insert(name.clone()) {
+        reader.refuse("name", &format!("another flow is called {name:?}"));
+    }
+    Some(name)
+}
+
+/// Source and sink: none in a dumbbell. `None` after a report.
+#[expect(
+    clippy::option_option,
+    reason = "absent because wrong, and absent because a dumbbell has none, differ"
+)]
+fn ends(
+    reader: &TableReader<'_>,
+    around: &Surroundings<'_>,
+    transport: Option<&TransportSpec>,
+) -> Option<Option<(String, String)>> {
+    if around.is_dumbbell {
+        for key in ["from", "to"].into_iter().filter(|key| reader.node(key).is_some()) {
+            reader.refuse(key, "in a dumbbell every flow has its own source and sink: leave it out");
+        }
+        return Some(None);
+    }
+    let Some(graph) = around.graph else {
+        reader.node("from");
+        reader.node("to");
+        return None;
+    };
+    let names: Vec<String> = graph.nodes.iter().map(|node| node.name.clone()).collect();
+    let from = reader.required("from", &graph::node_name(&names));
+    let to = reader.required("to", &graph::node_name(&names));
+    let (from, to) = (from?, to?);
+    refuse_unreachable(reader, graph, (&from, &to), transport);
+    Some(Some((from, to)))
+}
+
+fn refuse_unreachable(
+    reader: &TableReader<'_>,
+    graph: &GraphSpec,
+    (from, to): (&str, &str),
+    transport: Option<&TransportSpec>,
+) {
+    let answers = !matches!(transport, Some(TransportSpec::Udp(_)));
+    if from == to {
+        reader.refuse("to", "a flow goes from one node to another");
+    } else if !graph.reaches(from, to) {
+        reader.refuse("to", &format!("no path of links leads from {from:?} to {to:?}"));
+    } else if answers && !graph.reaches(to, from) {
+        reader.refuse(
+            "to",
+            &format!("no path of links leads back from {to:?} to {from:?}, which this transport needs"),
+        );
+    }
+}
+
+fn class(reader: &TableReader<'_>) -> Option<ClassSpec> {
+    let words = ["none", "audio", "video", "file-transfer", "web", "game"];
+    let kind = kind::one_of("a quality class", &words.map(|word| (word, word)));
+    let class = if reader.node("class").is_none() { "none" } else { reader.optional("class", &kind)? };
+    if class == "file-transfer" {
+        let file_size = reader.required("file-size", &kind::positive_size())?;
+        return Some(ClassSpec::FileTransfer { file_size });
+    }
+    if reader.node("file-size").is_some() {
+        reader.refuse("file-size", "only the class \"file-transfer\" has it");
+    }
+    Some(match class {
+        "audio" => ClassSpec::Audio,
+        "video" => ClassSpec::Video,
+        "web" => ClassSpec::Web,
+        "game" => ClassSpec::Game,
+        _ => ClassSpec::None,
+    })
+}
+
+fn hint(reader: &TableReader<'_>, around: &Surroundings<'_>) -> Hint {
+    let level = kind::integer(1, i64::from(around.levels));
+    let hint = level.map(|level| Hint::from_level(level as u16));
+    reader.or("hint", &hint, around.default_hint)
+}
+
+fn times(reader: &TableReader<'_>, around: &Surroundings<'_>) -> (StartSpec, Option<Duration>) {
+    let start = start(reader);
+    let stop = reader.optional("stop", &kind::positive_duration());
+    let latest = match start {
+        StartSpec::At(at) => at,
+        StartSpec::Uniform { to, .. } => to,
+    };
+    if let Some(duration) = around.duration.filter(|duration| latest >= *duration && !latest.is_zero()) {
+        reader.refuse("start", &format!("the simulation ends at {duration}"));
+    } else if stop.is_some_and(|stop| stop <= latest) {
+        reader.refuse("stop", &format!("the flow starts as late as {latest}"));
+    }
+    (start, stop)
+}
+
+fn start(reader: &TableReader<'_>) -> StartSpec {
+    let zero = StartSpec::At(Duration::ZERO);
+    let expected = "a duration such as \"1 s\", or { from = \"0 s\", to = \"1 s\" } for a random one";
+    let Some(node) = reader.node("start") else { return zero };
+    if node.as_text().is_some() {
+        return reader.or("start", &kind::duration().map(StartSpec::At), zero);
+    }
+    let Some(table) = reader.table_in(node, "start", expected) else { return zero };
+    let from = table.required("from", &kind::duration());
+    let to = table.required("to", &kind::duration());
+    if let Some((from, to)) = from.zip(to).filter(|(from, to)| from >= to) {
+        table.refuse("to", &format!("it must be later than from, {from}, and {to} is not"));
+    }
+    table.finish();
+    from.zip(to).map_or(zero, |(from, to)| StartSpec::Uniform { from, to })
+}
+
+/// What a transport cannot carry.
+fn refuse_mismatch(reader: &TableReader<'_>, transport: &TransportSpec, app: &AppSpec) {
+    let kind = app::kind_name(app);
+    match (transport, app) {
+        (TransportSpec::Udp(_), AppSpec::Bulk) => {
+            reader.refuse(
+                "app",
+                "\"bulk\" sends as much as the transport takes, and UDP takes any rate: use kind = \"cbr\"",
+            );
+        }
+        (
+            TransportSpec::Udp(_) | TransportSpec::Tfrc(_),
+            AppSpec::Files { .. } | AppSpec::RequestResponse { .. },
+        ) => {
+            reader.refuse("app", &format!("{kind:?} needs a reliable transport: use protocol = \"tcp\""));
+        }
+        (TransportSpec::Tfrc(tfrc), app) => {
+            if let Some(size) = app::message_size(app).filter(|size| *size > tfrc.packet_size) {
+                let why =
+                    format!("a message of {size} does not fit TFRC's packet-size, {}", tfrc.packet_size);
+                reader.refuse("app", &why);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,163 @@
+//! From a document to a [`Scenario`]: top-level keys, then the topology, then the flows, each strictly.
+
+mod app;
+mod distribution;
+mod dumbbell;
+mod flow;
+mod graph;
+mod queue;
+mod transport;
+
+use crate::catalogue::AqmCatalogue;
+use crate::document::Document;
+use crate::kind;
+use crate::problem::Errors;
+use crate::reader::{Context, TableReader};
+use crate::spec::{QueueSpec, Scenario, Topology};
+use crate::sweep::SWEEP_KEYS;
+use cutline_units::{Duration, HintBits};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Keys that do not change what a run computes, given its seed.
+const NOT_SIMULATED: [&str; 6] = ["name", "title", "description", "seed", "seeds", SWEEP_KEYS];
+
+/// More flows than a computer of our days simulates.
+const MOST_FLOWS: u64 = 10_000_000;
+
+/// The scenario a document describes.
+pub(crate) fn scenario(document: &Document, catalogue: &dyn AqmCatalogue) -> Result<Scenario, Errors> {
+    let cx = Context::new(document, catalogue);
+    let scenario = read(&cx.root());
+    let problems = cx.into_problems();
+    match scenario {
+        Some(scenario) if problems.is_empty() => Ok(scenario),
+        _ => Err(Errors::new(problems)),
+    }
+}
+
+/// Start, end and grain of measuring.
+struct Times {
+    duration: Duration,
+    warm_up: Duration,
+    measure_until: Duration,
+    interval: Duration,
+}
+
+fn read(root: &TableReader<'_>) -> Option<Scenario> {
+    let name = root.required("name", &kind::name());
+    let title = root.optional("title", &kind::text());
+    let description = root.optional("description", &kind::text());
+    let seed = root.or("seed", &kind::integer(0, i64::MAX), 1);
+    let seeds = root.or("seeds", &kind::integer(1, 1_000_000), 1);
+    let times = times(root);
+    let topology = topology(root);
+    let hint_bits = topology.as_ref().map(|topology| hint_bits(root, topology));
+    let duration = times.as_ref().map(|times| times.duration);
+    let flows = flow::read_all(root, &flow::Surroundings::new(topology.as_ref(), hint_bits, duration));
+    root.node(SWEEP_KEYS);
+    root.finish();
+    if flows.iter().map(|flow| flow.count).sum::<u64>() > MOST_FLOWS {
+        root.cx.report("flow", None, format!(": there are more than {MOST_FLOWS} flows in all"));
+    }
+    let Times { duration, warm_up, measure_until, interval } = times?;
+    Some(Scenario {
+        name: name?,
+        title,
+        description,
+        seed,
+        seeds,
+        duration,
+        warm_up,
+        measure_until,
+        interval,
+        hint_bits: hint_bits?.unwrap_or(HintBits::PAPER),
+        topology: topology?,
+        flows,
+        canonical: root.cx.document.canonical(&NOT_SIMULATED),
+    })
+}
+
+fn times(root: &TableReader<'_>) -> Option<Times> {
+    let duration = root.required("duration", &kind::positive_duration());
+    let warm_up = root.or("warm-up", &kind::duration(), Duration::ZERO);
+    let until = root.optional("measure-until", &kind::positive_duration());
+    let interval = root.optional("interval", &kind::positive_duration());
+    let duration = duration?;
+    let measure_until = until.unwrap_or(duration);
+    if measure_until > duration {
+        root.refuse("measure-until", &format!("the simulation lasts {duration}"));
+    } else if warm_up >= measure_until {
+        root.refuse("warm-up", &format!("nothing is measured, for measuring ends at {measure_until}"));
+    } else if let Some(interval) = interval.filter(|interval| *interval > measure_until - warm_up) {
+        root.refuse(
+            "interval",
+            &format!("{interval} is longer than what is measured, {}", measure_until - warm_up),
+        );
+    }
+    let interval = interval.unwrap_or(Duration::from_secs(1));
+    Some(Times { duration, warm_up, measure_until, interval })
+}
+
+fn topology(root: &TableReader<'_>) -> Option<Topology> {
+    let named = queue::named(root);
+    let dumbbell = root.table("dumbbell", "a table: write [dumbbell]");
+    let is_graph = root.has("node") || root.has("link");
+    if dumbbell.is_some() && is_graph {
+        let other = if root.has("node") { "node" } else { "link" };
+        root.cx.refuse(
+            other,
+            "a scenario has either a [dumbbell] or [[node]] and [[link]], and this one has both",
+        );
+    }
+    match dumbbell {
+        Some(table) => {
+            root.node("node");
+            root.node("link");
+            dumbbell::read(table, &named).map(Topology::Dumbbell)
+        }
+        None if is_graph || root.has("dumbbell") => graph::read(root, &named).map(Topology::Graph),
+        None => {
+            root.node("node");
+            root.node("link");
+            root.lacks("dumbbell", "[dumbbell], or [[node]] and [[link]]");
+            None
+        }
+    }
+}
+
+/// The bits of the hint, which all TSQ queues must agree on; `None` when there is no TSQ.
+fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
+    let mut by_bits: BTreeMap<HintBits, String> = BTreeMap::new();
+    for (place, queue) in queues(topology) {
+        if let Some(tsq) = queue.tsq {
+            by_bits.entry(tsq.bits).or_insert(place);
+        }
+    }
+    let mut found = by_bits.iter();
+    let (bits, at) = found.next()?;
+    if let Some((other, elsewhere)) = found.next() {
+        let why = format!(
+            ": TSQ must have the same bits everywhere, but {at} has {} and {elsewhere} has {}",
+            bits.get(),
+            other.get()
+        );
+        let key = if root.has("dumbbell") { "dumbbell" } else { "link" };
+        root.cx.report(key, root.cx.document.locate(key).as_ref(), why);
+    }
+    Some(*bits)
+}
+
+/// Every queue, and how a message calls it.
+fn queues(topology: &Topology) -> Vec<(String, &Arc<QueueSpec>)> {
+    match topology {
+        Topology::Dumbbell(dumbbell) => vec![
+            ("dumbbell.queue".to_owned(), &dumbbell.queue),
+            ("dumbbell.reverse-queue".to_owned(), &dumbbell.reverse_queue),
+            ("dumbbell.access-queue".to_owned(), &dumbbell.access_queue),
+        ],
+        Topology::Graph(graph) => {
+            graph.links.iter().map(|link| (format!("the link {}", link.name), &link.queue)).collect()
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Sweeps: every combination of the values of some keys, each combination a scenario of its own.
+//!
+//! `[sweep]` holds paths and lists (`"flow.audio.hint" = [1, 2, 3]` or `{ from = 1, to = 16 }`). The first path in
+//! the file varies slowest. Paths in one `[[sweep.together]]` vary together: their lists have the same length and
+//! the n-th values belong to each other.
+
+use crate::document::{Document, Node, Place, Table, Value, write_value};
+use crate::problem::Problem;
+use crate::spec::Scenario;
+use std::collections::BTreeSet;
+
+/// The key that holds the sweep.
+pub(crate) const SWEEP_KEYS: &str = "sweep";
+
+/// The list of tables whose paths vary together.
+const TOGETHER: &str = "together";
+
+/// The label of the only point of a scenario without a sweep.
+pub const BASE: &str = "base";
+
+/// Keys that all points of a sweep share.
+const SHARED: [&str; 6] = ["name", "title", "description", "seed", "seeds", SWEEP_KEYS];
+
+/// More points than anybody means to run.
+const MOST_POINTS: usize = 100_000;
+
+const LIST: &str = "a list such as [1, 2, 3], or { from = 1, to = 16, step = 1 }";
+
+/// One combination of a sweep's values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepPoint {
+    /// The paths that vary and what each is set to here, in the order of the file; empty without a sweep.
+    pub settings: Vec<(String, String)>,
+    /// The scenario with these settings.
+    pub scenario: Scenario,
+}
+
+impl SweepPoint {
+    /// The point's name: `flow.audio.hint=6,dumbbell.queue.tsq=true`, or `base` without a sweep.
+    pub fn label(&self) -> String {
+        label(&self.settings)
+    }
+}
+
+pub(crate) fn label(settings: &[(String, String)]) -> String {
+    if settings.is_empty() {
+        return BASE.to_owned();
+    }
+    settings.iter().map(|(path, value)| format!("{path}={value}")).collect::<Vec<_>>().join(",")
+}
+
+/// One path and the values it takes.
+struct Axis<'a> {
+    path: String,
+    key: &'a Place,
+    values: Vec<Node>,
+}
+
+/// Axes that vary together: at least one, with equally many values.
+type Bundle<'a> = Vec<Axis<'a>>;
+
+/// A combination: the document it makes, and its settings.
+pub(crate) struct Combination {
+    pub document: Document,
+    pub settings: Vec<(String, String)>,
+}
+
+/// All combinations of a document's sweep, in order; the document itself when it has none.
+pub(crate) fn combinations(document: &Document) -> Result<Vec<Combination>, Vec<Problem>> {
+    let mut reader = SweepReader { document, problems: Vec::new(), taken: BTreeSet::new() };
+    let bundles = reader.bundles();
+    if !reader.problems.is_empty() {
+        return Err(reader.problems);
+    }
+    let points = bundles.iter().map(|bundle| bundle[0].values.len()).try_fold(1usize, usize::checked_mul);
+    if points.is_none_or(|points| points > MOST_POINTS) {
+        return Err(vec![reader.problem(
+            SWEEP_KEYS,
+            None,
+            format!(": there are more than {MOST_POINTS} points"),
+        )]);
+    }
+    let combine = |index| combination(document, &bundles, index);
+    (0..points.unwrap_or(1)).map(combine).collect()
+}
+
+/// Combination number `index`: its digits in the mixed radix of the bundles' lengths, the first bundle's highest.
+fn combination(
+    document: &Document,
+    bundles: &[Bundle<'_>],
+    mut index: usize,
+) -> Result<Combination, Vec<Problem>> {
+    let mut chosen = vec![0; bundles.len()];
+    for (digit, bundle) in chosen.iter_mut().zip(bundles).rev() {
+        *digit = index % bundle[0].values.len();
+        index /= bundle[0].values.len();
+    }
+    let mut point = Combination { document: document.clone(), settings: Vec::new() };
+    let mut problems = Vec::new();
+    for (axis, value) in
+        bundles.iter().zip(chosen).flat_map(|(bundle, i)| bundle.iter().map(move |axis| (axis, i)))
+    {
+        let node = axis.values[value].clone();
+        point.settings.push((axis.path.clone(), shown(&node)));
+        if let Err(why) = point.document.set(&axis.path, axis.key, node) {
+            let key = format!("{SWEEP_KEYS}.{}", axis.path);
+            problems.push(Problem::new(&document.sources, Some(axis.key), Some(key), format!(": {why}")));
+        }
+    }
+    if problems.is_empty() { Ok(point) } else { Err(problems) }
+}
+
+/// A value in a label: texts without quotes.
+fn shown(node: &Node) -> String {
+    node.as_text().map_or_else(|| write_value(&node.value), str::to_owned)
+}
+
+struct SweepReader<'a> {
+    document: &'a Document,
+    problems: Vec<Problem>,
+    taken: BTreeSet<String>,
+}
+
+impl<'a> SweepReader<'a> {
+    fn bundles(&mut self) -> Vec<Bundle<'a>> {
+        let Some(node) = self.document.root.get(SWEEP_KEYS) else { return Vec::new() };
+        let Value::Table(table) = &node.value else {
+            self.wrong(SWEEP_KEYS, node, "a table: write [sweep]");
+            return Vec::new();
+        };
+        let mut bundles: Vec<Bundle<'a>> = Vec::new();
+        for (name, entry) in &table.0 {
+            if name == TOGETHER {
+                bundles.extend(self.together(&entry.node));
+            } else {
+                bundles.extend(self.axes(name, &entry.key, &entry.node).into_iter().map(|axis| vec![axis]));
+            }
+        }
+        bundles.sort_by_key(|bundle| bundle[0].key.bytes.start);
+        bundles
+    }
+
+    fn together(&mut self, node: &'a Node) -> Vec<Bundle<'a>> {
+        let key = format!("{SWEEP_KEYS}.{TOGETHER}");
+        let Value::List(list) = &node.value else {
+            self.wrong(&key, node, "a list of tables: write [[sweep.together]]");
+            return Vec::new();
+        };
+        let bundles: Vec<Bundle<'a>> = list.iter().map(|member| self.bundle(&key, member)).collect();
+        bundles.into_iter().filter(|bundle| !bundle.is_empty()).collect()
+    }
+
+    fn bundle(&mut self, key: &str, member: &'a Node) -> Bundle<'a> {
+        let Value::Table(table) = &member.value else {
+            self.wrong(key, member, "a table: write [[sweep.together]]");
+            return Vec::new();
+        };
+        let mut bundle = self.flatten("", table);
+        bundle.sort_by_key(|axis| axis.key.bytes.start);
+        let Some(first) = bundle.first() else { return bundle };
+        let (length, of) = (first.values.len(), first.path.clone());
+        for axis in bundle.iter().filter(|axis| axis.values.len() != length) {
+            let text = format!(
+                ": it has {} values and {of} has {length}, but they vary together",
+                axis.values.len()
+            );
+            let problem = self.problem(&format!("{key}.{}", axis.path), Some(axis.key), text);
+            self.problems.push(problem);
+        }
+        bundle
+    }
+
+    fn flatten(&mut self, before: &str, table: &'a Table) -> Vec<Axis<'a>> {
+        let path = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
+        table.0.iter().flat_map(|(name, entry)| self.axes(&path(name), &entry.key, &entry.node)).collect()
+    }
+
+    /// The axis of a path or, for keys written with dots and no quotes, those below it.
+    fn axes(&mut self, path: &str, key: &'a Place, node: &'a Node) -> Vec<Axis<'a>> {
+        if let Value::Table(table) = &node.value {
+            if !is_range(table) {
+                return self.flatten(path, table);
+            }
+        }
+        self.axis(path, key, node).into_iter().collect()
+    }
+
+    fn axis(&mut self, path: &str, key: &'a Place, node: &'a Node) -> Option<Axis<'a>> {
+        let name = format!("{SWEEP_KEYS}.{path}");
+        if SHARED.contains(&path.split('.').next()?) {
+            let problem =
+                self.problem(&name, Some(key), format!(": {path} is the same at all points of a sweep"));
+            self.problems.push(problem);
+            return None;
+        }
+        if !self.taken.insert(path.to_owned()) {
+            let problem = self.problem(&name, Some(key), format!(": {path} is swept twice"));
+            self.problems.push(problem);
+            return None;
+        }
+        match values(node) {
+            Some(values) if !values.is_empty() => Some(Axis { path: path.to_owned(), key, values }),
+            Some(_) => {
+                let problem =
+                    self.problem(&name, Some(&node.place), ": there are no values to sweep over".to_owned());
+                self.problems.push(problem);
+                None
+            }
+            None => {
+                self.wrong(&name, node, LIST);
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, key: &str, node: &Node, expected: &str) {
+        let text = format!(": value {} is not allowed: expected {expected}", write_value(&node.value));
+        let problem = self.problem(key, Some(&node.place), text);
+        self.problems.push(problem);
+    }
+
+    fn problem(&self, key: &str, place: Option<&Place>, text: String) -> Problem {
+        Problem::new(&self.document.sources, place, Some(key.to_owned()), text)
+    }
+}
+
+/// Whether a table is a range, `{ from = 1, to = 16 }`, and not keys that were written with dots.
+fn is_range(table: &Table) -> bool {
+    let scalar =
+        |key| table.get(key).is_some_and(|node| !matches!(node.value, Value::List(_) | Value::Table(_)));
+    scalar("from") && scalar("to")
+}
+
+/// The values of a list or a range; `None` when it is neither.
+fn values(node: &Node) -> Option<Vec<Node>> {
+    match &node.value {
+        Value::List(list) => Some(list.clone()),
+        Value::Table(table) => range(table, &node.place),
+        _ => None,
+    }
+}
+
+fn range(table: &Table, place: &Place) -> Option<Vec<Node>> {
+    let integer = |key| match table.get(key)?.value {
+        Value::Integer(number) => Some(number),
+        _ => None,
+    };
+    let step = if table.get("step").is_some() { integer("step")? } else { 1 };
+    let (from, to) = (integer("from")?, integer("to")?);
+    let known = table.0.keys().all(|key| ["from", "to", "step"].contains(&key.as_str()));
+    if step < 1 || !known || (to.checked_sub(from)?) / step >= MOST_POINTS as i64 {
+        return None;
+    }
+    let node = |number| Node { value: Value::Integer(number), place: place.clone() };
+    Some((from..=to).step_by(step as usize).map(node).collect())
+}
