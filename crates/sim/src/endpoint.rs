@@ -42,15 +42,17 @@ impl Source {
     }
 
     /// The application writes.
-    pub(crate) fn write(&mut self, now: Instant, write: Write) {
+    pub(crate) fn write(&mut self, write: Write) {
         match (self, write) {
             (Self::Tcp(tcp), Write::Bytes(bytes)) => {
                 // What found no room is counted by the sender as refused.
                 tcp.write(bytes);
             }
             (Self::Tcp(tcp), Write::Unlimited) => tcp.write_unlimited(),
-            (Self::Tfrc(tfrc), Write::Bytes(bytes)) => tfrc.write(now, bytes),
-            (Self::Tfrc(tfrc), Write::Unlimited) => tfrc.write_unlimited(now),
+            (Self::Tfrc(tfrc), Write::Bytes(bytes)) => {
+                tfrc.write(bytes);
+            }
+            (Self::Tfrc(tfrc), Write::Unlimited) => tfrc.write_unlimited(),
             (Self::Udp(udp, _), Write::Bytes(bytes)) => udp.write(bytes),
             (Self::Udp(..), Write::Unlimited) => unreachable!("a network refuses bulk data over UDP"),
         }
@@ -119,7 +121,8 @@ impl Source {
             }
             Self::Tfrc(tfrc) => {
                 let stats = tfrc.stats();
-                TransportCounts { retransmissions: 0, timeouts: stats.timeouts, refused_bytes: stats.refused_bytes }
+                let refused_bytes = stats.dropped_at_sender * u64::from(tfrc.params().segment_size);
+                TransportCounts { retransmissions: 0, timeouts: stats.nofeedback, refused_bytes }
             }
             Self::Udp(..) => TransportCounts::default(),
         }

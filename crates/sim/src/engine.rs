@@ -488,7 +488,7 @@ impl Simulation {
             return;
         }
         while let Some(write) = flow.app.poll(now, &mut flow.random) {
-            flow.source.write(now, write);
+            flow.source.write(write);
         }
         self.pump(now, id);
         self.arm(id, Timer::App);

@@ -87,7 +87,8 @@ impl Served {
                 self.probability.record(p.get());
             }
         }
-        if dropped == 0 {
+        // What comes to an idle link starts at this very moment, and never waits.
+        if dropped == 0 && self.busy {
             self.note_backlog(now);
         }
         verdict

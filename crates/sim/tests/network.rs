@@ -34,7 +34,8 @@ fn a_full_bottleneck_is_used_up() {
     assert!(bottleneck.utilisation > 0.98, "utilisation {}", bottleneck.utilisation);
     let goodput: u64 = outcome.flows.iter().map(|flow| flow.record.delivered_bytes).sum();
     let share = goodput as f64 * 8.0 / 48.0 / 15e6;
-    assert!((0.93..1.0).contains(&share), "the flows together get {share} of the link");
+    // A hole that closes at the window's beginning delivers bytes that crossed the link before it.
+    assert!((0.93..1.005).contains(&share), "the flows together get {share} of the link");
 }
 
 /// The same network with every link served packet by packet instead of folded: same packets at the same times.

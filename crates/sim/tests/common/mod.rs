@@ -1,5 +1,7 @@
 //! The papers' dumbbell, small and quick to set up.
 
+#![allow(dead_code, reason = "each test binary uses a part")]
+
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, pi};
 use cutline_sim::{Distributions, Dumbbell, FlowSpec, Network, TransportSpec};
 use cutline_transport::{app, tcp, tfrc};
@@ -12,6 +14,9 @@ pub struct Plan {
     pub flows: Vec<(TransportSpec, app::Params, Hint)>,
     pub access_queue_packets: u32,
     pub serve_every_link: bool,
+    /// TSQ over PI instead of PI alone.
+    pub tsq: bool,
+    pub rate: Rate,
     pub rate_changes: Vec<(Instant, Rate)>,
 }
 
@@ -31,11 +36,25 @@ pub fn audio(hint: u16) -> (TransportSpec, app::Params, Hint) {
 impl Plan {
     /// TSQ section 4.1 with bulk transfers: 15 Mbit/s, 150 ms one way, TSQ over PI.
     pub fn paper(flows: usize) -> Self {
-        Self { flows: bulk(flows), access_queue_packets: 1000, serve_every_link: false, rate_changes: Vec::new() }
+        Self {
+            flows: bulk(flows),
+            access_queue_packets: 1000,
+            serve_every_link: false,
+            tsq: true,
+            rate: Rate::from_mbps(15),
+            rate_changes: Vec::new(),
+        }
+    }
+
+    /// The same with 150 kbit/s for every flow, however many there are.
+    pub fn scaled(flows: usize) -> Self {
+        Self { rate: Rate::from_kbps(150 * flows as u64), ..Self::paper(flows) }
     }
 
     pub fn network(&self) -> Network {
-        let (rate, access_rate) = (Rate::from_mbps(15), Rate::from_mbps(50));
+        let (rate, access_rate) = (self.rate, Rate::from_mbps(50));
+        let scale = self.rate.as_bps() as f64 / 15e6;
+        let limit = (800.0 * scale) as u32;
         let drop_tail = |packets, rate| QueueSpec::drop_tail(Limit::Packets(packets), rate);
         let dumbbell = Dumbbell {
             rate,
@@ -43,11 +62,11 @@ impl Plan {
             access_rate,
             access_delay: Duration::from_millis(50),
             queue: QueueSpec {
-                aqm: AqmSpec::Pi(pi::PiParams::default()),
-                tsq: Some(TsqParams::default()),
-                ..drop_tail(800, rate)
+                aqm: AqmSpec::Pi(pi_for(scale)),
+                tsq: self.tsq.then(TsqParams::default),
+                ..drop_tail(limit, rate)
             },
-            reverse_queue: drop_tail(800, rate),
+            reverse_queue: drop_tail(limit, rate),
             access_queue: drop_tail(self.access_queue_packets, access_rate),
             rate_changes: self.rate_changes.clone(),
         };
@@ -67,7 +86,7 @@ impl Plan {
                 start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
                 stop: Instant::FAR_FUTURE,
                 series: false,
-                distributions: Distributions::PerFlow,
+                distributions: if self.flows.len() > 1000 { Distributions::PerGroup } else { Distributions::PerFlow },
             };
             network.add_flow(flow).expect("the plan is sound");
         }
@@ -76,4 +95,11 @@ impl Plan {
         }
         network
     }
+}
+
+/// The papers' PI for a link `scale` times 15 Mbit/s: the same delay, and the gains that keep the loop's shape
+/// (Hollot et al. 2001, proposition 2: they fall as the link grows at a constant load per flow).
+fn pi_for(scale: f64) -> pi::PiParams {
+    let paper = pi::PiParams::default();
+    pi::PiParams { a: paper.a / scale, b: paper.b / scale, q_ref: paper.q_ref * scale, ..paper }
 }

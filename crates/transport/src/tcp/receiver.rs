@@ -94,6 +94,11 @@ impl Receiver {
         (now >= self.deadline).then(|| self.acknowledge())
     }
 
+    /// What is set for the connection.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
     /// Bytes that have arrived in order (FIN not counted).
     #[inline]
     pub fn delivered(&self) -> u64 {

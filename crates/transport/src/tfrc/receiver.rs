@@ -119,6 +119,11 @@ impl Receiver {
         (now >= self.deadline()).then(|| self.feedback(now))
     }
 
+    /// What is set for the flow.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
     /// Payload bytes that have arrived.
     pub const fn delivered(&self) -> u64 {
         self.stats.bytes

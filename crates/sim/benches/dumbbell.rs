@@ -1,0 +1,68 @@
+//! How fast the simulator is: the papers' dumbbell (TSQ section 4.1) of TCP `NewReno` behind PI, by flows.
+//!
+//! ```text
+//! cargo bench -p cutline-sim --bench dumbbell -- [FLOWS [SECONDS [tsq]]]
+//! ```
+//! One run of FLOWS flows at 150 kbit/s each for SECONDS simulated seconds, as one line of JSON: CPU seconds of
+//! setting up and of running, data packets, events, link crossings, resident memory per flow. `make bench` calls
+//! it once per size, so that memory is each size's own, and puts ns-2 beside it.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::Plan;
+use cutline_sim::{Settings, Simulation, Window};
+use cutline_units::{Duration, Instant};
+use rustix::time::{ClockId, clock_gettime};
+
+fn main() {
+    // cargo bench adds `--bench`.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let number = |at: usize, default: u64| arguments.get(at).map_or(default, |text| text.parse().expect("a number"));
+    let (flows, seconds) = (number(0, 100), number(1, 100));
+    let tsq = arguments.get(2).is_some_and(|word| word == "tsq");
+    measure(flows as usize, seconds, tsq);
+}
+
+fn measure(flows: usize, seconds: u64, tsq: bool) {
+    let memory_before = resident_bytes();
+    let started = cpu_seconds();
+    let network = Plan { tsq, ..Plan::scaled(flows) }.network();
+    let duration = Duration::from_secs(seconds);
+    let window = Window { from: Instant::ZERO + duration / 5, until: Instant::ZERO + duration };
+    let settings = Settings { seed: 1, duration, window, interval: Duration::from_millis(300) };
+    let mut simulation = Simulation::new(&network, &settings).expect("the papers' network is sound");
+    let set_up = cpu_seconds();
+    simulation.advance(Instant::ZERO + duration);
+    let ran = cpu_seconds();
+    let memory = resident_bytes() - memory_before;
+    let outcome = simulation.finish();
+    let work = outcome.work;
+    println!(
+        "{{\"flows\": {flows}, \"seconds\": {seconds}, \"setup_cpu_s\": {:.6}, \"run_cpu_s\": {:.6}, \
+         \"data_packets\": {}, \"events\": {}, \"hops\": {}, \"bytes_per_flow\": {}, \"ns_per_packet\": {:.1}, \
+         \"utilisation\": {:.4}, \"mean_backlog\": {:.1}}}",
+        set_up - started,
+        ran - set_up,
+        work.data_packets,
+        work.events,
+        work.hops,
+        memory / flows as u64,
+        (ran - set_up) * 1e9 / work.data_packets as f64,
+        outcome.links[0].utilisation,
+        outcome.links[0].backlog.mean_packets,
+    );
+}
+
+/// CPU time of this process: what others do on the machine is not in it.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Resident memory of this process.
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells a process its memory");
+    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("statm's second number");
+    pages * rustix::param::page_size() as u64
+}
