@@ -1,0 +1,312 @@
+//! From a scenario to what the simulator runs: names become links and routes, words become parameters.
+
+use crate::catalogue::{ParameterValue, Parameters};
+use crate::spec::{
+    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, DumbbellSpec, FlowSpec,
+    GraphSpec, Limit, Perspective, QueueSpec, RateChange, Scenario, StartSpec, TcpSpec, TfrcSpec, Topology,
+    TransportSpec, UdpSpec,
+};
+use cutline_aqm::{AqmSpec, TsqParams, Value};
+use cutline_quality::Class;
+use cutline_sim::{
+    Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId, Pair, Settings, Window,
+};
+use cutline_transport::app::{self, talk_spurt};
+use cutline_transport::{tcp, tfrc, udp};
+use cutline_units::{Bytes, Duration, Instant, Rate};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why a scenario that reads well cannot be simulated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LowerError {
+    /// The network refused a part.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The AQM refused a parameter.
+    #[error("queue with aqm `{aqm}`: {error}")]
+    Queue {
+        /// The AQM's name.
+        aqm: String,
+        /// What it refused.
+        error: cutline_aqm::ParameterError,
+    },
+}
+
+impl Scenario {
+    /// The network that this scenario describes.
+    ///
+    /// # Errors
+    /// When an AQM or a transport refuses a parameter, or a flow has no route.
+    pub fn network(&self) -> Result<Network, LowerError> {
+        let mut network = Network::new();
+        for group in &self.flows {
+            network.add_group(group.name.clone());
+        }
+        match &self.topology {
+            Topology::Dumbbell(dumbbell) => self.lay_dumbbell(dumbbell, &mut network)?,
+            Topology::Graph(graph) => self.lay_graph(graph, &mut network)?,
+        }
+        Ok(network)
+    }
+
+    /// How to run it with a seed.
+    pub fn settings(&self, seed: u64) -> Settings {
+        let at = |t| Instant::ZERO + t;
+        let window = Window { from: at(self.warm_up), until: at(self.measure_until) };
+        Settings { seed, duration: self.duration, window, interval: self.interval }
+    }
+
+    fn lay_dumbbell(&self, spec: &DumbbellSpec, network: &mut Network) -> Result<(), LowerError> {
+        let dumbbell = dumbbell(spec)?;
+        let middle: Bottleneck = dumbbell.lay(network);
+        let templates = self.templates();
+        for (number, flow) in (1..).zip(self.flow_instances()) {
+            let Pair { route, return_route } = dumbbell.add_pair(network, middle, number);
+            network.add_flow(cutline_sim::FlowSpec { name: flow.name, route, return_route, ..templates[flow.group].clone() })?;
+        }
+        Ok(())
+    }
+
+    fn lay_graph(&self, graph: &GraphSpec, network: &mut Network) -> Result<(), LowerError> {
+        let mut nodes: BTreeMap<&str, NodeId> = BTreeMap::new();
+        for node in &graph.nodes {
+            nodes.insert(&node.name, network.add_node(node.name.clone()));
+        }
+        for link in &graph.links {
+            network.add_link(LinkSpec {
+                from: nodes[link.from.as_str()],
+                to: nodes[link.to.as_str()],
+                rate: link.rate,
+                delay: link.delay,
+                queue: queue(&link.queue, link.rate)?,
+                rate_changes: rate_changes(&link.rate_changes),
+                series: keeps_series(&link.queue),
+            });
+        }
+        let templates = self.templates();
+        for flow in self.flow_instances() {
+            let (from, to) = (nodes[flow.from.as_str()], nodes[flow.to.as_str()]);
+            let (route, return_route) = (network.route(from, to)?, network.route(to, from)?);
+            network.add_flow(cutline_sim::FlowSpec { name: flow.name, route, return_route, ..templates[flow.group].clone() })?;
+        }
+        Ok(())
+    }
+
+    /// A flow of each group, but for its name and its way: what the group's flows share is shared.
+    fn templates(&self) -> Vec<cutline_sim::FlowSpec> {
+        self.flows.iter().enumerate().map(|(group, spec)| template(spec, GroupId(group as u32))).collect()
+    }
+}
+
+impl ClassSpec {
+    /// The class of application that quality is judged for; `None` where it is not.
+    pub fn class(self) -> Option<Class> {
+        let kbit = |size: Bytes| size.bits().div_ceil(1000).max(1);
+        match self {
+            Self::None => None,
+            Self::Audio => Some(Class::Audio),
+            Self::Video => Some(Class::Video),
+            Self::FileTransfer { file_size } => Some(Class::FileTransfer { size_kbit: kbit(file_size) }),
+            Self::Web { page_size } => Some(Class::Web { page_kbit: kbit(page_size) }),
+            Self::Game { perspective } => Some(Class::Game {
+                perspective: match perspective {
+                    Perspective::FirstPerson => cutline_quality::Perspective::FirstPerson,
+                    Perspective::ThirdPerson => cutline_quality::Perspective::ThirdPerson,
+                    Perspective::Omnipresent => cutline_quality::Perspective::Omnipresent,
+                },
+            }),
+        }
+    }
+}
+
+fn template(spec: &FlowSpec, group: GroupId) -> cutline_sim::FlowSpec {
+    let at = |t| Instant::ZERO + t;
+    cutline_sim::FlowSpec {
+        name: String::new(),
+        group,
+        route: Vec::new(),
+        return_route: Vec::new(),
+        hint: spec.hint,
+        transport: transport(&spec.transport, spec.ecn),
+        app: application(&spec.app),
+        start: match spec.start {
+            StartSpec::At(start) => (at(start), at(start)),
+            StartSpec::Uniform { from, to } => (at(from), at(to)),
+        },
+        stop: spec.stop.map_or(Instant::FAR_FUTURE, at),
+        series: spec.series,
+        distributions: match spec.distributions {
+            DistributionsOf::Flow => Distributions::PerFlow,
+            DistributionsOf::Group => Distributions::PerGroup,
+        },
+    }
+}
+
+fn dumbbell(spec: &DumbbellSpec) -> Result<Dumbbell, LowerError> {
+    Ok(Dumbbell {
+        rate: spec.rate,
+        delay: spec.delay,
+        access_rate: spec.access_rate,
+        access_delay: spec.access_delay,
+        queue: queue(&spec.queue, spec.rate)?,
+        reverse_queue: queue(&spec.reverse_queue, spec.rate)?,
+        access_queue: queue(&spec.access_queue, spec.access_rate)?,
+        rate_changes: rate_changes(&spec.rate_changes),
+    })
+}
+
+fn rate_changes(changes: &[RateChange]) -> Vec<(Instant, Rate)> {
+    changes.iter().map(|change| (Instant::ZERO + change.at, change.rate)).collect()
+}
+
+/// A link behind an AQM or TSQ keeps its interval series: its probability is what one looks at.
+fn keeps_series(queue: &QueueSpec) -> bool {
+    queue.aqm != "drop-tail" || queue.tsq.is_some()
+}
+
+fn queue(spec: &QueueSpec, rate: Rate) -> Result<cutline_aqm::QueueSpec, LowerError> {
+    let limit = match spec.limit {
+        Limit::Packets(packets) => cutline_aqm::Limit::Packets(packets.try_into().unwrap_or(u32::MAX)),
+        Limit::Bytes(bytes) => cutline_aqm::Limit::Bytes(bytes.get()),
+    };
+    let aqm = AqmSpec::from_values(&spec.aqm, aqm_values(&spec.parameters))
+        .map_err(|error| LowerError::Queue { aqm: spec.aqm.clone(), error })?;
+    let tsq = spec.tsq.map(|tsq| TsqParams { bits: u64::from(tsq.bits.get()), l: tsq.l, max_ratio: tsq.max_ratio });
+    Ok(cutline_aqm::QueueSpec { limit, ecn: spec.ecn, aqm, tsq, rate })
+}
+
+fn aqm_values(parameters: &Parameters) -> impl Iterator<Item = (&str, Value)> {
+    parameters.iter().map(|(name, value)| (name.as_str(), aqm_value(value)))
+}
+
+fn aqm_value(value: &ParameterValue) -> Value {
+    match value {
+        ParameterValue::Number(x) | ParameterValue::Packets(x) => Value::Number(*x),
+        ParameterValue::Duration(duration) => Value::Duration(*duration),
+        ParameterValue::Frequency(hertz) => Value::Frequency(*hertz),
+        ParameterValue::Probability(p) => Value::Number(p.get()),
+        ParameterValue::Rate(rate) => Value::Count(rate.as_bps()),
+        ParameterValue::Bytes(bytes) => Value::Count(bytes.get()),
+        ParameterValue::Flag(flag) => Value::Flag(*flag),
+        ParameterValue::Text(text) => Value::Choice(text.clone().into()),
+    }
+}
+
+fn transport(spec: &TransportSpec, ecn: bool) -> cutline_sim::TransportSpec {
+    match spec {
+        TransportSpec::Tcp(spec) => cutline_sim::TransportSpec::Tcp(Arc::new(tcp_params(spec, ecn))),
+        TransportSpec::Tfrc(spec) => cutline_sim::TransportSpec::Tfrc(Arc::new(tfrc_params(spec, ecn))),
+        TransportSpec::Udp(spec) => cutline_sim::TransportSpec::Udp(udp_params(*spec)),
+    }
+}
+
+fn tcp_params(spec: &TcpSpec, ecn: bool) -> tcp::Params {
+    let defaults = match spec.defaults {
+        Defaults::Rfc => tcp::Params::default(),
+        Defaults::Ns2 => tcp::Params::ns2(),
+    };
+    let mss = spec.mss.get();
+    let bytes = |bound, default| match bound {
+        None => default,
+        Some(Bound::None) => None,
+        Some(Bound::Packets(packets)) => Some(packets * mss),
+    };
+    tcp::Params {
+        mss: mss as u32,
+        header_bytes: or(spec.header, defaults.header_bytes),
+        ack_bytes: or(spec.ack_size, defaults.ack_bytes),
+        algorithm: match spec.congestion_control {
+            CongestionControl::NewReno => tcp::Algorithm::NewReno,
+            CongestionControl::Cubic => tcp::Algorithm::Cubic,
+        },
+        initial_window: match spec.initial_window {
+            None => defaults.initial_window,
+            Some(segments) => tcp::InitialWindow::Segments(segments as u32),
+        },
+        // A default bound is in segments of 1000 B: keep the number of segments.
+        max_window: bytes(spec.max_window, defaults.max_window.map(|window| window / 1000 * mss)),
+        initial_ssthresh: bytes(spec.initial_ssthresh, defaults.initial_ssthresh),
+        sack: spec.sack.unwrap_or(defaults.sack),
+        limited_transmit: spec.limited_transmit.unwrap_or(defaults.limited_transmit),
+        ecn,
+        delayed_ack: match spec.delayed_ack {
+            None => defaults.delayed_ack,
+            Some(delay) => (delay > Duration::ZERO).then_some(delay),
+        },
+        min_rto: spec.min_rto.unwrap_or(defaults.min_rto),
+        send_buffer: bytes(spec.send_buffer, defaults.send_buffer),
+        ..defaults
+    }
+}
+
+fn tfrc_params(spec: &TfrcSpec, ecn: bool) -> tfrc::Params {
+    let defaults = match spec.defaults {
+        Defaults::Rfc => tfrc::Params::default(),
+        Defaults::Ns2 => tfrc::Params::ns2(),
+    };
+    tfrc::Params {
+        segment_size: spec.packet_size.get() as u32,
+        header_bytes: or(spec.header, defaults.header_bytes),
+        feedback_bytes: or(spec.feedback_size, defaults.feedback_bytes),
+        send_buffer: spec.send_buffer.map_or(defaults.send_buffer, |packets| packets as u32),
+        ecn,
+        ..defaults
+    }
+}
+
+fn udp_params(spec: UdpSpec) -> udp::Params {
+    let defaults = udp::Params::default();
+    udp::Params { header_bytes: or(spec.header, defaults.header_bytes), ..defaults }
+}
+
+fn or(size: Option<Bytes>, default: u32) -> u32 {
+    size.map_or(default, |size| size.get() as u32)
+}
+
+fn application(spec: &AppSpec) -> app::Params {
+    match *spec {
+        AppSpec::Bulk => app::Params::Bulk,
+        AppSpec::Cbr { rate, size } => app::Params::Cbr(app::CbrParams::new(rate, size)),
+        AppSpec::OnOff { rate, size, on, off } => {
+            app::Params::OnOff(app::OnOffParams { rate, size, on: seconds(on), off: seconds(off) })
+        }
+        AppSpec::Files { size, think_time } => {
+            app::Params::Files(app::FilesParams { size: bytes(size), think: seconds(think_time) })
+        }
+        AppSpec::RequestResponse { object, embedded, think_time, request_delay } => {
+            app::Params::RequestResponse(app::RequestResponseParams {
+                object: bytes(object),
+                embedded: distribution(embedded, |number| number),
+                think: seconds(think_time),
+                request_delay,
+            })
+        }
+        AppSpec::TalkSpurt { rate, size, talk, silence } => {
+            let (mean_spurt, mean_pause) = (talk.as_secs_f64(), silence.as_secs_f64());
+            app::Params::TalkSpurt(talk_spurt::TalkSpurtParams { rate, size, mean_spurt, mean_pause })
+        }
+    }
+}
+
+fn seconds(spec: Distribution<Duration>) -> app::Distribution {
+    distribution(spec, Duration::as_secs_f64)
+}
+
+fn bytes(spec: Distribution<Bytes>) -> app::Distribution {
+    distribution(spec, |size| size.get() as f64)
+}
+
+fn distribution<T>(spec: Distribution<T>, number: impl Fn(T) -> f64) -> app::Distribution {
+    match spec {
+        Distribution::Fixed(value) => app::Distribution::Fixed(number(value)),
+        Distribution::Exponential { mean } => app::Distribution::Exponential { mean: number(mean) },
+        Distribution::LogNormal { median, sigma } => app::Distribution::Lognormal { mu: number(median).ln(), sigma },
+        Distribution::Pareto { minimum, shape, maximum: None } => {
+            app::Distribution::Pareto { shape, scale: number(minimum) }
+        }
+        Distribution::Pareto { minimum, shape, maximum: Some(maximum) } => {
+            app::Distribution::BoundedPareto { shape, min: number(minimum), max: number(maximum) }
+        }
+    }
+}
