@@ -120,7 +120,7 @@ impl AqmCatalogue for BuiltIn {
         match (aqm, magnitude("a"), magnitude("b")) {
             // Hollot et al. 2001: with a <= b the controller's zero lies at or beyond 1 and it integrates nothing.
             ("pi", Some(a), Some(b)) if a <= b => {
-                Err(ParameterProblem { name: "a", text: format!("a must be larger than b, which is {b}") })
+                Err(ParameterProblem { name: "a", text: format!("a must be larger than b, which is {b:e}") })
             }
             _ => Ok(()),
         }
@@ -220,7 +220,7 @@ impl ParameterInfo {
             ParameterKind::Number => kind::number().map(ParameterValue::Number),
             ParameterKind::Packets => kind::any_packets().map(|n| ParameterValue::Packets(n as f64)),
             ParameterKind::Duration => kind::duration().map(ParameterValue::Duration),
-            ParameterKind::Frequency => kind::frequency().map(ParameterValue::Frequency),
+            ParameterKind::Frequency => kind::any_frequency().map(ParameterValue::Frequency),
             ParameterKind::Probability => kind::probability().map(ParameterValue::Probability),
             ParameterKind::Rate => kind::rate().map(ParameterValue::Rate),
             ParameterKind::Bytes => kind::size().map(ParameterValue::Bytes),

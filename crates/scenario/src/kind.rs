@@ -57,9 +57,9 @@ pub(crate) fn packets_or_none() -> Kind<Option<u64>> {
     packets().map(Some).or(word("none", None))
 }
 
-/// A frequency in hertz, above zero.
-pub(crate) fn frequency() -> Kind<f64> {
-    quantity(&FREQUENCY, quantity::frequency).only("above 0", |hertz| *hertz > 0.0)
+/// A frequency in hertz; zero is one.
+pub(crate) fn any_frequency() -> Kind<f64> {
+    quantity(&FREQUENCY, quantity::frequency)
 }
 
 /// A probability: a number from 0 to 1 or a percentage.
@@ -135,7 +135,8 @@ fn quantity<T: 'static>(
     dimension: &Dimension,
     parse: impl Fn(&str) -> Result<T, QuantityError> + 'static,
 ) -> Kind<T> {
-    let expected = format!("{} such as {:?} ({})", dimension.noun, dimension.example, dimension.units);
+    let units = if dimension.units.is_empty() { String::new() } else { format!(" ({})", dimension.units) };
+    let expected = format!("{} such as {:?}{units}", dimension.noun, dimension.example);
     Kind::new(expected, move |node| match node.as_text() {
         Some(text) => parse(text).map_err(reason),
         None => Err(String::new()),

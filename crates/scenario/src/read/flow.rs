@@ -47,7 +47,8 @@ pub(super) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec
     let tables = root.tables("flow");
     if tables.is_empty() && !root.has("flow") {
         root.lacks("flow", "at least one [[flow]]");
-    } else if tables.is_empty() {
+    } else if matches!(root.node("flow").map(|node| &node.value), Some(Value::List(list)) if list.is_empty())
+    {
         root.refuse("flow", "there must be at least one flow");
     }
     let few = are_few(&tables);
@@ -110,7 +111,8 @@ fn ends(
     transport: Option<&TransportSpec>,
 ) -> Option<Option<(String, String)>> {
     if around.is_dumbbell {
-        for key in ["from", "to"].into_iter().filter(|key| reader.node(key).is_some()) {
+        for key in ["from", "to"].into_iter().filter(|key| reader.has(key)) {
+            reader.node(key);
             reader.refuse(key, "in a dumbbell every flow has its own source and sink: leave it out");
         }
         return Some(None);

@@ -4,9 +4,10 @@ use crate::catalogue::{ParameterInfo, Parameters};
 use crate::document::{Node, Value};
 use crate::kind;
 use crate::nearest::suggestion;
+use crate::quantity::{self, QuantityError};
 use crate::reader::{Kind, TableReader};
 use crate::spec::{Limit, QueueSpec, TsqSpec};
-use cutline_units::{Duration, HintBits};
+use cutline_units::{Bytes, Duration, HintBits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -104,8 +105,19 @@ fn parameters(reader: &TableReader<'_>, aqm: &str, infos: &[ParameterInfo]) -> O
 }
 
 fn limit() -> Kind<Limit> {
-    let bytes = kind::positive_size().map(Limit::Bytes);
-    kind::packets().map(Limit::Packets).or(bytes)
+    Kind::new("a limit such as \"800 packets\" or \"64 KB\", above 0", |node| {
+        let text = node.as_text().ok_or_else(String::new)?;
+        let limit = match quantity::packets(text) {
+            Ok(packets) => Limit::Packets(packets),
+            Err(QuantityError::Unit(..)) => {
+                // The unit may be one of packets or of bytes, so what is wrong with it as bytes says too little.
+                Limit::Bytes(quantity::size(text).map_err(|_| String::new())?)
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        let empty = matches!(limit, Limit::Packets(0)) || limit == Limit::Bytes(Bytes::ZERO);
+        if empty { Err(String::new()) } else { Ok(limit) }
+    })
 }
 
 fn tsq(reader: &TableReader<'_>) -> Option<TsqSpec> {
