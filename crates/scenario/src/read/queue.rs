@@ -82,19 +82,14 @@ fn read(reader: TableReader<'_>) -> Option<QueueSpec> {
     Some(QueueSpec { aqm, parameters: parameters?, limit: limit?, ecn, tsq })
 }
 
-/// The AQM's own parameters, complete; `None` after a report.
+/// The AQM's own parameters; `None` after a report that they do not go together.
 fn parameters(reader: &TableReader<'_>, aqm: &str, infos: &[ParameterInfo]) -> Option<Parameters> {
     let one = |info: &ParameterInfo| {
-        let kind = info.kind();
-        let given = if info.default.is_none() {
-            reader.required(info.name, &kind)
-        } else {
-            reader.optional(info.name, &kind)
-        };
         // A wrong value has been reported; the default stands in for it only until the scenario is refused.
-        Some((info.name.to_owned(), given.or_else(|| info.default.clone())?))
+        let value = reader.optional(info.name, &info.kind()).or_else(|| info.default.clone())?;
+        Some((info.name.to_owned(), value))
     };
-    let parameters: Parameters = infos.iter().map(one).collect::<Option<_>>()?;
+    let parameters: Parameters = infos.iter().filter_map(one).collect();
     match reader.cx.catalogue.check(aqm, &parameters) {
         Ok(()) => Some(parameters),
         Err(problem) => {
