@@ -10,7 +10,7 @@ use cutline_units::{Bytes, Duration, Probability, Rate};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The parameters of an AQM by name; complete once a scenario was read.
+/// The parameters of an AQM by name, defaults filled in; one that is off is left out.
 pub type Parameters = BTreeMap<String, ParameterValue>;
 
 /// What a parameter is set to.
@@ -68,7 +68,7 @@ pub struct ParameterInfo {
     pub kind: ParameterKind,
     /// The least and the largest value, in the unit that [`ParameterValue::magnitude`] answers in.
     pub range: (f64, f64),
-    /// What it is when the file does not say; `None` when the file must.
+    /// What it is when the file does not say; `None` for a parameter that is off unless set.
     pub default: Option<ParameterValue>,
     /// What it does, in a few words.
     pub meaning: &'static str,
@@ -120,7 +120,7 @@ impl AqmCatalogue for BuiltIn {
         match (aqm, magnitude("a"), magnitude("b")) {
             // Hollot et al. 2001: with a <= b the controller's zero lies at or beyond 1 and it integrates nothing.
             ("pi", Some(a), Some(b)) if a <= b => {
-                Err(ParameterProblem { name: "a", text: format!("a must be larger than b, which is {b}") })
+                Err(ParameterProblem { name: "a", text: format!("a must be larger than b, which is {b:e}") })
             }
             _ => Ok(()),
         }
@@ -146,7 +146,7 @@ fn pi() -> Vec<ParameterInfo> {
             Value::Number(1.816e-5),
             "gain on the error at the last sample",
         ),
-        parameter("reference", Kind::Packets, (0.0, 1e9), Value::Packets(200.0), "the backlog aimed at"),
+        parameter("q-ref", Kind::Packets, (0.0, 1e9), Value::Packets(200.0), "the backlog aimed at"),
         parameter("frequency", Kind::Frequency, (0.1, 1e6), Value::Frequency(170.0), "samples per second"),
         parameter(
             "mean-packet",
@@ -220,7 +220,7 @@ impl ParameterInfo {
             ParameterKind::Number => kind::number().map(ParameterValue::Number),
             ParameterKind::Packets => kind::any_packets().map(|n| ParameterValue::Packets(n as f64)),
             ParameterKind::Duration => kind::duration().map(ParameterValue::Duration),
-            ParameterKind::Frequency => kind::frequency().map(ParameterValue::Frequency),
+            ParameterKind::Frequency => kind::any_frequency().map(ParameterValue::Frequency),
             ParameterKind::Probability => kind::probability().map(ParameterValue::Probability),
             ParameterKind::Rate => kind::rate().map(ParameterValue::Rate),
             ParameterKind::Bytes => kind::size().map(ParameterValue::Bytes),

@@ -99,17 +99,20 @@ impl<'c> ScenarioFile<'c> {
     /// Everything that is wrong with the sweep or with any point of it, each problem once.
     pub fn expand(&self) -> Result<Vec<SweepPoint>, Errors> {
         let combinations = sweep::combinations(&self.document).map_err(Errors::new)?;
-        let several = combinations.len() > 1;
-        let mut points = Vec::with_capacity(combinations.len());
-        let mut problems: Vec<Problem> = Vec::new();
+        let total = combinations.len();
+        let mut points = Vec::with_capacity(total);
+        let mut problems: Vec<Found> = Vec::new();
         for combination in combinations {
             let label = sweep::label(&combination.settings);
             match read::scenario(&combination.document, self.catalogue) {
                 Ok(scenario) => points.push(SweepPoint { settings: combination.settings, scenario }),
-                Err(errors) => collect(&mut problems, &errors, several.then_some(&*label)),
+                Err(errors) => collect(&mut problems, &errors, &label),
             }
         }
-        if problems.is_empty() { Ok(points) } else { Err(Errors::new(problems)) }
+        if problems.is_empty() {
+            return Ok(points);
+        }
+        Err(Errors::new(problems.into_iter().map(|found| found.labelled(total)).collect()))
     }
 
     /// The file's text as it was read, without the overrides.
@@ -128,13 +131,29 @@ impl<'c> ScenarioFile<'c> {
     }
 }
 
-/// Adds a point's problems to those of the points before it; one that every point has is kept once.
-fn collect(problems: &mut Vec<Problem>, errors: &Errors, label: Option<&str>) {
+/// A problem of some of a sweep's points.
+struct Found {
+    problem: Problem,
+    first_point: String,
+    points: usize,
+}
+
+impl Found {
+    /// The problem, and the first point that has it if not all of them have.
+    fn labelled(self, total: usize) -> Problem {
+        if self.points == total { self.problem } else { self.problem.in_point(&self.first_point) }
+    }
+}
+
+/// Adds a point's problems to those of the points before it.
+fn collect(found: &mut Vec<Found>, errors: &Errors, label: &str) {
     for problem in errors.problems() {
-        let known = problems.iter().any(|other| other.is_same(problem));
-        if !known {
-            let labelled = label.map_or_else(|| problem.clone(), |label| problem.clone().in_point(label));
-            problems.push(labelled);
+        match found.iter_mut().find(|other| other.problem == *problem) {
+            Some(known) => known.points += 1,
+            None => {
+                let first_point = label.to_owned();
+                found.push(Found { problem: problem.clone(), first_point, points: 1 });
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::document::{Node, Value};
 use crate::nearest::suggestion;
 use crate::quantity::{self, DURATION, Dimension, FREQUENCY, PACKETS, QuantityError, RATE, SIZE};
 use crate::reader::Kind;
+use crate::spec::Bound;
 use cutline_units::{Bytes, Duration, Probability, Rate};
 use std::fmt::Display;
 
@@ -37,6 +38,11 @@ pub(crate) fn packet_size() -> Kind<Bytes> {
     size().only("from 1 B to 65535 B", |size| (1..=65_535).contains(&size.get()))
 }
 
+/// The size of a packet that carries no payload, 1..=1500 bytes.
+pub(crate) fn control_size() -> Kind<Bytes> {
+    size().only("from 1 B to 1500 B", |size| (1..=1500).contains(&size.get()))
+}
+
 /// A header's size: what fits beside at least one byte in a packet.
 pub(crate) fn header_size() -> Kind<Bytes> {
     size().only("at most 1000 B", |size| size.get() <= 1000)
@@ -53,13 +59,13 @@ pub(crate) fn packets() -> Kind<u64> {
 }
 
 /// A number of packets, or `"none"` for no bound.
-pub(crate) fn packets_or_none() -> Kind<Option<u64>> {
-    packets().map(Some).or(word("none", None))
+pub(crate) fn bound() -> Kind<Bound> {
+    packets().map(Bound::Packets).or(word("none", Bound::None))
 }
 
-/// A frequency in hertz, above zero.
-pub(crate) fn frequency() -> Kind<f64> {
-    quantity(&FREQUENCY, quantity::frequency).only("above 0", |hertz| *hertz > 0.0)
+/// A frequency in hertz; zero is one.
+pub(crate) fn any_frequency() -> Kind<f64> {
+    quantity(&FREQUENCY, quantity::frequency)
 }
 
 /// A probability: a number from 0 to 1 or a percentage.
@@ -135,7 +141,8 @@ fn quantity<T: 'static>(
     dimension: &Dimension,
     parse: impl Fn(&str) -> Result<T, QuantityError> + 'static,
 ) -> Kind<T> {
-    let expected = format!("{} such as {:?} ({})", dimension.noun, dimension.example, dimension.units);
+    let units = if dimension.units.is_empty() { String::new() } else { format!(" ({})", dimension.units) };
+    let expected = format!("{} such as {:?}{units}", dimension.noun, dimension.example);
     Kind::new(expected, move |node| match node.as_text() {
         Some(text) => parse(text).map_err(reason),
         None => Err(String::new()),

@@ -9,11 +9,14 @@ pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
     let scored = known.into_iter().map(|name| (strsim::damerau_levenshtein(&folded, &fold(name)), name));
     let (distance, name) = scored.min_by_key(|(distance, _)| *distance)?;
     let longer = folded.chars().count().max(name.chars().count());
-    let starts = folded.len() >= 3 && (fold(name).starts_with(&folded) || folded.starts_with(&fold(name)));
-    (distance * 3 <= longer.max(3) || starts).then_some(name)
+    // A name of which nothing is left is no slip of it, and one or two letters begin many words.
+    let kept = distance < longer;
+    let begins = |long: &str, short: &str| short.len() >= 3 && long.starts_with(short);
+    let starts = begins(&fold(name), &folded) || begins(&folded, &fold(name));
+    ((kept && distance * 3 <= longer.max(3)) || starts).then_some(name)
 }
 
-/// ` (did you mean "x"?)`, or nothing.
+/// `, did you mean "x"?`, or nothing.
 pub(crate) fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(given, known).map_or_else(String::new, |name| format!(", did you mean {name:?}?"))
 }
@@ -34,5 +37,6 @@ mod tests {
         assert_eq!(nearest("congestion", known), Some("congestion-control"));
         assert_eq!(nearest("colour", known), None);
         assert_eq!(nearest("x", []), None);
+        assert_eq!(nearest("s", ["B"]), None);
     }
 }

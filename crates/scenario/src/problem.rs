@@ -84,15 +84,8 @@ impl Problem {
 
     /// The same problem, of a sweep's point.
     pub(crate) fn in_point(mut self, label: &str) -> Self {
-        self.text = format!("{}{AT_POINT}{label})", self.text);
+        self.text = format!("{} (at the point {label})", self.text);
         self
-    }
-
-    /// Whether this is another's problem too, whichever of a sweep's points either comes from.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.location == other.location
-            && self.key == other.key
-            && without_point(&self.text) == without_point(&other.text)
     }
 
     /// What orders problems as a reader of the file meets them.
@@ -129,12 +122,6 @@ impl fmt::Display for Problem {
             None => write!(f, "{}", self.text),
         }
     }
-}
-
-const AT_POINT: &str = " (at the point ";
-
-fn without_point(text: &str) -> &str {
-    text.split(AT_POINT).next().unwrap_or(text)
 }
 
 impl Errors {

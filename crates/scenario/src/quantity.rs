@@ -18,7 +18,7 @@ pub struct Dimension {
     pub noun: &'static str,
     /// A value as one would write it.
     pub example: &'static str,
-    /// The units worth naming in a message.
+    /// The units worth naming in a message; empty when the example says it all.
     pub units: &'static str,
     /// Every spelling that is understood, and its size in the smallest unit.
     spellings: &'static [(&'static str, u64)],
@@ -106,7 +106,7 @@ pub const SIZE: Dimension = Dimension {
 pub const PACKETS: Dimension = Dimension {
     noun: "a number of packets",
     example: "800 packets",
-    units: "packets",
+    units: "",
     spellings: &[("packets", 1), ("packet", 1)],
     smallest: "1 packet",
     refused: &[],

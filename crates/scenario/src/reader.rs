@@ -181,9 +181,9 @@ impl<'a> TableReader<'a> {
             list.iter().map(|node| node.as_table().and_then(Table::member_name)).collect();
         let path = |i: usize| match &names[i] {
             Some(name) if names.iter().flatten().filter(|other| *other == name).count() == 1 => {
-                format!("{key}.{name}")
+                self.path_of(&format!("{key}.{name}"))
             }
-            _ => format!("{key}[{}]", i + 1),
+            _ => self.path_of(&format!("{key}[{}]", i + 1)),
         };
         let member = |(i, node): (usize, &'a Node)| {
             let Value::Table(table) = &node.value else {

@@ -212,9 +212,26 @@ pub enum ClassSpec {
         file_size: Bytes,
     },
     /// Web pages.
-    Web,
-    /// Networked game.
-    Game,
+    Web {
+        /// S, a page's size with all that belongs to it; 100 KB by default.
+        page_size: Bytes,
+    },
+    /// Networked game (Claypool and Claypool 2006).
+    Game {
+        /// How the player sees the game.
+        perspective: Perspective,
+    },
+}
+
+/// How a player sees a game, which decides how much delay it bears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Perspective {
+    /// Through the avatar's eyes.
+    FirstPerson,
+    /// From behind the avatar.
+    ThirdPerson,
+    /// From above.
+    Omnipresent,
 }
 
 /// A transport protocol and its parameters.
@@ -237,53 +254,76 @@ pub enum CongestionControl {
     Cubic,
 }
 
-/// TCP's parameters; packets are segments of `mss`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TcpSpec {
-    /// Congestion control; default NewReno, the papers'.
-    pub congestion_control: CongestionControl,
-    /// Selective acknowledgement (RFC 6675); default off, as in the papers.
-    pub sack: bool,
-    /// Delayed ACKs (RFC 5681 section 4.2); default off, as in ns-2 and so in the papers.
-    pub delayed_ack: bool,
-    /// Payload of a full segment; default 1000 B, the papers'.
-    pub mss: Bytes,
-    /// What each segment has on top; default 40 B, IPv4 and TCP without options.
-    pub header: Bytes,
-    /// Initial window in segments; default by RFC 6928.
-    pub initial_window: u64,
-    /// Largest window in segments; `None`, the default: no bound.
-    pub max_window: Option<u64>,
-    /// Initial slow-start threshold in segments; `None`, the default: no bound (RFC 5681 section 3.1).
-    pub initial_ssthresh: Option<u64>,
-    /// Least retransmission timeout; default 1 s (RFC 6298).
-    pub min_rto: Duration,
-    /// Limited transmit (RFC 3042); default off, as in ns-2.
-    pub limited_transmit: bool,
-    /// An ACK's size on the wire; default 40 B.
-    pub ack_size: Bytes,
-    /// How much of a rate-bound application's data waits in the sender; `None`, the default: all of it.
-    pub send_buffer: Option<u64>,
+/// Which engine's or document's defaults fill in what a scenario leaves open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Defaults {
+    /// Those of the RFCs.
+    #[default]
+    Rfc,
+    /// Those of ns-2.35, which the TSQ paper was measured with.
+    Ns2,
 }
 
-/// TFRC's parameters.
+/// A bound in packets, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// No bound.
+    None,
+    /// At most this many packets.
+    Packets(u64),
+}
+
+/// TCP as a scenario sets it; `None` leaves a value to the transport's own default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpSpec {
+    /// Where defaults come from.
+    pub defaults: Defaults,
+    /// Congestion control.
+    pub congestion_control: CongestionControl,
+    /// Payload of a full segment; default 1000 B, the papers'.
+    pub mss: Bytes,
+    /// What each segment has on top of the payload.
+    pub header: Option<Bytes>,
+    /// An ACK's size on the wire.
+    pub ack_size: Option<Bytes>,
+    /// Selective acknowledgement (RFC 6675).
+    pub sack: Option<bool>,
+    /// How long an ACK waits for a second segment (RFC 5681 section 4.2); zero: not at all.
+    pub delayed_ack: Option<Duration>,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: Option<bool>,
+    /// Initial window in segments.
+    pub initial_window: Option<u64>,
+    /// Largest window in segments.
+    pub max_window: Option<Bound>,
+    /// Initial slow-start threshold in segments.
+    pub initial_ssthresh: Option<Bound>,
+    /// Least retransmission timeout (RFC 6298).
+    pub min_rto: Option<Duration>,
+    /// How many segments of an application's data may wait in the sender.
+    pub send_buffer: Option<Bound>,
+}
+
+/// TFRC as a scenario sets it; `None` leaves a value to the transport's own default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TfrcSpec {
+    /// Where defaults come from.
+    pub defaults: Defaults,
     /// s: payload of a packet; default 1000 B.
     pub packet_size: Bytes,
-    /// What each packet has on top; default 40 B: IPv4, UDP and the 12 bytes of RFC 5348 section 3.2.1.
-    pub header: Bytes,
-    /// A feedback packet's size on the wire; default 44 B: IPv4, UDP and the 16 bytes of RFC 5348 section 3.2.2.
-    pub feedback_size: Bytes,
-    /// How many packets wait in the sender before the application's next one is refused; default 2.
-    pub send_buffer: u64,
+    /// What each packet has on top of the payload.
+    pub header: Option<Bytes>,
+    /// A feedback packet's size on the wire.
+    pub feedback_size: Option<Bytes>,
+    /// How many packets wait in the sender before the application's next one is refused.
+    pub send_buffer: Option<u64>,
 }
 
 /// UDP's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpSpec {
-    /// What each packet has on top; default 28 B, IPv4 and UDP.
-    pub header: Bytes,
+    /// What each packet has on top of the payload; `None`: the transport's default.
+    pub header: Option<Bytes>,
 }
 
 /// What an application sends.
@@ -316,14 +356,16 @@ pub enum AppSpec {
         /// Pause from one file's end to the next one's start.
         think_time: Distribution<Duration>,
     },
-    /// A request upstream, a response downstream, a pause.
+    /// A reader of pages: a request, a page with what is embedded in it, a pause.
     RequestResponse {
-        /// Size of requests.
-        request: Distribution<Bytes>,
-        /// Size of responses.
-        response: Distribution<Bytes>,
-        /// Pause from a response's end to the next request.
+        /// Size of an object.
+        object: Distribution<Bytes>,
+        /// Number of objects embedded in a page.
+        embedded: Distribution<f64>,
+        /// Pause from a page's last byte to the next request.
         think_time: Distribution<Duration>,
+        /// Time that a request takes to the server.
+        request_delay: Duration,
     },
     /// Speech with silence suppression: exponential talk spurts and pauses (ITU-T P.59: means 1.004 s and 1.587 s).
     TalkSpurt {
@@ -343,13 +385,6 @@ pub enum AppSpec {
 pub enum Distribution<T> {
     /// Always the same.
     Fixed(T),
-    /// Uniform between two values.
-    Uniform {
-        /// The least.
-        from: T,
-        /// The largest.
-        to: T,
-    },
     /// Exponential.
     Exponential {
         /// The mean.

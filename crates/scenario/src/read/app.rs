@@ -2,8 +2,8 @@
 
 use super::distribution;
 use crate::kind;
-use crate::reader::TableReader;
-use crate::spec::{AppSpec, Distribution};
+use crate::reader::{Kind, TableReader};
+use crate::spec::AppSpec;
 use cutline_units::{Bytes, Duration, Rate};
 
 const EXPECTED: &str = "a table such as { kind = \"bulk\" }";
@@ -81,22 +81,25 @@ fn on_off(reader: &TableReader<'_>) -> Option<AppSpec> {
 
 fn files(reader: &TableReader<'_>) -> Option<AppSpec> {
     let size = distribution::required(reader, "size", kind::positive_size);
-    Some(AppSpec::Files { think_time: think_time(reader)?, size: size? })
+    let think_time = distribution::or(reader, "think-time", kind::duration, Duration::ZERO);
+    Some(AppSpec::Files { size: size?, think_time: think_time? })
 }
 
 fn request_response(reader: &TableReader<'_>) -> Option<AppSpec> {
-    let request = distribution::required(reader, "request", kind::positive_size);
-    let response = distribution::required(reader, "response", kind::positive_size);
-    Some(AppSpec::RequestResponse { think_time: think_time(reader)?, request: request?, response: response? })
+    let object = distribution::required(reader, "object", kind::positive_size);
+    let embedded = distribution::or(reader, "embedded", not_negative, 0.0);
+    let think_time = distribution::or(reader, "think-time", kind::duration, Duration::ZERO);
+    let request_delay = reader.or("request-delay", &kind::duration(), Duration::ZERO);
+    Some(AppSpec::RequestResponse {
+        object: object?,
+        embedded: embedded?,
+        think_time: think_time?,
+        request_delay,
+    })
 }
 
-/// The pause between files or requests; none by default.
-fn think_time(reader: &TableReader<'_>) -> Option<Distribution<Duration>> {
-    if reader.has("think-time") {
-        return distribution::required(reader, "think-time", kind::duration);
-    }
-    reader.node("think-time");
-    Some(Distribution::Fixed(Duration::ZERO))
+fn not_negative() -> Kind<f64> {
+    kind::number().only("at least 0", |number| *number >= 0.0)
 }
 
 fn talk_spurt(reader: &TableReader<'_>) -> Option<AppSpec> {

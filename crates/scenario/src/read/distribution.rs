@@ -5,7 +5,7 @@ use crate::reader::{Kind, TableReader};
 use crate::spec::Distribution;
 use std::fmt::Display;
 
-const NAMES: [&str; 5] = ["fixed", "uniform", "exponential", "lognormal", "pareto"];
+const NAMES: [&str; 4] = ["fixed", "exponential", "lognormal", "pareto"];
 
 /// The distribution at `key`, which must be there; its values are of the kind that `quantity` makes.
 pub(super) fn required<T>(
@@ -35,6 +35,22 @@ where
     }
 }
 
+/// The distribution at `key`; always `default` when it is absent.
+pub(super) fn or<T>(
+    reader: &TableReader<'_>,
+    key: &str,
+    quantity: impl Fn() -> Kind<T>,
+    default: T,
+) -> Option<Distribution<T>>
+where
+    T: Copy + PartialOrd + Display + 'static,
+{
+    match reader.node(key) {
+        Some(_) => required(reader, key, quantity),
+        None => Some(Distribution::Fixed(default)),
+    }
+}
+
 fn table_of<T>(table: &TableReader<'_>, quantity: &Kind<T>) -> Option<Distribution<T>>
 where
     T: Copy + PartialOrd + Display + 'static,
@@ -46,25 +62,12 @@ where
     };
     let distribution = match name {
         "fixed" => table.required("value", quantity).map(Distribution::Fixed),
-        "uniform" => uniform(table, quantity),
         "exponential" => table.required("mean", quantity).map(|mean| Distribution::Exponential { mean }),
         "lognormal" => log_normal(table, quantity),
         _ => pareto(table, quantity),
     };
     table.finish();
     distribution
-}
-
-fn uniform<T>(table: &TableReader<'_>, quantity: &Kind<T>) -> Option<Distribution<T>>
-where
-    T: Copy + PartialOrd + Display + 'static,
-{
-    let (from, to) = (table.required("from", quantity), table.required("to", quantity));
-    let (from, to) = (from?, to?);
-    if from >= to {
-        table.refuse("to", &format!("it must be larger than from, {from}"));
-    }
-    Some(Distribution::Uniform { from, to })
 }
 
 fn log_normal<T: Copy + 'static>(table: &TableReader<'_>, quantity: &Kind<T>) -> Option<Distribution<T>> {

@@ -5,9 +5,9 @@ use crate::document::Value;
 use crate::kind;
 use crate::reader::TableReader;
 use crate::spec::{
-    AppSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, StartSpec, Topology, TransportSpec,
+    AppSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology, TransportSpec,
 };
-use cutline_units::{Duration, Hint, HintBits};
+use cutline_units::{Bytes, Duration, Hint, HintBits};
 use std::collections::BTreeSet;
 
 /// Up to this many flows in all, every flow's series and distributions are kept unless the file says otherwise.
@@ -47,7 +47,8 @@ pub(super) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec
     let tables = root.tables("flow");
     if tables.is_empty() && !root.has("flow") {
         root.lacks("flow", "at least one [[flow]]");
-    } else if tables.is_empty() {
+    } else if matches!(root.node("flow").map(|node| &node.value), Some(Value::List(list)) if list.is_empty())
+    {
         root.refuse("flow", "there must be at least one flow");
     }
     let few = are_few(&tables);
@@ -110,7 +111,8 @@ fn ends(
     transport: Option<&TransportSpec>,
 ) -> Option<Option<(String, String)>> {
     if around.is_dumbbell {
-        for key in ["from", "to"].into_iter().filter(|key| reader.node(key).is_some()) {
+        for key in ["from", "to"].into_iter().filter(|key| reader.has(key)) {
+            reader.node(key);
             reader.refuse(key, "in a dumbbell every flow has its own source and sink: leave it out");
         }
         return Some(None);
@@ -147,24 +149,44 @@ fn refuse_unreachable(
     }
 }
 
+/// The class names, and the key that each has to itself.
+const CLASSES: [(&str, &str); 6] = [
+    ("none", ""),
+    ("audio", ""),
+    ("video", ""),
+    ("file-transfer", "file-size"),
+    ("web", "page-size"),
+    ("game", "perspective"),
+];
+
 fn class(reader: &TableReader<'_>) -> Option<ClassSpec> {
-    let words = ["none", "audio", "video", "file-transfer", "web", "game"];
-    let kind = kind::one_of("a quality class", &words.map(|word| (word, word)));
+    let kind = kind::one_of("a quality class", &CLASSES.map(|(class, _)| (class, class)));
     let class = if reader.node("class").is_none() { "none" } else { reader.optional("class", &kind)? };
-    if class == "file-transfer" {
-        let file_size = reader.required("file-size", &kind::positive_size())?;
-        return Some(ClassSpec::FileTransfer { file_size });
-    }
-    if reader.node("file-size").is_some() {
-        reader.refuse("file-size", "only the class \"file-transfer\" has it");
+    for (other, key) in CLASSES.iter().filter(|(other, key)| *other != class && reader.has(key)) {
+        reader.node(key);
+        reader.refuse(key, &format!("only the class {other:?} has it"));
     }
     Some(match class {
         "audio" => ClassSpec::Audio,
         "video" => ClassSpec::Video,
-        "web" => ClassSpec::Web,
-        "game" => ClassSpec::Game,
+        "file-transfer" => {
+            ClassSpec::FileTransfer { file_size: reader.required("file-size", &kind::positive_size())? }
+        }
+        "web" => {
+            ClassSpec::Web { page_size: reader.or("page-size", &kind::positive_size(), Bytes::new(100_000)) }
+        }
+        "game" => ClassSpec::Game { perspective: perspective(reader) },
         _ => ClassSpec::None,
     })
+}
+
+fn perspective(reader: &TableReader<'_>) -> Perspective {
+    let words = [
+        ("first-person", Perspective::FirstPerson),
+        ("third-person", Perspective::ThirdPerson),
+        ("omnipresent", Perspective::Omnipresent),
+    ];
+    reader.or("perspective", &kind::one_of("a perspective", &words), Perspective::FirstPerson)
 }
 
 fn hint(reader: &TableReader<'_>, around: &Surroundings<'_>) -> Hint {

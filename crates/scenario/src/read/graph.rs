@@ -3,22 +3,27 @@
 use super::queue::{self, Named};
 use crate::kind;
 use crate::reader::TableReader;
-use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
+use crate::spec::{GraphSpec, LinkSpec, NodeSpec, QueueSpec, RateChange};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub(super) fn read(root: &TableReader<'_>, named: &Named) -> Option<GraphSpec> {
     let nodes = nodes(root);
     let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
-    let links: Option<Vec<_>> =
-        root.tables("link").into_iter().map(|table| link(table, &names, named)).collect();
+    let mut joined = BTreeSet::new();
+    let read = |table| link(&table, &names, named, &mut joined);
+    // All links are read before one that is wrong ends it, so that every problem is reported.
+    let links: Vec<Option<Vec<LinkSpec>>> = root.tables("link").into_iter().map(read).collect();
     if !root.has("node") {
         root.lacks("node", "at least two [[node]] with a name each");
-    } else if !root.has("link") {
-        root.lacks("link", "at least one [[link]] from a node to a node");
+        return None;
     }
-    let links: Vec<LinkSpec> = links?.into_iter().flatten().collect();
-    refuse_parallel(root, &links);
-    Some(GraphSpec { nodes, links })
+    if !root.has("link") {
+        root.lacks("link", "at least one [[link]] from a node to a node");
+        return None;
+    }
+    let links: Vec<Vec<LinkSpec>> = links.into_iter().collect::<Option<_>>()?;
+    Some(GraphSpec { nodes, links: links.into_iter().flatten().collect() })
 }
 
 fn nodes(root: &TableReader<'_>) -> Vec<NodeSpec> {
@@ -35,8 +40,16 @@ fn nodes(root: &TableReader<'_>) -> Vec<NodeSpec> {
     nodes
 }
 
+/// The node pairs that a link joins already, by direction.
+type Joined = BTreeSet<(String, String)>;
+
 /// One or both directions of a link.
-fn link(reader: TableReader<'_>, nodes: &[String], named: &Named) -> Option<Vec<LinkSpec>> {
+fn link(
+    reader: &TableReader<'_>,
+    nodes: &[String],
+    named: &Named,
+    joined: &mut Joined,
+) -> Option<Vec<LinkSpec>> {
     // The name is what a path such as `link.backbone.rate` chooses it by.
     reader.optional("name", &kind::name());
     let from = reader.required("from", &node_name(nodes));
@@ -44,21 +57,40 @@ fn link(reader: TableReader<'_>, nodes: &[String], named: &Named) -> Option<Vec<
     let rate = reader.required("rate", &kind::rate());
     let delay = reader.required("delay", &kind::duration());
     let both_ways = reader.or("both-ways", &kind::flag(), true);
-    let queue = queue::optional(&reader, "queue", named).unwrap_or_else(queue::default_queue);
-    let back = queue::optional(&reader, "reverse-queue", named);
-    let rate_changes = rate_changes(&reader);
+    let queue = queue::optional(reader, "queue", named).unwrap_or_else(queue::default_queue);
+    let back = queue::optional(reader, "reverse-queue", named);
+    let rate_changes = rate_changes(reader);
     if back.is_some() && !both_ways {
         reader.refuse("reverse-queue", "the link goes one way only (both-ways = false)");
     }
-    if from.is_some() && from == to {
-        reader.refuse("to", "a link joins two different nodes");
-    }
     reader.finish();
     let (from, to, rate, delay) = (from?, to?, rate?, delay?);
+    join(reader, (&from, &to), both_ways, joined)?;
     let forth = LinkSpec { rate_changes, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
-    let back =
-        both_ways.then(|| LinkSpec::new(&to, &from, rate, delay, &back.unwrap_or_else(queue::default_queue)));
+    let back = back.unwrap_or_else(|| Arc::new(QueueSpec::drop_tail(queue.limit)));
+    let back = both_ways.then(|| LinkSpec::new(&to, &from, rate, delay, &back));
     Some([Some(forth), back].into_iter().flatten().collect())
+}
+
+/// Notes which nodes a link joins. Routes are by node, so two links from one to the other have no meaning.
+fn join(
+    reader: &TableReader<'_>,
+    (from, to): (&str, &str),
+    both_ways: bool,
+    joined: &mut Joined,
+) -> Option<()> {
+    if from == to {
+        reader.refuse("to", "a link joins two different nodes");
+        return None;
+    }
+    let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    let forth = joined.insert(pair(from, to));
+    let back = !both_ways || joined.insert(pair(to, from));
+    if !(forth && back) {
+        reader.refuse("to", &format!("another link joins {from:?} and {to:?} already"));
+        return None;
+    }
+    Some(())
 }
 
 /// The name of one of these nodes; any name when none could be read.
@@ -67,16 +99,6 @@ pub(super) fn node_name(nodes: &[String]) -> crate::reader::Kind<String> {
         return kind::name();
     }
     kind::choice("the name of a [[node]]", nodes.iter().map(|name| (name.clone(), name.clone())).collect())
-}
-
-/// Routes are by node, so two links between the same nodes in the same direction have no meaning.
-fn refuse_parallel(root: &TableReader<'_>, links: &[LinkSpec]) {
-    let mut seen = BTreeSet::new();
-    for link in links.iter().filter(|link| !seen.insert((&link.from, &link.to))) {
-        let place = root.cx.document.locate("link");
-        let text = format!(": there are two links from {:?} to {:?}", link.from, link.to);
-        root.cx.report("link", place.as_ref(), text);
-    }
 }
 
 pub(super) fn rate_changes(reader: &TableReader<'_>) -> Vec<RateChange> {

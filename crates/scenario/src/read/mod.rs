@@ -142,7 +142,7 @@ fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
             bits.get(),
             other.get()
         );
-        let key = if root.has("dumbbell") { "dumbbell" } else { "link" };
+        let key = if root.has("dumbbell") { elsewhere.as_str() } else { "link" };
         root.cx.report(key, root.cx.document.locate(key).as_ref(), why);
     }
     Some(*bits)

@@ -4,9 +4,10 @@ use crate::catalogue::{ParameterInfo, Parameters};
 use crate::document::{Node, Value};
 use crate::kind;
 use crate::nearest::suggestion;
+use crate::quantity::{self, QuantityError};
 use crate::reader::{Kind, TableReader};
 use crate::spec::{Limit, QueueSpec, TsqSpec};
-use cutline_units::{Duration, HintBits};
+use cutline_units::{Bytes, Duration, HintBits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -81,19 +82,14 @@ fn read(reader: TableReader<'_>) -> Option<QueueSpec> {
     Some(QueueSpec { aqm, parameters: parameters?, limit: limit?, ecn, tsq })
 }
 
-/// The AQM's own parameters, complete; `None` after a report.
+/// The AQM's own parameters; `None` after a report that they do not go together.
 fn parameters(reader: &TableReader<'_>, aqm: &str, infos: &[ParameterInfo]) -> Option<Parameters> {
     let one = |info: &ParameterInfo| {
-        let kind = info.kind();
-        let given = if info.default.is_none() {
-            reader.required(info.name, &kind)
-        } else {
-            reader.optional(info.name, &kind)
-        };
         // A wrong value has been reported; the default stands in for it only until the scenario is refused.
-        Some((info.name.to_owned(), given.or_else(|| info.default.clone())?))
+        let value = reader.optional(info.name, &info.kind()).or_else(|| info.default.clone())?;
+        Some((info.name.to_owned(), value))
     };
-    let parameters: Parameters = infos.iter().map(one).collect::<Option<_>>()?;
+    let parameters: Parameters = infos.iter().filter_map(one).collect();
     match reader.cx.catalogue.check(aqm, &parameters) {
         Ok(()) => Some(parameters),
         Err(problem) => {
@@ -104,8 +100,19 @@ fn parameters(reader: &TableReader<'_>, aqm: &str, infos: &[ParameterInfo]) -> O
 }
 
 fn limit() -> Kind<Limit> {
-    let bytes = kind::positive_size().map(Limit::Bytes);
-    kind::packets().map(Limit::Packets).or(bytes)
+    Kind::new("a limit such as \"800 packets\" or \"64 KB\", above 0", |node| {
+        let text = node.as_text().ok_or_else(String::new)?;
+        let limit = match quantity::packets(text) {
+            Ok(packets) => Limit::Packets(packets),
+            Err(QuantityError::Unit(..)) => {
+                // The unit may be one of packets or of bytes, so what is wrong with it as bytes says too little.
+                Limit::Bytes(quantity::size(text).map_err(|_| String::new())?)
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        let empty = matches!(limit, Limit::Packets(0)) || limit == Limit::Bytes(Bytes::ZERO);
+        if empty { Err(String::new()) } else { Ok(limit) }
+    })
 }
 
 fn tsq(reader: &TableReader<'_>) -> Option<TsqSpec> {

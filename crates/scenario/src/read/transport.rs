@@ -2,10 +2,13 @@
 
 use crate::kind;
 use crate::reader::TableReader;
-use crate::spec::{CongestionControl, TcpSpec, TfrcSpec, TransportSpec, UdpSpec};
+use crate::spec::{CongestionControl, Defaults, TcpSpec, TfrcSpec, TransportSpec, UdpSpec};
 use cutline_units::{Bytes, Duration};
 
 const EXPECTED: &str = "a table such as { protocol = \"tcp\" }";
+
+/// The papers' packet.
+const DEFAULT_PAYLOAD: Bytes = Bytes::new(1000);
 
 #[derive(Clone, Copy)]
 enum Protocol {
@@ -28,47 +31,57 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     let transport = match protocol {
         Protocol::Tcp => TransportSpec::Tcp(tcp(&reader)),
         Protocol::Tfrc => TransportSpec::Tfrc(tfrc(&reader)),
-        Protocol::Udp => TransportSpec::Udp(UdpSpec { header: header(&reader, 28) }),
+        Protocol::Udp => TransportSpec::Udp(UdpSpec { header: header(&reader) }),
     };
     reader.finish();
     Some(transport)
 }
 
 fn tcp(reader: &TableReader<'_>) -> TcpSpec {
-    let off = |key| reader.or(key, &kind::flag(), false);
+    let flag = |key| reader.optional(key, &kind::flag());
+    let bound = |key| reader.optional(key, &kind::bound());
     let controls = [("newreno", CongestionControl::NewReno), ("cubic", CongestionControl::Cubic)];
     let control = kind::one_of("a congestion control", &controls);
-    let mss = reader.or("mss", &kind::packet_size(), Bytes::new(1000));
     TcpSpec {
+        defaults: defaults(reader),
         congestion_control: reader.or("congestion-control", &control, CongestionControl::NewReno),
-        sack: off("sack"),
-        delayed_ack: off("delayed-ack"),
-        mss,
-        header: header(reader, 40),
-        initial_window: reader.or("initial-window", &kind::packets(), rfc_6928_window(mss)),
-        max_window: reader.or("max-window", &kind::packets_or_none(), None),
-        initial_ssthresh: reader.or("initial-ssthresh", &kind::packets_or_none(), None),
-        min_rto: reader.or("min-rto", &kind::positive_duration(), Duration::from_secs(1)),
-        limited_transmit: off("limited-transmit"),
-        ack_size: reader.or("ack-size", &kind::packet_size(), Bytes::new(40)),
-        send_buffer: reader.or("send-buffer", &kind::packets_or_none(), None),
+        mss: reader.or("mss", &kind::packet_size(), DEFAULT_PAYLOAD),
+        header: header(reader),
+        ack_size: reader.optional("ack-size", &kind::control_size()),
+        sack: flag("sack"),
+        delayed_ack: delayed_ack(reader),
+        limited_transmit: flag("limited-transmit"),
+        initial_window: reader.optional("initial-window", &kind::packets()),
+        max_window: bound("max-window"),
+        initial_ssthresh: bound("initial-ssthresh"),
+        min_rto: reader.optional("min-rto", &kind::positive_duration()),
+        send_buffer: bound("send-buffer"),
     }
+}
+
+/// `false`, `true` for the usual 200 ms, or a time of at most 500 ms (RFC 1122 section 4.2.3.2).
+fn delayed_ack(reader: &TableReader<'_>) -> Option<Duration> {
+    let flag = kind::flag().map(|on| if on { Duration::from_millis(200) } else { Duration::ZERO });
+    let most = Duration::from_millis(500);
+    let time = kind::duration().only("at most 500 ms", move |time| *time <= most);
+    reader.optional("delayed-ack", &flag.or(time))
 }
 
 fn tfrc(reader: &TableReader<'_>) -> TfrcSpec {
     TfrcSpec {
-        packet_size: reader.or("packet-size", &kind::packet_size(), Bytes::new(1000)),
-        header: header(reader, 40),
-        feedback_size: reader.or("feedback-size", &kind::packet_size(), Bytes::new(44)),
-        send_buffer: reader.or("send-buffer", &kind::packets(), 2),
+        defaults: defaults(reader),
+        packet_size: reader.or("packet-size", &kind::packet_size(), DEFAULT_PAYLOAD),
+        header: header(reader),
+        feedback_size: reader.optional("feedback-size", &kind::control_size()),
+        send_buffer: reader.optional("send-buffer", &kind::packets()),
     }
 }
 
-fn header(reader: &TableReader<'_>, default: u64) -> Bytes {
-    reader.or("header", &kind::header_size(), Bytes::new(default))
+fn defaults(reader: &TableReader<'_>) -> Defaults {
+    let words = [("rfc", Defaults::Rfc), ("ns-2", Defaults::Ns2)];
+    reader.or("defaults", &kind::one_of("a set of defaults", &words), Defaults::Rfc)
 }
 
-/// RFC 6928 section 2: `min(10 MSS, max(2 MSS, 14600 B))`, in whole segments.
-fn rfc_6928_window(mss: Bytes) -> u64 {
-    (14_600 / mss.get()).clamp(2, 10)
+fn header(reader: &TableReader<'_>) -> Option<Bytes> {
+    reader.optional("header", &kind::header_size())
 }
