@@ -9,6 +9,7 @@ mod catalogue;
 mod document;
 mod file;
 mod kind;
+mod lower;
 mod nearest;
 mod problem;
 pub mod quantity;
@@ -21,6 +22,7 @@ pub use catalogue::{
     AqmCatalogue, BuiltIn, ParameterInfo, ParameterKind, ParameterProblem, ParameterValue, Parameters,
 };
 pub use file::ScenarioFile;
+pub use lower::LowerError;
 pub use problem::{Errors, Location, Problem};
 pub use spec::Scenario;
 pub use sweep::{BASE, SweepPoint};
