@@ -36,7 +36,7 @@ fn texts(svg: &mut Svg, texts: &[Text]) {
         let ink = if text.muted { Ink::Muted } else { Ink::Text };
         let set = Type::regular(text.size, ink);
         let set = if text.weight == Weight::Bold { set.bold() } else { set };
-        svg.text(text.at.0, text.at.1, set, &text.text);
+        svg.text(text.at.0, text.at.1, set, &text.line);
     }
 }
 

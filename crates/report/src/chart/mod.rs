@@ -326,3 +326,8 @@ impl From<Bars> for Mark {
         Self::Bars(bars)
     }
 }
+
+/// A number as the charts write it: that many decimals, thousands set apart, a proper minus sign.
+pub fn number(value: f64, decimals: usize) -> String {
+    ticks::with_decimals(value, decimals)
+}

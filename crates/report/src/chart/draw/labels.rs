@@ -31,7 +31,8 @@ pub(super) fn references(svg: &mut Svg, panel: &Panel) {
 /// Over or under the line, at its right end, its left end or in the middle.
 fn beside_horizontal(panel: &Panel, y: f64, wide: f64) -> Vec<Box4> {
     let tall = SMALL + 6.0;
-    let lefts = [panel.right() - wide - 4.0, panel.origin.0 + 6.0, panel.origin.0 + (panel.size.0 - wide) / 2.0];
+    let lefts =
+        [panel.right() - wide - 4.0, panel.origin.0 + 6.0, panel.origin.0 + (panel.size.0 - wide) / 2.0];
     let tops = [y - tall - 1.0, y + 2.0];
     let places = tops.iter().flat_map(|&top| lefts.map(|left| (left, top, left + wide, top + tall)));
     places.filter(|at| at.1 >= panel.origin.1 - tall && at.3 <= panel.bottom()).collect()
