@@ -114,7 +114,7 @@ fn mixes(random: &mut RandomStream) -> Section {
     };
     let chart = Chart::new("Mean quality by class, with TSQ / without")
         .x(Axis::categories("Audio flows : bulk flows", mixes))
-        .y(Axis::linear("Normalised quality").range(0.0, 1.4))
+        .y(Axis::linear("Normalised quality").from(0.0))
         .mark(Bars::new("audio", bars([1.18, 1.15, 1.11, 1.08])))
         .mark(Bars::new("file transfer", bars([1.0, 1.01, 1.03, 1.04])))
         .hline(1.0, "as without TSQ");

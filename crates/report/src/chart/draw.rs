@@ -52,7 +52,7 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, slots: &Slots, legend: Legend, clip:
     svg.close();
     labels::references(svg, panel);
     if legend == Legend::Direct {
-        labels::at_line_ends(svg, panel, slots);
+        labels::on_lines(svg, panel, slots);
     }
 }
 

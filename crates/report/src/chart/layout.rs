@@ -5,7 +5,7 @@ use super::legend::{self, Entry};
 use super::style::{CHART_TITLE, FIGURE_TITLE, SMALL, TEXT, line_height};
 use super::text::{Weight, width, wrap};
 use super::ticks::Tick;
-use super::{Chart, Figure, Legend, Mark};
+use super::{Chart, Figure, Join, Legend, Mark};
 
 /// Empty space around the figure and between panels, px.
 const MARGIN: f64 = 24.0;
@@ -203,8 +203,13 @@ fn right_room(chart: &Chart, legend: Legend) -> f64 {
     if legend == Legend::Top {
         return 20.0;
     }
-    let names = chart.marks.iter().filter_map(Mark::series).map(|(name, _)| width(name, SMALL, Weight::Bold));
-    names.fold(0.0, f64::max) + 18.0
+    let at_ends = |mark: &Mark| match mark {
+        Mark::Line(line) if line.join == Join::Straight => {
+            Some(width(&line.name, SMALL, Weight::Bold) + 18.0)
+        }
+        _ => None,
+    };
+    chart.marks.iter().filter_map(at_ends).fold(20.0, f64::max)
 }
 
 /// A tick's label in lines: names of categories may take several.

@@ -61,7 +61,7 @@ pub enum Legend {
     /// In rows above the panels, once for the whole figure. Nothing where there is one series only.
     #[default]
     Top,
-    /// At the right end of each line, in its colour.
+    /// On the lines, in their colours: at the right end, and for steps beside the middle.
     Direct,
 }
 
@@ -237,6 +237,19 @@ impl Chart {
     /// Adds a labelled vertical line at `x`.
     pub fn vline(self, x: f64, label: impl Into<String>) -> Self {
         self.mark(Mark::Reference(Reference { label: label.into(), at: At::X(x) }))
+    }
+}
+
+impl Chart {
+    /// The label of the only reference line of a chart of bars. Bars leave no room for it beside its line, so
+    /// that the legend has it.
+    pub(crate) fn reference_of_bars(&self) -> Option<&str> {
+        let bars = self.marks.iter().any(|mark| matches!(mark, Mark::Bars(_)));
+        let mut labels = self.marks.iter().filter_map(|mark| match mark {
+            Mark::Reference(reference) => Some(reference.label.as_str()),
+            Mark::Line(_) | Mark::Bars(_) => None,
+        });
+        labels.next().filter(|_| bars && labels.next().is_none())
     }
 }
 

@@ -45,12 +45,11 @@ fn verdicts(report: &Report) -> String {
     }
     let mut html =
         format!("<h2 id=\"verdict\">What holds</h2>\n<p class=\"tally\"><span>{all} claims:</span>");
-    for (verdict, text) in
-        [(Verdict::Holds, "hold"), (Verdict::Differs, "differ"), (Verdict::Unclear, "unclear")]
-    {
+    for verdict in [Verdict::Holds, Verdict::Differs, Verdict::Unclear] {
         let n = count(verdict);
         if n > 0 {
-            let (class, symbol, _) = look(verdict);
+            let (class, symbol, one) = look(verdict);
+            let text = if n == 1 { one } else { one.trim_end_matches('s') };
             let _ = write!(html, "<span class=\"v {class}\">{symbol} {n} {text}</span>");
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
-use crate::chart::style::{EXPECTED_MARKER, dash, marker};
+use crate::chart::style::{EXPECTED_MARKER, REFERENCE, dash, marker};
 use crate::chart::svg::{Ink, Stroke, Svg};
 use crate::chart::{At, Bars, Join, Kind, Line, Mark, Point, Scale, Spread};
 use std::fmt::Write as _;
@@ -67,14 +67,13 @@ fn spacing(panel: &Panel, bars: &Bars) -> f64 {
 }
 
 fn draw_references(svg: &mut Svg, panel: &Panel) {
-    let stroke = Stroke { ink: Ink::Muted, width: 1.4, dash: "6 4" };
     for mark in &panel.chart.marks {
         let Mark::Reference(reference) = mark else { continue };
         let (from, to) = match reference.at {
             At::X(x) => (panel.place(x, panel.y.low), panel.place(x, panel.y.high)),
             At::Y(y) => (panel.place(panel.x.low, y), panel.place(panel.x.high, y)),
         };
-        svg.line(from, to, stroke);
+        svg.line(from, to, REFERENCE);
     }
 }
 
