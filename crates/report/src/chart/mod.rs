@@ -344,3 +344,8 @@ impl From<Bars> for Mark {
 pub fn number(value: f64, decimals: usize) -> String {
     ticks::with_decimals(value, decimals)
 }
+
+/// A number with no more digits than it has: `1.18`, `10,000`.
+pub fn shortest(value: f64) -> String {
+    ticks::label(value)
+}

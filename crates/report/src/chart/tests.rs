@@ -101,6 +101,35 @@ fn a_chart_by_hint_names_all_its_series_and_keeps_its_texts_apart() {
 }
 
 #[test]
+fn the_quality_curves_keep_their_texts_apart() {
+    for crate::curves::Named { id, figure } in crate::curves::all() {
+        for legend in [Legend::Top, Legend::Direct] {
+            let texts = checked(&figure.clone().legend(legend).svg(id, Theme::Paper));
+            assert!(has(&texts, figure.name()), "{id} has its title");
+        }
+    }
+}
+
+#[test]
+fn distributions_are_named_beside_themselves() {
+    let chart = [10.0, 40.0, 90.0].into_iter().fold(Chart::new("t"), |chart, delay| {
+        let steps = (0..100).map(move |i| (delay + f64::from(i) / 10.0, f64::from(i) / 99.0));
+        chart.mark(Line::steps(format!("at {delay}"), steps))
+    });
+    let texts =
+        checked(&Figure::of(chart.hline(0.5, "median")).legend(Legend::Direct).svg("t", Theme::Paper));
+    let left =
+        |name: &str| texts.iter().find(|placed| placed.text == name).map(|placed| placed.left).unwrap();
+    assert!(left("at 10") < left("at 40") && left("at 40") < left("at 90"));
+}
+
+#[test]
+fn a_figure_without_charts_is_empty_but_valid() {
+    assert!(checked(&Figure::grid("", 3, []).svg("t", Theme::Paper)).is_empty());
+    assert!(Figure::grid("", 3, []).png().is_ok());
+}
+
+#[test]
 fn names_at_line_ends_stay_apart() {
     let texts = checked(&by_hint().legend(Legend::Direct).svg("t", Theme::Paper));
     assert!(has(&texts, "overall quality Q") && has(&texts, "paper"));

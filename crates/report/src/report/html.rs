@@ -137,7 +137,10 @@ fn row(claim: &Claim, section: Option<&str>) -> String {
 
 fn stated(claim: &Claim) -> String {
     match &claim.paper {
-        Some(Stated::Number(number)) => format!("<td class=\"n\">{}</td>", with_unit(*number, &claim.unit)),
+        Some(Stated::Number(number)) => {
+            let number = suffixed(crate::chart::shortest(*number), &claim.unit);
+            format!("<td class=\"n\">{number}</td>")
+        }
         Some(Stated::Text(text)) => format!("<td class=\"w\">{}</td>", escape(text)),
         None => "<td class=\"n\">\u{2013}</td>".to_owned(),
     }
@@ -164,7 +167,10 @@ fn look(verdict: Verdict) -> (&'static str, &'static str, &'static str) {
 }
 
 fn with_unit(value: f64, unit: &str) -> String {
-    let number = fixed(value, decimals(value));
+    suffixed(fixed(value, decimals(value)), unit)
+}
+
+fn suffixed(number: String, unit: &str) -> String {
     if unit.is_empty() { number } else { format!("{number}\u{a0}{}", escape(unit)) }
 }
 

@@ -62,6 +62,7 @@ fn the_page_is_whole_and_needs_nothing_from_outside() {
         "? 1 unclear",
         "Files lose &lt;nothing&gt; &amp; more",
         "Slow start differs.",
+        "<td class=\"n\">1.18</td>",
         "1.180<span class=\"ci\">1.114 to 1.246</span>",
         "href=\"figures/fig14-mixed.png\"",
         "href=\"scenarios/mixed.toml\"",
