@@ -3,17 +3,17 @@
 //! A second opinion beside [`Class::Audio`](crate::Class::Audio), whose curves know no loss.
 //!
 //! ```text
-//! R      = (Ro - Is) - Id - Ie,eff + A                                          eq. 7-1
-//! Id     = Idte + Idle + Idd                                                    eq. 7-18
-//! TERV   = TELR - 40 log10((1 + T/10) / (1 + T/150)) + 6 exp(-0.3 T^2)          eq. 7-22
-//! Re     = 80 + 2.5 (TERV - 14),   Roe = -1.5 (No - RLR) = 94.77                eq. 7-20, 7-21
-//! Idte   = ((Roe - Re)/2 + sqrt((Roe - Re)^2 / 4 + 100) - 1) (1 - exp(-T))      eq. 7-19 talker echo
-//! Rle    = 10.5 (WEPL + 7) (Tr + 1)^(-1/4)                                      eq. 7-26
-//! Idle   = (Ro - Rle)/2 + sqrt((Ro - Rle)^2 / 4 + 169)                          eq. 7-25 listener echo
+//! R      = (Ro - Is) - Id - Ie,eff + A                                          section 7.1
+//! Id     = Idte + Idle + Idd                                                    section 7.4
+//! TERV   = TELR - 40 log10((1 + T/10) / (1 + T/150)) + 6 exp(-0.3 T^2)
+//! Re     = 80 + 2.5 (TERV - 14),   Roe = -1.5 (No - RLR) = 94.77
+//! Idte   = ((Roe - Re)/2 + sqrt((Roe - Re)^2 / 4 + 100) - 1) (1 - exp(-T))      talker echo, 0 for T < 1 ms
+//! Rle    = 10.5 (WEPL + 7) (Tr + 1)^(-1/4)
+//! Idle   = (Ro - Rle)/2 + sqrt((Ro - Rle)^2 / 4 + 169)                          listener echo
 //! Idd    = 0 for Ta <= 100 ms, else 25 ((1 + X^6)^(1/6) - 3 (1 + (X/3)^6)^(1/6) + 2),
-//!          X = log2(Ta / 100)                                                   eq. 7-27, 7-28 pure delay
-//! Ie,eff = Ie + (95 - Ie) Ppl / (Ppl / BurstR + Bpl)                            eq. 7-29
-//! MOS    = 1 + 0.035 R + R (R - 60)(100 - R) 7e-6, 1 for R < 0, 4.5 for R > 100  eq. B-4
+//!          X = log2(Ta / 100)                                                   pure delay
+//! Ie,eff = Ie + (95 - Ie) Ppl / (Ppl / BurstR + Bpl)                            section 7.5
+//! MOS    = 1 + 0.035 R + R (R - 60)(100 - R) 7e-6, 1 for R < 0, 4.5 for R > 100  annex B
 //! ```
 //!
 //! T = Ta is the one-way delay in ms and Tr = 2 T; Ppl is loss in per cent.
@@ -86,9 +86,9 @@ impl EModel {
     /// R of a one-way delay (mouth to ear: with codec and playout) and a share of packets lost.
     pub fn rating(&self, delay: Duration, loss: Probability) -> Rating {
         let t = delay.as_millis_f64();
-        let id = talker_echo(t, self.telr_db) + listener_echo(2.0 * t) + pure_delay(t); // G.107 eq. 7-18
+        let id = talker_echo(t, self.telr_db) + listener_echo(2.0 * t) + pure_delay(t); // G.107 section 7.4
         let ie_eff = equipment(self.codec, loss.get() * 100.0, self.burst_ratio);
-        Rating((RO - IS - id - ie_eff + self.advantage).min(100.0)) // G.107 eq. 7-1
+        Rating((RO - IS - id - ie_eff + self.advantage).min(100.0)) // G.107 section 7.1
     }
 }
 
@@ -98,7 +98,7 @@ impl Rating {
         self.0
     }
 
-    /// Mean opinion score, 1..=4.5 (G.107 eq. B-4).
+    /// Mean opinion score, 1..=4.5 (G.107 annex B).
     ///
     /// The cubic dips below 1 for R under 6.5; a MOS does not, so 1 is the least.
     pub fn mos(self) -> f64 {
@@ -112,9 +112,9 @@ impl Rating {
     }
 }
 
-/// Idte of a one-way delay in ms (G.107 eq. 7-19 to 7-22).
+/// Idte of a one-way delay in ms (G.107 section 7.4).
 fn talker_echo(t: f64, telr_db: f64) -> f64 {
-    if telr_db.is_infinite() {
+    if t < 1.0 || telr_db.is_infinite() {
         return 0.0;
     }
     let terv = telr_db - 40.0 * ((1.0 + t / 10.0) / (1.0 + t / 150.0)).log10() + 6.0 * (-0.3 * t * t).exp();
@@ -123,14 +123,14 @@ fn talker_echo(t: f64, telr_db: f64) -> f64 {
     (half + (half * half + 100.0).sqrt() - 1.0) * (1.0 - (-t).exp())
 }
 
-/// Idle of a round trip in ms (G.107 eq. 7-25, 7-26).
+/// Idle of a round trip in ms (G.107 section 7.4).
 fn listener_echo(tr: f64) -> f64 {
     let rle = 10.5 * (WEPL_DB + 7.0) * (tr + 1.0).powf(-0.25);
     let half = (RO - rle) / 2.0;
     half + (half * half + 169.0).sqrt()
 }
 
-/// Idd of a one-way delay in ms (G.107 eq. 7-27, 7-28).
+/// Idd of a one-way delay in ms (G.107 section 7.4).
 fn pure_delay(ta: f64) -> f64 {
     if ta <= 100.0 {
         return 0.0;
@@ -140,7 +140,7 @@ fn pure_delay(ta: f64) -> f64 {
     25.0 * (sixth(x) - 3.0 * sixth(x / 3.0) + 2.0)
 }
 
-/// Ie,eff of a loss in per cent (G.107 eq. 7-29).
+/// Ie,eff of a loss in per cent (G.107 section 7.5).
 fn equipment(codec: Codec, ppl: f64, burst_ratio: f64) -> f64 {
     codec.ie + (95.0 - codec.ie) * ppl / (ppl / burst_ratio + codec.bpl)
 }

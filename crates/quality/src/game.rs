@@ -15,9 +15,9 @@
 //! another server (Armitage, "An experimental estimation of latency sensitivity in multiplayer Quake 3", ICON
 //! 2003), 0.42 at d = 150 ms.
 //!
-//! Throughput: games send small updates at a fixed rate, made to fit the slowest access link; on a busy
-//! Counter-Strike server that came to 40 kbit/s a player (Feng, Chang, Feng and Walpole, "Provisioning on-line
-//! games", IMW 2002). Of what does not fit, updates are lost in proportion:
+//! Throughput: games send small updates at a fixed rate, made to just fill the slowest access link, a 56k modem;
+//! on a busy Counter-Strike server that came to about 40 kbit/s a player (Feng, Chang, Feng and Walpole,
+//! "Provisioning on-line games", IMW 2002). Of what does not fit, updates are lost in proportion:
 //!
 //! ```text
 //! Qt(T) = min(1, T / 40 kbit/s)

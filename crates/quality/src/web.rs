@@ -1,8 +1,8 @@
 //! Fetching a web page of S kbit: a class that TSQ leaves to the future, by its response time.
 //!
-//! **Shape**: logarithmic. ITU-T G.1030 (02/2014; models of van der Gaast and others) finds that people's opinion
-//! of a web session falls in proportion to the logarithm of its duration, from 5 at a shortest to 1 at a longest
-//! expected one. **Ends**: Nielsen's limits (Usability Engineering, 1993, chapter 5; after Miller 1968): up to
+//! **Shape**: logarithmic. ITU-T G.1030 (02/2014) and the experiments behind it ("Quantification and prediction of
+//! end-user perceived web-browsing quality", 2008) find that people's opinion of a web session falls with the
+//! logarithm of its duration, from 5 at a shortest to 1 at a longest expected one. **Ends**: Nielsen's limits (Usability Engineering, 1993, chapter 5; after Miller 1968): up to
 //! 0.1 s an answer is felt to be instantaneous, 10 s is as long as attention holds. So, with t in s:
 //!
 //! ```text

@@ -124,7 +124,7 @@ pub fn voice() -> Figure {
     }
     Figure::grid("Voice: the paper's curve and the E-model", 2, [delay, loss])
         .legend(Legend::Top)
-        .note("E-model: ITU-T G.107 with its defaults, mean opinion score as (MOS - 1) / 4. The paper's curve knows no loss.")
+        .note("E-model: ITU-T G.107 with its defaults, mean opinion score as (MOS \u{2212} 1) / 4. The paper's curve knows no loss.")
 }
 
 fn quality_axis(label: &str) -> Axis {

@@ -14,4 +14,7 @@
 
 pub mod chart;
 pub mod curves;
+pub mod report;
 pub mod stats;
+
+mod xml;

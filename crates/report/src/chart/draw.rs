@@ -36,7 +36,7 @@ fn texts(svg: &mut Svg, texts: &[Text]) {
         let ink = if text.muted { Ink::Muted } else { Ink::Text };
         let set = Type::regular(text.size, ink);
         let set = if text.weight == Weight::Bold { set.bold() } else { set };
-        svg.text(text.at.0, text.at.1, set, &text.text);
+        svg.text(text.at.0, text.at.1, set, &text.line);
     }
 }
 
@@ -52,7 +52,7 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, slots: &Slots, legend: Legend, clip:
     svg.close();
     labels::references(svg, panel);
     if legend == Legend::Direct {
-        labels::at_line_ends(svg, panel, slots);
+        labels::on_lines(svg, panel, slots);
     }
 }
 

@@ -5,7 +5,7 @@ use super::legend::{self, Entry};
 use super::style::{CHART_TITLE, FIGURE_TITLE, SMALL, TEXT, line_height};
 use super::text::{Weight, width, wrap};
 use super::ticks::Tick;
-use super::{Chart, Figure, Legend, Mark};
+use super::{Chart, Figure, Join, Legend, Mark};
 
 /// Empty space around the figure and between panels, px.
 const MARGIN: f64 = 24.0;
@@ -28,7 +28,7 @@ pub(crate) struct Text {
     pub(crate) size: f64,
     pub(crate) weight: Weight,
     pub(crate) muted: bool,
-    pub(crate) text: String,
+    pub(crate) line: String,
 }
 
 /// A chart at its place.
@@ -73,18 +73,19 @@ impl Panel<'_> {
 }
 
 /// Settles every place of a figure.
-pub(crate) fn of<'a>(figure: &'a Figure, entries: Vec<Entry>) -> Layout<'a> {
+pub(crate) fn of(figure: &Figure, entries: Vec<Entry>) -> Layout<'_> {
     let (full, plot_height) = dimensions(figure.columns);
     let inner = full - 2.0 * MARGIN;
     let mut down = MARGIN;
     let heading = figure_heading(figure, inner, &mut down);
     let legend = legend::place(entries, (MARGIN, down), inner);
-    down = legend.last().map_or(down, |(_, (_, y))| y + legend::ROW);
+    down = legend.last().map_or(down, |(_, (_, y))| y + legend::ROW + 8.0);
     let cell = (inner - GAP * (figure.columns - 1) as f64) / figure.columns as f64;
     let panels = panels(figure, cell, plot_height, &mut down);
-    down += 6.0;
-    let notes = figure.notes.iter().flat_map(|note| lines(note, SMALL, true, inner, MARGIN, &mut down)).collect();
-    Layout { size: (full, (down + MARGIN - 6.0).ceil()), heading, legend, panels, notes }
+    down += 12.0;
+    let notes =
+        figure.notes.iter().flat_map(|note| lines(note, SMALL, true, inner, MARGIN, &mut down)).collect();
+    Layout { size: (full, (down + MARGIN - 8.0).ceil()), heading, legend, panels, notes }
 }
 
 /// Width of the figure and height of one plot, px.
@@ -115,10 +116,10 @@ fn figure_heading(figure: &Figure, limit: f64, down: &mut f64) -> Vec<Text> {
 fn lines(text: &str, size: f64, muted: bool, limit: f64, left: f64, down: &mut f64) -> Vec<Text> {
     let weight = if muted { Weight::Regular } else { Weight::Bold };
     let wrapped = wrap(text, size, weight, limit);
-    let placed = wrapped.into_iter().map(|text| {
+    let placed = wrapped.into_iter().map(|line| {
         let at = (left, *down + size);
         *down += line_height(size);
-        Text { at, size, weight, muted, text }
+        Text { at, size, weight, muted, line }
     });
     placed.collect()
 }
@@ -135,7 +136,8 @@ fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, down: &mut f64) -
         let foot = in_row.iter().fold(0.0_f64, |most, room| most.max(room.foot));
         for (column, chart) in charts.iter().enumerate() {
             let in_column = rooms.iter().skip(column).step_by(columns);
-            let sides = in_column.fold((0.0_f64, 0.0_f64), |(l, r), room| (l.max(room.left), r.max(room.right)));
+            let sides =
+                in_column.fold((0.0_f64, 0.0_f64), |(l, r), room| (l.max(room.left), r.max(room.right)));
             let left = MARGIN + column as f64 * (cell + GAP);
             let origin = (left + sides.0, *down + head);
             let size = (cell - sides.0 - sides.1, plot_height);
@@ -164,7 +166,14 @@ fn panel_heading(chart: &Chart, titled: bool, limit: f64, left: f64, down: f64) 
     let mut heading = Vec::new();
     if titled {
         heading.extend(lines(&chart.title, CHART_TITLE, false, limit, left, &mut down));
-        heading.extend(lines(chart.subtitle.as_deref().unwrap_or_default(), SMALL, true, limit, left, &mut down));
+        heading.extend(lines(
+            chart.subtitle.as_deref().unwrap_or_default(),
+            SMALL,
+            true,
+            limit,
+            left,
+            &mut down,
+        ));
         down += 4.0;
     }
     heading.extend(lines(&chart.y.label, SMALL, true, limit, left, &mut down));
@@ -174,7 +183,7 @@ fn panel_heading(chart: &Chart, titled: bool, limit: f64, left: f64, down: f64) 
 /// The room that a panel needs, as if its plot were as wide as its cell allows.
 fn room(chart: &Chart, legend: Legend, titled: bool, cell: f64, plot_height: f64) -> Room {
     let heading = panel_heading(chart, titled, cell, 0.0, 0.0);
-    let head = heading.last().map_or(0.0, |text| text.at.1 + 12.0).max(8.0);
+    let head = heading.last().map_or(0.0, |text| text.at.1 + 14.0).max(8.0);
     let y = chart.y.fit(chart.ys(), ticks_up(plot_height));
     let y_ticks = chart.y.ticks_of(&y, ticks_up(plot_height));
     let left = y_ticks.iter().map(|tick| width(&tick.label, SMALL, Weight::Regular)).fold(16.0, f64::max);
@@ -194,8 +203,13 @@ fn right_room(chart: &Chart, legend: Legend) -> f64 {
     if legend == Legend::Top {
         return 20.0;
     }
-    let names = chart.marks.iter().filter_map(Mark::series).map(|(name, _)| width(name, SMALL, Weight::Bold));
-    names.fold(0.0, f64::max) + 18.0
+    let at_ends = |mark: &Mark| match mark {
+        Mark::Line(line) if line.join == Join::Straight => {
+            Some(width(&line.name, SMALL, Weight::Bold) + 18.0)
+        }
+        _ => None,
+    };
+    chart.marks.iter().filter_map(at_ends).fold(20.0, f64::max)
 }
 
 /// A tick's label in lines: names of categories may take several.

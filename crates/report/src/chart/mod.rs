@@ -61,7 +61,7 @@ pub enum Legend {
     /// In rows above the panels, once for the whole figure. Nothing where there is one series only.
     #[default]
     Top,
-    /// At the right end of each line, in its colour.
+    /// On the lines, in their colours: at the right end, and for steps beside the middle.
     Direct,
 }
 
@@ -240,6 +240,19 @@ impl Chart {
     }
 }
 
+impl Chart {
+    /// The label of the only reference line of a chart of bars. Bars leave no room for it beside its line, so
+    /// that the legend has it.
+    pub(crate) fn reference_of_bars(&self) -> Option<&str> {
+        let bars = self.marks.iter().any(|mark| matches!(mark, Mark::Bars(_)));
+        let mut labels = self.marks.iter().filter_map(|mark| match mark {
+            Mark::Reference(reference) => Some(reference.label.as_str()),
+            Mark::Line(_) | Mark::Bars(_) => None,
+        });
+        labels.next().filter(|_| bars && labels.next().is_none())
+    }
+}
+
 impl Point {
     /// A point without an interval.
     pub const fn new(x: f64, y: f64) -> Self {
@@ -325,4 +338,14 @@ impl From<Bars> for Mark {
     fn from(bars: Bars) -> Self {
         Self::Bars(bars)
     }
+}
+
+/// A number as the charts write it: that many decimals, thousands set apart, a proper minus sign.
+pub fn number(value: f64, decimals: usize) -> String {
+    ticks::with_decimals(value, decimals)
+}
+
+/// A number with no more digits than it has: `1.18`, `10,000`.
+pub fn shortest(value: f64) -> String {
+    ticks::label(value)
 }

@@ -35,7 +35,8 @@ static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
 /// # Errors
 /// When the document is not an SVG, or the picture has no size that can be drawn.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, RasterError> {
-    let options = usvg::Options { fontdb: FONTS.clone(), font_family: "Noto Sans".into(), ..Default::default() };
+    let options =
+        usvg::Options { fontdb: FONTS.clone(), font_family: "Noto Sans".into(), ..Default::default() };
     let tree = usvg::Tree::from_str(svg, &options)?;
     let (width, height) = (pixels(tree.size().width(), scale), pixels(tree.size().height(), scale));
     let mut picture = tiny_skia::Pixmap::new(width, height).ok_or(RasterError::Size { width, height })?;

@@ -1,5 +1,6 @@
 //! Colours, dashes, markers and sizes. A series is its slot: 0, 1, 2, ... in order of appearance.
 
+use super::svg::{Ink, Stroke};
 use std::fmt::Write as _;
 
 /// Okabe and Ito's palette ("Color universal design", 2008): told apart by all kinds of colour vision. Its black
@@ -52,6 +53,9 @@ pub(crate) fn marker(slot: usize, x: f64, y: f64, r: f64) -> String {
         _ => polygon(&[(-0.6, -1.05), (0.6, -1.05), (1.2, 0.0), (0.6, 1.05), (-0.6, 1.05), (-1.2, 0.0)]),
     }
 }
+
+/// Reference lines.
+pub(crate) const REFERENCE: Stroke = Stroke { ink: Ink::Muted, width: 1.4, dash: "6 4" };
 
 /// The marker of the paper's values.
 pub(crate) const EXPECTED_MARKER: usize = 3;

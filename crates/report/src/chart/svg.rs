@@ -2,6 +2,7 @@
 
 use super::style::{PALETTE, PALETTE_DARK};
 use super::text::Weight;
+use crate::xml::escape;
 use std::fmt::Write as _;
 
 /// Where a figure will be seen.
@@ -220,14 +221,12 @@ impl Svg {
         if stroke.ink == Ink::None {
             return String::new();
         }
-        let dash =
-            if stroke.dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", stroke.dash) };
+        let dash = if stroke.dash.is_empty() {
+            String::new()
+        } else {
+            format!(" stroke-dasharray=\"{}\"", stroke.dash)
+        };
         let (paint, width) = (self.theme.paint(stroke.ink), stroke.width);
         format!(" stroke=\"{paint}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}")
     }
-}
-
-/// A text as XML writes it.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

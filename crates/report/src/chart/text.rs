@@ -28,7 +28,8 @@ pub(crate) fn width(text: &str, size: f64, weight: Weight) -> f64 {
     };
     let em = f64::from(face.units_per_em());
     // A character that the font lacks comes from another one: an em is what the widest take.
-    let advance = |c| face.glyph_index(c).and_then(|glyph| face.glyph_hor_advance(glyph)).map_or(em, f64::from);
+    let advance =
+        |c| face.glyph_index(c).and_then(|glyph| face.glyph_hor_advance(glyph)).map_or(em, f64::from);
     text.chars().map(advance).sum::<f64>() * size / em
 }
 

@@ -23,7 +23,8 @@ pub(crate) fn linear_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
     let decimals = decimals_of(step);
     let tick = |n: i64| {
         let value = n as f64 * step;
-        Tick { value, label: with_decimals(value, decimals) }
+        let plain = n == 0 || (step >= 1e-6 && value.abs() < 1e12);
+        Tick { value, label: if plain { with_decimals(value, decimals) } else { scientific(value) } }
     };
     (first..=last).map(tick).collect()
 }
@@ -44,8 +45,11 @@ pub(crate) fn log_ticks(low: f64, high: f64, base: u32, room: usize) -> Vec<Tick
     (0..powers.div_ceil(every)).map(value).map(|value| Tick { value, label: label(value) }).collect()
 }
 
-/// A number as short as it can be said: `0.05`, `128`, `10,000`.
+/// A number as short as it can be said: `0.05`, `128`, `10,000`, `1e-9`.
 pub(crate) fn label(value: f64) -> String {
+    if value != 0.0 && !(1e-6..1e12).contains(&value.abs()) {
+        return scientific(value);
+    }
     let shortest = (0..6).find(|&d| {
         let factor = 10_f64.powi(d);
         (value * factor - (value * factor).round()).abs() < 1e-6 * (value * factor).abs().max(1e-3)
@@ -74,6 +78,14 @@ pub(crate) fn with_decimals(value: f64, decimals: usize) -> String {
     out
 }
 
+/// A number too small or too large to be written out: `2.5e-7`.
+fn scientific(value: f64) -> String {
+    let text = format!("{value:.3e}");
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    format!("{digits}e{power}").replace('-', "\u{2212}")
+}
+
 /// The decimals it takes to write multiples of `step`.
 fn decimals_of(step: f64) -> usize {
     (0..9).find(|&d| (step * 10_f64.powi(d)).fract() < 1e-6).unwrap_or(9) as usize
@@ -99,7 +111,10 @@ mod tests {
     #[test]
     fn log_ticks_are_powers() {
         assert_eq!(labels(&log_ticks(4.0, 128.0, 2, 8)), ["4", "8", "16", "32", "64", "128"]);
-        assert_eq!(labels(&log_ticks(0.01, 1e4, 10, 8)), ["0.01", "0.1", "1", "10", "100", "1,000", "10,000"]);
+        assert_eq!(
+            labels(&log_ticks(0.01, 1e4, 10, 8)),
+            ["0.01", "0.1", "1", "10", "100", "1,000", "10,000"]
+        );
         assert_eq!(labels(&log_ticks(1.0, 1e8, 10, 5)), ["1", "100", "10,000", "1,000,000", "100,000,000"]);
         assert_eq!(labels(&log_ticks(10.0, 100.0, 10, 8)), ["10", "20", "50", "100"]);
     }
@@ -107,7 +122,11 @@ mod tests {
     #[test]
     fn numbers_are_written_as_people_do() {
         let written = [0.0, -0.0, 0.05, -1234.5, 1e6, 128.0, 1.18, -0.004].map(label);
-        assert_eq!(written, ["0", "0", "0.05", "\u{2212}1,234.5", "1,000,000", "128", "1.18", "\u{2212}0.004"]);
+        assert_eq!(
+            written,
+            ["0", "0", "0.05", "\u{2212}1,234.5", "1,000,000", "128", "1.18", "\u{2212}0.004"]
+        );
         assert_eq!(with_decimals(-0.001, 1), "0.0");
+        assert_eq!([2.5e-7, -1e15].map(label), ["2.5e\u{2212}7", "\u{2212}1e15"]);
     }
 }

@@ -13,7 +13,8 @@ type Box4 = (f64, f64, f64, f64);
 /// Names reference lines, each on the side and at the end where it covers the least.
 pub(super) fn references(svg: &mut Svg, panel: &Panel) {
     let mut covered = ink_of(panel);
-    for mark in &panel.chart.marks {
+    let in_legend = panel.chart.reference_of_bars().is_some();
+    for mark in panel.chart.marks.iter().filter(|_| !in_legend) {
         let Mark::Reference(reference) = mark else { continue };
         let wide = width(&reference.label, SMALL, Weight::Regular);
         let places = match reference.at {
@@ -28,10 +29,11 @@ pub(super) fn references(svg: &mut Svg, panel: &Panel) {
     }
 }
 
-/// Over or under the line, at its right end, its left end or in the middle.
+/// Over or under the line: at its right end, its left end, or anywhere between.
 fn beside_horizontal(panel: &Panel, y: f64, wide: f64) -> Vec<Box4> {
     let tall = SMALL + 6.0;
-    let lefts = [panel.right() - wide - 4.0, panel.origin.0 + 6.0, panel.origin.0 + (panel.size.0 - wide) / 2.0];
+    let lefts =
+        [panel.right() - wide - 4.0, panel.origin.0 + 6.0, panel.origin.0 + (panel.size.0 - wide) / 2.0];
     let tops = [y - tall - 1.0, y + 2.0];
     let places = tops.iter().flat_map(|&top| lefts.map(|left| (left, top, left + wide, top + tall)));
     places.filter(|at| at.1 >= panel.origin.1 - tall && at.3 <= panel.bottom()).collect()
@@ -90,14 +92,56 @@ fn inside(at: &Box4, (x, y): (f64, f64)) -> bool {
     (at.0 - 3.0..=at.2 + 3.0).contains(&x) && (at.1..=at.3).contains(&y)
 }
 
+/// Names lines: staircases beside their middle, other lines at their right ends.
+pub(super) fn on_lines(svg: &mut Svg, panel: &Panel, slots: &Slots) {
+    beside_staircases(svg, panel, slots);
+    at_line_ends(svg, panel, slots);
+}
+
+/// Names distributions, which all end at 1, where each is alone: to the right of its middle.
+fn beside_staircases(svg: &mut Svg, panel: &Panel, slots: &Slots) {
+    let mut covered = ink_of(panel);
+    covered.extend(panel.chart.marks.iter().flat_map(|mark| reference_ink(panel, mark)));
+    let middle = panel.origin.1 + panel.size.1 * 0.42;
+    for mark in &panel.chart.marks {
+        let Mark::Line(line) = mark else { continue };
+        if line.join != Join::Step {
+            continue;
+        }
+        let wide = width(&line.name, SMALL, Weight::Bold);
+        let points = line.points.iter().filter(|p| panel.x.holds(p.x) && panel.y.holds(p.y));
+        let beside =
+            points.map(|p| panel.place(p.x, p.y)).map(|(x, y)| (x + 9.0, y - 8.0, x + 9.0 + wide, y + 8.0));
+        let within = beside.filter(|at| at.2 <= panel.right() + 4.0 && at.3 <= panel.bottom());
+        let cost = |at: &Box4| {
+            let hidden = covered.iter().filter(|point| inside(at, **point)).count() as f64;
+            hidden * 50.0 + (at.1 - middle).abs()
+        };
+        let Some(best) = within.min_by(|a, b| cost(a).total_cmp(&cost(b))) else { continue };
+        let set = Type::regular(SMALL, Ink::Series(slots.get(&line.name))).bold().with_halo();
+        svg.text(best.0, best.1 + 8.0 + SMALL * 0.36, set, &line.name);
+        covered.extend(filling(best));
+    }
+}
+
+/// Points along a reference line.
+fn reference_ink(panel: &Panel, mark: &Mark) -> Vec<(f64, f64)> {
+    let Mark::Reference(reference) = mark else { return Vec::new() };
+    let (from, to) = match reference.at {
+        At::X(x) => (panel.place(x, panel.y.low), panel.place(x, panel.y.high)),
+        At::Y(y) => (panel.place(panel.x.low, y), panel.place(panel.x.high, y)),
+    };
+    between(from, to).collect()
+}
+
 /// Names lines at their right ends, moved apart where they would touch.
-pub(super) fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
+fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
     let mut ends: Vec<(&Line, (f64, f64))> = panel
         .chart
         .marks
         .iter()
         .filter_map(|mark| if let Mark::Line(line) = mark { Some(line) } else { None })
-        .filter(|line| line.join != Join::None && line.kind == Kind::Measured)
+        .filter(|line| line.join == Join::Straight && line.kind == Kind::Measured)
         .filter_map(|line| Some((line, end_of(panel, line)?)))
         .collect();
     ends.sort_by(|(_, a), (_, b)| a.1.total_cmp(&b.1));

@@ -2,7 +2,7 @@
 
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
-use crate::chart::style::{EXPECTED_MARKER, dash, marker};
+use crate::chart::style::{EXPECTED_MARKER, REFERENCE, dash, marker};
 use crate::chart::svg::{Ink, Stroke, Svg};
 use crate::chart::{At, Bars, Join, Kind, Line, Mark, Point, Scale, Spread};
 use std::fmt::Write as _;
@@ -15,14 +15,19 @@ const MARKER: f64 = 4.2;
 const RESOLUTION: f64 = 0.3;
 
 pub(super) fn draw(svg: &mut Svg, panel: &Panel, slots: &Slots, id: &str) {
-    let groups: Vec<&Bars> =
-        panel.chart.marks.iter().filter_map(|m| if let Mark::Bars(bars) = m { Some(bars) } else { None }).collect();
+    let groups: Vec<&Bars> = panel
+        .chart
+        .marks
+        .iter()
+        .filter_map(|m| if let Mark::Bars(bars) = m { Some(bars) } else { None })
+        .collect();
     for (nth, bars) in groups.iter().enumerate() {
         svg.open_series(&bars.name);
         draw_bars(svg, panel, bars, (nth, groups.len()), slots.get(&bars.name), id);
         svg.close();
     }
-    let lines = || panel.chart.marks.iter().filter_map(|m| if let Mark::Line(line) = m { Some(line) } else { None });
+    let lines =
+        || panel.chart.marks.iter().filter_map(|m| if let Mark::Line(line) = m { Some(line) } else { None });
     for line in lines().filter(|line| line.spread == Spread::Band) {
         svg.path(&band(panel, line), Ink::Series(slots.get(&line.name)), 0.18, Stroke::NONE);
     }
@@ -56,19 +61,19 @@ fn spacing(panel: &Panel, bars: &Bars) -> f64 {
     }
     let mut xs: Vec<f64> = bars.points.iter().map(|point| point.x).collect();
     xs.sort_by(f64::total_cmp);
-    let least = xs.windows(2).map(|pair| pair[1] - pair[0]).filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
+    let least =
+        xs.windows(2).map(|pair| pair[1] - pair[0]).filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min);
     if least.is_finite() { least } else { panel.x.high - panel.x.low }
 }
 
 fn draw_references(svg: &mut Svg, panel: &Panel) {
-    let stroke = Stroke { ink: Ink::Muted, width: 1.4, dash: "6 4" };
     for mark in &panel.chart.marks {
         let Mark::Reference(reference) = mark else { continue };
         let (from, to) = match reference.at {
             At::X(x) => (panel.place(x, panel.y.low), panel.place(x, panel.y.high)),
             At::Y(y) => (panel.place(panel.x.low, y), panel.place(panel.x.high, y)),
         };
-        svg.line(from, to, stroke);
+        svg.line(from, to, REFERENCE);
     }
 }
 
@@ -107,7 +112,9 @@ fn whisker(svg: &mut Svg, panel: &Panel, point: &Point, x: f64, ink: Ink) {
     let (_, bottom) = panel.place(point.x, low);
     let (_, top) = panel.place(point.x, high);
     let (left, right) = (x - 4.0, x + 4.0);
-    let d = format!("M{left:.2} {top:.2}H{right:.2}M{x:.2} {top:.2}V{bottom:.2}M{left:.2} {bottom:.2}H{right:.2}");
+    let d = format!(
+        "M{left:.2} {top:.2}H{right:.2}M{x:.2} {top:.2}V{bottom:.2}M{left:.2} {bottom:.2}H{right:.2}"
+    );
     svg.path(&d, Ink::None, 1.0, Stroke::solid(ink, 1.4));
 }
 
@@ -124,7 +131,9 @@ fn joined(panel: &Panel, line: &Line) -> String {
         let _ = match last {
             None => write!(d, "M{x:.2} {y:.2}"),
             Some((px, py))
-                if i + 1 < line.points.len() && (x - px).abs() < RESOLUTION && (y - py).abs() < RESOLUTION =>
+                if i + 1 < line.points.len()
+                    && (x - px).abs() < RESOLUTION
+                    && (y - py).abs() < RESOLUTION =>
             {
                 continue;
             }

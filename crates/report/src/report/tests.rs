@@ -1,0 +1,138 @@
+//! The page's structure, the claims' JSON, and what is on disk afterwards.
+
+use super::*;
+use crate::chart::{Axis, Bars, Chart, Point};
+
+fn figure() -> Figure {
+    let bars = Bars::new("with TSQ", [Point::new(0.0, 1.18).within(1.1, 1.26), Point::new(1.0, 1.08)]);
+    let chart = Chart::new("Normalised quality")
+        .x(Axis::categories("Audio : bulk", ["1:99", "25:75"]))
+        .y(Axis::linear("Quality with TSQ / without"))
+        .mark(bars)
+        .hline(1.0, "as without TSQ");
+    Figure::of(chart)
+}
+
+fn report() -> Report {
+    let estimate = Estimate::of(&[1.15, 1.2, 1.19]).unwrap();
+    let holding =
+        Claim::new("mixed.audio-1", "14", "Audio gains at 1:99").paper(1.18).measured(&estimate).holds(true);
+    let differing = Claim::new("mixed.file", "14", "Files lose <nothing> & more")
+        .paper("never below 1")
+        .measured_value(0.97)
+        .holds(false)
+        .note("Slow start differs.");
+    let section = Section {
+        id: "mixed".into(),
+        heading: "Figure 14: mixed traffic".into(),
+        paper_says: "Audio gains.\n\nFiles lose nothing.".into(),
+        we_see: "Nearly.".into(),
+        figures: vec![("fig14-mixed".into(), figure())],
+        claims: vec![holding, differing, Claim::new("mixed.none", "14", "Not measured").unit("ms")],
+        notes: vec!["Files lose 3 %.".into()],
+        files: vec![("scenario".into(), "scenarios/mixed.toml".into())],
+    };
+    let meta = vec![("Seeds".to_owned(), "1 to 10".to_owned())];
+    Report { title: "TSQ".into(), intro: "Everything & more.".into(), meta, sections: vec![section] }
+}
+
+#[test]
+fn claims_json_has_exactly_the_agreed_keys() {
+    let claims: Vec<Claim> = report().claims().cloned().collect();
+    let json = serde_json::to_value(&claims).unwrap();
+    let keys = "ci_high ci_low claim figure holds id measured note paper unit";
+    for claim in json.as_array().unwrap() {
+        let mut found: Vec<&str> = claim.as_object().unwrap().keys().map(String::as_str).collect();
+        found.sort_unstable();
+        assert_eq!(found.join(" "), keys);
+    }
+    assert_eq!((&json[0]["paper"], &json[0]["holds"]), (&1.18.into(), &true.into()));
+    assert_eq!((&json[1]["paper"], &json[1]["holds"]), (&"never below 1".into(), &false.into()));
+    assert!(json[2]["holds"].is_null() && json[2]["measured"].is_null() && json[2]["ci_low"].is_null());
+    assert_eq!(serde_json::from_value::<Vec<Claim>>(json).unwrap(), claims);
+}
+
+#[test]
+fn the_page_is_whole_and_needs_nothing_from_outside() {
+    let html = page(&report());
+    for text in [
+        "3 claims:",
+        "\u{2713} 1 holds<",
+        "\u{2717} 1 differs<",
+        "? 1 unclear",
+        "Files lose &lt;nothing&gt; &amp; more",
+        "Slow start differs.",
+        "<td class=\"n\">1.18</td>",
+        "1.180<span class=\"ci\">1.114 to 1.246</span>",
+        "href=\"figures/fig14-mixed.png\"",
+        "href=\"scenarios/mixed.toml\"",
+        "<p>Files lose nothing.</p>",
+        "data-series=\"with TSQ\"",
+    ] {
+        assert!(html.contains(text), "the page lacks {text}");
+    }
+    for outside in ["<script", "<link", "src=", "@import", "url(http"] {
+        assert!(!html.contains(outside), "the page has {outside}");
+    }
+    // Everything after the doctype is well-formed, with tags that HTML leaves open closed for the check.
+    let xml = html.replace("<!doctype html>\n", "").replace("<br>", "<br/>");
+    let xml =
+        xml.replace("<meta charset=\"utf-8\">", "").replace("initial-scale=1\">", "initial-scale=1\"/>");
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
+    let unique: std::collections::BTreeSet<&&str> = ids.iter().collect();
+    assert_eq!(ids.len(), unique.len(), "{ids:?}");
+    let anchors = document.descendants().filter_map(|node| node.attribute("href")?.strip_prefix('#'));
+    for anchor in anchors {
+        assert!(ids.contains(&anchor), "#{anchor} leads nowhere");
+    }
+}
+
+#[test]
+fn writing_leaves_the_files_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("results");
+    let written = write(&target, &report()).unwrap();
+    write(&target, &report()).expect("an earlier report is replaced");
+    let mut names: Vec<String> = Vec::new();
+    for folder in [target.clone(), target.join("figures")] {
+        let entries = std::fs::read_dir(folder).unwrap();
+        names.extend(entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()));
+    }
+    names.sort_unstable();
+    assert_eq!(names, ["claims.json", "fig14-mixed.png", "fig14-mixed.svg", "figures", "report.html"]);
+    assert_eq!(written.figures.len(), 2);
+    let claims: Vec<Claim> = serde_json::from_slice(&std::fs::read(written.claims).unwrap()).unwrap();
+    assert_eq!(claims.len(), 3);
+    assert!(std::fs::read(&written.figures[1]).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn names_that_no_file_should_have_are_refused() {
+    let with_figure = |id: &str| {
+        let mut report = report();
+        report.sections[0].figures[0].0 = id.to_owned();
+        report
+    };
+    let directory = tempfile::tempdir().unwrap();
+    for id in ["", "../up", "a b", "ä"] {
+        assert!(matches!(write(directory.path(), &with_figure(id)), Err(WriteError::Id(bad)) if bad == id));
+    }
+    let mut twice = report();
+    twice.sections[0].claims[2].id = "mixed.file".into();
+    assert!(matches!(write(directory.path(), &twice), Err(WriteError::Twice(id)) if id == "mixed.file"));
+    assert_eq!(
+        std::fs::read_dir(directory.path()).unwrap().count(),
+        0,
+        "nothing is written before the check"
+    );
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let taken = directory.path().join("taken");
+    std::fs::write(&taken, "a file").unwrap();
+    let error = write(&taken, &report()).unwrap_err().to_string();
+    assert!(error.contains("taken/figures"), "{error}");
+}
