@@ -116,7 +116,7 @@ impl<P: Copy> Lanes<P> {
         let number = self.next_number;
         self.next_number += 1;
         if self.fifos[lane].keys.is_empty() {
-            self.heads.set(lane, head_key(weight, number, lane));
+            self.heads.set(lane, head_of(weight, number, lane));
         }
         self.last[lane] = weight;
         self.fifos[lane].push(weight, number, entry);
@@ -131,7 +131,7 @@ impl<P: Copy> Lanes<P> {
         let key = lane.keys.pop()?;
         let stored = lane.stored.pop()?;
         if let Some((weight, number)) = lane.head() {
-            self.heads.set(at, head_key(weight, number, at));
+            self.heads.set(at, head_of(weight, number, at));
         } else {
             self.heads.set(at, NO_HEAD);
             self.last[at] = Instant::ZERO;
@@ -250,19 +250,22 @@ impl Cursors {
 /// `lanes` on (as in a tournament; Knuth, TAOCP vol. 3, 5.4.1).
 #[derive(Clone, Debug)]
 struct LeastHead {
-    minima: Box<[u128]>,
+    minima: Box<[Head]>,
 }
 
-/// The key of an empty lane: above all others.
-const NO_HEAD: u128 = u128::MAX;
+/// Weight, arrival number and lane of a lane's head, from the highest bits to the lowest.
+type Head = u128;
 
-/// Bits of a key that hold the lane.
+/// The head of an empty lane: behind all others.
+const NO_HEAD: Head = Head::MAX;
+
+/// Bits of a head that hold the lane.
 const LANE_BITS: u32 = 8;
 
-/// Weight before arrival number before lane; a number of 56 bits lasts for two years at a packet per ns.
+/// The arrival number has 56 bits, which last for two years at a packet per nanosecond.
 #[inline]
-fn head_key(weight: Instant, number: u64, lane: usize) -> u128 {
-    (u128::from(weight.as_nanos()) << 64) | u128::from(number << LANE_BITS | lane as u64)
+fn head_of(weight: Instant, number: u64, lane: usize) -> Head {
+    (Head::from(weight.as_nanos()) << 64) | Head::from(number << LANE_BITS | lane as u64)
 }
 
 impl LeastHead {
@@ -272,22 +275,39 @@ impl LeastHead {
 
     /// Sets a lane's head and carries the minimum up to the root.
     #[inline]
-    fn set(&mut self, lane: usize, key: u128) {
-        let mut at = self.minima.len() / 2 + lane;
-        let mut least = key;
-        self.minima[at] = key;
-        while at > 1 {
-            least = least.min(self.minima[at ^ 1]);
+    fn set(&mut self, lane: usize, head: Head) {
+        match self.minima.len() {
+            4 => self.carry_up::<4>(lane, head),
+            8 => self.carry_up::<8>(lane, head),
+            16 => self.carry_up::<16>(lane, head),
+            32 => self.carry_up::<32>(lane, head),
+            64 => self.carry_up::<64>(lane, head),
+            128 => self.carry_up::<128>(lane, head),
+            256 => self.carry_up::<256>(lane, head),
+            _ => self.carry_up::<512>(lane, head),
+        }
+    }
+
+    /// [`LeastHead::set`] in a tree of `SIZE` places. A known size lets the compiler unroll the way up, and only
+    /// outside of a loop does it choose without a branch, which would be guessed wrong every other time.
+    #[inline]
+    fn carry_up<const SIZE: usize>(&mut self, lane: usize, head: Head) {
+        let minima: &mut [Head; SIZE] = self.minima.first_chunk_mut().expect("the tree has this size");
+        let mut at = SIZE / 2 | (lane & (SIZE / 2 - 1));
+        let mut first = head;
+        minima[at] = head;
+        for _ in 1..SIZE.ilog2() {
+            first = first.min(minima[at ^ 1]);
             at /= 2;
-            self.minima[at] = least;
+            minima[at] = first;
         }
     }
 
     /// The lane whose head is least, if any lane has one.
     #[inline]
     fn lane(&self) -> Option<usize> {
-        let least = self.minima[1];
-        (least != NO_HEAD).then_some(least as usize & ((1 << LANE_BITS) - 1))
+        let first = self.minima[1];
+        (first != NO_HEAD).then_some(first as usize & ((1 << LANE_BITS) - 1))
     }
 }
 
