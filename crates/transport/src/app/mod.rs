@@ -169,3 +169,7 @@ impl Bulk {
         Write::Unlimited
     }
 }
+
+#[cfg(test)]
+#[path = "app_tests.rs"]
+mod tests;

@@ -71,7 +71,8 @@ impl OnOff {
         }
         self.deadline = self.clock.send(self.deadline, self.params.size);
         if self.deadline >= self.burst_end {
-            self.deadline = self.deadline.max(self.burst_end) + seconds(self.params.off.sample(rng));
+            let silence = seconds(self.params.off.sample(rng));
+            self.deadline = self.deadline.max(self.burst_end + silence);
         }
         Some(self.params.size.get())
     }

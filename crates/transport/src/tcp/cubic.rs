@@ -68,7 +68,7 @@ impl CongestionControl for Cubic {
         self.reduced = true;
         self.fraction = 0.0;
         // RFC 9438 4.6
-        ((flight as f64 * BETA) as u64).max(2 * mss)
+        ((flight as f64 * BETA).round() as u64).max(2 * mss)
     }
 
     /// RFC 9438 4.8: the stage after the slow start to come begins at its own plateau.
@@ -121,3 +121,7 @@ fn w_cubic(w_max: f64, k: f64, t: f64) -> f64 {
 fn plateau_after(w_max: f64, cwnd_epoch: f64) -> f64 {
     ((w_max - cwnd_epoch) / C).cbrt()
 }
+
+#[cfg(test)]
+#[path = "cubic_tests.rs"]
+mod tests;

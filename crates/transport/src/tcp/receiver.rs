@@ -188,3 +188,7 @@ impl Receiver {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "receiver_tests.rs"]
+mod tests;

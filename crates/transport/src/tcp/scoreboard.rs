@@ -165,3 +165,7 @@ impl Scoreboard {
         (una < end).then_some((una, end))
     }
 }
+
+#[cfg(test)]
+#[path = "scoreboard_tests.rs"]
+mod tests;

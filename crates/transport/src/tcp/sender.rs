@@ -65,6 +65,8 @@ pub struct Sender {
     /// The next new segment says that the window was reduced.
     cwr: bool,
     closed: bool,
+    /// When all that could leave had left, the congestion window was full.
+    window_limited: bool,
     pub(super) dup_acks: u8,
     /// Timeouts since the last acknowledgement of new data.
     pub(super) timeouts_in_a_row: u8,
@@ -106,6 +108,7 @@ impl Sender {
             retransmit_first: false,
             cwr: false,
             closed: false,
+            window_limited: false,
             dup_acks: 0,
             timeouts_in_a_row: 0,
             partial_ack: false,
@@ -196,12 +199,11 @@ impl Sender {
         if self.scoreboard.is_some() && self.next < self.high_water {
             self.skip_sacked();
         }
-        let available = self.end - self.next;
-        if available == 0 {
-            return None;
-        }
-        let len = available.min(self.longest_segment());
-        if self.pipe() + len > self.allowance() || self.nagle_holds(len) {
+        let len = (self.end - self.next).min(self.longest_segment());
+        let pipe = self.pipe();
+        if len == 0 || pipe + len > self.allowance() || self.nagle_holds(len) {
+            // RFC 9438 5.8: a window that is full, to less than a segment, is what limits.
+            self.window_limited = pipe + u64::from(self.params.mss) > self.window.cwnd;
             return None;
         }
         Some(self.send_next(now, len))
@@ -267,7 +269,6 @@ impl Sender {
     fn on_new_data(&mut self, now: Instant, ack: &Ack, reduced: bool) {
         debug_assert!(ack.ack <= self.high_water, "the acknowledgement covers what was never sent");
         let acked = ack.ack - self.una;
-        let limited = self.pipe() + u64::from(self.params.mss) > self.window.cwnd;
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
         self.last_advance = acked;
@@ -282,8 +283,14 @@ impl Sender {
         self.dup_acks = 0;
         self.limited_bytes = 0;
         self.restart_timer(now);
-        if reduced {
-        } else if limited || !self.params.grow_only_when_limited {
+        if !reduced {
+            self.grow(now, acked);
+        }
+    }
+
+    #[inline]
+    fn grow(&mut self, now: Instant, acked: u64) {
+        if self.window_limited || !self.params.grow_only_when_limited {
             let acked = Acked { bytes: acked, now, srtt: self.rtt.srtt() };
             self.control.grow(&mut self.window, &acked, &self.params);
         } else {

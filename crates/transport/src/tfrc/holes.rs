@@ -3,7 +3,8 @@
 //! A lost packet's arrival time is interpolated between its neighbours (5.2):
 //! `T_loss = T_before + (T_after - T_before) (S_loss - S_before) / (S_after - S_before)`.
 //!
-//! A packet that arrives after it was declared lost changes nothing any more (5.1 allows to recompute).
+//! A packet that arrives after it was declared lost counts as a duplicate and changes nothing any more (5.1
+//! allows to recompute the history, and does not ask for it).
 
 use cutline_units::Instant;
 

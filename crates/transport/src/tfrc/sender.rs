@@ -6,7 +6,8 @@
 //! - Without feedback for `max(4 R, 2 s / X)` the rate is halved (4.4), unless the sender was idle and slow.
 //! - `X_inst = X R_sqmean / sqrt(R_sample)` damps oscillation (4.5).
 //! - Packets leave `s / X_inst` apart (4.6). An application that had nothing to send gets no credit for it.
-//!   One that the timer woke late catches up, by at most a round trip.
+//!   A timer that was late is made good, by at most a round trip; a rate that rises is not (RFC 5348 leaves
+//!   both open), so the first feedback does not set off a burst.
 //!
 //! Never less than `s / t_mbi`. An application's packets wait in a bounded queue; what does not fit is dropped
 //! and counted.
@@ -120,6 +121,7 @@ impl Sender {
         self.p = feedback.p;
         self.set_rate(now, recv_limit);
         self.damp(sample);
+        self.forgo_the_past(now);
         self.set_nofeedback_timer(now);
     }
 
@@ -318,6 +320,15 @@ impl Sender {
     /// The nominal time of the next packet; a rate that has changed counts at once.
     fn nominal_time(&self) -> Instant {
         self.last_nominal.map_or(Instant::ZERO, |last| last.saturating_add(self.interval()))
+    }
+
+    /// A rate that has risen may put the next packet's time into the past: it leaves now, but alone. Only a
+    /// late timer is made good.
+    fn forgo_the_past(&mut self, now: Instant) {
+        if self.nominal_time() < now && self.last_nominal.is_some() {
+            let interval = self.interval().as_nanos();
+            self.last_nominal = Some(Instant::from_nanos(now.as_nanos().saturating_sub(interval)));
+        }
     }
 
     /// When the next packet may leave: its nominal time less `t_delta` (RFC 5348 4.6).

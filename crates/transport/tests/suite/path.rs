@@ -56,17 +56,17 @@ impl<F: Flow, R: FnMut(Instant, &F::Packet) -> Fate> Path<F, R> {
 
     /// Runs until `end`, or until nothing more will happen.
     pub fn run(&mut self, end: Instant) {
-        self.run_checked(end, |_| ());
+        self.run_checked(end, |_, _| ());
     }
 
     /// The same; `check` sees the flow after each event.
-    pub fn run_checked(&mut self, end: Instant, mut check: impl FnMut(&mut F)) {
+    pub fn run_checked(&mut self, end: Instant, mut check: impl FnMut(Instant, &mut F)) {
         self.pump();
         while let Some(at) = self.next_event().filter(|&at| at <= end) {
             self.now = at;
             self.step();
             self.pump();
-            check(&mut self.flow);
+            check(self.now, &mut self.flow);
         }
     }
 

@@ -1,0 +1,196 @@
+use super::talk_spurt::TalkSpurtParams;
+use super::*;
+use cutline_units::{Bytes, Rate, Streams};
+
+fn rng(purpose: &str) -> RandomStream {
+    Streams::new(5).stream("app", purpose)
+}
+
+fn start(params: Params) -> (App, RandomStream) {
+    let mut rng = rng("start");
+    assert_eq!(params.validate(), Ok(()));
+    (params.start(at(1.0), &mut rng), rng)
+}
+
+fn at(seconds: f64) -> Instant {
+    Instant::ZERO + Duration::from_secs_f64(seconds)
+}
+
+/// The times and sizes of what is written until `until`.
+fn writes(app: &mut App, rng: &mut RandomStream, until: Instant) -> Vec<(Instant, u64)> {
+    let mut written = Vec::new();
+    while app.deadline() <= until {
+        let now = app.deadline();
+        while let Some(Write::Bytes(bytes)) = app.poll(now, rng) {
+            written.push((now, bytes));
+        }
+    }
+    written
+}
+
+fn cbr(random_phase: bool) -> Params {
+    Params::Cbr(CbrParams { random_phase, ..CbrParams::new(Rate::from_kbps(128), Bytes::new(1000)) })
+}
+
+#[test]
+fn bulk_begins_once_and_never_ends() {
+    let (mut app, mut rng) = start(Params::Bulk);
+    assert_eq!((app.deadline(), app.poll(at(0.9), &mut rng)), (at(1.0), None));
+    assert_eq!(app.poll(at(1.0), &mut rng), Some(Write::Unlimited));
+    assert_eq!((app.deadline(), app.poll(at(2.0), &mut rng)), (Instant::FAR_FUTURE, None));
+    assert_eq!(app.on_delivered(at(2.0), 1_000_000), None);
+}
+
+#[test]
+fn a_constant_rate_is_exact() {
+    let (mut app, mut rng) = start(cbr(false));
+    let written = writes(&mut app, &mut rng, at(101.0));
+    // 128 kbit/s are 16 messages of 1000 B a second.
+    assert_eq!((written[0].0, written[1600].0), (at(1.0), at(101.0)));
+    assert_eq!(written.len(), 1601);
+    assert!(written.iter().all(|write| write.1 == 1000));
+}
+
+#[test]
+fn a_rate_that_does_not_divide_leaves_no_drift() {
+    let params = CbrParams { random_phase: false, ..CbrParams::new(Rate::from_bps(7_777), Bytes::new(97)) };
+    let (mut app, mut rng) = start(Params::Cbr(params));
+    let written = writes(&mut app, &mut rng, at(10_001.0));
+    // 7777 bit/s for 10,000 s are 77,770,000 bits: 100,219.07 messages of 776 bits, and the first at 0.
+    assert_eq!(written.len(), 100_220);
+}
+
+#[test]
+fn a_random_phase_lies_within_the_first_interval() {
+    let mut rng = rng("phase");
+    let firsts: Vec<Instant> = (0..100).map(|_| cbr(true).start(at(1.0), &mut rng).deadline()).collect();
+    assert!(firsts.iter().all(|&first| at(1.0) <= first && first < at(1.0625)));
+    assert!(firsts.iter().any(|&first| first < at(1.02)) && firsts.iter().any(|&first| first > at(1.04)));
+}
+
+#[test]
+fn an_on_off_source_bursts_at_its_rate() {
+    let params = OnOffParams {
+        rate: Rate::from_kbps(80),
+        size: Bytes::new(100),
+        on: Distribution::Fixed(0.055),
+        off: Distribution::Fixed(1.0),
+    };
+    let (mut app, mut rng) = start(Params::OnOff(params));
+    let written = writes(&mut app, &mut rng, at(4.0));
+    // Silent for 1 s, then a message each 10 ms for 55 ms, and again 1 s after the burst's end.
+    let expected = [2.0, 2.01, 2.02, 2.03, 2.04, 2.05, 3.055, 3.065, 3.075, 3.085, 3.095, 3.105].map(at);
+    assert_eq!(written.iter().map(|write| write.0).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn speech_is_active_as_p_59_says() {
+    let (mut app, mut rng) = start(Params::TalkSpurt(TalkSpurtParams::default()));
+    let written = writes(&mut app, &mut rng, at(20_001.0));
+    let rate = written.iter().map(|write| write.1).sum::<u64>() as f64 * 8.0 / 20_000.0;
+    // ITU-T P.59: 38.53 % of 64 kbit/s; each spurt ends with a whole frame, 10 ms more in the mean.
+    let active = (1.004 + 0.010) / (1.004 + 1.587);
+    assert!((rate / 64_000.0 / active - 1.0).abs() < 0.04, "{rate} bit/s");
+    assert!(written.iter().all(|write| write.1 == 160));
+}
+
+#[test]
+fn a_file_begins_a_think_time_after_the_last_arrived() {
+    let params = FilesParams { size: Distribution::Fixed(5000.0), think: Distribution::Fixed(2.0) };
+    let (mut app, mut rng) = start(Params::Files(params));
+    assert_eq!(app.poll(at(1.0), &mut rng), Some(Write::Bytes(5000)));
+    assert_eq!((app.poll(at(1.0), &mut rng), app.deadline()), (None, Instant::FAR_FUTURE));
+    assert_eq!(app.on_delivered(at(1.5), 4999), None);
+    let done = app.on_delivered(at(1.75), 5000).expect("complete");
+    assert_eq!((done.started, done.latency, done.bytes), (at(1.0), Duration::from_millis(750), 5000));
+    assert_eq!((app.on_delivered(at(1.8), 5000), app.deadline()), (None, at(3.75)));
+    assert_eq!(app.poll(at(3.75), &mut rng), Some(Write::Bytes(5000)));
+    assert_eq!(app.on_delivered(at(4.0), 9999), None);
+    assert_eq!(app.on_delivered(at(4.75), 10_000).map(|done| done.latency), Some(Duration::from_secs(1)));
+}
+
+#[test]
+fn file_sizes_follow_their_distribution() {
+    let size = Distribution::Exponential { mean: 30_000.0 };
+    let (mut app, mut rng) = start(Params::Files(FilesParams { size, think: Distribution::Fixed(0.0) }));
+    let mut total = 0;
+    for i in 0..5000 {
+        let Some(Write::Bytes(bytes)) = app.poll(at(1.0 + f64::from(i)), &mut rng) else {
+            panic!("a file is due");
+        };
+        total += bytes;
+        assert!(app.on_delivered(at(1.5 + f64::from(i)), total).is_some());
+    }
+    assert!((total as f64 / 5000.0 / 30_000.0 - 1.0).abs() < 0.06, "{total} B in 5000 files");
+}
+
+fn web(embedded: f64) -> RequestResponseParams {
+    RequestResponseParams {
+        object: Distribution::Fixed(10_000.0),
+        embedded: Distribution::Fixed(embedded),
+        think: Distribution::Fixed(5.0),
+        request_delay: Duration::from_millis(50),
+    }
+}
+
+#[test]
+fn a_page_is_its_main_object_and_then_all_in_it() {
+    let (mut app, mut rng) = start(Params::RequestResponse(web(3.0)));
+    // The request takes 50 ms to the server.
+    assert_eq!((app.poll(at(1.0), &mut rng), app.deadline()), (None, at(1.05)));
+    assert_eq!(app.poll(at(1.05), &mut rng), Some(Write::Bytes(10_000)));
+    assert_eq!(app.deadline(), Instant::FAR_FUTURE);
+    let main = app.on_delivered(at(1.2), 10_000).expect("the main object");
+    assert_eq!((main.started, main.latency, main.bytes), (at(1.0), Duration::from_millis(200), 10_000));
+    assert_eq!(app.poll(at(1.25), &mut rng), Some(Write::Bytes(30_000)));
+    let rest = app.on_delivered(at(1.6), 40_000).expect("the embedded objects");
+    assert_eq!((rest.started, rest.bytes), (at(1.2), 30_000));
+    assert_eq!(app.deadline(), at(6.6));
+}
+
+#[test]
+fn a_page_without_embedded_objects_is_done_at_once() {
+    let (mut app, mut rng) = start(Params::RequestResponse(web(0.0)));
+    app.poll(at(1.0), &mut rng);
+    app.poll(at(1.05), &mut rng);
+    assert!(app.on_delivered(at(1.2), 10_000).is_some());
+    assert_eq!(app.deadline(), at(6.2));
+}
+
+#[test]
+fn each_bad_value_is_named() {
+    let size = Bytes::new(100);
+    let (fixed, bad) = (Distribution::Fixed(1.0), Distribution::Exponential { mean: -1.0 });
+    let rate = Rate::from_kbps(1);
+    let cases = [
+        ("rate", Params::Cbr(CbrParams::new(Rate::ZERO, size))),
+        ("size", Params::Cbr(CbrParams::new(rate, Bytes::ZERO))),
+        ("rate", Params::OnOff(OnOffParams { rate: Rate::ZERO, size, on: fixed, off: fixed })),
+        ("size", Params::OnOff(OnOffParams { rate, size: Bytes::new(2_000_000), on: fixed, off: fixed })),
+        ("on", Params::OnOff(OnOffParams { rate, size, on: bad, off: fixed })),
+        ("off", Params::OnOff(OnOffParams { rate, size, on: fixed, off: bad })),
+        ("size", Params::Files(FilesParams { size: bad, think: fixed })),
+        ("think", Params::Files(FilesParams { size: fixed, think: bad })),
+        ("object", Params::RequestResponse(RequestResponseParams { object: bad, ..web(0.0) })),
+        ("embedded", Params::RequestResponse(RequestResponseParams { embedded: bad, ..web(0.0) })),
+        ("mean_pause", Params::TalkSpurt(TalkSpurtParams { mean_pause: 0.0, ..TalkSpurtParams::default() })),
+    ];
+    for (field, params) in cases {
+        assert_eq!(params.validate().expect_err(field).field, field);
+    }
+}
+
+#[test]
+fn only_those_that_wait_for_delivery_need_reliability() {
+    assert!(Params::RequestResponse(web(1.0)).needs_reliability());
+    assert!(!Params::Bulk.needs_reliability() && !cbr(true).needs_reliability());
+}
+
+#[test]
+fn the_default_pages_are_what_their_source_says() {
+    let params = RequestResponseParams::default();
+    assert_eq!(Params::RequestResponse(params).validate(), Ok(()));
+    // exp(9.357 + 1.318^2 / 2) and 2.43 / 1.43.
+    assert!((params.object.mean() - 27_600.0).abs() < 100.0, "{}", params.object.mean());
+    assert!((params.embedded.mean() - 1.70).abs() < 0.01);
+}

@@ -1,0 +1,127 @@
+//! What holds over any network: every byte arrives once and in order, windows are kept, timers are set.
+
+use cutline_transport::tcp::{Algorithm, InitialWindow, Params, RttSampling};
+use cutline_transport::tfrc;
+use cutline_units::{Duration, Instant, RandomStream, Streams};
+use proptest::prelude::*;
+
+use crate::path::{Fate, Path, Tcp, TcpPacket, Tfrc, TfrcPacket};
+
+/// What a bad path does, per thousand packets.
+#[derive(Clone, Copy, Debug)]
+struct Weather {
+    lose: u32,
+    late: u32,
+    twice: u32,
+    mark: u32,
+    lateness: Duration,
+    seed: u64,
+}
+
+impl Weather {
+    fn rule(self) -> impl FnMut() -> Fate {
+        let mut rng = Streams::new(self.seed).stream("path", "weather");
+        move || self.fate(&mut rng)
+    }
+
+    fn fate(&self, rng: &mut RandomStream) -> Fate {
+        let mut drawn = (rng.uniform() * 1000.0) as u32;
+        let mut falls_in = |share: u32| {
+            let inside = drawn < share;
+            drawn = if inside { u32::MAX } else { drawn - share };
+            inside
+        };
+        if falls_in(self.lose) {
+            Fate::Lose
+        } else if falls_in(self.late) {
+            Fate::Late(self.lateness)
+        } else if falls_in(self.twice) {
+            Fate::Twice(self.lateness)
+        } else if falls_in(self.mark) {
+            Fate::Mark
+        } else {
+            Fate::Arrive
+        }
+    }
+}
+
+fn weather() -> impl Strategy<Value = Weather> {
+    (0..150u32, 0..150u32, 0..50u32, 0..50u32, 1..80u64, any::<u64>()).prop_map(
+        |(lose, late, twice, mark, lateness, seed)| {
+            let lateness = Duration::from_millis(lateness);
+            Weather { lose, late, twice, mark, lateness, seed }
+        },
+    )
+}
+
+fn params() -> impl Strategy<Value = Params> {
+    let switches = proptest::array::uniform8(any::<bool>());
+    (switches, 1..20u32, prop::option::of(1..30u64), 1..3u32).prop_map(|(on, window, limit, abc)| Params {
+        algorithm: if on[0] { Algorithm::Cubic } else { Algorithm::NewReno },
+        sack: on[1],
+        limited_transmit: on[2],
+        ecn: on[3],
+        delayed_ack: on[4].then_some(Duration::from_millis(200)),
+        ack_heuristic: on[5],
+        impatient: on[6],
+        nagle: on[7],
+        rtt_sampling: if on[7] { RttSampling::EveryAck } else { RttSampling::OncePerRoundTrip },
+        initial_window: InitialWindow::Segments(window),
+        max_window: limit.map(|segments| segments * 1000),
+        abc_limit: abc,
+        min_rto: Duration::from_millis(200),
+        ..Params::default()
+    })
+}
+
+/// After each event: what is out fits the window, and something out means a timer.
+fn check_sender(flow: &Tcp, params: &Params) {
+    let sender = &flow.sender;
+    let limited = if params.sack { 0 } else { 2 * 1000 };
+    let limit = params.max_window.unwrap_or(u64::MAX);
+    let sent_beyond = sender.in_flight() > sender.cwnd() + limited + 1000;
+    // A window that has just been reduced may have more out, but then nothing new may leave.
+    if sent_beyond && !sender.in_recovery() {
+        assert_eq!(flow.sender.clone().transmit(Instant::ZERO), None, "sends beyond its window");
+    }
+    assert!(sender.in_flight() <= limit, "{} B out of {limit}", sender.in_flight());
+    let outstanding = !sender.is_finished() && sender.in_flight() > 0;
+    assert!(!outstanding || sender.deadline() < Instant::FAR_FUTURE, "data is out and no timer runs");
+    assert!(sender.acked() <= flow.receiver.delivered(), "acknowledged what has not arrived");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn tcp_delivers_every_byte(params in params(), weather in weather(), writes in prop::collection::vec(1..9_000u64, 1..30)) {
+        let mut rule = weather.rule();
+        let mut path = Path::new(Tcp::new(params), Duration::from_millis(20), move |_, _: &TcpPacket| rule());
+        let total: u64 = writes.iter().sum();
+        for bytes in writes {
+            prop_assert!(path.flow.sender.write(bytes));
+        }
+        path.flow.sender.close();
+        path.run_checked(Instant::ZERO + Duration::from_secs(100_000), |_, flow| check_sender(flow, &params));
+        prop_assert_eq!(path.flow.receiver.delivered(), total);
+        prop_assert!(path.flow.receiver.is_finished() && path.flow.sender.is_finished());
+        prop_assert_eq!(path.flow.sender.acked(), total);
+        prop_assert_eq!(path.flow.sender.deadline(), Instant::FAR_FUTURE);
+    }
+
+    #[test]
+    fn tfrc_counts_what_arrives_and_stays_awake(weather in weather(), ecn in any::<bool>()) {
+        let mut rule = weather.rule();
+        let params = tfrc::Params { ecn, ..tfrc::Params::default() };
+        let mut path = Path::new(Tfrc::new(params), Duration::from_millis(20), move |_, _: &TfrcPacket| rule());
+        path.flow.sender.write_unlimited();
+        path.run_checked(Instant::ZERO + Duration::from_secs(30), |now, flow| {
+            assert!(flow.sender.deadline() < now + Duration::from_secs(129), "asleep for more than 2 t_mbi");
+            let p = flow.receiver.loss_event_rate();
+            assert!((0.0..=1.0).contains(&p), "p = {p}");
+            assert!(flow.sender.rate() >= 1000.0 / 64.0 && flow.sender.rate().is_finite());
+        });
+        let (sent, received) = (path.flow.sender.stats(), path.flow.receiver.stats());
+        prop_assert!(received.packets + received.lost <= sent.packets, "{:?} of {:?}", received, sent);
+    }
+}

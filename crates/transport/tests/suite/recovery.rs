@@ -1,0 +1,168 @@
+//! Fast retransmit, fast recovery and SACK of a TCP sender as timelines beside the RFCs.
+
+use cutline_transport::tcp::{Algorithm, FullAck, InitialWindow, Params};
+
+use crate::script::Script;
+
+fn newreno() -> Params {
+    Params { initial_window: InitialWindow::Segments(10), limited_transmit: false, ..Params::default() }
+}
+
+fn sack() -> Params {
+    Params { sack: true, ..newreno() }
+}
+
+/// Segments 1..11 are out, 0 is acknowledged: cwnd is 11 segments.
+fn eleven_out(params: Params) -> Script {
+    let mut script = Script::bulk(params);
+    script.sends(0..10).at(100).ack(1).sends([10, 11]).cwnd(11_000);
+    script
+}
+
+#[test]
+fn the_third_duplicate_means_a_loss() {
+    let mut script = eleven_out(newreno());
+    script.at(110).dups(2).cwnd(11_000).sends([]);
+    // RFC 5681 3.2 steps 2, 3; RFC 6582 3.2 step 2: half of eleven, and three that have left.
+    script.dup().ssthresh(5500).cwnd(8500).sends([1]);
+    assert!(script.sender.in_recovery());
+    assert_eq!(script.sender.stats().fast_retransmits, 1);
+    // RFC 5681 3.2 step 4, step 5: one more each; a new segment once the window covers it.
+    script.dups(3).cwnd(11_500).sends([]).dup().cwnd(12_500).sends([12]).dup().sends([13]);
+    script.dups(2).cwnd(15_500).sends([14, 15]);
+    // RFC 6582 3.2 step 3, full acknowledgement, option 1: min(5500, 4000 + 1000).
+    script.at(210).ack(12).cwnd(5000).ssthresh(5500).sends([16]);
+    assert!(!script.sender.in_recovery());
+    assert_eq!(script.sender.stats().retransmissions, 1);
+}
+
+#[test]
+fn ns2_leaves_recovery_with_ssthresh() {
+    let mut script = eleven_out(Params { full_ack: FullAck::Ssthresh, ..newreno() });
+    script.at(110).dups(3).sends([1]);
+    // RFC 6582 3.2 step 3, option 2.
+    script.at(210).ack(12).cwnd(5500).sends(12..17);
+}
+
+#[test]
+fn a_partial_acknowledgement_mends_the_next_hole() {
+    let mut script = eleven_out(newreno());
+    // 1 and 5 are lost: nine duplicates.
+    script.at(110).dups(3).sends([1]).dups(6).cwnd(14_500).sends([12, 13, 14]);
+    // RFC 6582 3.2 step 3: deflate by 4 segments, add one back, send the next hole, then what the window allows.
+    script.at(210).ack(5).cwnd(11_500).sends([5, 15]);
+    assert!(script.sender.in_recovery());
+    script.at(220).dups(4).cwnd(15_500).sends([16, 17, 18, 19]);
+    script.at(310).ack(12).sends([]).cwnd(5500);
+    assert!(!script.sender.in_recovery());
+    assert_eq!(script.sender.stats().fast_retransmits, 1);
+}
+
+#[test]
+fn only_the_first_partial_acknowledgement_restarts_the_timer() {
+    let mut script = eleven_out(newreno());
+    script.at(110).dups(3).sends([1]).deadline(1110);
+    script.at(210).ack(3).sends([3]).deadline(1210);
+    // RFC 6582 4: "Impatient".
+    script.at(310).ack(6).sends([6]).deadline(1210);
+    let mut steady = eleven_out(Params { impatient: false, ..newreno() });
+    steady.at(110).dups(3).sends([1]).at(210).ack(3).sends([3]);
+    // RFC 6582 4: "Slow-but-Steady".
+    steady.at(310).ack(6).sends([6]).deadline(1310);
+}
+
+#[test]
+fn limited_transmit_keeps_small_windows_alive() {
+    let mut script = eleven_out(Params { limited_transmit: true, ..newreno() });
+    // RFC 3042 2: one new segment for each of the first two duplicates; cwnd unchanged.
+    script.at(110).dup().sends([12]).dup().sends([13]).cwnd(11_000);
+    // RFC 5681 3.2 step 2: what limited transmit sent is no part of the flight.
+    script.dup().ssthresh(5500).cwnd(8500).sends([1]);
+}
+
+#[test]
+fn duplicates_of_what_was_sent_before_the_loss_mean_nothing() {
+    let mut script = Script::bulk(newreno());
+    script.sends(0..10).timeout_at(1000).sends([0]);
+    script.at(1100).ack(1).sends([1, 2]);
+    // RFC 6582 3.2 step 1: nothing beyond recover (10) is acknowledged.
+    script.dups(5).cwnd(2000).sends([]);
+    assert_eq!(script.sender.stats().fast_retransmits, 0);
+    script.at(1200).ack(10).sends([10, 11, 12]);
+    // Exactly recover does not cover more than it.
+    script.dups(5).sends([]).at(1300).ack(11).sends([13, 14]);
+    // RFC 6582 3.2 step 2: now it does.
+    script.dups(3).ssthresh(2000).cwnd(5000).sends([11, 15]);
+    assert_eq!(script.sender.stats().fast_retransmits, 1);
+}
+
+#[test]
+fn the_ack_heuristic_takes_duplicates_at_recover_for_a_loss() {
+    let mut script = eleven_out(Params { ack_heuristic: true, ..newreno() });
+    script.at(110).dups(3).sends([1]).dups(7).sends([12, 13, 14, 15]);
+    script.at(210).ack(12).sends([16]);
+    // The last acknowledgement moved by eleven segments: RFC 6582 4.1 wants at most four.
+    script.dups(3).sends([]);
+    let mut script = eleven_out(Params { ack_heuristic: true, ..newreno() });
+    script.at(110).dups(3).sends([1]).dups(7).sends([12, 13, 14, 15]);
+    script.at(200).ack(9).sends([9, 16]).at(210).ack(12).sends([]);
+    script.dups(3).sends([12]);
+    assert_eq!(script.sender.stats().fast_retransmits, 2);
+}
+
+#[test]
+fn a_timeout_ends_recovery() {
+    let mut script = eleven_out(newreno());
+    script.at(110).dups(3).sends([1]).cwnd(8500);
+    // RFC 6582 3.2 step 4; RFC 5681 3.1: half of the eleven that are out.
+    script.timeout_at(1110).cwnd(1000).ssthresh(5500).sends([1]);
+    assert!(!script.sender.in_recovery());
+    script.at(1210).ack(2).cwnd(2000).sends([2, 3]);
+}
+
+#[test]
+fn sack_sends_lost_segments_before_new_ones() {
+    let mut script = Script::bulk(sack());
+    script.sends(0..10);
+    // 0, 3 and 4 are lost. RFC 6675 5 step 3: a new segment for each that has left.
+    script.at(100).sack(&[(1, 2)]).sends([10]).sack(&[(1, 3)]).sends([11]).cwnd(10_000);
+    // RFC 6675 5 steps 4.1 to 4.3; the flight is ten without the two of step 3. Pipe: 3, 4, 6 to 11, and 0.
+    script.sack(&[(5, 6), (1, 3)]).ssthresh(5000).cwnd(5000).sends([0]);
+    assert_eq!(script.sender.in_flight(), 9000);
+    // RFC 6675 4 IsLost: three segments SACKed above 3 and 4, so they leave the pipe.
+    script.sack(&[(5, 7), (1, 3)]).sends([]).sack(&[(5, 8), (1, 3)]).sends([]);
+    assert_eq!(script.sender.in_flight(), 5000);
+    // RFC 6675 4 NextSeg rule 1: lost ones; rule 2: new ones.
+    script.sack(&[(5, 9), (1, 3)]).sends([3]).sack(&[(5, 10), (1, 3)]).sends([4]);
+    script.sack(&[(5, 11), (1, 3)]).sends([12]).sack(&[(5, 12), (1, 3)]).sends([13]);
+    // RFC 6675 5 step B: 0 arrives; pipe is 3, 4, 12, 13.
+    script.at(200).ack(3).sends([14]);
+    // RFC 6675 5 step A.
+    script.at(210).ack(12).cwnd(5000).sends([15, 16]);
+    assert!(!script.sender.in_recovery());
+    assert_eq!((script.sender.stats().retransmissions, script.sender.stats().timeouts), (3, 0));
+}
+
+#[test]
+fn sack_finds_a_loss_before_the_third_duplicate() {
+    let mut script = Script::bulk(sack());
+    script.sends(0..10);
+    // RFC 6675 5 step 2: IsLost(0) by bytes, with one acknowledgement (others were lost on the way).
+    script.at(100).sack(&[(1, 4)]).sends([0]).ssthresh(5000);
+}
+
+#[test]
+fn after_a_timeout_what_the_receiver_holds_is_not_sent_again() {
+    let mut script = Script::bulk(sack());
+    script.sends(0..10).at(100).sack(&[(3, 5)]).sends([10, 11]);
+    // RFC 6675 5.1: the scoreboard outlives the timeout.
+    script.timeout_at(1000).sends([0]).at(1100).ack(1).sends([1, 2]);
+    script.at(1200).ack(3).sends([5, 6, 7]);
+}
+
+#[test]
+fn cubic_leaves_seven_tenths() {
+    let mut script = eleven_out(Params { algorithm: Algorithm::Cubic, ..newreno() });
+    // RFC 9438 4.6: ssthresh = 0.7 * flight; fast recovery as ever.
+    script.at(110).dups(3).ssthresh(7700).cwnd(10_700).sends([1]);
+}

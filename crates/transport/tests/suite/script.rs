@@ -1,0 +1,121 @@
+//! A script for one TCP sender, in the manner of packetdrill: acknowledgements at times, and between them
+//! what must have been sent and what the windows must be. Segments are numbered from 0 and 1000 B long; times
+//! are milliseconds.
+
+use std::sync::Arc;
+
+use cutline_transport::tcp::{Ack, Params, SackBlocks, Segment, Sender};
+use cutline_units::{Duration, Instant};
+
+pub const MSS: u64 = 1000;
+
+pub fn ms(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+pub struct Script {
+    pub sender: Sender,
+    now: Instant,
+    una: u64,
+    /// When each segment was last sent, for the echo.
+    sent_at: Vec<Instant>,
+}
+
+impl Script {
+    pub fn new(params: Params) -> Self {
+        let sender = Sender::new(&Arc::new(params), Instant::ZERO);
+        Self { sender, now: Instant::ZERO, una: 0, sent_at: Vec::new() }
+    }
+
+    /// A sender with data without end.
+    pub fn bulk(params: Params) -> Self {
+        let mut script = Self::new(params);
+        script.sender.write_unlimited();
+        script
+    }
+
+    pub fn at(&mut self, at_ms: u64) -> &mut Self {
+        assert!(self.sender.deadline() > ms(at_ms), "a timer at {} passed unnoticed", self.sender.deadline());
+        self.now = ms(at_ms);
+        self
+    }
+
+    /// Segments below `n` are acknowledged.
+    pub fn ack(&mut self, n: u64) -> &mut Self {
+        self.una = n;
+        self.acknowledge(&[], false)
+    }
+
+    /// The same acknowledgement again.
+    pub fn dup(&mut self) -> &mut Self {
+        self.acknowledge(&[], false)
+    }
+
+    /// The same acknowledgement again, `n` times.
+    pub fn dups(&mut self, n: u64) -> &mut Self {
+        for _ in 0..n {
+            self.dup();
+        }
+        self
+    }
+
+    /// The same acknowledgement with SACK blocks, in segments.
+    pub fn sack(&mut self, blocks: &[(u64, u64)]) -> &mut Self {
+        self.acknowledge(blocks, false)
+    }
+
+    /// Segments below `n` are acknowledged, and congestion is echoed.
+    pub fn ack_ece(&mut self, n: u64) -> &mut Self {
+        self.una = n;
+        self.acknowledge(&[], true)
+    }
+
+    /// The timer must run out exactly now, and does.
+    pub fn timeout_at(&mut self, at_ms: u64) -> &mut Self {
+        assert_eq!(self.sender.deadline(), ms(at_ms), "the retransmission timer");
+        self.now = ms(at_ms);
+        self.sender.on_deadline(self.now);
+        self
+    }
+
+    /// Exactly these segments leave now.
+    pub fn sends(&mut self, expected: impl IntoIterator<Item = u64>) -> &mut Self {
+        let sent: Vec<u64> = self.transmit().iter().map(|segment| segment.seq / MSS).collect();
+        assert_eq!(sent, Vec::from_iter(expected), "segments at {}", self.now);
+        self
+    }
+
+    pub fn transmit(&mut self) -> Vec<Segment> {
+        let mut sent = Vec::new();
+        while let Some(segment) = self.sender.transmit(self.now) {
+            let n = (segment.seq / MSS) as usize;
+            self.sent_at.resize(self.sent_at.len().max(n + 1), self.now);
+            self.sent_at[n] = self.now;
+            sent.push(segment);
+        }
+        sent
+    }
+
+    pub fn cwnd(&mut self, bytes: u64) -> &mut Self {
+        assert_eq!(self.sender.cwnd(), bytes, "cwnd at {}", self.now);
+        self
+    }
+
+    pub fn ssthresh(&mut self, bytes: u64) -> &mut Self {
+        assert_eq!(self.sender.ssthresh(), bytes, "ssthresh at {}", self.now);
+        self
+    }
+
+    pub fn deadline(&mut self, at_ms: u64) -> &mut Self {
+        assert_eq!(self.sender.deadline(), ms(at_ms), "the retransmission timer");
+        self
+    }
+
+    fn acknowledge(&mut self, blocks: &[(u64, u64)], ece: bool) -> &mut Self {
+        let ack = self.una * MSS;
+        let sack = SackBlocks::from_ranges(ack, blocks.iter().map(|block| (block.0 * MSS, block.1 * MSS)));
+        let echo = self.una.checked_sub(1).map_or(Instant::ZERO, |last| self.sent_at[last as usize]);
+        self.sender.on_ack(self.now, &Ack { ack, echo, sack, ece });
+        self
+    }
+}

@@ -1,0 +1,335 @@
+//! TFRC's two ends as timelines beside RFC 5348. Packets are 1000 B; times are milliseconds.
+
+use std::sync::Arc;
+
+use cutline_transport::tfrc::{Feedback, Packet, Params, Receiver, Sender, throughput};
+use cutline_units::{Duration, Instant};
+
+use crate::script::ms;
+
+const R: Duration = Duration::from_millis(100);
+
+/// No damping by the round-trip time's change, so that rates are what 4.3 says.
+fn plain() -> Params {
+    Params { reduce_oscillation: false, ..Params::default() }
+}
+
+fn bulk(params: Params) -> Sender {
+    let mut sender = Sender::new(&Arc::new(params), Instant::ZERO);
+    sender.write_unlimited();
+    sender
+}
+
+/// Sends all that may leave from `from` to `until`; when they left.
+fn drive(sender: &mut Sender, from: u64, until: u64) -> Vec<u64> {
+    let mut left = Vec::new();
+    let mut now = ms(from);
+    while now <= ms(until) {
+        sender.on_deadline(now);
+        while let Some(packet) = sender.transmit(now) {
+            left.push(packet.sent_at.as_nanos() / 1_000_000);
+        }
+        now = sender.deadline().max(now);
+    }
+    left
+}
+
+/// Feedback about the packet sent one round trip ago.
+fn feedback(now: u64, x_recv: f64, p: f64) -> Feedback {
+    Feedback { echo: ms(now - 100), t_delay: Duration::ZERO, x_recv, p }
+}
+
+fn report(sender: &mut Sender, now: u64, x_recv: f64, p: f64) {
+    sender.on_feedback(ms(now), &feedback(now, x_recv, p));
+}
+
+fn close_to(x: f64, expected: f64) {
+    assert!((x / expected - 1.0).abs() < 1e-9, "{x} is not {expected}");
+}
+
+#[test]
+fn a_flow_begins_with_a_packet_and_then_its_initial_window() {
+    let mut sender = bulk(plain());
+    // RFC 5348 4.2: one packet a second before the first feedback.
+    assert_eq!(drive(&mut sender, 0, 99), [0]);
+    report(&mut sender, 100, 0.0, 0.0);
+    // RFC 5348 4.2: W_init / R = 4000 B / 100 ms.
+    close_to(sender.rate(), 40_000.0);
+    assert_eq!(sender.rtt(), R);
+    // RFC 5348 4.6: s / X apart, the first at once, as its time has passed.
+    assert_eq!(drive(&mut sender, 100, 199), [100, 125, 150, 175]);
+}
+
+#[test]
+fn slow_start_doubles_once_a_round_trip() {
+    let mut sender = bulk(plain());
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    drive(&mut sender, 100, 200);
+    report(&mut sender, 200, 40_000.0, 0.0);
+    // RFC 5348 4.3 step 4
+    close_to(sender.rate(), 80_000.0);
+    drive(&mut sender, 200, 250);
+    report(&mut sender, 250, 40_000.0, 0.0);
+    close_to(sender.rate(), 80_000.0);
+    drive(&mut sender, 250, 300);
+    report(&mut sender, 300, 80_000.0, 0.0);
+    close_to(sender.rate(), 160_000.0);
+    drive(&mut sender, 300, 410);
+    // RFC 5348 4.3: at most twice what is received; infinity and the 40,000 are two round trips old by now.
+    report(&mut sender, 410, 60_000.0, 0.0);
+    close_to(sender.rate(), 160_000.0);
+    drive(&mut sender, 410, 620);
+    report(&mut sender, 620, 60_000.0, 0.0);
+    close_to(sender.rate(), 120_000.0);
+}
+
+#[test]
+fn with_losses_the_equation_rules() {
+    let mut sender = bulk(plain());
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    drive(&mut sender, 100, 200);
+    // RFC 5348 4.3 step 4: X_Bps, where that is below the limit.
+    report(&mut sender, 200, 1e6, 0.01);
+    close_to(sender.rate(), throughput(1000.0, R, 0.01));
+    assert_eq!(sender.loss_event_rate(), 0.01);
+    drive(&mut sender, 200, 450);
+    // RFC 5348 4.3 step 4: twice what is received, where that is below.
+    report(&mut sender, 450, 20_000.0, 0.01);
+    close_to(sender.rate(), 40_000.0);
+}
+
+#[test]
+fn the_round_trip_is_averaged() {
+    let mut sender = bulk(plain());
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    // RFC 5348 4.3 steps 1, 2: 0.9 * 100 + 0.1 * (200 - 50 - 30).
+    let feedback = Feedback { echo: ms(50), t_delay: Duration::from_millis(30), x_recv: 0.0, p: 0.0 };
+    sender.on_feedback(ms(200), &feedback);
+    assert_eq!(sender.rtt(), Duration::from_millis(102));
+}
+
+#[test]
+fn a_longer_round_trip_slows_the_packets_at_once() {
+    let mut sender = bulk(Params::default());
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    close_to(sender.instantaneous_rate(), sender.rate());
+    sender.on_feedback(ms(400), &Feedback { echo: ms(0), ..feedback(400, 1e6, 0.01) });
+    // RFC 5348 4.5: R_sqmean = 0.9 sqrt(0.1) + 0.1 sqrt(0.4), over sqrt(0.4).
+    close_to(sender.instantaneous_rate() / sender.rate(), 0.9 * 0.5 + 0.1);
+}
+
+#[test]
+fn without_feedback_the_rate_halves() {
+    let mut sender = bulk(plain());
+    drive(&mut sender, 0, 1999);
+    close_to(sender.rate(), 1000.0);
+    // RFC 5348 4.2, 4.4: 2 s at first.
+    drive(&mut sender, 1999, 2001);
+    close_to(sender.rate(), 500.0);
+    assert_eq!(sender.stats().nofeedback, 1);
+    // RFC 5348 4.4: then max(4 R, 2 s / X), which is 4 s.
+    drive(&mut sender, 2001, 5999);
+    assert_eq!(sender.stats().nofeedback, 1);
+    drive(&mut sender, 5999, 6001);
+    close_to(sender.rate(), 250.0);
+}
+
+#[test]
+fn the_rate_never_falls_below_a_packet_in_64_seconds() {
+    let mut sender = bulk(plain());
+    drive(&mut sender, 0, 3_600_000);
+    // RFC 5348 4.3: s / t_mbi.
+    close_to(sender.rate(), 1000.0 / 64.0);
+}
+
+#[test]
+fn without_feedback_the_equations_rate_halves_too() {
+    let mut sender = bulk(plain());
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    drive(&mut sender, 100, 200);
+    report(&mut sender, 200, 200_000.0, 0.01);
+    let x_bps = throughput(1000.0, R, 0.01);
+    // RFC 5348 4.4: X_Bps ruled, so X becomes half of it; 4 R after the last feedback.
+    drive(&mut sender, 200, 599);
+    close_to(sender.rate(), x_bps);
+    drive(&mut sender, 599, 600);
+    close_to(sender.rate(), x_bps / 2.0);
+}
+
+#[test]
+fn without_feedback_the_received_rate_halves_too() {
+    let mut sender = bulk(plain());
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    drive(&mut sender, 100, 350);
+    report(&mut sender, 350, 20_000.0, 0.001);
+    close_to(sender.rate(), 40_000.0);
+    drive(&mut sender, 350, 750);
+    // RFC 5348 4.4: twice X_recv ruled, so X becomes X_recv.
+    close_to(sender.rate(), 20_000.0);
+}
+
+#[test]
+fn an_idle_slow_flow_keeps_its_rate() {
+    let mut sender = Sender::new(&Arc::new(plain()), Instant::ZERO);
+    sender.write(1000);
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    close_to(sender.rate(), 40_000.0);
+    // RFC 5348 4.4: idle since the timer was set, and below twice the recovery rate.
+    drive(&mut sender, 100, 60_000);
+    close_to(sender.rate(), 40_000.0);
+    assert!(sender.stats().nofeedback > 100);
+}
+
+#[test]
+fn a_constant_rate_application_is_not_held_to_twice_what_it_sends() {
+    let mut sender = Sender::new(&Arc::new(plain()), Instant::ZERO);
+    let mut now = 0;
+    // 1000 B every 50 ms, 20,000 B/s; feedback each 100 ms.
+    while now < 2000 {
+        sender.write(1000);
+        drive(&mut sender, now, now + 49);
+        now += 50;
+        if now % 100 == 0 {
+            report(&mut sender, now, 20_000.0, 0.0);
+        }
+    }
+    // RFC 5348 4.3: data-limited, so the largest X_recv counts; never below the initial rate.
+    close_to(sender.rate(), 40_000.0);
+    assert_eq!(sender.stats().dropped_at_sender, 0);
+    // A loss in a data-limited interval: 0.85 X_recv, no doubling (4.3 step 4).
+    report(&mut sender, 2000, 20_000.0, 0.000_1);
+    close_to(sender.rate(), 0.85 * 20_000.0);
+}
+
+#[test]
+fn what_the_rate_cannot_carry_is_dropped_at_the_sender() {
+    let mut sender = Sender::new(&Arc::new(plain()), Instant::ZERO);
+    let mut sent = 0;
+    // 100 packets in 1 s at a packet a second: one leaves at once, one after a second, two wait.
+    for i in 0..100 {
+        sender.write(1000);
+        sent += drive(&mut sender, i * 10, i * 10 + 9).len();
+    }
+    assert_eq!((sent, sender.backlog(), sender.stats().dropped_at_sender), (1, 2, 97));
+}
+
+#[test]
+fn a_coarse_timer_may_send_half_a_grain_early() {
+    let params = Params { t_gran: Duration::from_millis(10), ..plain() };
+    let mut sender = bulk(params);
+    drive(&mut sender, 0, 99);
+    report(&mut sender, 100, 0.0, 0.0);
+    assert_eq!(drive(&mut sender, 100, 100), [100]);
+    // RFC 5348 4.6: t_delta = min(t_ipi, t_gran, R) / 2 = 5 ms before the nominal 125 ms, which stays nominal.
+    assert_eq!(sender.deadline(), ms(120));
+    assert_eq!(drive(&mut sender, 120, 199), [120, 145, 170, 195]);
+}
+
+// The receiver.
+
+fn packet(seq: u64, sent: u64, rtt: u64) -> Packet {
+    Packet { seq, sent_at: ms(sent), rtt: Duration::from_millis(rtt), len: 1000 }
+}
+
+/// A receiver that has packets 0..=`last`, one each 10 ms from 1000 ms on, and its last feedback.
+fn fed(last: u64, lost: &[u64]) -> (Receiver, Option<(u64, Feedback)>) {
+    let mut receiver = Receiver::new(&Arc::new(plain()));
+    receiver.on_packet(ms(900), &packet(0, 850, 0), false);
+    let mut reported = None;
+    for seq in 1..=last {
+        let now = 990 + seq * 10;
+        while receiver.deadline() < ms(now) {
+            let at = receiver.deadline();
+            reported = receiver.on_deadline(at).map(|feedback| (at.as_nanos() / 1_000_000, feedback));
+        }
+        if !lost.contains(&seq) {
+            let early = receiver.on_packet(ms(now), &packet(seq, now - 50, 100), false);
+            reported = early.map(|feedback| (now, feedback)).or(reported);
+        }
+    }
+    (receiver, reported)
+}
+
+#[test]
+fn the_first_packet_is_reported_at_once() {
+    let mut receiver = Receiver::new(&Arc::new(plain()));
+    let first = receiver.on_packet(ms(50), &packet(0, 0, 0), false);
+    // RFC 5348 6.3
+    assert_eq!(first, Some(Feedback { echo: ms(0), t_delay: Duration::ZERO, x_recv: 0.0, p: 0.0 }));
+    assert_eq!(receiver.deadline(), Instant::FAR_FUTURE);
+}
+
+#[test]
+fn feedback_comes_once_a_round_trip_with_the_rate_received() {
+    let (receiver, reported) = fed(35, &[]);
+    // RFC 5348 6.2: 100 B/ms; timers at 1100, 1200, 1300 ms.
+    let (at, feedback) = reported.expect("three round trips");
+    assert_eq!((at, feedback.p, feedback.x_recv), (1300, 0.0, 100_000.0));
+    // RFC 5348 3.2.2: the packet of 1300 ms has just come.
+    assert_eq!((feedback.echo, feedback.t_delay), (ms(1250), Duration::ZERO));
+    assert_eq!((receiver.stats().feedback, receiver.deadline()), (4, ms(1400)));
+}
+
+#[test]
+fn a_loss_event_is_reported_at_once() {
+    let (receiver, reported) = fed(28, &[25]);
+    // RFC 5348 6.1, 5.1: with the third packet after the hole, 28, at 1270 ms.
+    let (at, feedback) = reported.expect("a loss");
+    assert_eq!(at, 1270);
+    // RFC 5348 6.3.1: the first interval is what the equation has for 100,000 B/s.
+    let back = throughput(1000.0, R, feedback.p);
+    assert!((back / 100_000.0 - 1.0).abs() < 0.05, "{back} B/s at p = {}", feedback.p);
+    assert_eq!((receiver.stats().lost, receiver.stats().loss_events), (1, 1));
+}
+
+#[test]
+fn losses_in_one_round_trip_are_one_event() {
+    // 100 ms are ten packets: 30 is a second event, 27 is not.
+    let (receiver, _) = fed(60, &[20, 22, 27, 31]);
+    assert_eq!((receiver.stats().lost, receiver.stats().loss_events), (4, 2));
+}
+
+#[test]
+fn marks_are_losses_when_ecn_is_on() {
+    for (ecn, events) in [(true, 1), (false, 0)] {
+        let mut receiver = Receiver::new(&Arc::new(Params { ecn, ..plain() }));
+        receiver.on_packet(ms(0), &packet(0, 0, 100), false);
+        let reported = receiver.on_packet(ms(10), &packet(1, 10, 100), true);
+        // RFC 5348 5.2 and 6.1
+        assert_eq!((reported.is_some(), receiver.stats().loss_events), (ecn, events));
+        assert_eq!(receiver.stats().marked, 1);
+    }
+}
+
+#[test]
+fn silence_is_not_reported_and_the_timer_keeps_its_beat() {
+    let (mut receiver, _) = fed(10, &[]);
+    let at = receiver.deadline();
+    assert_eq!(at, ms(1100));
+    assert!(receiver.on_deadline(at).is_some());
+    // RFC 5348 6.2: nothing received, nothing sent.
+    assert_eq!(receiver.deadline(), Instant::FAR_FUTURE);
+    assert!(receiver.on_packet(ms(1550), &packet(11, 1500, 100), false).is_none());
+    // The timer has been restarted at 1200, 1300, 1400 and 1500 ms.
+    assert_eq!(receiver.deadline(), ms(1600));
+    let feedback = receiver.on_deadline(ms(1600)).expect("one packet");
+    // One packet in the round trip from 1500 ms on.
+    assert_eq!(feedback.x_recv, 10_000.0);
+    // RFC 5348 3.2.2
+    assert_eq!((feedback.echo, feedback.t_delay), (ms(1500), Duration::from_millis(50)));
+}
+
+#[test]
+fn duplicates_change_nothing() {
+    let (mut receiver, _) = fed(20, &[]);
+    let before = *receiver.stats();
+    assert_eq!(receiver.on_packet(ms(1200), &packet(7, 1000, 100), false), None);
+    assert_eq!(*receiver.stats(), before);
+}
