@@ -102,7 +102,9 @@ impl Served {
         let Departure { packet: handle, size, arrived } = next?;
         self.note_backlog(now);
         let waited = now - arrived;
+        self.open.sent += 1;
         self.open.sent_bytes += u64::from(size);
+        self.open.waited += waited;
         if self.window.contains(now) {
             self.waits.record(waited);
         }

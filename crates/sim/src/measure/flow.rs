@@ -77,6 +77,11 @@ impl FlowRecord {
             self.sent_packets += 1;
             self.sent_bytes += u64::from(size);
         }
+        if let Some(series) = &mut self.series {
+            let interval = series.at(now);
+            interval.sent_packets += 1;
+            interval.sent_bytes += u64::from(size);
+        }
     }
 
     /// A queue dropped a packet.
@@ -118,9 +123,12 @@ impl FlowRecord {
         }
         if let Some(series) = &mut self.series {
             let interval = series.at(now);
-            interval.bytes += arrival.delivered;
+            interval.delivered_bytes += arrival.delivered;
             interval.packets += 1;
+            interval.marked += u32::from(arrival.marked);
             interval.queuing_ns += arrival.queuing.as_nanos();
+            interval.one_way_ns += arrival.one_way.as_nanos();
+            interval.ipdv_ns += if first { 0 } else { ipdv.as_nanos() };
         }
     }
 }
