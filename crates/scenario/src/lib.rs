@@ -17,6 +17,7 @@ mod read;
 mod reader;
 pub mod results;
 pub mod runner;
+mod simulate;
 pub mod spec;
 mod sweep;
 
@@ -26,5 +27,6 @@ pub use catalogue::{
 pub use file::ScenarioFile;
 pub use lower::LowerError;
 pub use problem::{Errors, Location, Problem};
+pub use simulate::SimulateError;
 pub use spec::Scenario;
 pub use sweep::{BASE, SweepPoint};

@@ -79,7 +79,7 @@ fn fake(scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
         series: (0..50).map(series).collect(),
         queue_series: vec![QueueSeriesRow {
             link: "r1->r2".into(),
-            probability_mean: Some(0.25),
+            probability: Some(0.25),
             ..QueueSeriesRow::default()
         }],
         distributions: vec![DistributionRow {

@@ -18,7 +18,8 @@ use rustix::time::{ClockId, clock_gettime};
 fn main() {
     // cargo bench adds `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    let number = |at: usize, default: u64| arguments.get(at).map_or(default, |text| text.parse().expect("a number"));
+    let number =
+        |at: usize, default: u64| arguments.get(at).map_or(default, |text| text.parse().expect("a number"));
     let (flows, seconds) = (number(0, 100), number(1, 100));
     let tsq = arguments.get(2).is_some_and(|word| word == "tsq");
     measure(flows as usize, seconds, tsq);
@@ -63,6 +64,7 @@ fn cpu_seconds() -> f64 {
 /// Resident memory of this process.
 fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells a process its memory");
-    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("statm's second number");
+    let pages: u64 =
+        statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("statm's second number");
     pages * rustix::param::page_size() as u64
 }

@@ -1,6 +1,7 @@
 //! The tables: one row per flow, per queue, per interval of either, per bucket of a distribution, per swept key.
 //!
-//! Everything is measured between `warm-up` and `measure-until`. A cell is null where there was nothing to measure:
+//! Everything is measured between `warm-up` and `measure-until`, but for the series, which cover the whole run, and for
+//! what says otherwise. A cell is null where there was nothing to measure:
 //! a flow without a packet has no delay.
 
 use super::column::row;
@@ -38,16 +39,16 @@ row! {
         class: Arc<str>, "-", "Quality class.";
         hint: u64, "level", "Delay hint of its packets.";
         goodput_bps: f64, "bit/s", "Payload that reached the application at the sink, each byte counted once.";
-        sent_bps: f64, "bit/s", "Payload that left the source, retransmissions included.";
-        offered_bps: Option<f64>, "bit/s", "Payload that the application wanted to send; null for bulk.";
+        sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.";
+        refused_bps: Option<f64>, "bit/s", "Payload that found no room in the sender's buffer, over the whole run; null for UDP.";
         loss_ratio: Option<f64>, "-", "Packets dropped in the network over packets sent.";
         mark_ratio: Option<f64>, "-", "Packets that arrived marked (ECN) over packets that arrived.";
         packets_sent: u64, "packets", "Data packets that left the source.";
         packets_received: u64, "packets", "Data packets that reached the sink.";
         packets_dropped: u64, "packets", "Data packets dropped in a queue.";
         packets_marked: u64, "packets", "Data packets that arrived marked.";
-        retransmissions: Option<u64>, "packets", "Data packets sent again; null where the transport has none.";
-        timeouts: Option<u64>, "-", "Retransmission timeouts; null where the transport has none.";
+        retransmissions: Option<u64>, "packets", "Data packets sent again, over the whole run; null where the transport sends none again.";
+        timeouts: Option<u64>, "-", "Retransmission or nofeedback timeouts, over the whole run; null for UDP.";
         queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.";
         queuing_p50_ms: Option<f64>, "ms", "Queuing delay, median.";
         queuing_p90_ms: Option<f64>, "ms", "Queuing delay, 90th percentile.";
@@ -93,8 +94,8 @@ row! {
         delay_max_ms: Option<f64>, "ms", "Queuing delay, largest.";
         drop_ratio: Option<f64>, "-", "Packets dropped over packets arrived.";
         mark_ratio: Option<f64>, "-", "Packets marked over packets arrived.";
-        probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over time; null where it has none.";
-        probability_sd: Option<f64>, "0..1", "The AQM's probability, standard deviation over time.";
+        probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over the packets that arrived; null where it has none.";
+        probability_sd: Option<f64>, "0..1", "The AQM's probability, standard deviation over the packets that arrived.";
         arrived: u64, "packets", "Packets that arrived.";
         departed: u64, "packets", "Packets that left over the link.";
         dropped: u64, "packets", "Packets dropped, whatever the reason.";
@@ -113,15 +114,14 @@ row! {
         flow: Arc<str>, "-", "Name of the flow; of the group where only the group's series is kept.";
         group: Arc<str>, "-", "Name of the group it belongs to.";
         start_s: f64, "s", "Start of the interval, since the simulation's start.";
-        end_s: f64, "s", "End of the interval; the last one may be short.";
+        end_s: f64, "s", "End of the interval.";
         goodput_bps: f64, "bit/s", "Payload that reached the application at the sink.";
-        sent_bps: f64, "bit/s", "Payload that left the source.";
+        sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.";
         packets_sent: u64, "packets", "Data packets that left the source.";
         packets_received: u64, "packets", "Data packets that reached the sink.";
         packets_dropped: u64, "packets", "Data packets dropped in a queue.";
         packets_marked: u64, "packets", "Data packets that arrived marked.";
         queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.";
-        queuing_max_ms: Option<f64>, "ms", "Queuing delay, largest.";
         one_way_mean_ms: Option<f64>, "ms", "One-way delay, mean over the packets received.";
         ipdv_mean_ms: Option<f64>, "ms", "Delay variation between consecutive packets, mean of its absolute value.";
     }
@@ -135,13 +135,12 @@ row! {
         seed: u64, "-", "Seed of the run.";
         link: Arc<str>, "-", "The link behind the queue.";
         start_s: f64, "s", "Start of the interval, since the simulation's start.";
-        end_s: f64, "s", "End of the interval; the last one may be short.";
-        utilisation: f64, "0..1", "Share of the time in which the link was sending.";
-        backlog_mean_packets: f64, "packets", "Packets waiting, mean over time.";
-        backlog_max_packets: u64, "packets", "Packets waiting, largest.";
-        backlog_mean_bytes: f64, "B", "Bytes waiting, mean over time.";
+        end_s: f64, "s", "End of the interval.";
+        utilisation: f64, "0..1", "Bytes whose sending began, over what the link could send.";
+        backlog_packets: u64, "packets", "Packets waiting at the interval's end.";
+        backlog_bytes: u64, "B", "Bytes waiting at the interval's end.";
         delay_mean_ms: Option<f64>, "ms", "Queuing delay of the packets that departed, mean.";
-        probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over time; null where it has none.";
+        probability: Option<f64>, "0..1", "The AQM's probability at the interval's end; null where it has none.";
         arrived: u64, "packets", "Packets that arrived.";
         departed: u64, "packets", "Packets that left over the link.";
         dropped: u64, "packets", "Packets dropped, whatever the reason.";

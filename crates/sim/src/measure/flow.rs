@@ -98,13 +98,7 @@ impl FlowRecord {
 
     /// A packet reached the sink; `delivered` payload bytes became available to the application by it.
     #[inline]
-    pub fn received(
-        &mut self,
-        now: Instant,
-        window: Window,
-        arrival: &Received,
-        delays: &mut DelayRecord,
-    ) {
+    pub fn received(&mut self, now: Instant, window: Window, arrival: &Received, delays: &mut DelayRecord) {
         self.totals.received += 1;
         let ipdv = arrival.one_way.abs_diff(self.last_one_way);
         let first = self.last_one_way == Duration::MAX;
