@@ -10,15 +10,15 @@
 //! - **Bytes ahead** of a new weight, the q' of TSQ: in lanes whose last weight is not above it, all bytes;
 //!   these are, as long as the rate stays, all lanes of the same and of smaller hints. In each other lane the
 //!   place is found, and the difference of two running byte counts is what lies behind it. The place only ever
-//!   moves back in a lane, so one *cursor* per pair of lanes remembers it, and a search starts there: a few
-//!   steps one by one, then doubling ones. It costs nothing unless asked for.
+//!   moves back in a lane, so one *cursor* per pair of lanes remembers it, and a search starts there: the
+//!   next few packets at once, then doubling steps. It costs nothing unless asked for.
 //!
 //! A weight below its lane's last, which a changed rate or a rounded nanosecond can bring about, is raised to
 //! it ([`Lanes::fit`]): order within a hint comes before order between hints. A weight below what the cursors
 //! were moved for sends them back to the start.
 
 use crate::Backlog;
-use crate::lane::{Lane, Stored};
+use crate::lane::Lane;
 use cutline_units::{HintBits, Instant};
 
 /// A waiting packet.
@@ -83,17 +83,16 @@ impl<P: Copy> Lanes<P> {
     /// Adds a packet at the end of its lane, behind equal weights elsewhere. Its weight is made to
     /// [`fit`](Self::fit).
     #[inline]
-    pub fn push(&mut self, lane: usize, entry: Entry<P>) {
-        let Entry { arrived, size, packet, .. } = entry;
-        let weight = self.fit(lane, entry.weight);
+    pub fn push(&mut self, lane: usize, mut entry: Entry<P>) {
+        entry.weight = self.fit(lane, entry.weight);
         let number = self.next_number;
         self.next_number += 1;
         if self.fifos[lane].is_empty() {
-            self.heads.set(lane, head_of(weight, number, lane));
+            self.heads.set(lane, head_of(entry.weight, number, lane));
         }
-        self.last[lane] = weight;
-        self.fifos[lane].push(weight, Stored { arrived, number, size, packet });
-        self.backlog.add(size);
+        self.last[lane] = entry.weight;
+        self.fifos[lane].push(number, entry);
+        self.backlog.add(entry.size);
     }
 
     /// Takes the packet of least weight, and of those the one that came first.
@@ -101,14 +100,15 @@ impl<P: Copy> Lanes<P> {
     pub fn pop(&mut self) -> Option<Entry<P>> {
         let lane = self.heads.lane()?;
         let fifo = &mut self.fifos[lane];
-        let (weight, Stored { arrived, size, packet, .. }) = fifo.pop()?;
-        let next = fifo.head();
-        if next.is_none() {
+        let entry = fifo.pop()?;
+        if let Some((weight, number)) = fifo.head() {
+            self.heads.set(lane, head_of(weight, number, lane));
+        } else {
+            self.heads.set(lane, NO_HEAD);
             self.last[lane] = Instant::ZERO;
         }
-        self.heads.set(lane, next.map_or(NO_HEAD, |(weight, number)| head_of(weight, number, lane)));
-        self.backlog.remove(size);
-        Some(Entry { weight, arrived, size, packet })
+        self.backlog.remove(entry.size);
+        Some(entry)
     }
 
     /// What is waiting in all lanes.
