@@ -148,12 +148,10 @@ impl Found {
 /// Adds a point's problems to those of the points before it.
 fn collect(found: &mut Vec<Found>, errors: &Errors, label: &str) {
     for problem in errors.problems() {
-        match found.iter_mut().find(|other| other.problem == *problem) {
-            Some(known) => known.points += 1,
-            None => {
-                let first_point = label.to_owned();
-                found.push(Found { problem: problem.clone(), first_point, points: 1 });
-            }
+        if let Some(known) = found.iter_mut().find(|other| other.problem == *problem) {
+            known.points += 1;
+        } else {
+            found.push(Found { problem: problem.clone(), first_point: label.to_owned(), points: 1 });
         }
     }
 }

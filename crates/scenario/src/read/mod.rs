@@ -52,7 +52,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let seeds = root.or("seeds", &kind::integer(1, 1_000_000), 1);
     let times = times(root);
     let topology = topology(root);
-    let hint_bits = topology.as_ref().map(|topology| hint_bits(root, topology));
+    let hint_bits = topology.as_ref().and_then(|topology| hint_bits(root, topology));
     let duration = times.as_ref().map(|times| times.duration);
     let flows = flow::read_all(root, &flow::Surroundings::new(topology.as_ref(), hint_bits, duration));
     root.node(SWEEP_KEYS);
@@ -71,7 +71,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         warm_up,
         measure_until,
         interval,
-        hint_bits: hint_bits?.unwrap_or(HintBits::PAPER),
+        hint_bits: hint_bits.unwrap_or(HintBits::PAPER),
         topology: topology?,
         flows,
         canonical: root.cx.document.canonical(&NOT_SIMULATED),
@@ -110,20 +110,15 @@ fn topology(root: &TableReader<'_>) -> Option<Topology> {
             "a scenario has either a [dumbbell] or [[node]] and [[link]], and this one has both",
         );
     }
-    match dumbbell {
-        Some(table) => {
-            root.node("node");
-            root.node("link");
-            dumbbell::read(table, &named).map(Topology::Dumbbell)
-        }
-        None if is_graph || root.has("dumbbell") => graph::read(root, &named).map(Topology::Graph),
-        None => {
-            root.node("node");
-            root.node("link");
-            root.lacks("dumbbell", "[dumbbell], or [[node]] and [[link]]");
-            None
-        }
+    if is_graph && dumbbell.is_none() {
+        return graph::read(root, &named).map(Topology::Graph);
     }
+    root.node("node");
+    root.node("link");
+    if !root.has("dumbbell") {
+        root.lacks("dumbbell", "[dumbbell], or [[node]] and [[link]]");
+    }
+    dumbbell.and_then(|table| dumbbell::read(&table, &named)).map(Topology::Dumbbell)
 }
 
 /// The bits of the hint, which all TSQ queues must agree on; `None` when there is no TSQ.

@@ -27,7 +27,7 @@ const TSQ: &str = "true, false or a table such as { bits = 4, l = \"40 ms\" }";
 pub(super) fn named(root: &TableReader<'_>) -> Named {
     let Some(table) = root.table("queue", "tables [queue.NAME]") else { return Named::new() };
     let define = |(name, node): (&str, &Node)| {
-        let queue = table.table_in(node, name, "a table [queue.NAME]").and_then(read);
+        let queue = table.table_in(node, name, "a table [queue.NAME]").and_then(|table| read(&table));
         (name.to_owned(), queue.map(Arc::new))
     };
     // The names are the author's own: none of them is unknown, so this table is not finished.
@@ -38,15 +38,12 @@ pub(super) fn named(root: &TableReader<'_>) -> Named {
 pub(super) fn optional(reader: &TableReader<'_>, key: &str, named: &Named) -> Option<Arc<QueueSpec>> {
     let node = reader.node(key)?;
     match &node.value {
-        Value::Text(name) => match named.get(name) {
-            Some(queue) => queue.clone(),
-            None => {
-                let near = suggestion(name, named.keys().map(String::as_str));
-                reader.wrong(key, node, EXPECTED, &format!("there is no [queue.{name}]{near}"));
-                None
-            }
-        },
-        _ => reader.table_in(node, key, EXPECTED).and_then(read).map(Arc::new),
+        Value::Text(name) => named.get(name).cloned().unwrap_or_else(|| {
+            let near = suggestion(name, named.keys().map(String::as_str));
+            reader.wrong(key, node, EXPECTED, &format!("there is no [queue.{name}]{near}"));
+            None
+        }),
+        _ => reader.table_in(node, key, EXPECTED).and_then(|table| read(&table)).map(Arc::new),
     }
 }
 
@@ -63,21 +60,20 @@ pub(super) fn default_queue() -> Arc<QueueSpec> {
     Arc::new(QueueSpec::drop_tail(DEFAULT_LIMIT))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "a table is read once")]
-fn read(reader: TableReader<'_>) -> Option<QueueSpec> {
+fn read(reader: &TableReader<'_>) -> Option<QueueSpec> {
     let names = reader.cx.catalogue.names();
     let aqms = names.into_iter().map(|name| (name.to_owned(), name.to_owned())).collect();
     let aqm = reader.required("aqm", &kind::choice("an AQM", aqms));
     let limit = reader.required("limit", &limit());
     let ecn = reader.or("ecn", &kind::flag(), true);
-    let tsq = tsq(&reader);
+    let tsq = tsq(reader);
     let Some(aqm) = aqm else {
         // Which other keys are right depends on the AQM.
         reader.report_missing();
         return None;
     };
     let infos = reader.cx.catalogue.parameters(&aqm).unwrap_or_default();
-    let parameters = parameters(&reader, &aqm, &infos);
+    let parameters = parameters(reader, &aqm, &infos);
     reader.finish();
     Some(QueueSpec { aqm, parameters: parameters?, limit: limit?, ecn, tsq })
 }
@@ -120,11 +116,11 @@ fn tsq(reader: &TableReader<'_>) -> Option<TsqSpec> {
     match node.value {
         Value::Flag(false) => None,
         Value::Flag(true) => Some(TsqSpec::default()),
-        _ => reader.table_in(node, "tsq", TSQ).map(tsq_table),
+        _ => reader.table_in(node, "tsq", TSQ).map(|table| tsq_table(&table)),
     }
 }
 
-fn tsq_table(reader: TableReader<'_>) -> TsqSpec {
+fn tsq_table(reader: &TableReader<'_>) -> TsqSpec {
     let default = TsqSpec::default();
     let bits = kind::integer(1, 8).map(|n| HintBits::new(n).expect("the kind allows 1..8"));
     let l = reader.or("l", &kind::positive_duration(), default.l);
