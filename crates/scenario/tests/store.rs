@@ -42,7 +42,7 @@ app = { kind = "cbr", rate = "128 kbit/s", size = "160 B" }
 "dumbbell.queue.tsq" = [true, false]
 "#;
 
-fn file() -> ScenarioFile<'static> {
+fn file() -> ScenarioFile {
     ScenarioFile::parse(TEXT, "small.toml").expect("the test's scenario is TOML")
 }
 

@@ -8,7 +8,6 @@ mod graph;
 mod queue;
 mod transport;
 
-use crate::catalogue::AqmCatalogue;
 use crate::document::Document;
 use crate::kind;
 use crate::problem::Errors;
@@ -26,8 +25,8 @@ const NOT_SIMULATED: [&str; 6] = ["name", "title", "description", "seed", "seeds
 const MOST_FLOWS: u64 = 10_000_000;
 
 /// The scenario a document describes.
-pub(crate) fn scenario(document: &Document, catalogue: &dyn AqmCatalogue) -> Result<Scenario, Errors> {
-    let cx = Context::new(document, catalogue);
+pub(crate) fn scenario(document: &Document) -> Result<Scenario, Errors> {
+    let cx = Context::new(document);
     let scenario = read(&cx.root());
     let problems = cx.into_problems();
     match scenario {
@@ -123,7 +122,7 @@ fn topology(root: &TableReader<'_>) -> Option<Topology> {
 
 /// The bits of the hint, which all TSQ queues must agree on; `None` when there is no TSQ.
 fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
-    let mut by_bits: BTreeMap<HintBits, String> = BTreeMap::new();
+    let mut by_bits: BTreeMap<u64, String> = BTreeMap::new();
     for (place, queue) in queues(topology) {
         if let Some(tsq) = queue.tsq {
             by_bits.entry(tsq.bits).or_insert(place);
@@ -133,14 +132,12 @@ fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
     let (bits, at) = found.next()?;
     if let Some((other, elsewhere)) = found.next() {
         let why = format!(
-            ": TSQ must have the same bits everywhere, but {at} has {} and {elsewhere} has {}",
-            bits.get(),
-            other.get()
+            ": TSQ must have the same bits everywhere, but {at} has {bits} and {elsewhere} has {other}"
         );
         let key = if root.has("dumbbell") { elsewhere.as_str() } else { "link" };
         root.cx.report(key, root.cx.document.locate(key).as_ref(), why);
     }
-    Some(*bits)
+    Some(HintBits::new(*bits).expect("the kind of bits allows 1..8"))
 }
 
 /// Every queue, and how a message calls it.

@@ -7,7 +7,8 @@ pub use flow::{
     Perspective, StartSpec, TcpSpec, TfrcSpec, TransportSpec, UdpSpec,
 };
 
-use crate::catalogue::Parameters;
+use cutline_aqm::drop_tail::DropTailParams;
+use cutline_aqm::{AqmSpec, TsqParams};
 use cutline_units::{Bytes, Duration, HintBits, Rate};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -120,16 +121,14 @@ pub struct RateChange {
 /// A queue: its AQM, its limit, and TSQ on top.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueSpec {
-    /// The AQM's name in the catalogue.
-    pub aqm: String,
-    /// All of the AQM's parameters, defaults filled in.
-    pub parameters: Parameters,
+    /// The AQM and its parameters.
+    pub aqm: AqmSpec,
     /// What fits.
     pub limit: Limit,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
     /// TSQ on top of the AQM, if switched on.
-    pub tsq: Option<TsqSpec>,
+    pub tsq: Option<TsqParams>,
 }
 
 /// How much fits into a queue, the packet in service left out.
@@ -139,17 +138,6 @@ pub enum Limit {
     Packets(u64),
     /// This many bytes.
     Bytes(Bytes),
-}
-
-/// TSQ's parameters (TSQ section 3).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TsqSpec {
-    /// n: a hint has 2^n levels.
-    pub bits: HintBits,
-    /// l: the round-trip time that the router assumes beyond its own queue; 40 ms in the paper.
-    pub l: Duration,
-    /// The largest p'/p; `None` as in the paper, which has no cap.
-    pub max_ratio: Option<f64>,
 }
 
 /// One flow of a group.
@@ -265,7 +253,6 @@ impl LinkSpec {
 impl QueueSpec {
     /// A drop-tail queue: what links have that nobody said anything about.
     pub fn drop_tail(limit: Limit) -> Self {
-        let aqm = "drop-tail".to_owned();
-        Self { aqm, parameters: Parameters::new(), limit, ecn: true, tsq: None }
+        Self { aqm: AqmSpec::DropTail(DropTailParams {}), limit, ecn: true, tsq: None }
     }
 }
