@@ -65,6 +65,11 @@ pub struct Sender {
     /// The next new segment says that the window was reduced.
     cwr: bool,
     closed: bool,
+    /// SACK or Nagle is on.
+    always_careful: bool,
+    /// The mss and the receiver's window, at hand.
+    pub(super) mss: u32,
+    max_window: u64,
     /// When all that could leave had left, the congestion window was full.
     window_limited: bool,
     pub(super) dup_acks: u8,
@@ -108,6 +113,9 @@ impl Sender {
             retransmit_first: false,
             cwr: false,
             closed: false,
+            always_careful: params.sack || params.nagle,
+            mss: params.mss,
+            max_window: params.max_window.unwrap_or(u64::MAX),
             window_limited: false,
             dup_acks: 0,
             timeouts_in_a_row: 0,
@@ -162,8 +170,10 @@ impl Sender {
     /// An acknowledgement has arrived.
     #[inline]
     pub fn on_ack(&mut self, now: Instant, ack: &Ack) {
-        if let Some(scoreboard) = &mut self.scoreboard {
-            scoreboard.update(ack.ack.max(self.una), ack.ack, ack.sack, u64::from(self.params.mss));
+        if let Some(scoreboard) = &mut self.scoreboard
+            && (!ack.sack.is_empty() || !scoreboard.is_empty())
+        {
+            scoreboard.update(ack.ack.max(self.una), ack.ack, ack.sack, u64::from(self.mss));
         }
         let reduced = ack.ece && self.on_ecn_echo(ack.ack);
         if ack.ack > self.una {
@@ -190,20 +200,16 @@ impl Sender {
     /// The next segment that may leave now; ask until there is none.
     #[inline]
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
-        if self.retransmit_first || (self.phase == Phase::Recovery && self.scoreboard.is_some()) {
-            return self.transmit_in_recovery(now);
+        if self.needs_care() {
+            return self.transmit_with_care(now);
         }
-        if self.una == self.next {
+        let out = self.next - self.una;
+        if out == 0 {
             self.restart_if_idle(now);
         }
-        if self.scoreboard.is_some() && self.next < self.high_water {
-            self.skip_sacked();
-        }
-        let len = (self.end - self.next).min(self.longest_segment());
-        let pipe = self.pipe();
-        if len == 0 || pipe + len > self.allowance() || self.nagle_holds(len) {
-            // RFC 9438 5.8: a window that is full, to less than a segment, is what limits.
-            self.window_limited = pipe + u64::from(self.params.mss) > self.window.cwnd;
+        let len = (self.end - self.next).min(u64::from(self.mss));
+        if len == 0 || out + len > self.window.cwnd.min(self.max_window) {
+            self.note_what_limits(out);
             return None;
         }
         Some(self.send_next(now, len))
@@ -298,6 +304,7 @@ impl Sender {
         }
     }
 
+    #[inline(never)]
     fn sample_round_trip(&mut self, now: Instant, echo: Instant) {
         self.rtt.sample(now.saturating_since(echo), &self.params);
         if self.params.rtt_sampling == RttSampling::OncePerRoundTrip {
@@ -309,16 +316,17 @@ impl Sender {
     #[inline]
     pub(super) fn restart_timer(&mut self, now: Instant) {
         let outstanding = self.una < self.high_water;
-        self.deadline = if outstanding { now.saturating_add(self.rtt.rto()) } else { Instant::FAR_FUTURE };
+        self.deadline = if outstanding { now + self.rtt.rto() } else { Instant::FAR_FUTURE };
     }
 
     /// Reduces the window for an ECN echo, at most once a window of data (RFC 3168 6.1.2). True if it did.
+    #[cold]
     fn on_ecn_echo(&mut self, ack: u64) -> bool {
         let again = self.ecn_recover > 0 && ack <= self.ecn_recover;
         if !self.params.ecn || again || self.phase == Phase::Recovery || self.una == self.high_water {
             return false;
         }
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         self.window.ssthresh = self.control.congested(&self.window, self.flight_size(), mss);
         self.window.cwnd = self.window.ssthresh;
         self.note_reduction();
@@ -334,6 +342,7 @@ impl Sender {
     }
 
     /// RFC 5681 4.1: the window of a connection that was idle says nothing about the network of today.
+    #[cold]
     fn restart_if_idle(&mut self, now: Instant) {
         let idle = self.una == self.high_water && now.saturating_since(self.last_sent) > self.rtt.rto();
         if idle && self.params.idle_restart {
@@ -341,18 +350,55 @@ impl Sender {
         }
     }
 
+    /// Whether anything but the window decides what leaves next, or it is more than plain data. SACK and Nagle
+    /// always need it; fast recovery does, as it began with duplicates.
+    #[inline]
+    fn needs_care(&self) -> bool {
+        self.dup_acks > 0 || self.retransmit_first || self.cwr || self.closed || self.always_careful
+    }
+
+    /// [`Sender::transmit`] with everything that is rare.
+    #[inline(never)]
+    fn transmit_with_care(&mut self, now: Instant) -> Option<Segment> {
+        if self.retransmit_first || (self.phase == Phase::Recovery && self.scoreboard.is_some()) {
+            return self.transmit_in_recovery(now);
+        }
+        if self.una == self.next {
+            self.restart_if_idle(now);
+        }
+        self.skip_sacked();
+        let pipe = self.pipe();
+        let len = (self.end - self.next).min(self.longest_segment());
+        if len == 0 || pipe + len > self.allowance() || self.nagle_holds(len) {
+            self.note_what_limits(pipe);
+            return None;
+        }
+        if self.next == self.high_water && self.dup_acks > 0 && self.phase == Phase::Open {
+            self.limited_bytes += len as u32;
+        }
+        let seq = self.next;
+        let segment = self.send_next(now, len);
+        Some(self.finish(segment, seq + len))
+    }
+
+    /// RFC 9438 5.8: a window that is full, to less than a segment, is what limits.
+    #[inline]
+    fn note_what_limits(&mut self, out: u64) {
+        self.window_limited = out + u64::from(self.mss) > self.window.cwnd;
+    }
+
     /// After a timeout: what the receiver holds is not sent again.
-    #[cold]
     fn skip_sacked(&mut self) {
-        if let Some(scoreboard) = &self.scoreboard {
+        if let Some(scoreboard) = &self.scoreboard
+            && self.next < self.high_water
+        {
             self.next = scoreboard.hole_from(self.next).0.min(self.high_water);
         }
     }
 
     /// The longest segment that may start at `next`: the mss, or up to what the receiver already holds.
-    #[inline]
     fn longest_segment(&self) -> u64 {
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         match &self.scoreboard {
             Some(scoreboard) if self.next < self.high_water => {
                 mss.min(scoreboard.hole_from(self.next).1 - self.next)
@@ -362,17 +408,14 @@ impl Sender {
     }
 
     /// Bytes that count as outstanding outside fast recovery with SACK.
-    #[inline]
     pub(super) fn pipe(&self) -> u64 {
         let sent = self.next - self.una;
         self.scoreboard.as_ref().map_or(sent, |scoreboard| sent - scoreboard.sacked_below(self.next))
     }
 
     /// How much may be outstanding: the window, what limited transmit adds, and the receiver's window.
-    #[inline]
     fn allowance(&self) -> u64 {
-        let limited = if self.dup_acks == 0 { 0 } else { self.limited_transmit() };
-        (self.window.cwnd + limited).min(self.params.max_window.unwrap_or(u64::MAX))
+        (self.window.cwnd + self.limited_transmit()).min(self.max_window)
     }
 
     /// RFC 3042: a segment for each of the first two duplicates. SACK's pipe has that in it.
@@ -381,12 +424,11 @@ impl Sender {
             && self.phase == Phase::Open
             && self.scoreboard.is_none()
             && self.may_fast_retransmit();
-        if applies { u64::from(self.dup_acks.min(2)) * u64::from(self.params.mss) } else { 0 }
+        if applies { u64::from(self.dup_acks.min(2)) * u64::from(self.mss) } else { 0 }
     }
 
-    #[inline]
     fn nagle_holds(&self, len: u64) -> bool {
-        len < u64::from(self.params.mss) && self.params.nagle && self.next > self.una && !self.closed
+        len < u64::from(self.mss) && self.params.nagle && self.next > self.una && !self.closed
     }
 
     /// Sends what is at `next`.
@@ -395,35 +437,40 @@ impl Sender {
         let seq = self.next;
         self.next += len;
         let retransmission = seq < self.high_water;
-        if !retransmission && self.dup_acks > 0 && self.phase == Phase::Open {
-            self.limited_bytes += len as u32;
-        }
         self.high_water = self.high_water.max(self.next);
-        self.segment(now, seq, len, retransmission)
+        self.depart(now, seq, len, retransmission)
     }
 
-    /// Builds and counts the segment of `len` sequence numbers from `seq`.
+    /// Counts a segment of `len` bytes from `seq`, and sees that the timer runs.
     #[inline]
-    pub(super) fn segment(&mut self, now: Instant, seq: u64, len: u64, retransmission: bool) -> Segment {
-        let fin = self.closed && seq + len == self.end;
-        let len = (len - u64::from(fin)) as u32;
+    pub(super) fn depart(&mut self, now: Instant, seq: u64, len: u64, retransmission: bool) -> Segment {
         if self.deadline == Instant::FAR_FUTURE {
             // RFC 6298 5.1
-            self.deadline = now.saturating_add(self.rtt.rto());
+            self.deadline = now + self.rtt.rto();
         }
         self.last_sent = now;
         self.stats.segments += 1;
-        self.stats.bytes += u64::from(len);
+        self.stats.bytes += len;
         self.stats.retransmissions += u32::from(retransmission);
+        Segment { seq, sent_at: now, len: len as u32, retransmission, cwr: false, fin: false }
+    }
+
+    /// Gives the segment that ends at `end` its flags.
+    pub(super) fn finish(&mut self, mut segment: Segment, end: u64) -> Segment {
+        segment.fin = self.closed && end == self.end;
+        if segment.fin {
+            segment.len -= 1;
+            self.stats.bytes -= 1;
+        }
         // RFC 3168 6.1.2: on the first new data after the reduction.
-        let cwr = self.cwr && !retransmission;
-        self.cwr &= retransmission;
-        Segment { seq, sent_at: now, len, retransmission, cwr, fin }
+        segment.cwr = self.cwr && !segment.retransmission;
+        self.cwr &= segment.retransmission;
+        segment
     }
 
     /// Whether there is something new to send, at most an mss of it.
     pub(super) fn new_data(&self) -> Option<u64> {
-        let len = (self.end - self.high_water).min(u64::from(self.params.mss));
+        let len = (self.end - self.high_water).min(u64::from(self.mss));
         (len > 0).then_some(len)
     }
 }
