@@ -24,6 +24,7 @@ impl Sender {
     /// A duplicate acknowledgement (RFC 5681 2): nothing new, with data outstanding.
     #[cold]
     pub(super) fn on_duplicate(&mut self, now: Instant) {
+        self.careful = true;
         self.dup_acks = self.dup_acks.saturating_add(1);
         match self.phase {
             Phase::Open if self.loss_is_evident() && self.may_fast_retransmit() => self.enter_recovery(now),
@@ -83,6 +84,7 @@ impl Sender {
     /// New data was acknowledged during fast recovery.
     #[cold]
     pub(super) fn on_ack_in_recovery(&mut self, now: Instant, acked: u64) {
+        self.careful = true;
         if self.una >= self.recover {
             self.leave_recovery(now);
             return;

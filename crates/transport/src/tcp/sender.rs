@@ -65,8 +65,9 @@ pub struct Sender {
     /// The next new segment says that the window was reduced.
     cwr: bool,
     closed: bool,
-    /// SACK or Nagle is on.
-    always_careful: bool,
+    /// Something rare is going on, so `transmit` must look closely. Set by whatever is rare, taken back by the
+    /// first `transmit` that finds all plain again.
+    pub(super) careful: bool,
     /// The mss and the receiver's window, at hand.
     pub(super) mss: u32,
     max_window: u64,
@@ -113,7 +114,7 @@ impl Sender {
             retransmit_first: false,
             cwr: false,
             closed: false,
-            always_careful: params.sack || params.nagle,
+            careful: true,
             mss: params.mss,
             max_window: params.max_window.unwrap_or(u64::MAX),
             window_limited: false,
@@ -161,6 +162,7 @@ impl Sender {
             return;
         }
         self.closed = true;
+        self.careful = true;
         if self.end == u64::MAX {
             self.end = self.high_water;
         }
@@ -200,7 +202,7 @@ impl Sender {
     /// The next segment that may leave now; ask until there is none.
     #[inline]
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
-        if self.needs_care() {
+        if self.careful {
             return self.transmit_with_care(now);
         }
         let out = self.next - self.una;
@@ -337,6 +339,7 @@ impl Sender {
     /// The window was reduced: the receiver is told so, and marks on what is out already are no news (RFC 3168
     /// 6.1.2).
     pub(super) fn note_reduction(&mut self) {
+        self.careful = true;
         self.ecn_recover = self.high_water;
         self.cwr = self.params.ecn;
     }
@@ -351,10 +354,10 @@ impl Sender {
     }
 
     /// Whether anything but the window decides what leaves next, or it is more than plain data. SACK and Nagle
-    /// always need it; fast recovery does, as it began with duplicates.
-    #[inline]
+    /// always need care; fast recovery does, as it began with duplicates.
     fn needs_care(&self) -> bool {
-        self.dup_acks > 0 || self.retransmit_first || self.cwr || self.closed || self.always_careful
+        let always = self.scoreboard.is_some() || self.params.nagle;
+        always || self.dup_acks > 0 || self.retransmit_first || self.cwr || self.closed
     }
 
     /// [`Sender::transmit`] with everything that is rare.
@@ -371,6 +374,7 @@ impl Sender {
         let len = (self.end - self.next).min(self.longest_segment());
         if len == 0 || pipe + len > self.allowance() || self.nagle_holds(len) {
             self.note_what_limits(pipe);
+            self.careful = self.needs_care();
             return None;
         }
         if self.next == self.high_water && self.dup_acks > 0 && self.phase == Phase::Open {
