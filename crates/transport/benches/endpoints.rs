@@ -1,7 +1,8 @@
 //! What a packet costs at its ends: nanoseconds per acknowledged segment, and the sizes of what a flow keeps.
 //!
 //! `cargo bench -p cutline-transport [-- part of a row's name]`. The path has no delay and no heap: segments lie in a ring until their
-//! turn, so the time is that of the state machines and of little else. Each figure is the best of several
+//! turn, so the time is that of the state machines and of little else. Segments are taken apart where they are
+//! made, as a caller does that inlines `transmit`; copying one through memory first costs 5 ns more. Each figure is the best of several
 //! rounds, as the machine may be busy.
 
 use std::collections::VecDeque;
@@ -43,7 +44,7 @@ fn sender_alone(params: &Arc<tcp::Params>) -> u64 {
         ack.echo = sent_at.pop_front().expect("something is always out");
         sender.on_ack(now, black_box(&ack));
         while let Some(segment) = sender.transmit(now) {
-            sent_at.push_back(black_box(segment).sent_at);
+            sent_at.push_back(black_box(segment.sent_at));
         }
     }
     SEGMENTS
@@ -64,7 +65,7 @@ fn ring_alone() -> u64 {
             cwr: false,
             fin: false,
         };
-        ring.push_back(black_box(segment).sent_at);
+        ring.push_back(black_box(segment.sent_at));
     }
     SEGMENTS
 }
