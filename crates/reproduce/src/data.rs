@@ -3,7 +3,7 @@
 use crate::evaluation::ReproduceError;
 use crate::experiment::Experiment;
 use cutline_report::stats::{Cdf, Estimate};
-use cutline_scenario::results::{DistributionRow, FlowRow, PointRow, QueueRow, SeriesRow, Store, Summary};
+use cutline_scenario::results::{DistributionRow, FlowRow, PointRow, SeriesRow, Store, Summary};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,7 +12,6 @@ pub(crate) struct Data {
     pub(crate) summary: Summary,
     points: Vec<PointRow>,
     flows: Vec<FlowRow>,
-    pub(crate) queues: Vec<QueueRow>,
     distributions: Vec<DistributionRow>,
     series: Vec<SeriesRow>,
 }
@@ -32,7 +31,6 @@ impl Data {
             summary: store.read_summary()?,
             points: store.read()?,
             flows: store.read()?,
-            queues: store.read()?,
             distributions: store.read()?,
             series: store.read()?,
         })
