@@ -3,7 +3,7 @@
 //! An experiment is data: a TOML file says which network, which flows, how long and what is measured. [`ScenarioFile`]
 //! reads it strictly, so that a slip is a message with file, line, key, value and what is allowed, and never a
 //! simulation of something else. [`ScenarioFile::expand`] turns a sweep into [`SweepPoint`]s, each a [`Scenario`] of
-//! plain values.
+//! plain values. [`runner`] runs them with every seed on all cores, and [`results`] stores what they measured.
 
 mod catalogue;
 mod document;
@@ -15,6 +15,9 @@ mod problem;
 pub mod quantity;
 mod read;
 mod reader;
+pub mod results;
+pub mod runner;
+mod simulate;
 pub mod spec;
 mod sweep;
 
@@ -24,5 +27,6 @@ pub use catalogue::{
 pub use file::ScenarioFile;
 pub use lower::LowerError;
 pub use problem::{Errors, Location, Problem};
+pub use simulate::SimulateError;
 pub use spec::Scenario;
 pub use sweep::{BASE, SweepPoint};

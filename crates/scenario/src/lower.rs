@@ -2,14 +2,15 @@
 
 use crate::catalogue::{ParameterValue, Parameters};
 use crate::spec::{
-    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, DumbbellSpec, FlowSpec,
-    GraphSpec, Limit, Perspective, QueueSpec, RateChange, Scenario, StartSpec, TcpSpec, TfrcSpec, Topology,
-    TransportSpec, UdpSpec,
+    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, DumbbellSpec,
+    FlowSpec, GraphSpec, Limit, Perspective, QueueSpec, RateChange, Scenario, StartSpec, TcpSpec, TfrcSpec,
+    Topology, TransportSpec, UdpSpec,
 };
 use cutline_aqm::{AqmSpec, TsqParams, Value};
 use cutline_quality::Class;
 use cutline_sim::{
-    Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId, Pair, Settings, Window,
+    Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId, Pair, Settings,
+    Window,
 };
 use cutline_transport::app::{self, talk_spurt};
 use cutline_transport::{tcp, tfrc, udp};
@@ -63,7 +64,12 @@ impl Scenario {
         let templates = self.templates();
         for (number, flow) in (1..).zip(self.flow_instances()) {
             let Pair { route, return_route } = dumbbell.add_pair(network, middle, number);
-            network.add_flow(cutline_sim::FlowSpec { name: flow.name, route, return_route, ..templates[flow.group].clone() })?;
+            network.add_flow(cutline_sim::FlowSpec {
+                name: flow.name,
+                route,
+                return_route,
+                ..templates[flow.group].clone()
+            })?;
         }
         Ok(())
     }
@@ -88,7 +94,12 @@ impl Scenario {
         for flow in self.flow_instances() {
             let (from, to) = (nodes[flow.from.as_str()], nodes[flow.to.as_str()]);
             let (route, return_route) = (network.route(from, to)?, network.route(to, from)?);
-            network.add_flow(cutline_sim::FlowSpec { name: flow.name, route, return_route, ..templates[flow.group].clone() })?;
+            network.add_flow(cutline_sim::FlowSpec {
+                name: flow.name,
+                route,
+                return_route,
+                ..templates[flow.group].clone()
+            })?;
         }
         Ok(())
     }
@@ -100,6 +111,18 @@ impl Scenario {
 }
 
 impl ClassSpec {
+    /// The class's name, as scenarios write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Audio => "audio",
+            Self::Video => "video",
+            Self::FileTransfer { .. } => "file-transfer",
+            Self::Web { .. } => "web",
+            Self::Game { .. } => "game",
+        }
+    }
+
     /// The class of application that quality is judged for; `None` where it is not.
     pub fn class(self) -> Option<Class> {
         let kbit = |size: Bytes| size.bits().div_ceil(1000).max(1);
@@ -172,7 +195,8 @@ fn queue(spec: &QueueSpec, rate: Rate) -> Result<cutline_aqm::QueueSpec, LowerEr
     };
     let aqm = AqmSpec::from_values(&spec.aqm, aqm_values(&spec.parameters))
         .map_err(|error| LowerError::Queue { aqm: spec.aqm.clone(), error })?;
-    let tsq = spec.tsq.map(|tsq| TsqParams { bits: u64::from(tsq.bits.get()), l: tsq.l, max_ratio: tsq.max_ratio });
+    let tsq =
+        spec.tsq.map(|tsq| TsqParams { bits: u64::from(tsq.bits.get()), l: tsq.l, max_ratio: tsq.max_ratio });
     Ok(cutline_aqm::QueueSpec { limit, ecn: spec.ecn, aqm, tsq, rate })
 }
 
@@ -301,7 +325,9 @@ fn distribution<T>(spec: Distribution<T>, number: impl Fn(T) -> f64) -> app::Dis
     match spec {
         Distribution::Fixed(value) => app::Distribution::Fixed(number(value)),
         Distribution::Exponential { mean } => app::Distribution::Exponential { mean: number(mean) },
-        Distribution::LogNormal { median, sigma } => app::Distribution::Lognormal { mu: number(median).ln(), sigma },
+        Distribution::LogNormal { median, sigma } => {
+            app::Distribution::Lognormal { mu: number(median).ln(), sigma }
+        }
         Distribution::Pareto { minimum, shape, maximum: None } => {
             app::Distribution::Pareto { shape, scale: number(minimum) }
         }

@@ -18,7 +18,8 @@ use rustix::time::{ClockId, clock_gettime};
 fn main() {
     // cargo bench adds `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    let number = |at: usize, default: u64| arguments.get(at).map_or(default, |text| text.parse().expect("a number"));
+    let number =
+        |at: usize, default: u64| arguments.get(at).map_or(default, |text| text.parse().expect("a number"));
     let (flows, seconds) = (number(0, 100), number(1, 100));
     let tsq = arguments.get(2).is_some_and(|word| word == "tsq");
     measure(flows as usize, seconds, tsq);
@@ -63,7 +64,8 @@ fn cpu_seconds() -> f64 {
 /// Resident memory of this process. (Not `statm` times the page size: asking for the latter fails under valgrind.)
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells a process its memory");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the resident set has a line");
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the resident set has a line");
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("and is a number of kB");
     kib * 1024
 }

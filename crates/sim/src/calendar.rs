@@ -284,7 +284,9 @@ impl Calendar {
         }
         scheduled.extend(self.far.drain().map(|Reverse((.., handle))| handle));
         // Sorted, every insertion below is an appending one.
-        scheduled.sort_unstable_by_key(|&handle| (self.keys[handle as usize].at, self.keys[handle as usize].order));
+        scheduled.sort_unstable_by_key(|&handle| {
+            (self.keys[handle as usize].at, self.keys[handle as usize].order)
+        });
         self.slots = vec![EMPTY; slots];
         self.occupied = vec![0; slots / 64];
         (self.shift, self.today, self.near, self.far_from) = (shift, now >> shift, 0, u64::MAX);

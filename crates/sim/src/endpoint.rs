@@ -193,5 +193,9 @@ fn acknowledgement(receiver: &tcp::Receiver, ack: tcp::Ack) -> Outgoing {
 }
 
 fn report(receiver: &tfrc::Receiver, feedback: tfrc::Feedback) -> Outgoing {
-    Outgoing { size: receiver.params().feedback_bytes, ecn_capable: false, header: Header::TfrcFeedback(feedback) }
+    Outgoing {
+        size: receiver.params().feedback_bytes,
+        ecn_capable: false,
+        header: Header::TfrcFeedback(feedback),
+    }
 }

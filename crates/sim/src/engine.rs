@@ -224,7 +224,8 @@ impl Simulation {
             let kind = if wire { self.wire(spec) } else { self.served(network, LinkId(id as u32), streams)? };
             self.links.push(Link { kind, foldable: wire && fed_by_one_link[id] });
         }
-        if self.links.iter().any(|link| matches!(&link.kind, LinkKind::Served(served) if served.has_series())) {
+        if self.links.iter().any(|link| matches!(&link.kind, LinkKind::Served(served) if served.has_series()))
+        {
             let handle = self.new_handle();
             self.calendar.schedule(Instant::ZERO + self.settings.interval, handle, tag(Kind::Interval, 0));
         }
@@ -330,7 +331,8 @@ impl Simulation {
     #[inline]
     fn enter(&mut self, now: Instant, handle: Handle) {
         let packet = &self.packets[handle as usize];
-        let link = self.next_link(packet).expect("a packet at the end of its route is delivered, not forwarded");
+        let link =
+            self.next_link(packet).expect("a packet at the end of its route is delivered, not forwarded");
         if let LinkKind::Wire(_) = self.links[link as usize].kind {
             self.cross_wires(now, handle, link);
         } else {
@@ -344,7 +346,9 @@ impl Simulation {
         let mut at = now;
         let mut link = link;
         loop {
-            let LinkKind::Wire(wire) = &mut self.links[link as usize].kind else { unreachable!("folding needs a wire") };
+            let LinkKind::Wire(wire) = &mut self.links[link as usize].kind else {
+                unreachable!("folding needs a wire")
+            };
             let packet = &mut self.packets[handle as usize];
             let Some(passage) = wire.offer(at, packet.size, self.settings.window) else {
                 self.drop_packet(at, handle);
@@ -379,7 +383,9 @@ impl Simulation {
 
     #[inline]
     fn enqueue(&mut self, now: Instant, handle: Handle, link: u32) {
-        let LinkKind::Served(served) = &mut self.links[link as usize].kind else { unreachable!("wires do not queue") };
+        let LinkKind::Served(served) = &mut self.links[link as usize].kind else {
+            unreachable!("wires do not queue")
+        };
         let packet = &mut self.packets[handle as usize];
         let arrival = Arrival { size: packet.size, hint: packet.hint, ecn_capable: packet.ecn_capable };
         match served.arrive(now, arrival, handle) {
@@ -402,7 +408,9 @@ impl Simulation {
     /// A served link is free: begins to send its next packet; `free` is the handle of the link's own event.
     #[inline]
     fn serve(&mut self, now: Instant, link: u32, free: Handle) {
-        let LinkKind::Served(served) = &mut self.links[link as usize].kind else { unreachable!("wires are not served") };
+        let LinkKind::Served(served) = &mut self.links[link as usize].kind else {
+            unreachable!("wires are not served")
+        };
         let Some(Started { handle, waited, departs, arrives }) = served.start_next(now) else {
             self.calendar.release(free);
             return;
@@ -444,8 +452,12 @@ impl Simulation {
         let before = flow.sink.delivered();
         let reply = flow.sink.receive(now, &packet.header, packet.marked);
         let delivered = flow.sink.delivered() - before;
-        let arrival =
-            Received { queuing: packet.queued, one_way: now - packet.sent_at, delivered, marked: packet.marked };
+        let arrival = Received {
+            queuing: packet.queued,
+            one_way: now - packet.sent_at,
+            delivered,
+            marked: packet.marked,
+        };
         flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
         let waiting = flow.responses.is_some();
         match reply {
@@ -588,11 +600,14 @@ impl Link {
 fn finish_wire(wire: &mut Wire, end: Instant, window: Window) -> LinkOutcome {
     let counts = wire.counts;
     let queue = wire.finish(end);
+    let mut waits = queue.map_or_else(Histogram::default, |queue| queue.waits.clone());
+    // A wire does not record the packets that found it free.
+    waits.record_zeros(counts.sent.saturating_sub(waits.count()) as u32);
     LinkOutcome {
         counts,
         utilisation: utilisation(&counts, window),
         backlog: queue.map_or_else(BacklogOutcome::default, |queue| (&queue.meter).into()),
-        waits: queue.map_or_else(Default::default, |queue| queue.waits.clone()),
+        waits,
         probability: None,
         series: None,
     }

@@ -30,6 +30,8 @@ pub use calendar::{Calendar, Handle};
 pub use dumbbell::{Bottleneck, Dumbbell, Pair};
 pub use engine::{Settings, Simulation, run};
 pub use measure::Window;
-pub use network::{Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId, TransportSpec};
+pub use network::{
+    Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId, TransportSpec,
+};
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, TransportCounts, Work};
 pub use wire::LinkCounts;

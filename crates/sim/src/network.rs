@@ -151,7 +151,9 @@ impl FlowSpec {
             TransportSpec::Udp(params) => params.validate(),
         };
         let flow = || self.name.clone();
-        checked.and_then(|()| self.app.validate()).map_err(|error| NetworkError::Flow { flow: flow(), error })?;
+        checked
+            .and_then(|()| self.app.validate())
+            .map_err(|error| NetworkError::Flow { flow: flow(), error })?;
         match &self.transport {
             TransportSpec::Tcp(_) => Ok(()),
             transport if self.app.needs_reliability() => Err(NetworkError::Unsuited {
@@ -160,9 +162,12 @@ impl FlowSpec {
                 transport: transport.name(),
                 or_tfrc: "",
             }),
-            TransportSpec::Udp(_) if self.app == app::Params::Bulk => {
-                Err(NetworkError::Unsuited { flow: flow(), app: "bulk data", transport: "UDP", or_tfrc: " or TFRC" })
-            }
+            TransportSpec::Udp(_) if self.app == app::Params::Bulk => Err(NetworkError::Unsuited {
+                flow: flow(),
+                app: "bulk data",
+                transport: "UDP",
+                or_tfrc: " or TFRC",
+            }),
             _ => Ok(()),
         }
     }
@@ -243,7 +248,8 @@ impl Network {
         let mut route = Vec::new();
         let mut node = to;
         while node != from {
-            let no_route = || NetworkError::NoRoute { from: self.node_name(from).into(), to: self.node_name(to).into() };
+            let no_route =
+                || NetworkError::NoRoute { from: self.node_name(from).into(), to: self.node_name(to).into() };
             let link = reached_by[node.0 as usize].ok_or_else(no_route)?;
             route.push(link);
             node = self.link(link).from;

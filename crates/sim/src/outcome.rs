@@ -52,7 +52,7 @@ pub struct LinkOutcome {
     pub utilisation: f64,
     /// Backlog over time; all zero where no packet ever waited.
     pub backlog: BacklogOutcome,
-    /// Time in the queue of the packets that left it (on a wire: of those that had to wait).
+    /// Time in the queue of the packets that left it.
     pub waits: Histogram,
     /// Mean and standard deviation of the AQM's probability, as arriving packets met it.
     pub probability: Option<(f64, f64)>,

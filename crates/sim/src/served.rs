@@ -3,7 +3,7 @@
 use crate::calendar::Handle;
 use crate::measure::{BacklogMeter, Histogram, QueueInterval, Window};
 use crate::wire::LinkCounts;
-use cutline_aqm::{AnyQueue, Arrival, Departure, Queue, Verdict};
+use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Verdict};
 use cutline_units::{Bytes, Duration, Instant, RandomStream, Rate, Serializer};
 
 /// A queue, its transmitter, and its measures.
@@ -82,6 +82,7 @@ impl Served {
         if self.window.contains(now) {
             self.counts.arrived += 1;
             self.counts.dropped += dropped;
+            self.counts.overflowed += u64::from(verdict == Verdict::Drop(DropReason::Overflow));
             self.counts.marked += marked;
             if let Some(p) = self.queue.probability() {
                 self.probability.record(p.get());
@@ -102,7 +103,9 @@ impl Served {
         let Departure { packet: handle, size, arrived } = next?;
         self.note_backlog(now);
         let waited = now - arrived;
+        self.open.sent += 1;
         self.open.sent_bytes += u64::from(size);
+        self.open.waited += waited;
         if self.window.contains(now) {
             self.waits.record(waited);
         }

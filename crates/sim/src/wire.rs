@@ -17,6 +17,8 @@ pub struct LinkCounts {
     pub arrived: u64,
     /// Of these, dropped.
     pub dropped: u64,
+    /// Of the dropped, those for which the queue was full.
+    pub overflowed: u64,
     /// Of these, marked.
     pub marked: u64,
     /// Packets whose sending began.
@@ -81,6 +83,7 @@ impl Wire {
         let free_at = self.serializer.free_at();
         if free_at > now && !self.wait(now, free_at, size, window) {
             self.counts.dropped += u64::from(counts);
+            self.counts.overflowed += u64::from(counts);
             return None;
         }
         let departs = self.serializer.send(now, Bytes::new(u64::from(size)));
@@ -118,7 +121,12 @@ impl Wire {
 
 impl WireQueue {
     fn new(window: Window) -> Self {
-        Self { waiting: VecDeque::new(), bytes: 0, meter: BacklogMeter::new(window), waits: Histogram::default() }
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            meter: BacklogMeter::new(window),
+            waits: Histogram::default(),
+        }
     }
 
     /// Lets go of the packets that have started by `now`.
@@ -154,7 +162,10 @@ mod tests {
     #[test]
     fn a_packet_waits_for_the_one_before_it() {
         let mut wire = wire(Limit::Packets(10));
-        assert_eq!(wire.offer(us(0), 100, ALWAYS).unwrap(), Passage { waited: Duration::ZERO, arrives: us(1100) });
+        assert_eq!(
+            wire.offer(us(0), 100, ALWAYS).unwrap(),
+            Passage { waited: Duration::ZERO, arrives: us(1100) }
+        );
         let second = wire.offer(us(40), 100, ALWAYS).unwrap();
         assert_eq!(second, Passage { waited: Duration::from_micros(60), arrives: us(1200) });
     }
@@ -167,7 +178,10 @@ mod tests {
         assert!(wire.offer(us(2), 100, ALWAYS).is_none(), "no room");
         assert!(wire.offer(us(100), 100, ALWAYS).is_some(), "the waiting one has started");
         let busy = Duration::from_micros(300);
-        assert_eq!(wire.counts, LinkCounts { arrived: 4, dropped: 1, marked: 0, sent: 3, sent_bytes: 300, busy });
+        assert_eq!(
+            wire.counts,
+            LinkCounts { arrived: 4, dropped: 1, overflowed: 1, marked: 0, sent: 3, sent_bytes: 300, busy }
+        );
     }
 
     proptest! {

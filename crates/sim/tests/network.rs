@@ -8,7 +8,8 @@ use cutline_units::{Duration, Instant, Rate};
 
 fn settings(seconds: u64) -> Settings {
     let duration = Duration::from_secs(seconds);
-    let window = Window { from: Instant::ZERO + Duration::from_secs(seconds / 5), until: Instant::ZERO + duration };
+    let window =
+        Window { from: Instant::ZERO + Duration::from_secs(seconds / 5), until: Instant::ZERO + duration };
     Settings { seed: 1, duration, window, interval: Duration::from_millis(300) }
 }
 
@@ -52,7 +53,10 @@ fn folding_changes_nothing() {
         assert_eq!(one.transport, other.transport);
     }
     for (one, other) in folded.links.iter().zip(&served.links) {
-        assert_eq!((one.counts.sent_bytes, one.counts.dropped), (other.counts.sent_bytes, other.counts.dropped));
+        assert_eq!(
+            (one.counts.sent_bytes, one.counts.dropped),
+            (other.counts.sent_bytes, other.counts.dropped)
+        );
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(1.0);
         assert!(close(one.backlog.mean_packets, other.backlog.mean_packets), "{one:?} {other:?}");
         assert!(close(one.backlog.deviation_packets, other.backlog.deviation_packets));

@@ -77,6 +77,11 @@ impl FlowRecord {
             self.sent_packets += 1;
             self.sent_bytes += u64::from(size);
         }
+        if let Some(series) = &mut self.series {
+            let interval = series.at(now);
+            interval.sent_packets += 1;
+            interval.sent_bytes += u64::from(size);
+        }
     }
 
     /// A queue dropped a packet.
@@ -93,13 +98,7 @@ impl FlowRecord {
 
     /// A packet reached the sink; `delivered` payload bytes became available to the application by it.
     #[inline]
-    pub fn received(
-        &mut self,
-        now: Instant,
-        window: Window,
-        arrival: &Received,
-        delays: &mut DelayRecord,
-    ) {
+    pub fn received(&mut self, now: Instant, window: Window, arrival: &Received, delays: &mut DelayRecord) {
         self.totals.received += 1;
         let ipdv = arrival.one_way.abs_diff(self.last_one_way);
         let first = self.last_one_way == Duration::MAX;
@@ -118,9 +117,12 @@ impl FlowRecord {
         }
         if let Some(series) = &mut self.series {
             let interval = series.at(now);
-            interval.bytes += arrival.delivered;
+            interval.delivered_bytes += arrival.delivered;
             interval.packets += 1;
+            interval.marked += u32::from(arrival.marked);
             interval.queuing_ns += arrival.queuing.as_nanos();
+            interval.one_way_ns += arrival.one_way.as_nanos();
+            interval.ipdv_ns += if first { 0 } else { ipdv.as_nanos() };
         }
     }
 }

@@ -56,6 +56,15 @@ impl Histogram {
         self.sum_squares += (ns as f64) * (ns as f64);
     }
 
+    /// Counts the value zero `times` over.
+    pub fn record_zeros(&mut self, times: u32) {
+        if times == 0 {
+            return;
+        }
+        let zero = Self { counts: vec![times], total: u64::from(times), ..Self::default() };
+        self.merge(&zero);
+    }
+
     /// How many values were counted.
     pub fn count(&self) -> u64 {
         self.total
@@ -70,7 +79,8 @@ impl Histogram {
     pub fn standard_deviation(&self) -> Option<Duration> {
         let n = self.total as f64;
         let mean = self.sum_ns as f64 / n;
-        (self.total > 0).then(|| Duration::from_secs_f64((self.sum_squares / n - mean * mean).max(0.0).sqrt() * 1e-9))
+        (self.total > 0)
+            .then(|| Duration::from_secs_f64((self.sum_squares / n - mean * mean).max(0.0).sqrt() * 1e-9))
     }
 
     /// The least value, exactly; `None` of nothing.
@@ -188,6 +198,14 @@ mod tests {
     fn nothing_has_no_mean() {
         let nothing = Histogram::default();
         assert_eq!((nothing.mean(), nothing.quantile(0.5), nothing.max()), (None, None, None));
+    }
+
+    #[test]
+    fn zeros_can_be_counted_together() {
+        let mut counted = of(&[5_000, 70_000]);
+        counted.record_zeros(2);
+        assert!(counted.buckets().eq(of(&[0, 0, 5_000, 70_000]).buckets()));
+        assert_eq!((counted.count(), counted.min()), (4, Some(Duration::ZERO)));
     }
 
     #[test]

@@ -2,15 +2,25 @@
 
 use cutline_units::{Duration, Instant};
 
-/// What one flow received in one interval.
+/// What one flow sent and received in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowInterval {
-    /// Payload bytes received.
-    pub bytes: u64,
-    /// Packets received.
+    /// Data packets that the source put into the network.
+    pub sent_packets: u32,
+    /// Bytes of these on the wire, headers included.
+    pub sent_bytes: u64,
+    /// Payload bytes delivered to the application.
+    pub delivered_bytes: u64,
+    /// Data packets received.
     pub packets: u32,
+    /// Of these, marked.
+    pub marked: u32,
     /// The sum of their queuing delays, ns.
     pub queuing_ns: u64,
+    /// The sum of their one-way delays, ns.
+    pub one_way_ns: u64,
+    /// The sum of the changes of the one-way delay from packet to packet, ns; the first packet of all has none.
+    pub ipdv_ns: u64,
     /// Packets of the flow dropped by queues.
     pub dropped: u32,
 }
@@ -30,8 +40,12 @@ pub struct QueueInterval {
     pub dropped: u64,
     /// Of these, marked.
     pub marked: u64,
-    /// Bytes sent in the interval.
+    /// Packets whose sending began in the interval.
+    pub sent: u64,
+    /// Bytes of these.
     pub sent_bytes: u64,
+    /// The sum of the times that these waited.
+    pub waited: Duration,
 }
 
 /// A flow's intervals as they fill: the open one is kept apart and closed by the first event beyond it.
@@ -82,10 +96,10 @@ mod tests {
     fn silent_intervals_are_there_too() {
         let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
         let mut series = FlowSeries::new(Duration::from_millis(300));
-        series.at(ms(299)).bytes += 1;
-        series.at(ms(300)).bytes += 2;
-        series.at(ms(1000)).bytes += 3;
-        let bytes: Vec<u64> = series.finish(ms(1200)).iter().map(|interval| interval.bytes).collect();
-        assert_eq!(bytes, [1, 2, 0, 3]);
+        series.at(ms(299)).packets += 1;
+        series.at(ms(300)).packets += 2;
+        series.at(ms(1000)).packets += 3;
+        let packets: Vec<u32> = series.finish(ms(1200)).iter().map(|interval| interval.packets).collect();
+        assert_eq!(packets, [1, 2, 0, 3]);
     }
 }

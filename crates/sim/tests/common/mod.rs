@@ -86,7 +86,11 @@ impl Plan {
                 start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
                 stop: Instant::FAR_FUTURE,
                 series: false,
-                distributions: if self.flows.len() > 1000 { Distributions::PerGroup } else { Distributions::PerFlow },
+                distributions: if self.flows.len() > 1000 {
+                    Distributions::PerGroup
+                } else {
+                    Distributions::PerFlow
+                },
             };
             network.add_flow(flow).expect("the plan is sound");
         }

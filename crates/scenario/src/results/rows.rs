@@ -1,0 +1,174 @@
+//! The tables: one row per flow, per queue, per interval of either, per bucket of a distribution, per swept key.
+//!
+//! Everything is measured between `warm-up` and `measure-until`, but for the series, which cover the whole run, and for
+//! what says otherwise. A cell is null where there was nothing to measure:
+//! a flow without a packet has no delay.
+
+use super::column::row;
+use super::run::RunKey;
+use std::sync::Arc;
+
+/// A row that belongs to a run.
+pub trait RunRow: super::column::Row {
+    /// Says which run the row belongs to.
+    fn stamp(&mut self, key: &RunKey);
+}
+
+macro_rules! of_a_run {
+    ($($row:ident),+) => {
+        $(impl RunRow for $row {
+            fn stamp(&mut self, key: &RunKey) {
+                self.run = Arc::clone(&key.run);
+                self.point = Arc::clone(&key.point);
+                self.seed = key.seed;
+            }
+        })+
+    };
+}
+
+of_a_run!(FlowRow, QueueRow, SeriesRow, QueueSeriesRow, DistributionRow);
+
+row! {
+    /// What one flow got in one run.
+    FlowRow in "flows.parquet", one per "flow and run" {
+        run: Arc<str>, "-", "Identifier of the run.";
+        point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
+        seed: u64, "-", "Seed of the run.";
+        flow: Arc<str>, "-", "Name of the flow.";
+        group: Arc<str>, "-", "Name of the group it belongs to.";
+        class: Arc<str>, "-", "Quality class.";
+        hint: u64, "level", "Delay hint of its packets.";
+        goodput_bps: f64, "bit/s", "Payload that reached the application at the sink, each byte counted once.";
+        sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.";
+        refused_bps: Option<f64>, "bit/s", "Payload that found no room in the sender's buffer, over the whole run; null for UDP.";
+        loss_ratio: Option<f64>, "-", "Packets dropped in the network over packets sent.";
+        mark_ratio: Option<f64>, "-", "Packets that arrived marked (ECN) over packets that arrived.";
+        packets_sent: u64, "packets", "Data packets that left the source.";
+        packets_received: u64, "packets", "Data packets that reached the sink.";
+        packets_dropped: u64, "packets", "Data packets dropped in a queue.";
+        packets_marked: u64, "packets", "Data packets that arrived marked.";
+        retransmissions: Option<u64>, "packets", "Data packets sent again, over the whole run; null where the transport sends none again.";
+        timeouts: Option<u64>, "-", "Retransmission or nofeedback timeouts, over the whole run; null for UDP.";
+        queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.";
+        queuing_p50_ms: Option<f64>, "ms", "Queuing delay, median.";
+        queuing_p90_ms: Option<f64>, "ms", "Queuing delay, 90th percentile.";
+        queuing_p95_ms: Option<f64>, "ms", "Queuing delay, 95th percentile.";
+        queuing_p99_ms: Option<f64>, "ms", "Queuing delay, 99th percentile.";
+        queuing_max_ms: Option<f64>, "ms", "Queuing delay, largest.";
+        one_way_mean_ms: Option<f64>, "ms", "One-way delay, mean over the packets received.";
+        one_way_p50_ms: Option<f64>, "ms", "One-way delay, median.";
+        one_way_p95_ms: Option<f64>, "ms", "One-way delay, 95th percentile.";
+        one_way_p99_ms: Option<f64>, "ms", "One-way delay, 99th percentile.";
+        one_way_max_ms: Option<f64>, "ms", "One-way delay, largest.";
+        ipdv_mean_ms: Option<f64>, "ms", "Delay variation between consecutive packets (RFC 3393), mean of its absolute value.";
+        ipdv_p95_ms: Option<f64>, "ms", "Delay variation between consecutive packets, 95th percentile of its absolute value.";
+        transfers: Option<u64>, "-", "Files or responses completed; null where the application has none.";
+        transfer_mean_ms: Option<f64>, "ms", "Time from a transfer's start to its end, mean.";
+        transfer_p95_ms: Option<f64>, "ms", "Time from a transfer's start to its end, 95th percentile.";
+        qd: Option<f64>, "0..1", "Quality by delay; null for the class none.";
+        qt: Option<f64>, "0..1", "Quality by throughput; null for the class none.";
+        q: Option<f64>, "0..1", "Quality, the lesser of the two; null for the class none.";
+    }
+}
+
+row! {
+    /// What one queue did in one run.
+    QueueRow in "queues.parquet", one per "queue and run" {
+        run: Arc<str>, "-", "Identifier of the run.";
+        point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
+        seed: u64, "-", "Seed of the run.";
+        link: Arc<str>, "-", "The link behind the queue, such as `r1->r2`.";
+        aqm: Arc<str>, "-", "Name of the AQM.";
+        tsq: u64, "0 or 1", "Whether TSQ is on top of it.";
+        rate_bps: f64, "bit/s", "Rate of the link, mean over time.";
+        utilisation: f64, "0..1", "Share of the time in which the link was sending.";
+        backlog_mean_packets: f64, "packets", "Packets waiting, mean over time.";
+        backlog_sd_packets: f64, "packets", "Packets waiting, standard deviation over time.";
+        backlog_max_packets: u64, "packets", "Packets waiting, largest.";
+        backlog_mean_bytes: f64, "B", "Bytes waiting, mean over time.";
+        backlog_max_bytes: u64, "B", "Bytes waiting, largest.";
+        delay_mean_ms: Option<f64>, "ms", "Queuing delay of the packets that departed, mean.";
+        delay_p50_ms: Option<f64>, "ms", "Queuing delay, median.";
+        delay_p95_ms: Option<f64>, "ms", "Queuing delay, 95th percentile.";
+        delay_p99_ms: Option<f64>, "ms", "Queuing delay, 99th percentile.";
+        delay_max_ms: Option<f64>, "ms", "Queuing delay, largest.";
+        drop_ratio: Option<f64>, "-", "Packets dropped over packets arrived.";
+        mark_ratio: Option<f64>, "-", "Packets marked over packets arrived.";
+        probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over the packets that arrived; null where it has none.";
+        probability_sd: Option<f64>, "0..1", "The AQM's probability, standard deviation over the packets that arrived.";
+        arrived: u64, "packets", "Packets that arrived.";
+        departed: u64, "packets", "Packets that left over the link.";
+        dropped: u64, "packets", "Packets dropped, whatever the reason.";
+        dropped_early: u64, "packets", "Packets dropped by the AQM.";
+        dropped_full: u64, "packets", "Packets dropped because the queue was full.";
+        marked: u64, "packets", "Packets marked by the AQM.";
+    }
+}
+
+row! {
+    /// What one flow got in one interval.
+    SeriesRow in "series.parquet", one per "interval, flow and run" {
+        run: Arc<str>, "-", "Identifier of the run.";
+        point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
+        seed: u64, "-", "Seed of the run.";
+        flow: Arc<str>, "-", "Name of the flow; of the group where only the group's series is kept.";
+        group: Arc<str>, "-", "Name of the group it belongs to.";
+        start_s: f64, "s", "Start of the interval, since the simulation's start.";
+        end_s: f64, "s", "End of the interval.";
+        goodput_bps: f64, "bit/s", "Payload that reached the application at the sink.";
+        sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.";
+        packets_sent: u64, "packets", "Data packets that left the source.";
+        packets_received: u64, "packets", "Data packets that reached the sink.";
+        packets_dropped: u64, "packets", "Data packets dropped in a queue.";
+        packets_marked: u64, "packets", "Data packets that arrived marked.";
+        queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.";
+        one_way_mean_ms: Option<f64>, "ms", "One-way delay, mean over the packets received.";
+        ipdv_mean_ms: Option<f64>, "ms", "Delay variation between consecutive packets, mean of its absolute value.";
+    }
+}
+
+row! {
+    /// What one queue did in one interval.
+    QueueSeriesRow in "queue_series.parquet", one per "interval, queue and run" {
+        run: Arc<str>, "-", "Identifier of the run.";
+        point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
+        seed: u64, "-", "Seed of the run.";
+        link: Arc<str>, "-", "The link behind the queue.";
+        start_s: f64, "s", "Start of the interval, since the simulation's start.";
+        end_s: f64, "s", "End of the interval.";
+        utilisation: f64, "0..1", "Bytes whose sending began, over what the link could send.";
+        backlog_packets: u64, "packets", "Packets waiting at the interval's end.";
+        backlog_bytes: u64, "B", "Bytes waiting at the interval's end.";
+        delay_mean_ms: Option<f64>, "ms", "Queuing delay of the packets that departed, mean.";
+        probability: Option<f64>, "0..1", "The AQM's probability at the interval's end; null where it has none.";
+        arrived: u64, "packets", "Packets that arrived.";
+        departed: u64, "packets", "Packets that left over the link.";
+        dropped: u64, "packets", "Packets dropped, whatever the reason.";
+        marked: u64, "packets", "Packets marked by the AQM.";
+    }
+}
+
+row! {
+    /// One bucket of a full distribution. Empty buckets are left out.
+    DistributionRow in "distributions.parquet", one per "bucket that is not empty, quantity, subject and run" {
+        run: Arc<str>, "-", "Identifier of the run.";
+        point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
+        seed: u64, "-", "Seed of the run.";
+        subject_kind: Arc<str>, "-", "`flow`, `group` or `queue`.";
+        subject: Arc<str>, "-", "Name of the flow or group, or the link behind the queue.";
+        quantity: Arc<str>, "-", "What is counted, its unit the last word, such as `queuing_ms` or `goodput_bps`.";
+        low: f64, "as the quantity says", "The bucket's lower end, which belongs to it.";
+        high: f64, "as the quantity says", "The bucket's upper end, which does not.";
+        count: u64, "-", "How many observations fell into the bucket.";
+    }
+}
+
+row! {
+    /// What one key is set to at one point of the sweep. Empty without a sweep.
+    PointRow in "points.parquet", one per "swept key and point" {
+        point: Arc<str>, "-", "Label of the point, as in the other tables.";
+        key: Arc<str>, "-", "Path of the key, such as `flow.audio.hint`.";
+        value: Arc<str>, "-", "What it is set to, as the scenario writes it.";
+        number: Option<f64>, "-", "The same as a number, if it is one.";
+    }
+}

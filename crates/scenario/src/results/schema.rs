@@ -1,0 +1,73 @@
+//! The tables' documentation, written from the same lists of columns that the files are written from.
+
+use super::column::{CellKind, Column, Row};
+use super::table::SCHEMA_VERSION;
+use super::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow};
+use std::fmt::Write as _;
+
+const HEAD: &str = "# Results
+
+Every experiment leaves a folder with one Parquet file a table and a `summary.json`. Read them with anything that
+reads Parquet:
+
+```python
+import pandas
+flows = pandas.read_parquet(\"results/audio/flows.parquet\")
+flows[flows.group == \"audio\"].groupby(\"hint\").q.mean()
+```
+
+```sql
+-- duckdb
+select p.number as hint, avg(f.q) from 'results/audio/flows.parquet' f
+join 'results/audio/points.parquet' p using (point)
+where p.key = 'flow.audio.hint' and f.\"group\" = 'audio' group by 1 order by 1;
+```
+
+A column's unit is the last word of its name; it is also in the file's metadata as `unit.NAME`. Everything is measured
+between `warm-up` and `measure-until`. Null means that there was nothing to measure. `point` is the label of the
+sweep's point, `run` identifies point and seed together; both join the tables. The same scenario, seeds and version
+give the same bytes, whatever the number of threads.
+
+`summary.json` holds the scenario's text, what the command line set on top, version, seeds, points with their
+settings, the runs that finished and those that failed and why, the machine, and when it began and ended.
+
+While an experiment runs, each finished run is a folder `runs/RUN/` with the same tables; `--resume` goes on from
+there.
+";
+
+/// The page `docs/guide/results.md`.
+pub fn markdown() -> String {
+    let mut page =
+        format!("{HEAD}\nThis is version {SCHEMA_VERSION} of the tables (`cutline.schema` in each file).\n");
+    table::<FlowRow>(&mut page);
+    table::<QueueRow>(&mut page);
+    table::<SeriesRow>(&mut page);
+    table::<QueueSeriesRow>(&mut page);
+    table::<DistributionRow>(&mut page);
+    table::<PointRow>(&mut page);
+    page
+}
+
+fn table<R: Row>(page: &mut String) {
+    let _ = write!(page, "\n## {}\n\nOne row per {}.\n\n", R::FILE, R::ONE_PER);
+    let _ = writeln!(page, "| column | type | unit | meaning |\n| --- | --- | --- | --- |");
+    for column in R::columns() {
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} | {} |",
+            column.name,
+            type_of(&column),
+            column.unit,
+            column.meaning
+        );
+    }
+}
+
+fn type_of<R>(column: &Column<R>) -> String {
+    let name = match column.kind {
+        CellKind::Text => "text",
+        CellKind::Count => "int64",
+        CellKind::Real => "double",
+    };
+    if column.optional { format!("{name} or null") } else { name.to_owned() }
+}

@@ -1,0 +1,191 @@
+//! Results on disk: `runs/RUN/*.parquet` while running, one file a table and `summary.json` when done.
+//!
+//! A run's folder is written under another name and renamed when it is complete, so whatever has a run's name is a
+//! complete run, after Ctrl-C, a crash or a full disk as well. Run identifiers are hashes of what was simulated, so a
+//! resumed experiment takes over exactly the runs that would come out the same.
+
+use super::column::Row;
+use super::error::StoreError;
+use super::rows::{PointRow, RunRow};
+use super::run::{RunKey, RunResult, stamp};
+use super::summary::Summary;
+use super::table::{TableWriter, read_table, write_table};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of one experiment's results.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// What a run's folder is called until it is complete.
+const UNFINISHED: &str = ".unfinished";
+
+impl Store {
+    /// The folder `root`, emptied of earlier runs.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or emptied.
+    pub fn create(root: &Path) -> Result<Self, StoreError> {
+        let store = Self { root: root.to_owned() };
+        store.remove_runs()?;
+        store.make_runs()?;
+        Ok(store)
+    }
+
+    /// The folder `root` with the runs that are complete in it; what was left unfinished is removed.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or read.
+    pub fn resume(root: &Path) -> Result<Self, StoreError> {
+        let store = Self { root: root.to_owned() };
+        store.make_runs()?;
+        let runs = store.runs();
+        for entry in fs::read_dir(&runs).map_err(|error| StoreError::io(&runs, error))? {
+            let path = entry.map_err(|error| StoreError::io(&runs, error))?.path();
+            if path.to_string_lossy().ends_with(UNFINISHED) {
+                fs::remove_dir_all(&path).map_err(|error| StoreError::io(&path, error))?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// The folder `root`, for reading.
+    pub fn open(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether a run is stored and complete.
+    pub fn has(&self, run: &str) -> bool {
+        self.runs().join(run).is_dir()
+    }
+
+    /// Stores a run: completely or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_run(&self, key: &RunKey, mut result: RunResult) -> Result<(), StoreError> {
+        result.stamp(key);
+        let folder = self.runs().join(&*key.run);
+        let unfinished = self.runs().join(format!("{}{UNFINISHED}", key.run));
+        fs::create_dir_all(&unfinished).map_err(|error| StoreError::io(&unfinished, error))?;
+        write_in(&unfinished, &result.flows)?;
+        write_in(&unfinished, &result.queues)?;
+        write_in(&unfinished, &result.series)?;
+        write_in(&unfinished, &result.queue_series)?;
+        write_in(&unfinished, &result.distributions)?;
+        fs::rename(&unfinished, &folder).map_err(|error| StoreError::io(&folder, error))
+    }
+
+    /// A stored run.
+    ///
+    /// # Errors
+    /// When it is not there or damaged.
+    pub fn read_run(&self, run: &str) -> Result<RunResult, StoreError> {
+        let folder = self.runs().join(run);
+        Ok(RunResult {
+            flows: read_in(&folder)?,
+            queues: read_in(&folder)?,
+            series: read_in(&folder)?,
+            queue_series: read_in(&folder)?,
+            distributions: read_in(&folder)?,
+        })
+    }
+
+    /// Joins the stored runs among `keys`, in that order, to one file a table, and answers how many there were.
+    ///
+    /// # Errors
+    /// When a run cannot be read or a table not be written.
+    pub fn consolidate(&self, keys: &[RunKey], points: &[PointRow]) -> Result<usize, StoreError> {
+        let stored: Vec<&RunKey> = keys.iter().filter(|key| self.has(&key.run)).collect();
+        self.join::<super::FlowRow>(&stored)?;
+        self.join::<super::QueueRow>(&stored)?;
+        self.join::<super::SeriesRow>(&stored)?;
+        self.join::<super::QueueSeriesRow>(&stored)?;
+        self.join::<super::DistributionRow>(&stored)?;
+        write_in(&self.root, points)?;
+        Ok(stored.len())
+    }
+
+    /// Removes the single runs; the joined tables stay.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub fn remove_runs(&self) -> Result<(), StoreError> {
+        let runs = self.runs();
+        if !runs.exists() {
+            return Ok(());
+        }
+        fs::remove_dir_all(&runs).map_err(|error| StoreError::io(&runs, error))
+    }
+
+    /// A joined table.
+    ///
+    /// # Errors
+    /// When it is not there or damaged.
+    pub fn read<R: Row>(&self) -> Result<Vec<R>, StoreError> {
+        read_in(&self.root)
+    }
+
+    /// Writes `summary.json`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), StoreError> {
+        let path = self.summary();
+        let temporary = path.with_extension("json.tmp");
+        let mut text =
+            serde_json::to_string_pretty(summary).map_err(|error| StoreError::json(&path, error))?;
+        text.push('\n');
+        fs::write(&temporary, text).map_err(|error| StoreError::io(&temporary, error))?;
+        fs::rename(&temporary, &path).map_err(|error| StoreError::io(&path, error))
+    }
+
+    /// Reads `summary.json`.
+    ///
+    /// # Errors
+    /// When it is not there or damaged.
+    pub fn read_summary(&self) -> Result<Summary, StoreError> {
+        let path = self.summary();
+        let text = fs::read_to_string(&path).map_err(|error| StoreError::io(&path, error))?;
+        serde_json::from_str(&text).map_err(|error| StoreError::json(&path, error))
+    }
+
+    fn join<R: RunRow>(&self, keys: &[&RunKey]) -> Result<(), StoreError> {
+        let mut writer = TableWriter::<R>::create(&self.root.join(R::FILE))?;
+        for key in keys {
+            // A run may have been stored under the label that its point had in an earlier sweep.
+            let mut rows: Vec<R> = read_in(&self.runs().join(&*key.run))?;
+            stamp(&mut rows, key);
+            writer.extend(rows)?;
+        }
+        writer.finish()
+    }
+
+    fn make_runs(&self) -> Result<(), StoreError> {
+        let runs = self.runs();
+        fs::create_dir_all(&runs).map_err(|error| StoreError::io(&runs, error))
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.root.join("runs")
+    }
+
+    fn summary(&self) -> PathBuf {
+        self.root.join("summary.json")
+    }
+}
+
+fn write_in<R: Row>(folder: &Path, rows: &[R]) -> Result<(), StoreError> {
+    write_table(&folder.join(R::FILE), rows)
+}
+
+fn read_in<R: Row>(folder: &Path) -> Result<Vec<R>, StoreError> {
+    read_table(&folder.join(R::FILE))
+}

@@ -1,0 +1,259 @@
+//! Rows to and from Parquet files, column by column.
+//!
+//! The bytes depend on the rows alone: no time, no host, a fixed `created_by`. Compression is Snappy, which every
+//! reader has and which needs no C compiler; names repeat and become dictionaries.
+
+use super::column::{CellKind, CellValue, Column, Row};
+use super::error::StoreError;
+use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::{Type, TypePtr};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The version of the tables; a column that is renamed or changes its meaning raises it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Rows of a row group: enough to compress well, few enough to hold in memory many times over.
+const GROUP: usize = 1 << 17;
+
+/// Writes rows of one table to a file that appears only when it is complete.
+pub struct TableWriter<R> {
+    path: PathBuf,
+    temporary: PathBuf,
+    writer: SerializedFileWriter<File>,
+    columns: Vec<Column<R>>,
+    waiting: Vec<R>,
+}
+
+impl<R: Row> TableWriter<R> {
+    /// A writer of the file at `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
+        let temporary = path.with_extension("parquet.tmp");
+        let file = File::create(&temporary).map_err(|error| StoreError::io(&temporary, error))?;
+        let columns = R::columns();
+        let writer = SerializedFileWriter::new(file, schema(&columns), Arc::new(properties(&columns)))
+            .map_err(|error| StoreError::parquet(path, error))?;
+        Ok(Self { path: path.to_owned(), temporary, writer, columns, waiting: Vec::new() })
+    }
+
+    /// Adds rows at the end.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn extend(&mut self, rows: impl IntoIterator<Item = R>) -> Result<(), StoreError> {
+        for row in rows {
+            self.waiting.push(row);
+            if self.waiting.len() == GROUP {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the file and lets it appear under its name.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        if !self.waiting.is_empty() {
+            self.flush()?;
+        }
+        let path = self.path;
+        self.writer.close().map_err(|error| StoreError::parquet(&path, error))?;
+        std::fs::rename(&self.temporary, &path).map_err(|error| StoreError::io(&path, error))
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        write_group(&mut self.writer, &self.columns, &self.waiting)
+            .map_err(|error| StoreError::parquet(&self.path, error))?;
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+/// Writes a whole table.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_table<R: Row>(path: &Path, rows: &[R]) -> Result<(), StoreError> {
+    let mut writer = TableWriter::create(path)?;
+    writer.extend(rows.iter().cloned())?;
+    writer.finish()
+}
+
+/// Reads a whole table. Columns that the file has on top are ignored; an optional one that it lacks is null.
+///
+/// # Errors
+/// When the file is not there, is not Parquet, or lacks a column.
+pub fn read_table<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
+    let file = File::open(path).map_err(|error| StoreError::io(path, error))?;
+    let reader = SerializedFileReader::new(file).map_err(|error| StoreError::parquet(path, error))?;
+    let places = places::<R>(path, &reader)?;
+    let mut rows = Vec::new();
+    for group in 0..reader.num_row_groups() {
+        let read = reader.get_row_group(group).and_then(|group| read_group(&*group, &places, &mut rows));
+        read.map_err(|error| StoreError::parquet(path, error))?;
+    }
+    Ok(rows)
+}
+
+fn schema<R>(columns: &[Column<R>]) -> TypePtr {
+    let fields = columns.iter().map(|column| Arc::new(field(column))).collect();
+    let schema = Type::group_type_builder("cutline").with_fields(fields).build();
+    Arc::new(schema.expect("a list of named columns is a schema"))
+}
+
+fn field<R>(column: &Column<R>) -> Type {
+    let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let logical = (column.kind == CellKind::Text).then_some(LogicalType::String);
+    Type::primitive_type_builder(column.name, physical(column.kind))
+        .with_repetition(repetition)
+        .with_logical_type(logical)
+        .build()
+        .expect("every kind of cell has a column type")
+}
+
+const fn physical(kind: CellKind) -> PhysicalType {
+    match kind {
+        CellKind::Text => PhysicalType::BYTE_ARRAY,
+        CellKind::Count => PhysicalType::INT64,
+        CellKind::Real => PhysicalType::DOUBLE,
+    }
+}
+
+fn properties<R>(columns: &[Column<R>]) -> WriterProperties {
+    let version = KeyValue::new("cutline.schema".to_owned(), SCHEMA_VERSION.to_string());
+    let unit = |column: &Column<R>| KeyValue::new(format!("unit.{}", column.name), column.unit.to_owned());
+    let units = columns.iter().filter(|column| column.unit != "-").map(unit);
+    WriterProperties::builder()
+        .set_created_by("cutline".to_owned())
+        .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(Some(std::iter::once(version).chain(units).collect()))
+        .build()
+}
+
+fn write_group<R>(
+    writer: &mut SerializedFileWriter<File>,
+    columns: &[Column<R>],
+    rows: &[R],
+) -> ParquetResult<()> {
+    let mut group = writer.next_row_group()?;
+    for column in columns {
+        let mut out =
+            group.next_column()?.ok_or_else(|| ParquetError::General("a column is missing".to_owned()))?;
+        match column.kind {
+            CellKind::Text => write_column::<ByteArrayType, R>(&mut out, column, rows, bytes)?,
+            CellKind::Count => write_column::<Int64Type, R>(&mut out, column, rows, integer)?,
+            CellKind::Real => write_column::<DoubleType, R>(&mut out, column, rows, double)?,
+        }
+        out.close()?;
+    }
+    group.close().map(|_| ())
+}
+
+fn write_column<D: DataType, R>(
+    out: &mut SerializedColumnWriter<'_>,
+    column: &Column<R>,
+    rows: &[R],
+    convert: fn(CellValue) -> Option<D::T>,
+) -> ParquetResult<()> {
+    let cells: Vec<Option<D::T>> = rows.iter().map(|row| convert((column.get)(row))).collect();
+    let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+    let values: Vec<D::T> = cells.into_iter().flatten().collect();
+    let levels = column.optional.then_some(&*levels);
+    out.typed::<D>().write_batch(&values, levels, None).map(|_| ())
+}
+
+fn bytes(cell: CellValue) -> Option<ByteArray> {
+    if let CellValue::Text(text) = cell { Some(ByteArray::from(&*text)) } else { None }
+}
+
+fn integer(cell: CellValue) -> Option<i64> {
+    if let CellValue::Count(count) = cell {
+        Some(i64::try_from(count).expect("counts stay below 2^63"))
+    } else {
+        None
+    }
+}
+
+fn double(cell: CellValue) -> Option<f64> {
+    if let CellValue::Real(number) = cell { Some(number) } else { None }
+}
+
+/// Where each column of `R` stands in a file; `None` for an optional one that is not there.
+type Places<R> = Vec<(Column<R>, Option<usize>)>;
+
+fn places<R: Row>(path: &Path, reader: &SerializedFileReader<File>) -> Result<Places<R>, StoreError> {
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let place = |column: Column<R>| {
+        let at = schema.columns().iter().position(|there| there.name() == column.name);
+        let fits = at.is_none_or(|at| schema.column(at).physical_type() == physical(column.kind));
+        if !fits || (at.is_none() && !column.optional) {
+            let problem = if fits { "is missing" } else { "has another type" };
+            return Err(StoreError::Column { path: path.to_owned(), column: column.name, problem });
+        }
+        Ok((column, at))
+    };
+    R::columns().into_iter().map(place).collect()
+}
+
+fn read_group<R: Row>(
+    group: &dyn RowGroupReader,
+    places: &Places<R>,
+    rows: &mut Vec<R>,
+) -> ParquetResult<()> {
+    let first = rows.len();
+    let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+    rows.resize(first + count, R::default());
+    for (column, at) in places {
+        let Some(at) = *at else { continue };
+        let cells = match group.get_column_reader(at)? {
+            ColumnReader::ByteArrayColumnReader(reader) => read_column(reader, count, text)?,
+            ColumnReader::Int64ColumnReader(reader) => {
+                read_column(reader, count, |n| Ok(CellValue::Count(n as u64)))?
+            }
+            ColumnReader::DoubleColumnReader(reader) => {
+                read_column(reader, count, |x| Ok(CellValue::Real(x)))?
+            }
+            _ => return Err(ParquetError::General(format!("the column {} has another type", column.name))),
+        };
+        for (row, cell) in rows[first..].iter_mut().zip(cells) {
+            (column.set)(row, cell);
+        }
+    }
+    Ok(())
+}
+
+fn read_column<D: DataType>(
+    mut reader: ColumnReaderImpl<D>,
+    count: usize,
+    convert: impl Fn(D::T) -> ParquetResult<CellValue>,
+) -> ParquetResult<Vec<CellValue>> {
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    // A required column has no levels: all of its cells are there.
+    while reader.read_records(count, Some(&mut levels), None, &mut values)?.0 > 0 {}
+    if levels.is_empty() {
+        levels.resize(count, 1);
+    }
+    let mut values = values.into_iter();
+    let cell = |level| match level {
+        0 => Ok(CellValue::Null),
+        _ => convert(values.next().ok_or_else(|| ParquetError::General("a column is too short".to_owned()))?),
+    };
+    levels.into_iter().map(cell).collect()
+}
+
+fn text(value: ByteArray) -> ParquetResult<CellValue> {
+    Ok(CellValue::Text(Arc::from(value.as_utf8()?)))
+}

@@ -1,0 +1,312 @@
+//! Simulates a scenario and turns what was found into rows of the results' tables.
+
+use crate::lower::LowerError;
+use crate::results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
+use crate::spec::{FlowSpec, Scenario, Topology, TransportSpec};
+use cutline_quality::Combination;
+use cutline_sim::measure::{DelayRecord, FlowInterval, Histogram, QueueInterval};
+use cutline_sim::{FlowOutcome, LinkId, LinkOutcome, LinkSpec, Network, Outcome, Simulation};
+use cutline_units::{Duration, Instant, Rate};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Why a run has no result.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimulateError {
+    /// The scenario cannot be simulated.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    /// It was asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How much simulated time passes between two looks at the cancel flag.
+const STEP: Duration = Duration::from_millis(500);
+
+impl Scenario {
+    /// Simulates this scenario with a seed. `cancel`, set from elsewhere, ends it early.
+    ///
+    /// # Errors
+    /// When the scenario cannot be simulated, or was interrupted.
+    pub fn simulate(&self, seed: u64, cancel: &AtomicBool) -> Result<RunResult, SimulateError> {
+        let network = self.network()?;
+        let settings = self.settings(seed);
+        let mut simulation = Simulation::new(&network, &settings).map_err(LowerError::from)?;
+        let end = Instant::ZERO + self.duration;
+        let mut now = Instant::ZERO;
+        while now < end {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(SimulateError::Interrupted);
+            }
+            now = (now + STEP).min(end);
+            simulation.advance(now);
+        }
+        Ok(self.rows(&network, &simulation.finish()))
+    }
+
+    /// The tables' rows of one run; the store says whose they are.
+    fn rows(&self, network: &Network, outcome: &Outcome) -> RunResult {
+        let mut rows = RunResult::default();
+        for (group, (spec, shared)) in self.flows.iter().zip(&outcome.groups).enumerate() {
+            let name: Arc<str> = spec.name.as_str().into();
+            rows.distributions.extend(delay_distributions("group", &name, shared));
+            let members = network.flows().iter().zip(&outcome.flows);
+            for (flow, found) in members.filter(|(flow, _)| flow.group.0 as usize == group) {
+                let member = Member {
+                    scenario: self,
+                    spec,
+                    group: &name,
+                    flow: flow.name.as_str().into(),
+                    found,
+                    shared,
+                };
+                member.add_rows(&mut rows);
+            }
+        }
+        for (id, (link, found)) in (0..).map(LinkId).zip(network.links().iter().zip(&outcome.links)) {
+            if self.shows_link(id, found) {
+                let name: Arc<str> = network.link_name(id).into();
+                rows.queues.push(self.queue_row(&name, link, found));
+                rows.queue_series.extend(self.queue_series(&name, link, found));
+                rows.distributions.extend(buckets("queue", &name, "delay_ms", &found.waits));
+            }
+        }
+        rows
+    }
+
+    /// A dumbbell's access links, all but its first two, are left out unless they dropped a packet: there are four to
+    /// a flow.
+    fn shows_link(&self, id: LinkId, found: &LinkOutcome) -> bool {
+        let dumbbell = matches!(self.topology, Topology::Dumbbell(_));
+        !dumbbell || id.0 < 2 || found.counts.dropped > 0
+    }
+
+    fn measured(&self) -> Duration {
+        self.measure_until.saturating_sub(self.warm_up)
+    }
+
+    fn queue_row(&self, name: &Arc<str>, link: &LinkSpec, found: &LinkOutcome) -> QueueRow {
+        let (counts, backlog, delay) = (&found.counts, &found.backlog, &found.waits);
+        QueueRow {
+            link: Arc::clone(name),
+            aqm: link.queue.aqm.name().into(),
+            tsq: u64::from(link.queue.tsq.is_some()),
+            rate_bps: mean_rate(link, self.warm_up, self.measure_until),
+            utilisation: found.utilisation,
+            backlog_mean_packets: backlog.mean_packets,
+            backlog_sd_packets: backlog.deviation_packets,
+            backlog_max_packets: u64::from(backlog.max_packets),
+            backlog_mean_bytes: backlog.mean_bytes,
+            backlog_max_bytes: backlog.max_bytes,
+            delay_mean_ms: ms(delay.mean()),
+            delay_p50_ms: ms(delay.quantile(0.5)),
+            delay_p95_ms: ms(delay.quantile(0.95)),
+            delay_p99_ms: ms(delay.quantile(0.99)),
+            delay_max_ms: ms(delay.max()),
+            drop_ratio: ratio(counts.dropped, counts.arrived),
+            mark_ratio: ratio(counts.marked, counts.arrived),
+            probability_mean: found.probability.map(|(mean, _)| mean),
+            probability_sd: found.probability.map(|(_, deviation)| deviation),
+            arrived: counts.arrived,
+            departed: counts.sent,
+            dropped: counts.dropped,
+            dropped_early: counts.dropped - counts.overflowed,
+            dropped_full: counts.overflowed,
+            marked: counts.marked,
+            ..QueueRow::default()
+        }
+    }
+
+    fn queue_series(&self, name: &Arc<str>, link: &LinkSpec, found: &LinkOutcome) -> Vec<QueueSeriesRow> {
+        let intervals = found.series.iter().flatten();
+        (0..)
+            .zip(intervals)
+            .map(|(index, interval)| self.queue_interval(name, link, index, interval))
+            .collect()
+    }
+
+    fn queue_interval(
+        &self,
+        name: &Arc<str>,
+        link: &LinkSpec,
+        index: u64,
+        found: &QueueInterval,
+    ) -> QueueSeriesRow {
+        let (start, end) = (self.interval * index, self.interval * (index + 1));
+        let capacity = mean_rate(link, start, end) * self.interval.as_secs_f64();
+        QueueSeriesRow {
+            link: Arc::clone(name),
+            start_s: start.as_secs_f64(),
+            end_s: end.as_secs_f64(),
+            utilisation: found.sent_bytes as f64 * 8.0 / capacity,
+            backlog_packets: u64::from(found.backlog_packets),
+            backlog_bytes: found.backlog_bytes,
+            delay_mean_ms: mean_ms(found.waited.as_nanos(), found.sent),
+            probability: found.probability,
+            arrived: found.arrived,
+            departed: found.sent,
+            dropped: found.dropped,
+            marked: found.marked,
+            ..QueueSeriesRow::default()
+        }
+    }
+}
+
+/// One flow of a group, and what it found.
+struct Member<'a> {
+    scenario: &'a Scenario,
+    spec: &'a FlowSpec,
+    group: &'a Arc<str>,
+    flow: Arc<str>,
+    found: &'a FlowOutcome,
+    /// The group's delays.
+    shared: &'a DelayRecord,
+}
+
+impl Member<'_> {
+    fn add_rows(&self, rows: &mut RunResult) {
+        rows.flows.push(self.flow_row());
+        rows.series.extend(
+            (0..).zip(self.found.series.iter().flatten()).map(|(index, found)| self.interval(index, found)),
+        );
+        if let Some(own) = &self.found.delays {
+            rows.distributions.extend(delay_distributions("flow", &self.flow, own));
+        }
+        if let Some(responses) = &self.found.responses {
+            rows.distributions.extend(buckets("flow", &self.flow, "transfer_ms", responses));
+        }
+    }
+
+    /// Percentiles come from the flow's own distributions; where the group keeps them, from the group's.
+    fn flow_row(&self) -> FlowRow {
+        let (record, counts) = (&self.found.record, &self.found.transport);
+        let DelayRecord { queuing, one_way, ipdv } = self.found.delays.as_ref().unwrap_or(self.shared);
+        let seconds = self.scenario.measured().as_secs_f64();
+        let received = record.received_packets;
+        let one_way_mean = mean_ms(record.one_way_sum.as_nanos(), received);
+        let goodput_bps = record.delivered_bytes as f64 * 8.0 / seconds;
+        let tcp = matches!(self.spec.transport, TransportSpec::Tcp(_));
+        let reacts = !matches!(self.spec.transport, TransportSpec::Udp(_));
+        let quality = self.quality(one_way_mean, goodput_bps);
+        FlowRow {
+            flow: Arc::clone(&self.flow),
+            group: Arc::clone(self.group),
+            class: self.spec.class.name().into(),
+            hint: u64::from(self.spec.hint.level()),
+            goodput_bps,
+            sent_bps: record.sent_bytes as f64 * 8.0 / seconds,
+            refused_bps: reacts
+                .then(|| counts.refused_bytes as f64 * 8.0 / self.scenario.duration.as_secs_f64()),
+            loss_ratio: ratio(record.dropped_packets, record.sent_packets),
+            mark_ratio: ratio(record.marked_packets, received),
+            packets_sent: record.sent_packets,
+            packets_received: received,
+            packets_dropped: record.dropped_packets,
+            packets_marked: record.marked_packets,
+            retransmissions: tcp.then_some(counts.retransmissions),
+            timeouts: reacts.then_some(counts.timeouts),
+            queuing_mean_ms: mean_ms(record.queuing_sum.as_nanos(), received),
+            queuing_p50_ms: ms(queuing.quantile(0.5)),
+            queuing_p90_ms: ms(queuing.quantile(0.9)),
+            queuing_p95_ms: ms(queuing.quantile(0.95)),
+            queuing_p99_ms: ms(queuing.quantile(0.99)),
+            queuing_max_ms: ms(queuing.max()),
+            one_way_mean_ms: one_way_mean,
+            one_way_p50_ms: ms(one_way.quantile(0.5)),
+            one_way_p95_ms: ms(one_way.quantile(0.95)),
+            one_way_p99_ms: ms(one_way.quantile(0.99)),
+            one_way_max_ms: ms(one_way.max()),
+            ipdv_mean_ms: ms(ipdv.mean()),
+            ipdv_p95_ms: ms(ipdv.quantile(0.95)),
+            transfers: self.found.responses.as_ref().map(Histogram::count),
+            transfer_mean_ms: self.found.responses.as_ref().and_then(|times| ms(times.mean())),
+            transfer_p95_ms: self.found.responses.as_ref().and_then(|times| ms(times.quantile(0.95))),
+            qd: quality.map(|[qd, _, _]| qd),
+            qt: quality.map(|[_, qt, _]| qt),
+            q: quality.map(|[_, _, q]| q),
+            ..FlowRow::default()
+        }
+    }
+
+    /// Qd, Qt and Q (TSQ eq. 1) of the mean one-way delay and the goodput. Who receives nothing has no quality.
+    fn quality(&self, one_way_mean_ms: Option<f64>, goodput_bps: f64) -> Option<[f64; 3]> {
+        let class = self.spec.class.class()?;
+        let throughput = class.throughput_quality(Rate::from_bps(goodput_bps as u64));
+        let delay = one_way_mean_ms.map(|ms| class.delay_quality(Duration::from_secs_f64(ms * 1e-3)));
+        let delay = delay.unwrap_or(cutline_quality::Quality::WORST);
+        Some([delay.get(), throughput.get(), Combination::Min.of(delay, throughput).get()])
+    }
+
+    fn interval(&self, index: u64, found: &FlowInterval) -> SeriesRow {
+        let width = self.scenario.interval;
+        let bps = |bytes: u64| bytes as f64 * 8.0 / width.as_secs_f64();
+        let packets = u64::from(found.packets);
+        SeriesRow {
+            flow: Arc::clone(&self.flow),
+            group: Arc::clone(self.group),
+            start_s: (width * index).as_secs_f64(),
+            end_s: (width * (index + 1)).as_secs_f64(),
+            goodput_bps: bps(found.delivered_bytes),
+            sent_bps: bps(found.sent_bytes),
+            packets_sent: u64::from(found.sent_packets),
+            packets_received: packets,
+            packets_dropped: u64::from(found.dropped),
+            packets_marked: u64::from(found.marked),
+            queuing_mean_ms: mean_ms(found.queuing_ns, packets),
+            one_way_mean_ms: mean_ms(found.one_way_ns, packets),
+            ipdv_mean_ms: mean_ms(found.ipdv_ns, packets),
+            ..SeriesRow::default()
+        }
+    }
+}
+
+/// The three delays of a flow or group, those without a value left out.
+fn delay_distributions(kind: &'static str, subject: &Arc<str>, delays: &DelayRecord) -> Vec<DistributionRow> {
+    let DelayRecord { queuing, one_way, ipdv } = delays;
+    let of = |quantity, histogram| buckets(kind, subject, quantity, histogram);
+    [of("queuing_ms", queuing), of("one_way_ms", one_way), of("ipdv_ms", ipdv)].concat()
+}
+
+fn buckets(kind: &str, subject: &Arc<str>, quantity: &str, histogram: &Histogram) -> Vec<DistributionRow> {
+    let (kind, quantity): (Arc<str>, Arc<str>) = (kind.into(), quantity.into());
+    let row = |bucket: cutline_sim::measure::Bucket| DistributionRow {
+        subject_kind: Arc::clone(&kind),
+        subject: Arc::clone(subject),
+        quantity: Arc::clone(&quantity),
+        low: bucket.low.as_millis_f64(),
+        high: bucket.high.as_millis_f64(),
+        count: bucket.count,
+        ..DistributionRow::default()
+    };
+    histogram.buckets().map(row).collect()
+}
+
+/// A link's rate in bit/s, mean over `from..until`.
+fn mean_rate(link: &LinkSpec, from: Duration, until: Duration) -> f64 {
+    let (from, until) = (Instant::ZERO + from, Instant::ZERO + until);
+    let mut bits = 0.0;
+    let mut add = |rate: Rate, start: Instant, end: Instant| {
+        bits += rate.as_bps() as f64 * end.min(until).saturating_since(start.max(from)).as_secs_f64();
+    };
+    let (mut rate, mut since) = (link.rate, Instant::ZERO);
+    for &(at, changed) in &link.rate_changes {
+        add(rate, since, at);
+        (rate, since) = (changed, at);
+    }
+    add(rate, since, until);
+    bits / until.saturating_since(from).as_secs_f64()
+}
+
+fn ms(duration: Option<Duration>) -> Option<f64> {
+    duration.map(Duration::as_millis_f64)
+}
+
+/// A sum of nanoseconds over a number of packets, in ms; `None` without a packet.
+fn mean_ms(sum_ns: u64, packets: u64) -> Option<f64> {
+    (packets > 0).then(|| sum_ns as f64 / packets as f64 * 1e-6)
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}

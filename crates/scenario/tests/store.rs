@@ -1,0 +1,277 @@
+//! Running and storing: the same bytes from any number of threads, and nothing lost on the way.
+
+use cutline_scenario::results::{
+    DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow, Store, StoreError,
+    Summary, markdown,
+};
+use cutline_scenario::runner::{
+    Ending, Event, Job, Options, Progress, conclude, plan, run_and_store, run_in_memory,
+};
+use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tempfile::TempDir;
+
+const VERSION: &str = "0.0.0-test";
+
+const TEXT: &str = r#"
+name = "small"
+title = "A small sweep"
+duration = "10 s"
+seed = 7
+seeds = 3
+
+[dumbbell]
+rate = "15 Mbit/s"
+delay = "50 ms"
+access-rate = "50 Mbit/s"
+access-delay = "50 ms"
+queue = { aqm = "pi", limit = "800 packets", tsq = true }
+
+[[flow]]
+name = "audio"
+class = "audio"
+transport = { protocol = "tfrc" }
+app = { kind = "cbr", rate = "128 kbit/s", size = "160 B" }
+
+[sweep]
+"flow.audio.hint" = [1, 6]
+"dumbbell.queue.tsq" = [true, false]
+"#;
+
+fn file() -> ScenarioFile<'static> {
+    ScenarioFile::parse(TEXT, "small.toml").expect("the test's scenario is TOML")
+}
+
+fn points() -> Vec<SweepPoint> {
+    file().expand().expect("the test's scenario is right")
+}
+
+fn row(name: &str, seed: u64, i: u64) -> FlowRow {
+    let x = (seed * 31 + i) as f64;
+    FlowRow {
+        flow: format!("{name}.{i}").into(),
+        group: name.into(),
+        class: "audio".into(),
+        hint: i,
+        goodput_bps: x / 3.0,
+        queuing_mean_ms: (!i.is_multiple_of(2)).then_some(x / 7.0),
+        retransmissions: i.is_multiple_of(3).then_some(i),
+        ..FlowRow::default()
+    }
+}
+
+/// What stands in for a simulation: depends on scenario and seed alone, and has every table.
+fn fake(scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
+    let seed = seed * 100 + u64::from(scenario.flows[0].hint.level());
+    let series = |i: u64| SeriesRow {
+        flow: "audio".into(),
+        start_s: i as f64,
+        goodput_bps: (seed + i) as f64,
+        ..SeriesRow::default()
+    };
+    Ok(RunResult {
+        flows: (0..5).map(|i| row("audio", seed, i)).collect(),
+        queues: vec![QueueRow { link: "r1->r2".into(), arrived: seed, ..QueueRow::default() }],
+        series: (0..50).map(series).collect(),
+        queue_series: vec![QueueSeriesRow {
+            link: "r1->r2".into(),
+            probability: Some(0.25),
+            ..QueueSeriesRow::default()
+        }],
+        distributions: vec![DistributionRow {
+            quantity: "queuing_ms".into(),
+            low: 1.0,
+            high: 2.0,
+            count: 3,
+            ..DistributionRow::default()
+        }],
+    })
+}
+
+fn quiet(_: Progress<'_>) {}
+
+fn options<'o>(
+    threads: usize,
+    cancel: &'o AtomicBool,
+    progress: &'o (dyn Fn(Progress<'_>) + Sync),
+) -> Options<'o> {
+    Options { threads: NonZeroUsize::new(threads).expect("a test has threads"), cancel, progress }
+}
+
+/// Runs the test's scenario into a folder and joins it.
+fn run_into(folder: &Path, threads: usize) -> Summary {
+    let (file, points, cancel) = (file(), points(), AtomicBool::new(false));
+    let store = Store::create(folder).unwrap();
+    let jobs = plan(&points, VERSION);
+    let endings = run_and_store(&jobs, &store, &options(threads, &cancel, &quiet), fake).unwrap();
+    let summary = Summary::new(&file, &points, VERSION, "now".to_owned());
+    conclude(summary, &points, &jobs, &endings, &store, "later".to_owned()).unwrap()
+}
+
+/// Every file of a folder with its content, in order.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                files.push((name, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn one_and_two_and_eight_threads_write_the_same_bytes() {
+    let folders = [1, 2, 8].map(|threads| {
+        let folder = TempDir::new().unwrap();
+        run_into(folder.path(), threads);
+        contents(folder.path())
+    });
+    // 12 runs of five tables, the five joined, the points and the summary.
+    assert_eq!(folders[0].len(), 12 * 5 + 5 + 1 + 1);
+    assert!(
+        folders[0] == folders[1] && folders[1] == folders[2],
+        "the files differ by the number of threads"
+    );
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let folder = TempDir::new().unwrap();
+    let written = run_into(folder.path(), 2);
+    let store = Store::open(folder.path());
+    let (points, cancel) = (points(), AtomicBool::new(false));
+    let jobs = plan(&points, VERSION);
+    let memory = run_in_memory(&jobs, &options(1, &cancel, &quiet), fake);
+    let expected: Vec<RunResult> = memory.into_iter().map(|result| result.unwrap().unwrap()).collect();
+    let join =
+        |part: fn(&RunResult) -> &Vec<FlowRow>| expected.iter().flat_map(part).cloned().collect::<Vec<_>>();
+    assert_eq!(store.read::<FlowRow>().unwrap(), join(|result| &result.flows));
+    assert_eq!(store.read::<SeriesRow>().unwrap().len(), 12 * 50);
+    assert_eq!(store.read::<DistributionRow>().unwrap()[11].count, 3);
+    assert_eq!(store.read_run(&jobs[4].key.run).unwrap(), expected[4]);
+    let settings = store.read::<PointRow>().unwrap();
+    assert_eq!(settings.len(), 4 * 2);
+    assert_eq!((&*settings[0].key, settings[0].number), ("flow.audio.hint", Some(1.0)));
+    assert_eq!(store.read_summary().unwrap(), written);
+    assert!(written.complete && written.finished.len() == 12 && written.scenario == TEXT);
+}
+
+#[test]
+fn a_resumed_experiment_runs_only_what_is_missing() {
+    let folder = TempDir::new().unwrap();
+    let (points, cancel) = (points(), AtomicBool::new(false));
+    let jobs = plan(&points, VERSION);
+    let store = Store::create(folder.path()).unwrap();
+    let stop_after_five = |progress: Progress<'_>| {
+        if progress.event == Event::Finished && progress.done == 5 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    let endings = run_and_store(&jobs, &store, &options(1, &cancel, &stop_after_five), fake).unwrap();
+    assert_eq!(endings.iter().filter(|ending| **ending == Ending::Stored).count(), 5);
+    assert!(endings[5..].iter().all(|ending| *ending == Ending::Cancelled));
+
+    // A crash leaves a run half written.
+    let half = folder.path().join("runs").join(format!("{}.unfinished", jobs[5].key.run));
+    fs::create_dir_all(&half).unwrap();
+    fs::write(half.join("flows.parquet"), "half").unwrap();
+
+    let store = Store::resume(folder.path()).unwrap();
+    assert!(!half.exists());
+    let (simulated, cancel) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let counted = |scenario: &Scenario, seed| {
+        simulated.fetch_add(1, Ordering::Relaxed);
+        fake(scenario, seed)
+    };
+    run_and_store(&jobs, &store, &options(2, &cancel, &quiet), counted).unwrap();
+    assert_eq!(simulated.into_inner(), 7);
+
+    let keys: Vec<_> = jobs.iter().map(|job| job.key.clone()).collect();
+    store.consolidate(&keys, &[]).unwrap();
+    let whole = TempDir::new().unwrap();
+    run_into(whole.path(), 1);
+    assert_eq!(
+        fs::read(folder.path().join("flows.parquet")).unwrap(),
+        fs::read(whole.path().join("flows.parquet")).unwrap()
+    );
+}
+
+#[test]
+fn a_failed_run_is_told_and_the_others_go_on() {
+    let folder = TempDir::new().unwrap();
+    let (file, points, cancel) = (file(), points(), AtomicBool::new(false));
+    let jobs = plan(&points, VERSION);
+    let store = Store::create(folder.path()).unwrap();
+    let news = Mutex::new(Vec::new());
+    let listen = |progress: Progress<'_>| {
+        if let Event::Failed(why) = progress.event {
+            news.lock().unwrap().push(format!("{} of {}: {why}", progress.key.point, progress.total));
+        }
+    };
+    let fail = |scenario: &Scenario, seed| {
+        if seed == 8 && scenario.flows[0].hint.level() == 6 {
+            Err("no room".to_owned())
+        } else {
+            fake(scenario, seed)
+        }
+    };
+    let endings = run_and_store(&jobs, &store, &options(1, &cancel, &listen), fail).unwrap();
+    let told = news.into_inner().unwrap();
+    assert_eq!(told.len(), 2);
+    assert_eq!(told[0], "flow.audio.hint=6,dumbbell.queue.tsq=true of 12: no room");
+    let summary = Summary::new(&file, &points, VERSION, String::new());
+    let summary = conclude(summary, &points, &jobs, &endings, &store, String::new()).unwrap();
+    assert!(!summary.complete);
+    assert_eq!((summary.finished.len(), summary.failed.len()), (10, 2));
+    assert_eq!((summary.failed[0].run.seed, summary.failed[0].reason.as_str()), (8, "no room"));
+}
+
+#[test]
+fn a_run_is_known_by_scenario_seed_and_version() {
+    let points = points();
+    let ids = |version| plan(&points, version).iter().map(|job| job.key.run.to_string()).collect::<Vec<_>>();
+    let mut all = [ids("1"), ids("2")].concat();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 24);
+    let mut renamed = file();
+    renamed.set("title", "Another title").unwrap();
+    let renamed = renamed.expand().unwrap();
+    let again: Vec<Job<'_>> = plan(&renamed, "1");
+    assert_eq!(*again[0].key.run, *ids("1")[0], "a title changes nothing that is simulated");
+}
+
+#[test]
+fn a_table_of_another_kind_is_refused() {
+    let folder = TempDir::new().unwrap();
+    run_into(folder.path(), 1);
+    fs::copy(folder.path().join("queues.parquet"), folder.path().join("flows.parquet")).unwrap();
+    let error = Store::open(folder.path()).read::<FlowRow>().unwrap_err();
+    assert!(matches!(error, StoreError::Column { column: "flow", problem: "is missing", .. }), "{error}");
+    fs::write(folder.path().join("flows.parquet"), "not a table").unwrap();
+    assert!(matches!(Store::open(folder.path()).read::<FlowRow>(), Err(StoreError::Parquet { .. })));
+    assert!(matches!(Store::open(Path::new("nowhere")).read::<FlowRow>(), Err(StoreError::Io { .. })));
+}
+
+/// `CUTLINE_BLESS=1` writes the page anew.
+#[test]
+fn the_documented_schema_is_the_stored_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/results.md");
+    if std::env::var_os("CUTLINE_BLESS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, markdown()).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), markdown(), "run this test with CUTLINE_BLESS=1");
+}
