@@ -19,10 +19,12 @@ mod calendar;
 mod dumbbell;
 mod endpoint;
 mod engine;
+mod flow;
 pub mod measure;
 mod network;
 mod outcome;
 mod packet;
+mod route;
 mod served;
 mod wire;
 

@@ -7,7 +7,7 @@
 
 use crate::measure::{BacklogMeter, Histogram, Window};
 use cutline_aqm::Limit;
-use cutline_units::{Bytes, Duration, Instant, Serializer};
+use cutline_units::{Bytes, Duration, Instant, Line, Pace};
 use std::collections::VecDeque;
 
 /// What passed a link, or did not, within the measuring window.
@@ -41,22 +41,39 @@ impl LinkCounts {
     }
 }
 
-/// A link with a drop-tail queue; see the module's text.
+/// What wires have in common: in a large network thousands are alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WireClass {
+    pub(crate) pace: Pace,
+    pub(crate) delay: Duration,
+    pub(crate) limit: Limit,
+}
+
+/// A link with a drop-tail queue; see the module's text. One cache line: a large network has four of them a flow,
+/// and each is touched once a packet.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Wire {
-    serializer: Serializer,
-    delay: Duration,
-    limit: Limit,
-    pub(crate) counts: LinkCounts,
+    line: Line,
+    /// Its class, by the owner's count.
+    pub(crate) class: u32,
+    arrived: u64,
+    sent: u64,
+    sent_bytes: u64,
+    busy: Duration,
     /// Made when a packet first has to wait: most wires of a large network never queue.
     queue: Option<Box<WireQueue>>,
 }
+
+const _: () = assert!(size_of::<Wire>() == 64, "a wire is one cache line");
 
 /// The queue of a wire: when each waiting packet will start, and what there is to measure.
 #[derive(Clone, Debug)]
 pub(crate) struct WireQueue {
     waiting: VecDeque<(Instant, u32)>,
     bytes: u64,
+    /// Packets that found no room, within the measuring window.
+    dropped: u64,
     pub(crate) meter: BacklogMeter,
     pub(crate) waits: Histogram,
 }
@@ -71,24 +88,55 @@ pub(crate) struct Passage {
 }
 
 impl Wire {
-    pub(crate) fn new(serializer: Serializer, delay: Duration, limit: Limit) -> Self {
-        Self { serializer, delay, limit, counts: LinkCounts::default(), queue: None }
+    pub(crate) fn new(class: u32) -> Self {
+        Self {
+            line: Line::default(),
+            class,
+            arrived: 0,
+            sent: 0,
+            sent_bytes: 0,
+            busy: Duration::ZERO,
+            queue: None,
+        }
     }
 
     /// A packet of `size` bytes comes at `now`, no earlier than the one before; `None` when there is no room.
+    /// `class` is this wire's.
     #[inline]
-    pub(crate) fn offer(&mut self, now: Instant, size: u32, window: Window) -> Option<Passage> {
-        let counts = window.contains(now);
-        self.counts.arrived += u64::from(counts);
-        let free_at = self.serializer.free_at();
-        if free_at > now && !self.wait(now, free_at, size, window) {
-            self.counts.dropped += u64::from(counts);
-            self.counts.overflowed += u64::from(counts);
+    pub(crate) fn offer(
+        &mut self,
+        class: &WireClass,
+        now: Instant,
+        size: u32,
+        window: Window,
+    ) -> Option<Passage> {
+        self.arrived += u64::from(window.contains(now));
+        let free_at = self.line.free_at();
+        if free_at > now && !self.wait(class.limit, now, size, window) {
             return None;
         }
-        let departs = self.serializer.send(now, Bytes::new(u64::from(size)));
-        self.counts.sent(window, free_at.max(now), departs, size);
-        Some(Passage { waited: free_at.saturating_since(now), arrives: departs + self.delay })
+        let starts = free_at.max(now);
+        let departs = self.line.send(now, Bytes::new(u64::from(size)), class.pace);
+        if window.contains(starts) {
+            self.sent += 1;
+            self.sent_bytes += u64::from(size);
+        }
+        self.busy += window.overlap(starts, departs);
+        Some(Passage { waited: starts - now, arrives: departs + class.delay })
+    }
+
+    /// What passed, within the measuring window.
+    pub(crate) fn counts(&self) -> LinkCounts {
+        let dropped = self.queue.as_ref().map_or(0, |queue| queue.dropped);
+        LinkCounts {
+            arrived: self.arrived,
+            dropped,
+            overflowed: dropped,
+            marked: 0,
+            sent: self.sent,
+            sent_bytes: self.sent_bytes,
+            busy: self.busy,
+        }
     }
 
     /// The queue's measures, settled at `end`; `None` when no packet ever waited.
@@ -99,23 +147,10 @@ impl Wire {
         Some(queue)
     }
 
-    /// The wire is busy until `starts`: the packet waits, if there is room.
-    fn wait(&mut self, now: Instant, starts: Instant, size: u32, window: Window) -> bool {
+    /// The wire is busy: the packet waits, if there is room.
+    fn wait(&mut self, limit: Limit, now: Instant, size: u32, window: Window) -> bool {
         let queue = self.queue.get_or_insert_with(|| Box::new(WireQueue::new(window)));
-        queue.release(now);
-        let room = match self.limit {
-            Limit::Packets(most) => queue.waiting.len() < most as usize,
-            Limit::Bytes(most) => queue.bytes + u64::from(size) <= most,
-        };
-        if room {
-            queue.waiting.push_back((starts, size));
-            queue.bytes += u64::from(size);
-            queue.meter.set(now, queue.waiting.len() as u32, queue.bytes);
-            if window.contains(now) {
-                queue.waits.record(starts - now);
-            }
-        }
-        room
+        queue.admit(limit, now, self.line.free_at(), size, window)
     }
 }
 
@@ -124,9 +159,30 @@ impl WireQueue {
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
+            dropped: 0,
             meter: BacklogMeter::new(window),
             waits: Histogram::default(),
         }
+    }
+
+    /// A packet that would start at `starts` waits, if there is room.
+    fn admit(&mut self, limit: Limit, now: Instant, starts: Instant, size: u32, window: Window) -> bool {
+        self.release(now);
+        let room = match limit {
+            Limit::Packets(most) => self.waiting.len() < most as usize,
+            Limit::Bytes(most) => self.bytes + u64::from(size) <= most,
+        };
+        if room {
+            self.waiting.push_back((starts, size));
+            self.bytes += u64::from(size);
+            self.meter.set(now, self.waiting.len() as u32, self.bytes);
+            if window.contains(now) {
+                self.waits.record(starts - now);
+            }
+        } else {
+            self.dropped += u64::from(window.contains(now));
+        }
+        room
     }
 
     /// Lets go of the packets that have started by `now`.
@@ -151,8 +207,17 @@ mod tests {
     /// 8 Mbit/s: a microsecond a byte.
     const RATE: Rate = Rate::from_mbps(8);
 
-    fn wire(limit: Limit) -> Wire {
-        Wire::new(Serializer::new(RATE), Duration::from_millis(1), limit)
+    /// A wire with its class.
+    struct Alone(Wire, WireClass);
+
+    impl Alone {
+        fn offer(&mut self, now: Instant, size: u32) -> Option<Passage> {
+            self.0.offer(&self.1, now, size, ALWAYS)
+        }
+    }
+
+    fn wire(limit: Limit) -> Alone {
+        Alone(Wire::new(0), WireClass { pace: Pace::new(RATE), delay: Duration::from_millis(1), limit })
     }
 
     fn us(n: u64) -> Instant {
@@ -162,24 +227,21 @@ mod tests {
     #[test]
     fn a_packet_waits_for_the_one_before_it() {
         let mut wire = wire(Limit::Packets(10));
-        assert_eq!(
-            wire.offer(us(0), 100, ALWAYS).unwrap(),
-            Passage { waited: Duration::ZERO, arrives: us(1100) }
-        );
-        let second = wire.offer(us(40), 100, ALWAYS).unwrap();
+        assert_eq!(wire.offer(us(0), 100).unwrap(), Passage { waited: Duration::ZERO, arrives: us(1100) });
+        let second = wire.offer(us(40), 100).unwrap();
         assert_eq!(second, Passage { waited: Duration::from_micros(60), arrives: us(1200) });
     }
 
     #[test]
     fn a_full_queue_drops_and_the_packet_in_service_does_not_count() {
         let mut wire = wire(Limit::Packets(1));
-        assert!(wire.offer(us(0), 100, ALWAYS).is_some(), "in service");
-        assert!(wire.offer(us(1), 100, ALWAYS).is_some(), "waiting");
-        assert!(wire.offer(us(2), 100, ALWAYS).is_none(), "no room");
-        assert!(wire.offer(us(100), 100, ALWAYS).is_some(), "the waiting one has started");
+        assert!(wire.offer(us(0), 100).is_some(), "in service");
+        assert!(wire.offer(us(1), 100).is_some(), "waiting");
+        assert!(wire.offer(us(2), 100).is_none(), "no room");
+        assert!(wire.offer(us(100), 100).is_some(), "the waiting one has started");
         let busy = Duration::from_micros(300);
         assert_eq!(
-            wire.counts,
+            wire.0.counts(),
             LinkCounts { arrived: 4, dropped: 1, overflowed: 1, marked: 0, sent: 3, sent_bytes: 300, busy }
         );
     }
@@ -213,7 +275,7 @@ mod tests {
                 now += gap;
                 let busy = run(now, &mut queue, &mut expected);
                 if !busy || queue.len() < limit as usize { queue.push_back((packet, size)); }
-                passages.push(wire.offer(us(now), size, ALWAYS));
+                passages.push(wire.offer(us(now), size));
                 run(now, &mut queue, &mut expected);
             }
             run(u64::MAX, &mut queue, &mut expected);

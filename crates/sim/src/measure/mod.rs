@@ -10,7 +10,8 @@ mod histogram;
 mod series;
 
 pub use backlog::BacklogMeter;
-pub use flow::{DelayRecord, FlowRecord, FlowTotals, Received};
+pub use flow::{DelayRecord, FlowRecord, FlowTotals};
+pub(crate) use flow::{Received, ReceivedRecord, SentRecord};
 pub use histogram::{Bucket, Histogram};
 pub use series::{FlowInterval, FlowSeries, QueueInterval};
 
