@@ -45,6 +45,7 @@ const EMPTY: Slot = Slot { head: NONE, tail: NONE };
 
 /// What comes next, and when; see the module's text.
 pub struct Calendar<P> {
+    blank: P,
     entries: Vec<Entry<P>>,
     free: Handle,
     slots: Vec<Slot>,
@@ -69,16 +70,11 @@ pub struct Calendar<P> {
     tuned_at: u64,
 }
 
-impl<P: Copy> Default for Calendar<P> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<P: Copy> Calendar<P> {
-    /// An empty calendar at time zero.
-    pub fn new() -> Self {
+    /// An empty calendar at time zero; `blank` is the payload of an entry before its first use.
+    pub fn new(blank: P) -> Self {
         Self {
+            blank,
             entries: Vec::new(),
             free: NONE,
             slots: vec![EMPTY; FIRST_SLOTS],
@@ -96,23 +92,22 @@ impl<P: Copy> Calendar<P> {
         }
     }
 
-    /// Takes a handle that is in no use, for `payload`.
+    /// Takes a handle that is in no use. Its payload is whatever it was last.
     #[inline]
-    pub fn allocate(&mut self, payload: P) -> Handle {
+    pub fn allocate(&mut self) -> Handle {
         let handle = self.free;
-        if let Some(entry) = self.entries.get_mut(handle as usize) {
+        if let Some(entry) = self.entries.get(handle as usize) {
             self.free = entry.next;
-            entry.payload = payload;
             return handle;
         }
-        self.allocate_new(payload)
+        self.add_entry()
     }
 
     #[cold]
-    fn allocate_new(&mut self, payload: P) -> Handle {
+    fn add_entry(&mut self) -> Handle {
         let handle = self.entries.len() as Handle;
         assert!(handle < NONE, "four thousand million events at once are too many");
-        self.entries.push(Entry { at: 0, next: NONE, tag: 0, payload });
+        self.entries.push(Entry { at: 0, next: NONE, tag: 0, payload: self.blank });
         handle
     }
 
@@ -335,9 +330,9 @@ mod tests {
 
     #[test]
     fn ties_come_out_in_the_order_of_scheduling() {
-        let mut calendar = Calendar::<()>::new();
+        let mut calendar = Calendar::new(());
         for tag in 0..100 {
-            let handle = calendar.allocate(());
+            let handle = calendar.allocate();
             calendar.schedule(Instant::from_nanos(5), handle, tag);
         }
         let tags: Vec<u32> = std::iter::from_fn(|| calendar.pop(NEVER).map(|event| event.2)).collect();
@@ -346,8 +341,8 @@ mod tests {
 
     #[test]
     fn nothing_comes_out_before_its_time() {
-        let mut calendar = Calendar::<()>::new();
-        let handle = calendar.allocate(());
+        let mut calendar = Calendar::new(());
+        let handle = calendar.allocate();
         calendar.schedule(Instant::from_nanos(10), handle, 0);
         assert!(calendar.pop(Instant::from_nanos(9)).is_none());
         assert!(calendar.pop(Instant::from_nanos(10)).is_some());
@@ -356,17 +351,17 @@ mod tests {
 
     #[test]
     fn a_released_handle_is_used_again() {
-        let mut calendar = Calendar::<()>::new();
-        let first = calendar.allocate(());
+        let mut calendar = Calendar::new(());
+        let first = calendar.allocate();
         calendar.release(first);
-        assert_eq!(calendar.allocate(()), first);
+        assert_eq!(calendar.allocate(), first);
         assert_eq!(calendar.capacity(), 1);
     }
 
     /// The same schedule through the calendar and through a plain sorted set, over spacings from 1 ns to 1 s, so
     /// that the ring is retuned and the heap is used on the way.
     fn agrees_with_a_sorted_set(steps: &[(u64, u32)], population: usize) {
-        let mut calendar = Calendar::<()>::new();
+        let mut calendar = Calendar::new(());
         let mut model = std::collections::BTreeSet::new();
         let mut order = 0u64;
         let mut now = 0u64;
@@ -375,7 +370,7 @@ mod tests {
             while model.len() < population {
                 let &(gap, shift) = steps.next().unwrap();
                 let at = now + (gap >> shift);
-                let handle = calendar.allocate(());
+                let handle = calendar.allocate();
                 calendar.schedule(Instant::from_nanos(at), handle, order as u32);
                 model.insert((at, order));
                 order += 1;

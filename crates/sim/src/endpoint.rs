@@ -26,7 +26,9 @@ pub(crate) enum Sink {
 pub(crate) struct Outgoing {
     pub(crate) size: u32,
     pub(crate) ecn_capable: bool,
-    pub(crate) header: AnyHeader,
+    pub(crate) header: Header,
+    /// The header, where it is too long for the packet.
+    pub(crate) wide: Option<WideHeader>,
 }
 
 /// What a data packet's arrival comes to.
@@ -37,31 +39,17 @@ pub(crate) struct Receipt {
     pub(crate) reply: Option<Outgoing>,
 }
 
-/// The header of any packet, before it is packed.
-pub(crate) enum AnyHeader {
-    Segment(tcp::Segment),
-    Datagram(udp::Datagram),
-    Ack(tcp::Ack),
-    TfrcPacket(tfrc::Packet),
-    TfrcFeedback(tfrc::Feedback),
-}
-
-impl AnyHeader {
-    /// What goes into the packet; a header that is too long for it goes beside it.
+impl Outgoing {
     #[inline]
-    pub(crate) fn pack(self, handle: Handle, wide: &mut WideHeaders) -> Header {
-        let header = match self {
-            Self::Segment(segment) => return Header::of_segment(&segment),
-            Self::Datagram(datagram) => return Header::of_datagram(&datagram),
-            Self::Ack(ack) => match Header::of_ack(&ack) {
-                Some(header) => return header,
-                None => WideHeader::Ack(ack),
-            },
-            Self::TfrcPacket(packet) => WideHeader::TfrcPacket(packet),
-            Self::TfrcFeedback(feedback) => WideHeader::TfrcFeedback(feedback),
-        };
-        wide.put(handle, header);
-        Header::WIDE
+    fn of_ack(size: u32, ack: tcp::Ack) -> Self {
+        match Header::of_ack(&ack) {
+            Some(header) => Self { size, ecn_capable: false, header, wide: None },
+            None => Self::wide(size, false, WideHeader::Ack(ack)),
+        }
+    }
+
+    fn wide(size: u32, ecn_capable: bool, header: WideHeader) -> Self {
+        Self { size, ecn_capable, header: Header::WIDE, wide: Some(header) }
     }
 }
 
@@ -121,18 +109,18 @@ impl Source {
                 let segment = tcp.transmit(now)?;
                 let params = tcp.params();
                 let (size, ecn_capable) = (wire(params.wire_bytes(&segment)), params.ecn_capable(&segment));
-                Some(Outgoing { size, ecn_capable, header: AnyHeader::Segment(segment) })
+                Some(Outgoing { size, ecn_capable, header: Header::of_segment(&segment), wide: None })
             }
             Self::Tfrc(tfrc) => {
                 let packet = tfrc.transmit(now)?;
                 let params = tfrc.params();
                 let size = wire(params.wire_bytes(&packet));
-                Some(Outgoing { size, ecn_capable: params.ecn, header: AnyHeader::TfrcPacket(packet) })
+                Some(Outgoing::wide(size, params.ecn, WideHeader::TfrcPacket(packet)))
             }
             Self::Udp(udp, params) => {
                 let datagram = udp.transmit(now)?;
                 let size = wire(params.wire_bytes(&datagram));
-                Some(Outgoing { size, ecn_capable: false, header: AnyHeader::Datagram(datagram) })
+                Some(Outgoing { size, ecn_capable: false, header: Header::of_datagram(&datagram), wide: None })
             }
         }
     }
@@ -243,13 +231,9 @@ impl Sink {
 
 #[inline]
 fn acknowledgement(receiver: &tcp::Receiver, ack: tcp::Ack) -> Outgoing {
-    Outgoing { size: receiver.params().ack_bytes, ecn_capable: false, header: AnyHeader::Ack(ack) }
+    Outgoing::of_ack(receiver.params().ack_bytes, ack)
 }
 
 fn report(receiver: &tfrc::Receiver, feedback: tfrc::Feedback) -> Outgoing {
-    Outgoing {
-        size: receiver.params().feedback_bytes,
-        ecn_capable: false,
-        header: AnyHeader::TfrcFeedback(feedback),
-    }
+    Outgoing::wide(receiver.params().feedback_bytes, false, WideHeader::TfrcFeedback(feedback))
 }

@@ -24,7 +24,7 @@ pub(crate) struct Packet {
 const _: () = assert!(size_of::<Packet>() <= 48, "a packet shares a cache line with its calendar entry");
 
 impl Packet {
-    /// The payload of an event that is no packet.
+    /// What an entry of the calendar holds before its first packet, and a timer's for ever.
     pub(crate) const NONE: Self = Self {
         queued: Duration::ZERO,
         header: Header::WIDE,

@@ -7,7 +7,7 @@
 
 use crate::measure::{BacklogMeter, Histogram, Window};
 use cutline_aqm::Limit;
-use cutline_units::{Bytes, Duration, Instant, Line, Pace};
+use cutline_units::{Bytes, Duration, Instant, Line, Pace, Rate};
 use std::collections::VecDeque;
 
 /// What passed a link, or did not, within the measuring window.
@@ -42,11 +42,43 @@ impl LinkCounts {
 }
 
 /// What wires have in common: in a large network thousands are alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct WireClass {
-    pub(crate) pace: Pace,
-    pub(crate) delay: Duration,
-    pub(crate) limit: Limit,
+    pace: Pace,
+    delay: Duration,
+    limit: Limit,
+    /// What was worked out for the last small and for the last large size: acknowledgements and data.
+    known: [Transmission; 2],
+}
+
+/// How long a size takes on an idle wire: nanoseconds, and what is left over of the last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Transmission {
+    size: u32,
+    ns: u64,
+    remainder: u64,
+}
+
+impl WireClass {
+    pub(crate) fn new(rate: Rate, delay: Duration, limit: Limit) -> Self {
+        Self { pace: Pace::new(rate), delay, limit, known: [Transmission::default(); 2] }
+    }
+
+    /// Whether it is the class of such wires.
+    pub(crate) fn is(&self, rate: Rate, delay: Duration, limit: Limit) -> bool {
+        (self.pace.rate(), self.delay, self.limit) == (rate, delay, limit)
+    }
+
+    #[inline]
+    fn transmission(&mut self, size: u32) -> Transmission {
+        const LARGE: u32 = 256;
+        let known = &mut self.known[usize::from(size >= LARGE)];
+        if known.size != size {
+            let (ns, remainder) = self.pace.divide(Pace::bit_nanos(Bytes::new(u64::from(size))));
+            *known = Transmission { size, ns, remainder };
+        }
+        *known
+    }
 }
 
 /// A link with a drop-tail queue; see the module's text. One cache line: a large network has four of them a flow,
@@ -57,6 +89,7 @@ pub(crate) struct Wire {
     line: Line,
     /// Its class, by the owner's count.
     pub(crate) class: u32,
+    /// Without those that found no room.
     arrived: u64,
     sent: u64,
     sent_bytes: u64,
@@ -105,31 +138,65 @@ impl Wire {
     #[inline]
     pub(crate) fn offer(
         &mut self,
-        class: &WireClass,
+        class: &mut WireClass,
         now: Instant,
         size: u32,
         window: Window,
     ) -> Option<Passage> {
-        self.arrived += u64::from(window.contains(now));
-        let free_at = self.line.free_at();
-        if free_at > now && !self.wait(class.limit, now, size, window) {
-            return None;
+        if self.line.free_at() >= now {
+            return self.offer_busy(class, now, size, window);
         }
-        let starts = free_at.max(now);
+        let Transmission { ns, remainder, .. } = class.transmission(size);
+        let departs = now + Duration::from_nanos(ns);
+        self.line = Line::new(departs, remainder);
+        self.count(now, now, departs, size, window);
+        Some(Passage { waited: Duration::ZERO, arrives: departs + class.delay })
+    }
+
+    /// A packet comes while another one is sent, or just when its last bit leaves: then it need not wait, but takes
+    /// over what is left of a nanosecond.
+    #[cold]
+    fn offer_busy(&mut self, class: &WireClass, now: Instant, size: u32, window: Window) -> Option<Passage> {
+        let starts = self.line.free_at();
+        if starts > now {
+            let queue = self.queue.get_or_insert_with(|| Box::new(WireQueue::new(window)));
+            if !queue.admit(class.limit, now, starts, size, window) {
+                return None;
+            }
+        }
         let departs = self.line.send(now, Bytes::new(u64::from(size)), class.pace);
+        self.count(now, starts, departs, size, window);
+        Some(Passage { waited: starts - now, arrives: departs + class.delay })
+    }
+
+    #[inline]
+    fn count(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
+        if !window.covers(now, departs) {
+            self.count_at_edge(now, starts, departs, size, window);
+            return;
+        }
+        self.arrived += 1;
+        self.sent += 1;
+        self.sent_bytes += u64::from(size);
+        self.busy += departs - starts;
+    }
+
+    /// Counts a packet that came before the window, or leaves after it.
+    #[cold]
+    fn count_at_edge(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
+        self.arrived += u64::from(window.contains(now));
         if window.contains(starts) {
             self.sent += 1;
             self.sent_bytes += u64::from(size);
         }
         self.busy += window.overlap(starts, departs);
-        Some(Passage { waited: starts - now, arrives: departs + class.delay })
     }
 
     /// What passed, within the measuring window.
     pub(crate) fn counts(&self) -> LinkCounts {
         let dropped = self.queue.as_ref().map_or(0, |queue| queue.dropped);
         LinkCounts {
-            arrived: self.arrived,
+            arrived: self.arrived + dropped,
             dropped,
             overflowed: dropped,
             marked: 0,
@@ -145,12 +212,6 @@ impl Wire {
         queue.release(end);
         queue.meter.set(end, queue.waiting.len() as u32, queue.bytes);
         Some(queue)
-    }
-
-    /// The wire is busy: the packet waits, if there is room.
-    fn wait(&mut self, limit: Limit, now: Instant, size: u32, window: Window) -> bool {
-        let queue = self.queue.get_or_insert_with(|| Box::new(WireQueue::new(window)));
-        queue.admit(limit, now, self.line.free_at(), size, window)
     }
 }
 
@@ -200,7 +261,6 @@ impl WireQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_units::Rate;
     use proptest::prelude::*;
 
     const ALWAYS: Window = Window { from: Instant::ZERO, until: Instant::FAR_FUTURE };
@@ -212,12 +272,12 @@ mod tests {
 
     impl Alone {
         fn offer(&mut self, now: Instant, size: u32) -> Option<Passage> {
-            self.0.offer(&self.1, now, size, ALWAYS)
+            self.0.offer(&mut self.1, now, size, ALWAYS)
         }
     }
 
     fn wire(limit: Limit) -> Alone {
-        Alone(Wire::new(0), WireClass { pace: Pace::new(RATE), delay: Duration::from_millis(1), limit })
+        Alone(Wire::new(0), WireClass::new(RATE, Duration::from_millis(1), limit))
     }
 
     fn us(n: u64) -> Instant {

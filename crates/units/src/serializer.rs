@@ -45,6 +45,12 @@ impl Pace {
         self.rate
     }
 
+    /// What a link of 1 bit/s would need for `size`, in nanoseconds.
+    #[inline]
+    pub const fn bit_nanos(size: Bytes) -> u64 {
+        size.get() * 8_000_000_000
+    }
+
     /// `bit_nanos` divided by the rate: whole nanoseconds, and the remainder.
     ///
     /// Below 2^50 the product with the rounded inverse is off by less than 1/4; rounded to an integer it is the
@@ -64,6 +70,12 @@ impl Pace {
 }
 
 impl Line {
+    /// A line that is busy until `free_at`, with what is left over then.
+    #[inline]
+    pub const fn new(free_at: Instant, remainder: u64) -> Self {
+        Self { free_at, remainder }
+    }
+
     /// When the wire is next free.
     #[inline]
     pub const fn free_at(&self) -> Instant {
@@ -76,7 +88,7 @@ impl Line {
         if now > self.free_at {
             *self = Self { free_at: now, remainder: 0 };
         }
-        let (ns, remainder) = pace.divide(size.get() * 8_000_000_000 + self.remainder);
+        let (ns, remainder) = pace.divide(Pace::bit_nanos(size) + self.remainder);
         self.remainder = remainder;
         self.free_at += Duration::from_nanos(ns);
         self.free_at

@@ -50,14 +50,16 @@ impl Simulation {
     }
 
     /// Puts a packet at the beginning of its route, now.
-    #[inline]
-    fn emit(&mut self, now: Instant, handle: Handle, route: u32, hint: Hint, outgoing: Outgoing) {
-        let Outgoing { size, ecn_capable, header } = outgoing;
-        let header = header.pack(handle, &mut self.wide_headers);
-        let queued = Duration::ZERO;
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "inlined, a packet is built where it will lie; else it is copied twice")]
+    fn emit(&mut self, now: Instant, handle: Handle, position: u32, hint: Hint, outgoing: Outgoing) {
+        let Outgoing { size, ecn_capable, header, wide } = outgoing;
+        if let Some(wide) = wide {
+            self.wide_headers.put(handle, wide);
+        }
         *self.calendar.payload_mut(handle) =
-            Packet { queued, header, size, position: route, hint, ecn_capable, marked: false };
-        self.enter(now, handle, route);
+            Packet { queued: Duration::ZERO, header, size, position, hint, ecn_capable, marked: false };
+        self.enter(now, handle, position);
     }
 
     /// Lets the source send what it may.
@@ -73,7 +75,7 @@ impl Simulation {
                 series.sent(now, outgoing.size);
             }
             let (route, hint) = (flow.route, flow.hint);
-            let handle = self.calendar.allocate(Packet::NONE);
+            let handle = self.calendar.allocate();
             self.emit(now, handle, route, hint, outgoing);
         }
         self.arm_source(id);
@@ -129,7 +131,7 @@ impl Simulation {
             && let Some(reply) = flow.sink.on_deadline(now)
         {
             let (route, hint) = (flow.route, flow.hint);
-            let handle = self.calendar.allocate(Packet::NONE);
+            let handle = self.calendar.allocate();
             self.emit(now, handle, route, hint, reply);
         }
         self.arm_sink(id);
@@ -167,7 +169,7 @@ impl Simulation {
 
     #[cold]
     fn schedule_timer(&mut self, at: Instant, kind: Kind, id: usize) {
-        let handle = self.calendar.allocate(Packet::NONE);
+        let handle = self.calendar.allocate();
         self.calendar.schedule(at, handle, Stop::new(kind, id).tag());
     }
 }

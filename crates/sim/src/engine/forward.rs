@@ -2,7 +2,6 @@
 
 use super::Simulation;
 use crate::calendar::Handle;
-use crate::packet::Packet;
 use crate::route::{Kind, Stop};
 use crate::served::Started;
 use cutline_aqm::{Arrival, Verdict};
@@ -27,7 +26,7 @@ impl Simulation {
         let (mut at, mut wire) = (now, wire);
         loop {
             let link = &mut self.wires[wire];
-            let class = &self.wire_classes[link.class as usize];
+            let class = &mut self.wire_classes[link.class as usize];
             let Some(passage) = link.offer(class, at, packet.size, self.settings.window) else {
                 self.drop_packet(at, handle);
                 return;
@@ -56,7 +55,7 @@ impl Simulation {
             verdict => {
                 packet.marked |= verdict == Verdict::Mark;
                 if !served.busy {
-                    let free = self.calendar.allocate(Packet::NONE);
+                    let free = self.calendar.allocate();
                     self.serve(now, link, free);
                 }
             }

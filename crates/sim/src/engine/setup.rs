@@ -10,7 +10,7 @@ use crate::route::{Kind, Routes, Stop};
 use crate::served::Served;
 use crate::wire::{Wire, WireClass};
 use cutline_aqm::{AqmSpec, QueueSpec};
-use cutline_units::{Instant, Pace, Streams};
+use cutline_units::{Instant, Streams};
 
 impl Simulation {
     pub(super) fn set_up(network: &Network, settings: &Settings) -> Result<Self, NetworkError> {
@@ -18,7 +18,7 @@ impl Simulation {
         let flows = network.flows();
         let stops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
         let mut simulation = Self {
-            calendar: Calendar::new(),
+            calendar: Calendar::new(Packet::NONE),
             wide_headers: WideHeaders::default(),
             routes: Routes::with_capacity(stops),
             wires: Vec::with_capacity(network.links().iter().filter(|link| is_wire(link)).count()),
@@ -53,7 +53,7 @@ impl Simulation {
             self.links.push(stop);
         }
         if self.served.iter().any(Served::has_series) {
-            let handle = self.calendar.allocate(Packet::NONE);
+            let handle = self.calendar.allocate();
             let first = Instant::ZERO + self.settings.interval;
             self.calendar.schedule(first, handle, Stop::new(Kind::Interval, 0).tag());
         }
@@ -61,11 +61,11 @@ impl Simulation {
     }
 
     fn add_wire(&mut self, spec: &LinkSpec) -> usize {
-        let class = WireClass { pace: Pace::new(spec.rate), delay: spec.delay, limit: spec.queue.limit };
+        let (rate, delay, limit) = (spec.rate, spec.delay, spec.queue.limit);
         // The last one first: a network's like links follow each other.
-        let found = self.wire_classes.iter().rposition(|other| *other == class);
+        let found = self.wire_classes.iter().rposition(|class| class.is(rate, delay, limit));
         let class = found.unwrap_or_else(|| {
-            self.wire_classes.push(class);
+            self.wire_classes.push(WireClass::new(rate, delay, limit));
             self.wire_classes.len() - 1
         });
         self.wires.push(Wire::new(class as u32));
@@ -76,7 +76,7 @@ impl Simulation {
         let (spec, name) = (network.link(id), network.link_name(id));
         let index = self.served.len();
         for &(at, rate) in &spec.rate_changes {
-            let handle = self.calendar.allocate(Packet::NONE);
+            let handle = self.calendar.allocate();
             let change = Stop::new(Kind::RateChange, self.rate_changes.len());
             self.calendar.schedule(at, handle, change.tag());
             self.rate_changes.push((index, rate));

@@ -33,6 +33,12 @@ impl Window {
         self.from <= t && t < self.until
     }
 
+    /// Whether all of `start..=end` lies in the window.
+    #[inline]
+    pub fn covers(self, start: Instant, end: Instant) -> bool {
+        self.from <= start && end < self.until
+    }
+
     /// How much of `start..end` lies in the window.
     #[inline]
     pub fn overlap(self, start: Instant, end: Instant) -> Duration {
