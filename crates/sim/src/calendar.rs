@@ -58,11 +58,11 @@ pub struct Calendar<P> {
     /// What lies beyond the year, by time and order of scheduling. All of a slot's comes back from here before
     /// anything is scheduled into the slot itself, so nothing else has to know its order.
     far: BinaryHeap<Reverse<(u64, u64, Handle)>>,
-    /// The first slot that holds something of the heap's.
-    far_from: u64,
     /// How many events ever went to the heap: the order of the next one.
     sent_far: u64,
     popped: u64,
+    /// The slot from which on the heap's first is within the year.
+    bring_near_at: u64,
     /// When (in events popped) to look at the slots' width again.
     retune_at: u64,
     /// At the last look: events sent to the heap, time.
@@ -83,9 +83,9 @@ impl<P: Copy> Calendar<P> {
             today: 0,
             near: 0,
             far: BinaryHeap::new(),
-            far_from: u64::MAX,
             sent_far: 0,
             popped: 0,
+            bring_near_at: u64::MAX,
             retune_at: RETUNE_AFTER,
             tuned_far: 0,
             tuned_at: 0,
@@ -170,7 +170,7 @@ impl<P: Copy> Calendar<P> {
         }
         self.near -= 1;
         self.popped += 1;
-        if slot_number + self.slots.len() as u64 > self.far_from {
+        if slot_number >= self.bring_near_at {
             self.bring_near();
         }
         if self.popped >= self.retune_at {
@@ -229,8 +229,13 @@ impl<P: Copy> Calendar<P> {
     #[cold]
     fn send_far(&mut self, at: u64, handle: Handle, slot_number: u64) {
         self.far.push(Reverse((at, self.sent_far, handle)));
-        self.far_from = self.far_from.min(slot_number);
         self.sent_far += 1;
+        self.bring_near_at = self.bring_near_at.min(self.first_day_before(slot_number));
+    }
+
+    /// The first day whose year reaches a slot.
+    fn first_day_before(&self, slot_number: u64) -> u64 {
+        slot_number.saturating_sub(self.slots.len() as u64 - 1)
     }
 
     /// The first slot from today on that holds something; there must be one.
@@ -264,11 +269,11 @@ impl<P: Copy> Calendar<P> {
     #[cold]
     fn bring_near(&mut self) {
         let end = self.today + self.slots.len() as u64;
-        self.far_from = u64::MAX;
+        self.bring_near_at = u64::MAX;
         while let Some(&Reverse((at, _, handle))) = self.far.peek() {
             let slot_number = at >> self.shift;
             if slot_number >= end {
-                self.far_from = slot_number;
+                self.bring_near_at = self.first_day_before(slot_number);
                 break;
             }
             self.far.pop();
@@ -294,7 +299,7 @@ impl<P: Copy> Calendar<P> {
         self.far.clear();
         self.slots = vec![EMPTY; slots];
         self.occupied = vec![0; slots / 64];
-        (self.shift, self.today, self.near, self.far_from) = (shift, now >> shift, 0, u64::MAX);
+        (self.shift, self.today, self.near, self.bring_near_at) = (shift, now >> shift, 0, u64::MAX);
         for handle in scheduled {
             let entry = &mut self.entries[handle as usize];
             entry.next = NONE;

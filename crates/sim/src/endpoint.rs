@@ -120,7 +120,12 @@ impl Source {
             Self::Udp(udp, params) => {
                 let datagram = udp.transmit(now)?;
                 let size = wire(params.wire_bytes(&datagram));
-                Some(Outgoing { size, ecn_capable: false, header: Header::of_datagram(&datagram), wide: None })
+                Some(Outgoing {
+                    size,
+                    ecn_capable: false,
+                    header: Header::of_datagram(&datagram),
+                    wide: None,
+                })
             }
         }
     }

@@ -68,6 +68,12 @@ impl Stop {
         }
     }
 
+    /// The question asked at every hop: the kind is 0, so it is one comparison.
+    #[inline]
+    pub(crate) const fn is_folded_wire(self) -> bool {
+        self.0 >> KIND_SHIFT == Kind::FoldedWire as u32
+    }
+
     #[inline]
     pub(crate) const fn index(self) -> usize {
         (self.0 & ((1 << KIND_SHIFT) - 1)) as usize

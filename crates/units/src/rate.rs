@@ -48,7 +48,7 @@ impl Rate {
 
     /// The time `size` takes on the wire, rounded down to the nanosecond; [`Duration::MAX`] at rate zero.
     ///
-    /// Use a [`Serializer`] where packets follow each other: it carries the remainder on.
+    /// Use a [`Serializer`](crate::Serializer) where packets follow each other: it carries the remainder on.
     pub const fn transmission_time(self, size: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;

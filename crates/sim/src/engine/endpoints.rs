@@ -51,7 +51,10 @@ impl Simulation {
 
     /// Puts a packet at the beginning of its route, now.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "inlined, a packet is built where it will lie; else it is copied twice")]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined, a packet is built where it will lie; else it is copied twice"
+    )]
     fn emit(&mut self, now: Instant, handle: Handle, position: u32, hint: Hint, outgoing: Outgoing) {
         let Outgoing { size, ecn_capable, header, wide } = outgoing;
         if let Some(wide) = wide {

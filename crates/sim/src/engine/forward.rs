@@ -36,7 +36,7 @@ impl Simulation {
             self.hops += 1;
             at = passage.arrives;
             let next = self.routes.at(packet.position);
-            if next.kind() != Kind::FoldedWire {
+            if !next.is_folded_wire() {
                 self.calendar.schedule(at, handle, next.tag());
                 return;
             }
@@ -75,7 +75,7 @@ impl Simulation {
         packet.position += 1;
         self.hops += 1;
         let next = self.routes.at(packet.position);
-        if next.kind() == Kind::FoldedWire {
+        if next.is_folded_wire() {
             self.cross_wires(arrives, handle, next.index());
         } else {
             self.calendar.schedule(arrives, handle, next.tag());
