@@ -170,6 +170,7 @@ impl<P: Copy> Calendar<P> {
         }
         self.near -= 1;
         self.popped += 1;
+        self.read_ahead();
         if slot_number >= self.bring_near_at {
             self.bring_near();
         }
@@ -177,6 +178,15 @@ impl<P: Copy> Calendar<P> {
             self.retune(at);
         }
         Some((Instant::from_nanos(at), handle, tag))
+    }
+
+    /// Fetches the event after the one just taken, so that it comes out of memory while that one is handled.
+    #[inline]
+    fn read_ahead(&self) {
+        if self.near > 0 {
+            let index = self.next_occupied() as usize & (self.slots.len() - 1);
+            std::hint::black_box(self.entries[self.slots[index].head as usize].tag);
+        }
     }
 
     /// Into its slot if that lies within the coming year, else into the heap.

@@ -23,6 +23,7 @@ pub(crate) enum Sink {
 }
 
 /// A packet to be sent, its header and its size on the wire in bytes.
+#[derive(Clone, Copy)]
 pub(crate) struct Outgoing {
     pub(crate) size: u32,
     pub(crate) ecn_capable: bool,
