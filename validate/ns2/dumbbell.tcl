@@ -1,14 +1,16 @@
 # A dumbbell in ns-2, described by key=value arguments, measured between two moments, printed as key value lines.
 #
 #   ns dumbbell.tcl queue=pi rate=15 delay=50 access_rate=50 access_delay=50 limit=800 duration=100 from=20 \
-#      seed=1 newreno=99 tfrc=1 udp=0 cbr=128 packet=1000 window=10000
+#      seed=1 newreno=99 tfrc=1 tfrc_rate=128 udp=0 packet=1000 window=10000
 #
-# Rates are Mbit/s (cbr: kbit/s, of each TFRC or UDP source; 0 = a TFRC source that always has data), delays ms,
-# packets bytes. Every flow has access links of its own; it starts at a moment drawn uniformly from 0..1 s.
+# Rates are Mbit/s, but for tfrc_rate and udp_rate, which are kbit/s of each application (tfrc_rate 0: it always has
+# data). Delays are ms, packets bytes on the wire. Every flow has access links of its own; it starts at a moment drawn
+# uniformly from 0..1 s. duration=0 measure=0 ends when everything is set up: what that costs is not the run's.
 
 array set opt {
     queue pi rate 15 delay 50 access_rate 50 access_delay 50 limit 800 qref 200
-    duration 100 from 20 seed 1 newreno 100 tfrc 0 udp 0 cbr 0 packet 1000 window 10000 measure 1
+    a 0.00001822 b 0.00001816
+    duration 100 from 20 seed 1 newreno 100 tfrc 0 udp 0 tfrc_rate 0 udp_rate 0 packet 1000 window 10000 measure 1
 }
 foreach argument $argv {
     set pair [split $argument =]
@@ -28,13 +30,17 @@ add-packet-header IP TCP TFRC TFRC_ACK RTP Flags
 
 # What matters of ns-2's defaults: PI counts packets, samples at 170 Hz with a = 1.822e-5, b = 1.816e-5; TCP counts
 # packets without headers, has an initial window of 2, a least retransmission timeout of 0.2 s and a clock of 10 ms.
+Queue/PI set a_ $opt(a)
+Queue/PI set b_ $opt(b)
 Queue/PI set qref_ $opt(qref)
 Queue/PI set mean_pktsize_ $opt(packet)
 Queue/PI set setbit_ false
 Agent/TCP set packetSize_ $opt(packet)
 Agent/TCP set window_ $opt(window)
 Agent/TCP set useHeaders_ false
+# TFRC would add 32 B to each packet, and its equation would not know of them.
 Agent/TFRC set packetSize_ $opt(packet)
+Agent/TFRC set useHeaders_ false
 
 set left [$ns node]
 set right [$ns node]
@@ -60,11 +66,11 @@ proc endpoints {i} {
     return [list $source $sink]
 }
 
-proc constant_rate {agent} {
+proc constant_rate {agent rate} {
     global opt
     set app [new Application/Traffic/CBR]
     $app set packetSize_ $opt(packet)
-    $app set rate_ $opt(cbr)kb
+    $app set rate_ ${rate}kb
     $app attach-agent $agent
     return $app
 }
@@ -79,7 +85,7 @@ for {set i 0} {$i < $total} {incr i} {
         set agent [new Agent/TFRC]
         set peer [new Agent/TFRCSink]
         # An application that is held back drops what it cannot send.
-        if {$opt(cbr) > 0} { $agent set maxqueue_ 2 }
+        if {$opt(tfrc_rate) > 0} { $agent set maxqueue_ 2 }
     } else {
         set agent [new Agent/UDP]
         $agent set packetSize_ $opt(packet)
@@ -89,11 +95,10 @@ for {set i 0} {$i < $total} {incr i} {
     $ns attach-agent $source $agent
     $ns attach-agent $sink $peer
     $ns connect $agent $peer
-    if {$i < $opt(newreno)} {
-        set app [new Application/FTP]
-        $app attach-agent $agent
-    } elseif {$opt(cbr) > 0} {
-        set app [constant_rate $agent]
+    if {$i >= $opt(newreno) + $opt(tfrc)} {
+        set app [constant_rate $agent $opt(udp_rate)]
+    } elseif {$i >= $opt(newreno) && $opt(tfrc_rate) > 0} {
+        set app [constant_rate $agent $opt(tfrc_rate)]
     } else {
         set app [new Application/FTP]
         $app attach-agent $agent
@@ -127,7 +132,6 @@ proc counts {} {
     set id 0
     foreach tcp $tcps {
         lappend result flow.$id.acked [$tcp set ack_]
-        lappend result flow.$id.timeouts [$tcp set ncwndcuts_]
         incr id
     }
     return $result
@@ -139,11 +143,18 @@ proc begin_measuring {} {
 }
 
 proc finish {} {
-    global before opt
+    global before opt tcps
     if {$opt(measure)} {
         foreach {name value} [counts] {
             if {[info exists before($name)]} { set value [expr {$value - $before($name)}] }
             puts "$name $value"
+        }
+        # Over the whole run.
+        set id 0
+        foreach tcp $tcps {
+            puts "flow.$id.timeouts [$tcp set nrexmit_]"
+            puts "flow.$id.retransmissions [$tcp set nrexmitpack_]"
+            incr id
         }
     }
     exit 0

@@ -1,6 +1,6 @@
 //! How long a backlog takes to drain, without a division.
 //!
-//! `td = q / C` (TSQ section 3.2, eq. 1) is needed at every arrival, and a 64-bit division takes longer than
+//! `td = q / C` (TSQ figure 6) is needed at every arrival, and a 64-bit division takes longer than
 //! all the rest of an enqueue. So the time of one byte is kept as a fixed-point number of nanoseconds with 32
 //! fractional bits. It is rounded down, by less than 2^-32 ns a byte: at 100 Gbit/s a backlog of 1 GB drains in
 //! 80 ms, and the answer is 0.3 ns short.

@@ -1,8 +1,8 @@
 //! A first-in first-out queue under any AQM. With [`NoEarlyDrop`](crate::NoEarlyDrop) it is drop-tail.
 
-use crate::ring::Ring;
 use crate::{Arrival, Backlog, Departure, DropProbability, DropReason, Limit, Queue, QueueStats, Verdict};
 use cutline_units::{Instant, Probability, RandomStream, Rate};
+use std::collections::VecDeque;
 
 /// A ring of packets and the law that guards its entrance.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct Fifo<P, A> {
     limit: Limit,
     ecn: bool,
     aqm: A,
-    waiting: Ring<Departure<P>>,
+    waiting: VecDeque<Departure<P>>,
     backlog: Backlog,
     stats: QueueStats,
 }
@@ -18,7 +18,7 @@ pub struct Fifo<P, A> {
 impl<P: Copy, A: DropProbability> Fifo<P, A> {
     /// An empty queue. With `ecn` a packet that can be marked is marked where it would be dropped early.
     pub fn new(limit: Limit, ecn: bool, aqm: A) -> Self {
-        let (waiting, backlog) = (Ring::new(), Backlog::default());
+        let (waiting, backlog) = (VecDeque::new(), Backlog::default());
         Self { limit, ecn, aqm, waiting, backlog, stats: QueueStats::default() }
     }
 
@@ -45,7 +45,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
         self.aqm.judged(now, arrival, verdict);
         self.stats.judge(verdict, arrival.size);
         if !matches!(verdict, Verdict::Drop(_)) {
-            self.waiting.push(Departure { packet, size: arrival.size, arrived: now });
+            self.waiting.push_back(Departure { packet, size: arrival.size, arrived: now });
             self.backlog.add(arrival.size);
         }
         verdict
@@ -54,7 +54,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
     #[inline]
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
         self.aqm.advance(now, self.backlog);
-        let departure = self.waiting.pop()?;
+        let departure = self.waiting.pop_front()?;
         self.backlog.remove(departure.size);
         self.aqm.departed(now, departure.size, departure.arrived, self.backlog);
         self.stats.dequeued.add(departure.size);
@@ -80,7 +80,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
     }
 
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
-        while let Some(departure) = self.waiting.pop() {
+        while let Some(departure) = self.waiting.pop_front() {
             self.stats.flushed.add(departure.size);
             discard(departure.packet);
         }

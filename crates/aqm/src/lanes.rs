@@ -10,15 +10,15 @@
 //! - **Bytes ahead** of a new weight, the q' of TSQ: in lanes whose last weight is not above it, all bytes;
 //!   these are, as long as the rate stays, all lanes of the same and of smaller hints. In each other lane the
 //!   place is found, and the difference of two running byte counts is what lies behind it. The place only ever
-//!   moves back in a lane, so one *cursor* per pair of lanes remembers it, and a search starts there: a few
-//!   steps one by one, then doubling ones. It costs nothing unless asked for.
+//!   moves back in a lane, so one *cursor* per pair of lanes remembers it, and a search starts there: the
+//!   next few packets at once, then doubling steps. It costs nothing unless asked for.
 //!
 //! A weight below its lane's last, which a changed rate or a rounded nanosecond can bring about, is raised to
 //! it ([`Lanes::fit`]): order within a hint comes before order between hints. A weight below what the cursors
 //! were moved for sends them back to the start.
 
 use crate::Backlog;
-use crate::ring::Ring;
+use crate::lane::Lane;
 use cutline_units::{HintBits, Instant};
 
 /// A waiting packet.
@@ -32,33 +32,6 @@ pub struct Entry<P> {
     pub size: u32,
     /// The caller's handle.
     pub packet: P,
-}
-
-/// What the search for a place reads: apart from the packets, so that four share a cache line.
-#[derive(Clone, Copy, Debug)]
-struct Key {
-    weight: Instant,
-    /// The bytes that entered the lane before this packet.
-    bytes_before: u64,
-}
-
-/// The rest of a waiting packet.
-#[derive(Clone, Copy, Debug)]
-struct Stored<P> {
-    arrived: Instant,
-    /// How many packets entered any lane before this one.
-    number: u64,
-    size: u32,
-    packet: P,
-}
-
-/// One FIFO; `keys` and `stored` go in step.
-#[derive(Clone, Debug)]
-struct Lane<P> {
-    keys: Ring<Key>,
-    stored: Ring<Stored<P>>,
-    /// The bytes that ever entered.
-    bytes_entered: u64,
 }
 
 /// A queue of packets sorted by weight, in which packets of one lane keep their order.
@@ -78,9 +51,8 @@ impl<P: Copy> Lanes<P> {
     /// 2^n empty lanes.
     pub fn new(bits: HintBits) -> Self {
         let n = usize::from(bits.levels());
-        let lane = Lane { keys: Ring::new(), stored: Ring::new(), bytes_entered: 0 };
         Self {
-            fifos: vec![lane; n].into(),
+            fifos: vec![Lane::new(); n].into(),
             heads: LeastHead::new(n),
             last: vec![Instant::ZERO; n].into(),
             cursors: Cursors::new(n),
@@ -111,34 +83,32 @@ impl<P: Copy> Lanes<P> {
     /// Adds a packet at the end of its lane, behind equal weights elsewhere. Its weight is made to
     /// [`fit`](Self::fit).
     #[inline]
-    pub fn push(&mut self, lane: usize, entry: Entry<P>) {
-        let weight = self.fit(lane, entry.weight);
+    pub fn push(&mut self, lane: usize, mut entry: Entry<P>) {
+        entry.weight = self.fit(lane, entry.weight);
         let number = self.next_number;
         self.next_number += 1;
-        if self.fifos[lane].keys.is_empty() {
-            self.heads.set(lane, head_of(weight, number, lane));
+        if self.fifos[lane].is_empty() {
+            self.heads.set(lane, head_of(entry.weight, number, lane));
         }
-        self.last[lane] = weight;
-        self.fifos[lane].push(weight, number, entry);
+        self.last[lane] = entry.weight;
+        self.fifos[lane].push(number, entry);
         self.backlog.add(entry.size);
     }
 
     /// Takes the packet of least weight, and of those the one that came first.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry<P>> {
-        let at = self.heads.lane()?;
-        let lane = &mut self.fifos[at];
-        let key = lane.keys.pop()?;
-        let stored = lane.stored.pop()?;
-        if let Some((weight, number)) = lane.head() {
-            self.heads.set(at, head_of(weight, number, at));
+        let lane = self.heads.lane()?;
+        let fifo = &mut self.fifos[lane];
+        let entry = fifo.pop()?;
+        if let Some((weight, number)) = fifo.head() {
+            self.heads.set(lane, head_of(weight, number, lane));
         } else {
-            self.heads.set(at, NO_HEAD);
-            self.last[at] = Instant::ZERO;
+            self.heads.set(lane, NO_HEAD);
+            self.last[lane] = Instant::ZERO;
         }
-        self.backlog.remove(stored.size);
-        let Stored { arrived, size, packet, .. } = stored;
-        Some(Entry { weight: key.weight, arrived, size, packet })
+        self.backlog.remove(entry.size);
+        Some(entry)
     }
 
     /// What is waiting in all lanes.
@@ -158,65 +128,6 @@ impl<P: Copy> Lanes<P> {
     pub const fn is_empty(&self) -> bool {
         self.backlog.packets == 0
     }
-}
-
-impl<P: Copy> Lane<P> {
-    #[inline]
-    fn push(&mut self, weight: Instant, number: u64, entry: Entry<P>) {
-        self.keys.push(Key { weight, bytes_before: self.bytes_entered });
-        let Entry { arrived, size, packet, .. } = entry;
-        self.stored.push(Stored { arrived, number, size, packet });
-        self.bytes_entered += u64::from(size);
-    }
-
-    /// Weight and number of the first packet.
-    #[inline]
-    fn head(&self) -> Option<(Instant, u64)> {
-        Some((self.keys.front()?.weight, self.stored.front()?.number))
-    }
-
-    /// The bytes of the packets that weigh more than `w`, of which there is one at least; moves the cursor to
-    /// the first of them.
-    #[inline]
-    fn bytes_behind(&self, w: Instant, cursor: &mut u64) -> u64 {
-        let start = (*cursor).max(self.keys.head());
-        *cursor = first_above(&self.keys, start, w);
-        self.bytes_entered - self.keys.at(*cursor).bytes_before
-    }
-}
-
-/// How many entries a cursor passes one by one before its steps double.
-const SINGLE_STEPS: u64 = 4;
-
-/// The position of the first key from `start` on that weighs more than `w`; the last one does.
-#[inline]
-fn first_above(keys: &Ring<Key>, start: u64, w: Instant) -> u64 {
-    for position in start..(start + SINGLE_STEPS).min(keys.tail()) {
-        if keys.at(position).weight > w {
-            return position;
-        }
-    }
-    search_above(keys, start + SINGLE_STEPS, w)
-}
-
-/// [`first_above`] by doubling steps from `start`, then halving ones.
-fn search_above(keys: &Ring<Key>, start: u64, w: Instant) -> u64 {
-    let last = keys.tail() - 1;
-    let (mut low, mut step) = (start, 1);
-    while low + step < last && keys.at(low + step).weight <= w {
-        low += step;
-        step *= 2;
-    }
-    let mut high = (low + step).min(last);
-    while low < high {
-        let middle = low.midpoint(high);
-        if keys.at(middle).weight > w {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    low
 }
 
 /// For every lane a packet may join, the place its weight has in every lane.
@@ -293,7 +204,7 @@ impl LeastHead {
     #[inline]
     fn carry_up<const SIZE: usize>(&mut self, lane: usize, head: Head) {
         let minima: &mut [Head; SIZE] = self.minima.first_chunk_mut().expect("the tree has this size");
-        let mut at = SIZE / 2 | (lane & (SIZE / 2 - 1));
+        let mut at = (SIZE / 2) | (lane & (SIZE / 2 - 1));
         let mut first = head;
         minima[at] = head;
         for _ in 1..SIZE.ilog2() {
@@ -345,19 +256,6 @@ mod tests {
         assert_eq!([9, 10, 19, 20, 29, 30].map(&mut ahead), [0, 1, 1, 4021, 4021, 4321]);
         // And back again: the cursors have to be found anew.
         assert_eq!([20, 9].map(ahead), [4021, 0]);
-    }
-
-    #[test]
-    fn the_first_heavier_is_found_from_wherever_the_search_starts() {
-        let mut keys = Ring::new();
-        // 0 0 0 1 1 1 2 2 2 ... : every weight three times.
-        (0..90).for_each(|i| keys.push(Key { weight: Instant::from_nanos(i / 3), bytes_before: i }));
-        for w in 0..29 {
-            let first = (w + 1) * 3;
-            for start in 0..=first {
-                assert_eq!(first_above(&keys, start, Instant::from_nanos(w)), first, "from {start}");
-            }
-        }
     }
 
     #[test]

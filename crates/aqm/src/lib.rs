@@ -18,10 +18,10 @@ mod any;
 mod drain;
 mod drop_probability;
 mod fifo;
+mod lane;
 mod lanes;
 mod parameter;
 mod queue;
-mod ring;
 mod stats;
 
 pub mod drop_tail;

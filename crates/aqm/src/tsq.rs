@@ -5,19 +5,19 @@
 //! underneath says:
 //!
 //! ```text
-//! td = q / C                                 drain time (eq. 1)
+//! td = q / C                                 drain time (figure 6)
 //! w  = d td / 2^n + ta                       weight; the queue is kept in its order (eq. 2)
 //! q' = what stands ahead of the insertion point, as a delay
 //! p' = min(1, ((l + q) / (l + q'))^2 p)      drop probability (eq. 5)
 //! ```
 //!
-//! In p', q and q' are delays. The square comes from the throughput of TCP, `T = K / (r sqrt(p))`: who gets a
+//! In p', q and q' are delays. (Where section 3.2 says that a hint of 1 gives q' = q, it means 2^n.) The square comes from the throughput of TCP (eq. 3), `T = K / (r sqrt(p))`: who gets a
 //! shorter round-trip time r pays with a p that leaves T as it was. With d = 2^n, q' = q and p' = p.
 //!
 //! | parameter | unit | range | default | from |
 //! | --- | --- | --- | --- | --- |
-//! | `bits` | | 1..8 | 4 | TSQ section 3.1: n |
-//! | `l` | time | 1 ms..1 s; 40..100 ms is sensible | 40 ms | TSQ section 4.1 |
+//! | `bits` | | 1..8 | 4 | TSQ section 3.2: n |
+//! | `l` | time | 1 ms..1 s; 40..100 ms is sensible | 40 ms | TSQ section 3.3 |
 //! | `max-ratio` | | 1..1,000,000 | off | ours; bounds p' / p |
 //!
 //! Worked numbers: 100 packets of 1000 B wait at 15 Mbit/s, td = 53.33 ms; hint 6 weighs 20 ms more than its
@@ -77,7 +77,7 @@ impl Parameters for TsqParams {
                 unit: "",
                 kind: Kind::Count { least: 1, most: 8 },
                 default: Some(Value::Count(4)),
-                source: "TSQ section 3.1",
+                source: "TSQ section 3.2",
                 doc: "n: the number of hint bits; hints are 1 to 2^n",
             },
             get: |params| Some(Value::Count(params.bits)),
@@ -89,7 +89,7 @@ impl Parameters for TsqParams {
                 unit: "",
                 kind: Kind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(1) },
                 default: Some(Value::Duration(Duration::from_millis(40))),
-                source: "TSQ section 4.1; 40 ms to 100 ms is sensible",
+                source: "TSQ section 3.3; 40 ms to 100 ms is sensible",
                 doc: "the delay outside the queue that the charge for cutting in line assumes",
             },
             get: |params| Some(Value::Duration(params.l)),

@@ -13,8 +13,10 @@
 //! Worked: 1, 2, 3, 4, 5 has mean 3, s = 1.5811, t(4, 0.975) = 2.7764, so 3 ± 1.9633.
 
 mod cdf;
+mod comparison;
 
 pub use cdf::Cdf;
+pub use comparison::{Comparison, Pairing};
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -75,8 +77,12 @@ impl Estimate {
 /// The 0.975 quantile of Student's t: the factor of a two-sided 95 % interval.
 pub fn t_quantile_975(degrees_of_freedom: usize) -> f64 {
     assert!(degrees_of_freedom > 0, "Student's t needs a degree of freedom");
-    let t = StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).expect("the parameters are positive");
-    t.inverse_cdf(0.975)
+    t_quantile(0.975, degrees_of_freedom as f64)
+}
+
+fn t_quantile(probability: f64, degrees_of_freedom: f64) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, degrees_of_freedom).expect("degrees of freedom are positive");
+    t.inverse_cdf(probability)
 }
 
 #[cfg(test)]

@@ -1,237 +1,127 @@
-//! Which AQMs there are and what may be set on them: the seam between the scenario file and the algorithms.
+//! What queues may be set to, from the registry of AQMs: a new algorithm needs no line here.
 //!
-//! The scenario reader knows no algorithm. It asks an [`AqmCatalogue`] for the names and the [`ParameterInfo`]s, reads
-//! what the file says into a [`ParameterValue`] of the right kind, fills in defaults, and lets the catalogue check
-//! the whole. Whoever has a registry of algorithms implements this trait for it.
+//! A parameter is written as the quantity that its kind and unit make it: packets as `"200 packets"`, B as `"1000 B"`,
+//! bit/s as `"15 Mbit/s"`, times and frequencies with their units, anything else as a number.
 
 use crate::kind;
 use crate::reader::Kind;
-use cutline_units::{Bytes, Duration, Probability, Rate};
-use std::collections::BTreeMap;
-use std::fmt;
+use cutline_aqm::registry::{self, AqmDescription};
+use cutline_aqm::{Parameter, Value};
+use cutline_units::{Bytes, Rate};
 
-/// The parameters of an AQM by name, defaults filled in; one that is off is left out.
-pub type Parameters = BTreeMap<String, ParameterValue>;
-
-/// What a parameter is set to.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ParameterValue {
-    /// A number without a unit.
-    Number(f64),
-    /// A number of packets.
-    Packets(f64),
-    /// A duration.
-    Duration(Duration),
-    /// A frequency in Hz.
-    Frequency(f64),
-    /// A probability.
-    Probability(Probability),
-    /// A bit rate.
-    Rate(Rate),
-    /// A size.
-    Bytes(Bytes),
-    /// On or off.
-    Flag(bool),
-    /// A word.
-    Text(String),
+/// The AQMs' names, in the order in which a message lists them.
+pub(crate) fn names() -> Vec<&'static str> {
+    registry::describe().iter().map(|aqm| aqm.name).collect()
 }
 
-/// The kind of a parameter: which quantity it is written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterKind {
-    /// `1.5`
-    Number,
-    /// `"200 packets"`
-    Packets,
-    /// `"15 ms"`
-    Duration,
-    /// `"170 Hz"`
-    Frequency,
-    /// `0.05` or `"5 %"`
-    Probability,
-    /// `"15 Mbit/s"`
-    Rate,
-    /// `"1000 B"`
-    Bytes,
-    /// `true`
-    Flag,
-    /// One of these words.
-    Text(&'static [&'static str]),
+/// What can be set on an AQM; nothing for one that is not there.
+pub(crate) fn parameters(aqm: &str) -> Vec<&'static Parameter> {
+    let is_it = |other: &AqmDescription| other.name == aqm;
+    registry::describe().into_iter().find(is_it).map_or_else(Vec::new, |aqm| aqm.parameters)
 }
 
-/// One parameter of an AQM.
-#[derive(Clone, Debug)]
-pub struct ParameterInfo {
-    /// Its name in a scenario: `mean-packet`.
-    pub name: &'static str,
-    /// Which quantity it is.
-    pub kind: ParameterKind,
-    /// The least and the largest value, in the unit that [`ParameterValue::magnitude`] answers in.
-    pub range: (f64, f64),
-    /// What it is when the file does not say; `None` for a parameter that is off unless set.
-    pub default: Option<ParameterValue>,
-    /// What it does, in a few words.
-    pub meaning: &'static str,
+/// What can be set on TSQ.
+pub(crate) fn tsq_parameters() -> Vec<&'static Parameter> {
+    registry::describe_tsq()
 }
 
-/// Why a set of parameters makes no sense together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParameterProblem {
-    /// The parameter to blame.
-    pub name: &'static str,
-    /// What is wrong, as the end of a sentence.
-    pub text: String,
-}
-
-/// The AQMs that a scenario may name.
-pub trait AqmCatalogue {
-    /// Their names, in the order in which a message lists them.
-    fn names(&self) -> Vec<&'static str>;
-
-    /// The parameters of one of them; `None` when there is no such AQM.
-    fn parameters(&self, aqm: &str) -> Option<Vec<ParameterInfo>>;
-
-    /// Whether a complete set of parameters, each in its range, makes sense as a whole.
-    ///
-    /// # Errors
-    /// The parameter to blame and why.
-    fn check(&self, aqm: &str, parameters: &Parameters) -> Result<(), ParameterProblem>;
-}
-
-/// The AQMs of the TSQ paper's evaluation: drop-tail and PI.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BuiltIn;
-
-impl AqmCatalogue for BuiltIn {
-    fn names(&self) -> Vec<&'static str> {
-        vec!["drop-tail", "pi"]
-    }
-
-    fn parameters(&self, aqm: &str) -> Option<Vec<ParameterInfo>> {
-        match aqm {
-            "drop-tail" => Some(Vec::new()),
-            "pi" => Some(pi()),
-            _ => None,
+/// How a scenario's value of a parameter is read, range included.
+pub(crate) fn kind_of(parameter: &Parameter) -> Kind<Value> {
+    use cutline_aqm::Kind as Allowed;
+    match parameter.kind {
+        Allowed::Number { least, most } => number(parameter.unit, least, most),
+        Allowed::Count { least, most } => count(parameter.unit, least, most),
+        Allowed::Duration { least, most } => {
+            let range = format!("from {least} to {most}");
+            kind::duration().only(&range, move |time| (least..=most).contains(time)).map(Value::Duration)
+        }
+        Allowed::Frequency { least, most } => {
+            let range = format!("from {least} Hz to {most} Hz");
+            kind::any_frequency().only(&range, move |hz| (least..=most).contains(hz)).map(Value::Frequency)
+        }
+        Allowed::Flag => kind::flag().map(Value::Flag),
+        Allowed::Choice(names) => {
+            let word = |name: &&'static str| (*name, Value::Choice((*name).into()));
+            kind::one_of("one of", &names.iter().map(word).collect::<Vec<_>>())
         }
     }
+}
 
-    fn check(&self, aqm: &str, parameters: &Parameters) -> Result<(), ParameterProblem> {
-        let magnitude = |name| parameters.get(name).and_then(ParameterValue::magnitude);
-        match (aqm, magnitude("a"), magnitude("b")) {
-            // Hollot et al. 2001: with a <= b the controller's zero lies at or beyond 1 and it integrates nothing.
-            ("pi", Some(a), Some(b)) if a <= b => {
-                Err(ParameterProblem { name: "a", text: format!("a must be larger than b, which is {b:e}") })
+fn number(unit: &str, least: f64, most: f64) -> Kind<Value> {
+    if unit == "packets" {
+        let range = format!("from {least} to {most} packets");
+        return kind::any_packets()
+            .only(&range, move |n| (least..=most).contains(&(*n as f64)))
+            .map(|n| Value::Number(n as f64));
+    }
+    let range = format!("from {least} to {most}");
+    kind::number().only(&range, move |x| (least..=most).contains(x)).map(Value::Number)
+}
+
+fn count(unit: &str, least: u64, most: u64) -> Kind<Value> {
+    let allowed = move |n: u64| (least..=most).contains(&n);
+    match unit {
+        "packets" => {
+            let range = format!("from {least} to {most} packets");
+            kind::any_packets().only(&range, move |n| allowed(*n)).map(Value::Count)
+        }
+        "B" => {
+            let range = format!("from {} to {}", Bytes::new(least), Bytes::new(most));
+            kind::size().only(&range, move |size| allowed(size.get())).map(|size| Value::Count(size.get()))
+        }
+        "bit/s" => {
+            let range = format!("from {} to {}", Rate::from_bps(least), Rate::from_bps(most));
+            kind::rate().only(&range, move |rate| allowed(rate.as_bps())).map(|r| Value::Count(r.as_bps()))
+        }
+        _ => kind::integer(least as i64, most.min(i64::MAX as u64) as i64).map(Value::Count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Document;
+    use cutline_aqm::Kind as Allowed;
+
+    fn read(unit: &'static str, allowed: Allowed, text: &str) -> Result<Value, String> {
+        let parameter =
+            Parameter { name: "x", unit, kind: allowed, default: None, source: "a test", doc: "a test" };
+        let document = Document::parse(&format!("x = {text}"), "test.toml").unwrap();
+        kind_of(&parameter).read(document.root.get("x").unwrap())
+    }
+
+    #[test]
+    fn a_unit_says_how_a_parameter_is_written() {
+        let (number, count) =
+            (Allowed::Number { least: 0.0, most: 9e3 }, Allowed::Count { least: 1, most: 9000 });
+        assert_eq!(read("packets", number, "\"200 packets\""), Ok(Value::Number(200.0)));
+        assert_eq!(read("per packet", number, "1.5"), Ok(Value::Number(1.5)));
+        assert_eq!(read("packets", count, "\"5 packets\""), Ok(Value::Count(5)));
+        assert_eq!(read("B", count, "\"1 KB\""), Ok(Value::Count(1000)));
+        assert_eq!(read("bit/s", count, "\"8 kbit/s\""), Ok(Value::Count(8000)));
+        assert_eq!(read("", count, "4"), Ok(Value::Count(4)));
+        assert_eq!(read("", Allowed::Flag, "true"), Ok(Value::Flag(true)));
+        assert_eq!(read("", Allowed::Choice(&["a", "b"]), "\"b\""), Ok(Value::Choice("b".into())));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let number = Allowed::Number { least: 0.0, most: 1.0 };
+        assert!(read("", number, "1.5").is_err());
+        assert!(read("packets", number, "\"2 packets\"").is_err());
+        assert!(read("B", Allowed::Count { least: 1, most: 10 }, "\"11 B\"").is_err());
+        assert!(read("", Allowed::Choice(&["a", "b"]), "\"c\"").is_err());
+    }
+
+    #[test]
+    fn every_default_of_the_registry_can_be_written() {
+        for aqm in names() {
+            for parameter in parameters(aqm) {
+                if let Some(default) = &parameter.default {
+                    assert_eq!(parameter.check(default), Ok(()), "{aqm}: {}", parameter.name);
+                }
+                assert!(!kind_of(parameter).expected.is_empty(), "{aqm}: {}", parameter.name);
             }
-            _ => Ok(()),
         }
     }
-}
-
-/// PI as the TSQ paper sets it (section 4; Hollot et al. 2001).
-fn pi() -> Vec<ParameterInfo> {
-    use {ParameterKind as Kind, ParameterValue as Value};
-    let parameter = |name, kind, range, default, meaning| ParameterInfo {
-        name,
-        kind,
-        range,
-        default: Some(default),
-        meaning,
-    };
-    vec![
-        parameter("a", Kind::Number, (0.0, 1.0), Value::Number(1.822e-5), "gain on the error now"),
-        parameter(
-            "b",
-            Kind::Number,
-            (0.0, 1.0),
-            Value::Number(1.816e-5),
-            "gain on the error at the last sample",
-        ),
-        parameter("q-ref", Kind::Packets, (0.0, 1e9), Value::Packets(200.0), "the backlog aimed at"),
-        parameter("frequency", Kind::Frequency, (0.1, 1e6), Value::Frequency(170.0), "samples per second"),
-        parameter(
-            "mean-packet",
-            Kind::Bytes,
-            (1.0, 65_535.0),
-            Value::Bytes(Bytes::new(1000)),
-            "what turns bytes of backlog into packets",
-        ),
-    ]
-}
-
-impl ParameterValue {
-    /// The value as a plain number: packets, seconds, hertz, bit/s, bytes; `None` for a flag or a word.
-    pub fn magnitude(&self) -> Option<f64> {
-        match self {
-            Self::Number(x) | Self::Packets(x) | Self::Frequency(x) => Some(*x),
-            Self::Duration(duration) => Some(duration.as_secs_f64()),
-            Self::Probability(p) => Some(p.get()),
-            Self::Rate(rate) => Some(rate.as_bps() as f64),
-            Self::Bytes(bytes) => Some(bytes.get() as f64),
-            Self::Flag(_) | Self::Text(_) => None,
-        }
-    }
-}
-
-/// As it would be written in a scenario, without quotes.
-impl fmt::Display for ParameterValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(x) => write!(f, "{x}"),
-            Self::Packets(x) => write!(f, "{x} packets"),
-            Self::Duration(duration) => duration.fmt(f),
-            Self::Frequency(x) => write!(f, "{x} Hz"),
-            Self::Probability(p) => p.fmt(f),
-            Self::Rate(rate) => rate.fmt(f),
-            Self::Bytes(bytes) => bytes.fmt(f),
-            Self::Flag(flag) => flag.fmt(f),
-            Self::Text(text) => text.fmt(f),
-        }
-    }
-}
-
-impl ParameterKind {
-    fn value(self, magnitude: f64) -> ParameterValue {
-        match self {
-            Self::Packets => ParameterValue::Packets(magnitude),
-            Self::Duration => ParameterValue::Duration(Duration::from_secs_f64(magnitude)),
-            Self::Frequency => ParameterValue::Frequency(magnitude),
-            Self::Probability => ParameterValue::Probability(Probability::clamped(magnitude)),
-            Self::Rate => ParameterValue::Rate(Rate::from_bps(magnitude as u64)),
-            Self::Bytes => ParameterValue::Bytes(Bytes::new(magnitude as u64)),
-            Self::Number | Self::Flag | Self::Text(_) => ParameterValue::Number(magnitude),
-        }
-    }
-}
-
-impl ParameterInfo {
-    /// How a scenario's value of this parameter is read, range included.
-    pub(crate) fn kind(&self) -> Kind<ParameterValue> {
-        let kind = self.unbounded();
-        let (low, high) = self.range;
-        if matches!(self.kind, ParameterKind::Flag | ParameterKind::Text(_)) {
-            return kind;
-        }
-        let condition = format!("from {} to {}", self.kind.value(low), self.kind.value(high));
-        kind.only(&condition, move |value| value.magnitude().is_some_and(|x| (low..=high).contains(&x)))
-    }
-
-    fn unbounded(&self) -> Kind<ParameterValue> {
-        match self.kind {
-            ParameterKind::Number => kind::number().map(ParameterValue::Number),
-            ParameterKind::Packets => kind::any_packets().map(|n| ParameterValue::Packets(n as f64)),
-            ParameterKind::Duration => kind::duration().map(ParameterValue::Duration),
-            ParameterKind::Frequency => kind::any_frequency().map(ParameterValue::Frequency),
-            ParameterKind::Probability => kind::probability().map(ParameterValue::Probability),
-            ParameterKind::Rate => kind::rate().map(ParameterValue::Rate),
-            ParameterKind::Bytes => kind::size().map(ParameterValue::Bytes),
-            ParameterKind::Flag => kind::flag().map(ParameterValue::Flag),
-            ParameterKind::Text(words) => text_kind(words),
-        }
-    }
-}
-
-fn text_kind(words: &[&str]) -> Kind<ParameterValue> {
-    let pairs: Vec<(&str, ParameterValue)> =
-        words.iter().map(|word| (*word, ParameterValue::Text((*word).to_owned()))).collect();
-    kind::one_of("one of", &pairs)
 }

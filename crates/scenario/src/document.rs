@@ -111,13 +111,11 @@ impl Document {
         let index = self.sources.len();
         let text = source.text.clone();
         Arc::make_mut(&mut self.sources).push(source);
-        match DeValue::parse(&text) {
-            Ok(value) => convert(value, index),
-            Err(_) => {
-                let place = Place { source: index, bytes: 0..text.len() };
-                Node { value: Value::Text(text.trim().to_owned()), place }
-            }
+        if let Ok(value) = DeValue::parse(&text) {
+            return convert(value, index);
         }
+        let place = Place { source: index, bytes: 0..text.len() };
+        Node { value: Value::Text(text.trim().to_owned()), place }
     }
 
     /// Puts a value where a path such as `flow.audio.hint` or `dumbbell.queue.limit` points, making the tables on the

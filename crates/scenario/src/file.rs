@@ -1,6 +1,5 @@
 //! A scenario file: loaded, overridden from the command line, read as one scenario or as all points of its sweep.
 
-use crate::catalogue::{AqmCatalogue, BuiltIn};
 use crate::document::Document;
 use crate::problem::{Errors, Problem, Source};
 use crate::read;
@@ -10,50 +9,31 @@ use std::path::Path;
 
 /// A scenario file that is TOML; whether it is a scenario is found when it is read.
 #[derive(Clone)]
-pub struct ScenarioFile<'c> {
+pub struct ScenarioFile {
     document: Document,
     overrides: Vec<(String, String)>,
-    catalogue: &'c dyn AqmCatalogue,
 }
 
-impl ScenarioFile<'static> {
-    /// The file at `path`, with the AQMs of [`BuiltIn`].
+impl ScenarioFile {
+    /// The file at `path`.
     ///
     /// # Errors
     /// When it cannot be read or is not TOML.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        Self::load_with(path, &BuiltIn)
-    }
-
-    /// A file's text; `name` is what messages call it. The AQMs are those of [`BuiltIn`].
-    ///
-    /// # Errors
-    /// When it is not TOML.
-    pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
-        Self::parse_with(text, name, &BuiltIn)
-    }
-}
-
-impl<'c> ScenarioFile<'c> {
-    /// The file at `path`, with the AQMs of a catalogue.
-    ///
-    /// # Errors
-    /// When it cannot be read or is not TOML.
-    pub fn load_with(path: &Path, catalogue: &'c dyn AqmCatalogue) -> Result<Self, Errors> {
         let name = path.display().to_string();
         let unreadable =
             |error| Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))]);
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        Self::parse_with(&text, &name, catalogue)
+        Self::parse(&text, &name)
     }
 
-    /// A file's text, with the AQMs of a catalogue.
+    /// A file's text; `name` is what messages call it.
     ///
     /// # Errors
     /// When it is not TOML.
-    pub fn parse_with(text: &str, name: &str, catalogue: &'c dyn AqmCatalogue) -> Result<Self, Errors> {
+    pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
         let document = Document::parse(text, name).map_err(Errors::new)?;
-        Ok(Self { document, overrides: Vec::new(), catalogue })
+        Ok(Self { document, overrides: Vec::new() })
     }
 
     /// Sets the key at `path` (`flow.audio.hint`) to a TOML value; a text may go without quotes (`15 Mbit/s`).
@@ -90,7 +70,7 @@ impl<'c> ScenarioFile<'c> {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn scenario(&self) -> Result<Scenario, Errors> {
-        read::scenario(&self.document, self.catalogue)
+        read::scenario(&self.document)
     }
 
     /// All points of the sweep; one, with the label `base`, when there is no sweep.
@@ -104,7 +84,7 @@ impl<'c> ScenarioFile<'c> {
         let mut problems: Vec<Found> = Vec::new();
         for combination in combinations {
             let label = sweep::label(&combination.settings);
-            match read::scenario(&combination.document, self.catalogue) {
+            match read::scenario(&combination.document) {
                 Ok(scenario) => points.push(SweepPoint { settings: combination.settings, scenario }),
                 Err(errors) => collect(&mut problems, &errors, &label),
             }
@@ -148,12 +128,10 @@ impl Found {
 /// Adds a point's problems to those of the points before it.
 fn collect(found: &mut Vec<Found>, errors: &Errors, label: &str) {
     for problem in errors.problems() {
-        match found.iter_mut().find(|other| other.problem == *problem) {
-            Some(known) => known.points += 1,
-            None => {
-                let first_point = label.to_owned();
-                found.push(Found { problem: problem.clone(), first_point, points: 1 });
-            }
+        if let Some(known) = found.iter_mut().find(|other| other.problem == *problem) {
+            known.points += 1;
+        } else {
+            found.push(Found { problem: problem.clone(), first_point: label.to_owned(), points: 1 });
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::nearest::suggestion;
 use crate::quantity::{self, DURATION, Dimension, FREQUENCY, PACKETS, QuantityError, RATE, SIZE};
 use crate::reader::Kind;
 use crate::spec::Bound;
-use cutline_units::{Bytes, Duration, Probability, Rate};
+use cutline_units::{Bytes, Duration, Rate};
 use std::fmt::Display;
 
 /// A bit rate, above zero.
@@ -66,14 +66,6 @@ pub(crate) fn bound() -> Kind<Bound> {
 /// A frequency in hertz; zero is one.
 pub(crate) fn any_frequency() -> Kind<f64> {
     quantity(&FREQUENCY, quantity::frequency)
-}
-
-/// A probability: a number from 0 to 1 or a percentage.
-pub(crate) fn probability() -> Kind<Probability> {
-    Kind::new("a probability such as 0.05 or \"5 %\"", |node| match &node.value {
-        Value::Text(text) => quantity::percent(text).map_err(reason),
-        _ => Probability::new(as_number(node)?).map_err(|_| "it lies outside 0..1".to_owned()),
-    })
 }
 
 /// A number.

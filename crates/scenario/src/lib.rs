@@ -21,9 +21,6 @@ mod simulate;
 pub mod spec;
 mod sweep;
 
-pub use catalogue::{
-    AqmCatalogue, BuiltIn, ParameterInfo, ParameterKind, ParameterProblem, ParameterValue, Parameters,
-};
 pub use file::ScenarioFile;
 pub use lower::LowerError;
 pub use problem::{Errors, Location, Problem};

@@ -1,12 +1,11 @@
 //! From a scenario to what the simulator runs: names become links and routes, words become parameters.
 
-use crate::catalogue::{ParameterValue, Parameters};
 use crate::spec::{
     AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, DumbbellSpec,
     FlowSpec, GraphSpec, Limit, Perspective, QueueSpec, RateChange, Scenario, StartSpec, TcpSpec, TfrcSpec,
     Topology, TransportSpec, UdpSpec,
 };
-use cutline_aqm::{AqmSpec, TsqParams, Value};
+use cutline_aqm::AqmSpec;
 use cutline_quality::Class;
 use cutline_sim::{
     Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId, Pair, Settings,
@@ -24,14 +23,6 @@ pub enum LowerError {
     /// The network refused a part.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The AQM refused a parameter.
-    #[error("queue with aqm `{aqm}`: {error}")]
-    Queue {
-        /// The AQM's name.
-        aqm: String,
-        /// What it refused.
-        error: cutline_aqm::ParameterError,
-    },
 }
 
 impl Scenario {
@@ -59,7 +50,7 @@ impl Scenario {
     }
 
     fn lay_dumbbell(&self, spec: &DumbbellSpec, network: &mut Network) -> Result<(), LowerError> {
-        let dumbbell = dumbbell(spec)?;
+        let dumbbell = dumbbell(spec);
         let middle: Bottleneck = dumbbell.lay(network);
         let templates = self.templates();
         for (number, flow) in (1..).zip(self.flow_instances()) {
@@ -85,7 +76,7 @@ impl Scenario {
                 to: nodes[link.to.as_str()],
                 rate: link.rate,
                 delay: link.delay,
-                queue: queue(&link.queue, link.rate)?,
+                queue: queue(&link.queue, link.rate),
                 rate_changes: rate_changes(&link.rate_changes),
                 series: keeps_series(&link.queue),
             });
@@ -166,17 +157,17 @@ fn template(spec: &FlowSpec, group: GroupId) -> cutline_sim::FlowSpec {
     }
 }
 
-fn dumbbell(spec: &DumbbellSpec) -> Result<Dumbbell, LowerError> {
-    Ok(Dumbbell {
+fn dumbbell(spec: &DumbbellSpec) -> Dumbbell {
+    Dumbbell {
         rate: spec.rate,
         delay: spec.delay,
         access_rate: spec.access_rate,
         access_delay: spec.access_delay,
-        queue: queue(&spec.queue, spec.rate)?,
-        reverse_queue: queue(&spec.reverse_queue, spec.rate)?,
-        access_queue: queue(&spec.access_queue, spec.access_rate)?,
+        queue: queue(&spec.queue, spec.rate),
+        reverse_queue: queue(&spec.reverse_queue, spec.rate),
+        access_queue: queue(&spec.access_queue, spec.access_rate),
         rate_changes: rate_changes(&spec.rate_changes),
-    })
+    }
 }
 
 fn rate_changes(changes: &[RateChange]) -> Vec<(Instant, Rate)> {
@@ -185,36 +176,15 @@ fn rate_changes(changes: &[RateChange]) -> Vec<(Instant, Rate)> {
 
 /// A link behind an AQM or TSQ keeps its interval series: its probability is what one looks at.
 fn keeps_series(queue: &QueueSpec) -> bool {
-    queue.aqm != "drop-tail" || queue.tsq.is_some()
+    !matches!(queue.aqm, AqmSpec::DropTail(_)) || queue.tsq.is_some()
 }
 
-fn queue(spec: &QueueSpec, rate: Rate) -> Result<cutline_aqm::QueueSpec, LowerError> {
+fn queue(spec: &QueueSpec, rate: Rate) -> cutline_aqm::QueueSpec {
     let limit = match spec.limit {
         Limit::Packets(packets) => cutline_aqm::Limit::Packets(packets.try_into().unwrap_or(u32::MAX)),
         Limit::Bytes(bytes) => cutline_aqm::Limit::Bytes(bytes.get()),
     };
-    let aqm = AqmSpec::from_values(&spec.aqm, aqm_values(&spec.parameters))
-        .map_err(|error| LowerError::Queue { aqm: spec.aqm.clone(), error })?;
-    let tsq =
-        spec.tsq.map(|tsq| TsqParams { bits: u64::from(tsq.bits.get()), l: tsq.l, max_ratio: tsq.max_ratio });
-    Ok(cutline_aqm::QueueSpec { limit, ecn: spec.ecn, aqm, tsq, rate })
-}
-
-fn aqm_values(parameters: &Parameters) -> impl Iterator<Item = (&str, Value)> {
-    parameters.iter().map(|(name, value)| (name.as_str(), aqm_value(value)))
-}
-
-fn aqm_value(value: &ParameterValue) -> Value {
-    match value {
-        ParameterValue::Number(x) | ParameterValue::Packets(x) => Value::Number(*x),
-        ParameterValue::Duration(duration) => Value::Duration(*duration),
-        ParameterValue::Frequency(hertz) => Value::Frequency(*hertz),
-        ParameterValue::Probability(p) => Value::Number(p.get()),
-        ParameterValue::Rate(rate) => Value::Count(rate.as_bps()),
-        ParameterValue::Bytes(bytes) => Value::Count(bytes.get()),
-        ParameterValue::Flag(flag) => Value::Flag(*flag),
-        ParameterValue::Text(text) => Value::Choice(text.clone().into()),
-    }
+    cutline_aqm::QueueSpec { limit, ecn: spec.ecn, aqm: spec.aqm.clone(), tsq: spec.tsq, rate }
 }
 
 fn transport(spec: &TransportSpec, ecn: bool) -> cutline_sim::TransportSpec {

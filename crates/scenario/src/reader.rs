@@ -3,7 +3,6 @@
 //! A [`TableReader`] hands out values of a [`Kind`] and remembers which keys were asked for; [`TableReader::finish`]
 //! then reports the missing and the unknown ones. Problems are collected, so that one reading finds them all.
 
-use crate::catalogue::AqmCatalogue;
 use crate::document::{Document, Node, Place, Table, Value};
 use crate::nearest::nearest;
 use crate::problem::Problem;
@@ -57,13 +56,12 @@ impl<T: 'static> Kind<T> {
 /// What all readers of one document share.
 pub(crate) struct Context<'a> {
     pub document: &'a Document,
-    pub catalogue: &'a dyn AqmCatalogue,
     problems: RefCell<Vec<Problem>>,
 }
 
 impl<'a> Context<'a> {
-    pub fn new(document: &'a Document, catalogue: &'a dyn AqmCatalogue) -> Self {
-        Self { document, catalogue, problems: RefCell::new(Vec::new()) }
+    pub fn new(document: &'a Document) -> Self {
+        Self { document, problems: RefCell::new(Vec::new()) }
     }
 
     pub fn into_problems(self) -> Vec<Problem> {

@@ -24,7 +24,8 @@ pub struct Job<'p> {
 pub struct Options<'o> {
     /// How many at a time.
     pub threads: NonZeroUsize,
-    /// Set from elsewhere to start no more jobs.
+    /// Set from elsewhere to start no more jobs. A simulation that looks at it too may end early with an error,
+    /// which then counts as cancelled, not as failed.
     pub cancel: &'o AtomicBool,
     /// Told about every job, from the thread that runs it.
     pub progress: &'o (dyn Fn(Progress<'_>) + Sync),
@@ -54,6 +55,8 @@ pub enum Event<'p> {
     Finished,
     /// It went wrong, and why.
     Failed(&'p str),
+    /// It was given up, for the whole was cancelled.
+    Cancelled,
 }
 
 /// How a job ended.
@@ -63,7 +66,7 @@ pub enum Ending {
     Stored,
     /// It went wrong.
     Failed(String),
-    /// It was not begun, for the whole was cancelled.
+    /// It was not begun or not ended, for the whole was cancelled.
     Cancelled,
 }
 
@@ -106,16 +109,13 @@ pub fn run_and_store(
             return Ending::Stored;
         }
         teller.tell(key, Event::Started);
-        let ending = run_one(&jobs[i], store, &simulate).unwrap_or_else(|error| {
+        let ending = run_one(&jobs[i], store, options.cancel, &simulate).unwrap_or_else(|error| {
             let reason = error.to_string();
             stop.store(true, Ordering::Relaxed);
             broken.lock().expect("no thread panics while it holds this").get_or_insert(error);
             Ending::Failed(reason)
         });
-        teller.tell(
-            key,
-            if let Ending::Failed(reason) = &ending { Event::Failed(reason) } else { Event::Finished },
-        );
+        teller.tell(key, ending.event());
         ending
     };
     let stopped = || stop.load(Ordering::Relaxed) || options.cancel.load(Ordering::Relaxed);
@@ -155,6 +155,16 @@ pub fn conclude(
     Ok(summary)
 }
 
+impl Ending {
+    fn event(&self) -> Event<'_> {
+        match self {
+            Self::Stored => Event::Finished,
+            Self::Failed(reason) => Event::Failed(reason),
+            Self::Cancelled => Event::Cancelled,
+        }
+    }
+}
+
 /// Runs the jobs and keeps the results in memory, in the jobs' order; `None` for those that a cancel left out.
 pub fn run_in_memory(
     jobs: &[Job<'_>],
@@ -166,25 +176,31 @@ pub fn run_in_memory(
         let Job { key, scenario } = &jobs[i];
         teller.tell(key, Event::Started);
         let mut result = simulate(scenario, key.seed);
-        match &mut result {
+        let event = match &mut result {
             Ok(result) => {
                 result.stamp(key);
-                teller.tell(key, Event::Finished);
+                Event::Finished
             }
-            Err(reason) => teller.tell(key, Event::Failed(reason)),
-        }
-        result
+            Err(_) if options.cancel.load(Ordering::Relaxed) => Event::Cancelled,
+            Err(reason) => Event::Failed(reason),
+        };
+        let cancelled = event == Event::Cancelled;
+        teller.tell(key, event);
+        (!cancelled).then_some(result)
     };
-    in_parallel(jobs.len(), options.threads, || options.cancel.load(Ordering::Relaxed), one)
+    let stopped = || options.cancel.load(Ordering::Relaxed);
+    in_parallel(jobs.len(), options.threads, stopped, one).into_iter().map(Option::flatten).collect()
 }
 
 fn run_one(
     job: &Job<'_>,
     store: &Store,
+    cancel: &AtomicBool,
     simulate: &(impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync),
 ) -> Result<Ending, StoreError> {
     match simulate(job.scenario, job.key.seed) {
         Ok(result) => store.write_run(&job.key, result).map(|()| Ending::Stored),
+        Err(_) if cancel.load(Ordering::Relaxed) => Ok(Ending::Cancelled),
         Err(reason) => Ok(Ending::Failed(reason)),
     }
 }
@@ -212,7 +228,7 @@ impl<'t> Teller<'t> {
     }
 
     fn tell(&self, key: &RunKey, event: Event<'_>) {
-        let through = usize::from(event != Event::Started);
+        let through = usize::from(!matches!(event, Event::Started | Event::Cancelled));
         let done = self.done.fetch_add(through, Ordering::Relaxed) + through;
         (self.progress)(Progress { key, event, done, total: self.total });
     }

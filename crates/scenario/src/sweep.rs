@@ -177,12 +177,10 @@ impl<'a> SweepReader<'a> {
 
     /// The axis of a path or, for keys written with dots and no quotes, those below it.
     fn axes(&mut self, path: &str, key: &'a Place, node: &'a Node) -> Vec<Axis<'a>> {
-        if let Value::Table(table) = &node.value {
-            if !is_range(table) {
-                return self.flatten(path, table);
-            }
+        match &node.value {
+            Value::Table(table) if !is_range(table) => self.flatten(path, table),
+            _ => self.axis(path, key, node).into_iter().collect(),
         }
-        self.axis(path, key, node).into_iter().collect()
     }
 
     fn axis(&mut self, path: &str, key: &'a Place, node: &'a Node) -> Option<Axis<'a>> {

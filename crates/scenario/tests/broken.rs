@@ -35,8 +35,8 @@ fn complaint(text: &str, name: &str) -> String {
 fn bless(path: &Path, body: &str, name: &str) {
     let lines = complaint(body, name).lines().count();
     let says = complaint(&format!("{}{body}", "#\n".repeat(lines)), name);
-    let head: String = says.lines().map(|line| format!("{MARK}{line}\n")).collect();
-    fs::write(path, head + body).expect("the broken scenario can be written");
+    let head: Vec<String> = says.lines().map(|line| format!("{MARK}{line}")).collect();
+    fs::write(path, format!("{}\n{body}", head.join("\n"))).expect("the broken scenario can be written");
 }
 
 #[test]

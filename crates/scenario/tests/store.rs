@@ -42,7 +42,7 @@ app = { kind = "cbr", rate = "128 kbit/s", size = "160 B" }
 "dumbbell.queue.tsq" = [true, false]
 "#;
 
-fn file() -> ScenarioFile<'static> {
+fn file() -> ScenarioFile {
     ScenarioFile::parse(TEXT, "small.toml").expect("the test's scenario is TOML")
 }
 
@@ -65,6 +65,7 @@ fn row(name: &str, seed: u64, i: u64) -> FlowRow {
 }
 
 /// What stands in for a simulation: depends on scenario and seed alone, and has every table.
+#[expect(clippy::unnecessary_wraps, reason = "a simulation can fail")]
 fn fake(scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
     let seed = seed * 100 + u64::from(scenario.flows[0].hint.level());
     let series = |i: u64| SeriesRow {

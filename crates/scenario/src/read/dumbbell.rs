@@ -7,15 +7,15 @@ use crate::reader::TableReader;
 use crate::spec::{DumbbellSpec, QueueSpec};
 use std::sync::Arc;
 
-pub(super) fn read(reader: TableReader<'_>, named: &Named) -> Option<DumbbellSpec> {
+pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSpec> {
     let rate = reader.required("rate", &kind::rate());
     let delay = reader.required("delay", &kind::duration());
     let access_rate = reader.required("access-rate", &kind::rate());
     let access_delay = reader.required("access-delay", &kind::duration());
-    let queue = queue::required(&reader, "queue", named);
-    let reverse_queue = queue::optional(&reader, "reverse-queue", named);
-    let access_queue = queue::optional(&reader, "access-queue", named);
-    let rate_changes = rate_changes(&reader);
+    let queue = queue::required(reader, "queue", named);
+    let reverse_queue = queue::optional(reader, "reverse-queue", named);
+    let access_queue = queue::optional(reader, "access-queue", named);
+    let rate_changes = rate_changes(reader);
     reader.finish();
     let queue = queue?;
     let like_forward = || Arc::new(QueueSpec::drop_tail(queue.limit));

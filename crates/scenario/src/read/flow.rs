@@ -24,14 +24,9 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// `bits` is `None` while the topology is wrong, and `Some(None)` when no queue has TSQ.
-    pub fn new(
-        topology: Option<&'a Topology>,
-        bits: Option<Option<HintBits>>,
-        duration: Option<Duration>,
-    ) -> Self {
+    /// `bits` is `None` when no queue has TSQ, or while the topology is wrong.
+    pub fn new(topology: Option<&'a Topology>, bits: Option<HintBits>, duration: Option<Duration>) -> Self {
         // Where no queue looks at hints any level does no harm, so that a sweep may switch TSQ off.
-        let bits = bits.flatten();
         let graph = if let Some(Topology::Graph(graph)) = topology { Some(graph) } else { None };
         Self {
             graph,

@@ -4,6 +4,7 @@ use super::queue::{self, Named};
 use crate::kind;
 use crate::reader::TableReader;
 use crate::spec::{GraphSpec, LinkSpec, NodeSpec, QueueSpec, RateChange};
+use cutline_units::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -106,13 +107,9 @@ pub(super) fn rate_changes(reader: &TableReader<'_>) -> Vec<RateChange> {
     for table in reader.tables("rate-changes") {
         let at = table.required("at", &kind::positive_duration());
         let rate = table.required("rate", &kind::rate());
-        if let (Some(at), Some(last)) = (at, changes.last()) {
-            if at <= last.at {
-                table.refuse(
-                    "at",
-                    &format!("changes stand in order of time, and the one before is at {}", last.at),
-                );
-            }
+        let last = changes.last().map_or(Duration::ZERO, |change| change.at);
+        if at.is_some_and(|at| at <= last) {
+            table.refuse("at", &format!("changes stand in order of time, and the one before is at {last}"));
         }
         table.finish();
         changes.extend(at.zip(rate).map(|(at, rate)| RateChange { at, rate }));

@@ -8,7 +8,6 @@ mod graph;
 mod queue;
 mod transport;
 
-use crate::catalogue::AqmCatalogue;
 use crate::document::Document;
 use crate::kind;
 use crate::problem::Errors;
@@ -26,8 +25,8 @@ const NOT_SIMULATED: [&str; 6] = ["name", "title", "description", "seed", "seeds
 const MOST_FLOWS: u64 = 10_000_000;
 
 /// The scenario a document describes.
-pub(crate) fn scenario(document: &Document, catalogue: &dyn AqmCatalogue) -> Result<Scenario, Errors> {
-    let cx = Context::new(document, catalogue);
+pub(crate) fn scenario(document: &Document) -> Result<Scenario, Errors> {
+    let cx = Context::new(document);
     let scenario = read(&cx.root());
     let problems = cx.into_problems();
     match scenario {
@@ -52,7 +51,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let seeds = root.or("seeds", &kind::integer(1, 1_000_000), 1);
     let times = times(root);
     let topology = topology(root);
-    let hint_bits = topology.as_ref().map(|topology| hint_bits(root, topology));
+    let hint_bits = topology.as_ref().and_then(|topology| hint_bits(root, topology));
     let duration = times.as_ref().map(|times| times.duration);
     let flows = flow::read_all(root, &flow::Surroundings::new(topology.as_ref(), hint_bits, duration));
     root.node(SWEEP_KEYS);
@@ -71,7 +70,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         warm_up,
         measure_until,
         interval,
-        hint_bits: hint_bits?.unwrap_or(HintBits::PAPER),
+        hint_bits: hint_bits.unwrap_or(HintBits::PAPER),
         topology: topology?,
         flows,
         canonical: root.cx.document.canonical(&NOT_SIMULATED),
@@ -110,25 +109,20 @@ fn topology(root: &TableReader<'_>) -> Option<Topology> {
             "a scenario has either a [dumbbell] or [[node]] and [[link]], and this one has both",
         );
     }
-    match dumbbell {
-        Some(table) => {
-            root.node("node");
-            root.node("link");
-            dumbbell::read(table, &named).map(Topology::Dumbbell)
-        }
-        None if is_graph || root.has("dumbbell") => graph::read(root, &named).map(Topology::Graph),
-        None => {
-            root.node("node");
-            root.node("link");
-            root.lacks("dumbbell", "[dumbbell], or [[node]] and [[link]]");
-            None
-        }
+    if is_graph && dumbbell.is_none() {
+        return graph::read(root, &named).map(Topology::Graph);
     }
+    root.node("node");
+    root.node("link");
+    if !root.has("dumbbell") {
+        root.lacks("dumbbell", "[dumbbell], or [[node]] and [[link]]");
+    }
+    dumbbell.and_then(|table| dumbbell::read(&table, &named)).map(Topology::Dumbbell)
 }
 
 /// The bits of the hint, which all TSQ queues must agree on; `None` when there is no TSQ.
 fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
-    let mut by_bits: BTreeMap<HintBits, String> = BTreeMap::new();
+    let mut by_bits: BTreeMap<u64, String> = BTreeMap::new();
     for (place, queue) in queues(topology) {
         if let Some(tsq) = queue.tsq {
             by_bits.entry(tsq.bits).or_insert(place);
@@ -138,14 +132,12 @@ fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
     let (bits, at) = found.next()?;
     if let Some((other, elsewhere)) = found.next() {
         let why = format!(
-            ": TSQ must have the same bits everywhere, but {at} has {} and {elsewhere} has {}",
-            bits.get(),
-            other.get()
+            ": TSQ must have the same bits everywhere, but {at} has {bits} and {elsewhere} has {other}"
         );
         let key = if root.has("dumbbell") { elsewhere.as_str() } else { "link" };
         root.cx.report(key, root.cx.document.locate(key).as_ref(), why);
     }
-    Some(*bits)
+    Some(HintBits::new(*bits).expect("the kind of bits allows 1..8"))
 }
 
 /// Every queue, and how a message calls it.

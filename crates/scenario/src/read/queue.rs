@@ -1,13 +1,14 @@
 //! Queues: `queue = { aqm = "pi", limit = "800 packets", ... }`, `queue = "NAME"` and `[queue.NAME]`.
 
-use crate::catalogue::{ParameterInfo, Parameters};
+use crate::catalogue;
 use crate::document::{Node, Value};
 use crate::kind;
 use crate::nearest::suggestion;
 use crate::quantity::{self, QuantityError};
 use crate::reader::{Kind, TableReader};
-use crate::spec::{Limit, QueueSpec, TsqSpec};
-use cutline_units::{Bytes, Duration, HintBits};
+use crate::spec::{Limit, QueueSpec};
+use cutline_aqm::{AqmSpec, Parameter, ParameterError, Parameters as _, TsqParams};
+use cutline_units::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ const TSQ: &str = "true, false or a table such as { bits = 4, l = \"40 ms\" }";
 pub(super) fn named(root: &TableReader<'_>) -> Named {
     let Some(table) = root.table("queue", "tables [queue.NAME]") else { return Named::new() };
     let define = |(name, node): (&str, &Node)| {
-        let queue = table.table_in(node, name, "a table [queue.NAME]").and_then(read);
+        let queue = table.table_in(node, name, "a table [queue.NAME]").and_then(|table| read(&table));
         (name.to_owned(), queue.map(Arc::new))
     };
     // The names are the author's own: none of them is unknown, so this table is not finished.
@@ -38,15 +39,12 @@ pub(super) fn named(root: &TableReader<'_>) -> Named {
 pub(super) fn optional(reader: &TableReader<'_>, key: &str, named: &Named) -> Option<Arc<QueueSpec>> {
     let node = reader.node(key)?;
     match &node.value {
-        Value::Text(name) => match named.get(name) {
-            Some(queue) => queue.clone(),
-            None => {
-                let near = suggestion(name, named.keys().map(String::as_str));
-                reader.wrong(key, node, EXPECTED, &format!("there is no [queue.{name}]{near}"));
-                None
-            }
-        },
-        _ => reader.table_in(node, key, EXPECTED).and_then(read).map(Arc::new),
+        Value::Text(name) => named.get(name).cloned().unwrap_or_else(|| {
+            let near = suggestion(name, named.keys().map(String::as_str));
+            reader.wrong(key, node, EXPECTED, &format!("there is no [queue.{name}]{near}"));
+            None
+        }),
+        _ => reader.table_in(node, key, EXPECTED).and_then(|table| read(&table)).map(Arc::new),
     }
 }
 
@@ -63,40 +61,37 @@ pub(super) fn default_queue() -> Arc<QueueSpec> {
     Arc::new(QueueSpec::drop_tail(DEFAULT_LIMIT))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "a table is read once")]
-fn read(reader: TableReader<'_>) -> Option<QueueSpec> {
-    let names = reader.cx.catalogue.names();
-    let aqms = names.into_iter().map(|name| (name.to_owned(), name.to_owned())).collect();
+fn read(reader: &TableReader<'_>) -> Option<QueueSpec> {
+    let aqms = catalogue::names().into_iter().map(|name| (name.to_owned(), name)).collect();
     let aqm = reader.required("aqm", &kind::choice("an AQM", aqms));
     let limit = reader.required("limit", &limit());
     let ecn = reader.or("ecn", &kind::flag(), true);
-    let tsq = tsq(&reader);
+    let tsq = tsq(reader);
     let Some(aqm) = aqm else {
         // Which other keys are right depends on the AQM.
         reader.report_missing();
         return None;
     };
-    let infos = reader.cx.catalogue.parameters(&aqm).unwrap_or_default();
-    let parameters = parameters(&reader, &aqm, &infos);
+    let aqm = together(reader, AqmSpec::from_values(aqm, given(reader, &catalogue::parameters(aqm))));
     reader.finish();
-    Some(QueueSpec { aqm, parameters: parameters?, limit: limit?, ecn, tsq })
+    Some(QueueSpec { aqm: aqm?, limit: limit?, ecn, tsq })
 }
 
-/// The AQM's own parameters; `None` after a report that they do not go together.
-fn parameters(reader: &TableReader<'_>, aqm: &str, infos: &[ParameterInfo]) -> Option<Parameters> {
-    let one = |info: &ParameterInfo| {
-        // A wrong value has been reported; the default stands in for it only until the scenario is refused.
-        let value = reader.optional(info.name, &info.kind()).or_else(|| info.default.clone())?;
-        Some((info.name.to_owned(), value))
+/// The parameters that the table sets. A wrong one has been reported: its default stands in for it until the scenario
+/// is refused.
+fn given(
+    reader: &TableReader<'_>,
+    parameters: &[&'static Parameter],
+) -> Vec<(&'static str, cutline_aqm::Value)> {
+    let one = |parameter: &&'static Parameter| {
+        Some((parameter.name, reader.optional(parameter.name, &catalogue::kind_of(parameter))?))
     };
-    let parameters: Parameters = infos.iter().filter_map(one).collect();
-    match reader.cx.catalogue.check(aqm, &parameters) {
-        Ok(()) => Some(parameters),
-        Err(problem) => {
-            reader.refuse(problem.name, &problem.text);
-            None
-        }
-    }
+    parameters.iter().filter_map(one).collect()
+}
+
+/// Parameters that each are right; `None` after a report that they do not go together.
+fn together<P>(reader: &TableReader<'_>, params: Result<P, ParameterError>) -> Option<P> {
+    params.map_err(|error| reader.refuse(&error.parameter, &format!("it must be {}", error.allowed))).ok()
 }
 
 fn limit() -> Kind<Limit> {
@@ -115,29 +110,17 @@ fn limit() -> Kind<Limit> {
     })
 }
 
-fn tsq(reader: &TableReader<'_>) -> Option<TsqSpec> {
+fn tsq(reader: &TableReader<'_>) -> Option<TsqParams> {
     let node = reader.node("tsq")?;
     match node.value {
         Value::Flag(false) => None,
-        Value::Flag(true) => Some(TsqSpec::default()),
-        _ => reader.table_in(node, "tsq", TSQ).map(tsq_table),
+        Value::Flag(true) => Some(TsqParams::default()),
+        _ => reader.table_in(node, "tsq", TSQ).and_then(|table| tsq_table(&table)),
     }
 }
 
-fn tsq_table(reader: TableReader<'_>) -> TsqSpec {
-    let default = TsqSpec::default();
-    let bits = kind::integer(1, 8).map(|n| HintBits::new(n).expect("the kind allows 1..8"));
-    let l = reader.or("l", &kind::positive_duration(), default.l);
-    let bits = reader.or("bits", &bits, default.bits);
-    let ratio = kind::number().only("at least 1", |ratio| *ratio >= 1.0);
-    let max_ratio = reader.optional("max-ratio", &ratio);
+fn tsq_table(reader: &TableReader<'_>) -> Option<TsqParams> {
+    let params = TsqParams::from_values(given(reader, &catalogue::tsq_parameters()));
     reader.finish();
-    TsqSpec { bits, l, max_ratio }
-}
-
-/// The paper's: four bits, l = 40 ms, no cap.
-impl Default for TsqSpec {
-    fn default() -> Self {
-        Self { bits: HintBits::PAPER, l: Duration::from_millis(40), max_ratio: None }
-    }
+    together(reader, params)
 }

@@ -2,6 +2,7 @@
 
 mod column;
 mod error;
+mod measure;
 mod rows;
 mod run;
 mod schema;
@@ -11,6 +12,7 @@ mod table;
 
 pub use column::{CellKind, CellValue, Column, Row};
 pub use error::StoreError;
+pub use measure::{Subject, SubjectKind, Values, group_measures, queue_measures};
 pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow};
 pub use run::{RunKey, RunResult};
 pub use schema::markdown;

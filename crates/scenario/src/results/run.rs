@@ -41,5 +41,7 @@ impl RunResult {
 }
 
 pub(crate) fn stamp<R: RunRow>(rows: &mut [R], key: &RunKey) {
-    rows.iter_mut().for_each(|row| row.stamp(key));
+    for row in rows {
+        row.stamp(key);
+    }
 }

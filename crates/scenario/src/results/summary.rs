@@ -117,7 +117,7 @@ impl From<&RunKey> for RunSummary {
 
 impl Summary {
     /// The summary of an experiment before its first run. All points have the same name and seeds.
-    pub fn new(file: &ScenarioFile<'_>, points: &[SweepPoint], version: &str, started_at: String) -> Self {
+    pub fn new(file: &ScenarioFile, points: &[SweepPoint], version: &str, started_at: String) -> Self {
         let scenario = &points.first().expect("an expanded scenario has at least one point").scenario;
         let point = |point: &SweepPoint| PointSummary {
             label: point.label(),

@@ -75,10 +75,13 @@ impl<R: Row> TableWriter<R> {
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        write_group(&mut self.writer, &self.columns, &self.waiting)
-            .map_err(|error| StoreError::parquet(&self.path, error))?;
-        self.waiting.clear();
-        Ok(())
+        let rows = std::mem::take(&mut self.waiting);
+        self.write(&rows)
+    }
+
+    fn write(&mut self, rows: &[R]) -> Result<(), StoreError> {
+        write_group(&mut self.writer, &self.columns, rows)
+            .map_err(|error| StoreError::parquet(&self.path, error))
     }
 }
 
@@ -88,7 +91,9 @@ impl<R: Row> TableWriter<R> {
 /// When the file cannot be written.
 pub fn write_table<R: Row>(path: &Path, rows: &[R]) -> Result<(), StoreError> {
     let mut writer = TableWriter::create(path)?;
-    writer.extend(rows.iter().cloned())?;
+    for group in rows.chunks(GROUP) {
+        writer.write(group)?;
+    }
     writer.finish()
 }
 
@@ -153,7 +158,7 @@ fn write_group<R>(
         let mut out =
             group.next_column()?.ok_or_else(|| ParquetError::General("a column is missing".to_owned()))?;
         match column.kind {
-            CellKind::Text => write_column::<ByteArrayType, R>(&mut out, column, rows, bytes)?,
+            CellKind::Text => write_column::<ByteArrayType, R>(&mut out, column, rows, texts())?,
             CellKind::Count => write_column::<Int64Type, R>(&mut out, column, rows, integer)?,
             CellKind::Real => write_column::<DoubleType, R>(&mut out, column, rows, double)?,
         }
@@ -166,27 +171,44 @@ fn write_column<D: DataType, R>(
     out: &mut SerializedColumnWriter<'_>,
     column: &Column<R>,
     rows: &[R],
-    convert: fn(CellValue) -> Option<D::T>,
+    mut convert: impl FnMut(CellValue) -> Option<D::T>,
 ) -> ParquetResult<()> {
-    let cells: Vec<Option<D::T>> = rows.iter().map(|row| convert((column.get)(row))).collect();
-    let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
-    let values: Vec<D::T> = cells.into_iter().flatten().collect();
+    let mut values = Vec::with_capacity(rows.len());
+    let mut levels = Vec::with_capacity(if column.optional { rows.len() } else { 0 });
+    for row in rows {
+        let cell = convert((column.get)(row));
+        if column.optional {
+            levels.push(i16::from(cell.is_some()));
+        }
+        values.extend(cell);
+    }
     let levels = column.optional.then_some(&*levels);
     out.typed::<D>().write_batch(&values, levels, None).map(|_| ())
 }
 
-fn bytes(cell: CellValue) -> Option<ByteArray> {
-    if let CellValue::Text(text) = cell { Some(ByteArray::from(&*text)) } else { None }
-}
-
-fn integer(cell: CellValue) -> Option<i64> {
-    if let CellValue::Count(count) = cell {
-        Some(i64::try_from(count).expect("counts stay below 2^63"))
-    } else {
-        None
+/// Texts as the format's library wants them. A name stands in many rows one after another, and one copy serves them.
+fn texts() -> impl FnMut(CellValue) -> Option<ByteArray> {
+    let mut last: Option<(Arc<str>, ByteArray)> = None;
+    move |cell| {
+        let CellValue::Text(text) = cell else { return None };
+        if let Some((known, bytes)) = &last
+            && Arc::ptr_eq(known, &text)
+        {
+            return Some(bytes.clone());
+        }
+        let bytes = ByteArray::from(&*text);
+        last = Some((text, bytes.clone()));
+        Some(bytes)
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "one of three functions of the same type")]
+fn integer(cell: CellValue) -> Option<i64> {
+    let CellValue::Count(count) = cell else { return None };
+    Some(i64::try_from(count).expect("counts stay below 2^63"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "one of three functions of the same type")]
 fn double(cell: CellValue) -> Option<f64> {
     if let CellValue::Real(number) = cell { Some(number) } else { None }
 }
@@ -218,42 +240,50 @@ fn read_group<R: Row>(
     rows.resize(first + count, R::default());
     for (column, at) in places {
         let Some(at) = *at else { continue };
-        let cells = match group.get_column_reader(at)? {
-            ColumnReader::ByteArrayColumnReader(reader) => read_column(reader, count, text)?,
+        let target = (column, &mut rows[first..]);
+        match group.get_column_reader(at)? {
+            ColumnReader::ByteArrayColumnReader(reader) => read_column(reader, target, names())?,
             ColumnReader::Int64ColumnReader(reader) => {
-                read_column(reader, count, |n| Ok(CellValue::Count(n as u64)))?
+                read_column(reader, target, |n| Ok(CellValue::Count(n as u64)))?;
             }
             ColumnReader::DoubleColumnReader(reader) => {
-                read_column(reader, count, |x| Ok(CellValue::Real(x)))?
+                read_column(reader, target, |x| Ok(CellValue::Real(x)))?;
             }
             _ => return Err(ParquetError::General(format!("the column {} has another type", column.name))),
-        };
-        for (row, cell) in rows[first..].iter_mut().zip(cells) {
-            (column.set)(row, cell);
         }
     }
     Ok(())
 }
 
-fn read_column<D: DataType>(
+/// Reads one column of a row group into its rows.
+fn read_column<D: DataType, R>(
     mut reader: ColumnReaderImpl<D>,
-    count: usize,
-    convert: impl Fn(D::T) -> ParquetResult<CellValue>,
-) -> ParquetResult<Vec<CellValue>> {
+    (column, rows): (&Column<R>, &mut [R]),
+    mut convert: impl FnMut(D::T) -> ParquetResult<CellValue>,
+) -> ParquetResult<()> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
-    // A required column has no levels: all of its cells are there.
-    while reader.read_records(count, Some(&mut levels), None, &mut values)?.0 > 0 {}
-    if levels.is_empty() {
-        levels.resize(count, 1);
-    }
+    while reader.read_records(rows.len(), Some(&mut levels), None, &mut values)?.0 > 0 {}
     let mut values = values.into_iter();
-    let cell = |level| match level {
-        0 => Ok(CellValue::Null),
-        _ => convert(values.next().ok_or_else(|| ParquetError::General("a column is too short".to_owned()))?),
-    };
-    levels.into_iter().map(cell).collect()
+    for (i, row) in rows.iter_mut().enumerate() {
+        // A required column has no levels: all of its cells are there.
+        if levels.get(i) == Some(&0) {
+            (column.set)(row, CellValue::Null);
+            continue;
+        }
+        let value = values.next().ok_or_else(|| ParquetError::General("a column is too short".to_owned()))?;
+        (column.set)(row, convert(value)?);
+    }
+    Ok(())
 }
 
-fn text(value: ByteArray) -> ParquetResult<CellValue> {
-    Ok(CellValue::Text(Arc::from(value.as_utf8()?)))
+/// The cells of a column of texts, where equal ones that follow each other share one copy.
+fn names() -> impl FnMut(ByteArray) -> ParquetResult<CellValue> {
+    let mut last: Arc<str> = Arc::from("");
+    move |bytes| {
+        let text = bytes.as_utf8()?;
+        if *last != *text {
+            last = Arc::from(text);
+        }
+        Ok(CellValue::Text(Arc::clone(&last)))
+    }
 }

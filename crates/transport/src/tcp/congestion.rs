@@ -79,6 +79,7 @@ impl Control {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn application_limited(&mut self, now: Instant) {
         match self {
             Self::NewReno(newreno) => newreno.application_limited(now),

@@ -48,6 +48,7 @@ pub struct Cubic {
 }
 
 impl CongestionControl for Cubic {
+    #[inline(never)]
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64) {
         let cwnd = window.cwnd as f64 / mss as f64;
         let epoch = self.epoch.unwrap_or_else(|| self.begin(cwnd, acked.now));

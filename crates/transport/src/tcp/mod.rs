@@ -5,7 +5,8 @@
 //!
 //! | file | what | source |
 //! | --- | --- | --- |
-//! | `sender` | windows, timers, what may leave | RFC 5681, 6298, 3042, 3168 |
+//! | `sender` | acknowledgements, the timer, ECN echoes | RFC 5681, 6298, 3168 |
+//! | `output` | what may leave now | RFC 5681, 3042, 1122 |
 //! | `recovery` | fast retransmit and recovery, timeouts | RFC 6582, 6675, 6298 section 5 |
 //! | `scoreboard` | what the receiver has selectively acknowledged | RFC 6675 |
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |
@@ -18,6 +19,7 @@
 mod congestion;
 mod cubic;
 mod newreno;
+mod output;
 mod params;
 mod receiver;
 mod recovery;

@@ -22,7 +22,9 @@ use super::{FullAck, Segment, Sender};
 
 impl Sender {
     /// A duplicate acknowledgement (RFC 5681 2): nothing new, with data outstanding.
+    #[cold]
     pub(super) fn on_duplicate(&mut self, now: Instant) {
+        self.careful = true;
         self.dup_acks = self.dup_acks.saturating_add(1);
         match self.phase {
             Phase::Open if self.loss_is_evident() && self.may_fast_retransmit() => self.enter_recovery(now),
@@ -39,7 +41,7 @@ impl Sender {
 
     /// RFC 6582 3.2 step 2, and its section 4.1 when that is asked for.
     pub(super) fn may_fast_retransmit(&self) -> bool {
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         let covers_more = self.recover == 0 || self.una > self.recover;
         covers_more || (self.params.ack_heuristic && self.window.cwnd > mss && self.last_advance <= 4 * mss)
     }
@@ -50,7 +52,7 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, now: Instant) {
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         self.stats.fast_retransmits += 1;
         self.phase = Phase::Recovery;
         self.partial_ack = false;
@@ -75,13 +77,14 @@ impl Sender {
         match &mut self.scoreboard {
             Some(scoreboard) => scoreboard.set_pipe(self.una, self.high_water),
             // RFC 5681 3.2 step 4
-            None => self.window.cwnd += u64::from(self.params.mss),
+            None => self.window.cwnd += u64::from(self.mss),
         }
     }
 
     /// New data was acknowledged during fast recovery.
     #[cold]
     pub(super) fn on_ack_in_recovery(&mut self, now: Instant, acked: u64) {
+        self.careful = true;
         if self.una >= self.recover {
             self.leave_recovery(now);
             return;
@@ -97,7 +100,7 @@ impl Sender {
 
     /// RFC 6582 3.2 step 3, partial acknowledgements.
     fn on_partial_ack(&mut self, now: Instant, acked: u64) {
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         let credit = if acked >= mss { mss } else { 0 };
         self.window.cwnd = (self.window.cwnd.saturating_sub(acked) + credit).max(mss);
         self.retransmit_first = true;
@@ -109,7 +112,7 @@ impl Sender {
 
     /// RFC 6582 3.2 step 3, full acknowledgements; RFC 6675 5 step A.
     fn leave_recovery(&mut self, now: Instant) {
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         let flight = self.next - self.una;
         self.window.cwnd = match (self.scoreboard.is_some(), self.params.full_ack) {
             (false, FullAck::FlightPlusOne) => self.window.ssthresh.min(flight.max(mss) + mss),
@@ -124,7 +127,7 @@ impl Sender {
     /// RFC 6298 5.4 to 5.7, RFC 5681 3.1 and RFC 6582 3.2 step 4.
     #[cold]
     pub(super) fn on_timeout(&mut self, now: Instant) {
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         self.stats.timeouts += 1;
         if self.timeouts_in_a_row == 0 {
             // RFC 5681 3.1: held when the segment was already sent again by the timer.
@@ -147,7 +150,7 @@ impl Sender {
     /// The first hole, whatever the window says; then, with SACK, what `NextSeg` names while pipe allows.
     #[cold]
     pub(super) fn transmit_in_recovery(&mut self, now: Instant) -> Option<Segment> {
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         if self.retransmit_first {
             self.retransmit_first = false;
             let hole = self.scoreboard.as_ref().map_or(u64::MAX, |board| board.hole_from(self.una).1);
@@ -167,7 +170,7 @@ impl Sender {
 
     /// `NextSeg` of RFC 6675 section 4.
     fn next_segment(&mut self, now: Instant) -> Option<Segment> {
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         let scoreboard = self.scoreboard.as_ref()?;
         if let Some(lost) = scoreboard.lost_segment(self.una, mss) {
             return Some(self.resend(now, lost, true));
@@ -177,7 +180,7 @@ impl Sender {
             self.next = self.high_water;
             let segment = self.send_next(now, len);
             self.scoreboard.as_mut()?.sent(len);
-            return Some(segment);
+            return Some(self.finish(segment, self.next));
         }
         if let Some(hole) = self.scoreboard.as_ref()?.unsacked_segment(self.una, mss) {
             return Some(self.resend(now, hole, true));
@@ -193,6 +196,7 @@ impl Sender {
             let end = if marks { again.seq + again.len } else { 0 };
             scoreboard.retransmitted(end, again.len);
         }
-        self.segment(now, again.seq, again.len, true)
+        let segment = self.depart(now, again.seq, again.len, true);
+        self.finish(segment, again.seq + again.len)
     }
 }

@@ -32,8 +32,15 @@ pub(crate) struct Resend {
 }
 
 impl Scoreboard {
+    /// Whether nothing is selectively acknowledged.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// Takes in the blocks of the acknowledgement `ack`, all below `una` being acknowledged already; `mss` is
     /// what `IsLost` counts in.
+    #[inline(never)]
     pub(crate) fn update(&mut self, una: u64, ack: u64, sack: SackBlocks, mss: u64) {
         for (start, end) in sack.ranges(ack) {
             self.insert(start, end);

@@ -2,7 +2,7 @@ use super::*;
 
 const MSS: u64 = 1000;
 
-/// A scoreboard on which these segments are SACKed, with nothing acknowledged.
+/// A scoreboard on which these segments are `SACKed`, with nothing acknowledged.
 fn board(ranges: &[(u64, u64)]) -> Scoreboard {
     let mut board = Scoreboard::default();
     for chunk in ranges.chunks(3) {

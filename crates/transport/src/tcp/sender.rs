@@ -1,11 +1,14 @@
-//! The sending end: what may leave now, and what an acknowledgement or the timer changes.
+//! The sending end: what it remembers, and what the application, an acknowledgement or the timer changes.
 //!
 //! At any time `una <= next <= high_water <= end`: acknowledged below `una`, sent since the last timeout below
 //! `next`, sent at some time below `high_water`, written by the application below `end`. After a timeout
 //! `next` falls back to `una` and everything is sent again as the window allows (go-back-N; what is `SACKed` is
-//! skipped). How losses are found and mended is in `recovery`.
+//! skipped). What may leave is in `output`, how losses are
+//! found and mended in `recovery`.
 //!
 //! Departures from the RFCs, on purpose:
+//! - an ECN echo reduces the window to no less than two segments, as a loss does and as Linux has it; RFC 3168
+//!   6.1.2 goes on down to one and then to the timer;
 //! - the timer is restarted by a fast retransmit as well (RFC 6298 5 is silent), as BSD, Linux and ns-2 do:
 //!   the retransmission deserves a whole RTO for its acknowledgement;
 //! - segments are cut at the mss from wherever the window begins, so a retransmission after many small writes
@@ -17,7 +20,7 @@ use cutline_units::{Duration, Instant};
 
 use super::congestion::{Acked, Control};
 use super::scoreboard::Scoreboard;
-use super::{Ack, Params, RttEstimator, RttSampling, Segment, Window};
+use super::{Ack, Params, RttEstimator, RttSampling, Window};
 
 /// Whether the window is moved by congestion control or by fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +58,7 @@ pub struct Sender {
     pub(super) next: u64,
     pub(super) high_water: u64,
     /// What the application has written, with FIN; `u64::MAX` while that is without end.
-    end: u64,
+    pub(super) end: u64,
     pub(super) window: Window,
     /// When the retransmission timer runs out.
     pub(super) deadline: Instant,
@@ -63,10 +66,16 @@ pub struct Sender {
     /// The segment at `una` is to be sent again, whatever the window says.
     pub(super) retransmit_first: bool,
     /// The next new segment says that the window was reduced.
-    cwr: bool,
-    closed: bool,
+    pub(super) cwr: bool,
+    pub(super) closed: bool,
+    /// Something rare is going on, so `transmit` must look closely. Set by whatever is rare, taken back by the
+    /// first `transmit` that finds all plain again.
+    pub(super) careful: bool,
+    /// The mss and the receiver's window, at hand.
+    pub(super) mss: u32,
+    pub(super) max_window: u64,
     /// When all that could leave had left, the congestion window was full.
-    window_limited: bool,
+    pub(super) window_limited: bool,
     pub(super) dup_acks: u8,
     /// Timeouts since the last acknowledgement of new data.
     pub(super) timeouts_in_a_row: u8,
@@ -84,7 +93,7 @@ pub struct Sender {
     pub(super) rtt: RttEstimator,
     /// An echo from before this yields no sample: one is enough for a round trip.
     sample_from: Instant,
-    last_sent: Instant,
+    pub(super) last_sent: Instant,
     pub(super) scoreboard: Option<Box<Scoreboard>>,
     pub(super) params: Arc<Params>,
     pub(super) stats: Stats,
@@ -108,6 +117,9 @@ impl Sender {
             retransmit_first: false,
             cwr: false,
             closed: false,
+            careful: true,
+            mss: params.mss,
+            max_window: params.max_window.unwrap_or(u64::MAX),
             window_limited: false,
             dup_acks: 0,
             timeouts_in_a_row: 0,
@@ -153,6 +165,7 @@ impl Sender {
             return;
         }
         self.closed = true;
+        self.careful = true;
         if self.end == u64::MAX {
             self.end = self.high_water;
         }
@@ -162,8 +175,10 @@ impl Sender {
     /// An acknowledgement has arrived.
     #[inline]
     pub fn on_ack(&mut self, now: Instant, ack: &Ack) {
-        if let Some(scoreboard) = &mut self.scoreboard {
-            scoreboard.update(ack.ack.max(self.una), ack.ack, ack.sack, u64::from(self.params.mss));
+        if let Some(scoreboard) = &mut self.scoreboard
+            && (!ack.sack.is_empty() || !scoreboard.is_empty())
+        {
+            scoreboard.update(ack.ack.max(self.una), ack.ack, ack.sack, u64::from(self.mss));
         }
         let reduced = ack.ece && self.on_ecn_echo(ack.ack);
         if ack.ack > self.una {
@@ -185,28 +200,6 @@ impl Sender {
         if now >= self.deadline {
             self.on_timeout(now);
         }
-    }
-
-    /// The next segment that may leave now; ask until there is none.
-    #[inline]
-    pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
-        if self.retransmit_first || (self.phase == Phase::Recovery && self.scoreboard.is_some()) {
-            return self.transmit_in_recovery(now);
-        }
-        if self.una == self.next {
-            self.restart_if_idle(now);
-        }
-        if self.scoreboard.is_some() && self.next < self.high_water {
-            self.skip_sacked();
-        }
-        let len = (self.end - self.next).min(self.longest_segment());
-        let pipe = self.pipe();
-        if len == 0 || pipe + len > self.allowance() || self.nagle_holds(len) {
-            // RFC 9438 5.8: a window that is full, to less than a segment, is what limits.
-            self.window_limited = pipe + u64::from(self.params.mss) > self.window.cwnd;
-            return None;
-        }
-        Some(self.send_next(now, len))
     }
 
     /// The congestion window, bytes; inflated by duplicates during `NewReno`'s fast recovery.
@@ -298,6 +291,7 @@ impl Sender {
         }
     }
 
+    #[inline(never)]
     fn sample_round_trip(&mut self, now: Instant, echo: Instant) {
         self.rtt.sample(now.saturating_since(echo), &self.params);
         if self.params.rtt_sampling == RttSampling::OncePerRoundTrip {
@@ -309,18 +303,20 @@ impl Sender {
     #[inline]
     pub(super) fn restart_timer(&mut self, now: Instant) {
         let outstanding = self.una < self.high_water;
-        self.deadline = if outstanding { now.saturating_add(self.rtt.rto()) } else { Instant::FAR_FUTURE };
+        self.deadline = if outstanding { now + self.rtt.rto() } else { Instant::FAR_FUTURE };
     }
 
     /// Reduces the window for an ECN echo, at most once a window of data (RFC 3168 6.1.2). True if it did.
+    #[cold]
     fn on_ecn_echo(&mut self, ack: u64) -> bool {
         let again = self.ecn_recover > 0 && ack <= self.ecn_recover;
         if !self.params.ecn || again || self.phase == Phase::Recovery || self.una == self.high_water {
             return false;
         }
-        let mss = u64::from(self.params.mss);
+        let mss = u64::from(self.mss);
         self.window.ssthresh = self.control.congested(&self.window, self.flight_size(), mss);
-        self.window.cwnd = self.window.ssthresh;
+        // RFC 5681's floor of two segments is one for ssthresh: a window of one stays one.
+        self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         self.note_reduction();
         self.stats.ecn_reductions += 1;
         true
@@ -329,101 +325,8 @@ impl Sender {
     /// The window was reduced: the receiver is told so, and marks on what is out already are no news (RFC 3168
     /// 6.1.2).
     pub(super) fn note_reduction(&mut self) {
+        self.careful = true;
         self.ecn_recover = self.high_water;
         self.cwr = self.params.ecn;
-    }
-
-    /// RFC 5681 4.1: the window of a connection that was idle says nothing about the network of today.
-    fn restart_if_idle(&mut self, now: Instant) {
-        let idle = self.una == self.high_water && now.saturating_since(self.last_sent) > self.rtt.rto();
-        if idle && self.params.idle_restart {
-            self.window.cwnd = self.window.cwnd.min(self.params.initial_window_bytes());
-        }
-    }
-
-    /// After a timeout: what the receiver holds is not sent again.
-    #[cold]
-    fn skip_sacked(&mut self) {
-        if let Some(scoreboard) = &self.scoreboard {
-            self.next = scoreboard.hole_from(self.next).0.min(self.high_water);
-        }
-    }
-
-    /// The longest segment that may start at `next`: the mss, or up to what the receiver already holds.
-    #[inline]
-    fn longest_segment(&self) -> u64 {
-        let mss = u64::from(self.params.mss);
-        match &self.scoreboard {
-            Some(scoreboard) if self.next < self.high_water => {
-                mss.min(scoreboard.hole_from(self.next).1 - self.next)
-            }
-            _ => mss,
-        }
-    }
-
-    /// Bytes that count as outstanding outside fast recovery with SACK.
-    #[inline]
-    pub(super) fn pipe(&self) -> u64 {
-        let sent = self.next - self.una;
-        self.scoreboard.as_ref().map_or(sent, |scoreboard| sent - scoreboard.sacked_below(self.next))
-    }
-
-    /// How much may be outstanding: the window, what limited transmit adds, and the receiver's window.
-    #[inline]
-    fn allowance(&self) -> u64 {
-        let limited = if self.dup_acks == 0 { 0 } else { self.limited_transmit() };
-        (self.window.cwnd + limited).min(self.params.max_window.unwrap_or(u64::MAX))
-    }
-
-    /// RFC 3042: a segment for each of the first two duplicates. SACK's pipe has that in it.
-    fn limited_transmit(&self) -> u64 {
-        let applies = self.params.limited_transmit
-            && self.phase == Phase::Open
-            && self.scoreboard.is_none()
-            && self.may_fast_retransmit();
-        if applies { u64::from(self.dup_acks.min(2)) * u64::from(self.params.mss) } else { 0 }
-    }
-
-    #[inline]
-    fn nagle_holds(&self, len: u64) -> bool {
-        len < u64::from(self.params.mss) && self.params.nagle && self.next > self.una && !self.closed
-    }
-
-    /// Sends what is at `next`.
-    #[inline]
-    pub(super) fn send_next(&mut self, now: Instant, len: u64) -> Segment {
-        let seq = self.next;
-        self.next += len;
-        let retransmission = seq < self.high_water;
-        if !retransmission && self.dup_acks > 0 && self.phase == Phase::Open {
-            self.limited_bytes += len as u32;
-        }
-        self.high_water = self.high_water.max(self.next);
-        self.segment(now, seq, len, retransmission)
-    }
-
-    /// Builds and counts the segment of `len` sequence numbers from `seq`.
-    #[inline]
-    pub(super) fn segment(&mut self, now: Instant, seq: u64, len: u64, retransmission: bool) -> Segment {
-        let fin = self.closed && seq + len == self.end;
-        let len = (len - u64::from(fin)) as u32;
-        if self.deadline == Instant::FAR_FUTURE {
-            // RFC 6298 5.1
-            self.deadline = now.saturating_add(self.rtt.rto());
-        }
-        self.last_sent = now;
-        self.stats.segments += 1;
-        self.stats.bytes += u64::from(len);
-        self.stats.retransmissions += u32::from(retransmission);
-        // RFC 3168 6.1.2: on the first new data after the reduction.
-        let cwr = self.cwr && !retransmission;
-        self.cwr &= retransmission;
-        Segment { seq, sent_at: now, len, retransmission, cwr, fin }
-    }
-
-    /// Whether there is something new to send, at most an mss of it.
-    pub(super) fn new_data(&self) -> Option<u64> {
-        let len = (self.end - self.high_water).min(u64::from(self.params.mss));
-        (len > 0).then_some(len)
     }
 }

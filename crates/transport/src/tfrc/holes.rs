@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn duplicates_are_told_apart() {
         let mut seen = Arrivals::default();
+        let (new, again) = (Arrival::New, Arrival::Duplicate);
         let kinds: Vec<Arrival> = [0, 2, 2, 1, 1].map(|seq| seen.arrive(ms(0), seq)).into();
-        use Arrival::{Duplicate, New};
-        assert_eq!(kinds, [New, New, Duplicate, New, Duplicate]);
+        assert_eq!(kinds, [new, new, again, new, again]);
     }
 
     #[test]

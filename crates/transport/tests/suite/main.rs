@@ -4,6 +4,7 @@ mod path;
 mod properties;
 mod recovery;
 mod script;
+mod sizes;
 mod tfrc_timelines;
 mod throughput;
 mod timelines;

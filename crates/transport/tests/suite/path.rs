@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use cutline_transport::app::{self, App, Completion, Write};
 use cutline_transport::{tcp, tfrc};
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Instant, RandomStream, Streams};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,10 +110,40 @@ impl<F: Flow, R: FnMut(Instant, &F::Packet) -> Fate> Path<F, R> {
     }
 }
 
+/// An application, its chance, and what it has completed; none writes by itself.
+#[derive(Default)]
+pub struct Source {
+    app: Option<(App, RandomStream)>,
+    pub completions: Vec<Completion>,
+}
+
+impl Source {
+    fn new(params: &app::Params) -> Self {
+        let mut rng = Streams::new(9).stream("source", "app");
+        Self { app: Some((params.start(Instant::ZERO, &mut rng), rng)), completions: Vec::new() }
+    }
+
+    fn deadline(&self) -> Instant {
+        self.app.as_ref().map_or(Instant::FAR_FUTURE, |source| source.0.deadline())
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Write> {
+        let (app, rng) = self.app.as_mut()?;
+        app.poll(now, rng)
+    }
+
+    fn delivered(&mut self, now: Instant, total: u64) {
+        if let Some((app, _)) = &mut self.app {
+            self.completions.extend(app.on_delivered(now, total));
+        }
+    }
+}
+
 /// A TCP connection.
 pub struct Tcp {
     pub sender: tcp::Sender,
     pub receiver: tcp::Receiver,
+    pub source: Source,
 }
 
 /// What travels in one.
@@ -125,7 +156,15 @@ pub enum TcpPacket {
 impl Tcp {
     pub fn new(params: tcp::Params) -> Self {
         let params = Arc::new(params);
-        Self { sender: tcp::Sender::new(&params, Instant::ZERO), receiver: tcp::Receiver::new(&params) }
+        Self {
+            sender: tcp::Sender::new(&params, Instant::ZERO),
+            receiver: tcp::Receiver::new(&params),
+            source: Source::default(),
+        }
+    }
+
+    pub fn carrying(app: &app::Params, params: tcp::Params) -> Self {
+        Self { source: Source::new(app), ..Self::new(params) }
     }
 }
 
@@ -133,10 +172,16 @@ impl Flow for Tcp {
     type Packet = TcpPacket;
 
     fn deadline(&self) -> Instant {
-        self.sender.deadline().min(self.receiver.deadline())
+        self.sender.deadline().min(self.receiver.deadline()).min(self.source.deadline())
     }
 
     fn wake(&mut self, now: Instant, out: &mut Vec<TcpPacket>) {
+        while let Some(write) = self.source.poll(now) {
+            match write {
+                Write::Bytes(bytes) => drop(self.sender.write(bytes)),
+                Write::Unlimited => self.sender.write_unlimited(),
+            }
+        }
         self.sender.on_deadline(now);
         out.extend(self.receiver.on_deadline(now).map(TcpPacket::Ack));
     }
@@ -145,6 +190,7 @@ impl Flow for Tcp {
         match packet {
             TcpPacket::Data(segment) => {
                 out.extend(self.receiver.on_segment(now, &segment, marked).map(TcpPacket::Ack));
+                self.source.delivered(now, self.receiver.delivered());
             }
             TcpPacket::Ack(ack) => self.sender.on_ack(now, &ack),
         }
@@ -159,6 +205,7 @@ impl Flow for Tcp {
 pub struct Tfrc {
     pub sender: tfrc::Sender,
     pub receiver: tfrc::Receiver,
+    pub source: Source,
 }
 
 /// What travels in one.
@@ -171,7 +218,15 @@ pub enum TfrcPacket {
 impl Tfrc {
     pub fn new(params: tfrc::Params) -> Self {
         let params = Arc::new(params);
-        Self { sender: tfrc::Sender::new(&params, Instant::ZERO), receiver: tfrc::Receiver::new(&params) }
+        Self {
+            sender: tfrc::Sender::new(&params, Instant::ZERO),
+            receiver: tfrc::Receiver::new(&params),
+            source: Source::default(),
+        }
+    }
+
+    pub fn carrying(app: &app::Params, params: tfrc::Params) -> Self {
+        Self { source: Source::new(app), ..Self::new(params) }
     }
 }
 
@@ -179,10 +234,16 @@ impl Flow for Tfrc {
     type Packet = TfrcPacket;
 
     fn deadline(&self) -> Instant {
-        self.sender.deadline().min(self.receiver.deadline())
+        self.sender.deadline().min(self.receiver.deadline()).min(self.source.deadline())
     }
 
     fn wake(&mut self, now: Instant, out: &mut Vec<TfrcPacket>) {
+        while let Some(write) = self.source.poll(now) {
+            match write {
+                Write::Bytes(bytes) => drop(self.sender.write(bytes)),
+                Write::Unlimited => self.sender.write_unlimited(),
+            }
+        }
         self.sender.on_deadline(now);
         out.extend(self.receiver.on_deadline(now).map(TfrcPacket::Feedback));
     }

@@ -144,6 +144,13 @@ fn sack_sends_lost_segments_before_new_ones() {
 }
 
 #[test]
+fn what_is_sacked_still_fills_the_receivers_window() {
+    let mut script = Script::bulk(Params { max_window: Some(3000), ..sack() });
+    // RFC 5681 3.1: rwnd is a range of sequence numbers, whatever the pipe has left.
+    script.sends([0, 1, 2]).at(100).sack(&[(1, 3)]).sends([]).at(200).ack(3).sends([3, 4, 5]);
+}
+
+#[test]
 fn sack_finds_a_loss_before_the_third_duplicate() {
     let mut script = Script::bulk(sack());
     script.sends(0..10);

@@ -1,7 +1,8 @@
 //! Whole connections over paths with known loss: every byte arrives, and rates are what theory says.
 
+use cutline_transport::app::{self, CbrParams, Distribution, FilesParams};
 use cutline_transport::{tcp, tfrc};
-use cutline_units::{Duration, Instant, Probability, RandomStream, Streams};
+use cutline_units::{Bytes, Duration, Instant, Probability, RandomStream, Rate, Streams};
 
 use crate::path::{Fate, Path, Tcp, TcpPacket, Tfrc, TfrcPacket};
 
@@ -130,4 +131,59 @@ fn tfrc_gets_what_tcp_gets() {
         println!("p = {p}: TCP {tcp:.1}, TFRC {tfrc:.1} packets");
         assert!((0.6..1.7).contains(&(tfrc / tcp)), "p = {p}: TFRC {tfrc}, TCP {tcp}");
     }
+}
+
+/// The papers' audio: 128 kbit/s over a round trip of 300 ms.
+fn audio() -> app::Params {
+    app::Params::Cbr(CbrParams::new(Rate::from_kbps(128), Bytes::new(1000)))
+}
+
+const PAPER_ONE_WAY: Duration = Duration::from_millis(150);
+
+#[test]
+fn tfrc_carries_a_constant_rate_that_the_network_has_room_for() {
+    for (p, at_least) in [(0.0, 0.99), (0.01, 0.93)] {
+        let mut rng = random(3);
+        let rule = move |_, packet: &TfrcPacket| match packet {
+            TfrcPacket::Data(_) => lose(&mut rng, p),
+            TfrcPacket::Feedback(_) => Fate::Arrive,
+        };
+        let flow = Tfrc::carrying(&audio(), tfrc::Params::default());
+        let mut path = Path::new(flow, PAPER_ONE_WAY, rule);
+        path.run(seconds(800));
+        let share = path.flow.receiver.delivered() as f64 / (16_000.0 * 800.0);
+        println!("p = {p}: {share:.3} of the audio, {:?}", path.flow.sender.stats());
+        assert!((at_least..=1.0).contains(&share), "p = {p}: {share}");
+    }
+}
+
+#[test]
+fn tcp_carries_a_constant_rate_with_a_bounded_backlog() {
+    let mut rng = random(4);
+    let rule = move |_, packet: &TcpPacket| match packet {
+        TcpPacket::Data(_) => lose(&mut rng, 0.01),
+        TcpPacket::Ack(_) => Fate::Arrive,
+    };
+    let params = tcp::Params { send_buffer: Some(4000), ..tcp::Params::default() };
+    let mut path = Path::new(Tcp::carrying(&audio(), params), PAPER_ONE_WAY, rule);
+    let mut most = 0;
+    path.run_checked(seconds(800), |_, flow| most = most.max(flow.sender.backlog()));
+    let share = path.flow.receiver.delivered() as f64 / (16_000.0 * 800.0);
+    println!("{share:.3} of the audio, {:?}", path.flow.sender.stats());
+    assert!(most <= 4000, "{most} B waited");
+    assert!((0.93..=1.0).contains(&share), "{share}");
+}
+
+#[test]
+fn files_follow_each_other_and_their_latency_is_theirs() {
+    let files = FilesParams { size: Distribution::Fixed(30_000.0), think: Distribution::Fixed(0.5) };
+    let flow = Tcp::carrying(&app::Params::Files(files), tcp::Params::default());
+    let mut path = Path::new(flow, ONE_WAY, |_, _: &TcpPacket| Fate::Arrive);
+    path.run(seconds(100));
+    let completions = &path.flow.source.completions;
+    // Ten segments, then twenty: a round trip and a half. The pause is shorter than an RTO, so the window stays.
+    assert_eq!(completions[0].latency, Duration::from_millis(150));
+    let last = completions[completions.len() - 1];
+    assert_eq!((last.latency, last.bytes), (Duration::from_millis(50), 30_000));
+    assert!(completions.len() > 150);
 }

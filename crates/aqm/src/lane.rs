@@ -1,0 +1,200 @@
+//! One FIFO lane: a ring buffer that is sorted by weight and can be searched.
+//!
+//! Every packet has a *position* that never changes: the number of packets that entered the lane before it. So
+//! a place can be remembered while packets come and go. The ring grows by doubling and never shrinks: once it
+//! has held its largest backlog it allocates no more.
+//!
+//! One array, not a second one for what a search reads: sixteen lanes are sixteen places to read and sixteen to
+//! write, and a processor prefetches for about that many. A second array makes an enqueue and dequeue 4 ns
+//! slower (34 instead of 30 at a backlog of 1,000); it pays only for q' behind 100,000 packets and more.
+
+use crate::Entry;
+use cutline_units::Instant;
+use std::hint::black_box;
+
+/// A waiting packet.
+#[derive(Clone, Copy, Debug)]
+struct Stored<P> {
+    entry: Entry<P>,
+    /// How many packets entered any lane before this one.
+    number: u64,
+    /// The bytes that entered this lane before this packet.
+    bytes_before: u64,
+}
+
+/// Packets of one hint, first in, first out.
+#[derive(Clone, Debug)]
+pub(crate) struct Lane<P> {
+    /// A power of two of slots, or none.
+    slots: Vec<Stored<P>>,
+    /// The position of the first packet, and of the next to come.
+    head: u64,
+    tail: u64,
+    /// The bytes that ever entered.
+    bytes_entered: u64,
+}
+
+/// The slots of a lane that holds its first packet.
+const FIRST_SLOTS: usize = 16;
+
+/// How far ahead of the first packet the slots are brought into the cache: a cache line and a half.
+const AHEAD: u64 = 2;
+
+impl<P: Copy> Lane<P> {
+    /// An empty lane that has allocated nothing.
+    pub(crate) const fn new() -> Self {
+        Self { slots: Vec::new(), head: 0, tail: 0, bytes_entered: 0 }
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// Adds a packet that weighs no less than the last one; `number` have entered any lane before it.
+    #[inline]
+    pub(crate) fn push(&mut self, number: u64, entry: Entry<P>) {
+        let stored = Stored { entry, number, bytes_before: self.bytes_entered };
+        if self.tail - self.head == self.slots.len() as u64 {
+            self.grow(stored);
+        }
+        let slot = self.slot(self.tail);
+        self.slots[slot] = stored;
+        self.tail += 1;
+        self.bytes_entered += u64::from(entry.size);
+    }
+
+    /// Takes the first packet.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Entry<P>> {
+        if self.is_empty() {
+            return None;
+        }
+        let entry = self.at(self.head).entry;
+        self.head += 1;
+        // Brought into the cache for the packets after this one; nobody waits for what is read.
+        black_box(self.at(self.head + AHEAD).number);
+        Some(entry)
+    }
+
+    /// Weight and number of the first packet.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<(Instant, u64)> {
+        if self.is_empty() {
+            return None;
+        }
+        let first = self.at(self.head);
+        Some((first.entry.weight, first.number))
+    }
+
+    /// The bytes of the packets that weigh more than `w`, of which there is one at least. The search starts at
+    /// the cursor, which is not beyond the first of them, and moves it there.
+    #[inline]
+    pub(crate) fn bytes_behind(&self, w: Instant, cursor: &mut u64) -> u64 {
+        *cursor = self.first_above((*cursor).max(self.head), w);
+        self.bytes_entered - self.at(*cursor).bytes_before
+    }
+
+    /// The position of the first packet from `start` on that weighs more than `w`; the last one does.
+    ///
+    /// Most of the time it is one of the next few. They are counted without a branch, as how many there are is
+    /// anybody's guess.
+    #[inline]
+    fn first_above(&self, start: u64, w: Instant) -> u64 {
+        const FEW: u64 = 4;
+        let is_passed = |at| {
+            let lighter = self.at(at).entry.weight <= w;
+            u64::from(at < self.tail) & u64::from(lighter)
+        };
+        let passed: u64 = (start..start + FEW).map(is_passed).sum();
+        if passed < FEW { start + passed } else { self.search_above(start + FEW, w) }
+    }
+
+    /// [`Lane::first_above`] by doubling steps from `start`, then halving ones.
+    fn search_above(&self, start: u64, w: Instant) -> u64 {
+        let weight = |position| self.at(position).entry.weight;
+        let last = self.tail - 1;
+        let (mut low, mut step) = (start, 1);
+        while low + step < last && weight(low + step) <= w {
+            low += step;
+            step *= 2;
+        }
+        let mut high = (low + step).min(last);
+        while low < high {
+            let middle = low.midpoint(high);
+            if weight(middle) > w {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// What is in the slot of a position, waiting or left over. There must be slots.
+    #[inline]
+    fn at(&self, position: u64) -> &Stored<P> {
+        &self.slots[self.slot(position)]
+    }
+
+    #[inline]
+    fn slot(&self, position: u64) -> usize {
+        position as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    /// Twice the slots; the unused ones hold `filler`.
+    #[cold]
+    fn grow(&mut self, filler: Stored<P>) {
+        let mut slots = vec![filler; (self.slots.len() * 2).max(FIRST_SLOTS)];
+        let mask = slots.len() - 1;
+        for position in self.head..self.tail {
+            slots[position as usize & mask] = *self.at(position);
+        }
+        self.slots = slots;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    fn entry(weight: u64) -> Entry<u32> {
+        Entry { weight: Instant::from_nanos(weight), arrived: Instant::ZERO, size: 1, packet: weight as u32 }
+    }
+
+    #[test]
+    fn it_is_a_queue_through_every_growth() {
+        let (mut lane, mut model) = (Lane::new(), VecDeque::new());
+        for i in 0..1000 {
+            lane.push(i, entry(i));
+            model.push_back(i);
+            // Two of three stay, so that the ring grows while its head is somewhere in the middle.
+            if i % 3 == 0 {
+                assert_eq!(lane.pop(), model.pop_front().map(entry));
+            }
+        }
+        while let Some(expected) = model.pop_front() {
+            assert_eq!(lane.head(), Some((Instant::from_nanos(expected), expected)));
+            assert_eq!(lane.pop(), Some(entry(expected)));
+        }
+        assert!(lane.pop().is_none() && lane.head().is_none() && lane.is_empty());
+    }
+
+    #[test]
+    fn the_first_heavier_is_found_from_wherever_the_search_starts() {
+        let mut lane = Lane::new();
+        // Leftovers of lighter packets must not be taken for waiting ones.
+        (0..50).for_each(|i| lane.push(i, entry(0)));
+        while lane.pop().is_some() {}
+        // 0 0 0 1 1 1 2 2 2 ...: every weight three times.
+        (0..90).for_each(|i| lane.push(50 + i, entry(i / 3)));
+        for w in 0..29 {
+            let first = 50 + (w + 1) * 3;
+            for mut cursor in 0..=first {
+                let behind = lane.bytes_behind(Instant::from_nanos(w), &mut cursor);
+                assert_eq!((cursor, behind), (first, 140 - first));
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `cutline aqm`: which AQMs there are and what can be set on them, from the registry.
+
+use crate::exit::Failure;
+use crate::output;
+use crate::table::Table;
+use clap::Subcommand;
+use cutline_aqm::registry::{self, AqmDescription};
+use cutline_aqm::{Kind, Parameter, Value};
+use serde_json::json;
+
+/// List the queues' algorithms and what can be set on them
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline aqm list
+  cutline aqm show pi
+  cutline aqm show tsq --json";
+
+#[derive(Subcommand)]
+enum Command {
+    /// All of them
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One of them: its source and its parameters
+    Show {
+        /// Its name in a scenario, or tsq, which rides on any of them
+        name: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::List { json: true } => output::print_json(&all().iter().map(as_json).collect::<Vec<_>>()),
+        Command::List { json: false } => output::print(&list()),
+        Command::Show { name, json } => {
+            let aqm = find(name)?;
+            if *json { output::print_json(&as_json(&aqm)) } else { output::print(&show(&aqm)) }
+        }
+    }
+}
+
+/// Every AQM, and TSQ.
+fn all() -> Vec<AqmDescription> {
+    let tsq = AqmDescription {
+        name: "tsq",
+        title: "TSQ",
+        source: "the TSQ paper, section 3; on top of any other: tsq = true or { ... }",
+        parameters: registry::describe_tsq(),
+    };
+    registry::describe().into_iter().chain([tsq]).collect()
+}
+
+fn find(name: &str) -> Result<AqmDescription, Failure> {
+    let names: Vec<_> = all().iter().map(|aqm| aqm.name).collect();
+    let unknown = || Failure::Usage(format!("there is no AQM {name:?}; there are: {}", names.join(", ")));
+    all().into_iter().find(|aqm| aqm.name == name).ok_or_else(unknown)
+}
+
+fn list() -> String {
+    let mut table = Table::new(3, &["name", "title", "source"]);
+    for aqm in all() {
+        table.add([aqm.name, aqm.title, aqm.source].map(str::to_owned).to_vec());
+    }
+    table.render()
+}
+
+fn show(aqm: &AqmDescription) -> String {
+    let mut table = Table::new(5, &["parameter", "allowed", "default", "default from", "meaning"]);
+    for parameter in &aqm.parameters {
+        let cells =
+            [parameter.name, &allowed(parameter), &default(parameter), parameter.source, parameter.doc];
+        table.add(cells.map(str::to_owned).to_vec());
+    }
+    let parameters = if table.is_empty() { "It has no parameters.\n".to_owned() } else { table.render() };
+    format!("{}: {} ({})\n\n{parameters}", aqm.name, aqm.title, aqm.source)
+}
+
+fn allowed(parameter: &Parameter) -> String {
+    let unit = if parameter.unit.is_empty() { String::new() } else { format!(" {}", parameter.unit) };
+    format!("{}{unit}", parameter.kind)
+}
+
+fn default(parameter: &Parameter) -> String {
+    parameter.default.as_ref().map_or_else(|| "off".to_owned(), small)
+}
+
+/// A value as a person writes it: small numbers with an exponent.
+fn small(value: &Value) -> String {
+    match value {
+        Value::Number(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
+        other => other.to_string(),
+    }
+}
+
+fn as_json(aqm: &AqmDescription) -> serde_json::Value {
+    let parameter = |parameter: &&Parameter| {
+        json!({
+            "name": parameter.name,
+            "unit": parameter.unit,
+            "kind": kind(parameter.kind),
+            "allowed": parameter.kind.to_string(),
+            "default": parameter.default.as_ref().map(value),
+            "source": parameter.source,
+            "doc": parameter.doc,
+        })
+    };
+    let parameters: Vec<_> = aqm.parameters.iter().map(parameter).collect();
+    json!({ "name": aqm.name, "title": aqm.title, "source": aqm.source, "parameters": parameters })
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Number { .. } => "number",
+        Kind::Count { .. } => "count",
+        Kind::Duration { .. } => "duration",
+        Kind::Frequency { .. } => "frequency",
+        Kind::Flag => "flag",
+        Kind::Choice(_) => "choice",
+    }
+}
+
+/// Numbers and switches as such; times and frequencies as a scenario writes them.
+fn value(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Number(x) => json!(x),
+        Value::Count(n) => json!(n),
+        Value::Flag(flag) => json!(flag),
+        Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) => json!(value.to_string()),
+    }
+}

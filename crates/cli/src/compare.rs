@@ -1,0 +1,135 @@
+//! `cutline compare`: two sets of results side by side.
+
+use crate::exit::Failure;
+use crate::output;
+use crate::table::{Table, number};
+use cutline_report::stats::{Comparison, Estimate, Pairing};
+use cutline_scenario::results::{Store, SubjectKind, Values, group_measures, queue_measures};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Put two sets of results side by side: A - B with 95 % confidence intervals
+///
+/// Points are matched by their label, groups and queues by name. With the same seeds on both sides the difference is
+/// taken seed by seed; else Welch's interval is used. A star marks differences whose interval leaves zero out.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A results folder, or its summary.json
+    a: PathBuf,
+    /// Another
+    b: PathBuf,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline run examples/dumbbell.toml --seeds 10
+  cutline run examples/dumbbell.toml --seeds 10 --set name=without --set dumbbell.queue.tsq=false
+  cutline compare results/dumbbell results/without";
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let matched = matched(&a, &b);
+    if matched.is_empty() {
+        return Err(Failure::Failed(nothing_matches(args, &a, &b)));
+    }
+    if args.json {
+        let rows: Vec<Value> = matched.iter().map(row_json).collect();
+        return output::print_json(&json!({ "a": args.a, "b": args.b, "measures": rows }));
+    }
+    output::print(&render(&matched, args))
+}
+
+/// The measures in a results folder, or in the folder of a summary.
+fn read(path: &Path) -> Result<Vec<Values>, Failure> {
+    let is_summary = path.file_name().is_some_and(|name| name == "summary.json");
+    let folder = if is_summary { path.parent().unwrap_or(Path::new("")) } else { path };
+    let store = Store::open(folder);
+    store.read_summary().map_err(|error| {
+        Failure::Usage(format!(
+            "{error}\nexpected a folder that `cutline run` has written, or its summary.json"
+        ))
+    })?;
+    let mut values = group_measures(&store.read()?);
+    values.extend(queue_measures(&store.read()?));
+    Ok(values)
+}
+
+/// A measure on both sides, and how it compares.
+struct Matched<'m> {
+    values: &'m Values,
+    comparison: Comparison,
+}
+
+/// The measures that both sides have, in the order of `a`.
+fn matched<'m>(a: &'m [Values], b: &[Values]) -> Vec<Matched<'m>> {
+    let partner = |values: &'m Values| {
+        let same = |other: &&Values| other.subject == values.subject && other.measure == values.measure;
+        let comparison = Comparison::of(&values.by_seed, &b.iter().find(same)?.by_seed)?;
+        Some(Matched { values, comparison })
+    };
+    a.iter().filter_map(partner).collect()
+}
+
+fn nothing_matches(args: &Args, a: &[Values], b: &[Values]) -> String {
+    let points = |side: &[Values]| {
+        let points: std::collections::BTreeSet<_> =
+            side.iter().map(|values| &*values.subject.point).collect();
+        points.into_iter().take(5).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "no point and group is in both: {} has the points {}; {} has {}",
+        args.a.display(),
+        points(a),
+        args.b.display(),
+        points(b)
+    )
+}
+
+fn render(matched: &[Matched<'_>], args: &Args) -> String {
+    let head = ["point", "of", "measure", "A", "B", "A - B", "A / B", "95 % interval of A - B", ""];
+    let mut table = Table::new(3, &head);
+    for Matched { values, comparison } in matched {
+        let subject = &values.subject;
+        let words = [&*subject.point, &*subject.name, values.measure].map(str::to_owned);
+        table.add(words.into_iter().chain(cells(comparison)).collect());
+    }
+    let pairing = match matched[0].comparison.pairing {
+        Pairing::Paired => "the same seeds on both sides: compared seed by seed",
+        Pairing::Welch => "different seeds: compared by Welch's interval",
+    };
+    let (a, b) = (args.a.display(), args.b.display());
+    format!("A = {a}, B = {b}\n{pairing}; * where the interval leaves zero out\n\n{}", table.render())
+}
+
+fn cells(comparison: &Comparison) -> [String; 6] {
+    let Comparison { left, right, difference, interval, .. } = comparison;
+    let ratio = left.mean / right.mean;
+    [
+        number(left.mean),
+        number(right.mean),
+        number(*difference),
+        if ratio.is_finite() { format!("{ratio:.3}") } else { "-".to_owned() },
+        interval.map_or_else(|| "-".to_owned(), |(low, high)| format!("{} .. {}", number(low), number(high))),
+        if comparison.is_significant() { "*" } else { "" }.to_owned(),
+    ]
+}
+
+fn row_json(matched: &Matched<'_>) -> Value {
+    let Matched { values, comparison } = matched;
+    let side = |side: &Estimate| json!({ "mean": side.mean, "interval": side.interval, "n": side.n });
+    json!({
+        "point": &*values.subject.point,
+        "kind": match values.subject.kind { SubjectKind::Group => "group", SubjectKind::Queue => "queue" },
+        "name": &*values.subject.name,
+        "measure": values.measure,
+        "a": side(&comparison.left),
+        "b": side(&comparison.right),
+        "difference": comparison.difference,
+        "interval": comparison.interval,
+        "pairing": match comparison.pairing { Pairing::Paired => "paired", Pairing::Welch => "welch" },
+        "significant": comparison.is_significant(),
+    })
+}

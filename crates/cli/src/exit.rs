@@ -1,0 +1,46 @@
+//! How a command ends when it does not end well.
+
+use anstyle::{AnsiColor, Style};
+use cutline_scenario::Errors;
+use cutline_scenario::results::StoreError;
+use std::process::ExitCode;
+
+/// The exit codes, for the end of a help text.
+pub const CODES: &str = "Exit codes: 0 done; 1 something went wrong or was interrupted; 2 bad arguments or a bad \
+                         scenario. Colours follow NO_COLOR and whether the output is a terminal.";
+
+/// What went wrong, for a person to read.
+#[derive(Debug)]
+pub enum Failure {
+    /// Arguments or a scenario that cannot be used: exit code 2.
+    Usage(String),
+    /// Something that broke while working, or an interruption: exit code 1.
+    Failed(String),
+}
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+impl Failure {
+    /// Says it on stderr and answers the exit code.
+    pub fn report(self) -> ExitCode {
+        let (message, code) = match self {
+            Self::Usage(message) => (message, 2),
+            Self::Failed(message) => (message, 1),
+        };
+        anstream::eprintln!("{ERROR}error:{ERROR:#} {message}");
+        ExitCode::from(code)
+    }
+}
+
+/// Everything that is wrong with a scenario, each with its line.
+impl From<Errors> for Failure {
+    fn from(errors: Errors) -> Self {
+        Self::Usage(errors.render())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,56 @@
+//! The `cutline` command: parses what was typed and hands it to a library. One file a subcommand.
+//!
+//! Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 something went wrong or was interrupted, 2 bad
+//! arguments or a bad scenario, 130 after a second Ctrl-C.
+
+mod aqm;
+mod check;
+mod compare;
+mod exit;
+mod interrupt;
+mod output;
+mod progress;
+mod run;
+mod scenario_args;
+mod table;
+
+use clap::{Parser, Subcommand};
+use exit::Failure;
+use std::process::ExitCode;
+
+/// Traffic-sensitive quality of service: simulate what you ship.
+///
+/// An experiment is a TOML file (docs/guide/scenario.md): a network, its flows, how long, what is measured, and what is
+/// swept. Cutline runs it on all cores and stores what was measured (docs/guide/results.md).
+#[derive(Parser)]
+#[command(version, name = "cutline", max_term_width = 100, after_help = exit::CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Compare(compare::Args),
+    Check(check::Args),
+    Aqm(aqm::Args),
+}
+
+impl Command {
+    fn execute(self) -> Result<(), Failure> {
+        match self {
+            Self::Run(args) => run::execute(&args),
+            Self::Compare(args) => compare::execute(&args),
+            Self::Check(args) => check::execute(&args),
+            Self::Aqm(args) => aqm::execute(&args),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command.execute() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,40 @@
+//! A scenario as the command line names it: a file, and what is set on top.
+
+use crate::exit::Failure;
+use cutline_scenario::{ScenarioFile, SweepPoint};
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct ScenarioArgs {
+    /// The scenario file (docs/guide/scenario.md)
+    scenario: PathBuf,
+    /// Set a key of the scenario, such as flow.audio.hint=6 or dumbbell.rate="15 Mbit/s"; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The first seed
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How many replications; they have the seeds SEED, SEED + 1, ...
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+}
+
+impl ScenarioArgs {
+    /// The file with what is set on top, and the points of its sweep.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(&self) -> Result<(ScenarioFile, Vec<SweepPoint>), Failure> {
+        let mut file = ScenarioFile::load(&self.scenario)?;
+        for pair in &self.set {
+            file.set_pair(pair)?;
+        }
+        for (key, value) in [("seed", self.seed), ("seeds", self.seeds)] {
+            if let Some(value) = value {
+                file.set(key, &value.to_string())?;
+            }
+        }
+        let points = file.expand()?;
+        Ok((file, points))
+    }
+}

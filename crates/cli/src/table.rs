@@ -1,0 +1,96 @@
+//! Tables of text: columns as wide as they must be, words to the left, numbers to the right.
+
+use cutline_report::stats::Estimate;
+
+/// A table with a headline.
+pub struct Table {
+    rows: Vec<Vec<String>>,
+    /// How many columns hold words; the others hold numbers.
+    words: usize,
+}
+
+impl Table {
+    /// An empty table; its first `words` columns hold words.
+    pub fn new(words: usize, head: &[&str]) -> Self {
+        Self { rows: vec![head.iter().map(|cell| (*cell).to_owned()).collect()], words }
+    }
+
+    /// Adds a row, which has as many cells as the headline.
+    pub fn add(&mut self, row: Vec<String>) {
+        assert_eq!(row.len(), self.rows[0].len(), "a row has a cell for each column");
+        self.rows.push(row);
+    }
+
+    /// Whether there is nothing but the headline.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
+    /// The lines, two spaces between columns, a rule under the headline.
+    pub fn render(&self) -> String {
+        let width =
+            |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.rows[0].len()).map(width).collect();
+        let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1));
+        let mut lines: Vec<String> = self.rows.iter().map(|row| self.line(row, &widths)).collect();
+        lines.insert(1, rule);
+        lines.join("\n") + "\n"
+    }
+
+    fn line(&self, row: &[String], widths: &[usize]) -> String {
+        let cell = |(column, (text, &width)): (usize, (&String, &usize))| {
+            if column < self.words { format!("{text:<width$}") } else { format!("{text:>width$}") }
+        };
+        let cells: Vec<String> = row.iter().zip(widths).enumerate().map(cell).collect();
+        cells.join("  ").trim_end().to_owned()
+    }
+}
+
+/// A mean with half of its 95 % interval, which is shown to two digits; `-` without a value.
+pub fn estimate(values: &[f64], scale: f64) -> String {
+    let scaled: Vec<f64> = values.iter().map(|value| value * scale).collect();
+    match Estimate::of(&scaled) {
+        None => "-".to_owned(),
+        Some(found) if found.half_width() > 0.0 => {
+            let decimals = decimals(found.half_width(), 2);
+            format!("{:.decimals$} ±{:.decimals$}", found.mean, found.half_width())
+        }
+        Some(found) => number(found.mean),
+    }
+}
+
+/// A number to four digits that count.
+pub fn number(value: f64) -> String {
+    format!("{value:.0$}", decimals(value, 4))
+}
+
+/// How many decimals show `digits` digits that count.
+fn decimals(value: f64, digits: i32) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    (digits - 1 - value.abs().log10().floor() as i32).clamp(0, 9) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_left_and_numbers_right() {
+        let mut table = Table::new(1, &["link", "mean"]);
+        table.add(vec!["r1->r2".to_owned(), "5".to_owned()]);
+        assert_eq!(table.render(), "link    mean\n------------\nr1->r2     5\n");
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_count() {
+        assert_eq!(number(148_123.4), "148123");
+        assert_eq!(number(0.012_345_6), "0.01235");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(estimate(&[1.0, 2.0, 3.0, 4.0, 5.0], 10.0), "30 ±20");
+        assert_eq!(estimate(&[0.02, 0.021], 1.0), "0.0205 ±0.0064");
+        assert_eq!(estimate(&[200.0], 1.0), "200.0");
+        assert_eq!(estimate(&[], 1.0), "-");
+    }
+}

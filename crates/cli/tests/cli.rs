@@ -1,0 +1,235 @@
+//! The command as a person or a script meets it: exit codes, messages, JSON, stored bytes.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+
+const SMALL: &str = r#"
+name = "small"
+duration = "4 s"
+warm-up = "1 s"
+seeds = 2
+
+[dumbbell]
+rate = "2 Mbit/s"
+delay = "10 ms"
+access-rate = "50 Mbit/s"
+access-delay = "5 ms"
+queue = { aqm = "pi", limit = "60 packets", q-ref = "20 packets", tsq = true }
+
+[[flow]]
+name = "bulk"
+count = 3
+class = "file-transfer"
+file-size = "100 KB"
+start = { from = "0 s", to = "1 s" }
+transport = { protocol = "tcp" }
+app = { kind = "bulk" }
+
+[[flow]]
+name = "audio"
+class = "audio"
+hint = 6
+start = { from = "0 s", to = "1 s" }
+transport = { protocol = "tfrc", packet-size = "160 B" }
+app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
+
+[sweep]
+"flow.audio.hint" = [1, 6]
+"#;
+
+/// A folder of its own, with the small scenario in it.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("small.toml"), SMALL).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn cutline(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::cargo_bin("cutline").unwrap();
+        command.current_dir(self.0.path()).env_remove("CLICOLOR_FORCE").args(arguments).output().unwrap()
+    }
+
+    /// What a command prints that must go well.
+    fn prints(&self, arguments: &[&str]) -> String {
+        let output = self.cutline(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.prints(arguments)).unwrap()
+    }
+
+    /// What a command says on stderr that must end with a code.
+    fn complains(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.cutline(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "", "nothing but results goes to stdout");
+        text(&output.stderr)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let place = Place::new();
+    for command in ["run", "compare", "check", "aqm"] {
+        let help = place.prints(&[command, "--help"]);
+        assert!(help.contains("Examples:") && help.contains(&format!("cutline {command} ")), "{help}");
+        assert!(place.prints(&["--help"]).contains(command));
+    }
+    assert!(place.prints(&["--version"]).starts_with("cutline 0."));
+}
+
+#[test]
+fn bad_arguments_and_scenarios_end_with_two() {
+    let place = Place::new();
+    assert!(place.complains(&["run", "small.toml", "--sed", "1"], 2).contains("--seed"));
+    assert!(place.complains(&["run", "small.toml", "--jobs", "0"], 2).contains("--jobs"));
+    assert!(place.complains(&["run", "no.toml"], 2).contains("no.toml: cannot be read"));
+    fs::write(place.path("bad.toml"), SMALL.replace("2 Mbit/s", "2 Mbits")).unwrap();
+    let said = place.complains(&["run", "bad.toml"], 2);
+    assert!(said.contains("bad.toml:8:8: key \"dumbbell.rate\"") && said.contains("^^^"), "{said}");
+    assert!(!place.path("results").exists(), "nothing was run");
+}
+
+#[test]
+fn an_unknown_key_on_the_command_line_is_named_with_the_nearest_one() {
+    let place = Place::new();
+    let said = place.complains(&["check", "small.toml", "--set", "dumbbell.queue.q-rfe=5 packets"], 2);
+    assert!(said.contains("--set dumbbell.queue.q-rfe=5 packets") && said.contains("\"q-ref\""), "{said}");
+    let said = place.complains(&["run", "small.toml", "--set", "nonsense"], 2);
+    assert!(said.contains("KEY=VALUE"), "{said}");
+}
+
+#[test]
+fn check_says_what_would_be_run() {
+    let place = Place::new();
+    let said = place.prints(&["check", "small.toml", "--seeds", "5"]);
+    assert!(said.contains("runs    10: 2 points x 5 seeds from 1"), "{said}");
+    assert!(said.contains("3 x bulk: TCP") && said.contains("flow.audio.hint=6"), "{said}");
+}
+
+#[test]
+fn the_json_document_has_every_field() {
+    let place = Place::new();
+    let document = place.json(&["run", "small.toml", "--no-store", "--json", "--jobs", "1"]);
+    assert_eq!(document["name"], "small");
+    assert_eq!(document["results_dir"], Value::Null);
+    assert_eq!(document["seeds"], serde_json::json!([1, 2]));
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4, "two points, two seeds");
+    assert_eq!(runs[2]["settings"]["flow.audio.hint"], "6");
+    for run in runs {
+        assert_eq!(run["flows"].as_array().unwrap().len(), 4);
+        for flow in run["flows"].as_array().unwrap() {
+            numbers(flow, &["goodput_bps", "sent_bps", "loss_ratio", "mark_ratio", "marks", "timeouts"]);
+            numbers(&flow["queuing_ms"], &["mean", "p50", "p90", "p95", "p99", "max"]);
+            numbers(&flow["one_way_ms"], &["mean", "p50", "p95", "p99", "max"]);
+            numbers(flow, &["qd", "qt", "q"]);
+            assert_eq!(flow["retransmissions"].is_null(), flow["group"] == "audio");
+        }
+        let queue = &run["queues"][0];
+        assert_eq!((&queue["name"], &queue["tsq"]), (&Value::from("r1->r2"), &Value::from(true)));
+        numbers(
+            queue,
+            &["utilisation", "drop_ratio", "mark_ratio", "arrived", "departed", "dropped", "marked"],
+        );
+        numbers(&queue["backlog_packets"], &["mean", "sd", "max"]);
+        numbers(&queue["probability"], &["mean", "sd"]);
+    }
+    assert!(!place.path("results").exists(), "--no-store stores nothing");
+}
+
+fn numbers(of: &Value, keys: &[&str]) {
+    for key in keys {
+        assert!(of[*key].is_number(), "{key} in {of}");
+    }
+}
+
+#[test]
+fn resuming_runs_nothing_again_and_any_number_of_jobs_gives_the_same_bytes() {
+    let place = Place::new();
+    let table = place.prints(&["run", "small.toml", "--results", "one", "--jobs", "1"]);
+    assert!(
+        table.contains("flow.audio.hint=6") && table.contains("r1->r2") && table.contains('±'),
+        "{table}"
+    );
+    place.prints(&["run", "small.toml", "--results", "two", "--jobs", "2"]);
+    for name in ["flows", "queues", "series", "queue_series", "distributions", "points"] {
+        let bytes = |folder| fs::read(place.path(&format!("{folder}/small/{name}.parquet"))).unwrap();
+        assert_eq!(bytes("one"), bytes("two"), "{name}");
+    }
+    // A run that is taken over keeps its files; one that is run again has new ones.
+    let stamps = || {
+        let runs = fs::read_dir(place.path("one/small/runs")).unwrap();
+        let mut found: Vec<_> = runs
+            .map(|run| run.unwrap())
+            .map(|run| (run.file_name(), run.metadata().unwrap().modified().unwrap()))
+            .collect();
+        found.sort();
+        found
+    };
+    let before = stamps();
+    let again = place.prints(&["run", "small.toml", "--results", "one", "--resume"]);
+    assert_eq!((stamps(), again), (before, table));
+}
+
+#[test]
+fn results_are_compared_point_by_point() {
+    let place = Place::new();
+    place.prints(&["run", "small.toml"]);
+    place.prints(&["run", "small.toml", "--set", "name=fast", "--set", "dumbbell.rate=4 Mbit/s"]);
+    let compared = place.json(&["compare", "results/fast", "results/small/summary.json", "--json"]);
+    let found = compared["measures"].as_array().unwrap().iter().find(|row| {
+        row["measure"] == "goodput_bps" && row["name"] == "bulk" && row["point"] == "flow.audio.hint=1"
+    });
+    let found = found.unwrap();
+    let ratio = found["a"]["mean"].as_f64().unwrap() / found["b"]["mean"].as_f64().unwrap();
+    assert!((1.5..2.7).contains(&ratio), "twice the rate gives {ratio} times the goodput");
+    assert_eq!((&found["pairing"], &found["significant"]), (&Value::from("paired"), &Value::from(true)));
+    assert!(place.prints(&["compare", "results/fast", "results/small"]).contains("goodput_bps"));
+    assert!(place.complains(&["compare", "results/fast", "results/none"], 2).contains("summary.json"));
+}
+
+#[test]
+fn aqms_are_listed_from_the_registry() {
+    let place = Place::new();
+    assert!(place.prints(&["aqm", "list"]).contains("Hollot"));
+    assert!(place.prints(&["aqm", "show", "pi"]).contains("1.822e-5"));
+    let tsq = place.json(&["aqm", "show", "tsq", "--json"]);
+    assert_eq!(tsq["parameters"][1]["default"], "40 ms");
+    assert!(place.complains(&["aqm", "show", "pie"], 2).contains("drop-tail, pi, tsq"));
+}
+
+#[test]
+fn the_examples_can_be_run() {
+    let place = Place::new();
+    for name in ["dumbbell", "two-bottlenecks"] {
+        let file = repository().join(format!("examples/{name}.toml"));
+        let file = file.to_str().unwrap();
+        let quick = ["--set", "duration=3 s", "--set", "warm-up=1 s", "--set", "flow.web.start=0 s"];
+        let quick = if name == "dumbbell" { &quick[..4] } else { &quick[..] };
+        let document = place.json(&[&["run", file, "--no-store", "--json", "--seeds", "1"], quick].concat());
+        let queues = document["runs"][0]["queues"].as_array().unwrap();
+        assert!(queues[0]["utilisation"].as_f64().unwrap() > 0.0, "{name} carries traffic");
+    }
+}

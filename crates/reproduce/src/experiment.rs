@@ -1,0 +1,70 @@
+//! An experiment: a scenario file of a paper, or a variant of one.
+
+use crate::evaluation::{Options, ReproduceError};
+use cutline_scenario::results::{Store, Summary};
+use cutline_scenario::runner::{self, Progress};
+use cutline_scenario::{Errors, ScenarioFile};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// A scenario file, with what a variant sets differently.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// Its name, of its results' folder and of its claims.
+    pub id: &'static str,
+    /// What sets it apart from its siblings, as a chart's title says it.
+    pub label: &'static str,
+    /// The scenario file's name in `experiments/`.
+    pub file: &'static str,
+    /// The scenario file's text.
+    pub text: &'static str,
+    /// What the variant sets: paths and values.
+    pub set: &'static [(&'static str, &'static str)],
+}
+
+/// The reduced length of `--quick`: enough to see every figure's shape, not to judge its claims.
+const QUICK: [(&str, &str); 3] = [("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
+
+impl Experiment {
+    /// The scenario file with the variant's settings.
+    ///
+    /// # Errors
+    /// When a setting does not fit the file.
+    pub fn scenario_file(&self, quick: bool) -> Result<ScenarioFile<'static>, Errors> {
+        let mut file = ScenarioFile::parse(self.text, self.file)?;
+        let quick = if quick { &QUICK[..] } else { &[] };
+        for (path, value) in self.set.iter().chain(quick) {
+            file.set(path, value)?;
+        }
+        Ok(file)
+    }
+
+    /// How many runs it takes.
+    ///
+    /// # Errors
+    /// When the file is not a scenario.
+    pub fn runs(&self, quick: bool) -> Result<u64, Errors> {
+        Ok(self.scenario_file(quick)?.expand()?.iter().map(|point| point.scenario.seeds).sum())
+    }
+
+    /// Simulates all points with all seeds and stores them under `root/ID`.
+    pub(crate) fn run(
+        &self,
+        root: &Path,
+        options: &Options,
+        cancel: &AtomicBool,
+        progress: &(dyn Fn(Progress<'_>) + Sync),
+    ) -> Result<Summary, ReproduceError> {
+        let file = self.scenario_file(options.quick)?;
+        let points = file.expand()?;
+        let jobs = runner::plan(&points, options.version);
+        let folder = root.join(self.id);
+        let store = if options.resume { Store::resume(&folder)? } else { Store::create(&folder)? };
+        let how = runner::Options { threads: options.threads, cancel, progress };
+        let summary = Summary::new(&file, &points, options.version, (options.clock)());
+        let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
+            scenario.simulate(seed, cancel).map_err(|error| error.to_string())
+        })?;
+        Ok(runner::conclude(summary, &points, &jobs, &endings, &store, (options.clock)())?)
+    }
+}

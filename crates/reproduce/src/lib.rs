@@ -1,0 +1,16 @@
+//! The papers' evaluations: which experiments there are, what each figure claims, how it is measured, and the report
+//! that puts the two side by side.
+//!
+//! The experiments are scenario files, and what the papers say is a table (`experiments/`, built into this crate, so
+//! that the command works anywhere). [`tsq::run`] simulates what a set of figures needs and stores it;
+//! [`tsq::report`] draws figures and judges claims from what is stored, without simulating anything.
+
+mod claims;
+mod data;
+mod evaluation;
+mod experiment;
+pub mod tsq;
+
+pub use claims::{FigureText, UnknownFigure};
+pub use evaluation::{Evaluation, Options, ReproduceError};
+pub use experiment::Experiment;

@@ -1,0 +1,258 @@
+//! What a scenario says, as plain values that cannot be wrong: the output of the reader, the input of a simulator.
+
+mod flow;
+
+pub use flow::{
+    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, FlowSpec,
+    Perspective, StartSpec, TcpSpec, TfrcSpec, TransportSpec, UdpSpec,
+};
+
+use cutline_aqm::drop_tail::DropTailParams;
+use cutline_aqm::{AqmSpec, TsqParams};
+use cutline_units::{Bytes, Duration, HintBits, Rate};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// One simulation: a topology, its flows, how long, and what is measured when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What the results are called.
+    pub name: String,
+    /// One line for a heading.
+    pub title: Option<String>,
+    /// A paragraph for a reader.
+    pub description: Option<String>,
+    /// The first replication's seed.
+    pub seed: u64,
+    /// The number of replications; they have the seeds `seed`, `seed + 1`, ...
+    pub seeds: u64,
+    /// Time simulated.
+    pub duration: Duration,
+    /// Measuring starts here.
+    pub warm_up: Duration,
+    /// Measuring ends here, at most at `duration`.
+    pub measure_until: Duration,
+    /// Width of the interval series.
+    pub interval: Duration,
+    /// Bits of the delay hint, the same in every TSQ queue.
+    pub hint_bits: HintBits,
+    /// Nodes and links.
+    pub topology: Topology,
+    /// Flows, in groups.
+    pub flows: Vec<FlowSpec>,
+    /// The canonical text of what affects the simulation, seed excepted.
+    pub canonical: String,
+}
+
+/// Nodes and links: the usual shape, or any.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Topology {
+    /// `s1..sN - r1 = r2 - d1..dN`: flow i goes from s(i) to d(i).
+    Dumbbell(DumbbellSpec),
+    /// Any graph.
+    Graph(GraphSpec),
+}
+
+/// A dumbbell: every flow has its own access links, and all share the link between two routers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DumbbellSpec {
+    /// Rate of the bottleneck, both ways.
+    pub rate: Rate,
+    /// Propagation delay of the bottleneck.
+    pub delay: Duration,
+    /// Rate of each access link.
+    pub access_rate: Rate,
+    /// Propagation delay of each access link, on either side.
+    pub access_delay: Duration,
+    /// The queue r1 -> r2.
+    pub queue: Arc<QueueSpec>,
+    /// The queue r2 -> r1.
+    pub reverse_queue: Arc<QueueSpec>,
+    /// The queues at both ends of each access link.
+    pub access_queue: Arc<QueueSpec>,
+    /// Changes of the rate r1 -> r2, in order of time.
+    pub rate_changes: Vec<RateChange>,
+}
+
+/// Nodes and one-way links.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GraphSpec {
+    /// Nodes, in the order of the file.
+    pub nodes: Vec<NodeSpec>,
+    /// Links; one that was written for both ways is two.
+    pub links: Vec<LinkSpec>,
+}
+
+/// A node: a host, a router or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: String,
+}
+
+/// A one-way link and the queue in front of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// What results call it: `r1->r2`.
+    pub name: String,
+    /// The node it leaves.
+    pub from: String,
+    /// The node it reaches.
+    pub to: String,
+    /// Rate at time zero.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// The queue at `from`.
+    pub queue: Arc<QueueSpec>,
+    /// Changes of the rate, in order of time.
+    pub rate_changes: Vec<RateChange>,
+}
+
+/// A link's rate from some time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateChange {
+    /// When.
+    pub at: Duration,
+    /// The new rate.
+    pub rate: Rate,
+}
+
+/// A queue: its AQM, its limit, and TSQ on top.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueSpec {
+    /// The AQM and its parameters.
+    pub aqm: AqmSpec,
+    /// What fits.
+    pub limit: Limit,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// TSQ on top of the AQM, if switched on.
+    pub tsq: Option<TsqParams>,
+}
+
+/// How much fits into a queue, the packet in service left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// This many packets.
+    Packets(u64),
+    /// This many bytes.
+    Bytes(Bytes),
+}
+
+/// One flow of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowInstance {
+    /// The group's name, with `.1`, `.2`, ... when the group has more than one flow.
+    pub name: String,
+    /// The group's index in [`Scenario::flows`].
+    pub group: usize,
+    /// The source node's name.
+    pub from: String,
+    /// The sink node's name.
+    pub to: String,
+}
+
+impl Scenario {
+    /// The seeds of all replications.
+    pub fn all_seeds(&self) -> impl Iterator<Item = u64> + use<> {
+        self.seed..self.seed + self.seeds
+    }
+
+    /// Number of flows in all groups.
+    pub fn flow_count(&self) -> u64 {
+        self.flows.iter().map(|group| group.count).sum()
+    }
+
+    /// Every flow, in the order of the groups; in a dumbbell flow i goes from `s(i)` to `d(i)`.
+    pub fn flow_instances(&self) -> impl Iterator<Item = FlowInstance> + '_ {
+        let members = |(group, spec): (usize, _)| instances(group, spec);
+        self.flows.iter().enumerate().flat_map(members).zip(1u64..).map(|((name, group, ends), i)| {
+            let (from, to) = ends.clone().unwrap_or_else(|| (format!("s{i}"), format!("d{i}")));
+            FlowInstance { name, group, from, to }
+        })
+    }
+
+    /// The nodes and links; a dumbbell is expanded.
+    pub fn graph(&self) -> GraphSpec {
+        match &self.topology {
+            Topology::Graph(graph) => graph.clone(),
+            Topology::Dumbbell(dumbbell) => dumbbell.expand(self.flow_count()),
+        }
+    }
+
+    /// What identifies the run of this scenario with a seed: 16 hex digits of a hash over the canonical scenario, the
+    /// seed and the version of the engine, so that a stored run is used again only if it would come out the same.
+    pub fn run_id(&self, seed: u64, version: &str) -> String {
+        let text = format!("{version}\n{seed}\n{}", self.canonical);
+        let digest = Sha256::digest(text.as_bytes());
+        let first = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
+        format!("{first:016x}")
+    }
+}
+
+/// Name, group and ends of each member of a group.
+fn instances(
+    group: usize,
+    spec: &FlowSpec,
+) -> impl Iterator<Item = (String, usize, &Option<(String, String)>)> + '_ {
+    (1..=spec.count).map(move |i| {
+        let name = if spec.count == 1 { spec.name.clone() } else { format!("{}.{i}", spec.name) };
+        (name, group, &spec.ends)
+    })
+}
+
+impl DumbbellSpec {
+    /// The graph of a dumbbell with `pairs` sources and sinks.
+    fn expand(&self, pairs: u64) -> GraphSpec {
+        let mut graph = GraphSpec::default();
+        graph.add_node("r1");
+        graph.add_node("r2");
+        graph.links.push(self.bottleneck("r1", "r2", &self.queue, &self.rate_changes));
+        graph.links.push(self.bottleneck("r2", "r1", &self.reverse_queue, &[]));
+        for i in 1..=pairs {
+            let (source, sink) = (format!("s{i}"), format!("d{i}"));
+            graph.add_node(&source);
+            graph.add_node(&sink);
+            for (from, to) in [(&*source, "r1"), ("r1", &*source), ("r2", &*sink), (&*sink, "r2")] {
+                graph.links.push(self.access(from, to));
+            }
+        }
+        graph
+    }
+
+    fn bottleneck(&self, from: &str, to: &str, queue: &Arc<QueueSpec>, changes: &[RateChange]) -> LinkSpec {
+        LinkSpec { rate_changes: changes.to_vec(), ..LinkSpec::new(from, to, self.rate, self.delay, queue) }
+    }
+
+    fn access(&self, from: &str, to: &str) -> LinkSpec {
+        LinkSpec::new(from, to, self.access_rate, self.access_delay, &self.access_queue)
+    }
+}
+
+impl GraphSpec {
+    fn add_node(&mut self, name: &str) {
+        self.nodes.push(NodeSpec { name: name.to_owned() });
+    }
+}
+
+impl LinkSpec {
+    pub(crate) fn new(from: &str, to: &str, rate: Rate, delay: Duration, queue: &Arc<QueueSpec>) -> Self {
+        Self {
+            name: format!("{from}->{to}"),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            rate,
+            delay,
+            queue: Arc::clone(queue),
+            rate_changes: Vec::new(),
+        }
+    }
+}
+
+impl QueueSpec {
+    /// A drop-tail queue: what links have that nobody said anything about.
+    pub fn drop_tail(limit: Limit) -> Self {
+        Self { aqm: AqmSpec::DropTail(DropTailParams {}), limit, ecn: true, tsq: None }
+    }
+}

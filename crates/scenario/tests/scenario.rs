@@ -1,0 +1,325 @@
+//! Right scenarios mean what they say: values, defaults, expansion, overrides and sweeps.
+
+use cutline_aqm::AqmSpec;
+use cutline_scenario::spec::{
+    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, Limit,
+    Perspective, StartSpec, TcpSpec, Topology, TransportSpec,
+};
+use cutline_scenario::{Scenario, ScenarioFile};
+use cutline_units::{Bytes, Duration, HintBits, Rate};
+use proptest::prelude::*;
+
+const AUDIO: &str = r#"
+name = "audio"
+title = "One audio conference among 99 file transfers"
+duration = "100 s"
+warm-up = "20 s"
+seeds = 10
+interval = "300 ms"
+
+[dumbbell]
+rate = "15 Mbit/s"
+delay = "50 ms"
+access-rate = "50 Mbit/s"
+access-delay = "50 ms"
+rate-changes = [{ at = "30 s", rate = "10 Mbit/s" }]
+
+[dumbbell.queue]
+aqm = "pi"
+limit = "800 packets"
+a = 1.9e-5
+tsq = { l = "40 ms", max-ratio = 100 }
+
+[[flow]]
+name = "bulk"
+count = 99
+class = "file-transfer"
+file-size = "1024 kbit"
+start = { from = "0 s", to = "1 s" }
+transport = { protocol = "tcp", max-window = "20 packets", initial-ssthresh = "none", delayed-ack = true }
+app = { kind = "bulk" }
+
+[[flow]]
+name = "audio"
+class = "audio"
+hint = 6
+transport = { protocol = "tfrc", packet-size = "160 B" }
+app = { kind = "cbr", rate = "128 kbit/s", size = "160 B" }
+series = false
+"#;
+
+const GRAPH: &str = r#"
+name = "two-bottlenecks"
+duration = "10 s"
+node = [{ name = "a" }, { name = "b" }, { name = "c" }]
+
+[queue.router]
+aqm = "drop-tail"
+limit = "64 KiB"
+ecn = false
+
+[[link]]
+from = "a"
+to = "b"
+rate = "10 Mbit/s"
+delay = "5 ms"
+queue = "router"
+
+[[link]]
+name = "last"
+from = "b"
+to = "c"
+rate = "2 Mbit/s"
+delay = "20 ms"
+both-ways = false
+
+[[flow]]
+name = "game"
+from = "a"
+to = "c"
+class = "game"
+perspective = "third-person"
+transport = { protocol = "udp" }
+app = { kind = "talk-spurt", rate = "64 kbit/s", size = "160 B" }
+
+[[flow]]
+name = "web"
+from = "b"
+to = "a"
+class = "web"
+stop = "5 s"
+transport = { protocol = "tcp", congestion-control = "cubic", defaults = "ns-2" }
+app = { kind = "request-response", object = { distribution = "lognormal", median = "12 KB", sigma = 1.3 }, think-time = "2 s" }
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse(text, "test.toml").unwrap_or_else(|errors| panic!("{}", errors.render()))
+}
+
+fn file(text: &str) -> ScenarioFile {
+    ScenarioFile::parse(text, "test.toml").unwrap()
+}
+
+#[test]
+fn a_dumbbell_is_read_as_it_is_written() {
+    let scenario = scenario(AUDIO);
+    assert_eq!(
+        (scenario.duration, scenario.measure_until),
+        (Duration::from_secs(100), Duration::from_secs(100))
+    );
+    assert_eq!((scenario.warm_up, scenario.interval), (Duration::from_secs(20), Duration::from_millis(300)));
+    assert_eq!(scenario.all_seeds().collect::<Vec<_>>(), (1..=10).collect::<Vec<_>>());
+    assert_eq!(scenario.hint_bits, HintBits::PAPER);
+    let Topology::Dumbbell(dumbbell) = &scenario.topology else { panic!("it is a dumbbell") };
+    assert_eq!((dumbbell.rate, dumbbell.access_rate), (Rate::from_mbps(15), Rate::from_mbps(50)));
+    let queue = &dumbbell.queue;
+    assert_eq!((queue.aqm.name(), queue.limit, queue.ecn), ("pi", Limit::Packets(800), true));
+    let AqmSpec::Pi(pi) = &queue.aqm else { panic!("it is PI") };
+    assert_eq!((pi.a, pi.q_ref), (1.9e-5, 200.0), "a default is filled in");
+    let tsq = queue.tsq.unwrap();
+    assert_eq!((tsq.bits, tsq.l, tsq.max_ratio), (4, Duration::from_millis(40), Some(100.0)));
+    assert_eq!((dumbbell.reverse_queue.aqm.name(), dumbbell.reverse_queue.limit), ("drop-tail", queue.limit));
+    assert_eq!(dumbbell.access_queue.limit, Limit::Packets(1000));
+    assert_eq!(dumbbell.rate_changes[0].rate, Rate::from_mbps(10));
+}
+
+#[test]
+fn flows_are_read_with_their_defaults() {
+    let scenario = scenario(AUDIO);
+    let [bulk, audio] = &scenario.flows[..] else { panic!("there are two groups") };
+    assert_eq!(bulk.class, ClassSpec::FileTransfer { file_size: Bytes::new(128_000) });
+    assert_eq!((bulk.count, bulk.hint.level(), bulk.ecn, bulk.stop), (99, 16, false, None));
+    assert_eq!(bulk.start, StartSpec::Uniform { from: Duration::ZERO, to: Duration::from_secs(1) });
+    let expected = TcpSpec {
+        defaults: Defaults::Rfc,
+        congestion_control: CongestionControl::NewReno,
+        mss: Bytes::new(1000),
+        header: None,
+        ack_size: None,
+        sack: None,
+        delayed_ack: Some(Duration::from_millis(200)),
+        limited_transmit: None,
+        initial_window: None,
+        max_window: Some(Bound::Packets(20)),
+        initial_ssthresh: Some(Bound::None),
+        min_rto: None,
+        send_buffer: None,
+    };
+    assert_eq!(bulk.transport, TransportSpec::Tcp(expected));
+    assert_eq!((bulk.app.clone(), bulk.series), (AppSpec::Bulk, true));
+    assert_eq!((audio.hint.level(), audio.series, audio.distributions), (6, false, DistributionsOf::Flow));
+    assert_eq!(audio.app, AppSpec::Cbr { rate: Rate::from_kbps(128), size: Bytes::new(160) });
+}
+
+#[test]
+fn many_flows_keep_less_of_each() {
+    let mut file = file(AUDIO);
+    file.set("flow.bulk.count", "200").unwrap();
+    let scenario = file.scenario().unwrap();
+    assert!(!scenario.flows[0].series);
+    assert_eq!(scenario.flows[0].distributions, DistributionsOf::Group);
+}
+
+#[test]
+fn a_dumbbell_expands_to_a_pair_of_hosts_per_flow() {
+    let scenario = scenario(AUDIO);
+    let graph = scenario.graph();
+    assert_eq!((graph.nodes.len(), graph.links.len()), (2 + 2 * 100, 2 + 4 * 100));
+    assert_eq!((graph.links[0].name.as_str(), graph.links[0].rate_changes.len()), ("r1->r2", 1));
+    assert_eq!((graph.links[1].name.as_str(), graph.links[1].rate_changes.len()), ("r2->r1", 0));
+    let flows: Vec<_> = scenario.flow_instances().collect();
+    let ends =
+        |i: usize| (flows[i].name.as_str(), flows[i].from.as_str(), flows[i].to.as_str(), flows[i].group);
+    assert_eq!(ends(0), ("bulk.1", "s1", "d1", 0));
+    assert_eq!(ends(98), ("bulk.99", "s99", "d99", 0));
+    assert_eq!(ends(99), ("audio", "s100", "d100", 1));
+    assert!(
+        flows.iter().all(|flow| graph.reaches(&flow.from, &flow.to) && graph.reaches(&flow.to, &flow.from))
+    );
+    assert!(graph.reaches("s1", "d2") && !graph.reaches("s1", "nowhere"));
+}
+
+#[test]
+fn a_graph_is_read_as_it_is_written() {
+    let scenario = scenario(GRAPH);
+    let graph = scenario.graph();
+    let names: Vec<&str> = graph.links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(names, ["a->b", "b->a", "b->c"]);
+    assert_eq!(
+        (graph.links[0].queue.limit, graph.links[0].queue.ecn),
+        (Limit::Bytes(Bytes::new(65_536)), false)
+    );
+    assert_eq!(graph.links[2].queue.limit, Limit::Packets(1000));
+    let [game, web] = &scenario.flows[..] else { panic!("there are two flows") };
+    assert_eq!(game.ends, Some(("a".to_owned(), "c".to_owned())));
+    assert_eq!(game.class, ClassSpec::Game { perspective: Perspective::ThirdPerson });
+    let AppSpec::TalkSpurt { talk, silence, .. } = game.app else { panic!("it talks") };
+    assert_eq!((talk, silence), (Duration::from_millis(1004), Duration::from_millis(1587)));
+    let AppSpec::RequestResponse { object, embedded, think_time, request_delay } = web.app else {
+        panic!("it reads")
+    };
+    assert_eq!(object, Distribution::LogNormal { median: Bytes::new(12_000), sigma: 1.3 });
+    assert_eq!((embedded, request_delay), (Distribution::Fixed(0.0), Duration::ZERO));
+    assert_eq!(think_time, Distribution::Fixed(Duration::from_secs(2)));
+    assert_eq!(web.class, ClassSpec::Web { page_size: Bytes::new(100_000) });
+    assert_eq!(web.stop, Some(Duration::from_secs(5)));
+}
+
+#[test]
+fn overrides_take_values_with_and_without_quotes() {
+    let mut file = file(GRAPH);
+    for pair in [
+        "link.last.rate=3 Mbit/s",
+        "link.a-b.delay = \"7 ms\"",
+        "flow.web.transport.sack=true",
+        "queue.router.limit=9 packets",
+    ] {
+        file.set_pair(pair).unwrap();
+    }
+    let scenario = file.scenario().unwrap();
+    let links = scenario.graph().links;
+    assert_eq!((links[2].rate, links[0].delay), (Rate::from_mbps(3), Duration::from_millis(7)));
+    assert_eq!(links[0].queue.limit, Limit::Packets(9));
+    assert!(matches!(scenario.flows[1].transport, TransportSpec::Tcp(TcpSpec { sack: Some(true), .. })));
+    assert_eq!(file.overrides()[0], ("link.last.rate".to_owned(), "3 Mbit/s".to_owned()));
+}
+
+#[test]
+fn an_override_is_checked_like_the_file_and_named_in_the_message() {
+    let mut file = file(GRAPH);
+    file.set("link.last.rate", "3 ms").unwrap();
+    file.set("flow.web.hnt", "3").unwrap();
+    let errors = file.scenario().unwrap_err();
+    let said: Vec<String> = errors.problems().iter().map(ToString::to_string).collect();
+    assert!(
+        said[0].starts_with("--set link.last.rate=3 ms: key \"link.last.rate\": value 3 ms is not allowed"),
+        "{said:?}"
+    );
+    assert_eq!(
+        said[1],
+        "--set flow.web.hnt=3: key \"flow.web.hnt\" is not known here: did you mean \"hint\"?"
+    );
+    let error = file.set("flow.wbe.hint", "3").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "--set flow.wbe.hint=3: key \"flow.wbe.hint\": there is no flow \"wbe\", did you mean \"web\"?"
+    );
+    let error = file.set_pair("seeds").unwrap_err().to_string();
+    assert_eq!(error, "--set seeds: expected KEY=VALUE such as flow.audio.hint=6");
+}
+
+#[test]
+fn a_sweep_is_the_product_of_its_keys_in_their_order() {
+    let sweep = "\n[sweep]\n\"flow.audio.hint\" = { from = 1, to = 16, step = 5 }\ndumbbell.queue.tsq = [true, false]\n";
+    let points = file(&format!("{AUDIO}{sweep}")).expand().unwrap();
+    let labels: Vec<String> = points.iter().map(cutline_scenario::SweepPoint::label).collect();
+    assert_eq!(labels.len(), 8);
+    assert_eq!(labels[0], "flow.audio.hint=1,dumbbell.queue.tsq=true");
+    assert_eq!(labels[3], "flow.audio.hint=6,dumbbell.queue.tsq=false");
+    let queue = |i: usize| points[i].scenario.graph().links[0].queue.clone();
+    assert_eq!(queue(2).tsq.unwrap().max_ratio, Some(100.0), "true keeps the table as it was");
+    assert_eq!(queue(3).tsq, None);
+    assert_eq!(points[3].scenario.flows[1].hint.level(), 6);
+}
+
+#[test]
+fn keys_can_vary_together() {
+    let sweep = "\n[[sweep.together]]\n\"flow.audio.count\" = [1, 25]\n\"flow.bulk.count\" = [99, 75]\n\
+                 [sweep]\n\"dumbbell.rate\" = [\"15 Mbit/s\", \"4 Mbit/s\"]\n";
+    let points = file(&format!("{AUDIO}{sweep}")).expand().unwrap();
+    let counts: Vec<_> =
+        points.iter().map(|p| (p.scenario.flows[1].count, p.scenario.flows[0].count)).collect();
+    assert_eq!(counts, [(1, 99), (1, 99), (25, 75), (25, 75)]);
+    assert_eq!(points[3].label(), "flow.audio.count=25,flow.bulk.count=75,dumbbell.rate=4 Mbit/s");
+}
+
+#[test]
+fn a_scenario_without_a_sweep_is_one_point() {
+    let points = file(GRAPH).expand().unwrap();
+    assert_eq!((points.len(), points[0].label().as_str()), (1, "base"));
+    assert_eq!(points[0].scenario, scenario(GRAPH));
+}
+
+#[test]
+fn a_run_id_forgets_comments_and_order_but_no_value() {
+    let id = |text: &str, seed| scenario(text).run_id(seed, "1");
+    let commented = GRAPH
+        .replace("[queue.router]\naqm = \"drop-tail\"\n", "# a comment\n[queue.router]\n")
+        .replace("limit = \"64 KiB\"\n", "limit = \"64 KiB\"\naqm = \"drop-tail\"\n");
+    assert_eq!(id(GRAPH, 1), id(&commented, 1));
+    assert_ne!(id(GRAPH, 1), id(GRAPH, 2));
+    assert_ne!(id(GRAPH, 1), id(&GRAPH.replace("64 KiB", "65 KiB"), 1));
+    assert_eq!(id(GRAPH, 1).len(), 16);
+}
+
+/// Every example of the guide is a whole scenario.
+#[test]
+fn the_guides_examples_are_right() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/scenario.md");
+    let guide = std::fs::read_to_string(path).expect("the guide is there");
+    let examples: Vec<&str> =
+        guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        file(example).expand().unwrap_or_else(|errors| panic!("{}", errors.render()));
+    }
+}
+
+proptest! {
+    /// A right scenario with one character changed is read or refused, but breaks nothing.
+    #[test]
+    fn no_slip_makes_it_panic(at in 0..AUDIO.len(), with in "[\\PC\n]{0,3}") {
+        let mut text = AUDIO.to_owned();
+        text.replace_range(at..=at, &with);
+        let _ = ScenarioFile::parse(&text, "slip.toml").and_then(|file| file.expand()).map_err(|errors| errors.render());
+    }
+
+    /// Neither does anything that somebody sets.
+    #[test]
+    fn no_override_makes_it_panic(path in "(flow|link|queue|dumbbell|node|sweep|[a-z]{1,4})(\\.[a-z.\\[\\]0-9]{0,8}){0,3}", value in "\\PC{0,12}") {
+        let mut file = file(GRAPH);
+        if file.set(&path, &value).is_ok() {
+            let _ = file.expand().map_err(|errors| errors.render());
+        }
+    }
+}

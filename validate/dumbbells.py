@@ -1,0 +1,112 @@
+"""The dumbbells that both engines run, as a Cutline scenario and as arguments of `ns2/dumbbell.tcl`."""
+
+from dataclasses import dataclass
+
+SECONDS, WARM_UP = 100, 20
+
+
+@dataclass(frozen=True)
+class Dumbbell:
+    """One case: a queue, a bottleneck and a mix of flows. Packets have 1000 B on the wire, acknowledgements 40 B."""
+
+    name: str
+    queue: str
+    rate_mbps: float
+    newreno: int = 0
+    tfrc: int = 0
+    udp: int = 0
+    window: int = 10_000
+    tfrc_kbps: int = 0  # of the application; 0: always has data
+    udp_kbps: int = 0
+    limit: int = 800
+    q_ref: int = 200
+    seconds: int = SECONDS
+
+    def describe(self) -> str:
+        """One line for a heading."""
+        flows = [
+            self.newreno and f"{self.newreno} TCP NewReno" + (", window 20" if self.window == 20 else ""),
+            self.tfrc and f"{self.tfrc} TFRC, " + (f"fed with {self.tfrc_kbps} kbit/s" if self.tfrc_kbps else "greedy"),
+            self.udp and f"{self.udp} UDP at {self.udp_kbps} kbit/s",
+        ]
+        queue = f"PI, q-ref {self.q_ref}" if self.queue == "pi" else "drop-tail"
+        return f"{'; '.join(flow for flow in flows if flow)}; {self.rate_mbps:g} Mbit/s; {queue}, limit {self.limit} packets"
+
+    def classes(self) -> dict[str, int]:
+        """Flows of each kind."""
+        counts = {"newreno": self.newreno, "tfrc": self.tfrc, "udp": self.udp}
+        return {name: count for name, count in counts.items() if count}
+
+    def ns2_arguments(self, seed: int) -> list[str]:
+        """What `dumbbell.tcl` is told."""
+        given = {
+            "queue": self.queue, "rate": self.rate_mbps, "limit": self.limit, "qref": self.q_ref,
+            "duration": self.seconds, "from": WARM_UP, "seed": seed, "window": self.window,
+            "newreno": self.newreno, "tfrc": self.tfrc, "udp": self.udp,
+            "tfrc_rate": self.tfrc_kbps, "udp_rate": self.udp_kbps,
+        }  # fmt: skip
+        return [f"{key}={value}" for key, value in given.items()]
+
+    def scenario(self, seeds: int) -> str:
+        """The same as a scenario of Cutline, with ns-2's defaults in the transports."""
+        pi = f', q-ref = "{self.q_ref} packets"' if self.queue == "pi" else ""
+        head = f"""name = "{self.name}"
+duration = "{self.seconds} s"
+warm-up = "{WARM_UP} s"
+interval = "{self.seconds - WARM_UP} s"
+seeds = {seeds}
+
+[dumbbell]
+rate = "{self.rate_mbps:g} Mbit/s"
+delay = "50 ms"
+access-rate = "50 Mbit/s"
+access-delay = "50 ms"
+queue = {{ aqm = "{self.queue}", limit = "{self.limit} packets"{pi} }}
+"""
+        return head + "".join(self._group(name, count) for name, count in self.classes().items())
+
+    def _group(self, name: str, count: int) -> str:
+        transport, rate = {
+            "newreno": (f'protocol = "tcp", defaults = "ns-2", max-window = "{self.window} packets"', 0),
+            "tfrc": ('protocol = "tfrc", defaults = "ns-2"' + self._send_buffer(), self.tfrc_kbps),
+            "udp": ('protocol = "udp", header = "0 B"', self.udp_kbps),
+        }[name]
+        app = f'kind = "cbr", rate = "{rate} kbit/s", size = "1000 B"' if rate else 'kind = "bulk"'
+        return f"""
+[[flow]]
+name = "{name}"
+count = {count}
+start = {{ from = "0 s", to = "1 s" }}
+transport = {{ {transport} }}
+app = {{ {app} }}
+distributions = "group"
+series = false
+"""
+
+    def _send_buffer(self) -> str:
+        return ', send-buffer = "2 packets"' if self.tfrc_kbps else ""
+
+
+CASES = [
+    Dumbbell("newreno-100-pi", "pi", 15, newreno=100),
+    Dumbbell("newreno-100-pi-window-20", "pi", 15, newreno=100, window=20),
+    Dumbbell("newreno-100-drop-tail", "drop-tail", 15, newreno=100),
+    Dumbbell("newreno-100-drop-tail-small", "drop-tail", 15, newreno=100, limit=100),
+    Dumbbell("newreno-20-pi", "pi", 4, newreno=20),
+    Dumbbell("newreno-20-pi-window-20", "pi", 4, newreno=20, window=20),
+    Dumbbell("newreno-20-drop-tail", "drop-tail", 4, newreno=20, limit=100),
+    Dumbbell("newreno-3-pi", "pi", 4, newreno=3, q_ref=50, limit=200, seconds=220),
+    Dumbbell("newreno-3-drop-tail", "drop-tail", 4, newreno=3, limit=100, seconds=220),
+    Dumbbell("newreno-1-drop-tail", "drop-tail", 4, newreno=1, limit=100, seconds=220),
+    Dumbbell("tfrc-20-pi", "pi", 4, tfrc=20),
+    Dumbbell("tfrc-20-drop-tail", "drop-tail", 4, tfrc=20, limit=100),
+    Dumbbell("tfrc-20-fed-drop-tail", "drop-tail", 4, tfrc=20, tfrc_kbps=300, limit=100),
+    Dumbbell("udp-overload-pi", "pi", 4, udp=10, udp_kbps=500),
+    Dumbbell("udp-overload-drop-tail", "drop-tail", 4, udp=10, udp_kbps=500, limit=100),
+    Dumbbell("audio", "pi", 15, newreno=99, tfrc=1, tfrc_kbps=128),
+    Dumbbell("video", "pi", 4, newreno=19, tfrc=1, tfrc_kbps=500),
+    Dumbbell("cheat", "pi", 15, newreno=99, udp=1, udp_kbps=600),
+    Dumbbell("mixed-50-50", "pi", 15, newreno=50, tfrc=50),
+    Dumbbell("mixed-three", "pi", 10, newreno=20, tfrc=20, udp=10, udp_kbps=200),
+    Dumbbell("mixed-three-drop-tail", "drop-tail", 10, newreno=20, tfrc=20, udp=10, udp_kbps=200, limit=250),
+]  # fmt: skip
