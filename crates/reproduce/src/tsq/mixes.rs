@@ -4,7 +4,7 @@ use super::claims_in_order;
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, ratio};
 use crate::experiment::Experiment;
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Point as Dot};
+use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section, Verdict};
 use cutline_report::stats::Estimate;
 
@@ -13,13 +13,20 @@ const MIXES: [u16; 4] = [1, 25, 50, 75];
 /// The classes, by their groups' names, and what a chart calls them.
 const GROUPS: [(&str, &str); 2] = [("audio", "audio, hint 6"), ("bulk", "file transfer, hint 16")];
 
+/// What figure 14's text gives for audio in the first and the last mix ("8 % to 18 %").
+const PAPER: [(f64, f64); 2] = [(0.0, 1.18), (3.0, 1.08)];
+
 pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data)]) -> Section {
     let number = figure.number;
-    let panels: Vec<Chart> = stored.iter().map(|(experiment, data)| chart(experiment, data)).collect();
+    let panels: Vec<Chart> =
+        stored.iter().map(|(experiment, data)| chart(number, experiment, data)).collect();
     let claims: Vec<Claim> = stored
         .iter()
         .flat_map(|(experiment, data)| {
-            figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, number, data)).collect::<Vec<_>>()
+            figure
+                .claim_ids()
+                .map(|id| judge(figure.claim(experiment.id, id), id, number, data))
+                .collect::<Vec<_>>()
         })
         .collect();
     let drawn = Figure::grid("Mean quality with TSQ / without, by class", panels.len(), panels);
@@ -32,14 +39,20 @@ pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data
     }
 }
 
-fn chart(experiment: &Experiment, data: &Data) -> Chart {
+fn chart(figure: u32, experiment: &Experiment, data: &Data) -> Chart {
     let mut chart = Chart::new(format!("Audio over {}", experiment.label))
         .x(Axis::categories("Audio : file transfer", ["1 : 99", "25 : 75", "50 : 50", "75 : 25"]))
         .y(Axis::linear("Normalised quality").range(0.9, 1.2))
         .hline(1.0, "as without TSQ");
+    if figure == 14 {
+        chart = chart.mark(Line::expected("paper, audio", PAPER));
+    }
     for (group, name) in GROUPS {
         let bar = |(x, &audio): (usize, &u16)| {
-            Some(Dot::of_estimate(x as f64, &ratio(&quality(data, audio, group, 1.0), &quality(data, audio, group, 0.0))?))
+            Some(Dot::of_estimate(
+                x as f64,
+                &ratio(&quality(data, audio, group, 1.0), &quality(data, audio, group, 0.0))?,
+            ))
         };
         let bars: Vec<Dot> = MIXES.iter().enumerate().filter_map(bar).collect();
         chart = chart.mark(Bars::new(name, bars));
@@ -77,7 +90,8 @@ fn judge(claim: Claim, id: &str, figure: u32, data: &Data) -> Claim {
     .note(if figure == 14 && group == "audio" { GAIN_NOTE } else { "" })
 }
 
-const GAIN_NOTE: &str = "Holds if audio gains, beyond the interval's doubt; the size is shown beside the paper's.";
+const GAIN_NOTE: &str =
+    "Holds if audio gains, beyond the interval's doubt; the size is shown beside the paper's.";
 
 fn gains_as_stated(found: &Estimate) -> Verdict {
     found.is_above(1.0)
@@ -87,26 +101,32 @@ fn we_see(stored: &[(&'static Experiment, &Data)]) -> String {
     let line = |(experiment, data): &(&'static Experiment, &Data)| {
         let gains = |group| {
             let percent = MIXES.map(|audio| {
-                normalised(data, audio, group).map_or_else(|| "?".to_owned(), |found| format!("{:+.1} %", (found.mean - 1.0) * 100.0))
+                normalised(data, audio, group)
+                    .map_or_else(|| "?".to_owned(), |found| format!("{:+.1} %", (found.mean - 1.0) * 100.0))
             });
             percent.join(", ")
         };
         format!("Audio over {}: audio {}; file transfer {}.", experiment.label, gains("audio"), gains("bulk"))
     };
-    format!("With 1, 25, 50 and 75 audio flows of 100. {}", stored.iter().map(line).collect::<Vec<_>>().join(" "))
+    format!(
+        "With 1, 25, 50 and 75 audio flows of 100. {}",
+        stored.iter().map(line).collect::<Vec<_>>().join(" ")
+    )
 }
 
 fn notes(figure: u32) -> Vec<String> {
     let notes: &[&str] = match figure {
         14 => &[
             "A single audio flow over TFRC with hint 6 is held back by its throughput quality (see figure 10): it gains \
-             less than 25 of them do, because with more audio p is smaller and less is paid for cutting in line. Over TCP, \
-             and over UDP (figure 16), the gain falls from the first mix on, as in the paper.",
+             less than each of 25 does, because with more audio p is smaller and less is paid for cutting in line. TCP is \
+             held back less. Over UDP (figure 16) the gain falls from the first mix on, as in the paper.",
             "File transfer is judged for files of 10 Mbit, so that Qt = T / S nowhere reaches 1 and the ratio is that of \
              the throughputs.",
         ],
-        _ => &["UDP pays for cutting in line with loss alone: Q, which counts received bits, hardly shows it. At 25 : 75 the \
-               audio loses 4.6 % of its packets with TSQ and 2.1 % without."],
+        _ => &[
+            "UDP pays for cutting in line with loss alone: Q, which counts received bits, hardly shows it. At 25 : 75 the \
+               audio loses 4.6 % of its packets with TSQ and 2.1 % without.",
+        ],
     };
     notes.iter().map(|note| (*note).to_owned()).collect()
 }
