@@ -16,6 +16,7 @@ use std::path::PathBuf;
 /// figures as SVG and PNG, and claims.json.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     /// The paper
     #[arg(value_enum)]
@@ -46,7 +47,7 @@ pub struct Args {
 /// A paper whose evaluation is there.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Paper {
-    /// TSQ: a traffic-sensitive QoS controller (figures 2 to 5 and 8 to 16)
+    /// TSQ, the traffic-sensitive quality-of-service controller (figures 2 to 5 and 8 to 16)
     Tsq,
 }
 

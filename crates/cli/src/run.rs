@@ -22,6 +22,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// 95 % confidence intervals. The same scenario and seeds give the same bytes at any number of jobs.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,

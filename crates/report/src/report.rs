@@ -1,7 +1,7 @@
 //! The report of an evaluation: every figure beside what the paper says of it, every number that is claimed
 //! beside the one that was measured, and a plain sentence where they differ.
 //!
-//! [`write`] makes, in one directory:
+//! [`write()`] makes, in one directory:
 //!
 //! | file | what |
 //! | --- | --- |

@@ -1,5 +1,6 @@
 //! What a paper says of its figures, as data, and the words for what was found.
 
+use crate::experiment::Experiment;
 use cutline_report::report::{Claim, Stated, Verdict};
 use cutline_report::stats::Estimate;
 use serde::Deserialize;
@@ -50,13 +51,19 @@ impl FigureText {
         toml::from_str::<Figures>(text).expect("the tables of figures are tested").figure
     }
 
-    /// The claim of that id, made of an experiment's results; nothing is measured yet.
-    pub(crate) fn claim(&self, experiment: &str, id: &str) -> Claim {
+    /// The claim of that id, made of results called `source`; nothing is measured yet.
+    pub(crate) fn claim(&self, source: &str, id: &str) -> Claim {
         let text = self.claims.iter().find(|claim| claim.id == id);
         let text = text.unwrap_or_else(|| panic!("figure {} has no claim `{id}`", self.number));
-        Claim::new(format!("{experiment}.{id}"), self.number.to_string(), &text.text)
+        Claim::new(format!("{source}.{id}"), self.number.to_string(), &text.text)
             .paper(text.paper.clone())
             .unit(&text.unit)
+    }
+
+    /// The same of an experiment's results: the claim's words say which variant it is.
+    pub(crate) fn claim_of(&self, experiment: &Experiment, id: &str) -> Claim {
+        let claim = self.claim(experiment.id, id);
+        Claim { claim: format!("{} ({})", claim.claim, experiment.label), ..claim }
     }
 
     /// The ids of the claims.

@@ -12,7 +12,7 @@ const HINTS: std::ops::RangeInclusive<u16> = 1..=16;
 
 pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data)]) -> Section {
     let Some((experiment, data)) = stored.first() else { return Section::default() };
-    let claims = figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, data)).collect();
+    let claims = figure.claim_ids().map(|id| judge(figure.claim_of(experiment, id), id, data)).collect();
     let panels = [
         panel(data, "File transfers", "bulk", (0.9, 1.1)),
         panel(data, "The cheater itself", "cheater", (0.7, 1.1)),

@@ -57,7 +57,7 @@ impl Hints {
             we_see: self.we_see(number, stored),
             figures: vec![(format!("figure-{number}"), drawn)],
             claims: claims_in_order(figure, claims),
-            notes: self.notes(number),
+            notes: notes(number),
             ..Section::default()
         }
     }
@@ -67,11 +67,6 @@ impl Hints {
         data.point(&[("queue.bottleneck.tsq", 1.0), (&format!("flow.{}.hint", self.flow), f64::from(hint))])
     }
 
-    /// The point without TSQ.
-    fn alone<'d>(&self, data: &'d Data) -> Option<&'d Point> {
-        data.point(&[("queue.bottleneck.tsq", 0.0)])
-    }
-
     /// A measure of the flow at a hint, by seed; empty where there are no results.
     fn with_hint(&self, data: &Data, hint: u16, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
         self.point(data, hint).map_or_else(Vec::new, |point| data.per_seed(point, self.flow, measure))
@@ -79,7 +74,7 @@ impl Hints {
 
     /// The same without TSQ.
     fn without_tsq(&self, data: &Data, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
-        self.alone(data).map_or_else(Vec::new, |point| data.per_seed(point, self.flow, measure))
+        alone(data).map_or_else(Vec::new, |point| data.per_seed(point, self.flow, measure))
     }
 
     fn delay_chart(&self, experiment: &Experiment, data: &Data) -> Chart {
@@ -100,7 +95,7 @@ impl Hints {
                 chart = chart.mark(Line::steps(format!("hint {hint}"), cdf.points()));
             }
         }
-        if let Some(cdf) = self.alone(data).and_then(&cdf) {
+        if let Some(cdf) = alone(data).and_then(&cdf) {
             chart = chart.mark(Line::steps("PI alone", cdf.points()));
         }
         chart
@@ -127,7 +122,7 @@ impl Hints {
     }
 
     fn claims(&self, figure: &FigureText, experiment: &Experiment, data: &Data) -> Vec<Claim> {
-        let claim = |id: &str| figure.claim(experiment.id, id);
+        let claim = |id: &str| figure.claim_of(experiment, id);
         figure.claim_ids().map(|id| self.judge(claim(id), id, data)).collect()
     }
 
@@ -247,36 +242,41 @@ impl Hints {
             )
         }
     }
+}
 
-    fn notes(&self, number: u32) -> Vec<String> {
-        let notes: &[&str] = match number {
-            10 => &[
-                "The two curves cross where TSQ's charge has taken as much throughput as the shorter wait has given \
-                 delay. Hint 6 pays 3.5 times p here, from 2.2 % to 7.6 %. At that loss TFRC's equation asks for much \
-                 less than 1/sqrt(p): its timeout term already rules. TCP that carries the same constant rate crosses \
-                 a hint lower, nearer to the paper. The paper does not name its \"TCP-friendly\" source.",
-                "The law takes 40 ms for the rest of the round-trip time, which is 300 ms here: it charges more than \
-                 the sender gains by the shorter wait.",
-            ],
-            9 => &[
-                "With hint 16 the queue is first in, first out: the run is that of PI alone, packet for packet, and their \
-                 ratio is exactly 1.",
-                "An interval of 300 ms holds about five packets of 1000 B at 128 kbit/s: the curves are stairs.",
-            ],
-            13 => &[
-                "Here PI's 200 packets are 400 ms at 4 Mbit/s. With TCP windows of 20 packets (ns-2's default, which \
-                 the paper did not change as far as it says) the windows nearly fill that queue by themselves, p is \
-                 0.1 %, and the best hint is the paper's. Without that bound p is 0.5 %, hint 1 pays 46 times that, \
-                 and a low hint starves: the law is steep behind a long queue.",
-            ],
-            12 => &[
-                "\"Not significant\" depends on p: the charge multiplies it. With windows of 20 packets and TCP under the \
-                 video, throughput hardly depends on the hint from 3 on; without them it does.",
-            ],
-            _ => &[],
-        };
-        notes.iter().map(|note| (*note).to_owned()).collect()
-    }
+/// The point without TSQ.
+fn alone(data: &Data) -> Option<&Point> {
+    data.point(&[("queue.bottleneck.tsq", 0.0)])
+}
+
+fn notes(number: u32) -> Vec<String> {
+    let notes: &[&str] = match number {
+        10 => &[
+            "The two curves cross where TSQ's charge has taken as much throughput as the shorter wait has given \
+             delay. Hint 6 pays 3.5 times p here, from 2.2 % to 7.6 %. At that loss TFRC's equation asks for much \
+             less than 1/sqrt(p): its timeout term already rules. TCP that carries the same constant rate crosses \
+             a hint lower, nearer to the paper. The paper does not name its \"TCP-friendly\" source.",
+            "The law takes 40 ms for the rest of the round-trip time, which is 300 ms here: it charges more than \
+             the sender gains by the shorter wait.",
+        ],
+        9 => &[
+            "With hint 16 the queue is first in, first out: the run is that of PI alone, packet for packet, and their \
+             ratio is exactly 1.",
+            "An interval of 300 ms holds about five packets of 1000 B at 128 kbit/s: the curves are stairs.",
+        ],
+        13 => &[
+            "Here PI's 200 packets are 400 ms at 4 Mbit/s. With TCP windows of 20 packets (ns-2's default, which \
+             the paper did not change as far as it says) the windows nearly fill that queue by themselves, p is \
+             0.1 %, and the best hint is the paper's. Without that bound p is 0.5 %, hint 1 pays 46 times that, \
+             and a low hint starves: the law is steep behind a long queue.",
+        ],
+        12 => &[
+            "\"Not significant\" depends on p: the charge multiplies it. With windows of 20 packets and TCP under the \
+             video, throughput hardly depends on the hint from 3 on; without them it does.",
+        ],
+        _ => &[],
+    };
+    notes.iter().map(|note| (*note).to_owned()).collect()
 }
 
 struct Best {

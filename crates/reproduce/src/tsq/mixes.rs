@@ -25,7 +25,7 @@ pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data
         .flat_map(|(experiment, data)| {
             figure
                 .claim_ids()
-                .map(|id| judge(figure.claim(experiment.id, id), id, number, data))
+                .map(|id| judge(figure.claim_of(experiment, id), id, number, data))
                 .collect::<Vec<_>>()
         })
         .collect();
