@@ -25,6 +25,24 @@ pub(super) fn section(figure: &FigureText) -> Section {
     }
 }
 
+/// The classes that the paper leaves to the future, and a second measure of voice beside its own.
+pub(super) fn beyond() -> Section {
+    Section {
+        id: "further-classes".into(),
+        heading: "Beyond the paper: web, games, and the E-model".into(),
+        paper_says: "Other applications have other requirements, and there may be other ways to measure quality: left to the \
+                     future (section 6)."
+            .into(),
+        we_see: "Web pages (ITU-T G.1030 between Nielsen's limits) and networked games (Claypool and Claypool 2006) beside the \
+                 paper's three classes, and the E-model (ITU-T G.107) beside its audio curve: both are flat up to about 150 ms and \
+                 fall beyond. The E-model begins lower, for it counts what the codec costs, and falls less steeply; and it knows \
+                 loss, which the paper's curves do not."
+            .into(),
+        figures: vec![("classes".into(), curves::classes()), ("voice".into(), curves::voice())],
+        ..Section::default()
+    }
+}
+
 fn claim(figure: &FigureText, id: &str) -> Claim {
     let claim = figure.claim("curves", id);
     let value = value(id);

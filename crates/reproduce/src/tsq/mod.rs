@@ -156,7 +156,7 @@ fn report_on(figures: &[FigureText], root: &Path) -> Result<Evaluation, Reproduc
         title: "TSQ: the paper's evaluation, reproduced".into(),
         intro: INTRO.into(),
         meta: story(&stored),
-        sections: figures.iter().filter_map(|figure| section(figure, &stored)).collect(),
+        sections: sections(figures, &stored),
     };
     let written = report::write(root, &page)?;
     Ok(Evaluation {
@@ -175,6 +175,15 @@ otherwise, and is unclear where the interval includes both.
 
 The paper's \"TCP-friendly CBR source\" is run as TFRC (RFC 5348), and again as TCP that carries the same constant rate. \
 A run lasts 100 s, of which the last 80 s are measured; the paper does not say which part it measured.";
+
+/// One section for each figure, and one more for the curves that the paper does not have where its own are all shown.
+fn sections(figures: &[FigureText], stored: &[(&'static Experiment, Data)]) -> Vec<Section> {
+    let mut sections: Vec<Section> = figures.iter().filter_map(|figure| section(figure, stored)).collect();
+    if let Some(last) = figures.iter().rposition(|figure| figure.number == 5) {
+        sections.insert(last + 1, curves::beyond());
+    }
+    sections
+}
 
 fn section(figure: &FigureText, stored: &[(&'static Experiment, Data)]) -> Option<Section> {
     let of = |ids: &[&str]| -> Vec<(&'static Experiment, &Data)> {
