@@ -50,7 +50,12 @@ impl Data {
 
     /// A measure of a group's flows at a point: their mean, one value for each seed, in the order of the seeds. A flow
     /// for which there is nothing to measure is left out; a seed without any gives NaN.
-    pub(crate) fn per_seed(&self, point: &Point, group: &str, measure: impl Fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
+    pub(crate) fn per_seed(
+        &self,
+        point: &Point,
+        group: &str,
+        measure: impl Fn(&FlowRow) -> Option<f64>,
+    ) -> Vec<f64> {
         let mut seeds: BTreeMap<u64, (f64, u32)> = BTreeMap::new();
         for row in self.flows.iter().filter(|row| &*row.point == point && &*row.group == group) {
             let (sum, count) = seeds.entry(row.seed).or_default();
@@ -76,10 +81,15 @@ impl Data {
         seeds.into_values().filter_map(Cdf::of_counts).collect()
     }
 
-    fn buckets(&self, point: &Point, subject: &str, quantity: &str) -> impl Iterator<Item = &DistributionRow> {
-        self.distributions.iter().filter(move |row| {
-            &*row.point == point && &*row.subject == subject && &*row.quantity == quantity
-        })
+    fn buckets(
+        &self,
+        point: &Point,
+        subject: &str,
+        quantity: &str,
+    ) -> impl Iterator<Item = &DistributionRow> {
+        self.distributions
+            .iter()
+            .filter(move |row| &*row.point == point && &*row.subject == subject && &*row.quantity == quantity)
     }
 
     /// The distribution of a flow's goodput by interval at a point, over all seeds, the warm-up left out: kbit/s.

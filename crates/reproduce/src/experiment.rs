@@ -30,7 +30,7 @@ impl Experiment {
     ///
     /// # Errors
     /// When a setting does not fit the file.
-    pub fn scenario_file(&self, quick: bool) -> Result<ScenarioFile<'static>, Errors> {
+    pub fn scenario_file(&self, quick: bool) -> Result<ScenarioFile, Errors> {
         let mut file = ScenarioFile::parse(self.text, self.file)?;
         let quick = if quick { &QUICK[..] } else { &[] };
         for (path, value) in self.set.iter().chain(quick) {

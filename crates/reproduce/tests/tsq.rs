@@ -49,7 +49,9 @@ fn a_figure_goes_from_simulation_to_page_and_back() {
     assert_eq!(of("curves.throughput-64").measured.map(|qt| (qt * 100.0).round()), Some(83.0));
     let gain = of("unresponsive.audio-25");
     assert!(gain.measured.unwrap() > 1.02, "audio with hint 6 gains: {gain:?}");
-    assert!(gain.ci_low.unwrap() <= gain.measured.unwrap() && gain.measured.unwrap() <= gain.ci_high.unwrap());
+    assert!(
+        gain.ci_low.unwrap() <= gain.measured.unwrap() && gain.measured.unwrap() <= gain.ci_high.unwrap()
+    );
 
     let page = std::fs::read_to_string(&evaluation.written.report).unwrap();
     assert!(page.contains("Figure 16") && page.contains("<svg"));

@@ -72,7 +72,8 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
 
 fn we_see(data: &Data) -> String {
     let text = |group, hint| {
-        normalised(data, group, hint).map_or_else(|| "no value".to_owned(), |found| format!("{:.3}", found.mean))
+        normalised(data, group, hint)
+            .map_or_else(|| "no value".to_owned(), |found| format!("{:.3}", found.mean))
     };
     let kbps = |hint| mean(&throughput(data, "cheater", hint)).map_or(0.0, |found| found.mean / 1e3);
     format!(

@@ -59,7 +59,9 @@ fn value(id: &str) -> f64 {
 
 fn notes(figure: u32) -> Vec<String> {
     let note = match figure {
-        2 => "The print has 0.00133 for the first slope, which would give 0.8 at 150 ms against the text's 0.98.",
+        2 => {
+            "The print has 0.00133 for the first slope, which would give 0.8 at 150 ms against the text's 0.98."
+        }
         3 => "The formula gives 0.163 at 4 kbit/s and the text 0 below: the curve steps there.",
         4 => "Video has the delay quality of audio (section 2.2.1).",
         _ => {

@@ -44,7 +44,8 @@ impl Hints {
                 _ => self.quality_chart(experiment, data),
             })
             .collect();
-        let claims = stored.iter().flat_map(|(experiment, data)| self.claims(figure, experiment, data)).collect();
+        let claims =
+            stored.iter().flat_map(|(experiment, data)| self.claims(figure, experiment, data)).collect();
         let title = match number {
             n if n == delay => format!("Queuing delay of {} by its hint", self.title),
             n if n == throughput => format!("Throughput of {} by its hint", self.title),
@@ -107,7 +108,9 @@ impl Hints {
 
     fn quality_chart(&self, experiment: &Experiment, data: &Data) -> Chart {
         let curve = |measure: fn(&FlowRow) -> Option<f64>| -> Vec<Dot> {
-            let dot = |&hint: &u16| Some(Dot::of_estimate(f64::from(hint), &mean(&self.with_hint(data, hint, measure))?));
+            let dot = |&hint: &u16| {
+                Some(Dot::of_estimate(f64::from(hint), &mean(&self.with_hint(data, hint, measure))?))
+            };
             HINTS.iter().filter_map(dot).collect()
         };
         let chart = Chart::new(experiment.label)
@@ -139,13 +142,21 @@ impl Hints {
         match id {
             "delay-1-6" => judged(claim, difference(&at(6, median), &at(1, median)), above_zero),
             "delay-6-16" => judged(claim, difference(&at(16, median), &at(6, median)), above_zero),
-            "spread-1-16" => judged(claim, difference(&self.spread(data, 16), &self.spread(data, 1)), above_zero),
-            "spread-6-16" => judged(claim, difference(&self.spread(data, 16), &self.spread(data, 6)), above_zero),
+            "spread-1-16" => {
+                judged(claim, difference(&self.spread(data, 16), &self.spread(data, 1)), above_zero)
+            }
+            "spread-6-16" => {
+                judged(claim, difference(&self.spread(data, 16), &self.spread(data, 6)), above_zero)
+            }
             "throughput-1-6" => judged(claim, difference(&at(6, kbps), &at(1, kbps)), above_zero),
             "throughput-6-16" => judged(claim, difference(&at(16, kbps), &at(6, kbps)), above_zero),
             "throughput-alone" => judged(claim, ratio(&at(16, kbps), &alone(kbps)), about_one),
-            "throughput-ratio-6" => judged(claim, ratio(&at(6, kbps), &at(16, kbps)), |found| found.meets(0.9, 1.1)),
-            "throughput-ratio-1" => judged(claim, ratio(&at(1, kbps), &at(16, kbps)), |found| found.meets(0.9, 1.1)),
+            "throughput-ratio-6" => {
+                judged(claim, ratio(&at(6, kbps), &at(16, kbps)), |found| found.meets(0.9, 1.1))
+            }
+            "throughput-ratio-1" => {
+                judged(claim, ratio(&at(1, kbps), &at(16, kbps)), |found| found.meets(0.9, 1.1))
+            }
             "qd-falls" => judged(claim, difference(&at(1, |row| row.qd), &at(16, |row| row.qd)), above_zero),
             "qt-rises" => judged(claim, difference(&at(16, |row| row.qt), &at(1, |row| row.qt)), above_zero),
             "best-inside" => match self.best(data) {
@@ -184,11 +195,15 @@ impl Hints {
     /// The hint of the best overall quality, and those that cannot be told from it.
     fn best(&self, data: &Data) -> Option<Best> {
         let q = |hint: u16| self.with_hint(data, hint, |row| row.q);
-        let means: Vec<(u16, f64)> = HINTS.iter().filter_map(|&hint| Some((hint, mean(&q(hint))?.mean))).collect();
+        let means: Vec<(u16, f64)> =
+            HINTS.iter().filter_map(|&hint| Some((hint, mean(&q(hint))?.mean))).collect();
         let &(hint, _) = means.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
         let best = q(hint);
-        let as_good = |other: u16| difference(&best, &q(other)).is_none_or(|found| found.is_above(0.0) != Verdict::Holds);
-        let alike: Vec<u16> = HINTS.iter().copied().filter(|&other| other == hint || as_good(other)).collect();
+        let as_good = |other: u16| {
+            difference(&best, &q(other)).is_none_or(|found| found.is_above(0.0) != Verdict::Holds)
+        };
+        let alike: Vec<u16> =
+            HINTS.iter().copied().filter(|&other| other == hint || as_good(other)).collect();
         Some(Best { hint, least: *alike.first()?, most: *alike.last()? })
     }
 
@@ -212,15 +227,24 @@ impl Hints {
         let at = |hint, measure| mean(&self.with_hint(data, hint, measure));
         if number == self.figures[0] {
             let [one, six, most] = SHOWN.map(|hint| text(at(hint, |row| row.queuing_p50_ms), 1));
-            format!("Medians of {one}, {six} and {most} ms for hints 1, 6 and 16: in the hints' order, and the curves get steeper as the hint falls.")
+            format!(
+                "Medians of {one}, {six} and {most} ms for hints 1, 6 and 16: in the hints' order, and the curves get steeper as the hint falls."
+            )
         } else if number == self.figures[1] {
             let [one, six, most] = SHOWN.map(|hint| text(at(hint, |row| Some(row.goodput_bps / 1e3)), 0));
             format!("Mean throughput of {one}, {six} and {most} kbit/s for hints 1, 6 and 16.")
         } else {
-            let found = stored.iter().filter_map(|(experiment, data)| Some((experiment.label, self.best(data)?)));
-            let words: Vec<String> =
-                found.map(|(label, best)| format!("{} ({label}; {} to {} are as good)", best.hint, best.least, best.most)).collect();
-            format!("Delay quality falls and throughput quality rises with the hint. The best overall quality is at hint {}.", words.join(", "))
+            let found =
+                stored.iter().filter_map(|(experiment, data)| Some((experiment.label, self.best(data)?)));
+            let words: Vec<String> = found
+                .map(|(label, best)| {
+                    format!("{} ({label}; {} to {} are as good)", best.hint, best.least, best.most)
+                })
+                .collect();
+            format!(
+                "Delay quality falls and throughput quality rises with the hint. The best overall quality is at hint {}.",
+                words.join(", ")
+            )
         }
     }
 
@@ -234,7 +258,9 @@ impl Hints {
                 "The law takes 40 ms for the rest of the round-trip time, which is 300 ms here: it charges more than \
                  the sender gains by the shorter wait.",
             ],
-            9 => &["An interval of 300 ms holds at most six packets of 1000 B at 128 kbit/s: the curves are stairs."],
+            9 => &[
+                "An interval of 300 ms holds at most six packets of 1000 B at 128 kbit/s: the curves are stairs.",
+            ],
             13 => &[
                 "Here PI's 200 packets are 400 ms at 4 Mbit/s. With TCP windows of 20 packets (ns-2's default, which \
                  the paper did not change as far as it says) the windows nearly fill that queue by themselves, p is \
@@ -262,7 +288,9 @@ struct Best {
 /// A ratio to nearly nothing says nothing: video without TSQ has a delay quality of about 0.
 fn gain_note(alone: &[f64]) -> &'static str {
     match mean(alone) {
-        Some(found) if found.mean < 0.05 => "Without TSQ the quality is next to nothing, so the ratio is not meaningful.",
+        Some(found) if found.mean < 0.05 => {
+            "Without TSQ the quality is next to nothing, so the ratio is not meaningful."
+        }
         _ => "",
     }
 }

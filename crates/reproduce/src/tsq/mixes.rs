@@ -19,7 +19,10 @@ pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data
     let claims: Vec<Claim> = stored
         .iter()
         .flat_map(|(experiment, data)| {
-            figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, number, data)).collect::<Vec<_>>()
+            figure
+                .claim_ids()
+                .map(|id| judge(figure.claim(experiment.id, id), id, number, data))
+                .collect::<Vec<_>>()
         })
         .collect();
     let drawn = Figure::grid("Mean quality with TSQ / without, by class", panels.len(), panels);
@@ -39,7 +42,10 @@ fn chart(experiment: &Experiment, data: &Data) -> Chart {
         .hline(1.0, "as without TSQ");
     for (group, name) in GROUPS {
         let bar = |(x, &audio): (usize, &u16)| {
-            Some(Dot::of_estimate(x as f64, &ratio(&quality(data, audio, group, 1.0), &quality(data, audio, group, 0.0))?))
+            Some(Dot::of_estimate(
+                x as f64,
+                &ratio(&quality(data, audio, group, 1.0), &quality(data, audio, group, 0.0))?,
+            ))
         };
         let bars: Vec<Dot> = MIXES.iter().enumerate().filter_map(bar).collect();
         chart = chart.mark(Bars::new(name, bars));
@@ -77,7 +83,8 @@ fn judge(claim: Claim, id: &str, figure: u32, data: &Data) -> Claim {
     .note(if figure == 14 && group == "audio" { GAIN_NOTE } else { "" })
 }
 
-const GAIN_NOTE: &str = "Holds if audio gains, beyond the interval's doubt; the size is shown beside the paper's.";
+const GAIN_NOTE: &str =
+    "Holds if audio gains, beyond the interval's doubt; the size is shown beside the paper's.";
 
 fn gains_as_stated(found: &Estimate) -> Verdict {
     found.is_above(1.0)
@@ -87,13 +94,17 @@ fn we_see(stored: &[(&'static Experiment, &Data)]) -> String {
     let line = |(experiment, data): &(&'static Experiment, &Data)| {
         let gains = |group| {
             let percent = MIXES.map(|audio| {
-                normalised(data, audio, group).map_or_else(|| "?".to_owned(), |found| format!("{:+.1} %", (found.mean - 1.0) * 100.0))
+                normalised(data, audio, group)
+                    .map_or_else(|| "?".to_owned(), |found| format!("{:+.1} %", (found.mean - 1.0) * 100.0))
             });
             percent.join(", ")
         };
         format!("Audio over {}: audio {}; file transfer {}.", experiment.label, gains("audio"), gains("bulk"))
     };
-    format!("With 1, 25, 50 and 75 audio flows of 100. {}", stored.iter().map(line).collect::<Vec<_>>().join(" "))
+    format!(
+        "With 1, 25, 50 and 75 audio flows of 100. {}",
+        stored.iter().map(line).collect::<Vec<_>>().join(" ")
+    )
 }
 
 fn notes(figure: u32) -> Vec<String> {
@@ -105,8 +116,10 @@ fn notes(figure: u32) -> Vec<String> {
             "File transfer is judged for files of 10 Mbit, so that Qt = T / S nowhere reaches 1 and the ratio is that of \
              the throughputs.",
         ],
-        _ => &["UDP pays for cutting in line with loss alone: Q, which counts received bits, hardly shows it. At 25 : 75 the \
-               audio loses 4.6 % of its packets with TSQ and 2.1 % without."],
+        _ => &[
+            "UDP pays for cutting in line with loss alone: Q, which counts received bits, hardly shows it. At 25 : 75 the \
+               audio loses 4.6 % of its packets with TSQ and 2.1 % without.",
+        ],
     };
     notes.iter().map(|note| (*note).to_owned()).collect()
 }

@@ -41,7 +41,8 @@ const TCP_VIDEO_20: (&str, &str) = (
     "flow.video.transport",
     r#"{ protocol = "tcp", mss = "1000 B", header = "0 B", send-buffer = "2 packets", max-window = "20 packets" }"#,
 );
-const NO_WINDOW: (&str, &str) = ("flow.bulk.transport", r#"{ protocol = "tcp", mss = "1000 B", header = "0 B" }"#);
+const NO_WINDOW: (&str, &str) =
+    ("flow.bulk.transport", r#"{ protocol = "tcp", mss = "1000 B", header = "0 B" }"#);
 
 const fn experiment(
     id: &'static str,
@@ -126,7 +127,9 @@ pub fn report(results: &Path) -> Result<Evaluation, ReproduceError> {
 fn chosen(numbers: &[u32]) -> Result<Vec<FigureText>, ReproduceError> {
     let figures = figures();
     let known = || figures.iter().map(|figure| figure.number.to_string()).collect::<Vec<_>>().join(", ");
-    if let Some(&number) = numbers.iter().find(|&&number| figures.iter().all(|figure| figure.number != number)) {
+    if let Some(&number) =
+        numbers.iter().find(|&&number| figures.iter().all(|figure| figure.number != number))
+    {
         return Err(UnknownFigure { number, known: known() }.into());
     }
     Ok(figures.into_iter().filter(|figure| numbers.is_empty() || numbers.contains(&figure.number)).collect())
@@ -216,7 +219,8 @@ fn story(stored: &[(&'static Experiment, Data)]) -> Vec<(String, String)> {
         (first, _) => first.map_or_else(String::new, ToString::to_string),
     };
     let shortened = summary.overrides.iter().find(|(path, _)| path == "duration");
-    let length = shortened.map_or_else(|| "100 s, as in the paper".to_owned(), |(_, value)| format!("{value} (quick)"));
+    let length = shortened
+        .map_or_else(|| "100 s, as in the paper".to_owned(), |(_, value)| format!("{value} (quick)"));
     let last = stored.last().map_or(summary, |(_, data)| &data.summary);
     [
         ("Version", summary.version.clone()),
