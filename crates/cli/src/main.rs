@@ -10,6 +10,8 @@ mod exit;
 mod interrupt;
 mod output;
 mod progress;
+mod report;
+mod reproduce;
 mod run;
 mod scenario_args;
 mod table;
@@ -31,6 +33,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Reproduce(reproduce::Args),
+    Report(report::Args),
     Run(run::Args),
     Compare(compare::Args),
     Check(check::Args),
@@ -40,6 +44,8 @@ enum Command {
 impl Command {
     fn execute(self) -> Result<(), Failure> {
         match self {
+            Self::Reproduce(args) => reproduce::execute(&args),
+            Self::Report(args) => report::execute(&args),
             Self::Run(args) => run::execute(&args),
             Self::Compare(args) => compare::execute(&args),
             Self::Check(args) => check::execute(&args),

@@ -3,7 +3,7 @@
 use cutline_scenario::runner::{Event, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-const TEMPLATE: &str = "{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} to go";
+const TEMPLATE: &str = "{prefix}{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} to go";
 
 /// How many of a number of jobs are through. It is drawn only where stderr is a terminal.
 pub struct Bar {
@@ -18,6 +18,13 @@ impl Bar {
         let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style);
         bar.enable_steady_tick(std::time::Duration::from_millis(200));
         Self { bar }
+    }
+
+    /// Begins anew with another set of jobs, called `name`.
+    pub fn stage(&self, name: &str, total: u64) {
+        self.bar.reset();
+        self.bar.set_length(total);
+        self.bar.set_prefix(format!("{name} "));
     }
 
     /// Takes news of a run: call it from any thread.

@@ -90,7 +90,7 @@ fn kept(no_store: bool) -> String {
 }
 
 /// As many as were asked for, else one a core.
-fn threads(jobs: Option<NonZeroUsize>) -> NonZeroUsize {
+pub fn threads(jobs: Option<NonZeroUsize>) -> NonZeroUsize {
     jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
 
@@ -157,6 +157,6 @@ impl Outcome {
 }
 
 /// The time, for the summary.
-fn now() -> String {
+pub fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

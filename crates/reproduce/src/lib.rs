@@ -12,5 +12,5 @@ mod experiment;
 pub mod tsq;
 
 pub use claims::{FigureText, UnknownFigure};
-pub use evaluation::{Evaluation, Options, ReproduceError};
+pub use evaluation::{Evaluation, News, Options, ReproduceError};
 pub use experiment::Experiment;

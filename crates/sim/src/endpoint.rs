@@ -1,8 +1,9 @@
 //! The two ends of a flow: any transport's sender and receiver behind one face.
 
+use crate::calendar::Handle;
 use crate::network::TransportSpec;
 use crate::outcome::TransportCounts;
-use crate::packet::Header;
+use crate::packet::{Header, Packet, Reading, WideHeader, WideHeaders};
 use cutline_transport::app::Write;
 use cutline_transport::{tcp, tfrc, udp};
 use cutline_units::{Bytes, Instant};
@@ -22,10 +23,35 @@ pub(crate) enum Sink {
 }
 
 /// A packet to be sent, its header and its size on the wire in bytes.
+#[derive(Clone, Copy)]
 pub(crate) struct Outgoing {
     pub(crate) size: u32,
     pub(crate) ecn_capable: bool,
     pub(crate) header: Header,
+    /// The header, where it is too long for the packet.
+    pub(crate) wide: Option<WideHeader>,
+}
+
+/// What a data packet's arrival comes to.
+pub(crate) struct Receipt {
+    /// When the packet left its source.
+    pub(crate) sent_at: Instant,
+    /// What goes back at once, if anything does.
+    pub(crate) reply: Option<Outgoing>,
+}
+
+impl Outgoing {
+    #[inline]
+    fn of_ack(size: u32, ack: tcp::Ack) -> Self {
+        match Header::of_ack(&ack) {
+            Some(header) => Self { size, ecn_capable: false, header, wide: None },
+            None => Self::wide(size, false, WideHeader::Ack(ack)),
+        }
+    }
+
+    fn wide(size: u32, ecn_capable: bool, header: WideHeader) -> Self {
+        Self { size, ecn_capable, header: Header::WIDE, wide: Some(header) }
+    }
 }
 
 const fn wire(size: Bytes) -> u32 {
@@ -60,10 +86,18 @@ impl Source {
 
     /// An acknowledgement or feedback arrives.
     #[inline]
-    pub(crate) fn receive(&mut self, now: Instant, header: &Header) {
+    pub(crate) fn receive(&mut self, now: Instant, handle: Handle, header: &Header, wide: &WideHeaders) {
+        match (self, header.read()) {
+            (Self::Tcp(tcp), Reading::Ack(ack)) => tcp.on_ack(now, &ack),
+            (source, Reading::Wide) => source.receive_wide(now, wide.get(handle)),
+            _ => unreachable!("a flow's two ends speak the same protocol"),
+        }
+    }
+
+    fn receive_wide(&mut self, now: Instant, header: &WideHeader) {
         match (self, header) {
-            (Self::Tcp(tcp), Header::Ack(ack)) => tcp.on_ack(now, ack),
-            (Self::Tfrc(tfrc), Header::TfrcFeedback(feedback)) => tfrc.on_feedback(now, feedback),
+            (Self::Tcp(tcp), WideHeader::Ack(ack)) => tcp.on_ack(now, ack),
+            (Self::Tfrc(tfrc), WideHeader::TfrcFeedback(feedback)) => tfrc.on_feedback(now, feedback),
             _ => unreachable!("a flow's two ends speak the same protocol"),
         }
     }
@@ -76,18 +110,23 @@ impl Source {
                 let segment = tcp.transmit(now)?;
                 let params = tcp.params();
                 let (size, ecn_capable) = (wire(params.wire_bytes(&segment)), params.ecn_capable(&segment));
-                Some(Outgoing { size, ecn_capable, header: Header::Segment(segment) })
+                Some(Outgoing { size, ecn_capable, header: Header::of_segment(&segment), wide: None })
             }
             Self::Tfrc(tfrc) => {
                 let packet = tfrc.transmit(now)?;
                 let params = tfrc.params();
                 let size = wire(params.wire_bytes(&packet));
-                Some(Outgoing { size, ecn_capable: params.ecn, header: Header::TfrcPacket(packet) })
+                Some(Outgoing::wide(size, params.ecn, WideHeader::TfrcPacket(packet)))
             }
             Self::Udp(udp, params) => {
                 let datagram = udp.transmit(now)?;
                 let size = wire(params.wire_bytes(&datagram));
-                Some(Outgoing { size, ecn_capable: false, header: Header::Datagram(datagram) })
+                Some(Outgoing {
+                    size,
+                    ecn_capable: false,
+                    header: Header::of_datagram(&datagram),
+                    wide: None,
+                })
             }
         }
     }
@@ -138,21 +177,30 @@ impl Sink {
         }
     }
 
-    /// A data packet arrives; what goes back at once, if anything does.
+    /// A data packet arrives.
     #[inline]
-    pub(crate) fn receive(&mut self, now: Instant, header: &Header, marked: bool) -> Option<Outgoing> {
-        match (self, header) {
-            (Self::Tcp(tcp), Header::Segment(segment)) => {
-                let ack = tcp.on_segment(now, segment, marked)?;
-                Some(acknowledgement(tcp, ack))
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        packet: &Packet,
+        wide: &WideHeaders,
+    ) -> Receipt {
+        match (self, packet.header.read()) {
+            (Self::Tcp(tcp), Reading::Segment(segment)) => {
+                let reply = tcp.on_segment(now, &segment, packet.marked).map(|ack| acknowledgement(tcp, ack));
+                Receipt { sent_at: segment.sent_at, reply }
             }
-            (Self::Tfrc(tfrc), Header::TfrcPacket(packet)) => {
-                let feedback = tfrc.on_packet(now, packet, marked)?;
-                Some(report(tfrc, feedback))
+            (Self::Udp(udp), Reading::Datagram(datagram)) => {
+                udp.on_datagram(&datagram, packet.marked);
+                Receipt { sent_at: datagram.sent_at, reply: None }
             }
-            (Self::Udp(udp), Header::Datagram(datagram)) => {
-                udp.on_datagram(datagram, marked);
-                None
+            (Self::Tfrc(tfrc), Reading::Wide) => {
+                let WideHeader::TfrcPacket(data) = wide.get(handle) else {
+                    unreachable!("a TFRC sender sends TFRC packets")
+                };
+                let reply = tfrc.on_packet(now, data, packet.marked).map(|feedback| report(tfrc, feedback));
+                Receipt { sent_at: data.sent_at, reply }
             }
             _ => unreachable!("a flow's two ends speak the same protocol"),
         }
@@ -189,13 +237,9 @@ impl Sink {
 
 #[inline]
 fn acknowledgement(receiver: &tcp::Receiver, ack: tcp::Ack) -> Outgoing {
-    Outgoing { size: receiver.params().ack_bytes, ecn_capable: false, header: Header::Ack(ack) }
+    Outgoing::of_ack(receiver.params().ack_bytes, ack)
 }
 
 fn report(receiver: &tfrc::Receiver, feedback: tfrc::Feedback) -> Outgoing {
-    Outgoing {
-        size: receiver.params().feedback_bytes,
-        ecn_capable: false,
-        header: Header::TfrcFeedback(feedback),
-    }
+    Outgoing::wide(receiver.params().feedback_bytes, false, WideHeader::TfrcFeedback(feedback))
 }

@@ -10,6 +10,8 @@
 //! engine              the event loop: moves packets, drives the endpoints
 //!   calendar          what comes next
 //!   wire, served      links: folded into arithmetic, or with an event per packet
+//!   route             what an event or a packet comes to
+//!   flow              a flow at work, in three parts
 //!   endpoint, packet  any transport behind one face
 //! measure             histograms, interval series, records
 //! outcome             what was found
@@ -19,10 +21,12 @@ mod calendar;
 mod dumbbell;
 mod endpoint;
 mod engine;
+mod flow;
 pub mod measure;
 mod network;
 mod outcome;
 mod packet;
+mod route;
 mod served;
 mod wire;
 

@@ -4,7 +4,7 @@ use crate::calendar::Handle;
 use crate::measure::{BacklogMeter, Histogram, QueueInterval, Window};
 use crate::wire::LinkCounts;
 use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Verdict};
-use cutline_units::{Bytes, Duration, Instant, RandomStream, Rate, Serializer};
+use cutline_units::{Bytes, Duration, Instant, Probability, RandomStream, Rate, Serializer};
 
 /// A queue, its transmitter, and its measures.
 pub(crate) struct Served {
@@ -128,7 +128,7 @@ impl Served {
         series.push(QueueInterval {
             backlog_packets: backlog.packets,
             backlog_bytes: backlog.bytes,
-            probability: self.queue.probability().map(|p| p.get()),
+            probability: self.queue.probability().map(Probability::get),
             ..std::mem::take(&mut self.open)
         });
     }

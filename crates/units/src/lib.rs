@@ -9,10 +9,12 @@ mod hint;
 mod probability;
 mod random;
 mod rate;
+mod serializer;
 mod time;
 
 pub use hint::{Dscp, DscpPool2, Hint, HintBits, HintCodec, HintError};
 pub use probability::{Probability, ProbabilityError};
 pub use random::{RandomStream, Streams};
-pub use rate::{Bytes, Rate, Serializer};
+pub use rate::{Bytes, Rate};
+pub use serializer::{Line, Pace, Serializer};
 pub use time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! Link rates, sizes, and the exact time a link takes to put bytes on the wire.
+//! Link rates and sizes.
 
-use crate::{Duration, Instant};
+use crate::Duration;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
@@ -48,7 +48,7 @@ impl Rate {
 
     /// The time `size` takes on the wire, rounded down to the nanosecond; [`Duration::MAX`] at rate zero.
     ///
-    /// Use a [`Serializer`] where packets follow each other: it carries the remainder on.
+    /// Use a [`Serializer`](crate::Serializer) where packets follow each other: it carries the remainder on.
     pub const fn transmission_time(self, size: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -132,55 +132,6 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A transmitter: knows when the wire is free, and carries the fraction of a nanosecond that each packet
-/// leaves over to the next, so that a busy link sends exactly its rate for ever.
-#[derive(Clone, Copy, Debug)]
-pub struct Serializer {
-    rate: Rate,
-    free_at: Instant,
-    /// What the last packet needed beyond `free_at`, in bit-nanoseconds: always less than the rate.
-    remainder: u64,
-}
-
-impl Serializer {
-    /// An idle transmitter of the given rate.
-    pub const fn new(rate: Rate) -> Self {
-        assert!(rate.0 > 0, "a rate of zero never sends anything");
-        Self { rate, free_at: Instant::ZERO, remainder: 0 }
-    }
-
-    /// The rate it sends at.
-    pub const fn rate(&self) -> Rate {
-        self.rate
-    }
-
-    /// When the wire is next free.
-    pub const fn free_at(&self) -> Instant {
-        self.free_at
-    }
-
-    /// The rate from the next packet on; a packet on the wire ends as planned.
-    pub fn set_rate(&mut self, rate: Rate) {
-        assert!(rate.0 > 0, "a rate of zero never sends anything");
-        self.rate = rate;
-        self.remainder = 0;
-    }
-
-    /// Puts `size` on the wire at `now` or as soon as it is free, and answers when the last bit has left.
-    #[inline]
-    pub fn send(&mut self, now: Instant, size: Bytes) -> Instant {
-        if now > self.free_at {
-            self.free_at = now;
-            self.remainder = 0;
-        }
-        let bit_nanos = size.0 * 8_000_000_000 + self.remainder;
-        let ns = bit_nanos / self.rate.0;
-        self.remainder = bit_nanos - ns * self.rate.0;
-        self.free_at += Duration::from_nanos(ns);
-        self.free_at
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,22 +140,6 @@ mod tests {
     fn a_thousand_bytes_at_fifteen_megabit() {
         let ns = Rate::from_mbps(15).transmission_time(Bytes::new(1000)).as_nanos();
         assert_eq!(ns, 533_333);
-    }
-
-    #[test]
-    fn a_busy_link_sends_exactly_its_rate() {
-        let mut wire = Serializer::new(Rate::from_mbps(15));
-        for _ in 0..187_500 {
-            wire.send(Instant::ZERO, Bytes::new(1000));
-        }
-        assert_eq!(wire.free_at(), Instant::ZERO + Duration::from_secs(100));
-    }
-
-    #[test]
-    fn an_idle_link_starts_at_the_packets_own_time() {
-        let mut wire = Serializer::new(Rate::from_mbps(8));
-        let end = wire.send(Instant::from_nanos(500), Bytes::new(1));
-        assert_eq!(end, Instant::from_nanos(1500));
     }
 
     #[test]

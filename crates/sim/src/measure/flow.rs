@@ -1,6 +1,6 @@
 //! What is recorded of one flow.
 
-use super::{FlowSeries, Histogram, Window};
+use super::{Histogram, Window};
 use cutline_units::{Duration, Instant};
 
 /// Counts of a whole run, so that every packet can be accounted for: sent = received + dropped + under way.
@@ -25,8 +25,8 @@ pub struct DelayRecord {
     pub ipdv: Histogram,
 }
 
-/// One flow's counts within the measuring window, and its series.
-#[derive(Clone, Debug)]
+/// One flow's counts within the measuring window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
     /// Of the whole run.
     pub totals: FlowTotals,
@@ -46,96 +46,127 @@ pub struct FlowRecord {
     pub queuing_sum: Duration,
     /// The sum of their one-way delays.
     pub one_way_sum: Duration,
+}
+
+/// The part of a [`FlowRecord`] that fills at the source.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SentRecord {
+    total: u64,
+    packets: u64,
+    bytes: u64,
+}
+
+/// The part of a [`FlowRecord`] that fills at the sink, and in the queues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceivedRecord {
+    total: u64,
+    packets: u64,
+    marked_packets: u64,
+    delivered_bytes: u64,
+    queuing_sum: Duration,
+    one_way_sum: Duration,
+    /// Of the packet before; [`Duration::MAX`] before the first.
     last_one_way: Duration,
-    /// Interval series, where the flow keeps one.
-    pub series: Option<Box<FlowSeries>>,
+    total_dropped: u64,
+    dropped_packets: u64,
 }
 
 impl FlowRecord {
-    /// Nothing yet; with `interval`, a series of that width.
-    pub fn new(interval: Option<Duration>) -> Self {
+    pub(crate) fn new(sent: SentRecord, received: ReceivedRecord) -> Self {
+        let totals =
+            FlowTotals { sent: sent.total, received: received.total, dropped: received.total_dropped };
         Self {
-            totals: FlowTotals::default(),
-            sent_packets: 0,
-            sent_bytes: 0,
-            received_packets: 0,
-            dropped_packets: 0,
-            marked_packets: 0,
-            delivered_bytes: 0,
-            queuing_sum: Duration::ZERO,
-            one_way_sum: Duration::ZERO,
-            last_one_way: Duration::MAX,
-            series: interval.map(|width| Box::new(FlowSeries::new(width))),
+            totals,
+            sent_packets: sent.packets,
+            sent_bytes: sent.bytes,
+            received_packets: received.packets,
+            dropped_packets: received.dropped_packets,
+            marked_packets: received.marked_packets,
+            delivered_bytes: received.delivered_bytes,
+            queuing_sum: received.queuing_sum,
+            one_way_sum: received.one_way_sum,
         }
     }
+}
 
+impl SentRecord {
     /// The source put a packet of `size` bytes into the network.
     #[inline]
-    pub fn sent(&mut self, now: Instant, window: Window, size: u32) {
-        self.totals.sent += 1;
+    pub(crate) fn sent(&mut self, now: Instant, window: Window, size: u32) {
+        self.total += 1;
         if window.contains(now) {
-            self.sent_packets += 1;
-            self.sent_bytes += u64::from(size);
-        }
-        if let Some(series) = &mut self.series {
-            let interval = series.at(now);
-            interval.sent_packets += 1;
-            interval.sent_bytes += u64::from(size);
+            self.packets += 1;
+            self.bytes += u64::from(size);
         }
     }
+}
+
+impl ReceivedRecord {
+    pub(crate) const NOTHING: Self = Self {
+        total: 0,
+        packets: 0,
+        marked_packets: 0,
+        delivered_bytes: 0,
+        queuing_sum: Duration::ZERO,
+        one_way_sum: Duration::ZERO,
+        last_one_way: Duration::MAX,
+        total_dropped: 0,
+        dropped_packets: 0,
+    };
 
     /// A queue dropped a packet.
-    #[inline]
-    pub fn dropped(&mut self, now: Instant, window: Window) {
-        self.totals.dropped += 1;
-        if window.contains(now) {
-            self.dropped_packets += 1;
-        }
-        if let Some(series) = &mut self.series {
-            series.at(now).dropped += 1;
-        }
+    pub(crate) fn dropped(&mut self, now: Instant, window: Window) {
+        self.total_dropped += 1;
+        self.dropped_packets += u64::from(window.contains(now));
     }
 
-    /// A packet reached the sink; `delivered` payload bytes became available to the application by it.
+    /// The change of the one-way delay since the packet before, which an arrival of `one_way` brings; zero at the
+    /// first of all.
     #[inline]
-    pub fn received(&mut self, now: Instant, window: Window, arrival: &Received, delays: &mut DelayRecord) {
-        self.totals.received += 1;
-        let ipdv = arrival.one_way.abs_diff(self.last_one_way);
-        let first = self.last_one_way == Duration::MAX;
-        self.last_one_way = arrival.one_way;
+    pub(crate) fn ipdv(&self, one_way: Duration) -> Duration {
+        if self.is_first() { Duration::ZERO } else { one_way.abs_diff(self.last_one_way) }
+    }
+
+    /// A packet reached the sink.
+    #[inline]
+    pub(crate) fn received(
+        &mut self,
+        now: Instant,
+        window: Window,
+        arrival: &Received,
+        delays: &mut DelayRecord,
+    ) {
         if window.contains(now) {
-            self.received_packets += 1;
+            self.packets += 1;
             self.marked_packets += u64::from(arrival.marked);
             self.delivered_bytes += arrival.delivered;
             self.queuing_sum += arrival.queuing;
             self.one_way_sum += arrival.one_way;
             delays.queuing.record(arrival.queuing);
             delays.one_way.record(arrival.one_way);
-            if !first {
-                delays.ipdv.record(ipdv);
+            if !self.is_first() {
+                delays.ipdv.record(self.ipdv(arrival.one_way));
             }
         }
-        if let Some(series) = &mut self.series {
-            let interval = series.at(now);
-            interval.delivered_bytes += arrival.delivered;
-            interval.packets += 1;
-            interval.marked += u32::from(arrival.marked);
-            interval.queuing_ns += arrival.queuing.as_nanos();
-            interval.one_way_ns += arrival.one_way.as_nanos();
-            interval.ipdv_ns += if first { 0 } else { ipdv.as_nanos() };
-        }
+        self.total += 1;
+        self.last_one_way = arrival.one_way;
+    }
+
+    #[inline]
+    fn is_first(&self) -> bool {
+        self.last_one_way == Duration::MAX
     }
 }
 
 /// What the sink learns of a packet's journey.
 #[derive(Clone, Copy, Debug)]
-pub struct Received {
+pub(crate) struct Received {
     /// Time spent waiting in queues.
-    pub queuing: Duration,
+    pub(crate) queuing: Duration,
     /// From sending to receiving.
-    pub one_way: Duration,
+    pub(crate) one_way: Duration,
     /// Payload bytes that the application got by this packet.
-    pub delivered: u64,
+    pub(crate) delivered: u64,
     /// Whether the packet carried a congestion mark.
-    pub marked: bool,
+    pub(crate) marked: bool,
 }

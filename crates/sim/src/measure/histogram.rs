@@ -1,6 +1,6 @@
 //! A histogram of durations whose buckets widen with the value, and which is only as long as what it has seen.
 //!
-//! Buckets are log-linear, as in HdrHistogram: 32 to every doubling, so that a bucket is at most 1/32 = 3.1 % wide,
+//! Buckets are log-linear, as in `HdrHistogram`: 32 to every doubling, so that a bucket is at most 1/32 = 3.1 % wide,
 //! above a resolution of 2^10 ns = 1 us. The array covers just the range between the least and the greatest bucket
 //! that was hit: delays of one flow lie within a few doublings, so a flow's histogram takes some hundred bytes
 //! where a histogram of the full range takes ten kilobytes. That is what lets 100,000 flows keep theirs.
@@ -182,7 +182,9 @@ mod tests {
 
     fn of(values: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
-        values.iter().for_each(|&ns| histogram.record(Duration::from_nanos(ns)));
+        for &ns in values {
+            histogram.record(Duration::from_nanos(ns));
+        }
         histogram
     }
 

@@ -10,7 +10,8 @@ mod histogram;
 mod series;
 
 pub use backlog::BacklogMeter;
-pub use flow::{DelayRecord, FlowRecord, FlowTotals, Received};
+pub use flow::{DelayRecord, FlowRecord, FlowTotals};
+pub(crate) use flow::{Received, ReceivedRecord, SentRecord};
 pub use histogram::{Bucket, Histogram};
 pub use series::{FlowInterval, FlowSeries, QueueInterval};
 
@@ -30,6 +31,12 @@ impl Window {
     #[inline]
     pub fn contains(self, t: Instant) -> bool {
         self.from <= t && t < self.until
+    }
+
+    /// Whether all of `start..=end` lies in the window.
+    #[inline]
+    pub fn covers(self, start: Instant, end: Instant) -> bool {
+        self.from <= start && end < self.until
     }
 
     /// How much of `start..end` lies in the window.

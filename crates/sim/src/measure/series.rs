@@ -1,5 +1,6 @@
 //! Interval series: what happened in each interval of a fixed width, counted from time zero.
 
+use super::flow::Received;
 use cutline_units::{Duration, Instant};
 
 /// What one flow sent and received in one interval.
@@ -62,6 +63,29 @@ impl FlowSeries {
     pub fn new(width: Duration) -> Self {
         assert!(!width.is_zero(), "an interval must have a width");
         Self { width, ends: Instant::ZERO + width, open: FlowInterval::default(), closed: Vec::new() }
+    }
+
+    /// The source put a packet of `size` bytes into the network.
+    pub(crate) fn sent(&mut self, now: Instant, size: u32) {
+        let interval = self.at(now);
+        interval.sent_packets += 1;
+        interval.sent_bytes += u64::from(size);
+    }
+
+    /// A packet reached the sink; its one-way delay changed by `ipdv`.
+    pub(crate) fn received(&mut self, now: Instant, arrival: &Received, ipdv: Duration) {
+        let interval = self.at(now);
+        interval.delivered_bytes += arrival.delivered;
+        interval.packets += 1;
+        interval.marked += u32::from(arrival.marked);
+        interval.queuing_ns += arrival.queuing.as_nanos();
+        interval.one_way_ns += arrival.one_way.as_nanos();
+        interval.ipdv_ns += ipdv.as_nanos();
+    }
+
+    /// A queue dropped a packet.
+    pub(crate) fn dropped(&mut self, now: Instant) {
+        self.at(now).dropped += 1;
     }
 
     /// The interval that `now` lies in, open for counting.

@@ -1,0 +1,29 @@
+//! `cutline report`: figures and claims anew, from stored results.
+
+use crate::exit::Failure;
+use crate::reproduce::{Paper, show};
+use cutline_reproduce::tsq;
+use std::path::PathBuf;
+
+/// Draw a paper's figures and check its claims again from stored results, without simulating
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The paper
+    #[arg(value_enum)]
+    paper: Paper,
+    /// The folder of all results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Print the claims as JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Example:
+  cutline report tsq --results results";
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let Paper::Tsq = args.paper;
+    show(&tsq::report(&args.results)?, args.json)
+}

@@ -1,0 +1,133 @@
+//! `cutline reproduce`: a paper's evaluation, from simulation to report.
+
+use crate::exit::Failure;
+use crate::progress::Bar;
+use crate::run::{VERSION, now, threads};
+use crate::{interrupt, output};
+use cutline_report::report::{Claim, Verdict};
+use cutline_reproduce::{Evaluation, News, Options, ReproduceError, tsq};
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Reproduce a paper's evaluation: simulate its experiments, draw its figures, check its claims
+///
+/// Stores everything under DIR/PAPER: results as Parquet, report.html with every figure beside what the paper says of it,
+/// figures as SVG and PNG, and claims.json.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The paper
+    #[arg(value_enum)]
+    paper: Paper,
+    /// Only this figure, and what it needs; may be given several times
+    #[arg(long = "figure", value_name = "N")]
+    figures: Vec<u32>,
+    /// Shorter runs and two seeds: the figures' shapes in seconds, not their numbers
+    #[arg(long)]
+    quick: bool,
+    /// How many runs at a time [default: one a core]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// The folder of all results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Go on where an earlier evaluation stopped
+    #[arg(long)]
+    resume: bool,
+    /// Print the claims as JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// A paper whose evaluation is there.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Paper {
+    /// TSQ: a traffic-sensitive QoS controller (figures 2 to 5 and 8 to 16)
+    Tsq,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline reproduce tsq                      the whole evaluation, 10 seeds
+  cutline reproduce tsq --figure 10          one figure
+  cutline reproduce tsq --quick --json       shapes only, claims as JSON
+  cutline reproduce tsq --resume             after an interruption";
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let Paper::Tsq = args.paper;
+    let cancel = interrupt::cancel_flag("What is finished is kept: --resume goes on from there.".to_owned())?;
+    let options = Options {
+        results: args.results.clone(),
+        figures: args.figures.clone(),
+        quick: args.quick,
+        resume: args.resume,
+        threads: threads(args.jobs),
+        version: VERSION,
+        clock: now,
+    };
+    let bar = Bar::new(0, args.quiet);
+    let news = |news: News<'_>| {
+        let News::Experiment { experiment, runs } = news;
+        bar.stage(experiment.id, runs);
+    };
+    let evaluation = tsq::run(&options, &cancel, &news, &|news| bar.update(&news));
+    bar.finish();
+    show(&evaluation?, args.json)
+}
+
+/// Prints what came out, and answers whether all went well.
+pub fn show(evaluation: &Evaluation, json: bool) -> Result<(), Failure> {
+    if json {
+        output::print_json(&evaluation.claims)?;
+    } else {
+        output::print(&table(evaluation))?;
+    }
+    if let [first, others @ ..] = evaluation.failed.as_slice() {
+        return Err(Failure::Failed(format!("{first} (and {} more runs failed)", others.len())));
+    }
+    if !evaluation.complete {
+        return Err(Failure::Failed("interrupted: some runs are missing; --resume goes on from there".to_owned()));
+    }
+    Ok(())
+}
+
+fn table(evaluation: &Evaluation) -> String {
+    let mut text = String::new();
+    for claim in &evaluation.claims {
+        // Writing into a string does not fail.
+        let _ = writeln!(text, "{}", line(claim));
+    }
+    let count = |verdict| evaluation.claims.iter().filter(|claim| claim.holds == verdict).count();
+    let [holds, differs, unclear] = [Verdict::Holds, Verdict::Differs, Verdict::Unclear].map(count);
+    let report = evaluation.written.report.display();
+    let _ = writeln!(text, "\n{holds} claims hold, {differs} differ, {unclear} are unclear\nreport: {report}");
+    text
+}
+
+fn line(claim: &Claim) -> String {
+    let verdict = match claim.holds {
+        Verdict::Holds => "holds  ",
+        Verdict::Differs => "differs",
+        Verdict::Unclear => "unclear",
+    };
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+    let interval = match (claim.ci_low, claim.ci_high) {
+        (Some(low), Some(high)) => format!(" [{low:.3}, {high:.3}]"),
+        _ => String::new(),
+    };
+    let measured = number(claim.measured);
+    format!("{verdict}  figure {:>2}  {:<32} {measured}{interval} {}", claim.figure, claim.id, claim.unit)
+}
+
+impl From<ReproduceError> for Failure {
+    fn from(error: ReproduceError) -> Self {
+        match error {
+            ReproduceError::Figure(_) => Self::Usage(error.to_string()),
+            ReproduceError::Scenario(errors) => errors.into(),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The two ends of a flow: packets that reach them, what they send, their timers.
+
+use super::Simulation;
+use crate::calendar::Handle;
+use crate::endpoint::Outgoing;
+use crate::measure::Received;
+use crate::packet::Packet;
+use crate::route::{Kind, Stop};
+use cutline_transport::app::Completion;
+use cutline_units::{Duration, Hint, Instant};
+
+impl Simulation {
+    /// An acknowledgement or feedback reaches the source.
+    #[inline]
+    pub(super) fn reach_source(&mut self, now: Instant, handle: Handle, flow: usize) {
+        let header = &self.calendar.payload(handle).header;
+        self.sending[flow].source.receive(now, handle, header, &self.wide_headers);
+        self.calendar.release(handle);
+        self.pump(now, flow);
+    }
+
+    /// A data packet reaches the sink; what goes back leaves in the same calendar entry.
+    #[inline]
+    pub(super) fn reach_sink(&mut self, now: Instant, handle: Handle, id: usize) {
+        let flow = &mut self.receiving[id];
+        let packet = self.calendar.payload(handle);
+        let before = flow.sink.delivered();
+        let receipt = flow.sink.receive(now, handle, packet, &self.wide_headers);
+        let arrival = Received {
+            queuing: packet.queued,
+            one_way: now - receipt.sent_at,
+            delivered: flow.sink.delivered() - before,
+            marked: packet.marked,
+        };
+        if flow.has_series
+            && let Some(series) = &mut self.background[id].series
+        {
+            series.received(now, &arrival, flow.record.ipdv(arrival.one_way));
+        }
+        flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
+        let (route, hint, tells_app) = (flow.route, flow.hint, flow.app_waits && arrival.delivered > 0);
+        match receipt.reply {
+            Some(reply) => self.emit(now, handle, route, hint, reply),
+            None => self.calendar.release(handle),
+        }
+        self.arm_sink(id);
+        if tells_app {
+            self.tell_app(now, id);
+        }
+    }
+
+    /// Puts a packet at the beginning of its route, now.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined, a packet is built where it will lie; else it is copied twice"
+    )]
+    fn emit(&mut self, now: Instant, handle: Handle, position: u32, hint: Hint, outgoing: Outgoing) {
+        let Outgoing { size, ecn_capable, header, wide } = outgoing;
+        if let Some(wide) = wide {
+            self.wide_headers.put(handle, wide);
+        }
+        *self.calendar.payload_mut(handle) =
+            Packet { queued: Duration::ZERO, header, size, position, hint, ecn_capable, marked: false };
+        self.enter(now, handle, position);
+    }
+
+    /// Lets the source send what it may.
+    #[inline]
+    fn pump(&mut self, now: Instant, id: usize) {
+        loop {
+            let flow = &mut self.sending[id];
+            let Some(outgoing) = flow.source.transmit(now) else { break };
+            flow.record.sent(now, self.settings.window, outgoing.size);
+            if flow.has_series
+                && let Some(series) = &mut self.background[id].series
+            {
+                series.sent(now, outgoing.size);
+            }
+            let (route, hint) = (flow.route, flow.hint);
+            let handle = self.calendar.allocate();
+            self.emit(now, handle, route, hint, outgoing);
+        }
+        self.arm_source(id);
+    }
+
+    /// Tells an application that waits for delivery how far it has come.
+    fn tell_app(&mut self, now: Instant, id: usize) {
+        let flow = &mut self.background[id];
+        let delivered = self.receiving[id].sink.delivered();
+        if let Some(Completion { latency, .. }) = flow.app.on_delivered(now, delivered)
+            && let Some(responses) = &mut flow.responses
+            && self.settings.window.contains(now)
+        {
+            responses.record(latency);
+        }
+        self.run_app(now, id);
+    }
+
+    /// Lets the application write what is due.
+    fn run_app(&mut self, now: Instant, id: usize) {
+        let flow = &mut self.background[id];
+        if now >= flow.stop {
+            return;
+        }
+        while let Some(write) = flow.app.poll(now, &mut flow.random) {
+            self.sending[id].source.write(write);
+        }
+        self.pump(now, id);
+        self.arm_app(id);
+    }
+}
+
+/// Timers. Each has at most one event that matters; see [`arm`].
+impl Simulation {
+    pub(super) fn source_timer(&mut self, now: Instant, handle: Handle, id: usize) {
+        self.calendar.release(handle);
+        let flow = &mut self.sending[id];
+        if fired(now, &mut flow.armed) {
+            if flow.source.deadline() <= now {
+                flow.source.on_deadline(now);
+            }
+            self.pump(now, id);
+        }
+    }
+
+    pub(super) fn sink_timer(&mut self, now: Instant, handle: Handle, id: usize) {
+        self.calendar.release(handle);
+        let flow = &mut self.receiving[id];
+        if !fired(now, &mut flow.armed) {
+            return;
+        }
+        if flow.sink.deadline() <= now
+            && let Some(reply) = flow.sink.on_deadline(now)
+        {
+            let (route, hint) = (flow.route, flow.hint);
+            let handle = self.calendar.allocate();
+            self.emit(now, handle, route, hint, reply);
+        }
+        self.arm_sink(id);
+    }
+
+    pub(super) fn app_timer(&mut self, now: Instant, handle: Handle, id: usize) {
+        self.calendar.release(handle);
+        if fired(now, &mut self.background[id].armed) {
+            self.run_app(now, id);
+        }
+    }
+
+    #[inline]
+    fn arm_source(&mut self, id: usize) {
+        let flow = &mut self.sending[id];
+        if let Some(at) = arm(&mut flow.armed, flow.source.deadline()) {
+            self.schedule_timer(at, Kind::SourceTimer, id);
+        }
+    }
+
+    #[inline]
+    fn arm_sink(&mut self, id: usize) {
+        let flow = &mut self.receiving[id];
+        if let Some(at) = arm(&mut flow.armed, flow.sink.deadline()) {
+            self.schedule_timer(at, Kind::SinkTimer, id);
+        }
+    }
+
+    pub(super) fn arm_app(&mut self, id: usize) {
+        let flow = &mut self.background[id];
+        if let Some(at) = arm(&mut flow.armed, flow.app.deadline()) {
+            self.schedule_timer(at, Kind::AppTimer, id);
+        }
+    }
+
+    #[cold]
+    fn schedule_timer(&mut self, at: Instant, kind: Kind, id: usize) {
+        let handle = self.calendar.allocate();
+        self.calendar.schedule(at, handle, Stop::new(kind, id).tag());
+    }
+}
+
+/// When to schedule an event so that one comes no later than the timer's deadline; `None` where there is one. A
+/// deadline that moved later costs nothing: the event finds it not due, and is scheduled again.
+#[inline]
+fn arm(armed: &mut Instant, deadline: Instant) -> Option<Instant> {
+    let earlier = deadline < *armed;
+    if earlier {
+        *armed = deadline;
+    }
+    earlier.then_some(deadline)
+}
+
+/// A timer's event came up. False when an earlier one has taken its place since: then it means nothing.
+fn fired(now: Instant, armed: &mut Instant) -> bool {
+    let current = *armed == now;
+    if current {
+        *armed = Instant::FAR_FUTURE;
+    }
+    current
+}

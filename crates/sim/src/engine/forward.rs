@@ -1,0 +1,110 @@
+//! The way of a packet from link to link.
+
+use super::Simulation;
+use crate::calendar::Handle;
+use crate::route::{Kind, Stop};
+use crate::served::Started;
+use cutline_aqm::{Arrival, Verdict};
+use cutline_units::Instant;
+
+impl Simulation {
+    /// A packet comes, now, to the link at the beginning of its route.
+    #[inline]
+    pub(super) fn enter(&mut self, now: Instant, handle: Handle, route: u32) {
+        let stop = self.routes.at(route);
+        match stop.kind() {
+            Kind::Wire | Kind::FoldedWire => self.cross_wires(now, handle, stop.index()),
+            Kind::Served => self.enqueue(now, handle, stop.index()),
+            _ => unreachable!("a route begins with a link"),
+        }
+    }
+
+    /// Puts a packet through a wire, and through those behind it that may be folded.
+    #[inline]
+    pub(super) fn cross_wires(&mut self, now: Instant, handle: Handle, wire: usize) {
+        let packet = self.calendar.payload_mut(handle);
+        let (mut at, mut wire) = (now, wire);
+        loop {
+            let link = &mut self.wires[wire];
+            let class = &mut self.wire_classes[link.class as usize];
+            let Some(passage) = link.offer(class, at, packet.size, self.settings.window) else {
+                self.drop_packet(at, handle);
+                return;
+            };
+            packet.queued += passage.waited;
+            packet.position += 1;
+            self.hops += 1;
+            at = passage.arrives;
+            let next = self.routes.at(packet.position);
+            if !next.is_folded_wire() {
+                self.calendar.schedule(at, handle, next.tag());
+                return;
+            }
+            wire = next.index();
+        }
+    }
+
+    /// A packet comes to the queue of a served link.
+    #[inline]
+    pub(super) fn enqueue(&mut self, now: Instant, handle: Handle, link: usize) {
+        let served = &mut self.served[link];
+        let packet = self.calendar.payload_mut(handle);
+        let arrival = Arrival { size: packet.size, hint: packet.hint, ecn_capable: packet.ecn_capable };
+        match served.arrive(now, arrival, handle) {
+            Verdict::Drop(_) => self.drop_packet(now, handle),
+            verdict => {
+                packet.marked |= verdict == Verdict::Mark;
+                if !served.busy {
+                    let free = self.calendar.allocate();
+                    self.serve(now, link, free);
+                }
+            }
+        }
+    }
+
+    /// A served link is free: begins to send its next packet; `free` is the handle of the link's own event.
+    #[inline]
+    pub(super) fn serve(&mut self, now: Instant, link: usize, free: Handle) {
+        let Some(Started { handle, waited, departs, arrives }) = self.served[link].start_next(now) else {
+            self.calendar.release(free);
+            return;
+        };
+        self.calendar.schedule(departs, free, Stop::new(Kind::LinkFree, link).tag());
+        let packet = self.calendar.payload_mut(handle);
+        packet.queued += waited;
+        packet.position += 1;
+        self.hops += 1;
+        let next = self.routes.at(packet.position);
+        if next.is_folded_wire() {
+            self.cross_wires(arrives, handle, next.index());
+        } else {
+            self.calendar.schedule(arrives, handle, next.tag());
+        }
+    }
+
+    #[cold]
+    fn drop_packet(&mut self, at: Instant, handle: Handle) {
+        let end = self.routes.end(self.calendar.payload(handle).position);
+        if end.kind() == Kind::Sink {
+            self.receiving[end.index()].record.dropped(at, self.settings.window);
+            if let Some(series) = &mut self.background[end.index()].series {
+                series.dropped(at);
+            }
+        }
+        self.calendar.release(handle);
+    }
+
+    /// An interval of the queues' series ends.
+    pub(super) fn interval(&mut self, now: Instant, handle: Handle) {
+        for served in &mut self.served {
+            served.close_interval(now);
+        }
+        self.calendar.schedule(now + self.settings.interval, handle, Stop::new(Kind::Interval, 0).tag());
+    }
+
+    pub(super) fn change_rate(&mut self, now: Instant, handle: Handle, change: usize) {
+        let (link, rate) = self.rate_changes[change];
+        self.served[link].set_rate(now, rate);
+        self.calendar.release(handle);
+    }
+}

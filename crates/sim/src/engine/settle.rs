@@ -1,0 +1,86 @@
+//! The end of a run: arrays become an outcome.
+
+use super::Simulation;
+use crate::flow;
+use crate::measure::{DelayRecord, Histogram, Window};
+use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
+use crate::route::{Kind, Stop};
+use crate::served::Served;
+use crate::wire::{LinkCounts, Wire};
+use cutline_units::Instant;
+
+impl Simulation {
+    pub(super) fn settle(mut self) -> Outcome {
+        let end = Instant::ZERO + self.settings.duration;
+        let links =
+            std::mem::take(&mut self.links).into_iter().map(|link| self.settle_link(link, end)).collect();
+        let mut work = self.work();
+        let mut delays = self.delays.into_iter();
+        let groups = delays.by_ref().take(self.groups).collect();
+        let mut own_delays: Vec<DelayRecord> = delays.collect();
+        let ends = self.sending.iter().zip(&self.receiving);
+        let flows: Vec<FlowOutcome> = ends
+            .zip(self.background)
+            .map(|((sending, receiving), background)| {
+                let own = (receiving.delays as usize).checked_sub(self.groups);
+                let delays = own.map(|index| std::mem::take(&mut own_delays[index]));
+                flow::finish(sending, receiving, background, delays, end)
+            })
+            .collect();
+        for totals in flows.iter().map(|flow| flow.record.totals) {
+            work.data_packets += totals.sent;
+            work.under_way += totals.sent - totals.received - totals.dropped;
+        }
+        Outcome { flows, groups, links, work }
+    }
+
+    /// The accounting, but for the packets.
+    fn work(&self) -> Work {
+        Work {
+            events: self.calendar.popped(),
+            hops: self.hops,
+            simulated: self.settings.duration,
+            ..Work::default()
+        }
+    }
+
+    fn settle_link(&mut self, link: Stop, end: Instant) -> LinkOutcome {
+        let window = self.settings.window;
+        match link.kind() {
+            Kind::Served => finish_served(&mut self.served[link.index()], end, window),
+            _ => finish_wire(&mut self.wires[link.index()], end, window),
+        }
+    }
+}
+
+fn finish_wire(wire: &mut Wire, end: Instant, window: Window) -> LinkOutcome {
+    let counts = wire.counts();
+    let queue = wire.finish(end);
+    let mut waits = queue.map_or_else(Histogram::default, |queue| queue.waits.clone());
+    // A wire does not record the packets that found it free.
+    waits.record_zeros(counts.sent.saturating_sub(waits.count()) as u32);
+    LinkOutcome {
+        counts,
+        utilisation: utilisation(&counts, window),
+        backlog: queue.map_or_else(BacklogOutcome::default, |queue| (&queue.meter).into()),
+        waits,
+        probability: None,
+        series: None,
+    }
+}
+
+fn finish_served(served: &mut Served, end: Instant, window: Window) -> LinkOutcome {
+    served.finish(end);
+    LinkOutcome {
+        counts: served.counts,
+        utilisation: utilisation(&served.counts, window),
+        backlog: (&served.meter).into(),
+        waits: std::mem::take(&mut served.waits),
+        probability: served.probability.mean_and_deviation(),
+        series: served.take_series(),
+    }
+}
+
+fn utilisation(counts: &LinkCounts, window: Window) -> f64 {
+    counts.busy.as_secs_f64() / window.length().as_secs_f64()
+}

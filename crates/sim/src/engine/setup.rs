@@ -1,0 +1,129 @@
+//! Setting up: a network becomes arrays.
+
+use super::{Settings, Simulation};
+use crate::calendar::Calendar;
+use crate::flow::{Background, Receiving, Sending};
+use crate::measure::DelayRecord;
+use crate::network::{Distributions, FlowSpec, LinkId, LinkSpec, Network, NetworkError};
+use crate::packet::{Packet, WideHeaders};
+use crate::route::{Kind, Routes, Stop};
+use crate::served::Served;
+use crate::wire::{Wire, WireClass};
+use cutline_aqm::{AqmSpec, QueueSpec};
+use cutline_units::{Instant, Streams};
+
+impl Simulation {
+    pub(super) fn set_up(network: &Network, settings: &Settings) -> Result<Self, NetworkError> {
+        let streams = Streams::new(settings.seed);
+        let flows = network.flows();
+        let stops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
+        let mut simulation = Self {
+            calendar: Calendar::new(Packet::NONE),
+            wide_headers: WideHeaders::default(),
+            routes: Routes::with_capacity(stops),
+            wires: Vec::with_capacity(network.links().iter().filter(|link| is_wire(link)).count()),
+            wire_classes: Vec::new(),
+            served: Vec::new(),
+            links: Vec::with_capacity(network.links().len()),
+            sending: Vec::with_capacity(flows.len()),
+            receiving: Vec::with_capacity(flows.len()),
+            background: Vec::with_capacity(flows.len()),
+            delays: vec![DelayRecord::default(); network.groups().len()],
+            groups: network.groups().len(),
+            rate_changes: Vec::new(),
+            settings: *settings,
+            hops: 0,
+        };
+        simulation.add_links(network, streams)?;
+        for spec in flows {
+            simulation.add_flow(spec, streams);
+        }
+        Ok(simulation)
+    }
+
+    fn add_links(&mut self, network: &Network, streams: Streams) -> Result<(), NetworkError> {
+        let fed_by_one_link = network.fed_by_one_link();
+        for (id, spec) in network.links().iter().enumerate() {
+            let stop = if is_wire(spec) {
+                let kind = if fed_by_one_link[id] { Kind::FoldedWire } else { Kind::Wire };
+                Stop::new(kind, self.add_wire(spec))
+            } else {
+                Stop::new(Kind::Served, self.add_served(network, LinkId(id as u32), streams)?)
+            };
+            self.links.push(stop);
+        }
+        if self.served.iter().any(Served::has_series) {
+            let handle = self.calendar.allocate();
+            let first = Instant::ZERO + self.settings.interval;
+            self.calendar.schedule(first, handle, Stop::new(Kind::Interval, 0).tag());
+        }
+        Ok(())
+    }
+
+    fn add_wire(&mut self, spec: &LinkSpec) -> usize {
+        let (rate, delay, limit) = (spec.rate, spec.delay, spec.queue.limit);
+        // The last one first: a network's like links follow each other.
+        let found = self.wire_classes.iter().rposition(|class| class.is(rate, delay, limit));
+        let class = found.unwrap_or_else(|| {
+            self.wire_classes.push(WireClass::new(rate, delay, limit));
+            self.wire_classes.len() - 1
+        });
+        self.wires.push(Wire::new(class as u32));
+        self.wires.len() - 1
+    }
+
+    fn add_served(&mut self, network: &Network, id: LinkId, streams: Streams) -> Result<usize, NetworkError> {
+        let (spec, name) = (network.link(id), network.link_name(id));
+        let index = self.served.len();
+        for &(at, rate) in &spec.rate_changes {
+            let handle = self.calendar.allocate();
+            let change = Stop::new(Kind::RateChange, self.rate_changes.len());
+            self.calendar.schedule(at, handle, change.tag());
+            self.rate_changes.push((index, rate));
+        }
+        let random = streams.stream(&name, "drop");
+        let queue = spec.queue.build().map_err(|error| NetworkError::Queue { link: name, error })?;
+        let Settings { window, .. } = self.settings;
+        self.served.push(Served::new(queue, random, spec.rate, spec.delay, window, spec.series));
+        Ok(index)
+    }
+
+    fn add_flow(&mut self, spec: &FlowSpec, streams: Streams) {
+        let id = self.sending.len();
+        let (first, last) = spec.start;
+        let share = if first == last { 0.0 } else { streams.stream(&spec.name, "start").uniform() };
+        let start = first + last.saturating_since(first).mul_f64(share);
+        let random = streams.stream(&spec.name, "app");
+        let route = self.add_route(&spec.route, Stop::new(Kind::Sink, id));
+        let return_route = self.add_route(&spec.return_route, Stop::new(Kind::Source, id));
+        let delays = self.delays_of(spec);
+        self.sending.push(Sending::new(spec, start, route));
+        self.receiving.push(Receiving::new(spec, return_route, delays));
+        self.background.push(Background::new(spec, start, random, self.settings.interval));
+        self.arm_app(id);
+    }
+
+    /// Where a flow's delays are recorded.
+    fn delays_of(&mut self, spec: &FlowSpec) -> u32 {
+        match spec.distributions {
+            Distributions::PerGroup => spec.group.0,
+            Distributions::PerFlow => {
+                self.delays.push(DelayRecord::default());
+                self.delays.len() as u32 - 1
+            }
+        }
+    }
+
+    fn add_route(&mut self, route: &[LinkId], end: Stop) -> u32 {
+        self.routes.add(route.iter().map(|link| self.links[link.0 as usize]), end)
+    }
+}
+
+/// Whether a link's queue is first in, first out with a limit and nothing else, and nobody watches it packet by packet.
+fn is_wire(link: &LinkSpec) -> bool {
+    is_drop_tail(&link.queue) && link.rate_changes.is_empty() && !link.series
+}
+
+fn is_drop_tail(queue: &QueueSpec) -> bool {
+    matches!(queue.aqm, AqmSpec::DropTail(_)) && queue.tsq.is_none()
+}

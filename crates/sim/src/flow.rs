@@ -1,0 +1,111 @@
+//! A flow at work, in three parts: what an acknowledgement touches, what a data packet touches, and the rest.
+//!
+//! With many flows it is cache misses that take the time; so the ends lie apart, in arrays of their own, and each
+//! holds just what its packets need.
+
+use crate::endpoint::{Sink, Source};
+use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Histogram, ReceivedRecord, SentRecord};
+use crate::network::FlowSpec;
+use crate::outcome::FlowOutcome;
+use cutline_transport::app::App;
+use cutline_units::{Duration, Hint, Instant, RandomStream};
+
+/// The sending end.
+pub(crate) struct Sending {
+    pub(crate) source: Source,
+    /// When the earliest event of the source's timer is due; [`Instant::FAR_FUTURE`] without one.
+    pub(crate) armed: Instant,
+    pub(crate) record: SentRecord,
+    /// Where its data's route begins.
+    pub(crate) route: u32,
+    pub(crate) hint: Hint,
+    /// Whether [`Background::series`] is kept.
+    pub(crate) has_series: bool,
+}
+
+/// The receiving end.
+pub(crate) struct Receiving {
+    pub(crate) sink: Sink,
+    pub(crate) record: ReceivedRecord,
+    /// When the earliest event of the sink's timer is due.
+    pub(crate) armed: Instant,
+    /// Where its delays are recorded.
+    pub(crate) delays: u32,
+    /// Where the way back begins.
+    pub(crate) route: u32,
+    /// The same as the sender's: acknowledgements bear it too.
+    pub(crate) hint: Hint,
+    pub(crate) has_series: bool,
+    /// The application waits for delivery, and is told of it.
+    pub(crate) app_waits: bool,
+}
+
+/// What few packets need.
+pub(crate) struct Background {
+    pub(crate) app: App,
+    /// When the earliest event of the application's timer is due.
+    pub(crate) armed: Instant,
+    pub(crate) random: RandomStream,
+    pub(crate) stop: Instant,
+    /// Response times, of an application that waits for delivery.
+    pub(crate) responses: Option<Box<Histogram>>,
+    pub(crate) series: Option<Box<FlowSeries>>,
+}
+
+impl Sending {
+    pub(crate) fn new(spec: &FlowSpec, start: Instant, route: u32) -> Self {
+        Self {
+            source: Source::new(&spec.transport, start),
+            armed: Instant::FAR_FUTURE,
+            record: SentRecord::default(),
+            route,
+            hint: spec.hint,
+            has_series: spec.series,
+        }
+    }
+}
+
+impl Receiving {
+    pub(crate) fn new(spec: &FlowSpec, route: u32, delays: u32) -> Self {
+        Self {
+            sink: Sink::new(&spec.transport),
+            record: ReceivedRecord::NOTHING,
+            armed: Instant::FAR_FUTURE,
+            delays,
+            route,
+            hint: spec.hint,
+            has_series: spec.series,
+            app_waits: spec.app.needs_reliability(),
+        }
+    }
+}
+
+impl Background {
+    pub(crate) fn new(spec: &FlowSpec, start: Instant, mut random: RandomStream, interval: Duration) -> Self {
+        Self {
+            app: spec.app.start(start, &mut random),
+            armed: Instant::FAR_FUTURE,
+            random,
+            stop: spec.stop,
+            responses: spec.app.needs_reliability().then(Box::default),
+            series: spec.series.then(|| Box::new(FlowSeries::new(interval))),
+        }
+    }
+}
+
+/// Puts a flow's parts together at the end of a run.
+pub(crate) fn finish(
+    sending: &Sending,
+    receiving: &Receiving,
+    background: Background,
+    delays: Option<DelayRecord>,
+    end: Instant,
+) -> FlowOutcome {
+    FlowOutcome {
+        record: FlowRecord::new(sending.record, receiving.record),
+        delays,
+        series: background.series.map(|series| series.finish(end)),
+        transport: sending.source.counts(),
+        responses: background.responses.map(|responses| *responses),
+    }
+}

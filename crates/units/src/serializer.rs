@@ -1,0 +1,167 @@
+//! The exact time a link takes to put bytes on the wire, packet after packet.
+//!
+//! A link of rate r sends one bit in 10^9 / r nanoseconds, which is seldom whole: each packet leaves a fraction of
+//! a nanosecond over, and the next one takes it in. So a busy link sends exactly its rate for ever.
+
+use crate::{Bytes, Duration, Instant, Rate};
+
+/// A rate to be divided by again and again: exact division at the price of a multiplication.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    rate: Rate,
+    /// 1 / rate, in s/bit, rounded.
+    inverse: f64,
+}
+
+/// When the wire is free, and what is left over. The rate is kept apart: many links share one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Line {
+    free_at: Instant,
+    /// What the last packet needed beyond `free_at`, in bit-nanoseconds: always less than the rate.
+    remainder: u64,
+}
+
+/// A transmitter: a line and its pace.
+#[derive(Clone, Copy, Debug)]
+pub struct Serializer {
+    pace: Pace,
+    line: Line,
+}
+
+/// A number of bit-nanoseconds below this may be divided by way of floating point.
+const SMALL: u64 = 1 << 50;
+/// Added to a number below 2^52, this leaves the nearest integer in the mantissa.
+const TO_INTEGER: f64 = (1_u64 << 52) as f64;
+
+impl Pace {
+    /// The pace of a link of this rate, which must not be zero.
+    pub const fn new(rate: Rate) -> Self {
+        assert!(rate.as_bps() > 0, "a rate of zero never sends anything");
+        Self { rate, inverse: 1.0 / rate.as_bps() as f64 }
+    }
+
+    /// The rate.
+    pub const fn rate(self) -> Rate {
+        self.rate
+    }
+
+    /// What a link of 1 bit/s would need for `size`, in nanoseconds.
+    #[inline]
+    pub const fn bit_nanos(size: Bytes) -> u64 {
+        size.get() * 8_000_000_000
+    }
+
+    /// `bit_nanos` divided by the rate: whole nanoseconds, and the remainder.
+    ///
+    /// Below 2^50 the product with the rounded inverse is off by less than 1/4; rounded to an integer it is the
+    /// quotient or one more, and the remainder's sign tells which.
+    #[inline]
+    pub const fn divide(self, bit_nanos: u64) -> (u64, u64) {
+        let rate = self.rate.as_bps();
+        if bit_nanos >= SMALL {
+            return (bit_nanos / rate, bit_nanos % rate);
+        }
+        let product = bit_nanos as i64 as f64 * self.inverse;
+        let rounded = (product + TO_INTEGER).to_bits() - TO_INTEGER.to_bits();
+        let remainder = bit_nanos.wrapping_sub(rounded.wrapping_mul(rate)) as i64;
+        let one_less = remainder >> 63;
+        (rounded.wrapping_add(one_less as u64), (remainder + (rate as i64 & one_less)) as u64)
+    }
+}
+
+impl Line {
+    /// A line that is busy until `free_at`, with what is left over then.
+    #[inline]
+    pub const fn new(free_at: Instant, remainder: u64) -> Self {
+        Self { free_at, remainder }
+    }
+
+    /// When the wire is next free.
+    #[inline]
+    pub const fn free_at(&self) -> Instant {
+        self.free_at
+    }
+
+    /// Puts `size` on the wire at `now` or as soon as it is free, and answers when the last bit has left.
+    #[inline]
+    pub fn send(&mut self, now: Instant, size: Bytes, pace: Pace) -> Instant {
+        if now > self.free_at {
+            *self = Self { free_at: now, remainder: 0 };
+        }
+        let (ns, remainder) = pace.divide(Pace::bit_nanos(size) + self.remainder);
+        self.remainder = remainder;
+        self.free_at += Duration::from_nanos(ns);
+        self.free_at
+    }
+}
+
+impl Serializer {
+    /// An idle transmitter of the given rate.
+    pub const fn new(rate: Rate) -> Self {
+        Self { pace: Pace::new(rate), line: Line { free_at: Instant::ZERO, remainder: 0 } }
+    }
+
+    /// The rate it sends at.
+    pub const fn rate(&self) -> Rate {
+        self.pace.rate
+    }
+
+    /// When the wire is next free.
+    pub const fn free_at(&self) -> Instant {
+        self.line.free_at
+    }
+
+    /// The rate from the next packet on; a packet on the wire ends as planned.
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.pace = Pace::new(rate);
+        self.line.remainder = 0;
+    }
+
+    /// Puts `size` on the wire at `now` or as soon as it is free, and answers when the last bit has left.
+    #[inline]
+    pub fn send(&mut self, now: Instant, size: Bytes) -> Instant {
+        self.line.send(now, size, self.pace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Streams;
+    use rand_core::Rng;
+
+    #[test]
+    fn a_busy_link_sends_exactly_its_rate() {
+        let mut wire = Serializer::new(Rate::from_mbps(15));
+        for _ in 0..187_500 {
+            wire.send(Instant::ZERO, Bytes::new(1000));
+        }
+        assert_eq!(wire.free_at(), Instant::ZERO + Duration::from_secs(100));
+    }
+
+    #[test]
+    fn an_idle_link_starts_at_the_packets_own_time() {
+        let mut wire = Serializer::new(Rate::from_mbps(8));
+        let end = wire.send(Instant::from_nanos(500), Bytes::new(1));
+        assert_eq!(end, Instant::from_nanos(1500));
+    }
+
+    /// Random numbers of every length, and those around multiples of the rate, where rounding could go wrong.
+    #[test]
+    fn dividing_by_multiplication_is_exact() {
+        let mut random = Streams::new(1).stream("pace", "test");
+        for _ in 0..200_000 {
+            let rate = (random.next_u64() >> (random.next_u64() % 63)).max(1) >> 1 | 1;
+            let pace = Pace::new(Rate::from_bps(rate));
+            let any = random.next_u64() >> (random.next_u64() % 64);
+            let multiple = (any / rate).max(1) * rate;
+            for bit_nanos in [any, multiple - 1, multiple, multiple.saturating_add(1)] {
+                assert_eq!(
+                    pace.divide(bit_nanos),
+                    (bit_nanos / rate, bit_nanos % rate),
+                    "{bit_nanos} / {rate}"
+                );
+            }
+        }
+    }
+}
