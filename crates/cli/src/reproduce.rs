@@ -89,7 +89,9 @@ pub fn show(evaluation: &Evaluation, json: bool) -> Result<(), Failure> {
         return Err(Failure::Failed(format!("{first} (and {} more runs failed)", others.len())));
     }
     if !evaluation.complete {
-        return Err(Failure::Failed("interrupted: some runs are missing; --resume goes on from there".to_owned()));
+        return Err(Failure::Failed(
+            "interrupted: some runs are missing; --resume goes on from there".to_owned(),
+        ));
     }
     Ok(())
 }
@@ -103,7 +105,8 @@ fn table(evaluation: &Evaluation) -> String {
     let count = |verdict| evaluation.claims.iter().filter(|claim| claim.holds == verdict).count();
     let [holds, differs, unclear] = [Verdict::Holds, Verdict::Differs, Verdict::Unclear].map(count);
     let report = evaluation.written.report.display();
-    let _ = writeln!(text, "\n{holds} claims hold, {differs} differ, {unclear} are unclear\nreport: {report}");
+    let _ =
+        writeln!(text, "\n{holds} claims hold, {differs} differ, {unclear} are unclear\nreport: {report}");
     text
 }
 
