@@ -20,6 +20,8 @@ class Dumbbell:
     udp_kbps: int = 0
     limit: int = 800
     q_ref: int = 200
+    a: float = 1.822e-5  # PI's gains, per packet
+    b: float = 1.816e-5
     seconds: int = SECONDS
 
     def describe(self) -> str:
@@ -41,6 +43,7 @@ class Dumbbell:
         """What `dumbbell.tcl` is told."""
         given = {
             "queue": self.queue, "rate": self.rate_mbps, "limit": self.limit, "qref": self.q_ref,
+            "a": self.a, "b": self.b,
             "duration": self.seconds, "from": WARM_UP, "seed": seed, "window": self.window,
             "newreno": self.newreno, "tfrc": self.tfrc, "udp": self.udp,
             "tfrc_rate": self.tfrc_kbps, "udp_rate": self.udp_kbps,
@@ -49,7 +52,7 @@ class Dumbbell:
 
     def scenario(self, seeds: int) -> str:
         """The same as a scenario of Cutline, with ns-2's defaults in the transports."""
-        pi = f', q-ref = "{self.q_ref} packets"' if self.queue == "pi" else ""
+        pi = f', q-ref = "{self.q_ref} packets", a = {self.a}, b = {self.b}' if self.queue == "pi" else ""
         head = f"""name = "{self.name}"
 duration = "{self.seconds} s"
 warm-up = "{WARM_UP} s"

@@ -43,9 +43,9 @@ pub(crate) enum Control {
 }
 
 impl Control {
-    pub(crate) fn new(algorithm: Algorithm) -> Self {
-        match algorithm {
-            Algorithm::NewReno => Self::NewReno(NewReno::default()),
+    pub(crate) fn new(params: &Params) -> Self {
+        match params.algorithm {
+            Algorithm::NewReno => Self::NewReno(NewReno::new(params.avoidance)),
             Algorithm::Cubic => Self::Cubic(Box::default()),
         }
     }

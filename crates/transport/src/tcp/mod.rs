@@ -30,7 +30,7 @@ mod sender;
 pub use congestion::Window;
 pub use cubic::Cubic;
 pub use newreno::NewReno;
-pub use params::{Algorithm, FullAck, InitialWindow, Params, RttSampling};
+pub use params::{Algorithm, Avoidance, FullAck, Halving, InitialWindow, Params, RttSampling};
 pub use receiver::{Receiver, ReceiverStats};
 pub use rtt::RttEstimator;
 pub use sender::{Sender, Stats};

@@ -16,6 +16,17 @@ pub enum Algorithm {
     Cubic,
 }
 
+/// How `NewReno`'s window grows by a segment a round trip in congestion avoidance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Avoidance {
+    /// By a segment when a window of bytes has been acknowledged (RFC 5681 3.1, recommended).
+    #[default]
+    Bytes,
+    /// By `mss * mss / cwnd` with each acknowledgement (RFC 5681 eq. 3), as ns-2 does: half a segment ahead of the
+    /// other on average, as the window need not start from a whole number of segments.
+    Acknowledgements,
+}
+
 /// The congestion window before the first acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitialWindow {
@@ -34,8 +45,24 @@ pub enum FullAck {
     /// Option 1: `min(ssthresh, max(flight, mss) + mss)`, so that no burst follows.
     #[default]
     FlightPlusOne,
-    /// Option 2: `ssthresh`. ns-2's (`exit_recovery_fix_ 0`).
+    /// Option 2: `ssthresh`.
     Ssthresh,
+    /// `ssthresh`, or what partial acknowledgements have deflated the window to if that is less: ns-2's
+    /// (`exit_recovery_fix_ 0`), from which slow start leads back to `ssthresh`. There the acknowledgement that ends
+    /// recovery also makes the window grow, as any other does.
+    Deflated,
+}
+
+/// What a loss halves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Halving {
+    /// The bytes in flight (RFC 5681 eq. 4); a timeout of a segment that the timer has sent before halves nothing.
+    #[default]
+    Flight,
+    /// The congestion window, as ns-2 does. A timeout in fast recovery
+    /// halves it a second time, where RFC 5681 halves the flight, which has hardly changed; each further timeout in a
+    /// row leaves two segments.
+    Window,
 }
 
 /// Which acknowledgements yield a sample of the round-trip time.
@@ -61,6 +88,8 @@ pub struct Params {
     pub ack_bytes: u32,
     /// How the window grows and shrinks. Default `NewReno`.
     pub algorithm: Algorithm,
+    /// How the window of `NewReno` grows in congestion avoidance. Default by bytes.
+    pub avoidance: Avoidance,
     /// The window before the first acknowledgement. Default RFC 6928.
     pub initial_window: InitialWindow,
     /// The receiver's window, bytes, at least one mss; `None` (default) never limits. ns-2's `window_` is 20
@@ -91,6 +120,8 @@ pub struct Params {
     pub nagle: bool,
     /// The window after fast recovery. Default option 1 of RFC 6582.
     pub full_ack: FullAck,
+    /// What a loss halves. Default the flight.
+    pub halving: Halving,
     /// Only the first partial acknowledgement restarts the timer (RFC 6582 section 4, "Impatient"). Default
     /// true; ns-2's `newreno_changes1_ 1` too. False is "Slow-but-Steady".
     pub impatient: bool,
@@ -106,6 +137,9 @@ pub struct Params {
     /// The granularity G of the clock that times round trips (RFC 6298), over 0, at most 1 s. Samples are
     /// rounded to it. Default 1 ms; ns-2's `tcpTick_` is 10 ms.
     pub clock_granularity: Duration,
+    /// The least that 4 RTTVAR adds to SRTT in the timeout, beside the clock's granularity (RFC 6298 2.3), at most
+    /// 1 s. Default 0. ns-2 averages in whole ticks and rounds down, so its 4 RTTVAR stops falling at three ticks: 30 ms.
+    pub least_variation: Duration,
     /// Which acknowledgements yield a sample. Default one a round trip.
     pub rtt_sampling: RttSampling,
     /// How many bytes that have never been sent may wait. A write that does not fit is refused whole, so the
@@ -120,6 +154,7 @@ impl Default for Params {
             header_bytes: 40,
             ack_bytes: 40,
             algorithm: Algorithm::NewReno,
+            avoidance: Avoidance::Bytes,
             initial_window: InitialWindow::Rfc6928,
             max_window: None,
             initial_ssthresh: None,
@@ -132,12 +167,14 @@ impl Default for Params {
             grow_only_when_limited: true,
             nagle: false,
             full_ack: FullAck::FlightPlusOne,
+            halving: Halving::Flight,
             impatient: true,
             ack_heuristic: false,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_secs(1),
             max_rto: Duration::from_secs(60),
             clock_granularity: Duration::from_millis(1),
+            least_variation: Duration::ZERO,
             rtt_sampling: RttSampling::OncePerRoundTrip,
             send_buffer: None,
         }
@@ -150,18 +187,21 @@ impl Params {
     /// `maxrto_ 60`, `rtxcur_init_ 3`, `tcpTick_ 0.01`, `slow_start_restart_ true`, `exit_recovery_fix_ 0`,
     /// `newreno_changes1_ 1`, sinks that acknowledge each packet with 40 B.
     ///
-    /// What still differs: ns-2 counts its window in packets with a fraction (`cwnd += 1/cwnd`), halves that
-    /// fractional window where we halve the bytes in flight, and sends a SYN first (`syn_ true`).
+    /// What still differs: ns-2 sends a SYN first (`syn_ true`), and its timestamps are off, so that what was sent again
+    /// yields no sample of the round-trip time and a backed-off timeout stays until something new does.
     pub fn ns2() -> Self {
         Self {
             header_bytes: 0,
+            avoidance: Avoidance::Acknowledgements,
             initial_window: InitialWindow::Segments(2),
             max_window: Some(20 * 1000),
             grow_only_when_limited: false,
-            full_ack: FullAck::Ssthresh,
+            full_ack: FullAck::Deflated,
+            halving: Halving::Window,
             initial_rto: Duration::from_secs(3),
             min_rto: Duration::from_millis(200),
             clock_granularity: Duration::from_millis(10),
+            least_variation: Duration::from_millis(30),
             ..Self::default()
         }
     }
@@ -204,6 +244,8 @@ impl Params {
         }
         let fine = !granularity.is_zero() && granularity <= Duration::from_secs(1);
         require(fine, "clock_granularity", granularity, "over 0, at most 1 s")?;
+        let least = self.least_variation;
+        require(least <= Duration::from_secs(1), "least_variation", least, "at most 1 s")?;
         require(!self.min_rto.is_zero(), "min_rto", self.min_rto, "over 0")?;
         let bounded = self.min_rto <= self.max_rto && self.max_rto <= hour;
         require(bounded, "max_rto", self.max_rto, "at least min_rto, at most 1 hour")?;
@@ -269,6 +311,7 @@ mod tests {
             ("send_buffer", Params { send_buffer: Some(0), ..base }),
             ("delayed_ack", Params { delayed_ack: Some(Duration::from_millis(501)), ..base }),
             ("clock_granularity", Params { clock_granularity: Duration::ZERO, ..base }),
+            ("least_variation", Params { least_variation: Duration::from_secs(2), ..base }),
             ("min_rto", Params { min_rto: Duration::ZERO, ..base }),
             ("max_rto", Params { max_rto: Duration::from_millis(999), ..base }),
             ("initial_rto", Params { initial_rto: Duration::from_secs(61), ..base }),

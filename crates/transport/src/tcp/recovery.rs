@@ -18,7 +18,7 @@ use cutline_units::Instant;
 
 use super::scoreboard::{DUP_THRESH, Resend};
 use super::sender::Phase;
-use super::{FullAck, Segment, Sender};
+use super::{FullAck, Halving, Segment, Sender};
 
 impl Sender {
     /// A duplicate acknowledgement (RFC 5681 2): nothing new, with data outstanding.
@@ -51,13 +51,24 @@ impl Sender {
         (self.next - self.una).saturating_sub(u64::from(self.limited_bytes))
     }
 
+    /// What a loss halves, bytes ([`Params::halving`](super::Params::halving)).
+    pub(super) fn halved(&self) -> u64 {
+        let window = match (self.params.halving, self.phase) {
+            (Halving::Flight, _) => return self.flight_size(),
+            (Halving::Window, Phase::Open) => self.window.cwnd,
+            // What duplicates have inflated the window by is no part of it.
+            (Halving::Window, Phase::Recovery) => self.window.cwnd.min(self.window.ssthresh),
+        };
+        window.min(self.max_window)
+    }
+
     fn enter_recovery(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         self.stats.fast_retransmits += 1;
+        self.window.ssthresh = self.control.congested(&self.window, self.halved(), mss);
         self.phase = Phase::Recovery;
         self.partial_ack = false;
         self.recover = self.high_water;
-        self.window.ssthresh = self.control.congested(&self.window, self.flight_size(), mss);
         self.window.cwnd = self.window.ssthresh;
         match &mut self.scoreboard {
             Some(scoreboard) => {
@@ -87,6 +98,9 @@ impl Sender {
         self.careful = true;
         if self.una >= self.recover {
             self.leave_recovery(now);
+            if self.params.full_ack == FullAck::Deflated {
+                self.grow(now, acked);
+            }
             return;
         }
         if let Some(scoreboard) = &mut self.scoreboard {
@@ -116,6 +130,7 @@ impl Sender {
         let flight = self.next - self.una;
         self.window.cwnd = match (self.scoreboard.is_some(), self.params.full_ack) {
             (false, FullAck::FlightPlusOne) => self.window.ssthresh.min(flight.max(mss) + mss),
+            (false, FullAck::Deflated) => self.window.ssthresh.min(self.window.cwnd),
             _ => self.window.ssthresh,
         };
         self.phase = Phase::Open;
@@ -129,9 +144,9 @@ impl Sender {
     pub(super) fn on_timeout(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         self.stats.timeouts += 1;
-        if self.timeouts_in_a_row == 0 {
+        if self.timeouts_in_a_row == 0 || self.params.halving == Halving::Window {
             // RFC 5681 3.1: held when the segment was already sent again by the timer.
-            self.window.ssthresh = self.control.congested(&self.window, self.flight_size(), mss);
+            self.window.ssthresh = self.control.congested(&self.window, self.halved(), mss);
         }
         self.control.timed_out();
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);

@@ -128,7 +128,7 @@ impl Sender {
             recover: 0,
             last_advance: 0,
             ecn_recover: 0,
-            control: Control::new(params.algorithm),
+            control: Control::new(params),
             rtt: RttEstimator::new(params),
             sample_from: Instant::ZERO,
             last_sent: now,
@@ -282,7 +282,7 @@ impl Sender {
     }
 
     #[inline]
-    fn grow(&mut self, now: Instant, acked: u64) {
+    pub(super) fn grow(&mut self, now: Instant, acked: u64) {
         if self.window_limited || !self.params.grow_only_when_limited {
             let acked = Acked { bytes: acked, now, srtt: self.rtt.srtt() };
             self.control.grow(&mut self.window, &acked, &self.params);
@@ -314,7 +314,7 @@ impl Sender {
             return false;
         }
         let mss = u64::from(self.mss);
-        self.window.ssthresh = self.control.congested(&self.window, self.flight_size(), mss);
+        self.window.ssthresh = self.control.congested(&self.window, self.halved(), mss);
         // RFC 5681's floor of two segments is one for ssthresh: a window of one stays one.
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         self.note_reduction();

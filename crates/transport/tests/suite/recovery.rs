@@ -1,6 +1,6 @@
 //! Fast retransmit, fast recovery and SACK of a TCP sender as timelines beside the RFCs.
 
-use cutline_transport::tcp::{Algorithm, FullAck, InitialWindow, Params};
+use cutline_transport::tcp::{Algorithm, FullAck, Halving, InitialWindow, Params};
 
 use crate::script::Script;
 
@@ -118,6 +118,25 @@ fn a_timeout_ends_recovery() {
     script.timeout_at(1110).cwnd(1000).ssthresh(5500).sends([1]);
     assert!(!script.sender.in_recovery());
     script.at(1210).ack(2).cwnd(2000).sends([2, 3]);
+}
+
+#[test]
+fn ns_2_halves_the_window_and_again_at_a_timeout_in_recovery() {
+    let halving = Params { halving: Halving::Window, full_ack: FullAck::Deflated, ..newreno() };
+    let mut script = eleven_out(halving);
+    script.at(110).dups(3).ssthresh(5500).cwnd(8500).sends([1]);
+    // Half of the 5500 that are left without the duplicates' inflation; then half of the one segment, but two.
+    script.timeout_at(1110).cwnd(1000).ssthresh(2750).sends([1]);
+    script.timeout_at(3110).cwnd(1000).ssthresh(2000).sends([1]);
+}
+
+#[test]
+fn ns_2_goes_on_from_the_window_that_partial_acknowledgements_leave() {
+    let mut script = eleven_out(Params { full_ack: FullAck::Deflated, ..newreno() });
+    script.at(110).dups(3).sends([1]);
+    // RFC 6582 3.2 step 3: 8500 - 9000 + 1000, and no less than a segment.
+    script.at(210).ack(10).cwnd(1000).sends([10]);
+    script.at(310).ack(12).cwnd(2000).ssthresh(5500).sends([12, 13]);
 }
 
 #[test]
