@@ -25,7 +25,7 @@ def page(cases: list[dict], seeds: int) -> tuple[str, list[str]]:
 
 def overview(cases: list[dict]) -> str:
     """How many rows agree, case by case."""
-    lines = ["| case | rows | no difference seen | small | differs, explained below |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| case | rows | no difference seen | small | differs |", "| --- | --- | --- | --- | --- |"]
     for case in cases:
         verdicts = [row["verdict"] for row in case["rows"]]
         counts = [verdicts.count(verdict) for verdict in ("noise", "small", "differs")]
