@@ -115,7 +115,10 @@ fn bad_arguments_and_scenarios_end_with_two() {
 fn an_unknown_key_on_the_command_line_is_named_with_the_nearest_one() {
     let place = Place::new();
     let said = place.complains(&["check", "small.toml", "--set", "dumbbell.queue.frequncy=100 Hz"], 2);
-    assert!(said.contains("--set dumbbell.queue.frequncy=100 Hz") && said.contains("\"frequency\""), "{said}");
+    assert!(
+        said.contains("--set dumbbell.queue.frequncy=100 Hz") && said.contains("\"frequency\""),
+        "{said}"
+    );
     let said = place.complains(&["run", "small.toml", "--set", "nonsense"], 2);
     assert!(said.contains("KEY=VALUE"), "{said}");
 }

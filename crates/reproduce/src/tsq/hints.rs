@@ -51,7 +51,8 @@ impl Hints {
             n if n == throughput => format!("Throughput of {} by its hint", self.title),
             _ => format!("Quality of {} by its hint", self.title),
         };
-        let legend = if number == self.figures[2] { Legend::Top } else { Legend::Direct };
+        // The stairs of throughput leave no room beside them for a name.
+        let legend = if number == delay { Legend::Direct } else { Legend::Top };
         let drawn = Figure::grid(title, panels.len().min(2), panels).legend(legend);
         Section {
             we_see: self.we_see(number, stored),
