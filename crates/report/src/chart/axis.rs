@@ -162,9 +162,15 @@ fn whole_powers(least: f64, most: f64, base: f64) -> (f64, f64) {
     (base.powf(low), base.powf(high.max(low + 1.0)))
 }
 
+/// Values closer than this share of themselves are one value to a reader, and nearly so to an `f64`.
+const NARROWEST: f64 = 1e-9;
+
 /// A range widened to the ticks around it.
 fn whole_ticks(least: f64, most: f64, room: usize) -> (f64, f64) {
-    let (least, most) = if least < most { (least, most) } else { (least - 0.5, most + 0.5) };
+    let size = least.abs().max(most.abs());
+    let around = if size * NARROWEST < 0.5 { 0.5 } else { size * NARROWEST };
+    let wide = most - least > size * NARROWEST;
+    let (least, most) = if wide { (least, most) } else { (least - around, most + around) };
     let step = super::ticks::step(least, most, room);
     ((least / step + 1e-9).floor() * step, (most / step - 1e-9).ceil() * step)
 }
@@ -191,6 +197,8 @@ mod tests {
         }
         let same = Axis::linear("").fit([2.0, 2.0].into_iter(), 5);
         assert!(same.low < 2.0 && 2.0 < same.high);
+        let close = Axis::linear("").fit([819_100.000_000_1, 819_100.000_000_2].into_iter(), 5);
+        assert!(close.high - close.low >= 1.0, "{close:?}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) fn linear_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
     let tick = |n: i64| {
         let value = n as f64 * step;
         let plain = n == 0 || (step >= 1e-6 && value.abs() < 1e12);
-        Tick { value, label: if plain { with_decimals(value, decimals) } else { scientific(value) } }
+        Tick { value, label: if plain { with_decimals(value, decimals) } else { scientific(value, step) } }
     };
     (first..=last).map(tick).collect()
 }
@@ -48,7 +48,7 @@ pub(crate) fn log_ticks(low: f64, high: f64, base: u32, room: usize) -> Vec<Tick
 /// A number as short as it can be said: `0.05`, `128`, `10,000`, `1e-9`.
 pub(crate) fn label(value: f64) -> String {
     if value != 0.0 && !(1e-6..1e12).contains(&value.abs()) {
-        return scientific(value);
+        return scientific(value, value.abs() / 1000.0);
     }
     let shortest = (0..6).find(|&d| {
         let factor = 10_f64.powi(d);
@@ -78,11 +78,13 @@ pub(crate) fn with_decimals(value: f64, decimals: usize) -> String {
     out
 }
 
-/// A number too small or too large to be written out: `2.5e-7`.
-fn scientific(value: f64) -> String {
-    let text = format!("{value:.3e}");
+/// A number too small or too large to be written out, with digits enough to tell it from one a `step` away: `2.5e-7`.
+fn scientific(value: f64, step: f64) -> String {
+    let decimals = (value.abs() / step).log10().ceil().clamp(0.0, 15.0) as usize;
+    let text = format!("{value:.decimals$e}");
     let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
-    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    let digits =
+        if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
     format!("{digits}e{power}").replace('-', "\u{2212}")
 }
 
@@ -106,6 +108,15 @@ mod tests {
         assert_eq!(labels(&linear_ticks(-1.0, 1.0, 4)), ["\u{2212}1.0", "\u{2212}0.5", "0.0", "0.5", "1.0"]);
         assert_eq!(labels(&linear_ticks(0.0, 15_000.0, 3)), ["0", "5,000", "10,000", "15,000"]);
         assert_eq!(labels(&linear_ticks(0.95, 1.2, 6)), ["0.95", "1.00", "1.05", "1.10", "1.15", "1.20"]);
+        assert_eq!(labels(&linear_ticks(0.0, 2e-7, 2)), ["0", "1e\u{2212}7", "2e\u{2212}7"]);
+    }
+
+    #[test]
+    fn ticks_of_a_narrow_range_far_from_0_differ() {
+        assert_eq!(
+            labels(&linear_ticks(0.1, 0.100_000_2, 2)),
+            ["1e\u{2212}1", "1.000001e\u{2212}1", "1.000002e\u{2212}1"]
+        );
     }
 
     #[test]
