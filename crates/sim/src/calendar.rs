@@ -1,14 +1,15 @@
 //! The calendar: what happens next.
 //!
-//! A calendar queue (Brown 1988) with a bitmap over its days. Events are chained, in the order of (time, order of
-//! scheduling), into slots of a fixed width; the slots of the coming "year" lie in a ring, and what is further
-//! away waits in a heap. The slot's width follows the observed spacing of events, so that a slot holds about one,
-//! and the ring grows until hardly anything goes through the heap. The order in which events come out does not
-//! depend on either, so retuning never changes a result.
+//! A calendar queue (Brown 1988) that sorts late. Events are chained to their day, the last scheduled first, and a
+//! day is put in order when it begins. Days have a fixed width; those of the coming "year" lie in a ring, and what is
+//! further away waits in a heap. The width follows the observed spacing of events, so that a day has a handful, and
+//! the ring grows until hardly anything goes through the heap. Events come out by time, and those of the same time in
+//! the order of scheduling, whatever the width: retuning never changes a result.
 //!
 //! An event is an entry of a slab, named by its handle, with a payload of the caller's (a packet). The handle
 //! travels unchanged through queues, so a payload is written once and never copied. An entry with a payload of up
-//! to 48 bytes is one cache line: an event out of millions costs one miss.
+//! to 48 bytes is one cache line, and scheduling touches that line and a word of the ring: an event out of millions
+//! costs one miss. And that one is foreseen: with every event of today that comes out, one more of tomorrow's is read.
 
 use cutline_units::Instant;
 use std::cmp::Reverse;
@@ -18,56 +19,73 @@ use std::collections::BinaryHeap;
 pub type Handle = u32;
 
 const NONE: Handle = Handle::MAX;
-const FIRST_SLOTS: usize = 1 << 12;
-const MOST_SLOTS: usize = 1 << 22;
-/// The first width of a slot: 2^14 ns = 16 us.
-const FIRST_SHIFT: u32 = 14;
-/// How many events lie between two looks at the slots' width.
+const FIRST_DAYS: usize = 1 << 10;
+const MOST_DAYS: usize = 1 << 22;
+/// The first width of a day: 2^16 ns = 66 us.
+const FIRST_SHIFT: u32 = 16;
+/// How many events a day should have at most, on average; at least half of that.
+const EVENTS_A_DAY: u64 = 8;
+/// How many events lie between two looks at the days' width; fewer when a day turns out long.
 const RETUNE_AFTER: u64 = 1 << 14;
+const RETUNE_SOON_AFTER: u64 = 1 << 10;
+const LONG_DAY: usize = 64;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Entry<P> {
     at: u64,
-    /// The next of its slot's chain, or of the free ones.
+    /// The next of its day's chain, or of the free ones.
     next: Handle,
     tag: u32,
     payload: P,
 }
 
+/// An entry as it is sorted.
 #[derive(Clone, Copy)]
-struct Slot {
-    head: Handle,
-    tail: Handle,
+struct Event {
+    at: u64,
+    handle: Handle,
+    tag: u32,
 }
-
-const EMPTY: Slot = Slot { head: NONE, tail: NONE };
 
 /// What comes next, and when; see the module's text.
 pub struct Calendar<P> {
     blank: P,
     entries: Vec<Entry<P>>,
     free: Handle,
-    slots: Vec<Slot>,
-    occupied: Vec<u64>,
-    /// A slot is 2^shift nanoseconds wide.
+    /// Today's events in order, from `next` on still to come; also what was scheduled for earlier since today began.
+    today: Vec<Event>,
+    next: usize,
+    /// Tomorrow's events as far as they have been read, the last scheduled first, and where to read on.
+    tomorrow: Vec<Event>,
+    unread: Handle,
+    /// Of each day of the year: the last scheduled. What was scheduled for tomorrow since today began is there too.
+    days: Vec<Handle>,
+    /// Today, counted in days from time zero.
+    day: u64,
+    /// A day is 2^shift nanoseconds wide.
     shift: u32,
-    /// The slot (counted from time zero) where the search for the next event begins.
-    today: u64,
-    near: usize,
-    /// What lies beyond the year, by time and order of scheduling. All of a slot's comes back from here before
-    /// anything is scheduled into the slot itself, so nothing else has to know its order.
+    /// How many events the days after today have.
+    waiting: usize,
+    /// What lies beyond the year, by time and order of scheduling. All of a day's comes back from here before
+    /// anything is scheduled for the day itself, so nothing else has to know its order.
     far: BinaryHeap<Reverse<(u64, u64, Handle)>>,
     /// How many events ever went to the heap: the order of the next one.
     sent_far: u64,
-    popped: u64,
-    /// The slot from which on the heap's first is within the year.
+    /// The day from which on the heap's first is within the year.
     bring_near_at: u64,
-    /// When (in events popped) to look at the slots' width again.
+    popped: u64,
+    /// When (in events popped) to look at the days' width again.
     retune_at: u64,
-    /// At the last look: events sent to the heap, time.
-    tuned_far: u64,
-    tuned_at: u64,
+    tuned: Tuned,
+}
+
+/// The last look at the days' width: events popped and events sent to the heap until then, and its time.
+#[derive(Clone, Copy)]
+struct Tuned {
+    popped: u64,
+    sent_far: u64,
+    at: u64,
 }
 
 impl<P: Copy> Calendar<P> {
@@ -77,18 +95,20 @@ impl<P: Copy> Calendar<P> {
             blank,
             entries: Vec::new(),
             free: NONE,
-            slots: vec![EMPTY; FIRST_SLOTS],
-            occupied: vec![0; FIRST_SLOTS / 64],
+            today: Vec::new(),
+            next: 0,
+            tomorrow: Vec::new(),
+            unread: NONE,
+            days: vec![NONE; FIRST_DAYS],
+            day: 0,
             shift: FIRST_SHIFT,
-            today: 0,
-            near: 0,
+            waiting: 0,
             far: BinaryHeap::new(),
             sent_far: 0,
-            popped: 0,
             bring_near_at: u64::MAX,
+            popped: 0,
             retune_at: RETUNE_AFTER,
-            tuned_far: 0,
-            tuned_at: 0,
+            tuned: Tuned { popped: 0, sent_far: 0, at: 0 },
         }
     }
 
@@ -145,194 +165,204 @@ impl<P: Copy> Calendar<P> {
     #[inline]
     pub fn schedule(&mut self, at: Instant, handle: Handle, tag: u32) {
         let at = at.as_nanos();
+        let day = at >> self.shift;
+        let mask = self.days.len() - 1;
+        let last = &mut self.days[day as usize & mask];
         let entry = &mut self.entries[handle as usize];
-        (entry.at, entry.next, entry.tag) = (at, NONE, tag);
-        self.place(at, handle);
+        (entry.at, entry.next, entry.tag) = (at, *last, tag);
+        // Tomorrow is 0; today and earlier, wrapped around, are beyond any year.
+        if day.wrapping_sub(self.day + 1) < mask as u64 {
+            *last = handle;
+            self.waiting += 1;
+        } else {
+            self.place_apart(day, Event { at, handle, tag });
+        }
     }
 
     /// The next event no later than `until`: its time, handle and tag.
     #[inline]
     pub fn pop(&mut self, until: Instant) -> Option<(Instant, Handle, u32)> {
-        if self.near == 0 && !self.open_next_year(until) {
+        let event = match self.today.get(self.next) {
+            Some(event) => *event,
+            None => self.begin_day(until)?,
+        };
+        if event.at > until.as_nanos() {
             return None;
         }
-        let slot_number = self.next_occupied();
-        let index = slot_number as usize & (self.slots.len() - 1);
-        let handle = self.slots[index].head;
-        let Entry { at, next, tag, .. } = self.entries[handle as usize];
-        if at > until.as_nanos() {
-            return None;
-        }
-        self.today = slot_number;
-        self.slots[index].head = next;
-        if next == NONE {
-            self.occupied[index / 64] &= !(1 << (index % 64));
-        }
-        self.near -= 1;
+        self.next += 1;
         self.popped += 1;
-        self.read_ahead();
-        if slot_number >= self.bring_near_at {
-            self.bring_near();
+        if self.unread != NONE {
+            self.read_one();
         }
         if self.popped >= self.retune_at {
-            self.retune(at);
+            self.retune(event.at);
         }
-        Some((Instant::from_nanos(at), handle, tag))
+        Some((Instant::from_nanos(event.at), event.handle, event.tag))
     }
 
-    /// Fetches the event after the one just taken, so that it comes out of memory while that one is handled.
+    /// Reads one more of tomorrow's events.
     #[inline]
-    fn read_ahead(&self) {
-        if self.near > 0 {
-            let index = self.next_occupied() as usize & (self.slots.len() - 1);
-            std::hint::black_box(self.entries[self.slots[index].head as usize].tag);
-        }
+    fn read_one(&mut self) {
+        let Entry { at, next, tag, .. } = self.entries[self.unread as usize];
+        self.tomorrow.push(Event { at, handle: self.unread, tag });
+        self.unread = next;
     }
 
-    /// Into its slot if that lies within the coming year, else into the heap.
-    #[inline]
-    fn place(&mut self, at: u64, handle: Handle) {
-        let slot_number = at >> self.shift;
-        debug_assert!(slot_number >= self.today, "an event cannot be scheduled into the past");
-        if slot_number - self.today < self.slots.len() as u64 {
-            self.chain(at, handle, slot_number as usize & (self.slots.len() - 1));
-        } else {
-            self.send_far(at, handle, slot_number);
-        }
-    }
-
-    /// Into the chain of a slot, behind everything of its own time.
-    #[inline]
-    fn chain(&mut self, at: u64, handle: Handle, index: usize) {
-        self.near += 1;
-        let slot = &mut self.slots[index];
-        if slot.head == NONE {
-            *slot = Slot { head: handle, tail: handle };
-            self.occupied[index / 64] |= 1 << (index % 64);
+    /// What is not on a day after today: into today's order, or into the heap.
+    #[cold]
+    fn place_apart(&mut self, day: u64, event: Event) {
+        if day > self.day {
+            self.far.push(Reverse((event.at, self.sent_far, event.handle)));
+            self.sent_far += 1;
+            self.bring_near_at = self.bring_near_at.min(self.first_day_before(day));
             return;
         }
-        let last = &mut self.entries[slot.tail as usize];
-        if last.at <= at {
-            last.next = handle;
-            slot.tail = handle;
-            return;
-        }
-        self.chain_before_tail(at, handle, index);
+        let later = self.today[self.next..].iter().rev().take_while(|other| other.at > event.at).count();
+        self.today.insert(self.today.len() - later, event);
     }
 
+    /// The first day whose year reaches a day.
+    fn first_day_before(&self, day: u64) -> u64 {
+        day.saturating_sub(self.days.len() as u64 - 1)
+    }
+
+    /// Begins the next day that has events, and answers its first; `None` when there is none, or none up to `until`.
     #[inline(never)]
-    fn chain_before_tail(&mut self, at: u64, handle: Handle, index: usize) {
-        let mut before = NONE;
-        let mut after = self.slots[index].head;
-        while self.entries[after as usize].at <= at {
-            before = after;
-            after = self.entries[after as usize].next;
+    fn begin_day(&mut self, until: Instant) -> Option<Event> {
+        self.next = 0;
+        self.today.clear();
+        if self.waiting == 0 {
+            self.open_next_year(until);
+            return self.today.first().copied();
         }
-        self.entries[handle as usize].next = after;
-        if before == NONE {
-            self.slots[index].head = handle;
-        } else {
-            self.entries[before as usize].next = handle;
+        self.day += 1;
+        self.finish_tomorrow();
+        while self.today.is_empty() {
+            self.day += 1;
+            self.unread = self.take_day(self.day);
+            self.finish_tomorrow();
         }
+        self.waiting -= self.today.len();
+        sort(&mut self.today);
+        self.unread = self.take_day(self.day + 1);
+        if self.day >= self.bring_near_at {
+            self.bring_near();
+        }
+        if self.today.len() > LONG_DAY {
+            self.retune_at = self.retune_at.min(self.tuned.popped + RETUNE_SOON_AFTER);
+        }
+        self.today.first().copied()
     }
 
-    #[cold]
-    fn send_far(&mut self, at: u64, handle: Handle, slot_number: u64) {
-        self.far.push(Reverse((at, self.sent_far, handle)));
-        self.sent_far += 1;
-        self.bring_near_at = self.bring_near_at.min(self.first_day_before(slot_number));
-    }
-
-    /// The first day whose year reaches a slot.
-    fn first_day_before(&self, slot_number: u64) -> u64 {
-        slot_number.saturating_sub(self.slots.len() as u64 - 1)
-    }
-
-    /// The first slot from today on that holds something; there must be one.
+    /// Takes the chain of a day out of the ring.
     #[inline]
-    fn next_occupied(&self) -> u64 {
-        let mask = self.slots.len() - 1;
-        let start = self.today as usize & mask;
-        let mut word = start / 64;
-        let mut bits = self.occupied[word] & (!0 << (start % 64));
-        while bits == 0 {
-            word = (word + 1) & (self.occupied.len() - 1);
-            bits = self.occupied[word];
-        }
-        let index = word * 64 + bits.trailing_zeros() as usize;
-        self.today + (index.wrapping_sub(start) & mask) as u64
+    fn take_day(&mut self, day: u64) -> Handle {
+        let mask = self.days.len() - 1;
+        std::mem::replace(&mut self.days[day as usize & mask], NONE)
     }
 
-    /// Nothing is near: begins the year at the heap's first event. False when the heap has none up to `until`.
-    #[cold]
-    fn open_next_year(&mut self, until: Instant) -> bool {
-        let Some(&Reverse((at, ..))) = self.far.peek() else { return false };
-        if at > until.as_nanos() {
-            return false;
+    /// Reads the rest of the day that has begun, and makes it today's, in the order of scheduling.
+    #[inline]
+    fn finish_tomorrow(&mut self) {
+        while self.unread != NONE {
+            self.read_one();
         }
-        self.today = at >> self.shift;
-        self.bring_near();
-        true
+        std::mem::swap(&mut self.today, &mut self.tomorrow);
+        self.today.reverse();
+        self.unread = self.take_day(self.day);
+        if self.unread != NONE {
+            while self.unread != NONE {
+                self.read_one();
+            }
+            self.today.extend(self.tomorrow.drain(..).rev());
+        }
+    }
+
+    /// No day has events: begins the year at the heap's first, if that comes by `until`.
+    #[cold]
+    fn open_next_year(&mut self, until: Instant) {
+        if let Some(&Reverse((at, ..))) = self.far.peek()
+            && at <= until.as_nanos()
+        {
+            self.day = at >> self.shift;
+            self.bring_near();
+        }
     }
 
     /// Moves from the heap what lies within the year that begins today.
     #[cold]
     fn bring_near(&mut self) {
-        let end = self.today + self.slots.len() as u64;
+        let end = self.day + self.days.len() as u64;
         self.bring_near_at = u64::MAX;
         while let Some(&Reverse((at, _, handle))) = self.far.peek() {
-            let slot_number = at >> self.shift;
-            if slot_number >= end {
-                self.bring_near_at = self.first_day_before(slot_number);
+            let day = at >> self.shift;
+            if day >= end {
+                self.bring_near_at = self.first_day_before(day);
                 break;
             }
             self.far.pop();
-            self.chain(at, handle, slot_number as usize & (self.slots.len() - 1));
+            self.schedule(Instant::from_nanos(at), handle, self.entries[handle as usize].tag);
         }
     }
 
-    /// Sets the slots' width to the spacing seen since the last look, and widens the ring if the heap was busy.
+    /// Sets the days' width to the spacing seen since the last look, and lengthens the year if the heap was busy.
     #[cold]
     fn retune(&mut self, now: u64) {
-        let spacing = ((now - self.tuned_at) / RETUNE_AFTER).max(1);
-        let shift = spacing.ilog2();
-        let crowded = self.sent_far - self.tuned_far > RETUNE_AFTER / 32 && self.slots.len() < MOST_SLOTS;
-        let slots = if crowded { self.slots.len() * 2 } else { self.slots.len() };
+        let passed = self.popped - self.tuned.popped;
+        let shift = ((now - self.tuned.at) * EVENTS_A_DAY / passed).max(1).ilog2();
+        let crowded = self.sent_far - self.tuned.sent_far > passed / 32 && self.days.len() < MOST_DAYS;
+        let days = if crowded { self.days.len() * 2 } else { self.days.len() };
         if shift.abs_diff(self.shift) > 1 || crowded {
-            self.rebuild(shift, slots, now);
+            self.rebuild(shift, days, now);
         }
-        (self.retune_at, self.tuned_at, self.tuned_far) = (self.popped + RETUNE_AFTER, now, self.sent_far);
+        self.retune_at = self.popped + RETUNE_AFTER;
+        self.tuned = Tuned { popped: self.popped, sent_far: self.sent_far, at: now };
     }
 
-    fn rebuild(&mut self, shift: u32, slots: usize, now: u64) {
+    fn rebuild(&mut self, shift: u32, days: usize, now: u64) {
         let scheduled = self.in_order();
-        self.far.clear();
-        self.slots = vec![EMPTY; slots];
-        self.occupied = vec![0; slots / 64];
-        (self.shift, self.today, self.near, self.bring_near_at) = (shift, now >> shift, 0, u64::MAX);
-        for handle in scheduled {
-            let entry = &mut self.entries[handle as usize];
-            entry.next = NONE;
-            let at = entry.at;
-            self.place(at, handle);
+        self.days.clear();
+        self.days.resize(days, NONE);
+        (self.shift, self.day, self.bring_near_at) = (shift, now >> shift, u64::MAX);
+        for Event { at, handle, tag } in scheduled {
+            self.schedule(Instant::from_nanos(at), handle, tag);
         }
     }
 
-    /// All that is scheduled, in the order in which it will come out: the ring from today on, then the heap.
-    fn in_order(&mut self) -> Vec<Handle> {
-        let mut scheduled = Vec::with_capacity(self.near + self.far.len());
-        let today = self.today as usize & (self.slots.len() - 1);
-        for slot in self.slots[today..].iter().chain(&self.slots[..today]) {
-            let mut next = slot.head;
-            while next != NONE {
-                scheduled.push(next);
-                next = self.entries[next as usize].next;
-            }
+    /// Takes all that is scheduled, those of the same time in the order of scheduling: today, the days, the heap.
+    fn in_order(&mut self) -> Vec<Event> {
+        let mut scheduled = self.today.split_off(self.next);
+        for _ in 0..self.days.len() {
+            self.today.clear();
+            self.day += 1;
+            self.finish_tomorrow();
+            scheduled.append(&mut self.today);
         }
+        (self.next, self.waiting) = (0, 0);
         let mut far = std::mem::take(&mut self.far).into_vec();
         far.sort_unstable_by_key(|&Reverse(key)| key);
-        scheduled.extend(far.into_iter().map(|Reverse((.., handle))| handle));
+        let event = |Reverse((at, _, handle))| Event { at, handle, tag: self.entries[handle as usize].tag };
+        scheduled.extend(far.into_iter().map(event));
         scheduled
+    }
+}
+
+/// By time, and those of the same time as they are: by insertion, which a handful of events is best sorted by.
+#[inline]
+fn sort(events: &mut [Event]) {
+    const HANDFUL: usize = 20;
+    if events.len() > HANDFUL {
+        events.sort_by_key(|event| event.at);
+        return;
+    }
+    for place in 1..events.len() {
+        let event = events[place];
+        let mut hole = place;
+        while hole > 0 && events[hole - 1].at > event.at {
+            events[hole] = events[hole - 1];
+            hole -= 1;
+        }
+        events[hole] = event;
     }
 }
 
@@ -371,6 +401,19 @@ mod tests {
         calendar.release(first);
         assert_eq!(calendar.allocate(), first);
         assert_eq!(calendar.capacity(), 1);
+    }
+
+    /// Looking for an event may begin a day that is not reached yet; what is scheduled before it then comes first.
+    #[test]
+    fn what_is_scheduled_before_a_day_that_was_begun_early_comes_first() {
+        let mut calendar = Calendar::new(());
+        for (at, tag) in [(1 << 20, 1), (7, 3), (5, 2)] {
+            assert!(calendar.pop(Instant::from_nanos(3)).is_none());
+            let handle = calendar.allocate();
+            calendar.schedule(Instant::from_nanos(at), handle, tag);
+        }
+        let tags: Vec<u32> = std::iter::from_fn(|| calendar.pop(NEVER).map(|event| event.2)).collect();
+        assert_eq!(tags, [2, 3, 1]);
     }
 
     /// The same schedule through the calendar and through a plain sorted set, over spacings from 1 ns to 1 s, so
