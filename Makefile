@@ -3,13 +3,15 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 RESULTS ?= results
+ROUNDS ?= 10
 BIN := target/release/cutline
 
-.PHONY: help setup demo test lint bench validate install clean
+.PHONY: help setup demo test properties lint bench validate install clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
 	@echo "make test      all tests"
+	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make lint      formatting and clippy, warnings are errors"
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make validate  against ns-2; writes docs/validation/ns2.md (installs Debian's ns2)"
@@ -24,8 +26,16 @@ $(BIN): setup
 demo: $(BIN)
 	$(BIN) reproduce tsq --results $(RESULTS)
 
+# The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
+# `make properties` looks for new ones.
 test: setup
-	$(CARGO) test --workspace --locked
+	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked
+
+properties: setup
+	@for round in $$(seq $(ROUNDS)); do \
+		seed=$$(shuf -i 1-1000000000 -n 1); echo "PROPTEST_RNG_SEED=$$seed"; \
+		PROPTEST_RNG_SEED=$$seed $(CARGO) test --workspace --locked --quiet || exit 1; \
+	done
 
 lint: setup
 	$(CARGO) fmt --all -- --check

@@ -12,7 +12,7 @@ use cutline_sim::{
     Window,
 };
 use cutline_transport::app::{self, talk_spurt};
-use cutline_transport::{tcp, tfrc, udp};
+use cutline_transport::{ParamError, tcp, tfrc, udp};
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -187,6 +187,17 @@ fn queue(spec: &QueueSpec, rate: Rate) -> cutline_aqm::QueueSpec {
     cutline_aqm::QueueSpec { limit, ecn: spec.ecn, aqm: spec.aqm.clone(), tsq: spec.tsq, rate }
 }
 
+impl TransportSpec {
+    /// Whether its values, each allowed by itself, and the defaults of the others go together.
+    pub(crate) fn validate(&self) -> Result<(), ParamError> {
+        match self {
+            Self::Tcp(spec) => tcp_params(spec, false).validate(),
+            Self::Tfrc(spec) => tfrc_params(spec, false).validate(),
+            Self::Udp(spec) => udp_params(*spec).validate(),
+        }
+    }
+}
+
 fn transport(spec: &TransportSpec, ecn: bool) -> cutline_sim::TransportSpec {
     match spec {
         TransportSpec::Tcp(spec) => cutline_sim::TransportSpec::Tcp(Arc::new(tcp_params(spec, ecn))),
@@ -228,7 +239,12 @@ fn tcp_params(spec: &TcpSpec, ecn: bool) -> tcp::Params {
             None => defaults.delayed_ack,
             Some(delay) => (delay > Duration::ZERO).then_some(delay),
         },
+        nagle: spec.nagle.unwrap_or(defaults.nagle),
+        idle_restart: spec.idle_restart.unwrap_or(defaults.idle_restart),
+        initial_rto: spec.initial_rto.unwrap_or(defaults.initial_rto),
         min_rto: spec.min_rto.unwrap_or(defaults.min_rto),
+        max_rto: spec.max_rto.unwrap_or(defaults.max_rto),
+        clock_granularity: spec.clock_granularity.unwrap_or(defaults.clock_granularity),
         send_buffer: bytes(spec.send_buffer, defaults.send_buffer),
         ..defaults
     }

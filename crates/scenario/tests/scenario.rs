@@ -142,7 +142,12 @@ fn flows_are_read_with_their_defaults() {
         initial_window: None,
         max_window: Some(Bound::Packets(20)),
         initial_ssthresh: Some(Bound::None),
+        nagle: None,
+        idle_restart: None,
+        initial_rto: None,
         min_rto: None,
+        max_rto: None,
+        clock_granularity: None,
         send_buffer: None,
     };
     assert_eq!(bulk.transport, TransportSpec::Tcp(expected));

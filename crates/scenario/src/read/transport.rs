@@ -3,6 +3,7 @@
 use crate::kind;
 use crate::reader::TableReader;
 use crate::spec::{CongestionControl, Defaults, TcpSpec, TfrcSpec, TransportSpec, UdpSpec};
+use cutline_transport::ParamError;
 use cutline_units::{Bytes, Duration};
 
 const EXPECTED: &str = "a table such as { protocol = \"tcp\" }";
@@ -33,13 +34,31 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
         Protocol::Tfrc => TransportSpec::Tfrc(tfrc(&reader)),
         Protocol::Udp => TransportSpec::Udp(UdpSpec { header: header(&reader) }),
     };
+    if let Err(error) = transport.validate() {
+        refuse(&reader, &error);
+    }
     reader.finish();
     Some(transport)
+}
+
+/// Reports what each key allows by itself, but not together with the others.
+fn refuse(reader: &TableReader<'_>, error: &ParamError) {
+    let ParamError { field, value, allowed } = error;
+    let key = field.replace('_', "-");
+    if reader.has(&key) {
+        reader.refuse(&key, &format!("expected {}", allowed.replace('_', "-")));
+    } else {
+        reader.refuse(
+            &key,
+            &format!("the default, {value}, is not allowed: expected {}", allowed.replace('_', "-")),
+        );
+    }
 }
 
 fn tcp(reader: &TableReader<'_>) -> TcpSpec {
     let flag = |key| reader.optional(key, &kind::flag());
     let bound = |key| reader.optional(key, &kind::bound());
+    let time = |key| reader.optional(key, &kind::positive_duration());
     let controls = [("newreno", CongestionControl::NewReno), ("cubic", CongestionControl::Cubic)];
     let control = kind::one_of("a congestion control", &controls);
     TcpSpec {
@@ -54,7 +73,12 @@ fn tcp(reader: &TableReader<'_>) -> TcpSpec {
         initial_window: reader.optional("initial-window", &kind::packets()),
         max_window: bound("max-window"),
         initial_ssthresh: bound("initial-ssthresh"),
-        min_rto: reader.optional("min-rto", &kind::positive_duration()),
+        nagle: flag("nagle"),
+        idle_restart: flag("idle-restart"),
+        initial_rto: time("initial-rto"),
+        min_rto: time("min-rto"),
+        max_rto: time("max-rto"),
+        clock_granularity: time("clock-granularity"),
         send_buffer: bound("send-buffer"),
     }
 }

@@ -155,8 +155,18 @@ pub struct TcpSpec {
     pub max_window: Option<Bound>,
     /// Initial slow-start threshold in segments.
     pub initial_ssthresh: Option<Bound>,
+    /// A small segment waits while data is outstanding (RFC 1122 section 4.2.3.4).
+    pub nagle: Option<bool>,
+    /// The window falls back to the initial one after an idle time (RFC 5681 section 4.1).
+    pub idle_restart: Option<bool>,
+    /// The retransmission timeout before the first sample (RFC 6298).
+    pub initial_rto: Option<Duration>,
     /// Least retransmission timeout (RFC 6298).
     pub min_rto: Option<Duration>,
+    /// Largest retransmission timeout (RFC 6298).
+    pub max_rto: Option<Duration>,
+    /// What round-trip times are rounded to: G of RFC 6298.
+    pub clock_granularity: Option<Duration>,
     /// How many segments of an application's data may wait in the sender.
     pub send_buffer: Option<Bound>,
 }
