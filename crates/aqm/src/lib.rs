@@ -24,20 +24,26 @@ mod parameter;
 mod queue;
 mod stats;
 
+pub mod ared;
 pub mod drop_tail;
 pub mod pi;
+pub mod red;
+pub mod red_worcester;
 pub mod registry;
 pub mod tsq;
 
 pub use any::{AnyQueue, QueueSpec};
+pub use ared::{Ared, AredParams};
 pub use drain::DrainRate;
-pub use drop_probability::{Aqm, DropProbability};
+pub use drop_probability::{Aqm, DropProbability, Readings};
 pub use drop_tail::NoEarlyDrop;
 pub use fifo::Fifo;
 pub use lanes::{Entry, Lanes};
 pub use parameter::{Field, Kind, Parameter, ParameterError, Parameters, Value};
 pub use pi::{Pi, PiParams};
-pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Verdict};
+pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Shed, Verdict};
+pub use red::{Red, RedParams};
+pub use red_worcester::{RedWorcester, RedWorcesterParams};
 pub use registry::{AnyAqm, AqmDescription, AqmSpec};
 pub use stats::{Count, QueueStats};
 pub use tsq::{Offer, Tsq, TsqParams};

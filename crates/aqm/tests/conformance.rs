@@ -200,6 +200,11 @@ fn bad_values(kind: Kind) -> Vec<Value> {
                 .map(Value::Duration)
                 .collect()
         }
+        Kind::Durations { len, least, most } => {
+            let one = Duration::from_nanos(1);
+            let lists = [vec![least; len + 1], vec![most + one; len], vec![]];
+            lists.map(|list| Value::Durations(list.into())).into()
+        }
         Kind::Choice(_) => vec![Value::Choice("no such choice".into())],
         Kind::Flag => vec![],
     };
@@ -240,6 +245,15 @@ fn what_is_set_is_what_holds() {
     let values = AqmSpec::from_values("pi", q_ref).unwrap().values();
     assert!(values.contains(&("q-ref", Some(Value::Number(50.0)))), "{values:?}");
     assert!(values.contains(&("mean-packet", Some(Value::Count(500)))), "{values:?}");
+    let others = [
+        ("mode", Value::Choice("bytes".into())),
+        ("gentle", Value::Flag(false)),
+        ("delays", Value::Durations(vec![Duration::from_millis(7); 16].into())),
+    ];
+    let values = AqmSpec::from_values("red-worcester", others.clone()).unwrap().values();
+    for (name, value) in others {
+        assert!(values.contains(&(name, Some(value.clone()))), "{name} = {value}");
+    }
 }
 
 #[test]
