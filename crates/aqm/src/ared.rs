@@ -37,6 +37,7 @@
 //! There is no timer: [`DropProbability::advance`] takes the steps it has missed, and skips those that change
 //! nothing.
 
+use crate::beat::first_after;
 use crate::red::{self, Core, HasRed, RedParams};
 use crate::{
     Aqm, Arrival, Backlog, DropProbability, Field, Parameter, ParameterError, Parameters, Readings, Value,
@@ -243,12 +244,9 @@ impl Adaptation {
         }
     }
 
-    /// Leaves out the steps up to and at `until`, but for the last one if that is before now.
+    /// Leaves out the steps up to and at `until`.
     fn skip_to(&mut self, until: Instant) {
-        if until >= self.next_step {
-            let missed = (until - self.next_step).as_nanos() / self.params.interval.as_nanos() + 1;
-            self.next_step = self.next_step.saturating_add(self.params.interval * missed);
-        }
+        self.next_step = first_after(until, self.next_step, self.params.interval);
     }
 }
 

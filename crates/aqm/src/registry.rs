@@ -123,6 +123,14 @@ registry! {
     Ared(crate::Ared),
     /// Adaptive RED whose target follows the hints.
     RedWorcester(crate::RedWorcester),
+    /// Drops follow overflow and idleness.
+    Blue(crate::Blue),
+    /// State feedback.
+    Sfc(crate::Sfc),
+    /// The proportional-integral controller of the delay, enhanced.
+    Pie(crate::Pie),
+    /// The proportional-integral controller of the delay, squared.
+    Pi2(crate::Pi2),
 }
 
 /// What can be set of TSQ, whichever AQM it rides on.
