@@ -108,7 +108,7 @@ impl<const RANK: bool, A: DropProbability> Contender for Product<Tsq<u32, A>, RA
         if RANK {
             black_box(self.queue.offer(now, hint).q_prime);
         }
-        let arrival = Arrival { size: SIZE, hint, ecn_capable: true };
+        let arrival = Arrival { ecn_capable: true, ..Arrival::new(SIZE, hint) };
         black_box(self.queue.enqueue(now, arrival, 7, &mut self.random));
     }
     #[inline]
@@ -120,7 +120,7 @@ impl<const RANK: bool, A: DropProbability> Contender for Product<Tsq<u32, A>, RA
 impl<A: DropProbability> Contender for Product<Fifo<u32, A>, false> {
     #[inline]
     fn arrive(&mut self, now: Instant, hint: Hint) {
-        let arrival = Arrival { size: SIZE, hint, ecn_capable: true };
+        let arrival = Arrival { ecn_capable: true, ..Arrival::new(SIZE, hint) };
         black_box(self.queue.enqueue(now, arrival, 7, &mut self.random));
     }
     #[inline]

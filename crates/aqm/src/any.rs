@@ -1,8 +1,8 @@
 //! Any queue there is, from a description of it.
 
 use crate::{
-    AnyAqm, AqmSpec, Arrival, Backlog, Departure, Fifo, Limit, ParameterError, Queue, QueueStats, Tsq,
-    TsqParams, Verdict, drop_tail,
+    AnyAqm, AqmSpec, Arrival, Backlog, Departure, Fifo, Limit, ParameterError, Queue, QueueStats, Readings,
+    Shed, Tsq, TsqParams, Verdict, drop_tail,
 };
 use cutline_units::{Instant, Probability, RandomStream, Rate};
 
@@ -89,6 +89,15 @@ impl<P: Copy> Queue<P> for AnyQueue<P> {
 
     fn probability(&self) -> Option<Probability> {
         either!(self, queue => queue.probability())
+    }
+
+    #[inline]
+    fn shed(&mut self) -> Option<Shed<P>> {
+        either!(self, queue => queue.shed())
+    }
+
+    fn readings(&self) -> Readings {
+        either!(self, queue => queue.readings())
     }
 
     fn advance(&mut self, now: Instant) {

@@ -4,6 +4,17 @@ use crate::{Arrival, Backlog, ParameterError, Parameters, Verdict};
 use cutline_units::{Instant, Probability, Rate};
 use std::fmt::Debug;
 
+/// What a law knows beside its probability, as far as it has such a thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Readings {
+    /// The average queue, packets.
+    pub average: Option<f64>,
+    /// The largest probability of RED's slope, `max_p`.
+    pub max_p: Option<f64>,
+    /// The queue that is aimed at, packets.
+    pub target: Option<f64>,
+}
+
 /// An AQM whose decision is a probability (PI, RED, BLUE, PIE, ...). TSQ rides on any of them.
 ///
 /// The law owns no queue and no randomness. The queue calls [`advance`](Self::advance) before every change of
@@ -14,12 +25,24 @@ pub trait DropProbability {
     /// must be cheap: stop stepping at a fixed point.
     fn advance(&mut self, now: Instant, backlog: Backlog);
 
-    /// The probability for the packet now arriving behind `backlog`. `advance(now, ...)` has been called, and
-    /// the queue has room for the packet.
+    /// The probability for the packet now arriving behind `backlog`. `advance(now, ...)` has been called. Laws
+    /// that average over arrivals see every one of them: also one that a full queue then refuses.
     fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability;
 
     /// The probability as it stands, for recording; `None` for a law that never drops early.
     fn probability(&self) -> Option<Probability>;
+
+    /// Whether what the probability hits may be marked instead of dropped, where queue and packet allow it.
+    /// Asked after [`arrive`](Self::arrive).
+    #[inline]
+    fn may_mark(&self) -> bool {
+        true
+    }
+
+    /// What else there is to record.
+    fn readings(&self) -> Readings {
+        Readings::default()
+    }
 
     /// What became of the arrival, overflow included: for laws that learn from it.
     #[inline]

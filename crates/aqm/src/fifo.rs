@@ -1,6 +1,9 @@
 //! A first-in first-out queue under any AQM. With [`NoEarlyDrop`](crate::NoEarlyDrop) it is drop-tail.
 
-use crate::{Arrival, Backlog, Departure, DropProbability, DropReason, Limit, Queue, QueueStats, Verdict};
+use crate::queue::Waiting;
+use crate::{
+    Arrival, Backlog, Departure, DropProbability, DropReason, Limit, Queue, QueueStats, Readings, Verdict,
+};
 use cutline_units::{Instant, Probability, RandomStream, Rate};
 use std::collections::VecDeque;
 
@@ -10,7 +13,7 @@ pub struct Fifo<P, A> {
     limit: Limit,
     ecn: bool,
     aqm: A,
-    waiting: VecDeque<Departure<P>>,
+    waiting: VecDeque<Waiting<P>>,
     backlog: Backlog,
     stats: QueueStats,
 }
@@ -29,11 +32,11 @@ impl<P: Copy, A: DropProbability> Fifo<P, A> {
 
     #[inline]
     fn judge(&mut self, now: Instant, arrival: Arrival, random: &mut RandomStream) -> Verdict {
+        let p = self.aqm.arrive(now, arrival, self.backlog);
         if !self.limit.admits(self.backlog, arrival.size) {
             return Verdict::Drop(DropReason::Overflow);
         }
-        let p = self.aqm.arrive(now, arrival, self.backlog);
-        Verdict::of_hit(random.chance(p), self.ecn && arrival.ecn_capable)
+        Verdict::of_hit(random.chance(p), self.ecn && arrival.ecn_capable && self.aqm.may_mark())
     }
 }
 
@@ -45,7 +48,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
         self.aqm.judged(now, arrival, verdict);
         self.stats.judge(verdict, arrival.size);
         if !matches!(verdict, Verdict::Drop(_)) {
-            self.waiting.push_back(Departure { packet, size: arrival.size, arrived: now });
+            self.waiting.push_back(Waiting { packet, size: arrival.size, arrived: now });
             self.backlog.add(arrival.size);
         }
         verdict
@@ -54,7 +57,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
     #[inline]
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
         self.aqm.advance(now, self.backlog);
-        let departure = self.waiting.pop_front()?;
+        let departure = self.waiting.pop_front()?.leave();
         self.backlog.remove(departure.size);
         self.aqm.departed(now, departure.size, departure.arrived, self.backlog);
         self.stats.dequeued.add(departure.size);
@@ -68,6 +71,10 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
 
     fn probability(&self) -> Option<Probability> {
         self.aqm.probability()
+    }
+
+    fn readings(&self) -> Readings {
+        self.aqm.readings()
     }
 
     fn advance(&mut self, now: Instant) {

@@ -15,6 +15,7 @@
 //! (`tests/conformance.rs`) then covers it.
 
 mod any;
+mod beat;
 mod drain;
 mod drop_probability;
 mod fifo;
@@ -22,22 +23,38 @@ mod lane;
 mod lanes;
 mod parameter;
 mod queue;
+mod queue_delay;
 mod stats;
 
+pub mod ared;
+pub mod blue;
 pub mod drop_tail;
 pub mod pi;
+pub mod pi2;
+pub mod pie;
+pub mod red;
+pub mod red_worcester;
 pub mod registry;
+pub mod sfc;
 pub mod tsq;
 
 pub use any::{AnyQueue, QueueSpec};
+pub use ared::{Ared, AredParams};
+pub use blue::{Blue, BlueParams};
 pub use drain::DrainRate;
-pub use drop_probability::{Aqm, DropProbability};
+pub use drop_probability::{Aqm, DropProbability, Readings};
 pub use drop_tail::NoEarlyDrop;
 pub use fifo::Fifo;
 pub use lanes::{Entry, Lanes};
 pub use parameter::{Field, Kind, Parameter, ParameterError, Parameters, Value};
 pub use pi::{Pi, PiParams};
-pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Verdict};
+pub use pi2::{Pi2, Pi2Params};
+pub use pie::{Pie, PieParams};
+pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Shed, Verdict};
+pub use queue_delay::Estimate;
+pub use red::{Red, RedParams};
+pub use red_worcester::{RedWorcester, RedWorcesterParams};
 pub use registry::{AnyAqm, AqmDescription, AqmSpec};
+pub use sfc::{Sfc, SfcParams};
 pub use stats::{Count, QueueStats};
 pub use tsq::{Offer, Tsq, TsqParams};

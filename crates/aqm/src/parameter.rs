@@ -22,6 +22,8 @@ pub enum Value {
     Flag(bool),
     /// One of several names.
     Choice(Cow<'static, str>),
+    /// A list of times.
+    Durations(Cow<'static, [Duration]>),
 }
 
 /// Which values a parameter may have. Ranges include their ends.
@@ -59,6 +61,15 @@ pub enum Kind {
     Flag,
     /// One of these names.
     Choice(&'static [&'static str]),
+    /// A list of times.
+    Durations {
+        /// How many.
+        len: usize,
+        /// The least allowed for each.
+        least: Duration,
+        /// The most allowed for each.
+        most: Duration,
+    },
 }
 
 /// All there is to say about a parameter.
@@ -166,6 +177,73 @@ pub struct ParameterError {
     pub nearest: Option<&'static str>,
 }
 
+/// The kinds of parameter in one line each: name, unit, range, default, source, meaning.
+impl Parameter {
+    pub(crate) const fn number(
+        name: &'static str,
+        unit: &'static str,
+        (least, most): (f64, f64),
+        default: Option<f64>,
+        source: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        let default = match default {
+            Some(x) => Some(Value::Number(x)),
+            None => None,
+        };
+        Self { name, unit, kind: Kind::Number { least, most }, default, source, doc }
+    }
+
+    pub(crate) const fn whole(
+        name: &'static str,
+        unit: &'static str,
+        (least, most): (u64, u64),
+        default: Option<u64>,
+        source: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        let default = match default {
+            Some(n) => Some(Value::Count(n)),
+            None => None,
+        };
+        Self { name, unit, kind: Kind::Count { least, most }, default, source, doc }
+    }
+
+    pub(crate) const fn time(
+        name: &'static str,
+        (least, most): (Duration, Duration),
+        default: Option<Duration>,
+        source: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        let default = match default {
+            Some(time) => Some(Value::Duration(time)),
+            None => None,
+        };
+        Self { name, unit: "", kind: Kind::Duration { least, most }, default, source, doc }
+    }
+
+    pub(crate) const fn flag(
+        name: &'static str,
+        default: bool,
+        source: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        Self { name, unit: "", kind: Kind::Flag, default: Some(Value::Flag(default)), source, doc }
+    }
+
+    pub(crate) const fn choice(
+        name: &'static str,
+        names: &'static [&'static str],
+        default: &'static str,
+        source: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        let default = Some(Value::Choice(Cow::Borrowed(default)));
+        Self { name, unit: "", kind: Kind::Choice(names), default, source, doc }
+    }
+}
+
 impl Parameter {
     /// Whether `value` is allowed.
     ///
@@ -195,6 +273,9 @@ impl Kind {
             (Self::Frequency { least, most }, Value::Frequency(hz)) => (least..=most).contains(hz),
             (Self::Flag, Value::Flag(_)) => true,
             (Self::Choice(names), Value::Choice(name)) => names.contains(&&**name),
+            (Self::Durations { len, least, most }, Value::Durations(times)) => {
+                times.len() == len && times.iter().all(|time| (least..=most).contains(time))
+            }
             _ => false,
         }
     }
@@ -220,6 +301,25 @@ impl Value {
     pub fn duration(&self) -> Duration {
         let Self::Duration(t) = *self else { panic!("{self} has been checked to be a duration") };
         t
+    }
+
+    /// Yes or no.
+    pub fn is_set(&self) -> bool {
+        let Self::Flag(flag) = *self else { panic!("{self} has been checked to be true or false") };
+        flag
+    }
+
+    /// Which of the names of a choice, counted from 0.
+    pub(crate) fn index_in(&self, names: &[&str]) -> usize {
+        let Self::Choice(name) = self else { panic!("{self} has been checked to be a choice") };
+        let found = names.iter().position(|other| other == name);
+        found.unwrap_or_else(|| panic!("{name} has been checked to be one of {names:?}"))
+    }
+
+    /// One time for each of several things.
+    pub fn durations(&self) -> &[Duration] {
+        let Self::Durations(times) = self else { panic!("{self} has been checked to be a list of times") };
+        times
     }
 
     /// The frequency in Hz.
@@ -256,6 +356,10 @@ impl fmt::Display for Value {
             Self::Frequency(hz) => write!(f, "{hz} Hz"),
             Self::Flag(flag) => flag.fmt(f),
             Self::Choice(name) => name.fmt(f),
+            Self::Durations(times) => {
+                let times: Vec<_> = times.iter().map(Duration::to_string).collect();
+                write!(f, "[{}]", times.join(", "))
+            }
         }
     }
 }
@@ -269,6 +373,9 @@ impl fmt::Display for Kind {
             Self::Frequency { least, most } => write!(f, "a frequency from {least} Hz to {most} Hz"),
             Self::Flag => write!(f, "true or false"),
             Self::Choice(names) => write!(f, "one of {}", names.join(", ")),
+            Self::Durations { len, least, most } => {
+                write!(f, "a list of {len} times from {least} to {most}")
+            }
         }
     }
 }

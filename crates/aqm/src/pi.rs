@@ -34,6 +34,7 @@
 //! Not implemented: choosing a, b and the frequency from link rate, flow number and round-trip time, as
 //! section III of the paper does.
 
+use crate::beat::first_after;
 use crate::{
     Aqm, Arrival, Backlog, DropProbability, Field, Kind, Parameter, ParameterError, Parameters, Value,
 };
@@ -217,15 +218,6 @@ fn next_p(params: &PiParams, q: f64, q_old: f64, p: Probability) -> Probability 
 /// The queue's length in packets.
 fn length(params: &PiParams, backlog: Backlog) -> f64 {
     params.mean_packet.map_or(f64::from(backlog.packets), |size| backlog.bytes as f64 / size as f64)
-}
-
-/// The first of `due`, `due + period`, ... that is after `now`.
-fn first_after(now: Instant, due: Instant, period: Duration) -> Instant {
-    if due > now {
-        return due;
-    }
-    let missed = (now - due).as_nanos() / period.as_nanos() + 1;
-    due.saturating_add(period * missed)
 }
 
 #[cfg(test)]

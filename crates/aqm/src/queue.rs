@@ -1,6 +1,6 @@
 //! What a link and a queue say to each other: arrivals, verdicts, departures, and the [`Queue`] trait.
 
-use crate::QueueStats;
+use crate::{QueueStats, Readings};
 use cutline_units::{Hint, Instant, Probability, RandomStream, Rate};
 
 /// What a queue needs to know of a packet; never its bytes.
@@ -10,8 +10,14 @@ pub struct Arrival {
     pub size: u32,
     /// The delay hint; a level above the queue's largest counts as the largest.
     pub hint: Hint,
+    /// Which flow it is of, for queues that keep flows apart: any number that all its packets share, and few
+    /// packets of other flows.
+    pub flow: u32,
     /// Whether the packet may be marked (ECT, RFC 3168 section 5).
     pub ecn_capable: bool,
+    /// Whether its sender answers marks in proportion to their share (ECT(1), RFC 9331 section 4); such a packet
+    /// may be marked.
+    pub scalable: bool,
 }
 
 /// What waits in a queue. The packet in service has left it and is not counted.
@@ -52,6 +58,27 @@ pub struct Departure<P> {
     pub size: u32,
     /// When it was enqueued; the sojourn time is counted from here.
     pub arrived: Instant,
+    /// Whether the queue marks it now; the caller sets CE in the packet (RFC 3168 section 5).
+    pub marked: bool,
+}
+
+/// A packet that a queue had stored and has thrown away since. Its handle is the caller's again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shed<P> {
+    /// The handle given to [`Queue::enqueue`].
+    pub packet: P,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// Why.
+    pub reason: DropReason,
+}
+
+/// What a packet leaves in a ring while it waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting<P> {
+    pub(crate) packet: P,
+    pub(crate) size: u32,
+    pub(crate) arrived: Instant,
 }
 
 /// How much may wait in a queue. The packet in service does not count.
@@ -74,12 +101,25 @@ pub trait Queue<P> {
     /// The next packet. Called exactly when the link is free; the packet then goes out at the link's rate.
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>>;
 
+    /// A packet that was stored and has been thrown away since: at the head, or to make room for another. To be
+    /// asked after every [`Queue::enqueue`] and [`Queue::dequeue`] until it answers `None`; most queues never
+    /// throw away what they have stored.
+    #[inline]
+    fn shed(&mut self) -> Option<Shed<P>> {
+        None
+    }
+
     /// What is waiting.
     fn backlog(&self) -> Backlog;
 
     /// The AQM's drop probability as of the last arrival, departure or [`Queue::advance`]; `None` where the
     /// queue has no such law.
     fn probability(&self) -> Option<Probability>;
+
+    /// What else the law knows, for recording.
+    fn readings(&self) -> Readings {
+        Readings::default()
+    }
 
     /// Brings the control law up to `now`, so that what is recorded is true now. Changes no later verdict.
     fn advance(&mut self, now: Instant);
@@ -117,6 +157,21 @@ impl Verdict {
             (true, true) => Self::Mark,
             (true, false) => Self::Drop(DropReason::Early),
         }
+    }
+}
+
+impl Arrival {
+    /// A packet of flow 0 that cannot be marked; change the fields for anything else.
+    pub const fn new(size: u32, hint: Hint) -> Self {
+        Self { size, hint, flow: 0, ecn_capable: false, scalable: false }
+    }
+}
+
+impl<P> Waiting<P> {
+    /// The packet on its way out, not marked.
+    #[inline]
+    pub(crate) fn leave(self) -> Departure<P> {
+        Departure { packet: self.packet, size: self.size, arrived: self.arrived, marked: false }
     }
 }
 

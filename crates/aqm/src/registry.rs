@@ -4,7 +4,7 @@
 //! rather than through a pointer: a queue of it costs a predicted branch more than one of the law itself.
 
 use crate::drop_probability::{Aqm, DropProbability};
-use crate::{Arrival, Backlog, Parameter, ParameterError, Parameters, TsqParams, Value, Verdict};
+use crate::{Arrival, Backlog, Parameter, ParameterError, Parameters, Readings, TsqParams, Value, Verdict};
 use cutline_units::{Instant, Probability, Rate};
 
 /// All there is to say about an AQM.
@@ -88,6 +88,13 @@ macro_rules! registry {
                 match self { $(Self::$variant(law) => law.probability()),+ }
             }
             #[inline]
+            fn may_mark(&self) -> bool {
+                match self { $(Self::$variant(law) => law.may_mark()),+ }
+            }
+            fn readings(&self) -> Readings {
+                match self { $(Self::$variant(law) => law.readings()),+ }
+            }
+            #[inline]
             fn judged(&mut self, now: Instant, arrival: Arrival, verdict: Verdict) {
                 match self { $(Self::$variant(law) => law.judged(now, arrival, verdict)),+ }
             }
@@ -110,6 +117,20 @@ registry! {
     DropTail(crate::NoEarlyDrop),
     /// The proportional-integral controller.
     Pi(crate::Pi),
+    /// Random early detection.
+    Red(crate::Red),
+    /// RED that finds its own largest probability.
+    Ared(crate::Ared),
+    /// Adaptive RED whose target follows the hints.
+    RedWorcester(crate::RedWorcester),
+    /// Drops follow overflow and idleness.
+    Blue(crate::Blue),
+    /// State feedback.
+    Sfc(crate::Sfc),
+    /// The proportional-integral controller of the delay, enhanced.
+    Pie(crate::Pie),
+    /// The proportional-integral controller of the delay, squared.
+    Pi2(crate::Pi2),
 }
 
 /// What can be set of TSQ, whichever AQM it rides on.

@@ -48,7 +48,7 @@
 use crate::lanes::{Entry, Lanes};
 use crate::{
     Arrival, Backlog, Departure, DrainRate, DropProbability, DropReason, Field, Kind, Limit, Parameter,
-    ParameterError, Parameters, Queue, QueueStats, Value, Verdict,
+    ParameterError, Parameters, Queue, QueueStats, Readings, Value, Verdict,
 };
 use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate};
 
@@ -204,11 +204,12 @@ impl<P: Copy, A: DropProbability> Tsq<P, A> {
     #[inline]
     fn judge(&mut self, now: Instant, arrival: Arrival, place: &Place, random: &mut RandomStream) -> Verdict {
         let backlog = self.lanes.backlog();
+        let p = self.aqm.arrive(now, arrival, backlog);
         if !self.limit.admits(backlog, arrival.size) {
             return Verdict::Drop(DropReason::Overflow);
         }
-        let p = self.aqm.arrive(now, arrival, backlog);
-        Verdict::of_hit(self.hits(p, place, random), self.ecn && arrival.ecn_capable)
+        let may_mark = self.ecn && arrival.ecn_capable && self.aqm.may_mark();
+        Verdict::of_hit(self.hits(p, place, random), may_mark)
     }
 
     /// Whether a draw of probability p' comes up.
@@ -259,7 +260,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
         self.service_ends = now.saturating_add(self.drain.time(u64::from(size)));
         self.aqm.departed(now, size, arrived, self.lanes.backlog());
         self.stats.dequeued.add(size);
-        Some(Departure { packet, size, arrived })
+        Some(Departure { packet, size, arrived, marked: false })
     }
 
     #[inline]
@@ -269,6 +270,10 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
 
     fn probability(&self) -> Option<Probability> {
         self.aqm.probability()
+    }
+
+    fn readings(&self) -> Readings {
+        self.aqm.readings()
     }
 
     fn advance(&mut self, now: Instant) {
@@ -329,7 +334,7 @@ mod tests {
     fn a_hundred_packets() -> Tsq<u32, NoEarlyDrop> {
         let (limit, rate) = (Limit::Packets(800), Rate::from_mbps(15));
         let mut tsq = Tsq::new(&TsqParams::default(), limit, false, rate, NoEarlyDrop).unwrap();
-        let arrival = Arrival { size: 1000, hint: HintBits::PAPER.largest(), ecn_capable: false };
+        let arrival = Arrival::new(1000, HintBits::PAPER.largest());
         let mut random = Streams::new(1).stream("queue", "drop");
         (0..100).for_each(|packet| {
             tsq.enqueue(Instant::ZERO, arrival, packet, &mut random);

@@ -3,8 +3,8 @@
 mod support;
 
 use cutline_aqm::{
-    AnyQueue, AqmSpec, Kind, Limit, Parameter, Parameters, Queue, QueueSpec, TsqParams, Value, Verdict,
-    registry,
+    AnyQueue, AqmSpec, DropReason, Kind, Limit, Parameter, Parameters, Queue, QueueSpec, TsqParams, Value,
+    Verdict, registry,
 };
 use cutline_units::{Duration, Instant, Probability, Rate};
 use std::collections::BTreeSet;
@@ -146,6 +146,77 @@ fn a_queue_that_was_reset_is_new() {
     }
 }
 
+/// Settings under which a queue of some 100 packets stands and is hit now and then.
+fn moderate(name: &'static str) -> AqmSpec {
+    let thresholds = |max_p| {
+        let packets = |n| Value::Number(n);
+        vec![("min-th", packets(20.0)), ("max-th", packets(300.0)), ("max-p", packets(max_p))]
+    };
+    let values = match name {
+        "red" => thresholds(0.8),
+        "ared" | "red-worcester" => thresholds(0.3),
+        "pie" | "pi2" => vec![("target", Value::Duration(Duration::from_millis(60)))],
+        "pi" => {
+            vec![("q-ref", Value::Number(100.0)), ("a", Value::Number(2e-4)), ("b", Value::Number(1.9e-4))]
+        }
+        "sfc" => vec![("q-ref", Value::Number(150.0)), ("flows", Value::Count(100))],
+        _ => vec![],
+    };
+    AqmSpec::from_values(name, values).expect("the test's parameters are allowed")
+}
+
+/// Every law that may drop early, as a FIFO and under TSQ.
+fn fifo_and_tsq() -> Vec<(&'static str, Link<AnyQueue<u32>>, Link<AnyQueue<u32>>)> {
+    let names = registry::describe().into_iter().map(|about| about.name);
+    let laws = names.filter(|name| link(&spec(moderate(name), None)).queue.probability().is_some());
+    laws.map(|name| {
+        (name, link(&spec(moderate(name), None)), link(&spec(moderate(name), Some(TsqParams::default()))))
+    })
+    .collect()
+}
+
+fn spec(aqm: AqmSpec, tsq: Option<TsqParams>) -> QueueSpec {
+    QueueSpec { limit: Limit::Packets(400), ecn: true, aqm, tsq, rate: RATE }
+}
+
+#[test]
+fn tsq_leaves_the_largest_hint_what_every_law_gives_it() {
+    for (name, mut fifo, mut tsq) in fifo_and_tsq() {
+        let mut hits = 0;
+        for i in 0..15_000 {
+            let verdict = fifo.arrive(1000, 16, i % 2 == 0);
+            assert_eq!(tsq.arrive(1000, 16, i % 2 == 0), verdict, "{name}, packet {i}");
+            assert_eq!(tsq.queue.readings(), fifo.queue.readings(), "{name}, packet {i}");
+            hits += u32::from(verdict != Verdict::Pass);
+            fifo.wait(Duration::from_micros(450));
+            tsq.wait(Duration::from_micros(450));
+        }
+        assert_eq!(tsq.sent, fifo.sent, "{name}");
+        assert!(hits > 100, "the law acts: {name} {hits}");
+    }
+}
+
+#[test]
+fn whoever_cuts_in_line_pays_more_over_every_law() {
+    let mut laws = 0;
+    for (name, _, mut tsq) in fifo_and_tsq() {
+        // Of each hint: packets, and those that were hit.
+        let mut counts = [(0_u32, 0_u32); 2];
+        for i in 0..60_000_u32 {
+            let jumps = i % 10 == 3;
+            let verdict = tsq.arrive(1000, if jumps { 1 } else { 16 }, false);
+            let hit = verdict == Verdict::Drop(DropReason::Early);
+            let count = &mut counts[usize::from(jumps)];
+            *count = (count.0 + 1, count.1 + u32::from(hit));
+            tsq.wait(Duration::from_micros(450));
+        }
+        let [bulk, jumping] = counts.map(|(n, hits)| f64::from(hits) / f64::from(n));
+        assert!(bulk > 0.005 && jumping > 1.3 * bulk, "{name}: {jumping} against {bulk}");
+        laws += 1;
+    }
+    assert!(laws >= 8, "PI, RED, ARED, RED-Worcester, BLUE, SFC, PIE, PI2: {laws}");
+}
+
 #[test]
 fn a_long_silence_is_cheap_and_forgiven() {
     for spec in specs() {
@@ -200,6 +271,11 @@ fn bad_values(kind: Kind) -> Vec<Value> {
                 .map(Value::Duration)
                 .collect()
         }
+        Kind::Durations { len, least, most } => {
+            let one = Duration::from_nanos(1);
+            let lists = [vec![least; len + 1], vec![most + one; len], vec![]];
+            lists.map(|list| Value::Durations(list.into())).into()
+        }
         Kind::Choice(_) => vec![Value::Choice("no such choice".into())],
         Kind::Flag => vec![],
     };
@@ -240,6 +316,15 @@ fn what_is_set_is_what_holds() {
     let values = AqmSpec::from_values("pi", q_ref).unwrap().values();
     assert!(values.contains(&("q-ref", Some(Value::Number(50.0)))), "{values:?}");
     assert!(values.contains(&("mean-packet", Some(Value::Count(500)))), "{values:?}");
+    let others = [
+        ("mode", Value::Choice("bytes".into())),
+        ("gentle", Value::Flag(false)),
+        ("delays", Value::Durations(vec![Duration::from_millis(7); 16].into())),
+    ];
+    let values = AqmSpec::from_values("red-worcester", others.clone()).unwrap().values();
+    for (name, value) in others {
+        assert!(values.contains(&(name, Some(value.clone()))), "{name} = {value}");
+    }
 }
 
 #[test]

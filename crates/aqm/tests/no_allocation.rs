@@ -57,8 +57,7 @@ fn a_warm_queue_allocates_nothing() {
             // Every lane has held the limit once.
             for hint in 1..=16 {
                 (0..400).for_each(|packet| {
-                    let arrival =
-                        cutline_aqm::Arrival { size: 1000, hint: Hint::from_level(hint), ecn_capable: false };
+                    let arrival = cutline_aqm::Arrival::new(1000, Hint::from_level(hint));
                     link.queue.enqueue(link.now, arrival, packet, &mut link.random);
                 });
                 while link.queue.dequeue(link.now).is_some() {}

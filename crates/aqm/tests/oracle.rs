@@ -84,7 +84,7 @@ impl<A: DropProbability> Queue<u32> for Oracle<A> {
         let Entry { arrived, size, packet, .. } = self.list.pop()?;
         self.service_ends = now + self.drain.time(u64::from(size));
         self.stats.dequeued.add(size);
-        Some(Departure { packet, size, arrived })
+        Some(Departure { packet, size, arrived, marked: false })
     }
 
     fn backlog(&self) -> Backlog {

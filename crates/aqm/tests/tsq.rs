@@ -229,7 +229,7 @@ fn a_new_rate_changes_what_is_offered_from_then_on() {
     // Hint 16 is held back by the weights given at the old rate; the queue stays in order behind them.
     let largest = link.queue.offer(link.now, Hint::from_level(16));
     assert!(largest.weight > link.now + largest.q);
-    let arrival = Arrival { size: 1000, hint: Hint::from_level(16), ecn_capable: false };
+    let arrival = Arrival::new(1000, Hint::from_level(16));
     link.queue.enqueue(link.now, arrival, 999, &mut link.random);
     link.drain();
     assert_eq!(link.sent.last().map(|(_, departure)| departure.packet), Some(999));

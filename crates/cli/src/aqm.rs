@@ -127,6 +127,7 @@ fn kind(kind: Kind) -> &'static str {
         Kind::Frequency { .. } => "frequency",
         Kind::Flag => "flag",
         Kind::Choice(_) => "choice",
+        Kind::Durations { .. } => "durations",
     }
 }
 
@@ -136,6 +137,7 @@ fn value(value: &Value) -> serde_json::Value {
         Value::Number(x) => json!(x),
         Value::Count(n) => json!(n),
         Value::Flag(flag) => json!(flag),
+        Value::Durations(times) => json!(times.iter().map(ToString::to_string).collect::<Vec<_>>()),
         Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) => json!(value.to_string()),
     }
 }

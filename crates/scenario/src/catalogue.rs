@@ -7,7 +7,7 @@ use crate::kind;
 use crate::reader::Kind;
 use cutline_aqm::registry::{self, AqmDescription};
 use cutline_aqm::{Parameter, Value};
-use cutline_units::{Bytes, Rate};
+use cutline_units::{Bytes, Duration, Rate};
 
 /// The AQMs' names, in the order in which a message lists them.
 pub(crate) fn names() -> Vec<&'static str> {
@@ -40,6 +40,11 @@ pub(crate) fn kind_of(parameter: &Parameter) -> Kind<Value> {
             kind::any_frequency().only(&range, move |hz| (least..=most).contains(hz)).map(Value::Frequency)
         }
         Allowed::Flag => kind::flag().map(Value::Flag),
+        Allowed::Durations { len, least, most } => {
+            let range = format!("each from {least} to {most}");
+            let fit = move |times: &Vec<Duration>| times.iter().all(|time| (least..=most).contains(time));
+            kind::durations(len).only(&range, fit).map(|times| Value::Durations(times.into()))
+        }
         Allowed::Choice(names) => {
             let word = |name: &&'static str| (*name, Value::Choice((*name).into()));
             kind::one_of("one of", &names.iter().map(word).collect::<Vec<_>>())

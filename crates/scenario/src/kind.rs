@@ -23,6 +23,18 @@ pub(crate) fn positive_duration() -> Kind<Duration> {
     duration().only("above 0", |duration| !duration.is_zero())
 }
 
+/// A list of so many durations.
+pub(crate) fn durations(len: usize) -> Kind<Vec<Duration>> {
+    let expected = format!("a list of {len} durations such as \"5 ms\"");
+    Kind::new(expected, move |node| {
+        let Value::List(list) = &node.value else { return Err(String::new()) };
+        if list.len() != len {
+            return Err(format!("it has {}", list.len()));
+        }
+        list.iter().map(|node| duration().read(node)).collect()
+    })
+}
+
 /// A size in bytes; zero is one.
 pub(crate) fn size() -> Kind<Bytes> {
     quantity(&SIZE, quantity::size)

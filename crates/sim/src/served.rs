@@ -100,7 +100,7 @@ impl Served {
     pub(crate) fn start_next(&mut self, now: Instant) -> Option<Started> {
         let next = self.queue.dequeue(now);
         self.busy = next.is_some();
-        let Departure { packet: handle, size, arrived } = next?;
+        let Departure { packet: handle, size, arrived, .. } = next?;
         self.note_backlog(now);
         let waited = now - arrived;
         self.open.sent += 1;

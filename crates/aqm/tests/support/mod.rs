@@ -24,7 +24,7 @@ impl<Q: Queue<u32>> Link<Q> {
 
     /// Offers the next packet; packets are numbered from 0. An idle link takes it at once.
     pub fn arrive(&mut self, size: u32, hint: u16, ecn_capable: bool) -> Verdict {
-        let arrival = Arrival { size, hint: Hint::from_level(hint), ecn_capable };
+        let arrival = Arrival { ecn_capable, ..Arrival::new(size, Hint::from_level(hint)) };
         let verdict = self.queue.enqueue(self.now, arrival, self.next_packet, &mut self.random);
         self.next_packet += 1;
         self.wait(Duration::ZERO);

@@ -49,7 +49,14 @@ impl Simulation {
     pub(super) fn enqueue(&mut self, now: Instant, handle: Handle, link: usize) {
         let served = &mut self.served[link];
         let packet = self.calendar.payload_mut(handle);
-        let arrival = Arrival { size: packet.size, hint: packet.hint, ecn_capable: packet.ecn_capable };
+        let arrival = Arrival {
+            size: packet.size,
+            hint: packet.hint,
+            // Every flow has a route of its own, so the packets of one come to a link at the same position.
+            flow: packet.position,
+            ecn_capable: packet.ecn_capable,
+            scalable: false,
+        };
         match served.arrive(now, arrival, handle) {
             Verdict::Drop(_) => self.drop_packet(now, handle),
             verdict => {

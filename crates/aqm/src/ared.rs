@@ -1,0 +1,414 @@
+//! Adaptive RED: RED that moves `max_p` until the average queue is where it should be.
+//!
+//! Source: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED: an algorithm for increasing the robustness of RED's
+//! active queue management", August 2001, sections 4 to 6 and figure 1.
+//!
+//! ```text
+//! every interval:
+//!   avg above the target range and max_p <= ceiling:  max_p += alpha
+//!   avg below it and max_p >= floor:                  max_p *= beta
+//! target range = (min_th + max_th) / 2 -+ range (max_th - min_th)
+//! alpha = min(0.01, max_p / 4)
+//! ```
+//!
+//! All else is [`red`](crate::red). Thresholds and w_q are automatic unless set.
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `min-th`, `max-th`, `w-q` | | | automatic | Adaptive RED, sections 5 and 6 |
+//! | `max-p` | | 0.0001..1 | 0.02 | what `max_p` begins with |
+//! | `gentle` | | | true | Adaptive RED, section 4 |
+//! | `mode`, `spacing`, `mean-packet`, `target-delay` | | | | [`red`](crate::red) |
+//! | `interval` | time | 1 ms..100 s | 500 ms | figure 1 |
+//! | `alpha` | | 0.0001..1 | min(0.01, max_p / 4) | figure 1; RED-Worcester's figure 4 has 0.1 |
+//! | `beta` | | 0.01..0.999 | 0.9 | figure 1 |
+//! | `range` | of max-th - min-th | 0..0.5 | 0.1 | figure 1: from 0.4 to 0.6 of the span |
+//! | `floor` | | 0.0001..1 | 0.01 | figure 1 |
+//! | `ceiling` | | 0.0001..1 | 0.5 | figure 1; RED-Worcester lets it reach 1 |
+//!
+//! Worked numbers: max_p = 0.02 grows by 0.005 to 0.025, and 0.1 by 0.01; 0.1 shrinks to 0.09
+//! (`steps_of_the_paper`).
+//!
+//! Where we say more than the paper:
+//! - A step does not go beyond floor or ceiling.
+//! - While the link is idle the average decays as the next arrival will find it, so `max_p` falls in silence
+//!   and does not rise on an average that is long out of date.
+//!
+//! There is no timer: [`DropProbability::advance`] takes the steps it has missed, and skips those that change
+//! nothing.
+
+use crate::beat::first_after;
+use crate::red::{self, Core, HasRed, RedParams};
+use crate::{
+    Aqm, Arrival, Backlog, DropProbability, Field, Parameter, ParameterError, Parameters, Readings, Value,
+    Verdict,
+};
+use cutline_units::{Duration, Instant, Probability, Rate};
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AredParams {
+    /// What RED has; `max_p` is where it begins.
+    pub red: RedParams,
+    /// How `max_p` moves.
+    pub adaptation: AdaptationParams,
+}
+
+/// How `max_p` moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaptationParams {
+    /// The time between steps.
+    pub interval: Duration,
+    /// What is added to `max_p`; `None` is min(0.01, `max_p` / 4).
+    pub alpha: Option<f64>,
+    /// What `max_p` is multiplied with to make it less.
+    pub beta: f64,
+    /// How far the average may be from the target, as a share of the span between the thresholds.
+    pub range: f64,
+    /// The least `max_p`.
+    pub floor: f64,
+    /// The largest `max_p`.
+    pub ceiling: f64,
+}
+
+impl Default for AdaptationParams {
+    fn default() -> Self {
+        let interval = Duration::from_millis(500);
+        Self { interval, alpha: None, beta: 0.9, range: 0.1, floor: 0.01, ceiling: 0.5 }
+    }
+}
+
+impl Default for AredParams {
+    fn default() -> Self {
+        let red = RedParams { min_th: None, max_th: None, w_q: None, gentle: true, ..RedParams::default() };
+        Self { red, adaptation: AdaptationParams::default() }
+    }
+}
+
+impl Parameters for AredParams {
+    const FIELDS: &'static [Field<Self>] = &[
+        red::min_th(None, "automatic: Adaptive RED 2001, section 6"),
+        red::max_th(None, "automatic: Adaptive RED 2001, section 6"),
+        red::max_p(0.02, "Floyd and Jacobson 1993"),
+        red::w_q(None, "automatic: Adaptive RED 2001, section 5"),
+        red::gentle(true, "Adaptive RED 2001, section 4"),
+        red::mode(),
+        red::spacing(),
+        red::mean_packet(),
+        red::target_delay(),
+        interval(),
+        alpha(),
+        beta(),
+        range(),
+        floor(),
+        ceiling(0.5, "Adaptive RED 2001, figure 1"),
+    ];
+
+    fn check_together(&self) -> Result<(), ParameterError> {
+        check(self)
+    }
+}
+
+/// Parameters that have those of an adaptation among them.
+pub(crate) trait HasAdaptation: HasRed {
+    fn adaptation(&self) -> &AdaptationParams;
+    fn adaptation_mut(&mut self) -> &mut AdaptationParams;
+}
+
+impl HasRed for AredParams {
+    fn red(&self) -> &RedParams {
+        &self.red
+    }
+    fn red_mut(&mut self) -> &mut RedParams {
+        &mut self.red
+    }
+}
+
+impl HasAdaptation for AredParams {
+    fn adaptation(&self) -> &AdaptationParams {
+        &self.adaptation
+    }
+    fn adaptation_mut(&mut self) -> &mut AdaptationParams {
+        &mut self.adaptation
+    }
+}
+
+const FIGURE_1: &str = "Adaptive RED 2001, figure 1";
+
+pub(crate) const fn interval<P: HasAdaptation>() -> Field<P> {
+    let range = (Duration::from_millis(1), Duration::from_secs(100));
+    let default = Some(Duration::from_millis(500));
+    Field {
+        about: Parameter::time("interval", range, default, FIGURE_1, "the time between changes of max_p"),
+        get: |params| Some(Value::Duration(params.adaptation().interval)),
+        set: |params, value| params.adaptation_mut().interval = value.duration(),
+    }
+}
+
+pub(crate) const fn alpha<P: HasAdaptation>() -> Field<P> {
+    let source = "min(0.01, max_p / 4): Adaptive RED 2001, figure 1; RED-Worcester's figure 4 has 0.1";
+    Field {
+        about: Parameter::number("alpha", "", (1e-4, 1.0), None, source, "what is added to max_p"),
+        get: |params| params.adaptation().alpha.map(Value::Number),
+        set: |params, value| params.adaptation_mut().alpha = Some(value.number()),
+    }
+}
+
+pub(crate) const fn beta<P: HasAdaptation>() -> Field<P> {
+    let doc = "what max_p is multiplied with to make it less";
+    Field {
+        about: Parameter::number("beta", "", (0.01, 0.999), Some(0.9), FIGURE_1, doc),
+        get: |params| Some(Value::Number(params.adaptation().beta)),
+        set: |params, value| params.adaptation_mut().beta = value.number(),
+    }
+}
+
+pub(crate) const fn range<P: HasAdaptation>() -> Field<P> {
+    let doc = "how far the average may be from its target, as a share of max-th - min-th";
+    Field {
+        about: Parameter::number("range", "", (0.0, 0.5), Some(0.1), FIGURE_1, doc),
+        get: |params| Some(Value::Number(params.adaptation().range)),
+        set: |params, value| params.adaptation_mut().range = value.number(),
+    }
+}
+
+pub(crate) const fn floor<P: HasAdaptation>() -> Field<P> {
+    Field {
+        about: Parameter::number("floor", "", (1e-4, 1.0), Some(0.01), FIGURE_1, "the least max_p"),
+        get: |params| Some(Value::Number(params.adaptation().floor)),
+        set: |params, value| params.adaptation_mut().floor = value.number(),
+    }
+}
+
+pub(crate) const fn ceiling<P: HasAdaptation>(default: f64, source: &'static str) -> Field<P> {
+    let doc = "the largest max_p; not below floor";
+    Field {
+        about: Parameter::number("ceiling", "", (1e-4, 1.0), Some(default), source, doc),
+        get: |params| Some(Value::Number(params.adaptation().ceiling)),
+        set: |params, value| params.adaptation_mut().ceiling = value.number(),
+    }
+}
+
+pub(crate) fn check(params: &impl HasAdaptation) -> Result<(), ParameterError> {
+    red::check_thresholds(params)?;
+    let AdaptationParams { floor, ceiling, .. } = *params.adaptation();
+    if floor <= ceiling {
+        return Ok(());
+    }
+    let (parameter, value) = ("ceiling".to_owned(), ceiling.to_string());
+    Err(ParameterError { parameter, value, allowed: format!("at least floor = {floor}"), nearest: None })
+}
+
+/// What is remembered: `max_p`, and when it may change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Adaptation {
+    params: AdaptationParams,
+    first: f64,
+    pub(crate) max_p: f64,
+    next_step: Instant,
+}
+
+impl Adaptation {
+    pub(crate) fn new(params: AdaptationParams, red: &RedParams) -> Self {
+        let mut new = Self { params, first: red.max_p, max_p: 0.0, next_step: Instant::ZERO };
+        new.reset(Instant::ZERO);
+        new
+    }
+
+    pub(crate) fn reset(&mut self, now: Instant) {
+        self.max_p = self.first;
+        self.next_step = now.saturating_add(self.params.interval);
+    }
+
+    /// Takes the steps that are due; the queue has been `backlog` since the last call.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Instant, backlog: Backlog, core: &Core, target: f64) {
+        if now >= self.next_step {
+            self.take_steps(now, backlog.packets == 0, core, target);
+        }
+    }
+
+    fn take_steps(&mut self, now: Instant, idle: bool, core: &Core, target: f64) {
+        let margin = self.params.range * (core.slope.max_th - core.slope.min_th);
+        let (low, high) = (target - margin, target + margin);
+        while self.next_step <= now {
+            let avg = if idle { core.average_while_idle(self.next_step) } else { core.avg() };
+            let before = self.max_p;
+            self.max_p = step(&self.params, before, avg, low, high);
+            self.next_step = self.next_step.saturating_add(self.params.interval);
+            if self.max_p == before {
+                // Nothing changes until the average has fallen below the range.
+                let falls = if idle && avg >= low { core.idle_until(low) } else { now };
+                self.skip_to(falls.min(now));
+            }
+        }
+    }
+
+    /// Leaves out the steps up to and at `until`.
+    fn skip_to(&mut self, until: Instant) {
+        self.next_step = first_after(until, self.next_step, self.params.interval);
+    }
+}
+
+/// Adaptive RED, figure 1.
+fn step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
+    if avg > high && max_p < params.ceiling {
+        let alpha = params.alpha.unwrap_or_else(|| (max_p / 4.0).min(0.01));
+        (max_p + alpha).min(params.ceiling)
+    } else if avg < low && max_p > params.floor {
+        (max_p * params.beta).max(params.floor)
+    } else {
+        max_p
+    }
+}
+
+/// The middle of the slope: where Adaptive RED holds the average.
+pub(crate) fn middle(core: &Core) -> f64 {
+    f64::midpoint(core.slope.min_th, core.slope.max_th)
+}
+
+/// Adaptive RED.
+#[derive(Clone, Copy, Debug)]
+pub struct Ared {
+    core: Core,
+    adaptation: Adaptation,
+}
+
+impl Aqm for Ared {
+    type Params = AredParams;
+    const NAME: &'static str = "ared";
+    const TITLE: &'static str = "Adaptive RED";
+    const SOURCE: &'static str = "Floyd, Gummadi, Shenker, ICSI 2001";
+
+    fn build(params: &AredParams, rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let adaptation = Adaptation::new(params.adaptation, &params.red);
+        Ok(Self { core: Core::new(&params.red, rate), adaptation })
+    }
+}
+
+impl DropProbability for Ared {
+    #[inline]
+    fn advance(&mut self, now: Instant, backlog: Backlog) {
+        self.adaptation.advance(now, backlog, &self.core, middle(&self.core));
+    }
+
+    #[inline]
+    fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
+        self.core.arrive(now, arrival, backlog, self.adaptation.max_p)
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        Some(self.core.p_b())
+    }
+
+    fn readings(&self) -> Readings {
+        let target = Some(middle(&self.core));
+        Readings { average: Some(self.core.avg()), max_p: Some(self.adaptation.max_p), target }
+    }
+
+    #[inline]
+    fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
+        self.core.judged(verdict);
+    }
+
+    #[inline]
+    fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
+        self.core.departed(now, size, backlog);
+    }
+
+    fn set_rate(&mut self, _now: Instant, rate: Rate) {
+        self.core.set_rate(rate);
+    }
+
+    fn reset(&mut self, now: Instant) {
+        self.core.reset(now);
+        self.adaptation.reset(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::{Hint, HintBits};
+
+    const HALF_A_SECOND: Duration = Duration::from_millis(500);
+
+    fn hint() -> Hint {
+        HintBits::PAPER.largest()
+    }
+
+    fn packets(packets: u32) -> Backlog {
+        Backlog { packets, bytes: u64::from(packets) * 1000 }
+    }
+
+    /// RED-Worcester's link and thresholds, and an average that is the queue.
+    fn ared(adaptation: AdaptationParams) -> Ared {
+        let red =
+            RedParams { min_th: Some(20.0), max_th: Some(80.0), w_q: Some(1.0), ..AredParams::default().red };
+        Ared::build(&AredParams { red, adaptation }, Rate::from_mbps(5)).expect("the parameters are allowed")
+    }
+
+    /// `max_p` after so many steps at a queue.
+    fn after(law: &mut Ared, steps: u64, q: u32) -> f64 {
+        let begin = law.adaptation.next_step - HALF_A_SECOND;
+        law.arrive(begin, Arrival::new(1000, hint()), packets(q));
+        law.advance(begin + HALF_A_SECOND * steps, packets(q));
+        law.adaptation.max_p
+    }
+
+    #[test]
+    fn steps_of_the_paper() {
+        let params = AdaptationParams::default();
+        assert_eq!(step(&params, 0.02, 57.0, 44.0, 56.0), 0.025);
+        assert_eq!(step(&params, 0.1, 57.0, 44.0, 56.0), 0.11);
+        assert_eq!(step(&params, 0.1, 43.0, 44.0, 56.0), 0.1 * 0.9);
+        assert_eq!(step(&params, 0.1, 50.0, 44.0, 56.0), 0.1);
+    }
+
+    #[test]
+    fn the_average_decides_within_floor_and_ceiling() {
+        let mut law = ared(AdaptationParams::default());
+        assert_eq!(after(&mut law, 1, 57), 0.025, "above 56 packets");
+        assert_eq!(after(&mut law, 3, 56), 0.025, "within 44..56 packets");
+        assert_eq!(after(&mut law, 1, 43), 0.025 * 0.9, "below 44 packets");
+        assert_eq!(after(&mut law, 1000, 70), 0.5);
+        assert_eq!(after(&mut law, 1000, 30), 0.01);
+    }
+
+    #[test]
+    fn a_fixed_alpha_and_a_ceiling_of_one() {
+        let params = AdaptationParams { alpha: Some(0.1), ceiling: 1.0, ..AdaptationParams::default() };
+        let mut law = ared(params);
+        assert!((after(&mut law, 5, 70) - 0.52).abs() < 1e-12);
+        assert_eq!(after(&mut law, 10, 70), 1.0);
+    }
+
+    #[test]
+    fn an_idle_queue_is_stepped_through_alike_in_one_call_and_in_many() {
+        let params = AredParams::default();
+        let mut late = Ared::build(&params, Rate::from_kbps(500)).unwrap();
+        (0..2000).for_each(|_| {
+            late.arrive(Instant::ZERO, Arrival::new(1000, hint()), packets(30));
+        });
+        late.departed(Instant::ZERO, 1000, Instant::ZERO, packets(0));
+        let mut punctual = late;
+        let mut most = 0.0_f64;
+        for step in 0..400 {
+            punctual.advance(Instant::ZERO + HALF_A_SECOND * step, packets(0));
+            most = most.max(punctual.adaptation.max_p);
+        }
+        late.advance(Instant::ZERO + HALF_A_SECOND * 399, packets(0));
+        assert!(most > 0.02, "it rises as long as the average is above the range: {most}");
+        assert_eq!((late.adaptation.max_p, punctual.adaptation.max_p), (0.01, 0.01));
+        assert_eq!(late.adaptation.next_step, punctual.adaptation.next_step);
+    }
+
+    #[test]
+    fn a_ceiling_below_the_floor_is_refused() {
+        let adaptation = AdaptationParams { floor: 0.2, ceiling: 0.1, ..AdaptationParams::default() };
+        let params = AredParams { adaptation, ..AredParams::default() };
+        let error = Ared::build(&params, Rate::from_mbps(5)).unwrap_err().to_string();
+        assert_eq!(error, "ceiling = 0.1: allowed is at least floor = 0.2");
+    }
+}

@@ -1,0 +1,272 @@
+//! PI2: a plain proportional-integral controller of the delay, whose output is squared for classic traffic.
+//!
+//! Source: K. De Schepper, O. Bondarenko, I. Tsang, B. Briscoe, "PI2: a linearized AQM for both classic and
+//! scalable TCP", CoNEXT 2016, sections 4 and 5.
+//!
+//! ```text
+//! p' += alpha (qdelay - target) + beta (qdelay - qdelay_old)      every t-update, clamped to 0..1
+//! classic packets:   dropped or marked with probability p'^2
+//! scalable packets:  marked with probability k p'                 (p_c = (p_s / k)^2)
+//! ```
+//!
+//! A classic source (Reno, CUBIC) sends at 1 / sqrt(p), a scalable one (DCTCP, Prague) at 1 / p: squared, the
+//! loop's gain no longer depends on p, and what PIE does by its table of divisors is not needed. The factor k
+//! gives both the same rate.
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `target` | time | 100 us..10 s | 20 ms | De Schepper et al., table 1 |
+//! | `t-update` | time | 1 ms..10 s | 32 ms | De Schepper et al., table 1 |
+//! | `alpha` | Hz | 0..100 | 0.3125 | De Schepper et al., table 1: 5/16 |
+//! | `beta` | Hz | 0..100 | 3.125 | De Schepper et al., table 1: 50/16 |
+//! | `coupling` | | 1..10 | 2 | De Schepper et al., section 4: k |
+//! | `estimate` | | link-rate, timestamp, departure-rate | link-rate | [`Estimate`] |
+//!
+//! Worked numbers: 30 ms after 20 ms give p' = 0.3125 x 0.01 + 3.125 x 0.01 = 0.034375; classic packets are hit
+//! with 0.0011816, scalable ones with 0.06875 (`the_square_and_the_coupling`).
+//!
+//! What is recorded as the probability, and what TSQ scales for classic packets, is p'^2. There is no timer:
+//! missed updates are made up for, one by one.
+//!
+//! Not implemented: a second queue for scalable traffic (DualPI2).
+
+use crate::beat::Beat;
+use crate::queue_delay::{self, Estimate, HasEstimate, QueueDelay};
+use crate::{Aqm, Arrival, Backlog, DropProbability, Field, Parameter, ParameterError, Parameters, Value};
+use cutline_units::{Duration, Instant, Probability, Rate};
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pi2Params {
+    /// The delay to hold.
+    pub target: Duration,
+    /// The time between updates.
+    pub t_update: Duration,
+    /// The gain on the delay's distance from the target, Hz.
+    pub alpha: f64,
+    /// The gain on the delay's change, Hz.
+    pub beta: f64,
+    /// k: how much likelier scalable packets are marked than p'.
+    pub coupling: f64,
+    /// How the delay is known.
+    pub estimate: Estimate,
+}
+
+impl Default for Pi2Params {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_millis(20),
+            t_update: Duration::from_millis(32),
+            alpha: 0.3125,
+            beta: 3.125,
+            coupling: 2.0,
+            estimate: Estimate::LinkRate,
+        }
+    }
+}
+
+const GAINS: (f64, f64) = (0.0, 100.0);
+const TABLE_1: &str = "De Schepper et al. 2016, table 1";
+
+impl Parameters for Pi2Params {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field {
+            about: Parameter::time(
+                "target",
+                (Duration::from_micros(100), Duration::from_secs(10)),
+                Some(Duration::from_millis(20)),
+                TABLE_1,
+                "the queuing delay to hold",
+            ),
+            get: |params| Some(Value::Duration(params.target)),
+            set: |params, value| params.target = value.duration(),
+        },
+        Field {
+            about: Parameter::time(
+                "t-update",
+                (Duration::from_millis(1), Duration::from_secs(10)),
+                Some(Duration::from_millis(32)),
+                TABLE_1,
+                "the time between updates of p'",
+            ),
+            get: |params| Some(Value::Duration(params.t_update)),
+            set: |params, value| params.t_update = value.duration(),
+        },
+        Field {
+            about: Parameter::number(
+                "alpha",
+                "per s",
+                GAINS,
+                Some(0.3125),
+                TABLE_1,
+                "gain on the delay's distance from the target",
+            ),
+            get: |params| Some(Value::Number(params.alpha)),
+            set: |params, value| params.alpha = value.number(),
+        },
+        Field {
+            about: Parameter::number(
+                "beta",
+                "per s",
+                GAINS,
+                Some(3.125),
+                TABLE_1,
+                "gain on the delay's change since the last update",
+            ),
+            get: |params| Some(Value::Number(params.beta)),
+            set: |params, value| params.beta = value.number(),
+        },
+        Field {
+            about: Parameter::number(
+                "coupling",
+                "",
+                (1.0, 10.0),
+                Some(2.0),
+                "De Schepper et al. 2016, section 4",
+                "k: scalable packets are marked with k p', classic ones hit with p'^2",
+            ),
+            get: |params| Some(Value::Number(params.coupling)),
+            set: |params, value| params.coupling = value.number(),
+        },
+        queue_delay::estimate(),
+    ];
+}
+
+impl HasEstimate for Pi2Params {
+    fn estimate(&self) -> Estimate {
+        self.estimate
+    }
+    fn estimate_mut(&mut self) -> &mut Estimate {
+        &mut self.estimate
+    }
+}
+
+/// The controller of p', as DualPI2 uses it too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Controller {
+    alpha: f64,
+    beta: f64,
+    /// s.
+    target: f64,
+    pub(crate) p_prime: f64,
+    /// The delay at the last update, s.
+    qdelay_old: f64,
+}
+
+impl Controller {
+    pub(crate) fn new(target: Duration, alpha: f64, beta: f64) -> Self {
+        Self { alpha, beta, target: target.as_secs_f64(), p_prime: 0.0, qdelay_old: 0.0 }
+    }
+
+    /// Answers whether anything has changed.
+    pub(crate) fn update(&mut self, qdelay: f64) -> bool {
+        let before = (self.p_prime, self.qdelay_old);
+        let step = self.alpha * (qdelay - self.target) + self.beta * (qdelay - self.qdelay_old);
+        self.p_prime = (self.p_prime + step).clamp(0.0, 1.0);
+        self.qdelay_old = qdelay;
+        (self.p_prime, self.qdelay_old) != before
+    }
+
+    pub(crate) const fn reset(&mut self) {
+        (self.p_prime, self.qdelay_old) = (0.0, 0.0);
+    }
+}
+
+/// PI2.
+#[derive(Clone, Copy, Debug)]
+pub struct Pi2 {
+    coupling: f64,
+    delay: QueueDelay,
+    beat: Beat,
+    controller: Controller,
+}
+
+impl Aqm for Pi2 {
+    type Params = Pi2Params;
+    const NAME: &'static str = "pi2";
+    const TITLE: &'static str = "PI2";
+    const SOURCE: &'static str = "De Schepper, Bondarenko, Tsang, Briscoe, CoNEXT 2016";
+
+    fn build(params: &Pi2Params, rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        Ok(Self {
+            coupling: params.coupling,
+            delay: QueueDelay::new(params.estimate, rate),
+            beat: Beat::new(Instant::ZERO, params.t_update),
+            controller: Controller::new(params.target, params.alpha, params.beta),
+        })
+    }
+}
+
+impl DropProbability for Pi2 {
+    #[inline]
+    fn advance(&mut self, now: Instant, backlog: Backlog) {
+        let Self { delay, beat, controller, .. } = self;
+        beat.catch_up(now, || controller.update(delay.of(backlog)));
+    }
+
+    #[inline]
+    fn arrive(&mut self, _now: Instant, arrival: Arrival, _backlog: Backlog) -> Probability {
+        let p_prime = self.controller.p_prime;
+        let p = if arrival.scalable { self.coupling * p_prime } else { p_prime * p_prime };
+        Probability::clamped(p)
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        Some(Probability::clamped(self.controller.p_prime * self.controller.p_prime))
+    }
+
+    #[inline]
+    fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
+        self.delay.departed(now, size, arrived, backlog);
+    }
+
+    fn set_rate(&mut self, _now: Instant, rate: Rate) {
+        self.delay.set_rate(rate);
+    }
+
+    fn reset(&mut self, now: Instant) {
+        self.controller.reset();
+        self.delay.reset();
+        self.beat.restart(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::HintBits;
+
+    /// At 8 Mbit/s a packet of 1000 B is 1 ms.
+    fn packets(packets: u32) -> Backlog {
+        Backlog { packets, bytes: u64::from(packets) * 1000 }
+    }
+
+    fn at(updates: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(32) * updates
+    }
+
+    #[test]
+    fn the_square_and_the_coupling() {
+        let mut pi2 = Pi2::build(&Pi2Params::default(), Rate::from_mbps(8)).unwrap();
+        pi2.controller.qdelay_old = 0.020;
+        pi2.advance(at(1), packets(30));
+        assert!((pi2.controller.p_prime - 0.034_375).abs() < 1e-12);
+        let classic = Arrival::new(1000, HintBits::PAPER.largest());
+        let scalable = Arrival { ecn_capable: true, scalable: true, ..classic };
+        assert!((pi2.arrive(at(1), classic, packets(30)).get() - 0.001_181_640_625).abs() < 1e-12);
+        assert!((pi2.arrive(at(1), scalable, packets(30)).get() - 0.068_75).abs() < 1e-12);
+        // p_c = (p_s / k)^2
+        let p_c = pi2.probability().unwrap().get();
+        assert!((p_c - (0.068_75_f64 / 2.0).powi(2)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_standing_queue_drives_it_to_one_and_an_empty_one_to_nothing() {
+        let mut pi2 = Pi2::build(&Pi2Params::default(), Rate::from_mbps(8)).unwrap();
+        pi2.advance(at(2000), packets(500));
+        assert_eq!(pi2.probability(), Some(Probability::ONE));
+        pi2.advance(at(100_000_000_000), packets(0));
+        assert_eq!(pi2.probability(), Some(Probability::ZERO));
+    }
+}

@@ -1,0 +1,364 @@
+//! PIE, proportional integral controller enhanced: holds the queuing delay at a target.
+//!
+//! Source: RFC 8033, sections 4 and 5 and appendix A. Every `t-update`, with the delay of the queue now (`qdelay`)
+//! and a period ago:
+//!
+//! ```text
+//! p = alpha (qdelay - target) + beta (qdelay - qdelay_old)          section 4.2, s
+//! p is divided by 2048, 512, 128, 32, 8, 2 while drop_prob is below 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1
+//! p is at most 0.02 while drop_prob >= 0.1                          section 5.5
+//! drop_prob += p;  drop_prob *= 0.98 if qdelay and qdelay_old are below target / 2;  clamped to 0..1
+//! ```
+//!
+//! A packet is never dropped while a burst allowance lasts (section 4.4), while qdelay_old < target / 2 and
+//! drop_prob < 0.2, or while at most two packets of `mean-packet` wait (section 4.1).
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `target` | time | 100 us..10 s | 15 ms | RFC 8033 section 4.2, `QDELAY_REF` |
+//! | `t-update` | time | 1 ms..10 s | 15 ms | RFC 8033 section 4.2, `T_UPDATE` |
+//! | `alpha` | Hz | 0..100 | 0.125 | RFC 8033 section 4.2 |
+//! | `beta` | Hz | 0..100 | 1.25 | RFC 8033 section 4.2 |
+//! | `max-burst` | time | 0..10 s | 150 ms | RFC 8033 section 4.4, `MAX_BURST` |
+//! | `auto-tune` | | | true | RFC 8033 section 4.2 |
+//! | `ecn-threshold` | | 0..1 | 0.1 | RFC 8033 section 5.1, `MARK_ECNTH` |
+//! | `derandomize` | | | false | RFC 8033 section 5.4, optional |
+//! | `estimate` | | link-rate, timestamp, departure-rate | link-rate | [`Estimate`] |
+//! | `mean-packet` | B | 1..1,000,000 | 1000 | RFC 8033's `MEAN_PKTSIZE` is 1 KB |
+//!
+//! Worked numbers: at drop_prob 0.05, a delay of 30 ms that was 20 ms gives p = (0.125 x 0.015 + 1.25 x 0.01) / 2
+//! = 0.0071875 (`a_step_of_the_rfc`).
+//!
+//! With ECN, a packet that can be marked is marked while drop_prob is below `ecn-threshold` and dropped beyond
+//! (section 5.1). With `derandomize` the drop_prob of passed packets adds up; below 0.85 none is dropped, from 8.5
+//! on the next one is, whatever is drawn (section 5.4).
+//!
+//! Where we depart: the burst allowance is renewed at updates rather than at arrivals. The default estimate is
+//! the link's rate, which is known here. There is no timer: missed updates are made up for, one by one.
+//!
+//! Not implemented: switching PIE itself on and off by the queue's fill (section 5.3, optional), and scaling
+//! the drop probability by packet size (which the RFC leaves open).
+
+use crate::beat::Beat;
+use crate::queue_delay::{self, Estimate, HasEstimate, QueueDelay};
+use crate::{
+    Aqm, Arrival, Backlog, DropProbability, DropReason, Field, Parameter, ParameterError, Parameters, Value,
+    Verdict,
+};
+use cutline_units::{Duration, Instant, Probability, Rate};
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieParams {
+    /// The delay to hold.
+    pub target: Duration,
+    /// The time between updates.
+    pub t_update: Duration,
+    /// The gain on the delay's distance from the target, Hz.
+    pub alpha: f64,
+    /// The gain on the delay's change, Hz.
+    pub beta: f64,
+    /// How long a burst passes untouched.
+    pub max_burst: Duration,
+    /// Whether steps are smaller while the probability is small.
+    pub auto_tune: bool,
+    /// From this probability on, packets are dropped even if they can be marked.
+    pub ecn_threshold: f64,
+    /// Whether drops are kept from coming too close together or too far apart.
+    pub derandomize: bool,
+    /// How the delay is known.
+    pub estimate: Estimate,
+    /// A typical packet, B.
+    pub mean_packet: u64,
+}
+
+impl Default for PieParams {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_millis(15),
+            t_update: Duration::from_millis(15),
+            alpha: 0.125,
+            beta: 1.25,
+            max_burst: Duration::from_millis(150),
+            auto_tune: true,
+            ecn_threshold: 0.1,
+            derandomize: false,
+            estimate: Estimate::LinkRate,
+            mean_packet: 1000,
+        }
+    }
+}
+
+const GAINS: (f64, f64) = (0.0, 100.0);
+const SECTION_4_2: &str = "RFC 8033 section 4.2";
+
+impl Parameters for PieParams {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field {
+            about: Parameter::time(
+                "target",
+                (Duration::from_micros(100), Duration::from_secs(10)),
+                Some(Duration::from_millis(15)),
+                SECTION_4_2,
+                "the queuing delay to hold",
+            ),
+            get: |params| Some(Value::Duration(params.target)),
+            set: |params, value| params.target = value.duration(),
+        },
+        Field {
+            about: Parameter::time(
+                "t-update",
+                (Duration::from_millis(1), Duration::from_secs(10)),
+                Some(Duration::from_millis(15)),
+                SECTION_4_2,
+                "the time between updates of the probability",
+            ),
+            get: |params| Some(Value::Duration(params.t_update)),
+            set: |params, value| params.t_update = value.duration(),
+        },
+        Field {
+            about: Parameter::number(
+                "alpha",
+                "per s",
+                GAINS,
+                Some(0.125),
+                SECTION_4_2,
+                "gain on the delay's distance from the target",
+            ),
+            get: |params| Some(Value::Number(params.alpha)),
+            set: |params, value| params.alpha = value.number(),
+        },
+        Field {
+            about: Parameter::number(
+                "beta",
+                "per s",
+                GAINS,
+                Some(1.25),
+                SECTION_4_2,
+                "gain on the delay's change since the last update",
+            ),
+            get: |params| Some(Value::Number(params.beta)),
+            set: |params, value| params.beta = value.number(),
+        },
+        Field {
+            about: Parameter::time(
+                "max-burst",
+                (Duration::ZERO, Duration::from_secs(10)),
+                Some(Duration::from_millis(150)),
+                "RFC 8033 section 4.4",
+                "how long a burst into a quiet queue passes untouched",
+            ),
+            get: |params| Some(Value::Duration(params.max_burst)),
+            set: |params, value| params.max_burst = value.duration(),
+        },
+        Field {
+            about: Parameter::flag(
+                "auto-tune",
+                true,
+                SECTION_4_2,
+                "take smaller steps while the probability is small",
+            ),
+            get: |params| Some(Value::Flag(params.auto_tune)),
+            set: |params, value| params.auto_tune = value.is_set(),
+        },
+        Field {
+            about: Parameter::number(
+                "ecn-threshold",
+                "",
+                (0.0, 1.0),
+                Some(0.1),
+                "RFC 8033 section 5.1",
+                "from this probability on, packets are dropped even if they can be marked",
+            ),
+            get: |params| Some(Value::Number(params.ecn_threshold)),
+            set: |params, value| params.ecn_threshold = value.number(),
+        },
+        Field {
+            about: Parameter::flag(
+                "derandomize",
+                false,
+                "RFC 8033 section 5.4 leaves it open",
+                "keep drops from coming too close together or too far apart",
+            ),
+            get: |params| Some(Value::Flag(params.derandomize)),
+            set: |params, value| params.derandomize = value.is_set(),
+        },
+        queue_delay::estimate(),
+        Field {
+            about: Parameter::whole(
+                "mean-packet",
+                "B",
+                (1, 1_000_000),
+                Some(1000),
+                "RFC 8033 appendix A has 1 KB",
+                "a typical packet: nothing is dropped while at most two wait",
+            ),
+            get: |params| Some(Value::Count(params.mean_packet)),
+            set: |params, value| params.mean_packet = value.count(),
+        },
+    ];
+}
+
+impl HasEstimate for PieParams {
+    fn estimate(&self) -> Estimate {
+        self.estimate
+    }
+    fn estimate_mut(&mut self) -> &mut Estimate {
+        &mut self.estimate
+    }
+}
+
+/// What is remembered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Vars {
+    drop_prob: f64,
+    /// The delay at the last update, s.
+    qdelay_old: f64,
+    burst_allowance: Duration,
+    /// The sum of `drop_prob` over the packets since the last drop.
+    accu_prob: f64,
+}
+
+/// PIE.
+#[derive(Clone, Copy, Debug)]
+pub struct Pie {
+    params: PieParams,
+    /// `target`, s.
+    target: f64,
+    delay: QueueDelay,
+    beat: Beat,
+    vars: Vars,
+}
+
+impl Aqm for Pie {
+    type Params = PieParams;
+    const NAME: &'static str = "pie";
+    const TITLE: &'static str = "PIE";
+    const SOURCE: &'static str = "RFC 8033";
+
+    fn build(params: &PieParams, rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        Ok(Self {
+            params: *params,
+            target: params.target.as_secs_f64(),
+            delay: QueueDelay::new(params.estimate, rate),
+            beat: Beat::new(Instant::ZERO, params.t_update),
+            vars: Vars::new(params),
+        })
+    }
+}
+
+impl Vars {
+    const fn new(params: &PieParams) -> Self {
+        Self { drop_prob: 0.0, qdelay_old: 0.0, burst_allowance: params.max_burst, accu_prob: 0.0 }
+    }
+}
+
+impl DropProbability for Pie {
+    #[inline]
+    fn advance(&mut self, now: Instant, backlog: Backlog) {
+        let Self { params, target, delay, beat, vars } = self;
+        beat.catch_up(now, || {
+            let before = *vars;
+            vars.update(params, *target, delay.of(backlog));
+            *vars != before
+        });
+    }
+
+    #[inline]
+    fn arrive(&mut self, _now: Instant, _arrival: Arrival, backlog: Backlog) -> Probability {
+        if self.is_safe(backlog) {
+            return Probability::ZERO;
+        }
+        if self.params.derandomize {
+            self.vars.derandomized()
+        } else {
+            Probability::clamped(self.vars.drop_prob)
+        }
+    }
+
+    fn may_mark(&self) -> bool {
+        self.vars.drop_prob < self.params.ecn_threshold
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        Some(Probability::clamped(self.vars.drop_prob))
+    }
+
+    #[inline]
+    fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
+        if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
+            self.vars.accu_prob = 0.0;
+        }
+    }
+
+    #[inline]
+    fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
+        self.delay.departed(now, size, arrived, backlog);
+    }
+
+    fn set_rate(&mut self, _now: Instant, rate: Rate) {
+        self.delay.set_rate(rate);
+    }
+
+    fn reset(&mut self, now: Instant) {
+        self.vars = Vars::new(&self.params);
+        self.delay.reset();
+        self.beat.restart(now);
+    }
+}
+
+impl Pie {
+    /// RFC 8033 sections 4.1 and 4.4: whether nothing is to be dropped whatever the probability.
+    #[inline]
+    fn is_safe(&self, backlog: Backlog) -> bool {
+        let Vars { drop_prob, qdelay_old, burst_allowance, .. } = self.vars;
+        !burst_allowance.is_zero()
+            || (qdelay_old < self.target / 2.0 && drop_prob < 0.2)
+            || backlog.bytes <= 2 * self.params.mean_packet
+    }
+}
+
+impl Vars {
+    /// RFC 8033 section 4.2, with 4.4 and 5.5.
+    fn update(&mut self, params: &PieParams, target: f64, qdelay: f64) {
+        let quiet = qdelay < target / 2.0 && self.qdelay_old < target / 2.0;
+        let mut p = params.alpha * (qdelay - target) + params.beta * (qdelay - self.qdelay_old);
+        if params.auto_tune {
+            p /= divisor(self.drop_prob);
+        }
+        if self.drop_prob >= 0.1 {
+            p = p.min(0.02);
+        }
+        let decay = if quiet { 0.98 } else { 1.0 };
+        self.drop_prob = ((self.drop_prob + p) * decay).clamp(0.0, 1.0);
+        self.burst_allowance = self.burst_allowance.saturating_sub(params.t_update);
+        if quiet && self.drop_prob == 0.0 {
+            self.burst_allowance = params.max_burst;
+        }
+        self.qdelay_old = qdelay;
+    }
+
+    /// RFC 8033 section 5.4.
+    fn derandomized(&mut self) -> Probability {
+        self.accu_prob = if self.drop_prob == 0.0 { 0.0 } else { self.accu_prob + self.drop_prob };
+        if self.accu_prob < 0.85 {
+            Probability::ZERO
+        } else if self.accu_prob >= 8.5 {
+            Probability::ONE
+        } else {
+            Probability::clamped(self.drop_prob)
+        }
+    }
+}
+
+/// RFC 8033 section 4.2: how much smaller steps are while the probability is small.
+fn divisor(drop_prob: f64) -> f64 {
+    const TABLE: [(f64, f64); 6] =
+        [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
+    TABLE.iter().find(|(below, _)| drop_prob < *below).map_or(1.0, |&(_, divisor)| divisor)
+}
+
+#[cfg(test)]
+#[path = "pie_tests.rs"]
+mod tests;

@@ -1,0 +1,155 @@
+//! How long the queue is, as a delay: the three ways that PIE and PI2 know.
+//!
+//! Source: RFC 8033 sections 4.3 and 5.2.
+//!
+//! - `link-rate`: what waits, divided by the link's rate.
+//! - `timestamp`: the sojourn time of the packet that left last; none once the queue is empty.
+//! - `departure-rate`: what waits, divided by a measured rate (section 5.2): while 16 KiB or more wait, the time
+//!   that 16 KiB need to leave is taken, and averaged with a weight of 1/4.
+//!
+//! Under TSQ a sojourn time is that of the packet's hint rather than the queue's; there the other two are right.
+
+use crate::{Backlog, DrainRate, Field, Parameter, Value};
+use cutline_units::{Instant, Rate};
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimate {
+    /// What waits, at the link's rate.
+    LinkRate,
+    /// The last packet's sojourn time.
+    Timestamp,
+    /// What waits, at the measured rate.
+    DepartureRate,
+}
+
+const ESTIMATES: &[&str] = &["link-rate", "timestamp", "departure-rate"];
+
+/// Parameters of which one is the way to estimate the delay.
+pub(crate) trait HasEstimate {
+    fn estimate(&self) -> Estimate;
+    fn estimate_mut(&mut self) -> &mut Estimate;
+}
+
+pub(crate) const fn estimate<P: HasEstimate>() -> Field<P> {
+    let source = "ours: RFC 8033 section 4.3 takes timestamps, which differ by hint under TSQ";
+    let doc = "how the delay is known: backlog over link rate, sojourn time, or measured departure rate";
+    Field {
+        about: Parameter::choice("estimate", ESTIMATES, "link-rate", source, doc),
+        get: |params| Some(Value::Choice(ESTIMATES[params.estimate() as usize].into())),
+        set: |params, value| {
+            let all = [Estimate::LinkRate, Estimate::Timestamp, Estimate::DepartureRate];
+            *params.estimate_mut() = all[value.index_in(ESTIMATES)];
+        },
+    }
+}
+
+/// `DQ_THRESHOLD` of RFC 8033 section 5.2, B.
+const THRESHOLD: u64 = 1 << 14;
+/// The weight of a measurement: `DQ_THRESHOLD` / 2^16.
+const WEIGHT: f64 = THRESHOLD as f64 / 65_536.0;
+
+/// The estimate, whichever it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueDelay {
+    estimate: Estimate,
+    drain: DrainRate,
+    /// The last sojourn time, s.
+    sojourn: f64,
+    /// Since when the departures are measured, and the bytes that have left since then.
+    measuring: Option<(Instant, u64)>,
+    /// What 16 KiB need to leave, on average, s; 0 as long as it is not known.
+    dq_time: f64,
+}
+
+impl QueueDelay {
+    pub(crate) fn new(estimate: Estimate, rate: Rate) -> Self {
+        let drain = DrainRate::new(rate);
+        Self { estimate, drain, sojourn: 0.0, measuring: None, dq_time: 0.0 }
+    }
+
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        self.drain = DrainRate::new(rate);
+    }
+
+    pub(crate) fn reset(&mut self) {
+        (self.sojourn, self.measuring, self.dq_time) = (0.0, None, 0.0);
+    }
+
+    /// The delay of the queue that now is `backlog`, s.
+    pub(crate) fn of(&self, backlog: Backlog) -> f64 {
+        match self.estimate {
+            Estimate::LinkRate => self.drain.time(backlog.bytes).as_secs_f64(),
+            Estimate::Timestamp if backlog.packets == 0 => 0.0,
+            Estimate::Timestamp => self.sojourn,
+            Estimate::DepartureRate => backlog.bytes as f64 * self.dq_time / THRESHOLD as f64,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
+        match self.estimate {
+            Estimate::LinkRate => (),
+            Estimate::Timestamp => self.sojourn = now.saturating_since(arrived).as_secs_f64(),
+            Estimate::DepartureRate => self.measure(now, size, backlog),
+        }
+    }
+
+    /// RFC 8033 section 5.2.
+    fn measure(&mut self, now: Instant, size: u32, backlog: Backlog) {
+        if let Some((since, bytes)) = &mut self.measuring {
+            *bytes += u64::from(size);
+            if *bytes >= THRESHOLD {
+                let time = now.saturating_since(*since).as_secs_f64();
+                let known = self.dq_time > 0.0;
+                self.dq_time = if known { WEIGHT * time + (1.0 - WEIGHT) * self.dq_time } else { time };
+                self.measuring = None;
+            }
+        }
+        if self.measuring.is_none() && backlog.bytes >= THRESHOLD {
+            self.measuring = Some((now, 0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Duration;
+
+    /// 8 Mbit/s: a packet of 1024 B every 1.024 ms, behind which 20 of them wait.
+    fn after_departures(estimate: Estimate, packets: u64) -> QueueDelay {
+        let mut delay = QueueDelay::new(estimate, Rate::from_mbps(8));
+        for i in 0..packets {
+            let now = Instant::from_nanos(1_024_000 * i);
+            delay.departed(now, 1024, now - Duration::from_nanos(1_024_000 * i.min(20)), waiting());
+        }
+        delay
+    }
+
+    fn waiting() -> Backlog {
+        Backlog { packets: 20, bytes: 20 * 1024 }
+    }
+
+    #[test]
+    fn all_three_agree_on_a_standing_queue() {
+        for estimate in [Estimate::LinkRate, Estimate::Timestamp, Estimate::DepartureRate] {
+            let delay = after_departures(estimate, 100).of(waiting());
+            assert!((delay - 0.020_48).abs() < 1e-9, "{estimate:?} {delay}");
+            assert_eq!(after_departures(estimate, 100).of(Backlog::default()), 0.0, "{estimate:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_measured_over_sixteen_kibibytes() {
+        assert_eq!(after_departures(Estimate::DepartureRate, 16).of(waiting()), 0.0, "not known yet");
+        assert!(after_departures(Estimate::DepartureRate, 17).of(waiting()) > 0.0);
+        let mut delay = after_departures(Estimate::DepartureRate, 17);
+        // The next 16 KiB take twice as long, and count a quarter: 16.384 ms x 1.25.
+        for i in 1..=16 {
+            let now = Instant::from_nanos(1_024_000 * 16 + 2_048_000 * i);
+            delay.departed(now, 1024, now, waiting());
+        }
+        assert!((delay.dq_time - 0.020_48).abs() < 1e-12, "{}", delay.dq_time);
+    }
+}

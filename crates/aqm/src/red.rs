@@ -1,0 +1,537 @@
+//! RED, random early detection: drops grow likelier as the average queue does.
+//!
+//! Source: S. Floyd, V. Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM
+//! Transactions on Networking, August 1993, figures 1 and 2 and section VII; gentle: S. Floyd, "Recommendation on
+//! using the gentle variant of RED", March 2000; automatic settings: S. Floyd, R. Gummadi, S. Shenker, "Adaptive
+//! RED", August 2001, sections 5 and 6.
+//!
+//! ```text
+//! avg <- (1 - w_q) avg + w_q q                      on every arrival
+//! avg <- (1 - w_q)^(m+1) avg                        on one that finds the queue empty, after m packet times idle
+//! p_b = max_p (avg - min_th) / (max_th - min_th)    min_th <= avg < max_th
+//!     = max_p + (1 - max_p) (avg - max_th) / max_th      gentle, max_th <= avg < 2 max_th
+//!     = 0 below, 1 beyond
+//! p_b <- p_b size / mean-packet                     mode bytes
+//! p_a = p_b / (1 - count p_b)                       spacing uniform; count = packets since the last hit
+//! ```
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `min-th` | packets | 0..10,000,000 | 5 | Floyd and Jacobson, section VI |
+//! | `max-th` | packets | 0..10,000,000, above `min-th` | 15 | three times min-th, section VI |
+//! | `max-p` | | 0.0001..1 | 0.02 | Floyd and Jacobson, section VI |
+//! | `w-q` | | 1e-6..1 | 0.002 | Floyd and Jacobson, section VI |
+//! | `gentle` | | | false | Floyd and Jacobson; Floyd 2000 recommends true |
+//! | `mode` | | packets, bytes | packets | Floyd and Jacobson, section VII |
+//! | `spacing` | | uniform, wait, none | uniform | Floyd and Jacobson, eq. 4 |
+//! | `mean-packet` | B | 1..1,000,000 | 1000 | the papers' packets |
+//! | `automatic` | | | false | thresholds and w_q as Adaptive RED sets them |
+//! | `target-delay` | time | 100 us..10 s | 5 ms | Adaptive RED, section 6 |
+//!
+//! With C the link's rate in packets of `mean-packet` a second, `automatic` sets w_q = 1 - exp(-1 / C),
+//! min_th = max(5, C target-delay / 2) and max_th = 3 min_th. In mode bytes the queue is measured in bytes and
+//! divided by `mean-packet`, so thresholds are packets in either mode. Spacing `wait` lets 1 / p_b packets pass
+//! after a hit and hits one of the next 1 / p_b (ns-2's way); `none` draws each packet for itself.
+//!
+//! Worked numbers: an average of 10 packets between 5 and 15 gives p_b = 0.01, and p_a = 0.01 / (1 - 50 x 0.01)
+//! = 0.02 after 50 packets without a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
+//! uniform over 1..50 (`gaps_are_uniform`). At 5 Mbit/s and 1000 B, w_q = 1 - exp(-1/625) = 0.0015987
+//! (`automatic_settings`).
+//!
+//! **Under TSQ.** What this law answers is p_a, and TSQ scales that: a packet that cuts in line pays its charge
+//! on what the tail would have paid at that moment. A hit starts the count anew whoever is hit, so that it is
+//! hits in all that are spaced. What is recorded as the probability is p_b of a packet of the mean size.
+//!
+//! Where we depart:
+//! - An arrival at an empty queue is itself a sample of 0: m + 1 where the paper's figure 2 has m, as in ns-2.
+//! - The packet in service has left the queue, which is idle only once it is on the wire.
+//! - An arrival that a full queue refuses is averaged over like any other. It is no hit.
+//!
+//! Not implemented: dropping from the head or at random places of the queue.
+
+use crate::{
+    Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Field, Parameter, ParameterError,
+    Parameters, Readings, Value, Verdict,
+};
+use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
+
+/// How a queue is measured, and whether large packets are likelier to be hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In packets; every packet is hit alike.
+    Packets,
+    /// In bytes; a packet is hit in proportion to its size.
+    Bytes,
+}
+
+/// How hits are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spacing {
+    /// Uniformly over 1..1/p (Floyd and Jacobson, eq. 4).
+    Uniform,
+    /// Uniformly over 1/p..2/p, as ns-2 does unless told otherwise.
+    Wait,
+    /// Each packet for itself: geometrically.
+    None,
+}
+
+const MODES: &[&str] = &["packets", "bytes"];
+const SPACINGS: &[&str] = &["uniform", "wait", "none"];
+
+/// What can be set; see the table above. Adaptive RED and RED-Worcester have most of it too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedParams {
+    /// Below this average nothing is hit, packets; `None` is automatic.
+    pub min_th: Option<f64>,
+    /// The end of the slope, packets; `None` is automatic.
+    pub max_th: Option<f64>,
+    /// The probability at the end of the slope.
+    pub max_p: f64,
+    /// The weight of a sample in the average; `None` is automatic.
+    pub w_q: Option<f64>,
+    /// Whether the probability rises on from `max_p` at `max_th` to 1 at twice that, instead of jumping to 1.
+    pub gentle: bool,
+    /// How the queue is measured.
+    pub mode: Mode,
+    /// How hits are spaced.
+    pub spacing: Spacing,
+    /// The packet size that turns bytes into packets, B.
+    pub mean_packet: u64,
+    /// Whether thresholds and weight are automatic whatever they are set to.
+    pub automatic: bool,
+    /// The average delay that automatic thresholds aim at.
+    pub target_delay: Duration,
+}
+
+impl Default for RedParams {
+    fn default() -> Self {
+        Self {
+            min_th: Some(5.0),
+            max_th: Some(15.0),
+            max_p: 0.02,
+            w_q: Some(0.002),
+            gentle: false,
+            mode: Mode::Packets,
+            spacing: Spacing::Uniform,
+            mean_packet: 1000,
+            automatic: false,
+            target_delay: Duration::from_millis(5),
+        }
+    }
+}
+
+impl Parameters for RedParams {
+    const FIELDS: &'static [Field<Self>] = &[
+        min_th(Some(5.0), "Floyd and Jacobson 1993, section VI"),
+        max_th(Some(15.0), "Floyd and Jacobson 1993, section VI"),
+        max_p(0.02, "Floyd and Jacobson 1993, section VI"),
+        w_q(Some(0.002), "Floyd and Jacobson 1993, section VI"),
+        gentle(false, "Floyd and Jacobson 1993; Floyd 2000 recommends true"),
+        mode(),
+        spacing(),
+        mean_packet(),
+        Field {
+            about: Parameter::flag(
+                "automatic",
+                false,
+                "Floyd and Jacobson 1993",
+                "set the thresholds and w-q from the link's rate, as Adaptive RED does",
+            ),
+            get: |params| Some(Value::Flag(params.automatic)),
+            set: |params, value| params.automatic = value.is_set(),
+        },
+        target_delay(),
+    ];
+
+    fn check_together(&self) -> Result<(), ParameterError> {
+        check_thresholds(self)
+    }
+}
+
+/// Parameters that have RED's among them.
+pub(crate) trait HasRed {
+    fn red(&self) -> &RedParams;
+    fn red_mut(&mut self) -> &mut RedParams;
+}
+
+impl HasRed for RedParams {
+    fn red(&self) -> &RedParams {
+        self
+    }
+    fn red_mut(&mut self) -> &mut RedParams {
+        self
+    }
+}
+
+const THRESHOLDS: (f64, f64) = (0.0, 1e7);
+
+pub(crate) const fn min_th<P: HasRed>(default: Option<f64>, source: &'static str) -> Field<P> {
+    let doc = "below this average nothing is hit";
+    Field {
+        about: Parameter::number("min-th", "packets", THRESHOLDS, default, source, doc),
+        get: |params| params.red().min_th.map(Value::Number),
+        set: |params, value| params.red_mut().min_th = Some(value.number()),
+    }
+}
+
+pub(crate) const fn max_th<P: HasRed>(default: Option<f64>, source: &'static str) -> Field<P> {
+    let doc = "the average at which the probability has risen to max-p; above min-th";
+    Field {
+        about: Parameter::number("max-th", "packets", THRESHOLDS, default, source, doc),
+        get: |params| params.red().max_th.map(Value::Number),
+        set: |params, value| params.red_mut().max_th = Some(value.number()),
+    }
+}
+
+pub(crate) const fn max_p<P: HasRed>(default: f64, source: &'static str) -> Field<P> {
+    let doc = "the probability at max-th; where it adapts, what it begins with";
+    Field {
+        about: Parameter::number("max-p", "", (1e-4, 1.0), Some(default), source, doc),
+        get: |params| Some(Value::Number(params.red().max_p)),
+        set: |params, value| params.red_mut().max_p = value.number(),
+    }
+}
+
+pub(crate) const fn w_q<P: HasRed>(default: Option<f64>, source: &'static str) -> Field<P> {
+    let doc = "the weight of each arrival in the average queue";
+    Field {
+        about: Parameter::number("w-q", "", (1e-6, 1.0), default, source, doc),
+        get: |params| params.red().w_q.map(Value::Number),
+        set: |params, value| params.red_mut().w_q = Some(value.number()),
+    }
+}
+
+pub(crate) const fn gentle<P: HasRed>(default: bool, source: &'static str) -> Field<P> {
+    let doc = "let the probability rise from max-p at max-th to 1 at twice that, instead of jumping";
+    Field {
+        about: Parameter::flag("gentle", default, source, doc),
+        get: |params| Some(Value::Flag(params.red().gentle)),
+        set: |params, value| params.red_mut().gentle = value.is_set(),
+    }
+}
+
+pub(crate) const fn mode<P: HasRed>() -> Field<P> {
+    let source = "Floyd and Jacobson 1993, section VII";
+    let doc = "measure the queue in packets, or in bytes and hit packets in proportion to their size";
+    Field {
+        about: Parameter::choice("mode", MODES, "packets", source, doc),
+        get: |params| Some(Value::Choice(MODES[params.red().mode as usize].into())),
+        set: |params, value| {
+            params.red_mut().mode = [Mode::Packets, Mode::Bytes][value.index_in(MODES)];
+        },
+    }
+}
+
+pub(crate) const fn spacing<P: HasRed>() -> Field<P> {
+    let doc =
+        "packets between hits: uniform over 1..1/p, wait for 1/p and uniform over the next 1/p, or none";
+    Field {
+        about: Parameter::choice("spacing", SPACINGS, "uniform", "Floyd and Jacobson 1993, eq. 4", doc),
+        get: |params| Some(Value::Choice(SPACINGS[params.red().spacing as usize].into())),
+        set: |params, value| {
+            let spacings = [Spacing::Uniform, Spacing::Wait, Spacing::None];
+            params.red_mut().spacing = spacings[value.index_in(SPACINGS)];
+        },
+    }
+}
+
+pub(crate) const fn mean_packet<P: HasRed>() -> Field<P> {
+    let (source, doc) = ("the papers' packets", "the packet that turns bytes into packets");
+    Field {
+        about: Parameter::whole("mean-packet", "B", (1, 1_000_000), Some(1000), source, doc),
+        get: |params| Some(Value::Count(params.red().mean_packet)),
+        set: |params, value| params.red_mut().mean_packet = value.count(),
+    }
+}
+
+pub(crate) const fn target_delay<P: HasRed>() -> Field<P> {
+    let range = (Duration::from_micros(100), Duration::from_secs(10));
+    let (source, doc) =
+        ("Adaptive RED 2001, section 6", "the average delay that automatic thresholds aim at");
+    Field {
+        about: Parameter::time("target-delay", range, Some(Duration::from_millis(5)), source, doc),
+        get: |params| Some(Value::Duration(params.red().target_delay)),
+        set: |params, value| params.red_mut().target_delay = value.duration(),
+    }
+}
+
+pub(crate) fn check_thresholds(params: &impl HasRed) -> Result<(), ParameterError> {
+    let RedParams { min_th, max_th, automatic, .. } = *params.red();
+    let refuse = |value: f64, allowed: String| {
+        Err(ParameterError {
+            parameter: "max-th".to_owned(),
+            value: value.to_string(),
+            allowed,
+            nearest: None,
+        })
+    };
+    match (min_th, max_th) {
+        _ if automatic => Ok(()),
+        (Some(min), Some(max)) if max <= min => refuse(max, format!("more than min-th = {min}")),
+        (None, Some(max)) => refuse(max, "set together with min-th, or not at all".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// The slope from average to probability.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Slope {
+    pub(crate) min_th: f64,
+    pub(crate) max_th: f64,
+    gentle: bool,
+}
+
+/// What is remembered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Vars {
+    /// The average queue, packets.
+    avg: f64,
+    /// Packets since the last hit; -1 while nothing can be hit.
+    count: i64,
+    /// When the last packet of the queue has left the link: it is idle from then on, if nothing has come.
+    idle_from: Instant,
+    /// Of a packet of the mean size.
+    p_b: Probability,
+}
+
+/// RED without its `max_p`, which variants of it move.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Core {
+    params: RedParams,
+    pub(crate) slope: Slope,
+    w_q: f64,
+    /// ln(1 - w_q).
+    ln_keep: f64,
+    /// What a packet of the mean size takes on the link, ns.
+    packet_ns: f64,
+    drain: DrainRate,
+    vars: Vars,
+}
+
+impl Core {
+    pub(crate) fn new(params: &RedParams, rate: Rate) -> Self {
+        let slope = Slope { min_th: 0.0, max_th: 0.0, gentle: params.gentle };
+        let drain = DrainRate::new(rate);
+        let vars = Vars::new(Instant::ZERO);
+        let mut core = Self { params: *params, slope, w_q: 0.0, ln_keep: 0.0, packet_ns: 0.0, drain, vars };
+        core.set_rate(rate);
+        core
+    }
+
+    /// Sets what follows from the link's rate.
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        let params = self.params;
+        let per_second = rate.as_bps() as f64 / Bytes::new(params.mean_packet).bits() as f64;
+        let given = |value: Option<f64>| value.filter(|_| !params.automatic);
+        self.drain = DrainRate::new(rate);
+        self.packet_ns = 1e9 / per_second;
+        self.w_q = given(params.w_q).unwrap_or_else(|| automatic_weight(per_second));
+        self.ln_keep = (-self.w_q).ln_1p();
+        self.slope.min_th = given(params.min_th)
+            .unwrap_or_else(|| automatic_min_th(per_second, params.target_delay.as_secs_f64()));
+        self.slope.max_th = given(params.max_th).unwrap_or(3.0 * self.slope.min_th);
+    }
+
+    /// Averages over an arrival and answers p_a.
+    #[inline]
+    pub(crate) fn arrive(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        backlog: Backlog,
+        max_p: f64,
+    ) -> Probability {
+        self.average(now, backlog);
+        let p_b = self.slope.probability(self.vars.avg, max_p);
+        self.vars.p_b = Probability::clamped(p_b);
+        let mean_packet = self.params.mean_packet as f64;
+        let p_b = match self.params.mode {
+            Mode::Bytes if p_b < 1.0 => p_b * f64::from(arrival.size) / mean_packet,
+            _ => p_b,
+        };
+        self.vars.count = if p_b > 0.0 { self.vars.count + 1 } else { -1 };
+        spaced(self.params.spacing, p_b, self.vars.count as f64)
+    }
+
+    #[inline]
+    fn average(&mut self, now: Instant, backlog: Backlog) {
+        if backlog.packets == 0 {
+            self.vars.avg = self.average_while_idle(now) * (1.0 - self.w_q);
+            self.vars.idle_from = self.vars.idle_from.max(now);
+        } else {
+            self.vars.avg += self.w_q * (self.length(backlog) - self.vars.avg);
+        }
+    }
+
+    /// The average as it is at `at`, if the queue has been empty since its last packet left.
+    #[inline]
+    pub(crate) fn average_while_idle(&self, at: Instant) -> f64 {
+        let idle = at.saturating_since(self.vars.idle_from);
+        if idle.is_zero() || self.vars.avg == 0.0 {
+            return self.vars.avg;
+        }
+        let decayed = self.vars.avg * (idle.as_nanos() as f64 / self.packet_ns * self.ln_keep).exp();
+        if decayed < NOTHING { 0.0 } else { decayed }
+    }
+
+    /// When the average of an empty queue falls to `level`, if nothing comes.
+    pub(crate) fn idle_until(&self, level: f64) -> Instant {
+        let packets = (level.max(NOTHING) / self.vars.avg).ln() / self.ln_keep;
+        self.vars.idle_from.saturating_add(Duration::from_secs_f64(packets * self.packet_ns * 1e-9))
+    }
+
+    /// The average as of the last arrival.
+    pub(crate) const fn avg(&self) -> f64 {
+        self.vars.avg
+    }
+
+    /// p_b as of the last arrival.
+    pub(crate) const fn p_b(&self) -> Probability {
+        self.vars.p_b
+    }
+
+    #[inline]
+    pub(crate) fn judged(&mut self, verdict: Verdict) {
+        if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
+            self.vars.count = 0;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn departed(&mut self, now: Instant, size: u32, backlog: Backlog) {
+        if backlog.packets == 0 {
+            self.vars.idle_from = now.saturating_add(self.drain.time(u64::from(size)));
+        }
+    }
+
+    pub(crate) fn reset(&mut self, now: Instant) {
+        self.vars = Vars::new(now);
+    }
+
+    /// The size of a packet of which the queue is counted in, B.
+    #[inline]
+    pub(crate) fn counted_size(&self, size: u32) -> f64 {
+        match self.params.mode {
+            Mode::Packets => f64::from(size),
+            Mode::Bytes => self.params.mean_packet as f64,
+        }
+    }
+
+    /// The queue in packets.
+    #[inline]
+    fn length(&self, backlog: Backlog) -> f64 {
+        match self.params.mode {
+            Mode::Packets => f64::from(backlog.packets),
+            Mode::Bytes => backlog.bytes as f64 / self.params.mean_packet as f64,
+        }
+    }
+}
+
+/// An average below this is none.
+const NOTHING: f64 = 1e-9;
+
+impl Vars {
+    const fn new(now: Instant) -> Self {
+        Self { avg: 0.0, count: -1, idle_from: now, p_b: Probability::ZERO }
+    }
+}
+
+impl Slope {
+    /// p_b (Floyd and Jacobson, eq. 3; Floyd 2000).
+    #[inline]
+    fn probability(self, avg: f64, max_p: f64) -> f64 {
+        let Self { min_th, max_th, gentle } = self;
+        if avg < min_th {
+            0.0
+        } else if avg < max_th {
+            max_p * (avg - min_th) / (max_th - min_th)
+        } else if gentle && avg < 2.0 * max_th {
+            max_p + (1.0 - max_p) * (avg - max_th) / max_th
+        } else {
+            1.0
+        }
+    }
+}
+
+/// RED.
+#[derive(Clone, Copy, Debug)]
+pub struct Red {
+    core: Core,
+    max_p: f64,
+}
+
+impl Aqm for Red {
+    type Params = RedParams;
+    const NAME: &'static str = "red";
+    const TITLE: &'static str = "RED";
+    const SOURCE: &'static str = "Floyd, Jacobson, IEEE/ACM ToN 1993";
+
+    fn build(params: &RedParams, rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        Ok(Self { core: Core::new(params, rate), max_p: params.max_p })
+    }
+}
+
+impl DropProbability for Red {
+    #[inline]
+    fn advance(&mut self, _now: Instant, _backlog: Backlog) {}
+
+    #[inline]
+    fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
+        self.core.arrive(now, arrival, backlog, self.max_p)
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        Some(self.core.p_b())
+    }
+
+    fn readings(&self) -> Readings {
+        Readings { average: Some(self.core.avg()), max_p: Some(self.max_p), target: None }
+    }
+
+    #[inline]
+    fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
+        self.core.judged(verdict);
+    }
+
+    #[inline]
+    fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
+        self.core.departed(now, size, backlog);
+    }
+
+    fn set_rate(&mut self, _now: Instant, rate: Rate) {
+        self.core.set_rate(rate);
+    }
+
+    fn reset(&mut self, now: Instant) {
+        self.core.reset(now);
+    }
+}
+
+/// p_a (Floyd and Jacobson, eq. 4; the other spacings likewise).
+#[inline]
+fn spaced(spacing: Spacing, p_b: f64, count: f64) -> Probability {
+    let passed = count * p_b;
+    Probability::clamped(match spacing {
+        _ if p_b <= 0.0 => 0.0,
+        Spacing::Uniform if passed < 1.0 => p_b / (1.0 - passed),
+        Spacing::Wait if passed < 1.0 => 0.0,
+        Spacing::Wait if passed < 2.0 => p_b / (2.0 - passed),
+        Spacing::Uniform | Spacing::Wait => 1.0,
+        Spacing::None => p_b,
+    })
+}
+
+/// `w_q` of Adaptive RED, section 5: the average's time constant is one second.
+fn automatic_weight(packets_per_second: f64) -> f64 {
+    -(-1.0 / packets_per_second).exp_m1()
+}
+
+/// min_th of Adaptive RED, section 6.
+fn automatic_min_th(packets_per_second: f64, target_delay: f64) -> f64 {
+    (packets_per_second * target_delay / 2.0).max(5.0)
+}
+
+#[cfg(test)]
+#[path = "red_tests.rs"]
+mod tests;

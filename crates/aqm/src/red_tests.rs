@@ -1,0 +1,132 @@
+//! Worked values of RED and its automatic settings.
+
+use super::*;
+use cutline_units::{Hint, HintBits, Streams};
+
+const RATE: Rate = Rate::from_mbps(5);
+
+fn hint() -> Hint {
+    HintBits::PAPER.largest()
+}
+
+fn packets(packets: u32) -> Backlog {
+    Backlog { packets, bytes: u64::from(packets) * 1000 }
+}
+
+fn red(params: RedParams) -> Red {
+    Red::build(&params, RATE).expect("the test's parameters are allowed")
+}
+
+/// A law whose average is the queue itself.
+fn without_memory() -> RedParams {
+    RedParams { w_q: Some(1.0), ..RedParams::default() }
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-12
+}
+
+fn arrive(red: &mut Red, size: u32, q: u32) -> f64 {
+    red.arrive(Instant::ZERO, Arrival::new(size, hint()), packets(q)).get()
+}
+
+#[test]
+fn half_way_up_the_slope() {
+    let mut red = red(without_memory());
+    assert!(close(arrive(&mut red, 1000, 10), 0.01));
+    red.core.vars.count = 49;
+    assert!(close(arrive(&mut red, 1000, 10), 0.02));
+    assert_eq!(red.probability().map(Probability::get), Some(0.01));
+    assert_eq!(arrive(&mut red, 1000, 4), 0.0);
+    assert_eq!(arrive(&mut red, 1000, 15), 1.0);
+}
+
+#[test]
+fn gentle_climbs_on_to_twice_the_threshold() {
+    let mut red = red(RedParams { gentle: true, spacing: Spacing::None, ..without_memory() });
+    // 0.02 + 0.98 x 7.5 / 15 has no whole q; at 18 packets: 0.02 + 0.98 x 3 / 15 = 0.216.
+    assert!(close(arrive(&mut red, 1000, 18), 0.216));
+    assert_eq!(arrive(&mut red, 1000, 30), 1.0);
+}
+
+#[test]
+fn in_bytes_size_counts_twice() {
+    let mut red = red(RedParams { mode: Mode::Bytes, spacing: Spacing::None, ..without_memory() });
+    // 10,000 B are 10 packets; a packet of 500 B is hit half as often.
+    assert!(close(arrive(&mut red, 500, 10), 0.005));
+    assert!(close(arrive(&mut red, 1500, 10), 0.015));
+    assert_eq!(arrive(&mut red, 40, 15), 1.0, "beyond the slope everything is hit");
+}
+
+#[test]
+fn the_average_follows_its_weight() {
+    let mut red = red(RedParams::default());
+    arrive(&mut red, 1000, 100);
+    assert!(close(red.core.avg(), 0.2));
+    arrive(&mut red, 1000, 100);
+    assert!(close(red.core.avg(), 0.2 + 0.002 * 99.8));
+}
+
+#[test]
+fn idle_time_counts_as_small_packets_that_could_have_passed() {
+    let mut red = red(RedParams::default());
+    red.core.vars.avg = 10.0;
+    red.departed(Instant::ZERO, 1000, Instant::ZERO, packets(0));
+    // The packet is on the wire for 1.6 ms; nine more packet times pass before the next arrival.
+    let now = Instant::ZERO + Duration::from_micros(1600 * 10);
+    red.arrive(now, Arrival::new(1000, hint()), packets(0));
+    assert!((red.core.avg() - 10.0 * 0.998_f64.powi(10)).abs() < 1e-9, "{}", red.core.avg());
+    // One that is dropped leaves the queue empty: the same idle time does not count again.
+    red.arrive(now, Arrival::new(1000, hint()), packets(0));
+    assert!((red.core.avg() - 10.0 * 0.998_f64.powi(11)).abs() < 1e-9, "{}", red.core.avg());
+}
+
+/// How often each gap between hits comes, for a constant p_b.
+fn gaps(spacing: Spacing, p_b: f64) -> Vec<u32> {
+    let mut random = Streams::new(1).stream("red", "drop");
+    let (mut gaps, mut gap, mut count) = (vec![0; 201], 0, 0.0);
+    for _ in 0..1_000_000 {
+        (gap, count) = (gap + 1, count + 1.0);
+        if random.chance(spaced(spacing, p_b, count - 1.0)) {
+            gaps[usize::min(gap, 200)] += 1;
+            (gap, count) = (0, 0.0);
+        }
+    }
+    gaps
+}
+
+#[test]
+fn gaps_are_uniform() {
+    let gaps = gaps(Spacing::Uniform, 0.02);
+    let hits: u32 = gaps.iter().sum();
+    // The mean gap is (1/p + 1) / 2 = 25.5 packets: 39,216 hits; each gap 784 times, give or take 28.
+    assert!((39_216.0 - f64::from(hits)).abs() < 600.0, "{hits}");
+    assert!(gaps[1..=50].iter().all(|&n| (644..=924).contains(&n)), "{gaps:?}");
+    assert_eq!(gaps[51..].iter().sum::<u32>(), 0);
+}
+
+#[test]
+fn waiting_hits_within_the_second_stretch() {
+    let gaps = gaps(Spacing::Wait, 0.02);
+    assert_eq!(gaps[..=50].iter().sum::<u32>() + gaps[101..].iter().sum::<u32>(), 0);
+    assert!(gaps[51..=100].iter().all(|&n| n > 150), "{gaps:?}");
+}
+
+#[test]
+fn automatic_settings() {
+    let red = red(RedParams { automatic: true, ..RedParams::default() });
+    // Adaptive RED, section 5: 625 packets/s. Section 6: 5 ms are 3.1 packets, and 5 is the least.
+    assert!((red.core.w_q - 0.001_598_721).abs() < 1e-9, "{}", red.core.w_q);
+    assert_eq!((red.core.slope.min_th, red.core.slope.max_th), (5.0, 15.0));
+    let mut fast = red;
+    fast.set_rate(Instant::ZERO, Rate::from_mbps(100));
+    assert!(close(fast.core.slope.min_th, 31.25) && close(fast.core.slope.max_th, 93.75));
+}
+
+#[test]
+fn thresholds_in_the_wrong_order_are_refused() {
+    let refused = |params: RedParams| Red::build(&params, RATE).unwrap_err().to_string();
+    let params = RedParams { min_th: Some(20.0), ..RedParams::default() };
+    assert_eq!(refused(params), "max-th = 15: allowed is more than min-th = 20");
+    assert!(Red::build(&RedParams { automatic: true, ..params }, RATE).is_ok());
+}

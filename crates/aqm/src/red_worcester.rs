@@ -1,0 +1,339 @@
+//! RED-Worcester: Adaptive RED whose target follows what the traffic's hints ask for.
+//!
+//! Source: the RED-Worcester paper, section 2.3 and figure 5. On the arrival of a packet of P bits that asks for
+//! a delay of D seconds, at a link of C bit/s:
+//!
+//! ```text
+//! Target       = C D / P                                   packets
+//! MovingTarget = (1 - w_t) MovingTarget + w_t Target
+//! ```
+//!
+//! and Adaptive RED ([`ared`](crate::ared)) steers the average to `MovingTarget`, give or take `range` of the span,
+//! instead of to the middle of the thresholds.
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | all of [`ared`](crate::ared) | | | but `ceiling` 1 | the paper's figure 10 has max_p = 1 |
+//! | `w-t` | | 0.0001..1 | 0.02 | section 2.3 |
+//! | `step` | time | 100 us..1 s | 5 ms | ours: the paper's hints as levels, 16 = 80 ms |
+//! | `delays` | 16 times | 0..10 s | off | ours: the delay of each level, instead of `step` times the level |
+//! | `largest-is-unmarked` | | | false | ours, see below |
+//!
+//! Worked number: at 5 Mbit/s and 1000 B, level 16 asks for 80 ms and so 50 packets, level 6 for 30 ms and
+//! 18.75; `MovingTarget` goes from 50 to 0.98 x 50 + 0.02 x 18.75 = 49.375 (`the_target_moves`).
+//!
+//! **Hints.** The paper's are delays of 7 or 10 bits. Here a packet carries one level, for every queue on its
+//! way, and `step` or the table `delays` says what a level means at this one. Levels beyond 16 count as 16.
+//!
+//! **Unmarked packets** count with Adaptive RED's own target, the middle of the thresholds. An [`Arrival`] has
+//! one hint and no "none": unmarked traffic has the largest level everywhere. Whether that means "80 ms" or
+//! "nothing was said" is for whoever runs the queue to know: in the paper's experiments all traffic is marked,
+//! on the Internet hardly any is. Hence `largest-is-unmarked`.
+//!
+//! In mode bytes the queue is counted in packets of `mean-packet`, and so is the target. Every arrival moves the
+//! target, dropped or not. `MovingTarget` begins in the middle of the thresholds.
+//!
+//! Not implemented: hints that change on their way with the delay suffered (the paper's future work). Sorting
+//! the queue with a fair drop probability, the other half of that, is TSQ on top of this.
+
+use crate::ared::{self, Adaptation, AdaptationParams, AredParams, HasAdaptation, middle};
+use crate::red::{self, Core, HasRed, RedParams};
+use crate::{
+    Aqm, Arrival, Backlog, DropProbability, Field, Kind, Parameter, ParameterError, Parameters, Readings,
+    Value, Verdict,
+};
+use cutline_units::{Duration, HintBits, Instant, Probability, Rate};
+use std::array;
+
+/// How many levels the paper's experiments need, and a table of delays has.
+const LEVELS: usize = HintBits::PAPER.levels() as usize;
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedWorcesterParams {
+    /// What RED has.
+    pub red: RedParams,
+    /// How `max_p` moves.
+    pub adaptation: AdaptationParams,
+    /// The weight of an arrival in the moving target.
+    pub w_t: f64,
+    /// The delay that a level asks for, divided by the level.
+    pub step: Duration,
+    /// The delay that each level asks for; `None` takes `step`.
+    pub delays: Option<[Duration; LEVELS]>,
+    /// Whether a packet of the largest level counts as unmarked.
+    pub largest_is_unmarked: bool,
+}
+
+impl Default for RedWorcesterParams {
+    fn default() -> Self {
+        let AredParams { red, adaptation } = AredParams::default();
+        let adaptation = AdaptationParams { ceiling: 1.0, ..adaptation };
+        let step = Duration::from_millis(5);
+        Self { red, adaptation, w_t: 0.02, step, delays: None, largest_is_unmarked: false }
+    }
+}
+
+impl Parameters for RedWorcesterParams {
+    const FIELDS: &'static [Field<Self>] = &[
+        red::min_th(None, "automatic: Adaptive RED 2001, section 6"),
+        red::max_th(None, "automatic: Adaptive RED 2001, section 6"),
+        red::max_p(0.02, "Floyd and Jacobson 1993"),
+        red::w_q(None, "automatic: Adaptive RED 2001, section 5"),
+        red::gentle(true, "Adaptive RED 2001, section 4"),
+        red::mode(),
+        red::spacing(),
+        red::mean_packet(),
+        red::target_delay(),
+        ared::interval(),
+        ared::alpha(),
+        ared::beta(),
+        ared::range(),
+        ared::floor(),
+        ared::ceiling(1.0, "RED-Worcester, figure 10"),
+        Field {
+            about: Parameter::number(
+                "w-t",
+                "",
+                (1e-4, 1.0),
+                Some(0.02),
+                "RED-Worcester, section 2.3",
+                "the weight of each arrival in the moving target",
+            ),
+            get: |params| Some(Value::Number(params.w_t)),
+            set: |params, value| params.w_t = value.number(),
+        },
+        Field {
+            about: Parameter::time(
+                "step",
+                (Duration::from_micros(100), Duration::from_secs(1)),
+                Some(Duration::from_millis(5)),
+                "RED-Worcester, section 4: level 16 is 80 ms",
+                "the delay that level 1 asks for; a level asks for that many times as much",
+            ),
+            get: |params| Some(Value::Duration(params.step)),
+            set: |params, value| params.step = value.duration(),
+        },
+        Field {
+            about: Parameter {
+                name: "delays",
+                unit: "",
+                kind: Kind::Durations { len: LEVELS, least: Duration::ZERO, most: Duration::from_secs(10) },
+                default: None,
+                source: "off: step times the level",
+                doc: "the delay that each level asks for, from 1 to 16",
+            },
+            get: |params| params.delays.map(|delays| Value::Durations(delays.to_vec().into())),
+            set: |params, value| {
+                params.delays = Some(value.durations().try_into().expect("the number has been checked"));
+            },
+        },
+        Field {
+            about: Parameter::flag(
+                "largest-is-unmarked",
+                false,
+                "RED-Worcester's experiments mark all traffic",
+                "count packets of the largest level with the middle of the thresholds, as unmarked ones",
+            ),
+            get: |params| Some(Value::Flag(params.largest_is_unmarked)),
+            set: |params, value| params.largest_is_unmarked = value.is_set(),
+        },
+    ];
+
+    fn check_together(&self) -> Result<(), ParameterError> {
+        ared::check(self)
+    }
+}
+
+impl HasRed for RedWorcesterParams {
+    fn red(&self) -> &RedParams {
+        &self.red
+    }
+    fn red_mut(&mut self) -> &mut RedParams {
+        &mut self.red
+    }
+}
+
+impl HasAdaptation for RedWorcesterParams {
+    fn adaptation(&self) -> &AdaptationParams {
+        &self.adaptation
+    }
+    fn adaptation_mut(&mut self) -> &mut AdaptationParams {
+        &mut self.adaptation
+    }
+}
+
+/// RED-Worcester.
+#[derive(Clone, Copy, Debug)]
+pub struct RedWorcester {
+    core: Core,
+    adaptation: Adaptation,
+    w_t: f64,
+    /// D of each level.
+    delays: [Duration; LEVELS],
+    largest_is_unmarked: bool,
+    /// C, bit/s.
+    rate: f64,
+    /// `MovingTarget`, packets.
+    moving_target: f64,
+}
+
+impl Aqm for RedWorcester {
+    type Params = RedWorcesterParams;
+    const NAME: &'static str = "red-worcester";
+    const TITLE: &'static str = "RED-Worcester";
+    const SOURCE: &'static str = "the RED-Worcester paper, section 2";
+
+    fn build(params: &RedWorcesterParams, rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let core = Core::new(&params.red, rate);
+        let adaptation = Adaptation::new(params.adaptation, &params.red);
+        let RedWorcesterParams { w_t, largest_is_unmarked, .. } = *params;
+        let (moving_target, rate) = (middle(&core), rate.as_bps() as f64);
+        let delays = params.delays.unwrap_or_else(|| array::from_fn(|lane| params.step * (lane as u64 + 1)));
+        Ok(Self { core, adaptation, w_t, delays, largest_is_unmarked, rate, moving_target })
+    }
+}
+
+impl RedWorcester {
+    #[inline]
+    fn move_target(&mut self, arrival: Arrival) {
+        self.moving_target += self.w_t * (self.target(arrival) - self.moving_target);
+    }
+
+    /// Target of RED-Worcester, section 2.3, packets.
+    #[inline]
+    fn target(&self, arrival: Arrival) -> f64 {
+        let lane = arrival.hint.lane().min(LEVELS - 1);
+        if self.largest_is_unmarked && lane == LEVELS - 1 {
+            return middle(&self.core);
+        }
+        let size = self.core.counted_size(arrival.size);
+        self.rate * self.delays[lane].as_secs_f64() / (8.0 * size)
+    }
+}
+
+impl DropProbability for RedWorcester {
+    #[inline]
+    fn advance(&mut self, now: Instant, backlog: Backlog) {
+        self.adaptation.advance(now, backlog, &self.core, self.moving_target);
+    }
+
+    #[inline]
+    fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
+        self.move_target(arrival);
+        self.core.arrive(now, arrival, backlog, self.adaptation.max_p)
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        Some(self.core.p_b())
+    }
+
+    fn readings(&self) -> Readings {
+        let target = Some(self.moving_target);
+        Readings { average: Some(self.core.avg()), max_p: Some(self.adaptation.max_p), target }
+    }
+
+    #[inline]
+    fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
+        self.core.judged(verdict);
+    }
+
+    #[inline]
+    fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
+        self.core.departed(now, size, backlog);
+    }
+
+    fn set_rate(&mut self, _now: Instant, rate: Rate) {
+        self.core.set_rate(rate);
+        self.rate = rate.as_bps() as f64;
+    }
+
+    fn reset(&mut self, now: Instant) {
+        self.core.reset(now);
+        self.adaptation.reset(now);
+        self.moving_target = middle(&self.core);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::red::Mode;
+    use cutline_units::Hint;
+
+    /// The paper's router (section 4).
+    fn router(change: impl Fn(&mut RedWorcesterParams)) -> RedWorcester {
+        let mut params = RedWorcesterParams::default();
+        (params.red.min_th, params.red.max_th) = (Some(20.0), Some(80.0));
+        change(&mut params);
+        RedWorcester::build(&params, Rate::from_mbps(5)).expect("the parameters are allowed")
+    }
+
+    fn arrive(law: &mut RedWorcester, size: u32, level: u16, q: u32) {
+        let backlog = Backlog { packets: q, bytes: u64::from(q) * 1000 };
+        law.arrive(Instant::ZERO, Arrival::new(size, Hint::from_level(level)), backlog);
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    #[test]
+    fn the_target_moves() {
+        let mut law = router(|_| ());
+        assert!(close(law.moving_target, 50.0), "the middle of 20 and 80");
+        arrive(&mut law, 1000, 16, 30);
+        assert!(close(law.moving_target, 50.0), "80 ms are 50 packets of 1000 B");
+        arrive(&mut law, 1000, 6, 30);
+        assert!(close(law.moving_target, 49.375), "{}", law.moving_target);
+        arrive(&mut law, 500, 16, 30);
+        assert!(close(law.moving_target, 0.98 * 49.375 + 0.02 * 100.0), "100 packets of 500 B");
+    }
+
+    #[test]
+    fn a_mix_of_hints_rests_at_its_mean() {
+        // Section 4: one in twenty at 80 ms, the rest at 32 ms, so 0.05 x 50 + 0.95 x 20 = 21.5 packets.
+        let mut delays = [Duration::from_millis(32); 16];
+        delays[15] = Duration::from_millis(80);
+        let mut law = router(|params| params.delays = Some(delays));
+        let mut sum = 0.0;
+        for i in 0..4000 {
+            arrive(&mut law, 1000, if i % 20 == 0 { 16 } else { 6 }, 30);
+            sum += if i >= 2000 { law.moving_target } else { 0.0 };
+        }
+        assert!((sum / 2000.0 - 21.5).abs() < 0.01, "{}", sum / 2000.0);
+    }
+
+    #[test]
+    fn unmarked_packets_count_with_the_middle() {
+        let mut law = router(|params| {
+            params.largest_is_unmarked = true;
+            params.step = Duration::from_millis(1);
+        });
+        arrive(&mut law, 1000, 16, 30);
+        assert!(close(law.moving_target, 50.0), "{}", law.moving_target);
+        arrive(&mut law, 1000, 15, 30);
+        assert!(close(law.moving_target, 0.98 * 50.0 + 0.02 * 9.375), "{}", law.moving_target);
+    }
+
+    #[test]
+    fn the_largest_probability_steers_to_the_target() {
+        let mut law = router(|params| params.red.w_q = Some(0.5));
+        (0..500).for_each(|_| arrive(&mut law, 1000, 6, 40));
+        assert!((law.moving_target - 18.75).abs() < 0.01);
+        let (before, backlog) = (law.adaptation.max_p, Backlog { packets: 40, bytes: 40_000 });
+        law.advance(Instant::ZERO + Duration::from_secs(30), backlog);
+        assert!(before < 0.03 && law.adaptation.max_p > 0.5, "40 packets are too many for 30 ms");
+        (0..500).for_each(|_| arrive(&mut law, 1000, 16, 40));
+        law.advance(Instant::ZERO + Duration::from_secs(60), backlog);
+        assert_eq!(law.adaptation.max_p, 0.01, "40 packets are few for 80 ms");
+    }
+
+    #[test]
+    fn in_bytes_the_target_is_of_mean_packets() {
+        let mut law = router(|params| params.red.mode = Mode::Bytes);
+        arrive(&mut law, 500, 16, 30);
+        assert!(close(law.moving_target, 50.0));
+    }
+}
