@@ -129,6 +129,7 @@ impl Served {
             backlog_packets: backlog.packets,
             backlog_bytes: backlog.bytes,
             probability: self.queue.probability().map(Probability::get),
+            readings: self.queue.readings(),
             ..std::mem::take(&mut self.open)
         });
     }

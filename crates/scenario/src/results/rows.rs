@@ -141,6 +141,9 @@ row! {
         backlog_bytes: u64, "B", "Bytes waiting at the interval's end.";
         delay_mean_ms: Option<f64>, "ms", "Queuing delay of the packets that departed, mean.";
         probability: Option<f64>, "0..1", "The AQM's probability at the interval's end; null where it has none.";
+        average_packets: Option<f64>, "packets", "The average queue as RED and its relatives know it, at the interval's end.";
+        max_p: Option<f64>, "0..1", "max_p of RED and its relatives, at the interval's end.";
+        target_packets: Option<f64>, "packets", "The queue that Adaptive RED or RED-Worcester steers to, at the interval's end.";
         arrived: u64, "packets", "Packets that arrived.";
         departed: u64, "packets", "Packets that left over the link.";
         dropped: u64, "packets", "Packets dropped, whatever the reason.";

@@ -1,6 +1,7 @@
 //! Interval series: what happened in each interval of a fixed width, counted from time zero.
 
 use super::flow::Received;
+use cutline_aqm::Readings;
 use cutline_units::{Duration, Instant};
 
 /// What one flow sent and received in one interval.
@@ -35,6 +36,8 @@ pub struct QueueInterval {
     pub backlog_bytes: u64,
     /// The AQM's probability at the interval's end; `None` where it has none.
     pub probability: Option<f64>,
+    /// What else the AQM knows, at the interval's end.
+    pub readings: Readings,
     /// Packets that arrived in the interval.
     pub arrived: u64,
     /// Of these, dropped.
