@@ -2,14 +2,13 @@
 
 use crate::exit::Failure;
 use crate::reproduce::{Paper, show};
-use cutline_reproduce::tsq;
 use std::path::PathBuf;
 
 /// Draw a paper's figures and check its claims again from stored results, without simulating
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The paper
+    /// The paper, or all of them
     #[arg(value_enum)]
     paper: Paper,
     /// The folder of all results
@@ -24,6 +23,7 @@ const EXAMPLES: &str = "Example:
   cutline report tsq --results results";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let Paper::Tsq = args.paper;
-    show(&tsq::report(&args.results)?, args.json)
+    let papers = args.paper.evaluations().iter();
+    let evaluations: Result<Vec<_>, _> = papers.map(|paper| paper.report(&args.results)).collect();
+    show(&evaluations?, args.json)
 }

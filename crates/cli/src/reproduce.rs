@@ -5,7 +5,7 @@ use crate::progress::Bar;
 use crate::run::{VERSION, now, threads};
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
-use cutline_reproduce::{Evaluation, News, Options, ReproduceError, tsq};
+use cutline_reproduce::{Evaluation, News, Options, PAPERS, REDW, ReproduceError, TSQ};
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use std::path::PathBuf;
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
-    /// The paper
+    /// The paper, or all of them
     #[arg(value_enum)]
     paper: Paper,
-    /// Only this figure, and what it needs; may be given several times
+    /// Only this figure of one paper, and what it needs; may be given several times
     #[arg(long = "figure", value_name = "N")]
     figures: Vec<u32>,
     /// Shorter runs and two seeds: the figures' shapes in seconds, not their numbers
@@ -49,16 +49,35 @@ pub struct Args {
 pub enum Paper {
     /// TSQ, the traffic-sensitive quality-of-service controller (figures 2 to 5 and 8 to 16)
     Tsq,
+    /// RED-Worcester, Adaptive RED with a target that follows the hints (figures 8 to 14)
+    Redw,
+    /// Every paper
+    All,
+}
+
+impl Paper {
+    /// The evaluations that are meant.
+    pub fn evaluations(self) -> &'static [&'static cutline_reproduce::Paper] {
+        match self {
+            Self::Tsq => &[&TSQ],
+            Self::Redw => &[&REDW],
+            Self::All => &PAPERS,
+        }
+    }
 }
 
 const EXAMPLES: &str = "Examples:
   cutline reproduce tsq                      the whole evaluation, 10 seeds
+  cutline reproduce all                      every paper's
   cutline reproduce tsq --figure 10          one figure
   cutline reproduce tsq --quick --json       shapes only, claims as JSON
   cutline reproduce tsq --resume             after an interruption";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let Paper::Tsq = args.paper;
+    let papers = args.paper.evaluations();
+    if papers.len() > 1 && !args.figures.is_empty() {
+        return Err(Failure::Usage("--figure goes with one paper: each numbers its figures anew".to_owned()));
+    }
     let cancel = interrupt::cancel_flag("What is finished is kept: --resume goes on from there.".to_owned())?;
     let options = Options {
         results: args.results.clone(),
@@ -74,22 +93,25 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         let News::Experiment { experiment, runs } = news;
         bar.stage(experiment.id, runs);
     };
-    let evaluation = tsq::run(&options, &cancel, &news, &|news| bar.update(&news));
+    let evaluations: Result<Vec<_>, _> =
+        papers.iter().map(|paper| paper.run(&options, &cancel, &news, &|news| bar.update(&news))).collect();
     bar.finish();
-    show(&evaluation?, args.json)
+    show(&evaluations?, args.json)
 }
 
 /// Prints what came out, and answers whether all went well.
-pub fn show(evaluation: &Evaluation, json: bool) -> Result<(), Failure> {
+pub fn show(evaluations: &[Evaluation], json: bool) -> Result<(), Failure> {
     if json {
-        output::print_json(&evaluation.claims)?;
+        let claims: Vec<&Claim> = evaluations.iter().flat_map(|evaluation| &evaluation.claims).collect();
+        output::print_json(&claims)?;
     } else {
-        output::print(&table(evaluation))?;
+        output::print(&evaluations.iter().map(table).collect::<Vec<_>>().join("\n"))?;
     }
-    if let [first, others @ ..] = evaluation.failed.as_slice() {
+    let failed: Vec<&String> = evaluations.iter().flat_map(|evaluation| &evaluation.failed).collect();
+    if let [first, others @ ..] = failed.as_slice() {
         return Err(Failure::Failed(format!("{first} (and {} more runs failed)", others.len())));
     }
-    if !evaluation.complete {
+    if evaluations.iter().any(|evaluation| !evaluation.complete) {
         return Err(Failure::Failed(
             "interrupted: some runs are missing; --resume goes on from there".to_owned(),
         ));

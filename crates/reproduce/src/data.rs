@@ -1,9 +1,9 @@
 //! An experiment's stored results, and the questions that figures ask of them.
 
-use crate::evaluation::ReproduceError;
-use crate::experiment::Experiment;
 use cutline_report::stats::{Cdf, Estimate};
-use cutline_scenario::results::{DistributionRow, FlowRow, PointRow, SeriesRow, Store, Summary};
+use cutline_scenario::results::{
+    DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, Store, StoreError, Summary,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -14,38 +14,64 @@ pub(crate) struct Data {
     flows: Vec<FlowRow>,
     distributions: Vec<DistributionRow>,
     series: Vec<SeriesRow>,
+    queues: Vec<QueueRow>,
+    queue_series: Vec<QueueSeriesRow>,
 }
 
 /// The label of a sweep's point.
 pub(crate) type Point = str;
 
 impl Data {
-    /// Reads what is stored under `root/ID`.
-    pub(crate) fn load(experiment: &Experiment, root: &Path) -> Result<Self, ReproduceError> {
-        let folder = root.join(experiment.id);
+    /// Reads what is stored of the experiment `id` under `root`; `None` where nothing is.
+    pub(crate) fn load(id: &str, root: &Path) -> Result<Option<Self>, StoreError> {
+        let folder = root.join(id);
         if !folder.join("summary.json").exists() {
-            return Err(ReproduceError::Nothing { experiment: experiment.id, folder });
+            return Ok(None);
         }
         let store = Store::open(&folder);
-        Ok(Self {
+        Ok(Some(Self {
             summary: store.read_summary()?,
             points: store.read()?,
             flows: store.read()?,
             distributions: store.read()?,
             series: store.read()?,
-        })
+            queues: store.read()?,
+            queue_series: store.read()?,
+        }))
     }
 
     /// The label of the point at which every one of these keys has this number (`true` is 1, `false` 0).
     pub(crate) fn point(&self, settings: &[(&str, f64)]) -> Option<&Point> {
-        let mut labels: Vec<&str> = self.points.iter().map(|row| &*row.point).collect();
-        labels.dedup();
-        labels.into_iter().find(|label| {
-            settings.iter().all(|&(key, number)| {
-                let row = self.points.iter().find(|row| &*row.point == *label && &*row.key == key);
-                row.is_some_and(|row| row.number == Some(number))
-            })
-        })
+        self.point_where(settings, |row, number| row.number == Some(*number))
+    }
+
+    /// The label of the point at which every one of these keys has this value.
+    pub(crate) fn point_of_values(&self, settings: &[(&str, &str)]) -> Option<&Point> {
+        self.point_where(settings, |row, value| row.value.trim_matches('"') == *value)
+    }
+
+    fn point_where<T>(&self, settings: &[(&str, T)], is: impl Fn(&PointRow, &T) -> bool) -> Option<&Point> {
+        let has = |label: &Point, (key, value): &(&str, T)| {
+            self.points.iter().any(|row| &*row.point == label && &*row.key == *key && is(row, value))
+        };
+        let labels = self.points.iter().map(|row| &*row.point);
+        labels.into_iter().find(|label| settings.iter().all(|setting| has(label, setting)))
+    }
+
+    /// A measure of the queue in front of a link at a point, one value for each seed, in the order of the seeds.
+    pub(crate) fn of_queue(&self, point: &Point, link: &str, measure: impl Fn(&QueueRow) -> f64) -> Vec<f64> {
+        let rows = self.queues.iter().filter(|row| &*row.point == point && &*row.link == link);
+        let seeds: BTreeMap<u64, f64> = rows.map(|row| (row.seed, measure(row))).collect();
+        seeds.into_values().collect()
+    }
+
+    /// The intervals of the queue in front of a link at a point, those of each seed in the order of time.
+    pub(crate) fn queue_intervals(&self, point: &Point, link: &str) -> Vec<Vec<&QueueSeriesRow>> {
+        let mut seeds: BTreeMap<u64, Vec<&QueueSeriesRow>> = BTreeMap::new();
+        for row in self.queue_series.iter().filter(|row| &*row.point == point && &*row.link == link) {
+            seeds.entry(row.seed).or_default().push(row);
+        }
+        seeds.into_values().collect()
     }
 
     /// A measure of a group's flows at a point: their mean, one value for each seed, in the order of the seeds. A flow

@@ -56,10 +56,10 @@ pub enum ReproduceError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// There is nothing stored to report on.
-    #[error("no results of experiment `{experiment}` in {}: run `cutline reproduce tsq` first", folder.display())]
+    #[error("no results of {paper} in {}: run `cutline reproduce {paper}` first", folder.display())]
     Nothing {
-        /// The experiment.
-        experiment: &'static str,
+        /// The paper, by its name on the command line.
+        paper: &'static str,
         /// Where they were looked for.
         folder: PathBuf,
     },

@@ -20,10 +20,9 @@ pub struct Experiment {
     pub text: &'static str,
     /// What the variant sets: paths and values.
     pub set: &'static [(&'static str, &'static str)],
+    /// What `--quick` sets besides: enough is left to see every figure's shape, not to judge its claims.
+    pub quick: &'static [(&'static str, &'static str)],
 }
-
-/// The reduced length of `--quick`: enough to see every figure's shape, not to judge its claims.
-const QUICK: [(&str, &str); 3] = [("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
 
 impl Experiment {
     /// The scenario file with the variant's settings.
@@ -32,7 +31,7 @@ impl Experiment {
     /// When a setting does not fit the file.
     pub fn scenario_file(&self, quick: bool) -> Result<ScenarioFile, Errors> {
         let mut file = ScenarioFile::parse(self.text, self.file)?;
-        let quick = if quick { &QUICK[..] } else { &[] };
+        let quick = if quick { self.quick } else { &[] };
         for (path, value) in self.set.iter().chain(quick) {
             file.set(path, value)?;
         }

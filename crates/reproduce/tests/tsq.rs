@@ -1,6 +1,6 @@
 //! The TSQ evaluation from scenario to report, shortened.
 
-use cutline_reproduce::{Evaluation, Options, ReproduceError, tsq};
+use cutline_reproduce::{Evaluation, Options, ReproduceError, TSQ};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -19,18 +19,18 @@ fn options(results: &Path, figures: &[u32]) -> Options {
 }
 
 fn run(results: &Path, figures: &[u32], cancel: bool) -> Result<Evaluation, ReproduceError> {
-    tsq::run(&options(results, figures), &AtomicBool::new(cancel), &|_| {}, &|_| {})
+    TSQ.run(&options(results, figures), &AtomicBool::new(cancel), &|_| {}, &|_| {})
 }
 
 #[test]
 fn the_papers_figures_are_all_there() {
-    let numbers: Vec<u32> = tsq::figures().iter().map(|figure| figure.number).collect();
+    let numbers: Vec<u32> = TSQ.figures().iter().map(|figure| figure.number).collect();
     assert_eq!(numbers, [2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 }
 
 #[test]
 fn every_experiment_is_a_scenario_of_ten_seeds() {
-    for experiment in &tsq::EXPERIMENTS {
+    for experiment in TSQ.experiments {
         let points = experiment.scenario_file(false).unwrap().expand().unwrap();
         assert!(points.iter().all(|point| point.scenario.seeds == 10), "{}", experiment.id);
         assert_eq!(experiment.runs(false).unwrap(), points.len() as u64 * 10);
@@ -65,7 +65,7 @@ fn a_figure_goes_from_simulation_to_page_and_back() {
     assert_eq!(keys, BTreeSet::from(all));
 
     // From what is stored, without simulating: the same claims.
-    let again = tsq::report(folder.path()).unwrap();
+    let again = TSQ.report(folder.path()).unwrap();
     let kept = |evaluation: &Evaluation| {
         let simulated = evaluation.claims.iter().filter(|claim| claim.id.starts_with("unresponsive"));
         simulated.cloned().collect::<Vec<_>>()
@@ -95,6 +95,6 @@ fn an_interrupted_evaluation_reports_what_it_has() {
 #[test]
 fn without_results_there_is_nothing_to_report() {
     let folder = tempfile::tempdir().unwrap();
-    let error = tsq::report(folder.path()).unwrap_err();
+    let error = TSQ.report(folder.path()).unwrap_err();
     assert!(error.to_string().contains("run `cutline reproduce tsq` first"), "{error}");
 }

@@ -1,16 +1,15 @@
 //! Figure 15: one unresponsive source of four times its share that claims to be delay-sensitive.
 
-use super::claims_in_order;
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
-use crate::experiment::Experiment;
+use crate::paper::Stored;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
 
 const HINTS: std::ops::RangeInclusive<u16> = 1..=16;
 
-pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data)]) -> Section {
+pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
     let Some((experiment, data)) = stored.first() else { return Section::default() };
     let claims = figure.claim_ids().map(|id| judge(figure.claim_of(experiment, id), id, data)).collect();
     let panels = [
@@ -20,7 +19,7 @@ pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data
     Section {
         we_see: we_see(data),
         figures: vec![("figure-15".to_owned(), Figure::grid("Mean throughput / that without TSQ, by the cheater's hint", 2, panels))],
-        claims: claims_in_order(figure, claims),
+        claims,
         notes: vec![
             "The cheater's delay does fall: that is what a low hint is for. What it cannot get is more throughput, or take \
              any from others: whom it delays it also relieves, since more of its own packets are dropped."

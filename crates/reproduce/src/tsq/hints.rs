@@ -1,9 +1,9 @@
 //! Figures 8 to 13: one delay-sensitive flow among bulk transfers, by its hint.
 
-use super::claims_in_order;
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, Point, difference, mean, ratio};
 use crate::experiment::Experiment;
+use crate::paper::Stored;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line, Point as Dot};
 use cutline_report::report::{Claim, Section, Verdict};
 use cutline_report::stats::{Cdf, Estimate};
@@ -30,10 +30,8 @@ const PAPERS_BEST: u16 = 6;
 /// The warm-up of the experiments, which interval series include.
 const WARM_UP_S: f64 = 20.0;
 
-type Stored<'a> = [(&'static Experiment, &'a Data)];
-
 impl Hints {
-    pub(super) fn section(&self, figure: &FigureText, stored: &Stored<'_>) -> Section {
+    pub(super) fn section(&self, figure: &FigureText, stored: &[Stored<'_>]) -> Section {
         let [delay, throughput, _] = self.figures;
         let number = figure.number;
         let panels: Vec<Chart> = stored
@@ -57,7 +55,7 @@ impl Hints {
         Section {
             we_see: self.we_see(number, stored),
             figures: vec![(format!("figure-{number}"), drawn)],
-            claims: claims_in_order(figure, claims),
+            claims,
             notes: notes(number),
             ..Section::default()
         }
@@ -215,7 +213,7 @@ impl Hints {
             .note("The interval holds the hints whose quality cannot be told from the best. It holds if the paper's 6, give or take one, is among them.")
     }
 
-    fn we_see(&self, number: u32, stored: &Stored<'_>) -> String {
+    fn we_see(&self, number: u32, stored: &[Stored<'_>]) -> String {
         let Some((_, data)) = stored.first() else { return String::new() };
         let text = |value: Option<Estimate>, decimals: usize| {
             value.map_or_else(|| "no value".to_owned(), |found| format!("{:.decimals$}", found.mean))

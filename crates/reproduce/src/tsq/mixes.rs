@@ -1,9 +1,9 @@
 //! Figures 14 and 16: audio conferences and file transfers in four mixes, with TSQ over PI and with PI alone.
 
-use super::claims_in_order;
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, ratio};
 use crate::experiment::Experiment;
+use crate::paper::Stored;
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section, Verdict};
 use cutline_report::stats::Estimate;
@@ -16,7 +16,7 @@ const GROUPS: [(&str, &str); 2] = [("audio", "audio, hint 6"), ("bulk", "file tr
 /// What figure 14's text gives for audio in the first and the last mix ("8 % to 18 %").
 const PAPER: [(f64, f64); 2] = [(0.0, 1.18), (3.0, 1.08)];
 
-pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data)]) -> Section {
+pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
     let number = figure.number;
     let panels: Vec<Chart> =
         stored.iter().map(|(experiment, data)| chart(number, experiment, data)).collect();
@@ -33,7 +33,7 @@ pub(super) fn section(figure: &FigureText, stored: &[(&'static Experiment, &Data
     Section {
         we_see: we_see(stored),
         figures: vec![(format!("figure-{number}"), drawn)],
-        claims: claims_in_order(figure, claims),
+        claims,
         notes: notes(number),
         ..Section::default()
     }
@@ -97,7 +97,7 @@ fn gains_as_stated(found: &Estimate) -> Verdict {
     found.is_above(1.0)
 }
 
-fn we_see(stored: &[(&'static Experiment, &Data)]) -> String {
+fn we_see(stored: &[Stored<'_>]) -> String {
     let line = |(experiment, data): &(&'static Experiment, &Data)| {
         let gains = |group| {
             let percent = MIXES.map(|audio| {

@@ -9,16 +9,21 @@ mod curves;
 mod hints;
 mod mixes;
 
-use crate::claims::{FigureText, UnknownFigure};
-use crate::data::Data;
-use crate::evaluation::{Evaluation, News, Options, ReproduceError};
+use crate::claims::FigureText;
 use crate::experiment::Experiment;
-use cutline_report::report::{self, Claim, Report, Section};
-use cutline_scenario::runner::Progress;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::paper::{Paper, Stored};
+use cutline_report::report::Section;
 
-const FIGURES: &str = include_str!("../../../../experiments/tsq/figures.toml");
+/// The TSQ paper.
+pub const TSQ: Paper = Paper {
+    id: "tsq",
+    title: "TSQ: the paper's evaluation, reproduced",
+    intro: INTRO,
+    figures: include_str!("../../../../experiments/tsq/figures.toml"),
+    experiments: &EXPERIMENTS,
+    experiments_of,
+    sections_of,
+};
 
 const AUDIO: (&str, &str) = ("audio.toml", include_str!("../../../../experiments/tsq/audio.toml"));
 const VIDEO: (&str, &str) = ("video.toml", include_str!("../../../../experiments/tsq/video.toml"));
@@ -50,11 +55,14 @@ const fn experiment(
     (file, text): (&'static str, &'static str),
     set: &'static [(&'static str, &'static str)],
 ) -> Experiment {
-    Experiment { id, label, file, text, set }
+    Experiment { id, label, file, text, set, quick: QUICK }
 }
 
+/// The reduced length of `--quick`: enough to see every figure's shape, not to judge its claims.
+const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
+
 /// Every experiment, variants included.
-pub const EXPERIMENTS: [Experiment; 10] = [
+const EXPERIMENTS: [Experiment; 10] = [
     experiment("audio", "TFRC", AUDIO, &[]),
     experiment("audio-tcp", "TCP", AUDIO, &[TCP_AUDIO]),
     experiment("video", "TFRC, window of 20", VIDEO, &[]),
@@ -79,94 +87,6 @@ fn experiments_of(figure: u32) -> &'static [&'static str] {
     }
 }
 
-/// What the paper says of its figures.
-pub fn figures() -> Vec<FigureText> {
-    FigureText::read(FIGURES)
-}
-
-/// Simulates what the chosen figures need, and writes the report. `cancel`, set from elsewhere, ends it early: what is
-/// finished is kept, and reported on.
-///
-/// # Errors
-/// When a figure is not there, or results or report cannot be written.
-pub fn run(
-    options: &Options,
-    cancel: &AtomicBool,
-    news: &dyn Fn(News<'_>),
-    progress: &(dyn Fn(Progress<'_>) + Sync),
-) -> Result<Evaluation, ReproduceError> {
-    let figures = chosen(&options.figures)?;
-    let root = options.results.join("tsq");
-    for experiment in needed(&figures) {
-        if cancel.load(Ordering::Relaxed) {
-            break;
-        }
-        news(News::Experiment { experiment, runs: experiment.runs(options.quick)? });
-        experiment.run(&root, options, cancel, progress)?;
-    }
-    report_on(&figures, &root)
-}
-
-/// Draws figures and judges claims anew from what is stored in `results`, and writes the report.
-///
-/// # Errors
-/// When there is nothing stored, or the report cannot be written.
-pub fn report(results: &Path) -> Result<Evaluation, ReproduceError> {
-    let root = results.join("tsq");
-    let stored = |figure: &FigureText| {
-        experiments_of(figure.number).iter().all(|id| root.join(id).join("summary.json").exists())
-    };
-    let figures: Vec<FigureText> = figures().into_iter().filter(stored).collect();
-    let first = &EXPERIMENTS[0];
-    if needed(&figures).is_empty() {
-        return Err(ReproduceError::Nothing { experiment: first.id, folder: root });
-    }
-    report_on(&figures, &root)
-}
-
-fn chosen(numbers: &[u32]) -> Result<Vec<FigureText>, ReproduceError> {
-    let figures = figures();
-    let known = || figures.iter().map(|figure| figure.number.to_string()).collect::<Vec<_>>().join(", ");
-    if let Some(&number) =
-        numbers.iter().find(|&&number| figures.iter().all(|figure| figure.number != number))
-    {
-        return Err(UnknownFigure { number, known: known() }.into());
-    }
-    Ok(figures.into_iter().filter(|figure| numbers.is_empty() || numbers.contains(&figure.number)).collect())
-}
-
-fn needed(figures: &[FigureText]) -> Vec<&'static Experiment> {
-    let is_needed = |experiment: &&Experiment| {
-        figures.iter().any(|figure| experiments_of(figure.number).contains(&experiment.id))
-    };
-    EXPERIMENTS.iter().filter(is_needed).collect()
-}
-
-fn report_on(figures: &[FigureText], root: &Path) -> Result<Evaluation, ReproduceError> {
-    let mut stored = Vec::new();
-    for experiment in needed(figures) {
-        // An evaluation that was interrupted has not come to all of them.
-        match Data::load(experiment, root) {
-            Ok(data) => stored.push((experiment, data)),
-            Err(ReproduceError::Nothing { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let page = Report {
-        title: "TSQ: the paper's evaluation, reproduced".into(),
-        intro: INTRO.into(),
-        meta: story(&stored),
-        sections: sections(figures, &stored),
-    };
-    let written = report::write(root, &page)?;
-    Ok(Evaluation {
-        written,
-        claims: page.claims().cloned().collect(),
-        failed: failures(&stored),
-        complete: stored.len() == needed(figures).len() && stored.iter().all(|(_, data)| data.is_complete()),
-    })
-}
-
 const INTRO: &str = "\
 Every figure of the paper's evaluation, from simulated packets: the paper's text on the left hand, what we measured on \
 the right. Numbers are means over seeds with their 95 % confidence interval (Student's t over replications, paired by \
@@ -176,90 +96,15 @@ otherwise, and is unclear where the interval includes both.
 The paper's \"TCP-friendly CBR source\" is run as TFRC (RFC 5348), and again as TCP that carries the same constant rate. \
 A run lasts 100 s, of which the last 80 s are measured; the paper does not say which part it measured.";
 
-/// One section for each figure, and one more for the curves that the paper does not have where its own are all shown.
-fn sections(figures: &[FigureText], stored: &[(&'static Experiment, Data)]) -> Vec<Section> {
-    let mut sections: Vec<Section> = figures.iter().filter_map(|figure| section(figure, stored)).collect();
-    if let Some(last) = figures.iter().rposition(|figure| figure.number == 5) {
-        sections.insert(last + 1, curves::beyond());
-    }
-    sections
-}
-
-fn section(figure: &FigureText, stored: &[(&'static Experiment, Data)]) -> Option<Section> {
-    let of = |ids: &[&str]| -> Vec<(&'static Experiment, &Data)> {
-        let wanted = stored.iter().filter(|(experiment, _)| ids.contains(&experiment.id));
-        wanted.map(|(experiment, data)| (*experiment, data)).collect()
-    };
-    let data = of(experiments_of(figure.number));
-    if data.is_empty() && figure.number > 5 {
-        return None;
-    }
-    let found = match figure.number {
-        2..=5 => curves::section(figure),
-        8..=10 => hints::AUDIO.section(figure, &data),
-        11..=13 => hints::VIDEO.section(figure, &data),
-        14 | 16 => mixes::section(figure, &data),
-        15 => cheat::section(figure, &data),
+fn sections_of(figure: &FigureText, data: &[Stored<'_>]) -> Vec<Section> {
+    match figure.number {
+        // The curves that the paper does not have follow its own.
+        5 => vec![curves::section(figure), curves::beyond()],
+        2..=4 => vec![curves::section(figure)],
+        8..=10 => vec![hints::AUDIO.section(figure, data)],
+        11..=13 => vec![hints::VIDEO.section(figure, data)],
+        14 | 16 => vec![mixes::section(figure, data)],
+        15 => vec![cheat::section(figure, data)],
         number => unreachable!("figure {number} is in the table but nobody draws it"),
-    };
-    let file = |(experiment, _): &(&Experiment, &Data)| {
-        let folder = format!("{}/", experiment.id);
-        vec![
-            (format!("{}: results", experiment.id), folder.clone()),
-            (format!("{}: summary", experiment.id), format!("{folder}summary.json")),
-        ]
-    };
-    Some(Section {
-        id: format!("figure-{}", figure.number),
-        heading: figure.heading.clone(),
-        paper_says: figure.says.trim().to_owned(),
-        files: data.iter().flat_map(file).collect(),
-        ..found
-    })
-}
-
-/// What was run: for the report's head.
-fn story(stored: &[(&'static Experiment, Data)]) -> Vec<(String, String)> {
-    let Some((_, data)) = stored.first() else { return Vec::new() };
-    let summary = &data.summary;
-    let runs: usize = stored.iter().map(|(_, data)| data.summary.finished.len()).sum();
-    let seeds = match (summary.seeds.first(), summary.seeds.last()) {
-        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
-        (first, _) => first.map_or_else(String::new, ToString::to_string),
-    };
-    let shortened = summary.overrides.iter().find(|(path, _)| path == "duration");
-    let length = shortened
-        .map_or_else(|| "100 s, as in the paper".to_owned(), |(_, value)| format!("{value} (quick)"));
-    let last = stored.last().map_or(summary, |(_, data)| &data.summary);
-    [
-        ("Version", summary.version.clone()),
-        ("Seeds", seeds),
-        ("Length of a run", length),
-        ("Runs", runs.to_string()),
-        ("Begun", summary.started_at.clone()),
-        ("Ended", last.finished_at.clone()),
-        ("Processor", format!("{}, {} cores", summary.host.cpu, summary.host.cores)),
-        ("Kernel", summary.host.kernel.clone()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
-}
-
-fn failures(stored: &[(&'static Experiment, Data)]) -> Vec<String> {
-    let of = |(experiment, data): &(&Experiment, Data)| {
-        let line = |failed: &cutline_scenario::results::FailedRun| {
-            format!("{} at {}, seed {}: {}", experiment.id, failed.run.point, failed.run.seed, failed.reason)
-        };
-        data.summary.failed.iter().map(line).collect::<Vec<_>>()
-    };
-    stored.iter().flat_map(of).collect()
-}
-
-/// All claims of a figure that an experiment makes must be among those that the paper's table lists.
-fn claims_in_order(figure: &FigureText, made: Vec<Claim>) -> Vec<Claim> {
-    debug_assert!(
-        made.iter().all(|claim| figure.claim_ids().any(|id| claim.id.ends_with(id))),
-        "a claim that figures.toml does not list"
-    );
-    made
+    }
 }

@@ -1,0 +1,286 @@
+//! Figures 8 and 11 to 14: five mixes behind RED-Worcester, Adaptive RED, and the sorted queue.
+
+use super::{BOTTLENECK, MIX_NAMES, MIXES};
+use crate::claims::{FigureText, Judge, judged};
+use crate::data::{Data, difference, mean, ratio};
+use crate::paper::Stored;
+use cutline_quality::Power;
+use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::report::{Claim, Section};
+use cutline_report::stats::Estimate;
+use cutline_scenario::results::{FlowRow, QueueSeriesRow};
+use cutline_units::{Duration, Rate};
+
+/// The queues, as the scenario names them and as charts do.
+const REDW: (&str, &str) = ("red-worcester", "RED-Worcester");
+const ARED: (&str, &str) = ("ared", "Adaptive RED");
+const SORTED: (&str, &str) = ("sorted", "sorted (TSQ over RED-Worcester)");
+
+/// The part of a run that is measured; interval series have all of it.
+const MEASURED_S: std::ops::Range<f64> = 20.0..80.0;
+
+/// The paper's moving targets in the first and the last mix.
+const PAPERS_TARGETS: [f64; 2] = [48.0, 22.0];
+/// What Adaptive RED aims at, packets.
+const ARED_TARGET: f64 = 50.0;
+
+pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
+    let Some(&(experiment, data)) = stored.first() else { return Section::default() };
+    let mixes = Mixes { data };
+    let (title, chart) = match figure.number {
+        8 => ("The moving target, mean and standard deviation over time", mixes.target_chart()),
+        11 => ("Mean queue", mixes.queue_chart()),
+        12 => ("Packets dropped", mixes.drops_chart()),
+        13 => ("QoS = T of throughput-sensitive flows, over Adaptive RED's", mixes.power_chart(&THROUGHPUT)),
+        _ => ("QoS = sqrt(T / D) of delay-sensitive flows, over Adaptive RED's", mixes.power_chart(&DELAY)),
+    };
+    let claim = |id| mixes.judge(figure.claim_of(experiment, id), id);
+    Section {
+        we_see: mixes.we_see(figure.number),
+        figures: vec![(format!("figure-{}", figure.number), Figure::grid(title, 1, [chart]))],
+        claims: figure.claim_ids().map(claim).collect(),
+        notes: notes(figure.number).iter().map(|note| (*note).to_owned()).collect(),
+        ..Section::default()
+    }
+}
+
+/// A class of flows and how its quality of service is judged.
+struct Class {
+    group: &'static str,
+    power: Power,
+}
+
+const THROUGHPUT: Class = Class { group: "bulk", power: Power::THROUGHPUT };
+const DELAY: Class = Class { group: "media", power: Power::DELAY };
+
+/// The results of all mixes.
+struct Mixes<'d> {
+    data: &'d Data,
+}
+
+impl Mixes<'_> {
+    /// A measure of the queue in a mix, by seed; empty where there are no results.
+    fn of_queue(&self, queue: &str, bulk: u16, measure: fn(&QueueSeriesRow) -> Option<f64>) -> Vec<f64> {
+        let Some(point) = self.point(queue, bulk) else { return Vec::new() };
+        let mean_of = |rows: &Vec<&QueueSeriesRow>| {
+            let measured = rows.iter().filter(|row| MEASURED_S.contains(&row.start_s));
+            let values: Vec<f64> = measured.filter_map(|row| measure(row)).collect();
+            values.iter().sum::<f64>() / values.len() as f64
+        };
+        self.data.queue_intervals(point, BOTTLENECK).iter().map(mean_of).collect()
+    }
+
+    fn point(&self, queue: &str, bulk: u16) -> Option<&str> {
+        self.data.point_of_values(&[("dumbbell.queue", queue), ("flow.bulk.count", &bulk.to_string())])
+    }
+
+    fn target(&self, bulk: u16) -> Vec<f64> {
+        self.of_queue(REDW.0, bulk, |row| row.target_packets)
+    }
+
+    /// The standard deviation of the target over time, mean over the seeds.
+    fn target_deviation(&self, bulk: u16) -> Option<f64> {
+        let squares = self.of_queue(REDW.0, bulk, |row| Some(row.target_packets?.powi(2)));
+        let variances = squares.iter().zip(self.target(bulk)).map(|(square, mean)| square - mean * mean);
+        Some(mean(&variances.map(|variance| variance.max(0.0).sqrt()).collect::<Vec<_>>())?.mean)
+    }
+
+    /// The mean number of packets that wait, over time, by seed.
+    fn queue(&self, queue: &str, bulk: u16) -> Vec<f64> {
+        let of = |point| self.data.of_queue(point, BOTTLENECK, |row| row.backlog_mean_packets);
+        self.point(queue, bulk).map_or_else(Vec::new, of)
+    }
+
+    /// Packets dropped of those that arrived, %, by seed.
+    fn drops(&self, queue: &str, bulk: u16) -> Vec<f64> {
+        let of = |point| {
+            self.data
+                .of_queue(point, BOTTLENECK, |row| row.drop_ratio.map_or(f64::NAN, |ratio| 100.0 * ratio))
+        };
+        self.point(queue, bulk).map_or_else(Vec::new, of)
+    }
+
+    /// Mean QoS of a class's flows, by seed.
+    fn power(&self, class: &Class, queue: &str, bulk: u16) -> Vec<f64> {
+        let qos = |row: &FlowRow| {
+            let delay = Duration::from_secs_f64(row.queuing_mean_ms? / 1e3);
+            Some(class.power.qos(Rate::from_bps(row.goodput_bps as u64), delay))
+        };
+        self.point(queue, bulk).map_or_else(Vec::new, |point| self.data.per_seed(point, class.group, qos))
+    }
+
+    /// The same over that with Adaptive RED.
+    fn gain(&self, class: &Class, queue: &str, bulk: u16) -> Option<Estimate> {
+        ratio(&self.power(class, queue, bulk), &self.power(class, ARED.0, bulk))
+    }
+
+    /// The gains themselves, by seed.
+    fn gains(&self, class: &Class, bulk: u16) -> Vec<f64> {
+        let (over, under) = (self.power(class, REDW.0, bulk), self.power(class, ARED.0, bulk));
+        over.iter().zip(&under).map(|(over, under)| over / under).collect()
+    }
+}
+
+/// Charts.
+impl Mixes<'_> {
+    fn target_chart(&self) -> Chart {
+        let dots = MIXES.iter().enumerate().filter_map(|(x, &bulk)| {
+            let (mean, deviation) = (mean(&self.target(bulk))?.mean, self.target_deviation(bulk)?);
+            Some(Dot::new(x as f64, mean).within(mean - deviation, mean + deviation))
+        });
+        let [first, last] = PAPERS_TARGETS;
+        by_mix("RED-Worcester", "Moving target, packets", 60.0)
+            .mark(Line::expected("paper", [(0.0, first), (4.0, last)]))
+            .mark(Line::new("mean, and standard deviation over time", dots.collect::<Vec<_>>()).markers())
+    }
+
+    fn queue_chart(&self) -> Chart {
+        let chart =
+            self.lines(by_mix("", "Mean queue, packets", 60.0), |queue, bulk| mean(&self.queue(queue, bulk)));
+        chart.hline(ARED_TARGET, "Adaptive RED's target")
+    }
+
+    fn drops_chart(&self) -> Chart {
+        self.lines(by_mix("", "Packets dropped, %", 6.0), |queue, bulk| mean(&self.drops(queue, bulk)))
+    }
+
+    fn power_chart(&self, class: &Class) -> Chart {
+        let chart = Chart::new("").x(mix_axis()).y(Axis::linear("Normalised QoS"));
+        let chart = [REDW, SORTED]
+            .into_iter()
+            .fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| self.gain(class, queue, bulk))));
+        chart.hline(1.0, "as with Adaptive RED")
+    }
+
+    fn lines(&self, chart: Chart, value: impl Fn(&str, u16) -> Option<Estimate>) -> Chart {
+        let queues = [REDW, ARED, SORTED].into_iter();
+        queues.fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| value(queue, bulk))))
+    }
+}
+
+fn line(name: &str, value: impl Fn(u16) -> Option<Estimate>) -> Line {
+    let dot = |(x, &bulk): (usize, &u16)| Some(Dot::of_estimate(x as f64, &value(bulk)?));
+    Line::new(name, MIXES.iter().enumerate().filter_map(dot).collect::<Vec<_>>()).markers()
+}
+
+fn mix_axis() -> Axis {
+    Axis::categories("Throughput-sensitive : delay-sensitive flows", MIX_NAMES)
+}
+
+fn by_mix(title: &str, y: &str, most: f64) -> Chart {
+    Chart::new(title).x(mix_axis()).y(Axis::linear(y).range(0.0, most))
+}
+
+/// Claims.
+impl Mixes<'_> {
+    fn judge(&self, claim: Claim, id: &str) -> Claim {
+        match id {
+            "target-first" => judged(claim, mean(&self.target(19)), |found| found.meets(47.0, 49.0)),
+            "target-last" => judged(claim, mean(&self.target(1)), |found| found.meets(21.0, 23.0)),
+            "target-linear" => judged(claim, off_the_line(|bulk| self.target(bulk)), |found| found.meets(0.0, 2.0)),
+            "queue-ared-first" => judged(claim, mean(&self.queue(ARED.0, 19)), |found| found.meets(45.0, 55.0)),
+            "queue-ared-last" => judged(claim, mean(&self.queue(ARED.0, 1)), |found| found.meets(45.0, 55.0)),
+            "queue-falls" => {
+                judged(claim, difference(&self.queue(REDW.0, 19), &self.queue(REDW.0, 1)), |found| found.is_above(0.0))
+            }
+            "queue-follows" => judged(claim, self.off_the_target(), |found| found.meets(0.0, 5.0))
+                .note("The range of Adaptive RED is 6 packets on either side of the target: no max_p moves within it."),
+            "drops-rise" => self.drops_rise(claim, REDW.0),
+            "drops-ared-rise" => self.drops_rise(claim, ARED.0),
+            "drops-linear" => {
+                judged(claim, off_the_line(|bulk| self.drops(REDW.0, bulk)), |found| found.meets(0.0, 0.2))
+            }
+            "delay-grows" => {
+                let found = difference(&self.gains(&DELAY, 1), &self.gains(&DELAY, 19));
+                judged(claim, found, |found| found.is_above(0.0))
+            }
+            id => self.judge_gain(claim, id),
+        }
+    }
+
+    fn drops_rise(&self, claim: Claim, queue: &str) -> Claim {
+        judged(claim, difference(&self.drops(queue, 1), &self.drops(queue, 19)), |found| found.is_above(0.0))
+    }
+
+    fn judge_gain(&self, claim: Claim, id: &str) -> Claim {
+        let (class, bulk) = id.split_once('-').expect("a claim on a gain is named CLASS-NUMBER");
+        let bulk: u16 = bulk.parse().expect("a claim on a gain is named CLASS-NUMBER");
+        match class {
+            "throughput" => {
+                judged(claim, self.gain(&THROUGHPUT, REDW.0, bulk), |found| found.meets(0.8, 1.0))
+            }
+            "delay" => judged(claim, self.gain(&DELAY, REDW.0, bulk), |found| found.is_above(1.0)),
+            class => unreachable!("figures.toml claims something of `{class}`, which nobody measures"),
+        }
+    }
+
+    /// The mix in which the mean queue is furthest from its target: by how much, packets.
+    fn off_the_target(&self) -> Option<Estimate> {
+        let off = |bulk: &u16| {
+            let (queue, target) = (self.queue(REDW.0, *bulk), self.target(*bulk));
+            mean(&queue.iter().zip(&target).map(|(queue, target)| (queue - target).abs()).collect::<Vec<_>>())
+        };
+        MIXES.iter().filter_map(off).max_by(|one, other| one.mean.total_cmp(&other.mean))
+    }
+}
+
+/// The mix in which a measure is furthest from the straight line between the first and the last: by how much.
+fn off_the_line(measure: impl Fn(u16) -> Vec<f64>) -> Option<Estimate> {
+    let [first, last] = [MIXES[0], MIXES[4]];
+    let (at_first, at_last) = (measure(first), measure(last));
+    let off = |bulk: &u16| {
+        let share = f64::from(first - bulk) / f64::from(first - last);
+        let ends = at_first.iter().zip(&at_last);
+        let on_line = ends.map(|(first, last)| first + share * (last - first));
+        mean(
+            &measure(*bulk).iter().zip(on_line).map(|(value, line)| (value - line).abs()).collect::<Vec<_>>(),
+        )
+    };
+    MIXES.iter().filter_map(off).max_by(|one, other| one.mean.total_cmp(&other.mean))
+}
+
+/// Words.
+impl Mixes<'_> {
+    fn we_see(&self, figure: u32) -> String {
+        let of_queues = |value: &dyn Fn(&str, u16) -> Option<Estimate>, decimals: usize| {
+            let line = |(queue, name): (&str, &str)| {
+                format!("{name}: {}.", all_mixes(|bulk| value(queue, bulk), decimals))
+            };
+            [REDW, ARED, SORTED].map(line).join(" ")
+        };
+        let found = match figure {
+            8 => format!("{} packets.", all_mixes(|bulk| mean(&self.target(bulk)), 1)),
+            11 => of_queues(&|queue, bulk| mean(&self.queue(queue, bulk)), 1),
+            12 => of_queues(&|queue, bulk| mean(&self.drops(queue, bulk)), 2),
+            _ => {
+                let class = if figure == 13 { &THROUGHPUT } else { &DELAY };
+                let line = |(queue, name): (&str, &str)| {
+                    format!("{name}: {}.", all_mixes(|bulk| self.gain(class, queue, bulk), 3))
+                };
+                [REDW, SORTED].map(line).join(" ")
+            }
+        };
+        format!("From 19 : 1 to 1 : 19. {found}")
+    }
+}
+
+fn all_mixes(value: impl Fn(u16) -> Option<Estimate>, decimals: usize) -> String {
+    let text = |&bulk: &u16| {
+        value(bulk).map_or_else(|| "?".to_owned(), |found| format!("{:.decimals$}", found.mean))
+    };
+    MIXES.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn notes(figure: u32) -> &'static [&'static str] {
+    match figure {
+        8 => &[
+            "Holds if the interval meets one packet on either side of the paper's number: of which flow a packet is \
+                decides where the target lies, and 19 flows of 20 need not have exactly 19 packets of 20.",
+        ],
+        13 => &[
+            "A single throughput-sensitive flow's throughput varies much from seed to seed: the interval at 1 : 19 is \
+                 wide. Holds between 0.8 and 1.",
+        ],
+        _ => &[],
+    }
+}

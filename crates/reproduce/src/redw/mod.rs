@@ -1,0 +1,69 @@
+//! The RED-Worcester paper's evaluation: figures 8 to 14 (1 and 2 are about QoS at large, 3 to 5 the algorithms, 6 the
+//! topology, 7 the mixes).
+//!
+//! Beside the paper's two queues stands the extension that its section 5 leaves to the future: the outgoing queue sorted
+//! by hints, who cuts in line paying with drops, which is TSQ over RED-Worcester.
+
+mod adaptation;
+mod mix;
+
+use crate::claims::FigureText;
+use crate::experiment::Experiment;
+use crate::paper::{Paper, Stored};
+use cutline_report::report::Section;
+
+/// The RED-Worcester paper.
+pub const REDW: Paper = Paper {
+    id: "redw",
+    title: "RED-Worcester: the paper's evaluation, reproduced",
+    intro: INTRO,
+    figures: include_str!("../../../../experiments/redw/figures.toml"),
+    experiments: &EXPERIMENTS,
+    experiments_of,
+    sections_of,
+};
+
+const INTRO: &str = "\
+Every figure of the paper's evaluation, from simulated packets: 20 flows, TCP NewReno (throughput-sensitive, hint 80 ms) \
+and TFRC (delay-sensitive, hint 32 ms), in five mixes. Numbers are means over seeds with their 95 % confidence interval \
+(Student's t over replications, paired by seed where two settings are compared). A claim holds when the interval shows \
+it, differs when the interval shows otherwise, and is unclear where the interval includes both.
+
+Adaptive RED and RED-Worcester run with the parameters of the Adaptive RED paper where this one is silent: an automatic \
+w_q, the gentle slope, alpha = min(0.01, max_p / 4) and not the \"about 0.1\" of this paper's figure 4. \"Sorted\" is this \
+paper's future work: RED-Worcester with a queue in the order of hints and TSQ's drop probability.";
+
+const EXPERIMENTS: [Experiment; 3] = [
+    experiment("mix", include_str!("../../../../experiments/redw/mix.toml"), "mix.toml"),
+    experiment("maxp-up", include_str!("../../../../experiments/redw/maxp-up.toml"), "maxp-up.toml"),
+    experiment("maxp-down", include_str!("../../../../experiments/redw/maxp-down.toml"), "maxp-down.toml"),
+];
+
+/// `--quick` only takes fewer seeds: the mixes change at 40 s, and a run of 20 flows is short.
+const fn experiment(id: &'static str, text: &'static str, file: &'static str) -> Experiment {
+    Experiment { id, label: "RED-Worcester", file, text, set: &[], quick: &[("seeds", "2")] }
+}
+
+/// The experiments that a figure shows.
+fn experiments_of(figure: u32) -> &'static [&'static str] {
+    match figure {
+        9 => &["maxp-up"],
+        // How fast max_p falls is told by how fast it rises.
+        10 => &["maxp-down", "maxp-up"],
+        _ => &["mix"],
+    }
+}
+
+fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+    vec![match figure.number {
+        9 | 10 => adaptation::section(figure, stored),
+        _ => mix::section(figure, stored),
+    }]
+}
+
+/// The bottleneck: its queue is what everything here is about.
+const BOTTLENECK: &str = "r1->r2";
+
+/// How many of the 20 flows are throughput-sensitive; the others are delay-sensitive.
+const MIXES: [u16; 5] = [19, 15, 10, 5, 1];
+const MIX_NAMES: [&str; 5] = ["19 : 1", "15 : 5", "10 : 10", "5 : 15", "1 : 19"];
