@@ -1,8 +1,9 @@
 //! Any queue there is, from a description of it.
 
+use crate::registry::Built;
 use crate::{
-    AnyAqm, AqmSpec, Arrival, Backlog, Departure, Fifo, Limit, ParameterError, Queue, QueueStats, Readings,
-    Shed, Tsq, TsqParams, Verdict, drop_tail,
+    AnyAqm, AnyDiscipline, AqmSpec, Arrival, Backlog, Departure, Fifo, Limit, ParameterError, Queue,
+    QueueStats, Readings, Shed, Tsq, TsqParams, Verdict, drop_tail,
 };
 use cutline_units::{Instant, Probability, RandomStream, Rate};
 
@@ -28,6 +29,8 @@ pub enum AnyQueue<P> {
     Fifo(Fifo<P, AnyAqm>),
     /// Cut in line and pay for it.
     Tsq(Tsq<P, AnyAqm>),
+    /// A queue of its own.
+    Discipline(Box<AnyDiscipline<P>>),
 }
 
 impl QueueSpec {
@@ -40,7 +43,7 @@ impl QueueSpec {
     /// An empty queue of this description.
     ///
     /// # Errors
-    /// When limit or rate is zero, or a parameter of AQM or TSQ is not allowed.
+    /// When limit or rate is zero, a parameter of AQM or TSQ is not allowed, or TSQ is to ride on what is no law.
     pub fn build<P: Copy>(&self) -> Result<AnyQueue<P>, ParameterError> {
         if matches!(self.limit, Limit::Packets(0) | Limit::Bytes(0)) {
             return Err(zero("limit", "at least 1 packet or 1 B"));
@@ -48,11 +51,21 @@ impl QueueSpec {
         if self.rate == Rate::ZERO {
             return Err(zero("rate", "at least 1 bit/s"));
         }
-        let aqm = self.aqm.build(self.rate)?;
-        Ok(match &self.tsq {
-            None => AnyQueue::Fifo(Fifo::new(self.limit, self.ecn, aqm)),
-            Some(params) => AnyQueue::Tsq(Tsq::new(params, self.limit, self.ecn, self.rate, aqm)?),
-        })
+        let Self { limit, ecn, rate, .. } = *self;
+        match (self.aqm.build(limit, ecn, rate)?, &self.tsq) {
+            (Built::Law(aqm), None) => Ok(AnyQueue::Fifo(Fifo::new(limit, ecn, aqm))),
+            (Built::Law(aqm), Some(params)) => Tsq::new(params, limit, ecn, rate, aqm).map(AnyQueue::Tsq),
+            (Built::Discipline(queue), None) => Ok(AnyQueue::Discipline(queue)),
+            (Built::Discipline(_), Some(_)) => Err(self.tsq_on_a_discipline()),
+        }
+    }
+}
+
+impl QueueSpec {
+    fn tsq_on_a_discipline(&self) -> ParameterError {
+        let (parameter, value) = ("tsq".to_owned(), "true".to_owned());
+        let allowed = format!("false with {}, which is a queue of its own", self.aqm.name());
+        ParameterError { parameter, value, allowed, nearest: None }
     }
 }
 
@@ -67,6 +80,7 @@ macro_rules! either {
         match $any {
             AnyQueue::Fifo($queue) => $call,
             AnyQueue::Tsq($queue) => $call,
+            AnyQueue::Discipline($queue) => $call,
         }
     };
 }

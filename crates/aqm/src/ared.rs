@@ -11,14 +11,14 @@
 //! alpha = min(0.01, max_p / 4)
 //! ```
 //!
-//! All else is [`red`](crate::red). Thresholds and w_q are automatic unless set.
+//! All else is [`crate::red`]. Thresholds and w_q are automatic unless set.
 //!
 //! | parameter | unit | range | default | from |
 //! | --- | --- | --- | --- | --- |
 //! | `min-th`, `max-th`, `w-q` | | | automatic | Adaptive RED, sections 5 and 6 |
 //! | `max-p` | | 0.0001..1 | 0.02 | what `max_p` begins with |
 //! | `gentle` | | | true | Adaptive RED, section 4 |
-//! | `mode`, `spacing`, `mean-packet`, `target-delay` | | | | [`red`](crate::red) |
+//! | `mode`, `spacing`, `mean-packet`, `target-delay` | | | | [`crate::red`] |
 //! | `interval` | time | 1 ms..100 s | 500 ms | figure 1 |
 //! | `alpha` | | 0.0001..1 | min(0.01, max_p / 4) | figure 1; RED-Worcester's figure 4 has 0.1 |
 //! | `beta` | | 0.01..0.999 | 0.9 | figure 1 |

@@ -24,9 +24,16 @@ impl Beat {
     /// others would not either, and are left out.
     #[inline]
     pub(crate) fn catch_up(&mut self, now: Instant, mut step: impl FnMut() -> bool) {
+        self.catch_up_at(now, |_| step());
+    }
+
+    /// The same for steps that ask when they are due.
+    #[inline]
+    pub(crate) fn catch_up_at(&mut self, now: Instant, mut step: impl FnMut(Instant) -> bool) {
         while self.next <= now {
+            let due = self.next;
             self.next = self.next.saturating_add(self.period);
-            if !step() {
+            if !step(due) {
                 self.next = first_after(now, self.next, self.period);
             }
         }

@@ -4,9 +4,9 @@
 //! size, a delay hint and whether it may be marked ([`Arrival`]); the packet itself is a small handle of the
 //! caller's. A simulator and a router drive the very same objects.
 //!
-//! - [`Queue`] is what a link talks to: [`Fifo`] and [`Tsq`] are the two, [`AnyQueue`] either of them over any
-//!   AQM of the [`registry`], built from a [`QueueSpec`].
-//! - [`DropProbability`] is what an AQM is: it sees backlogs and times and answers a probability. It decides
+//! - [`Queue`] is what a link talks to: [`Fifo`] and [`Tsq`] over any law of the [`registry`], or a
+//!   [`Discipline`], a queue of its own such as CoDel. [`AnyQueue`] is whichever a [`QueueSpec`] describes.
+//! - [`DropProbability`] is what a law is: it sees backlogs and times and answers a probability. It decides
 //!   nothing and stores nothing; the queue draws, drops or marks, and counts.
 //! - [`registry::describe`] lists every AQM with its parameters as data, for scenario files, command line and
 //!   documentation alike.
@@ -16,19 +16,27 @@
 
 mod any;
 mod beat;
+mod buckets;
+mod discipline;
 mod drain;
 mod drop_probability;
 mod fifo;
 mod lane;
 mod lanes;
 mod parameter;
+mod pool;
 mod queue;
 mod queue_delay;
 mod stats;
 
+pub mod abe;
 pub mod ared;
 pub mod blue;
+pub mod codel;
 pub mod drop_tail;
+pub mod drr;
+pub mod dual_pi2;
+pub mod fq_codel;
 pub mod pi;
 pub mod pi2;
 pub mod pie;
@@ -36,15 +44,22 @@ pub mod red;
 pub mod red_worcester;
 pub mod registry;
 pub mod sfc;
+pub mod strict_priority;
 pub mod tsq;
 
+pub use abe::{Abe, AbeParams};
 pub use any::{AnyQueue, QueueSpec};
 pub use ared::{Ared, AredParams};
 pub use blue::{Blue, BlueParams};
+pub use codel::{CoDel, CoDelParams};
+pub use discipline::Discipline;
 pub use drain::DrainRate;
 pub use drop_probability::{Aqm, DropProbability, Readings};
 pub use drop_tail::NoEarlyDrop;
+pub use drr::{Drr, DrrParams};
+pub use dual_pi2::{DualPi2, DualPi2Params};
 pub use fifo::Fifo;
+pub use fq_codel::{FqCoDel, FqCoDelParams};
 pub use lanes::{Entry, Lanes};
 pub use parameter::{Field, Kind, Parameter, ParameterError, Parameters, Value};
 pub use pi::{Pi, PiParams};
@@ -54,7 +69,8 @@ pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Shed, Ver
 pub use queue_delay::Estimate;
 pub use red::{Red, RedParams};
 pub use red_worcester::{RedWorcester, RedWorcesterParams};
-pub use registry::{AnyAqm, AqmDescription, AqmSpec};
+pub use registry::{AnyAqm, AnyDiscipline, AqmDescription, AqmSpec};
 pub use sfc::{Sfc, SfcParams};
 pub use stats::{Count, QueueStats};
+pub use strict_priority::{StrictPriority, StrictPriorityParams};
 pub use tsq::{Offer, Tsq, TsqParams};

@@ -192,6 +192,15 @@ impl Backlog {
 }
 
 impl Limit {
+    /// Whether `backlog` is within it.
+    #[inline]
+    pub(crate) const fn holds(self, backlog: Backlog) -> bool {
+        match self {
+            Self::Packets(most) => backlog.packets <= most,
+            Self::Bytes(most) => backlog.bytes <= most,
+        }
+    }
+
     /// Whether a packet of `size` bytes may join `backlog`.
     #[inline]
     pub const fn admits(self, backlog: Backlog, size: u32) -> bool {

@@ -8,12 +8,12 @@
 //! MovingTarget = (1 - w_t) MovingTarget + w_t Target
 //! ```
 //!
-//! and Adaptive RED ([`ared`](crate::ared)) steers the average to `MovingTarget`, give or take `range` of the span,
+//! and Adaptive RED ([`crate::ared`]) steers the average to `MovingTarget`, give or take `range` of the span,
 //! instead of to the middle of the thresholds.
 //!
 //! | parameter | unit | range | default | from |
 //! | --- | --- | --- | --- | --- |
-//! | all of [`ared`](crate::ared) | | | but `ceiling` 1 | the paper's figure 10 has max_p = 1 |
+//! | all of [`crate::ared`] | | | but `ceiling` 1 | the paper's figure 10 has max_p = 1 |
 //! | `w-t` | | 0.0001..1 | 0.02 | section 2.3 |
 //! | `step` | time | 100 us..1 s | 5 ms | ours: the paper's hints as levels, 16 = 80 ms |
 //! | `delays` | 16 times | 0..10 s | off | ours: the delay of each level, instead of `step` times the level |

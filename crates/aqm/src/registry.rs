@@ -1,11 +1,15 @@
 //! Every AQM by name: one line each, at the end of this file's first half.
 //!
-//! [`AqmSpec`] is an AQM with its parameters, [`AnyAqm`] the law built from it, which dispatches by a `match`
-//! rather than through a pointer: a queue of it costs a predicted branch more than one of the law itself.
+//! [`AqmSpec`] is an AQM with its parameters. Most are laws, [`AnyAqm`], which a FIFO or TSQ asks for a
+//! probability; some are queues of their own, [`AnyDiscipline`]. Both dispatch by a `match` rather than through a
+//! pointer: a queue of it costs a predicted branch more than one of the law itself.
 
 use crate::drop_probability::{Aqm, DropProbability};
-use crate::{Arrival, Backlog, Parameter, ParameterError, Parameters, Readings, TsqParams, Value, Verdict};
-use cutline_units::{Instant, Probability, Rate};
+use crate::{
+    Arrival, Backlog, Departure, Discipline, Limit, Parameter, ParameterError, Parameters, Queue, QueueStats,
+    Readings, Shed, TsqParams, Value, Verdict,
+};
+use cutline_units::{Instant, Probability, RandomStream, Rate};
 
 /// All there is to say about an AQM.
 #[derive(Clone, Debug)]
@@ -18,14 +22,26 @@ pub struct AqmDescription {
     pub source: &'static str,
     /// What can be set.
     pub parameters: Vec<&'static Parameter>,
+    /// Whether TSQ can ride on it.
+    pub takes_tsq: bool,
 }
 
 /// Writes the enums and their matches from the list of AQMs.
 macro_rules! registry {
-    ($($(#[$doc:meta])* $variant:ident($law:ty)),+ $(,)?) => {
+    (
+        laws { $($(#[$doc:meta])* $variant:ident($law:ty)),+ $(,)? }
+        disciplines { $($(#[$qdoc:meta])* $queue:ident),+ $(,)? }
+    ) => {
         /// An AQM and its parameters.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum AqmSpec { $($(#[$doc])* $variant(<$law as Aqm>::Params)),+ }
+        pub enum AqmSpec {
+            $($(#[$doc])* $variant(<$law as Aqm>::Params),)+
+            $($(#[$qdoc])* $queue(<crate::$queue<()> as Discipline>::Params)),+
+        }
+
+        /// Any queue of the registry that is more than a law.
+        #[derive(Clone, Debug)]
+        pub enum AnyDiscipline<P> { $($(#[$qdoc])* $queue(crate::$queue<P>)),+ }
 
         /// Any law of the registry.
         #[derive(Clone, Debug)]
@@ -33,12 +49,22 @@ macro_rules! registry {
 
         /// Every AQM there is.
         pub fn describe() -> Vec<AqmDescription> {
-            vec![$(AqmDescription {
-                name: <$law>::NAME,
-                title: <$law>::TITLE,
-                source: <$law>::SOURCE,
-                parameters: <$law as Aqm>::Params::describe(),
-            }),+]
+            vec![
+                $(AqmDescription {
+                    name: <$law>::NAME,
+                    title: <$law>::TITLE,
+                    source: <$law>::SOURCE,
+                    parameters: <$law as Aqm>::Params::describe(),
+                    takes_tsq: true,
+                },)+
+                $(AqmDescription {
+                    name: crate::$queue::<()>::NAME,
+                    title: crate::$queue::<()>::TITLE,
+                    source: crate::$queue::<()>::SOURCE,
+                    parameters: <crate::$queue<()> as Discipline>::Params::describe(),
+                    takes_tsq: false,
+                }),+
+            ]
         }
 
         impl AqmSpec {
@@ -52,26 +78,94 @@ macro_rules! registry {
             ) -> Result<Self, ParameterError> {
                 match name {
                     $(<$law>::NAME => <$law as Aqm>::Params::from_values(values).map(Self::$variant),)+
-                    _ => Err(ParameterError::unknown_choice("aqm", name, &[$(<$law>::NAME),+])),
+                    $(crate::$queue::<()>::NAME => {
+                        <crate::$queue<()> as Discipline>::Params::from_values(values).map(Self::$queue)
+                    })+
+                    _ => {
+                        let names = [$(<$law>::NAME,)+ $(crate::$queue::<()>::NAME),+];
+                        Err(ParameterError::unknown_choice("aqm", name, &names))
+                    }
                 }
             }
 
             /// The AQM's name.
             pub const fn name(&self) -> &'static str {
-                match self { $(Self::$variant(_) => <$law>::NAME),+ }
+                match self {
+                    $(Self::$variant(_) => <$law>::NAME,)+
+                    $(Self::$queue(_) => crate::$queue::<()>::NAME),+
+                }
+            }
+
+            /// Whether TSQ can ride on it: whether it is a law.
+            pub const fn takes_tsq(&self) -> bool {
+                match self { $(Self::$variant(_) => true,)+ $(Self::$queue(_) => false),+ }
             }
 
             /// Every parameter with what it is set to.
             pub fn values(&self) -> Vec<(&'static str, Option<Value>)> {
-                match self { $(Self::$variant(params) => params.values()),+ }
+                match self {
+                    $(Self::$variant(params) => params.values(),)+
+                    $(Self::$queue(params) => params.values()),+
+                }
             }
 
-            /// The law in front of a link of that rate.
+            /// What it is in front of a link of that rate: a law, or a queue with that limit.
             ///
             /// # Errors
             /// When a parameter was set in code to what is not allowed.
-            pub fn build(&self, rate: Rate) -> Result<AnyAqm, ParameterError> {
-                match self { $(Self::$variant(params) => <$law>::build(params, rate).map(AnyAqm::$variant)),+ }
+            pub fn build<P: Copy>(
+                &self,
+                limit: Limit,
+                ecn: bool,
+                rate: Rate,
+            ) -> Result<Built<P>, ParameterError> {
+                match self {
+                    $(Self::$variant(params) => <$law>::build(params, rate).map(AnyAqm::$variant).map(Built::Law),)+
+                    $(Self::$queue(params) => {
+                        let queue = crate::$queue::build(params, limit, ecn, rate)?;
+                        Ok(Built::Discipline(Box::new(AnyDiscipline::$queue(queue))))
+                    })+
+                }
+            }
+        }
+
+        impl<P: Copy> Queue<P> for AnyDiscipline<P> {
+            #[inline]
+            fn enqueue(
+                &mut self,
+                now: Instant,
+                arrival: Arrival,
+                packet: P,
+                random: &mut RandomStream,
+            ) -> Verdict {
+                match self { $(Self::$queue(queue) => queue.enqueue(now, arrival, packet, random)),+ }
+            }
+            #[inline]
+            fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+                match self { $(Self::$queue(queue) => queue.dequeue(now)),+ }
+            }
+            #[inline]
+            fn shed(&mut self) -> Option<Shed<P>> {
+                match self { $(Self::$queue(queue) => queue.shed()),+ }
+            }
+            #[inline]
+            fn backlog(&self) -> Backlog {
+                match self { $(Self::$queue(queue) => queue.backlog()),+ }
+            }
+            fn probability(&self) -> Option<Probability> {
+                match self { $(Self::$queue(queue) => queue.probability()),+ }
+            }
+            fn advance(&mut self, now: Instant) {
+                match self { $(Self::$queue(queue) => queue.advance(now)),+ }
+            }
+            fn set_rate(&mut self, now: Instant, rate: Rate) {
+                match self { $(Self::$queue(queue) => queue.set_rate(now, rate)),+ }
+            }
+            fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
+                match self { $(Self::$queue(queue) => queue.reset(now, discard)),+ }
+            }
+            fn stats(&self) -> &QueueStats {
+                match self { $(Self::$queue(queue) => queue.stats()),+ }
             }
         }
 
@@ -112,7 +206,18 @@ macro_rules! registry {
     };
 }
 
+/// What an [`AqmSpec`] turns out to be.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
+pub enum Built<P> {
+    /// A law, for a FIFO or TSQ.
+    Law(AnyAqm),
+    /// A queue of its own.
+    Discipline(Box<AnyDiscipline<P>>),
+}
+
 registry! {
+    laws {
     /// No AQM: packets are dropped when the queue is full.
     DropTail(crate::NoEarlyDrop),
     /// The proportional-integral controller.
@@ -131,6 +236,21 @@ registry! {
     Pie(crate::Pie),
     /// The proportional-integral controller of the delay, squared.
     Pi2(crate::Pi2),
+    }
+    disciplines {
+        /// Drops at the head once packets have waited too long.
+        CoDel,
+        /// A CoDel queue for every flow, in turn.
+        FqCoDel,
+        /// The smallest hint first.
+        StrictPriority,
+        /// Flows or hints in turn, by bytes.
+        Drr,
+        /// A queue for scalable traffic beside one for classic, coupled.
+        DualPi2,
+        /// Little delay for some, no harm for the others.
+        Abe,
+    }
 }
 
 /// What can be set of TSQ, whichever AQM it rides on.

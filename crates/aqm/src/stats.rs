@@ -1,6 +1,7 @@
 //! What every queue counts, in packets and in bytes.
 //!
-//! Two sums always hold: what arrived = enqueued + dropped, and enqueued = dequeued + flushed + the backlog.
+//! Two sums always hold: what arrived = enqueued + refused, and enqueued = dequeued + flushed + shed + the
+//! backlog. Refused and shed together are dropped.
 
 use crate::{DropReason, Verdict};
 
@@ -20,12 +21,14 @@ pub struct QueueStats {
     pub enqueued: Count,
     /// Handed to the link.
     pub dequeued: Count,
-    /// Stored and marked; part of `enqueued`.
+    /// Marked, on arrival or on departure.
     pub marked: Count,
     /// Thrown away by [`Queue::reset`](crate::Queue::reset) after having been stored.
     pub flushed: Count,
     /// Refused, by reason, in the order of [`DropReason::ALL`].
-    dropped: [Count; DropReason::ALL.len()],
+    refused: [Count; DropReason::ALL.len()],
+    /// Dropped after having been stored, by reason.
+    shed: [Count; DropReason::ALL.len()],
 }
 
 impl Count {
@@ -45,21 +48,28 @@ impl std::ops::AddAssign for Count {
 }
 
 impl QueueStats {
-    /// Packets refused for `reason`.
-    pub const fn dropped(&self, reason: DropReason) -> Count {
-        self.dropped[reason as usize]
+    /// Packets dropped for `reason`, on arrival or later.
+    pub fn dropped(&self, reason: DropReason) -> Count {
+        let mut sum = self.refused[reason as usize];
+        sum += self.shed[reason as usize];
+        sum
     }
 
-    /// Packets refused for any reason.
+    /// Packets dropped for any reason.
     pub fn dropped_in_all(&self) -> Count {
-        let mut sum = Count::default();
-        self.dropped.iter().for_each(|&count| sum += count);
+        let mut sum = total(&self.refused);
+        sum += self.shed();
         sum
+    }
+
+    /// Packets dropped after having been stored.
+    pub fn shed(&self) -> Count {
+        total(&self.shed)
     }
 
     /// Packets offered: stored or refused.
     pub fn arrived(&self) -> Count {
-        let mut sum = self.dropped_in_all();
+        let mut sum = total(&self.refused);
         sum += self.enqueued;
         sum
     }
@@ -73,9 +83,32 @@ impl QueueStats {
                 self.enqueued.add(size);
                 self.marked.add(size);
             }
-            Verdict::Drop(reason) => self.dropped[reason as usize].add(size),
+            Verdict::Drop(reason) => self.refused[reason as usize].add(size),
         }
     }
+
+    /// Counts a packet that goes to the link, and is marked on its way or not.
+    #[inline]
+    pub(crate) fn depart(&mut self, size: u32, marked: bool) {
+        self.dequeued.add(size);
+        if marked {
+            self.marked.add(size);
+        }
+    }
+
+    /// Counts a stored packet that is dropped.
+    #[inline]
+    pub(crate) fn throw(&mut self, reason: DropReason, size: u32) {
+        self.shed[reason as usize].add(size);
+    }
+}
+
+fn total(counts: &[Count]) -> Count {
+    let mut sum = Count::default();
+    for &count in counts {
+        sum += count;
+    }
+    sum
 }
 
 #[cfg(test)]

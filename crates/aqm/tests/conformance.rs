@@ -17,7 +17,7 @@ fn specs() -> Vec<QueueSpec> {
     let mut specs = Vec::new();
     for about in registry::describe() {
         let aqm = AqmSpec::from_values(about.name, []).expect("defaults are allowed");
-        for tsq in [None, Some(TsqParams::default())] {
+        for tsq in [None, Some(TsqParams::default())].into_iter().take(1 + usize::from(about.takes_tsq)) {
             for (ecn, limit) in [(false, Limit::Packets(400)), (true, Limit::Bytes(300_000))] {
                 specs.push(QueueSpec { limit, ecn, aqm: aqm.clone(), tsq, rate: RATE });
             }
@@ -65,11 +65,16 @@ fn what_comes_in_goes_out_or_is_counted() {
         assert_eq!(stats.arrived().packets, trace.len() as u64 + 100, "{spec:?}");
         assert_eq!(stats.flushed.packets, flushed, "{spec:?}");
         assert_eq!(stats.flushed.bytes, waiting.bytes, "{spec:?}");
-        assert_eq!(stats.enqueued.packets, stats.dequeued.packets + flushed, "{spec:?}");
-        assert_eq!(stats.enqueued.bytes, stats.dequeued.bytes + waiting.bytes, "{spec:?}");
+        assert_eq!(stats.shed().packets, link.shed.len() as u64, "{spec:?}");
+        let gone = stats.dequeued.packets + stats.shed().packets;
+        assert_eq!(stats.enqueued.packets, gone + flushed, "{spec:?}");
+        let gone = stats.dequeued.bytes + stats.shed().bytes;
+        assert_eq!(stats.enqueued.bytes, gone + waiting.bytes, "{spec:?}");
         assert_eq!(stats.dequeued.packets, link.sent.len() as u64, "{spec:?}");
-        let sent: BTreeSet<u32> = link.sent.iter().map(|(_, departure)| departure.packet).collect();
-        assert_eq!(sent.len(), link.sent.len(), "a packet was sent twice: {spec:?}");
+        let sent = link.sent.iter().map(|(_, departure)| departure.packet);
+        let gone: BTreeSet<u32> = sent.chain(link.shed.iter().map(|shed| shed.packet)).collect();
+        let times = link.sent.len() + link.shed.len();
+        assert_eq!(gone.len(), times, "a packet was sent or shed twice: {spec:?}");
     }
 }
 
@@ -80,8 +85,10 @@ fn verdicts_agree_with_the_counters() {
         let trace = run(&mut link);
         let count = |kind: fn(&Verdict) -> bool| trace.iter().filter(|(v, _)| kind(v)).count() as u64;
         let stats = link.queue.stats();
-        assert_eq!(stats.marked.packets, count(|v| *v == Verdict::Mark), "{spec:?}");
-        assert_eq!(stats.dropped_in_all().packets, count(|v| matches!(v, Verdict::Drop(_))), "{spec:?}");
+        let marked_later = link.sent.iter().filter(|(_, departure)| departure.marked).count() as u64;
+        assert_eq!(stats.marked.packets, count(|v| *v == Verdict::Mark) + marked_later, "{spec:?}");
+        let refused = count(|v| matches!(v, Verdict::Drop(_)));
+        assert_eq!(stats.dropped_in_all().packets, refused + link.shed.len() as u64, "{spec:?}");
         assert!(spec.ecn || stats.marked.packets == 0, "{spec:?}");
         assert!(stats.dropped_in_all().packets > 0, "the overload should show: {spec:?}");
         let law_acts = trace.iter().any(|(_, p)| p.is_none_or(|p| p > Probability::ZERO));
@@ -165,10 +172,16 @@ fn moderate(name: &'static str) -> AqmSpec {
     AqmSpec::from_values(name, values).expect("the test's parameters are allowed")
 }
 
+type AnyLink = Link<AnyQueue<u32>>;
+
 /// Every law that may drop early, as a FIFO and under TSQ.
-fn fifo_and_tsq() -> Vec<(&'static str, Link<AnyQueue<u32>>, Link<AnyQueue<u32>>)> {
+fn fifo_and_tsq() -> Vec<(&'static str, AnyLink, AnyLink)> {
     let names = registry::describe().into_iter().map(|about| about.name);
-    let laws = names.filter(|name| link(&spec(moderate(name), None)).queue.probability().is_some());
+    let is_law = |name: &&'static str| {
+        let queue = link(&spec(moderate(name), None)).queue;
+        moderate(name).takes_tsq() && queue.probability().is_some()
+    };
+    let laws = names.filter(is_law);
     laws.map(|name| {
         (name, link(&spec(moderate(name), None)), link(&spec(moderate(name), Some(TsqParams::default()))))
     })
@@ -351,6 +364,20 @@ fn unknown_names_are_refused_with_the_nearest() {
     );
     assert_eq!(refused("drop-tail", "limit"), "limit = 3: allowed is no parameter at all");
     assert!(refused("droptail", "limit").ends_with("did you mean drop-tail?"));
+}
+
+#[test]
+fn tsq_on_what_is_no_law_is_refused() {
+    let disciplines = registry::describe().into_iter().filter(|about| !about.takes_tsq);
+    let mut refused = 0;
+    for about in disciplines {
+        let aqm = AqmSpec::from_values(about.name, []).unwrap();
+        let error = spec(aqm, Some(TsqParams::default())).build::<u32>().unwrap_err().to_string();
+        let expected = format!("tsq = true: allowed is false with {}, which is a queue", about.name);
+        assert!(error.starts_with(&expected), "{error}");
+        refused += 1;
+    }
+    assert!(refused >= 6, "CoDel, FQ-CoDel, strict priority, DRR, DualPI2, ABE: {refused}");
 }
 
 #[test]

@@ -55,8 +55,9 @@ fn all() -> Vec<AqmDescription> {
     let tsq = AqmDescription {
         name: "tsq",
         title: "TSQ",
-        source: "the TSQ paper, section 3; on top of any other: tsq = true or { ... }",
+        source: "the TSQ paper, section 3; on top of any that decides by a probability: tsq = true or { ... }",
         parameters: registry::describe_tsq(),
+        takes_tsq: false,
     };
     registry::describe().into_iter().chain([tsq]).collect()
 }
@@ -68,9 +69,10 @@ fn find(name: &str) -> Result<AqmDescription, Failure> {
 }
 
 fn list() -> String {
-    let mut table = Table::new(3, &["name", "title", "source"]);
+    let mut table = Table::new(4, &["name", "title", "TSQ on it", "source"]);
     for aqm in all() {
-        table.add([aqm.name, aqm.title, aqm.source].map(str::to_owned).to_vec());
+        let tsq = if aqm.takes_tsq { "yes" } else { "no" };
+        table.add([aqm.name, aqm.title, tsq, aqm.source].map(str::to_owned).to_vec());
     }
     table.render()
 }
@@ -116,7 +118,13 @@ fn as_json(aqm: &AqmDescription) -> serde_json::Value {
         })
     };
     let parameters: Vec<_> = aqm.parameters.iter().map(parameter).collect();
-    json!({ "name": aqm.name, "title": aqm.title, "source": aqm.source, "parameters": parameters })
+    json!({
+        "name": aqm.name,
+        "title": aqm.title,
+        "source": aqm.source,
+        "takes_tsq": aqm.takes_tsq,
+        "parameters": parameters,
+    })
 }
 
 fn kind(kind: Kind) -> &'static str {

@@ -220,7 +220,7 @@ fn aqms_are_listed_from_the_registry() {
     assert!(place.prints(&["aqm", "show", "pi"]).contains("1.822e-5"));
     let tsq = place.json(&["aqm", "show", "tsq", "--json"]);
     assert_eq!(tsq["parameters"][1]["default"], "40 ms");
-        assert!(place.complains(&["aqm", "show", "pye"], 2).contains("drop-tail, pi, "));
+    assert!(place.complains(&["aqm", "show", "pye"], 2).contains("drop-tail, pi, red, "));
 }
 
 #[test]

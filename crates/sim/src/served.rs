@@ -3,7 +3,7 @@
 use crate::calendar::Handle;
 use crate::measure::{BacklogMeter, Histogram, QueueInterval, Window};
 use crate::wire::LinkCounts;
-use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Verdict};
+use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Shed, Verdict};
 use cutline_units::{Bytes, Duration, Instant, Probability, RandomStream, Rate, Serializer};
 
 /// A queue, its transmitter, and its measures.
@@ -36,6 +36,8 @@ pub(crate) struct Started {
     pub(crate) handle: Handle,
     /// How long it waited.
     pub(crate) waited: Duration,
+    /// Whether the queue has marked it on its way out.
+    pub(crate) marked: bool,
     /// When its last bit leaves, and the link is free again.
     pub(crate) departs: Instant,
     /// When its last bit is at the other end.
@@ -100,8 +102,11 @@ impl Served {
     pub(crate) fn start_next(&mut self, now: Instant) -> Option<Started> {
         let next = self.queue.dequeue(now);
         self.busy = next.is_some();
-        let Departure { packet: handle, size, arrived, .. } = next?;
+        let Departure { packet: handle, size, arrived, marked } = next?;
         self.note_backlog(now);
+        if marked {
+            self.note_mark(now);
+        }
         let waited = now - arrived;
         self.open.sent += 1;
         self.open.sent_bytes += u64::from(size);
@@ -111,7 +116,25 @@ impl Served {
         }
         let departs = self.serializer.send(now, Bytes::new(u64::from(size)));
         self.counts.sent(self.window, now, departs, size);
-        Some(Started { handle, waited, departs, arrives: departs + self.delay })
+        Some(Started { handle, waited, marked, departs, arrives: departs + self.delay })
+    }
+
+    /// A packet that the queue had kept and has dropped since; to be asked after `arrive` and `start_next`.
+    #[inline]
+    pub(crate) fn shed(&mut self, now: Instant) -> Option<Handle> {
+        let Shed { packet, reason, .. } = self.queue.shed()?;
+        self.open.dropped += 1;
+        if self.window.contains(now) {
+            self.counts.dropped += 1;
+            self.counts.overflowed += u64::from(reason == DropReason::Overflow);
+        }
+        self.note_backlog(now);
+        Some(packet)
+    }
+
+    fn note_mark(&mut self, now: Instant) {
+        self.open.marked += 1;
+        self.counts.marked += u64::from(self.window.contains(now));
     }
 
     /// The link's rate from the next packet on.

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Plan, audio, bulk};
-use cutline_sim::{Settings, Simulation, Window, run};
+use cutline_aqm::{AqmSpec, registry};
+use cutline_sim::{FlowOutcome, Settings, Simulation, Window, run};
 use cutline_units::{Duration, Instant, Rate};
 
 fn settings(seconds: u64) -> Settings {
@@ -26,6 +27,29 @@ fn every_packet_is_accounted_for() {
     assert_eq!(sent, ended + outcome.work.under_way);
     let in_flight = Rate::from_mbps(15).bytes_in(Duration::from_secs(1)).get() / 1000;
     assert!(outcome.work.under_way < in_flight, "{} packets are still under way", outcome.work.under_way);
+}
+
+/// Also those that a queue has stored and thrown away since.
+#[test]
+fn every_packet_is_accounted_for_in_every_queue() {
+    for about in registry::describe() {
+        let aqm = Some(AqmSpec::from_values(about.name, []).unwrap());
+        let flows = [bulk(20), vec![audio(6); 4]].concat();
+        let rate = Rate::from_mbps(3);
+        let plan = Plan { aqm, flows, rate, tsq: about.takes_tsq, ..Plan::paper(20) };
+        let outcome = run(&plan.network(), &settings(20)).unwrap();
+        let sum = |part: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(part).sum::<u64>();
+        let (received, dropped) =
+            (sum(|flow| flow.record.totals.received), sum(|flow| flow.record.totals.dropped));
+        assert_eq!(
+            sum(|flow| flow.record.totals.sent),
+            received + dropped + outcome.work.under_way,
+            "{}",
+            about.name
+        );
+        assert!(dropped > 0 && received > 5000, "{}: {received} received, {dropped} dropped", about.name);
+        assert!(outcome.links[0].utilisation > 0.8, "{}: {}", about.name, outcome.links[0].utilisation);
+    }
 }
 
 #[test]

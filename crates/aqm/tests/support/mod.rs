@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "every test binary uses a part")]
 
-use cutline_aqm::{Arrival, Backlog, Departure, DropProbability, Queue, Verdict};
+use cutline_aqm::{Arrival, Backlog, Departure, DropProbability, Queue, Shed, Verdict};
 use cutline_units::{Bytes, Duration, Hint, Instant, Probability, RandomStream, Rate, Serializer, Streams};
 
 /// A queue, the link behind it, and the clock of both.
@@ -11,6 +11,7 @@ pub struct Link<Q> {
     pub now: Instant,
     pub random: RandomStream,
     pub sent: Vec<(Instant, Departure<u32>)>,
+    pub shed: Vec<Shed<u32>>,
     wire: Serializer,
     next_packet: u32,
 }
@@ -19,16 +20,28 @@ impl<Q: Queue<u32>> Link<Q> {
     pub fn new(queue: Q, rate: Rate) -> Self {
         let random = Streams::new(1).stream("queue", "drop");
         let wire = Serializer::new(rate);
-        Self { queue, now: Instant::ZERO, random, sent: Vec::new(), wire, next_packet: 0 }
+        Self { queue, now: Instant::ZERO, random, sent: Vec::new(), shed: Vec::new(), wire, next_packet: 0 }
     }
 
     /// Offers the next packet; packets are numbered from 0. An idle link takes it at once.
     pub fn arrive(&mut self, size: u32, hint: u16, ecn_capable: bool) -> Verdict {
-        let arrival = Arrival { ecn_capable, ..Arrival::new(size, Hint::from_level(hint)) };
+        // A flow for each hint, every second of which is scalable.
+        let (flow, scalable) = (u32::from(hint), ecn_capable && hint.is_multiple_of(2));
+        let arrival = Arrival { ecn_capable, scalable, flow, ..Arrival::new(size, Hint::from_level(hint)) };
+        self.offer(arrival)
+    }
+
+    /// Offers the next packet, whatever it is.
+    pub fn offer(&mut self, arrival: Arrival) -> Verdict {
         let verdict = self.queue.enqueue(self.now, arrival, self.next_packet, &mut self.random);
         self.next_packet += 1;
+        self.collect_shed();
         self.wait(Duration::ZERO);
         verdict
+    }
+
+    fn collect_shed(&mut self) {
+        self.shed.extend(std::iter::from_fn(|| self.queue.shed()));
     }
 
     /// Offers packets of 1000 B at once.
@@ -50,7 +63,9 @@ impl<Q: Queue<u32>> Link<Q> {
 
     /// Takes a packet now, whether the link is free or not.
     pub fn pull(&mut self) {
-        if let Some(departure) = self.queue.dequeue(self.now) {
+        let next = self.queue.dequeue(self.now);
+        self.collect_shed();
+        if let Some(departure) = next {
             self.wire.send(self.now, Bytes::new(u64::from(departure.size)));
             self.sent.push((self.now, departure));
         }

@@ -73,6 +73,13 @@ fn read(reader: &TableReader<'_>) -> Option<QueueSpec> {
         return None;
     };
     let aqm = together(reader, AqmSpec::from_values(aqm, given(reader, &catalogue::parameters(aqm))));
+    if let Some(aqm) = aqm.as_ref().filter(|aqm| tsq.is_some() && !aqm.takes_tsq()) {
+        let why = format!(
+            "TSQ rides on an AQM that decides by a probability, and {} is a queue of its own",
+            aqm.name()
+        );
+        reader.refuse("tsq", &why);
+    }
     reader.finish();
     Some(QueueSpec { aqm: aqm?, limit: limit?, ecn, tsq })
 }

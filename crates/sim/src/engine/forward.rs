@@ -67,18 +67,30 @@ impl Simulation {
                 }
             }
         }
+        self.drop_shed(now, link);
+    }
+
+    /// Drops what a queue had kept and has thrown away since.
+    #[inline]
+    fn drop_shed(&mut self, now: Instant, link: usize) {
+        while let Some(handle) = self.served[link].shed(now) {
+            self.drop_packet(now, handle);
+        }
     }
 
     /// A served link is free: begins to send its next packet; `free` is the handle of the link's own event.
     #[inline]
     pub(super) fn serve(&mut self, now: Instant, link: usize, free: Handle) {
-        let Some(Started { handle, waited, departs, arrives }) = self.served[link].start_next(now) else {
+        let started = self.served[link].start_next(now);
+        self.drop_shed(now, link);
+        let Some(Started { handle, waited, marked, departs, arrives }) = started else {
             self.calendar.release(free);
             return;
         };
         self.calendar.schedule(departs, free, Stop::new(Kind::LinkFree, link).tag());
         let packet = self.calendar.payload_mut(handle);
         packet.queued += waited;
+        packet.marked |= marked;
         packet.position += 1;
         self.hops += 1;
         let next = self.routes.at(packet.position);

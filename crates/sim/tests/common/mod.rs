@@ -14,8 +14,10 @@ pub struct Plan {
     pub flows: Vec<(TransportSpec, app::Params, Hint)>,
     pub access_queue_packets: u32,
     pub serve_every_link: bool,
-    /// TSQ over PI instead of PI alone.
+    /// TSQ over the AQM instead of the AQM alone.
     pub tsq: bool,
+    /// Another AQM than PI.
+    pub aqm: Option<AqmSpec>,
     pub rate: Rate,
     pub rate_changes: Vec<(Instant, Rate)>,
 }
@@ -41,6 +43,7 @@ impl Plan {
             access_queue_packets: 1000,
             serve_every_link: false,
             tsq: true,
+            aqm: None,
             rate: Rate::from_mbps(15),
             rate_changes: Vec::new(),
         }
@@ -62,7 +65,7 @@ impl Plan {
             access_rate,
             access_delay: Duration::from_millis(50),
             queue: QueueSpec {
-                aqm: AqmSpec::Pi(pi_for(scale)),
+                aqm: self.aqm.clone().unwrap_or_else(|| AqmSpec::Pi(pi_for(scale))),
                 tsq: self.tsq.then(TsqParams::default),
                 ..drop_tail(limit, rate)
             },

@@ -1,0 +1,296 @@
+//! CoDel, controlled delay: drops at the head of the queue once packets have waited too long for too long.
+//!
+//! Source: RFC 8289, sections 3 and 5. With the sojourn time of each packet that leaves:
+//!
+//! ```text
+//! sojourn >= target for a whole interval (and more than one packet waits)  ->  drop one, begin to drop
+//! while dropping, the next drop comes after interval / sqrt(count), count = drops since it began
+//! sojourn < target  ->  stop; soon again (within 16 intervals), count goes on from where it was
+//! ```
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `target` | time | 10 us..10 s | 5 ms | RFC 8289 section 4.4 |
+//! | `interval` | time | 100 us..100 s | 100 ms | RFC 8289 section 4.3 |
+//! | `mtu` | B | 1..1,000,000 | 1500 | RFC 8289 section 5, `maxpacket_` |
+//!
+//! Worked numbers: drops follow the first after 100 ms, 70.7 ms, 57.7 ms, 50 ms (`drops_come_ever_faster`).
+//!
+//! With ECN a packet that can be marked is marked and sent where it would be dropped.
+//!
+//! It has no drop probability, and decides where packets leave. So TSQ, which charges packets where they come,
+//! does not ride on it.
+//!
+//! The queue's limit refuses newcomers, as in the RFC.
+
+use crate::pool::{Books, Held, List, Pool};
+use crate::{
+    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
+    Queue, QueueStats, Shed, Value, Verdict,
+};
+use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoDelParams {
+    /// The sojourn time that is always acceptable.
+    pub target: Duration,
+    /// How long it may be exceeded: a round-trip time of the slower flows.
+    pub interval: Duration,
+    /// With no more than this waiting nothing is dropped, B.
+    pub mtu: u64,
+}
+
+impl Default for CoDelParams {
+    fn default() -> Self {
+        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100), mtu: 1500 }
+    }
+}
+
+impl Parameters for CoDelParams {
+    const FIELDS: &'static [Field<Self>] = &[target(), interval(), mtu()];
+}
+
+/// Parameters that have CoDel's among them.
+pub(crate) trait HasCoDel {
+    fn codel(&self) -> &CoDelParams;
+    fn codel_mut(&mut self) -> &mut CoDelParams;
+}
+
+impl HasCoDel for CoDelParams {
+    fn codel(&self) -> &CoDelParams {
+        self
+    }
+    fn codel_mut(&mut self) -> &mut CoDelParams {
+        self
+    }
+}
+
+pub(crate) const fn target<P: HasCoDel>() -> Field<P> {
+    let range = (Duration::from_micros(10), Duration::from_secs(10));
+    let (source, doc) = ("RFC 8289 section 4.4", "the sojourn time that is always acceptable");
+    Field {
+        about: Parameter::time("target", range, Some(Duration::from_millis(5)), source, doc),
+        get: |params| Some(Value::Duration(params.codel().target)),
+        set: |params, value| params.codel_mut().target = value.duration(),
+    }
+}
+
+pub(crate) const fn interval<P: HasCoDel>() -> Field<P> {
+    let range = (Duration::from_micros(100), Duration::from_secs(100));
+    let doc = "how long the target may be exceeded: about the longest round-trip time";
+    Field {
+        about: Parameter::time(
+            "interval",
+            range,
+            Some(Duration::from_millis(100)),
+            "RFC 8289 section 4.3",
+            doc,
+        ),
+        get: |params| Some(Value::Duration(params.codel().interval)),
+        set: |params, value| params.codel_mut().interval = value.duration(),
+    }
+}
+
+pub(crate) const fn mtu<P: HasCoDel>() -> Field<P> {
+    let (source, doc) = ("RFC 8289 section 5", "with no more than this waiting nothing is dropped");
+    Field {
+        about: Parameter::whole("mtu", "B", (1, 1_000_000), Some(1500), source, doc),
+        get: |params| Some(Value::Count(params.codel().mtu)),
+        set: |params, value| params.codel_mut().mtu = value.count(),
+    }
+}
+
+/// When to drop; one for each queue (RFC 8289 section 5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Control {
+    /// When the sojourn time will have been above the target for an interval.
+    first_above: Option<Instant>,
+    drop_next: Instant,
+    /// Drops since dropping began.
+    count: u32,
+    /// `count` when dropping last began.
+    last_count: u32,
+    dropping: bool,
+}
+
+/// One list of a queue, seen from where packets leave.
+pub(crate) struct Exit<'a, P> {
+    pub(crate) pool: &'a mut Pool<P>,
+    pub(crate) list: &'a mut List,
+    pub(crate) books: &'a mut Books<P>,
+}
+
+impl Control {
+    pub(crate) const NEW: Self =
+        Self { first_above: None, drop_next: Instant::ZERO, count: 0, last_count: 0, dropping: false };
+
+    /// The packet to send, after those to drop have been dropped.
+    #[inline]
+    pub(crate) fn dequeue<P: Copy>(
+        &mut self,
+        params: &CoDelParams,
+        now: Instant,
+        exit: &mut Exit<'_, P>,
+    ) -> Option<Departure<P>> {
+        let (held, too_long) = self.look(params, now, exit)?;
+        self.dropping &= too_long;
+        if self.dropping {
+            self.go_on(params, now, held, exit)
+        } else if too_long {
+            self.begin(params, now, held, exit)
+        } else {
+            Some(held.leave(false))
+        }
+    }
+
+    /// RFC 8289 section 5.5: the head, and whether it may be dropped.
+    #[inline]
+    fn look<P: Copy>(
+        &mut self,
+        params: &CoDelParams,
+        now: Instant,
+        exit: &mut Exit<'_, P>,
+    ) -> Option<(Held<P>, bool)> {
+        let Some(held) = exit.pool.pop(exit.list) else {
+            (self.first_above, self.dropping) = (None, false);
+            return None;
+        };
+        let sojourn = now.saturating_since(held.arrived);
+        if sojourn < params.target || exit.list.backlog.bytes <= params.mtu {
+            self.first_above = None;
+            return Some((held, false));
+        }
+        let first_above = *self.first_above.get_or_insert(now.saturating_add(params.interval));
+        Some((held, now >= first_above))
+    }
+
+    /// RFC 8289 section 5.6, the second half: the first drop.
+    fn begin<P: Copy>(
+        &mut self,
+        params: &CoDelParams,
+        now: Instant,
+        held: Held<P>,
+        exit: &mut Exit<'_, P>,
+    ) -> Option<Departure<P>> {
+        let sent = if held.may_mark {
+            Some(held.leave(true))
+        } else {
+            exit.books.throw(held, DropReason::Early);
+            self.look(params, now, exit).map(|(held, _)| held.leave(false))
+        };
+        let since = self.count - self.last_count;
+        let recently = now.saturating_since(self.drop_next) < params.interval * 16;
+        self.count = if since > 1 && recently { since } else { 1 };
+        self.last_count = self.count;
+        self.drop_next = self.next_after(now, params);
+        self.dropping = true;
+        sent
+    }
+
+    /// RFC 8289 section 5.6, the first half: the drops that are due.
+    fn go_on<P: Copy>(
+        &mut self,
+        params: &CoDelParams,
+        now: Instant,
+        mut held: Held<P>,
+        exit: &mut Exit<'_, P>,
+    ) -> Option<Departure<P>> {
+        while self.dropping && now >= self.drop_next {
+            self.count += 1;
+            if held.may_mark {
+                self.drop_next = self.next_after(self.drop_next, params);
+                return Some(held.leave(true));
+            }
+            exit.books.throw(held, DropReason::Early);
+            let too_long;
+            (held, too_long) = self.look(params, now, exit)?;
+            self.dropping = too_long;
+            if too_long {
+                self.drop_next = self.next_after(self.drop_next, params);
+            }
+        }
+        Some(held.leave(false))
+    }
+
+    /// The control law, RFC 8289 section 5.4.
+    fn next_after(&self, time: Instant, params: &CoDelParams) -> Instant {
+        time.saturating_add(params.interval.mul_f64(1.0 / f64::from(self.count).sqrt()))
+    }
+}
+
+/// CoDel.
+#[derive(Clone, Debug)]
+pub struct CoDel<P> {
+    params: CoDelParams,
+    control: Control,
+    pool: Pool<P>,
+    list: List,
+    books: Books<P>,
+}
+
+impl<P: Copy> Discipline for CoDel<P> {
+    type Params = CoDelParams;
+    const NAME: &'static str = "codel";
+    const TITLE: &'static str = "CoDel";
+    const SOURCE: &'static str = "RFC 8289";
+
+    fn build(params: &CoDelParams, limit: Limit, ecn: bool, _rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let (pool, list, books) = (Pool::new(), List::EMPTY, Books::new(limit, ecn));
+        Ok(Self { params: *params, control: Control::NEW, pool, list, books })
+    }
+}
+
+impl<P: Copy> Queue<P> for CoDel<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, _random: &mut RandomStream) -> Verdict {
+        let Arrival { size, ecn_capable, .. } = arrival;
+        if !self.books.admits(size) {
+            return self.books.judge(Verdict::Drop(DropReason::Overflow), size);
+        }
+        let may_mark = self.books.ecn && ecn_capable;
+        self.pool.push(&mut self.list, Held { packet, size, arrived: now, may_mark });
+        self.books.judge(Verdict::Pass, size)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+        let Self { params, control, pool, list, books } = self;
+        let departure = control.dequeue(params, now, &mut Exit { pool, list, books })?;
+        Some(self.books.depart(departure))
+    }
+
+    #[inline]
+    fn shed(&mut self) -> Option<Shed<P>> {
+        self.books.told()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.books.backlog
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        None
+    }
+
+    fn advance(&mut self, _now: Instant) {}
+
+    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
+
+    fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
+        while let Some(held) = self.pool.pop(&mut self.list) {
+            self.books.flush(held, discard);
+        }
+        self.control = Control::NEW;
+    }
+
+    fn stats(&self) -> &QueueStats {
+        &self.books.stats
+    }
+}
+
+#[cfg(test)]
+#[path = "codel_tests.rs"]
+mod tests;

@@ -1,0 +1,25 @@
+//! Queues that are more than a law at the entrance: they choose who goes next, or drop where packets leave.
+
+use crate::{Limit, ParameterError, Parameters};
+use cutline_units::Rate;
+use std::fmt::Debug;
+
+/// A queue that the registry can name, describe and build. TSQ does not ride on it: either it has no drop
+/// probability, or it has an order of its own.
+pub trait Discipline: Sized {
+    /// What can be set.
+    type Params: Parameters + Clone + Debug + PartialEq;
+    /// The name in scenario files and on the command line, in kebab-case.
+    const NAME: &'static str;
+    /// The name as people write it.
+    const TITLE: &'static str;
+    /// The paper or RFC.
+    const SOURCE: &'static str;
+
+    /// An empty queue in front of a link of rate `rate`. With `ecn` a packet that can be marked is marked where
+    /// it would be dropped early.
+    ///
+    /// # Errors
+    /// When a parameter is outside its range, or two do not go together.
+    fn build(params: &Self::Params, limit: Limit, ecn: bool, rate: Rate) -> Result<Self, ParameterError>;
+}

@@ -1,0 +1,333 @@
+//! DRR, deficit round robin: flows, or hints, in turn, by bytes; the usual stand-in for weighted fair queueing.
+//!
+//! Source: M. Shreedhar, G. Varghese, "Efficient fair queueing using deficit round robin", SIGCOMM 1995, figure 2;
+//! buffer stealing: section 3.4 there, after P. McKenney, "Stochastic fairness queueing", INFOCOM 1990.
+//!
+//! ```text
+//! the first active queue's turn:  deficit += quantum
+//!   while its head is no larger than the deficit: send it, deficit -= size
+//!   empty: deficit = 0, and it is no longer active; else to the end of the active ones
+//! ```
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `by` | | flow, hint | flow | Shreedhar and Varghese; by hint: ours |
+//! | `quantum` | B | 1..1,000,000 | 1500 | section 3: at least the largest packet |
+//! | `queues` | | 1..65,536 | 1024 | for `by` flow: how many queues flows are hashed into |
+//! | `classes` | | 1..16 | 16 | for `by` hint: as in [`crate::strict_priority`] |
+//!
+//! Every queue has the same weight. Worked numbers: with a quantum of 500 B, packets of 200 B leave by 2, 3, 2, 3
+//! a round (deficits 500, 600, 500, ...), as in the paper's example (`deficits_carry_over`).
+//!
+//! A full queue throws away the head of the longest list, in bytes, to store the newcomer. There is no early
+//! drop; nothing is marked.
+
+use crate::buckets::FlowHash;
+use crate::pool::{Books, Held, List, Pool};
+use crate::strict_priority::{LEVELS, class_of};
+use crate::{
+    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
+    Queue, QueueStats, Shed, Value, Verdict,
+};
+use cutline_units::{Instant, Probability, RandomStream, Rate};
+use std::collections::VecDeque;
+
+/// What has a queue of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// A flow, as far as hashing keeps it apart.
+    Flow,
+    /// A class of hints.
+    Hint,
+}
+
+const BY: &[&str] = &["flow", "hint"];
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrrParams {
+    /// What has a queue of its own.
+    pub by: By,
+    /// What a queue may send more in each of its turns, B.
+    pub quantum: u64,
+    /// How many queues flows are hashed into.
+    pub queues: u64,
+    /// How many classes hints are divided into.
+    pub classes: u64,
+}
+
+impl Default for DrrParams {
+    fn default() -> Self {
+        Self { by: By::Flow, quantum: 1500, queues: 1024, classes: LEVELS as u64 }
+    }
+}
+
+impl Parameters for DrrParams {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field {
+            about: Parameter::choice(
+                "by",
+                BY,
+                "flow",
+                "Shreedhar and Varghese 1995",
+                "whether flows or hints have queues of their own",
+            ),
+            get: |params| Some(Value::Choice(BY[params.by as usize].into())),
+            set: |params, value| params.by = [By::Flow, By::Hint][value.index_in(BY)],
+        },
+        Field {
+            about: Parameter::whole(
+                "quantum",
+                "B",
+                (1, 1_000_000),
+                Some(1500),
+                "Shreedhar and Varghese 1995, section 3: at least the largest packet",
+                "what a queue may send more in each of its turns",
+            ),
+            get: |params| Some(Value::Count(params.quantum)),
+            set: |params, value| params.quantum = value.count(),
+        },
+        Field {
+            about: Parameter::whole(
+                "queues",
+                "",
+                (1, 65_536),
+                Some(1024),
+                "as FQ-CoDel's",
+                "how many queues flows are hashed into",
+            ),
+            get: |params| Some(Value::Count(params.queues)),
+            set: |params, value| params.queues = value.count(),
+        },
+        Field {
+            about: Parameter::whole(
+                "classes",
+                "",
+                (1, LEVELS as u64),
+                Some(LEVELS as u64),
+                "ours: one for each hint of 4 bits",
+                "how many classes hints are divided into",
+            ),
+            get: |params| Some(Value::Count(params.classes)),
+            set: |params, value| params.classes = value.count(),
+        },
+    ];
+}
+
+/// One of the queues in turn.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    list: List,
+    deficit: u64,
+    /// Whether it is among those in turn.
+    active: bool,
+}
+
+/// Deficit round robin.
+#[derive(Clone, Debug)]
+pub struct Drr<P> {
+    params: DrrParams,
+    hash: FlowHash,
+    members: Vec<Member>,
+    active: VecDeque<u32>,
+    /// Whether the first active one has had its quantum in this turn.
+    in_turn: bool,
+    pool: Pool<P>,
+    books: Books<P>,
+}
+
+impl Member {
+    const EMPTY: Self = Self { list: List::EMPTY, deficit: 0, active: false };
+}
+
+impl<P: Copy> Discipline for Drr<P> {
+    type Params = DrrParams;
+    const NAME: &'static str = "drr";
+    const TITLE: &'static str = "Deficit round robin";
+    const SOURCE: &'static str = "Shreedhar, Varghese, SIGCOMM 1995";
+
+    fn build(params: &DrrParams, limit: Limit, ecn: bool, _rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let members = match params.by {
+            By::Flow => params.queues,
+            By::Hint => params.classes,
+        } as usize;
+        Ok(Self {
+            params: *params,
+            hash: FlowHash::new(params.queues as u32),
+            members: vec![Member::EMPTY; members],
+            active: VecDeque::with_capacity(members),
+            in_turn: false,
+            pool: Pool::new(),
+            books: Books::new(limit, ecn),
+        })
+    }
+}
+
+impl<P: Copy> Drr<P> {
+    #[inline]
+    fn member_of(&mut self, arrival: Arrival, random: &mut RandomStream) -> usize {
+        match self.params.by {
+            By::Flow => self.hash.bucket(arrival.flow, random),
+            By::Hint => class_of(arrival.hint, self.members.len()),
+        }
+    }
+
+    /// The first active one gives way to the next.
+    fn end_turn(&mut self) {
+        self.in_turn = false;
+        let Some(index) = self.active.pop_front() else { return };
+        let member = &mut self.members[index as usize];
+        if member.list.is_empty() {
+            (member.deficit, member.active) = (0, false);
+        } else {
+            self.active.push_back(index);
+        }
+    }
+
+    /// Steals from the head of the longest list until there is room. An emptied one stays active until its turn.
+    #[cold]
+    fn make_room(&mut self) {
+        while !self.books.limit.holds(self.books.backlog) {
+            let longest = self.members.iter_mut().max_by_key(|member| member.list.backlog.bytes);
+            let member = longest.expect("there is at least one member");
+            if let Some(held) = self.pool.pop(&mut member.list) {
+                self.books.throw(held, DropReason::Overflow);
+            }
+        }
+    }
+}
+
+impl<P: Copy> Queue<P> for Drr<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
+        let (index, size) = (self.member_of(arrival, random), arrival.size);
+        let member = &mut self.members[index];
+        if !std::mem::replace(&mut member.active, true) {
+            self.active.push_back(index as u32);
+        }
+        self.pool.push(&mut member.list, Held { packet, size, arrived: now, may_mark: false });
+        let verdict = self.books.judge(Verdict::Pass, size);
+        if !self.books.limit.holds(self.books.backlog) {
+            self.make_room();
+        }
+        verdict
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Instant) -> Option<Departure<P>> {
+        loop {
+            let index = *self.active.front()?;
+            let member = &mut self.members[index as usize];
+            if !std::mem::replace(&mut self.in_turn, true) {
+                member.deficit += self.params.quantum;
+            }
+            if self.pool.head(&member.list).is_some_and(|held| u64::from(held.size) <= member.deficit) {
+                let held = self.pool.pop(&mut member.list)?;
+                member.deficit -= u64::from(held.size);
+                if member.list.is_empty() {
+                    self.end_turn();
+                }
+                return Some(self.books.depart(held.leave(false)));
+            }
+            self.end_turn();
+        }
+    }
+
+    #[inline]
+    fn shed(&mut self) -> Option<Shed<P>> {
+        self.books.told()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.books.backlog
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        None
+    }
+
+    fn advance(&mut self, _now: Instant) {}
+
+    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
+
+    fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
+        for member in &mut self.members {
+            while let Some(held) = self.pool.pop(&mut member.list) {
+                self.books.flush(held, discard);
+            }
+            *member = Member::EMPTY;
+        }
+        self.active.clear();
+        self.in_turn = false;
+        self.hash.reset();
+    }
+
+    fn stats(&self) -> &QueueStats {
+        &self.books.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::{Hint, Streams};
+
+    fn drr(params: DrrParams, limit: u32) -> Drr<u32> {
+        Drr::build(&params, Limit::Packets(limit), false, Rate::from_mbps(8)).unwrap()
+    }
+
+    /// Packets are called by their flow, which is their level too.
+    fn arrive(drr: &mut Drr<u32>, flow: u32, size: u32) {
+        let mut random = Streams::new(1).stream("queue", "drop");
+        let arrival = Arrival { flow, ..Arrival::new(size, Hint::from_level(flow as u16)) };
+        drr.enqueue(Instant::ZERO, arrival, flow, &mut random);
+    }
+
+    fn order(drr: &mut Drr<u32>) -> Vec<u32> {
+        std::iter::from_fn(|| drr.dequeue(Instant::ZERO)).map(|departure| departure.packet).collect()
+    }
+
+    #[test]
+    fn deficits_carry_over() {
+        let mut drr = drr(DrrParams { quantum: 500, ..DrrParams::default() }, 100);
+        (0..10).for_each(|_| arrive(&mut drr, 1, 200));
+        (0..4).for_each(|_| arrive(&mut drr, 2, 500));
+        assert_eq!(order(&mut drr), [1, 1, 2, 1, 1, 1, 2, 1, 1, 2, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn a_packet_larger_than_a_quantum_saves_up() {
+        let mut drr = drr(DrrParams { quantum: 500, ..DrrParams::default() }, 100);
+        (0..2).for_each(|_| arrive(&mut drr, 1, 1400));
+        (0..4).for_each(|_| arrive(&mut drr, 2, 500));
+        assert_eq!(order(&mut drr), [2, 2, 1, 2, 2, 1]);
+    }
+
+    #[test]
+    fn an_idle_queue_saves_nothing() {
+        let mut drr = drr(DrrParams::default(), 100);
+        arrive(&mut drr, 1, 100);
+        assert_eq!(order(&mut drr), [1]);
+        assert!(drr.active.is_empty() && drr.members.iter().all(|member| member.deficit == 0));
+    }
+
+    #[test]
+    fn hints_take_turns_whatever_their_flows_send() {
+        let mut drr = drr(DrrParams { by: By::Hint, classes: 2, ..DrrParams::default() }, 100);
+        for flow in [9, 10, 11, 12, 1, 8] {
+            arrive(&mut drr, flow, 1500);
+        }
+        assert_eq!(order(&mut drr), [9, 1, 10, 8, 11, 12]);
+    }
+
+    #[test]
+    fn the_longest_makes_room() {
+        let mut drr = drr(DrrParams::default(), 4);
+        (0..4).for_each(|_| arrive(&mut drr, 1, 1000));
+        arrive(&mut drr, 2, 1000);
+        assert_eq!(drr.shed().map(|shed| shed.packet), Some(1));
+        assert_eq!(order(&mut drr), [1, 2, 1, 1]);
+    }
+}

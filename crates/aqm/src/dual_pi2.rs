@@ -1,0 +1,413 @@
+//! DualPI2: one queue for scalable traffic, one for classic, coupled so that both get their share.
+//!
+//! Source: RFC 9332, section 2 and appendix A.
+//!
+//! ```text
+//! p' += alpha (C delay - target) + beta (C delay - its last)       every t-update, clamped     appendix A.1
+//! classic:   p_C = p'^2                   dropped, or marked if it can be
+//! scalable:  p_L = max(k p', ramp)        marked; ramp = (sojourn - min-th) / range in 0..1
+//! p_C >= p_Cmax = min(1 / k^2, 1):        overload: classic dropped even if it can be marked; p' no higher
+//!                                         scalable dropped with p_C, marked if it is spared   appendix A.2
+//! ```
+//!
+//! Hits are spaced evenly, not drawn: probabilities add up, and each time the sum passes 1 a packet is hit
+//! (`recur`, appendix A.1). The scalable queue goes first, but for a share of the link that the classic one has
+//! when both wait.
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `target` | time | 100 us..10 s | 15 ms | RFC 9332 appendix A.1 |
+//! | `t-update` | time | 1 ms..10 s | 16 ms | RFC 9332 appendix A.1 |
+//! | `alpha` | Hz | 0..100 | 0.16 | RFC 9332 appendix A.1: 0.1 t-update / (100 ms)^2 |
+//! | `beta` | Hz | 0..100 | 3.2 | RFC 9332 appendix A.1, about 0.3 / 100 ms |
+//! | `coupling` | | 1..10 | 2 | RFC 9332 section 2.1: k |
+//! | `min-th`, `range` | time | 1 us..10 s | 800 us, 400 us | RFC 9332 appendix A.1 |
+//! | `classic-share` | 1 in | 2..1000 | 16 | RFC 9332 section 2.5.2: w_C = 1/16 |
+//! | `low-delay-hints` | | 0..16 | 0 | ours |
+//!
+//! Worked numbers: a classic packet that has waited 30 ms where the last update found 20 ms gives
+//! p' = 0.16 x 0.015 + 3.2 x 0.01 = 0.0344, p_C = 0.00118 and k p' = 0.0688 (`the_coupling`).
+//!
+//! Which queue: packets that are scalable (ECT(1)) or whose hint is at most `low-delay-hints` go to the scalable
+//! one, as section 2.5.1.1 lets other low-rate traffic do. What can't be marked there is dropped with p_C.
+//!
+//! Where we depart: the classic share is kept by bytes (what the classic queue was owed while both waited), one
+//! of the schedulers that section 2.5.2 leaves open. The ramp applies while another packet waits behind
+//! (`Th_len` of one packet). The delay at an update is the sojourn time so far of the classic head. The queue's
+//! limit refuses newcomers. What is recorded as the probability is p_C.
+
+use crate::beat::Beat;
+use crate::pi2::Controller;
+use crate::pool::{Books, Held, List, Pool};
+use crate::{
+    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
+    Queue, QueueStats, Shed, Value, Verdict,
+};
+use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Params {
+    /// The delay to hold in the classic queue.
+    pub target: Duration,
+    /// The time between updates.
+    pub t_update: Duration,
+    /// The gain on the delay's distance from the target, Hz.
+    pub alpha: f64,
+    /// The gain on the delay's change, Hz.
+    pub beta: f64,
+    /// k.
+    pub coupling: f64,
+    /// Where the ramp of the scalable queue begins.
+    pub min_th: Duration,
+    /// How long the ramp is.
+    pub range: Duration,
+    /// The classic queue has one byte in so many.
+    pub classic_share: u64,
+    /// The largest hint of which all packets go to the scalable queue.
+    pub low_delay_hints: u64,
+}
+
+impl Default for DualPi2Params {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_millis(15),
+            t_update: Duration::from_millis(16),
+            alpha: 0.16,
+            beta: 3.2,
+            coupling: 2.0,
+            min_th: Duration::from_micros(800),
+            range: Duration::from_micros(400),
+            classic_share: 16,
+            low_delay_hints: 0,
+        }
+    }
+}
+
+const GAINS: (f64, f64) = (0.0, 100.0);
+const RAMP: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(10));
+const A_1: &str = "RFC 9332 appendix A.1";
+
+impl Parameters for DualPi2Params {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field {
+            about: Parameter::time(
+                "target",
+                (Duration::from_micros(100), Duration::from_secs(10)),
+                Some(Duration::from_millis(15)),
+                A_1,
+                "the queuing delay to hold in the classic queue",
+            ),
+            get: |params| Some(Value::Duration(params.target)),
+            set: |params, value| params.target = value.duration(),
+        },
+        Field {
+            about: Parameter::time(
+                "t-update",
+                (Duration::from_millis(1), Duration::from_secs(10)),
+                Some(Duration::from_millis(16)),
+                A_1,
+                "the time between updates of p'",
+            ),
+            get: |params| Some(Value::Duration(params.t_update)),
+            set: |params, value| params.t_update = value.duration(),
+        },
+        Field {
+            about: Parameter::number(
+                "alpha",
+                "per s",
+                GAINS,
+                Some(0.16),
+                A_1,
+                "gain on the delay's distance from the target",
+            ),
+            get: |params| Some(Value::Number(params.alpha)),
+            set: |params, value| params.alpha = value.number(),
+        },
+        Field {
+            about: Parameter::number(
+                "beta",
+                "per s",
+                GAINS,
+                Some(3.2),
+                A_1,
+                "gain on the delay's change since the last update",
+            ),
+            get: |params| Some(Value::Number(params.beta)),
+            set: |params, value| params.beta = value.number(),
+        },
+        Field {
+            about: Parameter::number(
+                "coupling",
+                "",
+                (1.0, 10.0),
+                Some(2.0),
+                "RFC 9332 section 2.1",
+                "k: scalable packets are marked with k p' or more, classic ones hit with p'^2",
+            ),
+            get: |params| Some(Value::Number(params.coupling)),
+            set: |params, value| params.coupling = value.number(),
+        },
+        Field {
+            about: Parameter::time(
+                "min-th",
+                RAMP,
+                Some(Duration::from_micros(800)),
+                A_1,
+                "the sojourn time from which scalable packets are marked whatever p' is",
+            ),
+            get: |params| Some(Value::Duration(params.min_th)),
+            set: |params, value| params.min_th = value.duration(),
+        },
+        Field {
+            about: Parameter::time(
+                "range",
+                RAMP,
+                Some(Duration::from_micros(400)),
+                A_1,
+                "how much longer until all of them are",
+            ),
+            get: |params| Some(Value::Duration(params.range)),
+            set: |params, value| params.range = value.duration(),
+        },
+        Field {
+            about: Parameter::whole(
+                "classic-share",
+                "",
+                (2, 1000),
+                Some(16),
+                "RFC 9332 section 2.5.2",
+                "the classic queue is sure of one byte in so many",
+            ),
+            get: |params| Some(Value::Count(params.classic_share)),
+            set: |params, value| params.classic_share = value.count(),
+        },
+        Field {
+            about: Parameter::whole(
+                "low-delay-hints",
+                "",
+                (0, 16),
+                Some(0),
+                "0: RFC 9332 section 2.5.1 goes by ECT(1) alone",
+                "packets of hints up to this go to the scalable queue too",
+            ),
+            get: |params| Some(Value::Count(params.low_delay_hints)),
+            set: |params, value| params.low_delay_hints = value.count(),
+        },
+    ];
+}
+
+/// Spaces hits evenly (`recur` of RFC 9332 appendix A.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Recur(f64);
+
+impl Recur {
+    #[inline]
+    fn hits(&mut self, likelihood: f64) -> bool {
+        self.0 += likelihood;
+        let hit = self.0 > 1.0;
+        if hit {
+            self.0 -= 1.0;
+        }
+        hit
+    }
+}
+
+/// One of the two queues.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    list: List,
+    marks: Recur,
+    drops: Recur,
+}
+
+impl Side {
+    const EMPTY: Self = Self { list: List::EMPTY, marks: Recur(0.0), drops: Recur(0.0) };
+}
+
+/// DualPI2.
+#[derive(Clone, Debug)]
+pub struct DualPi2<P> {
+    params: DualPi2Params,
+    controller: Controller,
+    beat: Beat,
+    scalable: Side,
+    classic: Side,
+    /// What the classic queue is owed, in bytes times `classic_share`.
+    owed: i64,
+    pool: Pool<P>,
+    books: Books<P>,
+}
+
+impl<P: Copy> Discipline for DualPi2<P> {
+    type Params = DualPi2Params;
+    const NAME: &'static str = "dual-pi2";
+    const TITLE: &'static str = "DualPI2";
+    const SOURCE: &'static str = "RFC 9332";
+
+    fn build(params: &DualPi2Params, limit: Limit, ecn: bool, _rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        Ok(Self {
+            params: *params,
+            controller: Controller::new(params.target, params.alpha, params.beta),
+            beat: Beat::new(Instant::ZERO, params.t_update),
+            scalable: Side::EMPTY,
+            classic: Side::EMPTY,
+            owed: 0,
+            pool: Pool::new(),
+            books: Books::new(limit, ecn),
+        })
+    }
+}
+
+/// What becomes of a packet that is to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Sent { marked: bool },
+    Dropped,
+}
+
+impl<P: Copy> DualPi2<P> {
+    /// RFC 9332 appendix A.1, `p_Cmax`.
+    fn most_for_classic(&self) -> f64 {
+        (1.0 / (self.params.coupling * self.params.coupling)).min(1.0)
+    }
+
+    fn p_classic(&self) -> f64 {
+        (self.controller.p_prime * self.controller.p_prime).min(self.most_for_classic())
+    }
+
+    fn is_overloaded(&self) -> bool {
+        self.controller.p_prime * self.controller.p_prime >= self.most_for_classic()
+    }
+
+    fn update(&mut self, now: Instant) {
+        let Self { controller, beat, classic, pool, params, .. } = self;
+        let head = pool.head(&classic.list).map(|held| held.arrived);
+        let most = (1.0 / params.coupling).min(1.0);
+        beat.catch_up_at(now, |at| {
+            let delay = head.map_or(Duration::ZERO, |arrived| at.saturating_since(arrived));
+            let changed = controller.update(delay.as_secs_f64());
+            controller.p_prime = controller.p_prime.min(most);
+            changed
+        });
+    }
+
+    /// Whether the classic queue is next (RFC 9332 section 2.5.2).
+    #[inline]
+    fn classic_is_next(&self) -> bool {
+        let Some(classic) = self.pool.head(&self.classic.list) else { return false };
+        let share = self.params.classic_share as i64;
+        self.scalable.list.is_empty() || self.owed >= (share - 1) * i64::from(classic.size)
+    }
+
+    /// Keeps the account of what the classic queue is owed; nobody is owed anything unless both wait.
+    #[inline]
+    fn settle(&mut self, classic_sent: bool, size: u32) {
+        let both = !self.scalable.list.is_empty() && !self.classic.list.is_empty();
+        let share = self.params.classic_share as i64;
+        self.owed += if classic_sent { -(share - 1) } else { 1 } * i64::from(size);
+        if !both {
+            self.owed = 0;
+        }
+    }
+
+    fn judge_classic(&mut self, held: &Held<P>) -> Fate {
+        let hit = self.classic.drops.hits(self.p_classic());
+        match hit {
+            false => Fate::Sent { marked: false },
+            true if held.may_mark && !self.is_overloaded() => Fate::Sent { marked: true },
+            true => Fate::Dropped,
+        }
+    }
+
+    fn judge_scalable(&mut self, now: Instant, held: &Held<P>) -> Fate {
+        let coupled = self.params.coupling * self.controller.p_prime;
+        if (!held.may_mark || self.is_overloaded()) && self.scalable.drops.hits(self.p_classic()) {
+            return Fate::Dropped;
+        }
+        let alone = self.scalable.list.is_empty();
+        let ramp = if alone { 0.0 } else { ramp(&self.params, now.saturating_since(held.arrived)) };
+        Fate::Sent { marked: held.may_mark && self.scalable.marks.hits(coupled.max(ramp).min(1.0)) }
+    }
+}
+
+/// The scalable queue's own probability (RFC 9332 appendix A.1, `laqm`).
+fn ramp(params: &DualPi2Params, sojourn: Duration) -> f64 {
+    let beyond = sojourn.saturating_sub(params.min_th);
+    (beyond.as_nanos() as f64 / params.range.as_nanos() as f64).min(1.0)
+}
+
+impl<P: Copy> Queue<P> for DualPi2<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, _random: &mut RandomStream) -> Verdict {
+        self.update(now);
+        let size = arrival.size;
+        if !self.books.admits(size) {
+            return self.books.judge(Verdict::Drop(DropReason::Overflow), size);
+        }
+        let low_delay = arrival.scalable || u64::from(arrival.hint.level()) <= self.params.low_delay_hints;
+        let side = if low_delay { &mut self.scalable } else { &mut self.classic };
+        let may_mark = self.books.ecn && arrival.ecn_capable;
+        self.pool.push(&mut side.list, Held { packet, size, arrived: now, may_mark });
+        self.books.judge(Verdict::Pass, size)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+        self.update(now);
+        loop {
+            let classic = self.classic_is_next();
+            let side = if classic { &mut self.classic } else { &mut self.scalable };
+            let held = self.pool.pop(&mut side.list)?;
+            let fate = if classic { self.judge_classic(&held) } else { self.judge_scalable(now, &held) };
+            match fate {
+                Fate::Dropped => self.books.throw(held, DropReason::Early),
+                Fate::Sent { marked } => {
+                    self.settle(classic, held.size);
+                    return Some(self.books.depart(held.leave(marked)));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn shed(&mut self) -> Option<Shed<P>> {
+        self.books.told()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.books.backlog
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        Some(Probability::clamped(self.p_classic()))
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.update(now);
+    }
+
+    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
+
+    fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
+        for side in [&mut self.scalable, &mut self.classic] {
+            while let Some(held) = self.pool.pop(&mut side.list) {
+                self.books.flush(held, discard);
+            }
+            *side = Side::EMPTY;
+        }
+        self.owed = 0;
+        self.controller.reset();
+        self.beat.restart(now);
+    }
+
+    fn stats(&self) -> &QueueStats {
+        &self.books.stats
+    }
+}
+
+#[cfg(test)]
+#[path = "dual_pi2_tests.rs"]
+mod tests;

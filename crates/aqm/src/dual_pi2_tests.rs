@@ -1,0 +1,108 @@
+//! Properties of RFC 9332's pseudo-code.
+
+use super::*;
+use cutline_units::{Hint, HintBits, Streams};
+
+fn at(updates: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(16) * updates
+}
+
+fn queue(params: DualPi2Params) -> DualPi2<u32> {
+    DualPi2::build(&params, Limit::Packets(100_000), true, Rate::from_mbps(8)).expect("they are allowed")
+}
+
+fn classic() -> Arrival {
+    Arrival::new(1000, HintBits::PAPER.largest())
+}
+
+fn scalable() -> Arrival {
+    Arrival { ecn_capable: true, scalable: true, ..classic() }
+}
+
+fn arrive(queue: &mut DualPi2<u32>, now: Instant, arrival: Arrival, packet: u32) {
+    let mut random = Streams::new(1).stream("queue", "drop");
+    queue.enqueue(now, arrival, packet, &mut random);
+}
+
+#[test]
+fn the_coupling() {
+    let mut queue = queue(DualPi2Params::default());
+    let came = at(10) - Duration::from_millis(30);
+    queue.beat.restart(at(9));
+    arrive(&mut queue, came, classic(), 0);
+    assert!(queue.controller.update(0.020));
+    queue.controller.p_prime = 0.0;
+    queue.update(at(10));
+    assert!((queue.controller.p_prime - 0.0344).abs() < 1e-12, "{}", queue.controller.p_prime);
+    assert!((queue.p_classic() - 0.0344 * 0.0344).abs() < 1e-12);
+}
+
+/// Of so many packets, how many are marked and how many sent.
+fn share(queue: &mut DualPi2<u32>, arrival: Arrival, packets: u32) -> (u32, u32) {
+    (0..packets).for_each(|packet| arrive(queue, Instant::ZERO, arrival, packet));
+    let sent: Vec<_> = std::iter::from_fn(|| queue.dequeue(Instant::ZERO)).collect();
+    (sent.iter().filter(|sent| sent.marked).count() as u32, sent.len() as u32)
+}
+
+#[test]
+fn scalable_packets_are_marked_and_classic_ones_dropped_by_the_law() {
+    let with = |p_prime| {
+        let mut queue = queue(DualPi2Params::default());
+        queue.controller.p_prime = p_prime;
+        queue
+    };
+    // k p' = 0.2; p'^2 = 0.01; evenly spaced, so to the packet.
+    assert_eq!(share(&mut with(0.1), scalable(), 10_001), (2000, 10_001));
+    assert_eq!(share(&mut with(0.1), classic(), 10_050), (0, 10_050 - 100));
+    assert_eq!(share(&mut with(0.1), Arrival { ecn_capable: true, ..classic() }, 10_050), (100, 10_050));
+}
+
+#[test]
+fn in_overload_a_quarter_is_dropped_on_either_side() {
+    let with = || {
+        let mut queue = queue(DualPi2Params::default());
+        queue.controller.p_prime = 0.5;
+        queue
+    };
+    let capable = Arrival { ecn_capable: true, ..classic() };
+    assert_eq!(share(&mut with(), capable, 4001).1, 3001, "marking no longer helps");
+    let (marked, sent) = share(&mut with(), scalable(), 4001);
+    assert_eq!(sent, 3001);
+    assert!(marked >= 2999, "all that is spared is marked: {marked}");
+}
+
+#[test]
+fn the_ramp_marks_what_has_waited_a_millisecond() {
+    let params = DualPi2Params::default();
+    let us = Duration::from_micros;
+    assert_eq!([800, 900, 1000, 1200, 9000].map(|t| ramp(&params, us(t))), [0.0, 0.25, 0.5, 1.0, 1.0]);
+    let mut queue = queue(params);
+    (0..3).for_each(|packet| arrive(&mut queue, Instant::ZERO, scalable(), packet));
+    let late = Instant::ZERO + us(1300);
+    let marked: Vec<bool> = (0..3).filter_map(|_| queue.dequeue(late)).map(|sent| sent.marked).collect();
+    assert!(!marked[2], "the last one has nobody behind it");
+    assert!(marked[1], "{marked:?}");
+}
+
+#[test]
+fn scalable_goes_first_and_classic_has_its_share() {
+    let mut queue = queue(DualPi2Params { alpha: 0.0, beta: 0.0, ..DualPi2Params::default() });
+    (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, classic(), 0));
+    (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, scalable(), 1));
+    let sent: Vec<u32> =
+        (0..800).filter_map(|_| queue.dequeue(Instant::ZERO)).map(|sent| sent.packet).collect();
+    assert_eq!(sent[..15], [1; 15]);
+    assert_eq!(sent.iter().filter(|&&packet| packet == 0).count(), 50, "one in sixteen");
+}
+
+#[test]
+fn hints_may_choose_the_queue() {
+    let mut queue = queue(DualPi2Params { low_delay_hints: 6, ..DualPi2Params::default() });
+    for level in [16, 7, 6, 1] {
+        let arrival = Arrival::new(1000, Hint::from_level(level));
+        arrive(&mut queue, Instant::ZERO, arrival, u32::from(level));
+    }
+    let sent: Vec<u32> =
+        std::iter::from_fn(|| queue.dequeue(Instant::ZERO)).map(|sent| sent.packet).collect();
+    assert_eq!(sent, [6, 1, 16, 7]);
+}

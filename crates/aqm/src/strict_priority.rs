@@ -1,0 +1,199 @@
+//! Strict priority: the smallest hint first, always.
+//!
+//! Source: RFC 7567 section 2.2.2 and RFC 2474 section 4.2.2.2, as class selectors are commonly served. It is what a
+//! hint would mean if nobody paid for it: whoever claims hint 1 is ahead of all, and who claims 16 may starve.
+//!
+//! | parameter | unit | range | default | from |
+//! | --- | --- | --- | --- | --- |
+//! | `classes` | | 1..16 | 16 | ours: one for each hint of 4 bits |
+//!
+//! With fewer classes, neighbouring hints share one: class = (hint - 1) classes / 16, rounded down
+//! (`hints_share_classes`). Hints beyond 16 count as 16. Within a class it is first in, first out.
+//!
+//! A full queue throws away the head of the last class that has any and comes after the newcomer's, and refuses
+//! the newcomer if there is none: else a buffer full of bulk traffic would keep out those it serves first.
+
+use crate::pool::{Books, Held, List, Pool};
+use crate::{
+    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
+    Queue, QueueStats, Shed, Value, Verdict,
+};
+use cutline_units::{Hint, Instant, Probability, RandomStream, Rate};
+
+/// The levels that are told apart.
+pub(crate) const LEVELS: usize = 16;
+
+/// What can be set; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StrictPriorityParams {
+    /// The number of classes.
+    pub classes: u64,
+}
+
+impl Default for StrictPriorityParams {
+    fn default() -> Self {
+        Self { classes: LEVELS as u64 }
+    }
+}
+
+impl Parameters for StrictPriorityParams {
+    const FIELDS: &'static [Field<Self>] = &[Field {
+        about: Parameter::whole(
+            "classes",
+            "",
+            (1, LEVELS as u64),
+            Some(LEVELS as u64),
+            "ours: one for each hint of 4 bits",
+            "the number of classes that the hints are divided into",
+        ),
+        get: |params| Some(Value::Count(params.classes)),
+        set: |params, value| params.classes = value.count(),
+    }];
+}
+
+/// Strict priority.
+#[derive(Clone, Debug)]
+pub struct StrictPriority<P> {
+    classes: usize,
+    lists: [List; LEVELS],
+    pool: Pool<P>,
+    books: Books<P>,
+}
+
+impl<P: Copy> Discipline for StrictPriority<P> {
+    type Params = StrictPriorityParams;
+    const NAME: &'static str = "strict-priority";
+    const TITLE: &'static str = "Strict priority";
+    const SOURCE: &'static str = "RFC 2474 section 4.2.2.2";
+
+    fn build(
+        params: &StrictPriorityParams,
+        limit: Limit,
+        ecn: bool,
+        _rate: Rate,
+    ) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let (pool, books) = (Pool::new(), Books::new(limit, ecn));
+        Ok(Self { classes: params.classes as usize, lists: [List::EMPTY; LEVELS], pool, books })
+    }
+}
+
+/// Which of so many classes a hint belongs to.
+#[inline]
+pub(crate) fn class_of(hint: Hint, classes: usize) -> usize {
+    hint.lane().min(LEVELS - 1) * classes / LEVELS
+}
+
+impl<P: Copy> StrictPriority<P> {
+    /// Throws away what comes after `class`, the last first, until a packet of `size` fits in or nothing is left.
+    #[cold]
+    fn make_room(&mut self, class: usize, size: u32) -> bool {
+        for list in self.lists[class + 1..].iter_mut().rev() {
+            while !self.books.admits(size) {
+                let Some(held) = self.pool.pop(list) else { break };
+                self.books.throw(held, DropReason::Overflow);
+            }
+        }
+        self.books.admits(size)
+    }
+}
+
+impl<P: Copy> Queue<P> for StrictPriority<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, _random: &mut RandomStream) -> Verdict {
+        let (class, size) = (class_of(arrival.hint, self.classes), arrival.size);
+        if !self.books.admits(size) && !self.make_room(class, size) {
+            return self.books.judge(Verdict::Drop(DropReason::Overflow), size);
+        }
+        self.pool.push(&mut self.lists[class], Held { packet, size, arrived: now, may_mark: false });
+        self.books.judge(Verdict::Pass, size)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Instant) -> Option<Departure<P>> {
+        let list = self.lists.iter_mut().find(|list| !list.is_empty())?;
+        let held = self.pool.pop(list)?;
+        Some(self.books.depart(held.leave(false)))
+    }
+
+    #[inline]
+    fn shed(&mut self) -> Option<Shed<P>> {
+        self.books.told()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.books.backlog
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        None
+    }
+
+    fn advance(&mut self, _now: Instant) {}
+
+    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
+
+    fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
+        for list in &mut self.lists {
+            while let Some(held) = self.pool.pop(list) {
+                self.books.flush(held, discard);
+            }
+        }
+    }
+
+    fn stats(&self) -> &QueueStats {
+        &self.books.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Streams;
+
+    fn queue(classes: u64, limit: Limit) -> StrictPriority<u16> {
+        StrictPriority::build(&StrictPriorityParams { classes }, limit, false, Rate::from_mbps(8)).unwrap()
+    }
+
+    /// Packets are called by their level.
+    fn arrive(queue: &mut StrictPriority<u16>, level: u16, size: u32) -> Verdict {
+        let mut random = Streams::new(1).stream("queue", "drop");
+        queue.enqueue(Instant::ZERO, Arrival::new(size, Hint::from_level(level)), level, &mut random)
+    }
+
+    fn order(queue: &mut StrictPriority<u16>) -> Vec<u16> {
+        std::iter::from_fn(|| queue.dequeue(Instant::ZERO)).map(|departure| departure.packet).collect()
+    }
+
+    #[test]
+    fn the_smallest_hint_goes_first() {
+        let mut queue = queue(16, Limit::Packets(10));
+        for level in [16, 6, 1, 6, 200, 1] {
+            arrive(&mut queue, level, 1000);
+        }
+        assert_eq!(order(&mut queue), [1, 1, 6, 6, 16, 200]);
+    }
+
+    #[test]
+    fn hints_share_classes() {
+        let mut queue = queue(2, Limit::Packets(10));
+        for level in [9, 8, 16, 1] {
+            arrive(&mut queue, level, 1000);
+        }
+        assert_eq!(order(&mut queue), [8, 1, 9, 16]);
+    }
+
+    #[test]
+    fn a_full_queue_throws_out_the_last_class() {
+        let mut queue = queue(16, Limit::Bytes(3000));
+        for level in [16, 16, 12] {
+            assert_eq!(arrive(&mut queue, level, 1000), Verdict::Pass);
+        }
+        assert_eq!(arrive(&mut queue, 16, 1000), Verdict::Drop(DropReason::Overflow));
+        assert_eq!(arrive(&mut queue, 1, 2500), Verdict::Pass);
+        let shed: Vec<u16> = std::iter::from_fn(|| queue.shed()).map(|shed| shed.packet).collect();
+        assert_eq!(shed, [12, 16, 16], "told last first: the hints of 16 went before the 12");
+        assert_eq!(order(&mut queue), [1]);
+    }
+}
