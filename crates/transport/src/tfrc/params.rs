@@ -28,6 +28,9 @@ pub struct Params {
     /// A long interval without loss makes the older ones count less (RFC 5348 5.5). Default true; ns-2's
     /// `discount_ 1` too.
     pub history_discounting: bool,
+    /// What the equation's `t_RTO` is above the round-trip time, at most 10 s; `None` (default): `t_RTO = 4 R` (RFC 5348
+    /// 3.1). ns-2 estimates it as TCP does, in ticks of 0.1 s and rounding down, which leaves three of them: 300 ms.
+    pub rto_margin: Option<Duration>,
     /// The longest time between two packets (`t_mbi`), 1 s..1 h. Default 64 s.
     pub t_mbi: Duration,
     /// The granularity of the sender's timer (RFC 5348 4.6), at most 1 s: a packet may leave up to half of it
@@ -47,6 +50,7 @@ impl Default for Params {
             q: 0.9,
             reduce_oscillation: true,
             history_discounting: true,
+            rto_margin: None,
             t_mbi: Duration::from_secs(64),
             t_gran: Duration::ZERO,
             ecn: false,
@@ -58,10 +62,11 @@ impl Params {
     /// The defaults of ns-2.35's `Agent/TFRC` (`ns-default.tcl`): `packetSize_ 1000` on the wire all told,
     /// `df_ 0.95`, `ca_ 1`, `discount_ 1`, and an unbounded send buffer (`maxqueue_`).
     ///
-    /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application, and
-    /// times round trips with `tcp_tick_ 0.1`.
+    /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application, and raises
+    /// its rate by at most a packet a round trip for each round trip passed, where RFC 5348 takes what the equation says.
     pub fn ns2() -> Self {
-        Self { header_bytes: 0, q: 0.95, send_buffer: 100_000, ..Self::default() }
+        let rto_margin = Some(Duration::from_millis(300));
+        Self { header_bytes: 0, q: 0.95, send_buffer: 100_000, rto_margin, ..Self::default() }
     }
 
     /// Checks every field against its range.
@@ -77,6 +82,8 @@ impl Params {
         let buffer = self.send_buffer;
         require((1..=100_000).contains(&buffer), "send_buffer", buffer, "1..100000 packets")?;
         require((0.0..1.0).contains(&self.q), "q", self.q, "0..1, below 1")?;
+        let margin = self.rto_margin.unwrap_or_default();
+        require(margin <= Duration::from_secs(10), "rto_margin", margin, "at most 10 s")?;
         let interval = Duration::from_secs(1)..=Duration::from_secs(3600);
         require(interval.contains(&self.t_mbi), "t_mbi", self.t_mbi, "1 s..1 h")?;
         require(self.t_gran <= Duration::from_secs(1), "t_gran", self.t_gran, "at most 1 s")
@@ -122,6 +129,7 @@ mod tests {
             ("feedback_bytes", Params { feedback_bytes: 0, ..base }),
             ("send_buffer", Params { send_buffer: 0, ..base }),
             ("q", Params { q: 1.0, ..base }),
+            ("rto_margin", Params { rto_margin: Some(Duration::from_secs(11)), ..base }),
             ("t_mbi", Params { t_mbi: Duration::ZERO, ..base }),
             ("t_gran", Params { t_gran: Duration::from_secs(2), ..base }),
         ];

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use cutline_units::{Duration, Instant};
 
-use super::equation::throughput;
+use super::equation::{throughput, throughput_with_timeout};
 use super::receive_rates::{DataLimits, ReceiveRates};
 use super::{Feedback, Packet, Params};
 use crate::queue::SendQueue;
@@ -257,7 +257,10 @@ impl Sender {
 
     /// `X_Bps`.
     fn equation_rate(&self) -> f64 {
-        throughput(self.params.s(), self.rtt, self.p)
+        match self.params.rto_margin {
+            None => throughput(self.params.s(), self.rtt, self.p),
+            Some(margin) => throughput_with_timeout(self.params.s(), self.rtt, self.rtt + margin, self.p),
+        }
     }
 
     /// RFC 5348 4.5.
