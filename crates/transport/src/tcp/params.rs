@@ -130,8 +130,8 @@ pub struct Params {
     pub full_ack: FullAck,
     /// What a loss halves. Default the flight.
     pub halving: Halving,
-    /// Only the first partial acknowledgement restarts the timer (RFC 6582 section 4, "Impatient"). Default
-    /// true; ns-2's `newreno_changes1_ 1` too. False is "Slow-but-Steady".
+    /// Only the first partial acknowledgement restarts the timer (RFC 6582 3.2 step 3; RFC 3782 4 calls it "Impatient"). Default
+    /// true; ns-2's `newreno_changes1_ 1` too. False is "Slow-but-Steady" (RFC 3782 4).
     pub impatient: bool,
     /// The most segments of new data that one acknowledgement sets free in fast recovery without SACK, 1..1000: the
     /// limit on bursts of RFC 6582 3.2 step 3, which leaves it to the sender. `None` (default): what the window

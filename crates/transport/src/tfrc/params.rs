@@ -31,6 +31,9 @@ pub struct Params {
     /// What the equation's `t_RTO` is above the round-trip time, at most 10 s; `None` (default): `t_RTO = 4 R` (RFC 5348
     /// 3.1). ns-2 estimates it as TCP does, in ticks of 0.1 s and rounding down, which leaves three of them: 300 ms.
     pub rto_margin: Option<Duration>,
+    /// X rises by at most `s / R` for each round trip that has passed, as TCP's window does, instead of at once to what
+    /// the equation says. Default false (RFC 5348 4.3 step 4); ns-2 does so after the first loss event.
+    pub gradual_increase: bool,
     /// The longest time between two packets (`t_mbi`), 1 s..1 h. Default 64 s.
     pub t_mbi: Duration,
     /// The granularity of the sender's timer (RFC 5348 4.6), at most 1 s: a packet may leave up to half of it
@@ -51,6 +54,7 @@ impl Default for Params {
             reduce_oscillation: true,
             history_discounting: true,
             rto_margin: None,
+            gradual_increase: false,
             t_mbi: Duration::from_secs(64),
             t_gran: Duration::ZERO,
             ecn: false,
@@ -62,11 +66,17 @@ impl Params {
     /// The defaults of ns-2.35's `Agent/TFRC` (`ns-default.tcl`): `packetSize_ 1000` on the wire all told,
     /// `df_ 0.95`, `ca_ 1`, `discount_ 1`, and an unbounded send buffer (`maxqueue_`).
     ///
-    /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application, and raises
-    /// its rate by at most a packet a round trip for each round trip passed, where RFC 5348 takes what the equation says.
+    /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application.
     pub fn ns2() -> Self {
         let rto_margin = Some(Duration::from_millis(300));
-        Self { header_bytes: 0, q: 0.95, send_buffer: 100_000, rto_margin, ..Self::default() }
+        Self {
+            header_bytes: 0,
+            q: 0.95,
+            send_buffer: 100_000,
+            rto_margin,
+            gradual_increase: true,
+            ..Self::default()
+        }
     }
 
     /// Checks every field against its range.

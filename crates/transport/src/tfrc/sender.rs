@@ -55,7 +55,7 @@ pub struct Sender {
     /// `R_sqmean`, root of a second.
     r_sqmean: f64,
     p: f64,
-    /// When X was last doubled.
+    /// When X was last doubled or, once p > 0, set.
     tld: Instant,
     received: ReceiveRates,
     limits: DataLimits,
@@ -247,12 +247,24 @@ impl Sender {
     fn set_rate(&mut self, now: Instant, recv_limit: f64) {
         if self.p > 0.0 {
             let least = self.params.least_rate();
-            self.x = self.equation_rate().min(recv_limit).max(least);
+            let x = self.equation_rate().min(recv_limit).max(least);
+            self.x = x.min(self.highest_rate(now));
+            self.tld = now;
         } else if now.saturating_since(self.tld) >= self.rtt {
             self.x = (2.0 * self.x).min(recv_limit).max(self.initial_rate());
             self.tld = now;
         }
         self.x_inst = self.x;
+    }
+
+    /// How far X may rise: with [`Params::gradual_increase`] a packet a round trip for each round trip since it was set.
+    fn highest_rate(&self, now: Instant) -> f64 {
+        if !self.params.gradual_increase {
+            return f64::INFINITY;
+        }
+        let rtt = self.rtt.as_secs_f64();
+        let round_trips = now.saturating_since(self.tld).as_secs_f64() / rtt;
+        self.x + round_trips * self.params.s() / rtt
     }
 
     /// `X_Bps`.
