@@ -25,6 +25,9 @@ pub struct Params {
     /// The instantaneous rate falls while the round-trip time is above its average (RFC 5348 4.5), which
     /// damps oscillation at a drop-tail queue. Default true; ns-2's `ca_ 1` too.
     pub reduce_oscillation: bool,
+    /// The gain `q2` of the average of the round-trip time's root, 0..1 (RFC 5348 4.5). Default 0.9; ns-2's `df_` is
+    /// 0.95 here too, so a queue that grows holds it back for longer: its slow start overshoots less.
+    pub q2: f64,
     /// A long interval without loss makes the older ones count less (RFC 5348 5.5). Default true; ns-2's
     /// `discount_ 1` too.
     pub history_discounting: bool,
@@ -52,6 +55,7 @@ impl Default for Params {
             send_buffer: 2,
             q: 0.9,
             reduce_oscillation: true,
+            q2: 0.9,
             history_discounting: true,
             rto_margin: None,
             gradual_increase: false,
@@ -72,6 +76,7 @@ impl Params {
         Self {
             header_bytes: 0,
             q: 0.95,
+            q2: 0.95,
             send_buffer: 100_000,
             rto_margin,
             gradual_increase: true,
@@ -92,6 +97,7 @@ impl Params {
         let buffer = self.send_buffer;
         require((1..=100_000).contains(&buffer), "send_buffer", buffer, "1..100000 packets")?;
         require((0.0..1.0).contains(&self.q), "q", self.q, "0..1, below 1")?;
+        require((0.0..1.0).contains(&self.q2), "q2", self.q2, "0..1, below 1")?;
         let margin = self.rto_margin.unwrap_or_default();
         require(margin <= Duration::from_secs(10), "rto_margin", margin, "at most 10 s")?;
         let interval = Duration::from_secs(1)..=Duration::from_secs(3600);
@@ -139,6 +145,7 @@ mod tests {
             ("feedback_bytes", Params { feedback_bytes: 0, ..base }),
             ("send_buffer", Params { send_buffer: 0, ..base }),
             ("q", Params { q: 1.0, ..base }),
+            ("q2", Params { q2: 1.0, ..base }),
             ("rto_margin", Params { rto_margin: Some(Duration::from_secs(11)), ..base }),
             ("t_mbi", Params { t_mbi: Duration::ZERO, ..base }),
             ("t_gran", Params { t_gran: Duration::from_secs(2), ..base }),

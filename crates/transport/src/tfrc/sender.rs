@@ -23,8 +23,6 @@ use crate::queue::SendQueue;
 
 /// Before the first feedback (RFC 5348 4.2).
 const INITIAL_NOFEEDBACK: Duration = Duration::from_secs(2);
-/// The gain of the root of the round-trip time (RFC 5348 4.5).
-const Q2: f64 = 0.9;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -213,7 +211,8 @@ impl Sender {
         } else {
             let q = self.params.q;
             self.rtt = self.rtt.mul_f64(q) + sample.mul_f64(1.0 - q);
-            self.r_sqmean = Q2 * self.r_sqmean + (1.0 - Q2) * root;
+            let q2 = self.params.q2;
+            self.r_sqmean = q2 * self.r_sqmean + (1.0 - q2) * root;
         }
     }
 
