@@ -8,6 +8,7 @@ use crate::error::require;
 
 /// What is set for a TFRC flow. `Copy`; share one behind an `Arc` among all its flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option of an RFC or of ns-2")]
 pub struct Params {
     /// The segment size s of the equation and the largest payload, bytes, 1..65,535. Default 1000. A source of
     /// smaller messages should have its own size here.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cutline_transport::tfrc::{Feedback, Packet, Params, Receiver, Sender, throughput, throughput_with_timeout};
+use cutline_transport::tfrc::{
+    Feedback, Packet, Params, Receiver, Sender, throughput, throughput_with_timeout,
+};
 use cutline_units::{Duration, Instant};
 
 use crate::script::ms;
