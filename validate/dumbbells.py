@@ -23,6 +23,7 @@ class Dumbbell:
     a: float = 1.822e-5  # PI's gains, per packet
     b: float = 1.816e-5
     seconds: int = SECONDS
+    access_delay_ms: float = 50
 
     def describe(self) -> str:
         """One line for a heading."""
@@ -32,7 +33,10 @@ class Dumbbell:
             self.udp and f"{self.udp} UDP at {self.udp_kbps} kbit/s",
         ]
         queue = f"PI, q-ref {self.q_ref}" if self.queue == "pi" else "drop-tail"
-        return f"{'; '.join(flow for flow in flows if flow)}; {self.rate_mbps:g} Mbit/s; {queue}, limit {self.limit} packets"
+        parts = [flow for flow in flows if flow] + [f"{self.rate_mbps:g} Mbit/s", f"{queue}, limit {self.limit} packets"]
+        if self.access_delay_ms != 50:
+            parts.append(f"access links of {self.access_delay_ms:g} ms")
+        return "; ".join(parts)
 
     def classes(self) -> dict[str, int]:
         """Flows of each kind."""
@@ -40,13 +44,18 @@ class Dumbbell:
         return {name: count for name, count in counts.items() if count}
 
     def ns2_arguments(self, seed: int) -> list[str]:
-        """What `dumbbell.tcl` is told."""
+        """What `dumbbell.tcl` is told.
+
+        Drop-tail's limit is one more than Cutline's: ns-2 drops what would make the queue as long as `limit_`, so it
+        holds one packet less than that. Under an overload of UDP, a limit of 20 keeps 18.5 packets waiting; PI's keeps
+        19.6, as both of Cutline's do.
+        """
         given = {
-            "queue": self.queue, "rate": self.rate_mbps, "limit": self.limit, "qref": self.q_ref,
+            "queue": self.queue, "rate": self.rate_mbps, "limit": self.limit + (self.queue == "drop-tail"), "qref": self.q_ref,
             "a": self.a, "b": self.b,
             "duration": self.seconds, "from": WARM_UP, "seed": seed, "window": self.window,
             "newreno": self.newreno, "tfrc": self.tfrc, "udp": self.udp,
-            "tfrc_rate": self.tfrc_kbps, "udp_rate": self.udp_kbps,
+            "tfrc_rate": self.tfrc_kbps, "udp_rate": self.udp_kbps, "access_delay": self.access_delay_ms,
         }  # fmt: skip
         return [f"{key}={value}" for key, value in given.items()]
 
@@ -63,7 +72,7 @@ seeds = {seeds}
 rate = "{self.rate_mbps:g} Mbit/s"
 delay = "50 ms"
 access-rate = "50 Mbit/s"
-access-delay = "50 ms"
+access-delay = "{self.access_delay_ms:g} ms"
 queue = {{ aqm = "{self.queue}", limit = "{self.limit} packets"{pi} }}
 """
         return head + "".join(self._group(name, count) for name, count in self.classes().items())
@@ -95,6 +104,7 @@ CASES = [
     Dumbbell("newreno-100-pi-window-20", "pi", 15, newreno=100, window=20),
     Dumbbell("newreno-100-drop-tail", "drop-tail", 15, newreno=100),
     Dumbbell("newreno-100-drop-tail-small", "drop-tail", 15, newreno=100, limit=100),
+    Dumbbell("newreno-100-drop-tail-small-off-phase", "drop-tail", 15, newreno=100, limit=100, access_delay_ms=49.97),
     Dumbbell("newreno-20-pi", "pi", 4, newreno=20),
     Dumbbell("newreno-20-pi-window-20", "pi", 4, newreno=20, window=20),
     Dumbbell("newreno-20-drop-tail", "drop-tail", 4, newreno=20, limit=100),

@@ -1,26 +1,30 @@
 //! The window of RFC 5681: one segment more each round trip, half at a loss.
 //!
 //! Congestion avoidance counts the bytes acknowledged and adds one mss whenever a whole window of them has
-//! come in (RFC 5681 3.1, the recommended byte counting), or a little with each acknowledgement (eq. 3). After a loss, `ssthresh = max(flight / 2, 2 mss)`
-//! (eq. 4). Worked: at 10 segments of 1000 B, the tenth acknowledgement makes it 11; a loss with 11,000 B
-//! outstanding leaves 5,500 B.
+//! come in (RFC 5681 3.1, the recommended byte counting), or `mss * mss / cwnd` with each acknowledgement (eq. 3).
+//! The latter is rarely a whole number of bytes; what is cut off is kept for the next, as it adds up: at 170 segments
+//! of 1000 B 5.88 B become 5, and the window would grow by a seventh too slowly.
+//!
+//! After a loss, `ssthresh = max(flight / 2, 2 mss)` (eq. 4). Worked: at 10 segments of 1000 B, the tenth
+//! acknowledgement makes it 11; a loss with 11,000 B outstanding leaves 5,500 B.
 
 use cutline_units::Instant;
 
 use super::Avoidance;
 use super::congestion::{Acked, CongestionControl, Window};
 
-/// What is remembered: the bytes acknowledged towards the next segment of growth.
+/// What is remembered: what counts towards the next growth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewReno {
-    acked_bytes: u64,
+    /// Bytes acknowledged towards the next segment; by acknowledgements, the rest of the last division by the window.
+    credit: u64,
     avoidance: Avoidance,
 }
 
 impl NewReno {
     /// A window that has not grown yet.
     pub const fn new(avoidance: Avoidance) -> Self {
-        Self { acked_bytes: 0, avoidance }
+        Self { credit: 0, avoidance }
     }
 }
 
@@ -29,25 +33,28 @@ impl CongestionControl for NewReno {
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64) {
         if self.avoidance == Avoidance::Acknowledgements {
             // RFC 5681 eq. 3
-            window.cwnd += (mss * mss / window.cwnd).max(1);
+            self.credit += mss * mss;
+            let cwnd = window.cwnd;
+            window.cwnd += self.credit / cwnd;
+            self.credit %= cwnd;
             return;
         }
-        self.acked_bytes += acked.bytes;
-        if self.acked_bytes >= window.cwnd {
+        self.credit += acked.bytes;
+        if self.credit >= window.cwnd {
             // RFC 5681 3.1: at most one segment a round trip.
-            self.acked_bytes -= window.cwnd;
+            self.credit -= window.cwnd;
             window.cwnd += mss;
         }
     }
 
     fn congested(&mut self, _window: &Window, flight: u64, mss: u64) -> u64 {
-        self.acked_bytes = 0;
+        self.credit = 0;
         // RFC 5681 eq. 4
         (flight / 2).max(2 * mss)
     }
 
     fn timed_out(&mut self) {
-        self.acked_bytes = 0;
+        self.credit = 0;
     }
 
     fn application_limited(&mut self, _now: Instant) {}
@@ -85,5 +92,29 @@ mod tests {
         assert_eq!(window.cwnd, 10_100);
         newreno.avoid(&mut window, &acked, 1000);
         assert_eq!(window.cwnd, 10_199);
+    }
+
+    #[test]
+    fn fractions_of_a_byte_add_up() {
+        let mut newreno = NewReno::new(Avoidance::Acknowledgements);
+        let mut window = Window { cwnd: 170_000, ssthresh: 10_000 };
+        let acked = Acked { bytes: 1000, now: Instant::ZERO, srtt: Duration::ZERO };
+        for _ in 0..170 {
+            newreno.avoid(&mut window, &acked, 1000);
+        }
+        // RFC 5681 eq. 3: sqrt(170,000^2 + 170 * 2 * 10^6) = 170,997; in whole bytes it would be 170,850.
+        assert!((170_990..=171_000).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    #[test]
+    fn a_window_beyond_a_segment_squared_still_grows() {
+        let mut newreno = NewReno::new(Avoidance::Acknowledgements);
+        let mut window = Window { cwnd: 2_000_000, ssthresh: 10_000 };
+        let acked = Acked { bytes: 1000, now: Instant::ZERO, srtt: Duration::ZERO };
+        for _ in 0..2000 {
+            newreno.avoid(&mut window, &acked, 1000);
+        }
+        // RFC 5681 eq. 3: half a byte each.
+        assert!((2_000_998..=2_001_000).contains(&window.cwnd), "{}", window.cwnd);
     }
 }

@@ -6,7 +6,7 @@
 
 use cutline_units::Instant;
 
-use super::sender::Phase;
+use super::sender::{NONE_TIMED, Phase};
 use super::{Segment, Sender};
 
 impl Sender {
@@ -47,7 +47,7 @@ impl Sender {
         self.skip_sacked();
         let pipe = self.pipe();
         let len = (self.end - self.next).min(self.longest_segment());
-        if len == 0 || !self.windows_allow(pipe, len) || self.nagle_holds(len) {
+        if len == 0 || !self.windows_allow(pipe, len) || self.nagle_holds(len) || self.burst_is_spent() {
             self.note_what_limits(pipe);
             self.careful = self.needs_care();
             return None;
@@ -55,9 +55,15 @@ impl Sender {
         if self.next == self.high_water && self.dup_acks > 0 && self.phase == Phase::Open {
             self.limited_bytes += len as u32;
         }
+        self.burst_left = self.burst_left.saturating_sub(1);
         let seq = self.next;
         let segment = self.send_next(now, len);
         Some(self.finish(segment, seq + len))
+    }
+
+    /// Whether this acknowledgement has set free all that one may ([`Params::recovery_burst`](super::Params::recovery_burst)).
+    fn burst_is_spent(&self) -> bool {
+        self.phase == Phase::Recovery && self.burst_left == 0
     }
 
     /// RFC 9438 5.8: a window that is full, to less than a segment, is what limits.
@@ -103,7 +109,7 @@ impl Sender {
         let applies = self.params.limited_transmit
             && self.phase == Phase::Open
             && self.scoreboard.is_none()
-            && self.may_fast_retransmit();
+            && (self.params.limited_transmit_always || self.may_fast_retransmit());
         if applies { u64::from(self.dup_acks.min(2)) * u64::from(self.mss) } else { 0 }
     }
 
@@ -117,6 +123,9 @@ impl Sender {
         let seq = self.next;
         self.next += len;
         let retransmission = seq < self.high_water;
+        if self.timed == NONE_TIMED && !retransmission {
+            (self.timed, self.sample_from) = (self.next, now);
+        }
         self.high_water = self.high_water.max(self.next);
         self.depart(now, seq, len, retransmission)
     }

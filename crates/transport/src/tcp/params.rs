@@ -61,16 +61,20 @@ pub enum Halving {
     Flight,
     /// The congestion window, as ns-2 does. A timeout in fast recovery
     /// halves it a second time, where RFC 5681 halves the flight, which has hardly changed; each further timeout in a
-    /// row leaves two segments.
+    /// row leaves two segments. The threshold of slow start is cut to whole segments, the window after fast recovery is not.
     Window,
 }
 
 /// Which acknowledgements yield a sample of the round-trip time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RttSampling {
-    /// One a round trip, for which the gains of RFC 6298 were made (its section 3); ns-2's too.
+    /// One a round trip, for which the gains of RFC 6298 were made (its section 3).
     #[default]
     OncePerRoundTrip,
+    /// One segment of new data is timed at a time, and none across a fast retransmit or a timeout: Karn's rule (RFC
+    /// 6298 3), for which no timestamps are needed. What was sent again yields no sample, so a backed-off timeout stays
+    /// until new data is acknowledged. ns-2's, whose timestamps are off.
+    OneSegment,
     /// Each one that acknowledges new data: the estimate then forgets within a fraction of a window.
     EveryAck,
 }
@@ -102,6 +106,10 @@ pub struct Params {
     /// A new segment for each of the first two duplicate acknowledgements (RFC 3042). Default true; ns-2's
     /// `singledup_ 1` too.
     pub limited_transmit: bool,
+    /// Limited transmit answers every duplicate outside fast recovery, also those at or below `recover`, which come when
+    /// a timeout has sent again what the receiver holds; it then sends again, too. Default false: RFC 3042 2 sends what
+    /// was never sent before, and only where three duplicates would tell of a loss. ns-2 does: true.
+    pub limited_transmit_always: bool,
     /// Segments are ECN-capable and marks are answered (RFC 3168). Default false.
     pub ecn: bool,
     /// How long an acknowledgement may be held back for a second segment (RFC 5681 4.2), at most 500 ms.
@@ -122,9 +130,13 @@ pub struct Params {
     pub full_ack: FullAck,
     /// What a loss halves. Default the flight.
     pub halving: Halving,
-    /// Only the first partial acknowledgement restarts the timer (RFC 6582 section 4, "Impatient"). Default
-    /// true; ns-2's `newreno_changes1_ 1` too. False is "Slow-but-Steady".
+    /// Only the first partial acknowledgement restarts the timer (RFC 6582 3.2 step 3; RFC 3782 4 calls it "Impatient"). Default
+    /// true; ns-2's `newreno_changes1_ 1` too. False is "Slow-but-Steady" (RFC 3782 4).
     pub impatient: bool,
+    /// The most segments of new data that one acknowledgement sets free in fast recovery without SACK, 1..1000: the
+    /// limit on bursts of RFC 6582 3.2 step 3, which leaves it to the sender. `None` (default): what the window
+    /// allows. ns-2's `recov_maxburst_` is 2.
+    pub recovery_burst: Option<u32>,
     /// Duplicates at or below `recover` still count when the window is over one segment and the last
     /// acknowledgement moved by at most 4 (RFC 6582 4.1). Default false; ns-2's `bugFix_ack_ false` too.
     pub ack_heuristic: bool,
@@ -160,6 +172,7 @@ impl Default for Params {
             initial_ssthresh: None,
             sack: false,
             limited_transmit: true,
+            limited_transmit_always: false,
             ecn: false,
             delayed_ack: None,
             abc_limit: 1,
@@ -169,6 +182,7 @@ impl Default for Params {
             full_ack: FullAck::FlightPlusOne,
             halving: Halving::Flight,
             impatient: true,
+            recovery_burst: None,
             ack_heuristic: false,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_secs(1),
@@ -185,10 +199,9 @@ impl Params {
     /// The defaults of ns-2.35's `Agent/TCP/Newreno` and `Agent/TCPSink` (`ns-default.tcl`): `packetSize_ 1000`
     /// counted on the wire without headers, `window_ 20`, `windowInit_ 2`, `singledup_ 1`, `minrto_ 0.2`,
     /// `maxrto_ 60`, `rtxcur_init_ 3`, `tcpTick_ 0.01`, `slow_start_restart_ true`, `exit_recovery_fix_ 0`,
-    /// `newreno_changes1_ 1`, sinks that acknowledge each packet with 40 B.
+    /// `newreno_changes1_ 1`, `recov_maxburst_ 2`, sinks that acknowledge each packet with 40 B.
     ///
-    /// What still differs: ns-2 sends a SYN first (`syn_ true`), and its timestamps are off, so that what was sent again
-    /// yields no sample of the round-trip time and a backed-off timeout stays until something new does.
+    /// What still differs: ns-2 sends a SYN first (`syn_ true`), so a flow begins a round trip later and with a sample.
     pub fn ns2() -> Self {
         Self {
             header_bytes: 0,
@@ -198,10 +211,13 @@ impl Params {
             grow_only_when_limited: false,
             full_ack: FullAck::Deflated,
             halving: Halving::Window,
+            recovery_burst: Some(2),
+            limited_transmit_always: true,
             initial_rto: Duration::from_secs(3),
             min_rto: Duration::from_millis(200),
             clock_granularity: Duration::from_millis(10),
             least_variation: Duration::from_millis(30),
+            rtt_sampling: RttSampling::OneSegment,
             ..Self::default()
         }
     }
@@ -223,6 +239,9 @@ impl Params {
         let mss = u64::from(self.mss);
         if let InitialWindow::Segments(n) = self.initial_window {
             require((1..=1000).contains(&n), "initial_window", n, "1..1000 segments")?;
+        }
+        if let Some(n) = self.recovery_burst {
+            require((1..=1000).contains(&n), "recovery_burst", n, "1..1000 segments")?;
         }
         if let Some(bytes) = self.max_window {
             require(bytes >= mss, "max_window", bytes, "at least one mss, in bytes")?;
@@ -306,6 +325,7 @@ mod tests {
             ("ack_bytes", Params { ack_bytes: 0, ..base }),
             ("abc_limit", Params { abc_limit: 0, ..base }),
             ("initial_window", Params { initial_window: InitialWindow::Segments(0), ..base }),
+            ("recovery_burst", Params { recovery_burst: Some(0), ..base }),
             ("max_window", Params { max_window: Some(999), ..base }),
             ("initial_ssthresh", Params { initial_ssthresh: Some(1999), ..base }),
             ("send_buffer", Params { send_buffer: Some(0), ..base }),

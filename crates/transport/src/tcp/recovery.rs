@@ -25,6 +25,7 @@ impl Sender {
     #[cold]
     pub(super) fn on_duplicate(&mut self, now: Instant) {
         self.careful = true;
+        self.allow_burst();
         self.dup_acks = self.dup_acks.saturating_add(1);
         match self.phase {
             Phase::Open if self.loss_is_evident() && self.may_fast_retransmit() => self.enter_recovery(now),
@@ -62,6 +63,14 @@ impl Sender {
         window.min(self.max_window)
     }
 
+    /// What slow start will end at: ns-2 keeps it in whole segments, and cuts off what the window itself keeps.
+    fn threshold(&self, half: u64) -> u64 {
+        match self.params.halving {
+            Halving::Flight => half,
+            Halving::Window => half - half % u64::from(self.mss),
+        }
+    }
+
     fn enter_recovery(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         self.stats.fast_retransmits += 1;
@@ -80,6 +89,7 @@ impl Sender {
         }
         self.limited_bytes = 0;
         self.retransmit_first = true;
+        self.forget_timed_segment();
         self.note_reduction();
         self.restart_timer(now);
     }
@@ -96,6 +106,7 @@ impl Sender {
     #[cold]
     pub(super) fn on_ack_in_recovery(&mut self, now: Instant, acked: u64) {
         self.careful = true;
+        self.allow_burst();
         if self.una >= self.recover {
             self.leave_recovery(now);
             if self.params.full_ack == FullAck::Deflated {
@@ -110,6 +121,11 @@ impl Sender {
             return;
         }
         self.on_partial_ack(now, acked);
+    }
+
+    /// Each acknowledgement in recovery sets free a burst of its own.
+    fn allow_burst(&mut self) {
+        self.burst_left = self.params.recovery_burst.unwrap_or(u32::MAX);
     }
 
     /// RFC 6582 3.2 step 3, partial acknowledgements.
@@ -133,6 +149,7 @@ impl Sender {
             (false, FullAck::Deflated) => self.window.ssthresh.min(self.window.cwnd),
             _ => self.window.ssthresh,
         };
+        self.window.ssthresh = self.threshold(self.window.ssthresh);
         self.phase = Phase::Open;
         self.dup_acks = 0;
         self.retransmit_first = false;
@@ -146,7 +163,8 @@ impl Sender {
         self.stats.timeouts += 1;
         if self.timeouts_in_a_row == 0 || self.params.halving == Halving::Window {
             // RFC 5681 3.1: held when the segment was already sent again by the timer.
-            self.window.ssthresh = self.control.congested(&self.window, self.halved(), mss);
+            let half = self.control.congested(&self.window, self.halved(), mss);
+            self.window.ssthresh = self.threshold(half);
         }
         self.control.timed_out();
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
@@ -157,6 +175,7 @@ impl Sender {
         self.limited_bytes = 0;
         self.retransmit_first = false;
         self.next = self.una;
+        self.forget_timed_segment();
         self.note_reduction();
         self.rtt.back_off(&self.params);
         self.restart_timer(now);

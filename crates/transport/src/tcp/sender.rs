@@ -31,6 +31,11 @@ pub(super) enum Phase {
     Recovery,
 }
 
+/// No segment is timed: the next of new data will be.
+pub(super) const NONE_TIMED: u64 = 0;
+/// Round trips are timed by the echo of timestamps.
+const BY_ECHO: u64 = u64::MAX;
+
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -81,6 +86,8 @@ pub struct Sender {
     pub(super) timeouts_in_a_row: u8,
     /// A partial acknowledgement came in this recovery.
     pub(super) partial_ack: bool,
+    /// How many segments of new data this acknowledgement may still set free in fast recovery.
+    pub(super) burst_left: u32,
     /// Bytes sent by limited transmit: no part of RFC 5681's flight size.
     pub(super) limited_bytes: u32,
     /// RFC 6582's `recover`: what had been sent when the last loss was found.
@@ -91,8 +98,12 @@ pub struct Sender {
     ecn_recover: u64,
     pub(super) control: Control,
     pub(super) rtt: RttEstimator,
-    /// An echo from before this yields no sample: one is enough for a round trip.
-    sample_from: Instant,
+    /// An echo from before this yields no sample: one is enough for a round trip. With [`RttSampling::OneSegment`]:
+    /// when the timed segment left.
+    pub(super) sample_from: Instant,
+    /// With [`RttSampling::OneSegment`]: where the timed segment ends, [`NONE_TIMED`] between two of them. Otherwise
+    /// [`BY_ECHO`].
+    pub(super) timed: u64,
     pub(super) last_sent: Instant,
     pub(super) scoreboard: Option<Box<Scoreboard>>,
     pub(super) params: Arc<Params>,
@@ -124,6 +135,7 @@ impl Sender {
             dup_acks: 0,
             timeouts_in_a_row: 0,
             partial_ack: false,
+            burst_left: u32::MAX,
             limited_bytes: 0,
             recover: 0,
             last_advance: 0,
@@ -131,6 +143,7 @@ impl Sender {
             control: Control::new(params),
             rtt: RttEstimator::new(params),
             sample_from: Instant::ZERO,
+            timed: if params.rtt_sampling == RttSampling::OneSegment { NONE_TIMED } else { BY_ECHO },
             last_sent: now,
             scoreboard: params.sack.then(Box::default),
             params: Arc::clone(params),
@@ -266,8 +279,12 @@ impl Sender {
         self.next = self.next.max(ack.ack);
         self.last_advance = acked;
         self.timeouts_in_a_row = 0;
-        if ack.echo >= self.sample_from {
-            self.sample_round_trip(now, ack.echo);
+        if self.timed == BY_ECHO {
+            if ack.echo >= self.sample_from {
+                self.sample_round_trip(now, ack.echo);
+            }
+        } else {
+            self.sample_timed_segment(now);
         }
         if self.phase == Phase::Recovery {
             self.on_ack_in_recovery(now, acked);
@@ -296,6 +313,21 @@ impl Sender {
         self.rtt.sample(now.saturating_since(echo), &self.params);
         if self.params.rtt_sampling == RttSampling::OncePerRoundTrip {
             self.sample_from = now;
+        }
+    }
+
+    /// Whether the timed segment is acknowledged; then the next may be timed.
+    fn sample_timed_segment(&mut self, now: Instant) {
+        if self.timed != NONE_TIMED && self.una >= self.timed {
+            self.rtt.sample(now.saturating_since(self.sample_from), &self.params);
+            self.timed = NONE_TIMED;
+        }
+    }
+
+    /// What is sent again makes acknowledgements ambiguous: Karn's rule (RFC 6298 3).
+    pub(super) fn forget_timed_segment(&mut self) {
+        if self.timed != BY_ECHO {
+            self.timed = NONE_TIMED;
         }
     }
 

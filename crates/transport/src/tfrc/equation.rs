@@ -18,6 +18,11 @@ pub fn throughput(s: f64, r: Duration, p: f64) -> f64 {
     s / (r.as_secs_f64() * round_trips_per_segment(p))
 }
 
+/// The same with a `t_rto` of its own instead of 4 R.
+pub fn throughput_with_timeout(s: f64, r: Duration, t_rto: Duration, p: f64) -> f64 {
+    s / (r.as_secs_f64() * fast_retransmits(p) + t_rto.as_secs_f64() * timeouts(p))
+}
+
 /// The `p` at which the equation gives `x` bytes per second: its inverse, by bisection, to 1e-9 of p.
 pub fn loss_event_rate(s: f64, r: Duration, x: f64) -> f64 {
     let wanted = s / (r.as_secs_f64() * x);
@@ -32,7 +37,17 @@ pub fn loss_event_rate(s: f64, r: Duration, x: f64) -> f64 {
 
 /// The equation's denominator with `R = 1` and `t_RTO = 4 R`.
 fn round_trips_per_segment(p: f64) -> f64 {
-    (2.0 * p / 3.0).sqrt() + 4.0 * (3.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p))
+    fast_retransmits(p) + 4.0 * timeouts(p)
+}
+
+/// What R is multiplied by: sqrt(2 b p / 3).
+fn fast_retransmits(p: f64) -> f64 {
+    (2.0 * p / 3.0).sqrt()
+}
+
+/// What `t_RTO` is multiplied by: 3 sqrt(3 b p / 8) p (1 + 32 p^2).
+fn timeouts(p: f64) -> f64 {
+    3.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
 }
 
 #[cfg(test)]
@@ -47,6 +62,14 @@ mod tests {
         assert!((throughput(1000.0, R, 0.01) - 112_332.0).abs() < 1.0);
         // All is lost: sqrt(2/3) + 12 sqrt(3/8) 33 = 243.32 round trips a segment.
         assert!((throughput(1000.0, R, 1.0) - 41.098).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_shorter_timeout_gives_more() {
+        let with = |t_rto| throughput_with_timeout(1000.0, R, t_rto, 0.01);
+        assert!((with(R * 4) - throughput(1000.0, R, 0.01)).abs() < 1e-6);
+        // 1000 / (0.1 * 0.0816497 + 0.2 * 0.00184300)
+        assert!((with(R * 2) - 117_184.3).abs() < 1.0, "{}", with(R * 2));
     }
 
     #[test]

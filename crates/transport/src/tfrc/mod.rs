@@ -24,7 +24,7 @@ mod receive_rates;
 mod receiver;
 mod sender;
 
-pub use equation::{loss_event_rate, throughput};
+pub use equation::{loss_event_rate, throughput, throughput_with_timeout};
 pub use params::Params;
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, Stats};

@@ -8,6 +8,7 @@ use crate::error::require;
 
 /// What is set for a TFRC flow. `Copy`; share one behind an `Arc` among all its flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option of an RFC or of ns-2")]
 pub struct Params {
     /// The segment size s of the equation and the largest payload, bytes, 1..65,535. Default 1000. A source of
     /// smaller messages should have its own size here.
@@ -25,9 +26,18 @@ pub struct Params {
     /// The instantaneous rate falls while the round-trip time is above its average (RFC 5348 4.5), which
     /// damps oscillation at a drop-tail queue. Default true; ns-2's `ca_ 1` too.
     pub reduce_oscillation: bool,
+    /// The gain `q2` of the average of the round-trip time's root, 0..1 (RFC 5348 4.5). Default 0.9; ns-2's `df_` is
+    /// 0.95 here too, so a queue that grows holds it back for longer: its slow start overshoots less.
+    pub q2: f64,
     /// A long interval without loss makes the older ones count less (RFC 5348 5.5). Default true; ns-2's
     /// `discount_ 1` too.
     pub history_discounting: bool,
+    /// What the equation's `t_RTO` is above the round-trip time, at most 10 s; `None` (default): `t_RTO = 4 R` (RFC 5348
+    /// 3.1). ns-2 estimates it as TCP does, in ticks of 0.1 s and rounding down, which leaves three of them: 300 ms.
+    pub rto_margin: Option<Duration>,
+    /// X rises by at most `s / R` for each round trip that has passed, as TCP's window does, instead of at once to what
+    /// the equation says. Default false (RFC 5348 4.3 step 4); ns-2 does so after the first loss event.
+    pub gradual_increase: bool,
     /// The longest time between two packets (`t_mbi`), 1 s..1 h. Default 64 s.
     pub t_mbi: Duration,
     /// The granularity of the sender's timer (RFC 5348 4.6), at most 1 s: a packet may leave up to half of it
@@ -46,7 +56,10 @@ impl Default for Params {
             send_buffer: 2,
             q: 0.9,
             reduce_oscillation: true,
+            q2: 0.9,
             history_discounting: true,
+            rto_margin: None,
+            gradual_increase: false,
             t_mbi: Duration::from_secs(64),
             t_gran: Duration::ZERO,
             ecn: false,
@@ -58,10 +71,18 @@ impl Params {
     /// The defaults of ns-2.35's `Agent/TFRC` (`ns-default.tcl`): `packetSize_ 1000` on the wire all told,
     /// `df_ 0.95`, `ca_ 1`, `discount_ 1`, and an unbounded send buffer (`maxqueue_`).
     ///
-    /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application, and
-    /// times round trips with `tcp_tick_ 0.1`.
+    /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application.
     pub fn ns2() -> Self {
-        Self { header_bytes: 0, q: 0.95, send_buffer: 100_000, ..Self::default() }
+        let rto_margin = Some(Duration::from_millis(300));
+        Self {
+            header_bytes: 0,
+            q: 0.95,
+            q2: 0.95,
+            send_buffer: 100_000,
+            rto_margin,
+            gradual_increase: true,
+            ..Self::default()
+        }
     }
 
     /// Checks every field against its range.
@@ -77,6 +98,9 @@ impl Params {
         let buffer = self.send_buffer;
         require((1..=100_000).contains(&buffer), "send_buffer", buffer, "1..100000 packets")?;
         require((0.0..1.0).contains(&self.q), "q", self.q, "0..1, below 1")?;
+        require((0.0..1.0).contains(&self.q2), "q2", self.q2, "0..1, below 1")?;
+        let margin = self.rto_margin.unwrap_or_default();
+        require(margin <= Duration::from_secs(10), "rto_margin", margin, "at most 10 s")?;
         let interval = Duration::from_secs(1)..=Duration::from_secs(3600);
         require(interval.contains(&self.t_mbi), "t_mbi", self.t_mbi, "1 s..1 h")?;
         require(self.t_gran <= Duration::from_secs(1), "t_gran", self.t_gran, "at most 1 s")
@@ -122,6 +146,8 @@ mod tests {
             ("feedback_bytes", Params { feedback_bytes: 0, ..base }),
             ("send_buffer", Params { send_buffer: 0, ..base }),
             ("q", Params { q: 1.0, ..base }),
+            ("q2", Params { q2: 1.0, ..base }),
+            ("rto_margin", Params { rto_margin: Some(Duration::from_secs(11)), ..base }),
             ("t_mbi", Params { t_mbi: Duration::ZERO, ..base }),
             ("t_gran", Params { t_gran: Duration::from_secs(2), ..base }),
         ];

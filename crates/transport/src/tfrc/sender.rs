@@ -16,15 +16,13 @@ use std::sync::Arc;
 
 use cutline_units::{Duration, Instant};
 
-use super::equation::throughput;
+use super::equation::{throughput, throughput_with_timeout};
 use super::receive_rates::{DataLimits, ReceiveRates};
 use super::{Feedback, Packet, Params};
 use crate::queue::SendQueue;
 
 /// Before the first feedback (RFC 5348 4.2).
 const INITIAL_NOFEEDBACK: Duration = Duration::from_secs(2);
-/// The gain of the root of the round-trip time (RFC 5348 4.5).
-const Q2: f64 = 0.9;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +53,7 @@ pub struct Sender {
     /// `R_sqmean`, root of a second.
     r_sqmean: f64,
     p: f64,
-    /// When X was last doubled.
+    /// When X was last doubled or, once p > 0, set.
     tld: Instant,
     received: ReceiveRates,
     limits: DataLimits,
@@ -213,7 +211,8 @@ impl Sender {
         } else {
             let q = self.params.q;
             self.rtt = self.rtt.mul_f64(q) + sample.mul_f64(1.0 - q);
-            self.r_sqmean = Q2 * self.r_sqmean + (1.0 - Q2) * root;
+            let q2 = self.params.q2;
+            self.r_sqmean = q2 * self.r_sqmean + (1.0 - q2) * root;
         }
     }
 
@@ -247,7 +246,9 @@ impl Sender {
     fn set_rate(&mut self, now: Instant, recv_limit: f64) {
         if self.p > 0.0 {
             let least = self.params.least_rate();
-            self.x = self.equation_rate().min(recv_limit).max(least);
+            let x = self.equation_rate().min(recv_limit).max(least);
+            self.x = x.min(self.highest_rate(now));
+            self.tld = now;
         } else if now.saturating_since(self.tld) >= self.rtt {
             self.x = (2.0 * self.x).min(recv_limit).max(self.initial_rate());
             self.tld = now;
@@ -255,9 +256,22 @@ impl Sender {
         self.x_inst = self.x;
     }
 
+    /// How far X may rise: with [`Params::gradual_increase`] a packet a round trip for each round trip since it was set.
+    fn highest_rate(&self, now: Instant) -> f64 {
+        if !self.params.gradual_increase {
+            return f64::INFINITY;
+        }
+        let rtt = self.rtt.as_secs_f64();
+        let round_trips = now.saturating_since(self.tld).as_secs_f64() / rtt;
+        self.x + round_trips * self.params.s() / rtt
+    }
+
     /// `X_Bps`.
     fn equation_rate(&self) -> f64 {
-        throughput(self.params.s(), self.rtt, self.p)
+        match self.params.rto_margin {
+            None => throughput(self.params.s(), self.rtt, self.p),
+            Some(margin) => throughput_with_timeout(self.params.s(), self.rtt, self.rtt + margin, self.p),
+        }
     }
 
     /// RFC 5348 4.5.

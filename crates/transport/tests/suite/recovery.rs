@@ -63,11 +63,11 @@ fn only_the_first_partial_acknowledgement_restarts_the_timer() {
     let mut script = eleven_out(newreno());
     script.at(110).dups(3).sends([1]).deadline(1110);
     script.at(210).ack(3).sends([3]).deadline(1210);
-    // RFC 6582 4: "Impatient".
+    // RFC 6582 3.2 step 3: "Impatient" (RFC 3782 4).
     script.at(310).ack(6).sends([6]).deadline(1210);
     let mut steady = eleven_out(Params { impatient: false, ..newreno() });
     steady.at(110).dups(3).sends([1]).at(210).ack(3).sends([3]);
-    // RFC 6582 4: "Slow-but-Steady".
+    // RFC 3782 4: "Slow-but-Steady".
     steady.at(310).ack(6).sends([6]).deadline(1310);
 }
 
@@ -125,9 +125,42 @@ fn ns_2_halves_the_window_and_again_at_a_timeout_in_recovery() {
     let halving = Params { halving: Halving::Window, full_ack: FullAck::Deflated, ..newreno() };
     let mut script = eleven_out(halving);
     script.at(110).dups(3).ssthresh(5500).cwnd(8500).sends([1]);
-    // Half of the 5500 that are left without the duplicates' inflation; then half of the one segment, but two.
-    script.timeout_at(1110).cwnd(1000).ssthresh(2750).sends([1]);
+    // Half of the 5500 that are left without the duplicates' inflation, in whole segments; then half of the one
+    // segment, but two.
+    script.timeout_at(1110).cwnd(1000).ssthresh(2000).sends([1]);
     script.timeout_at(3110).cwnd(1000).ssthresh(2000).sends([1]);
+}
+
+#[test]
+fn ns_2_cuts_the_threshold_to_whole_segments_but_not_the_window() {
+    let halving = Params { halving: Halving::Window, full_ack: FullAck::Deflated, ..newreno() };
+    let mut script = eleven_out(halving);
+    script.at(110).dups(3).ssthresh(5500).sends([1]);
+    script.dups(8).sends([12, 13, 14, 15, 16]).cwnd(16_500);
+    // Out of recovery with 5.5 segments, which is above the threshold of 5: congestion avoidance.
+    script.at(210).ack(12).ssthresh(5000).cwnd(6500).sends([17]);
+}
+
+#[test]
+fn a_limit_on_bursts_holds_an_acknowledgement_in_recovery_to_it() {
+    let mut script = eleven_out(Params { recovery_burst: Some(2), ..newreno() });
+    script.at(110).dups(3).sends([1]).dups(8).cwnd(16_500);
+    // RFC 6582 3.2 step 3, a limit on bursts: the window has room for five, one acknowledgement sets two free.
+    script.sends([12, 13]).dup().cwnd(17_500).sends([14, 15]);
+    let mut script = eleven_out(newreno());
+    script.at(110).dups(3).sends([1]).dups(8).cwnd(16_500).sends(12..17);
+}
+
+#[test]
+fn limited_transmit_always_answers_duplicates_of_what_a_timeout_sent_again() {
+    let always = Params { limited_transmit: true, limited_transmit_always: true, ..newreno() };
+    let mut script = Script::bulk(always);
+    script.sends(0..10).timeout_at(1000).sends([0]);
+    script.at(1100).ack(1).sends([1, 2]).dup().sends([3]).dup().sends([4]).dup().sends([]);
+    // RFC 3042 2: only data that was never sent before.
+    let mut script = Script::bulk(Params { limited_transmit_always: false, ..always });
+    script.sends(0..10).timeout_at(1000).sends([0]);
+    script.at(1100).ack(1).sends([1, 2]).dups(3).sends([]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cutline_transport::tfrc::{Feedback, Packet, Params, Receiver, Sender, throughput};
+use cutline_transport::tfrc::{
+    Feedback, Packet, Params, Receiver, Sender, throughput, throughput_with_timeout,
+};
 use cutline_units::{Duration, Instant};
 
 use crate::script::ms;
@@ -98,6 +100,35 @@ fn with_losses_the_equation_rules() {
     // RFC 5348 4.3 step 4: twice what is received, where that is below.
     report(&mut sender, 450, 20_000.0, 0.01);
     close_to(sender.rate(), 40_000.0);
+}
+
+#[test]
+fn ns_2_raises_the_rate_by_a_packet_a_round_trip() {
+    let mut sender = bulk(Params { gradual_increase: true, ..plain() });
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    drive(&mut sender, 100, 200);
+    // s / R = 10,000 B/s for the round trip since 100 ms, from 40,000; the equation would allow 112,000.
+    report(&mut sender, 200, 1e6, 0.01);
+    close_to(sender.rate(), 50_000.0);
+    drive(&mut sender, 200, 250);
+    report(&mut sender, 250, 1e6, 0.01);
+    close_to(sender.rate(), 55_000.0);
+    // It falls at once.
+    drive(&mut sender, 250, 350);
+    report(&mut sender, 350, 1e6, 0.1);
+    close_to(sender.rate(), throughput(1000.0, R, 0.1));
+}
+
+#[test]
+fn ns_2_adds_a_constant_to_the_round_trip_for_its_timeout() {
+    let margin = Duration::from_millis(150);
+    let mut sender = bulk(Params { rto_margin: Some(margin), ..plain() });
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    drive(&mut sender, 100, 200);
+    report(&mut sender, 200, 1e6, 0.01);
+    close_to(sender.rate(), throughput_with_timeout(1000.0, R, R + margin, 0.01));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Windows, timers and ECN of a TCP sender as timelines beside the RFCs.
 
-use cutline_transport::tcp::{InitialWindow, Params};
+use cutline_transport::tcp::{InitialWindow, Params, RttSampling};
 use cutline_units::{Duration, Instant};
 
 use crate::script::{Script, ms};
@@ -93,6 +93,22 @@ fn the_round_trip_is_sampled_once_a_round_trip() {
     assert_eq!(script.sender.srtt(), Duration::from_millis(100));
     // RFC 6298 2.3: 7/8 * 100 + 1/8 * 180.
     script.at(280).ack(3);
+    assert_eq!(script.sender.srtt(), Duration::from_millis(110));
+}
+
+#[test]
+fn one_segment_is_timed_and_nothing_that_was_sent_again() {
+    let mut script = Script::bulk(Params { rtt_sampling: RttSampling::OneSegment, ..window_of(2) });
+    // Segment 0 is timed, 1 is not; then 2 is.
+    script.sends([0, 1]).at(100).ack(1).sends([2, 3]);
+    assert_eq!(script.sender.srtt(), Duration::from_millis(100));
+    script.at(180).ack(2).sends([4, 5]);
+    assert_eq!(script.sender.srtt(), Duration::from_millis(100));
+    // 2 is lost. RFC 6298 3, Karn: its second transmission yields no sample, so the doubled timeout stays (5.7) ...
+    script.timeout_at(1180).sends([2]).at(1280).ack(6).sends([6, 7]).deadline(3280);
+    assert_eq!(script.sender.srtt(), Duration::from_millis(100));
+    // ... until new data is acknowledged: 7/8 * 100 + 1/8 * 180.
+    script.at(1460).ack(7).deadline(2460);
     assert_eq!(script.sender.srtt(), Duration::from_millis(110));
 }
 
