@@ -9,12 +9,10 @@ difference by Welch). `make validate` writes this page anew.
 
 Cutline runs here with `defaults = "ns-2"` in its transports: packets of 1000 B in all, an initial window of 2, a clock of 10 ms, a
 least timeout of 0.2 s, growth by the acknowledgement (RFC 5681 eq. 3), and ns-2's ways to halve and deflate the window, to answer
-duplicates after a timeout, to hold back bursts in recovery, and to time one segment at a time. With the same packets lost, a
-single flow acknowledged as many segments, timed out as often and sent as many again in both engines in 26 of 32 random loss
-patterns of 30 s; in the other six they were at most 15 segments, one timeout and one retransmission apart. TFRC has ns-2's timeout in its equation (the round-trip time and 300 ms), its
-gains of 0.95, and a rate that rises by a packet a round trip. Everywhere
-else Cutline's own defaults are the RFCs' (RFC 5681, 6298, 6582, 6928); what ns-2 does differently is named, parameter by parameter,
-in the documentation of `cutline_transport::tcp::Params` and `tfrc::Params`.
+duplicates after a timeout, to hold back bursts in recovery, and to time one segment at a time. TFRC has ns-2's timeout in its
+equation (the round-trip time and 300 ms), its gains of 0.95, and a rate that rises by a packet a round trip. Everywhere else
+Cutline's own defaults are the RFCs' (RFC 5681, 6298, 6582, 6928); what ns-2 does differently is named, parameter by parameter, in
+the documentation of `cutline_transport::tcp::Params` and `tfrc::Params`.
 
 A measure *shows no difference* when the interval of the difference holds zero. It is *small* when it is more than noise but less
 than matters (1 % of utilisation, 5 % of a queue or goodput, 10 % of a drop rate, 15 % of a spread). What differs beyond that is
