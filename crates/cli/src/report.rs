@@ -1,16 +1,16 @@
 //! `cutline report`: figures and claims anew, from stored results.
 
 use crate::exit::Failure;
-use crate::reproduce::{Paper, show};
+use crate::reproduce::{Study, show};
 use std::path::PathBuf;
 
-/// Draw a paper's figures and check its claims again from stored results, without simulating
+/// Draw a study's figures and check its claims again from stored results, without simulating
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The paper, or all of them
+    /// The study, or all of them
     #[arg(value_enum)]
-    paper: Paper,
+    study: Study,
     /// The folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
@@ -23,7 +23,7 @@ const EXAMPLES: &str = "Example:
   cutline report tsq --results results";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let papers = args.paper.evaluations().iter();
-    let evaluations: Result<Vec<_>, _> = papers.map(|paper| paper.report(&args.results)).collect();
+    let studies = args.study.evaluations().iter();
+    let evaluations: Result<Vec<_>, _> = studies.map(|study| study.report(&args.results)).collect();
     show(&evaluations?, args.json)
 }

@@ -1,27 +1,27 @@
-//! `cutline reproduce`: a paper's evaluation, from simulation to report.
+//! `cutline reproduce`: a study, from simulation to report.
 
 use crate::exit::Failure;
 use crate::progress::Bar;
 use crate::run::{VERSION, now, threads};
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
-use cutline_reproduce::{Evaluation, News, Options, PAPERS, REDW, ReproduceError, TSQ};
+use cutline_reproduce::{Evaluation, News, Options, REDW, ReproduceError, STUDIES, TSQ};
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Reproduce a paper's evaluation: simulate its experiments, draw its figures, check its claims
+/// Reproduce a paper's evaluation, or a study that goes on from there: simulate its experiments, draw its figures, check its claims
 ///
-/// Stores everything under DIR/PAPER: results as Parquet, report.html with every figure beside what the paper says of it,
+/// Stores everything under DIR/STUDY: results as Parquet, report.html with every figure beside what the paper says of it,
 /// figures as SVG and PNG, and claims.json.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
-    /// The paper, or all of them
+    /// The study, or all of them
     #[arg(value_enum)]
-    paper: Paper,
-    /// Only this figure of one paper, and what it needs; may be given several times
+    study: Study,
+    /// Only this figure of one study, and what it needs; may be given several times
     #[arg(long = "figure", value_name = "N")]
     figures: Vec<u32>,
     /// Shorter runs and two seeds: the figures' shapes in seconds, not their numbers
@@ -44,39 +44,39 @@ pub struct Args {
     quiet: bool,
 }
 
-/// A paper whose evaluation is there.
+/// A study on the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
-pub enum Paper {
+pub enum Study {
     /// TSQ, the traffic-sensitive quality-of-service controller (figures 2 to 5 and 8 to 16)
     Tsq,
     /// RED-Worcester, Adaptive RED with a target that follows the hints (figures 8 to 14)
     Redw,
-    /// Every paper
+    /// Every study
     All,
 }
 
-impl Paper {
+impl Study {
     /// The evaluations that are meant.
-    pub fn evaluations(self) -> &'static [&'static cutline_reproduce::Paper] {
+    pub fn evaluations(self) -> &'static [&'static cutline_reproduce::Study] {
         match self {
             Self::Tsq => &[&TSQ],
             Self::Redw => &[&REDW],
-            Self::All => &PAPERS,
+            Self::All => &STUDIES,
         }
     }
 }
 
 const EXAMPLES: &str = "Examples:
   cutline reproduce tsq                      the whole evaluation, 10 seeds
-  cutline reproduce all                      every paper's
+  cutline reproduce all                      every study
   cutline reproduce tsq --figure 10          one figure
   cutline reproduce tsq --quick --json       shapes only, claims as JSON
   cutline reproduce tsq --resume             after an interruption";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let papers = args.paper.evaluations();
-    if papers.len() > 1 && !args.figures.is_empty() {
-        return Err(Failure::Usage("--figure goes with one paper: each numbers its figures anew".to_owned()));
+    let studies = args.study.evaluations();
+    if studies.len() > 1 && !args.figures.is_empty() {
+        return Err(Failure::Usage("--figure goes with one study: each numbers its figures anew".to_owned()));
     }
     let cancel = interrupt::cancel_flag("What is finished is kept: --resume goes on from there.".to_owned())?;
     let options = Options {
@@ -94,7 +94,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         bar.stage(experiment.id, runs);
     };
     let evaluations: Result<Vec<_>, _> =
-        papers.iter().map(|paper| paper.run(&options, &cancel, &news, &|news| bar.update(&news))).collect();
+        studies.iter().map(|study| study.run(&options, &cancel, &news, &|news| bar.update(&news))).collect();
     bar.finish();
     show(&evaluations?, args.json)
 }

@@ -56,10 +56,10 @@ pub enum ReproduceError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// There is nothing stored to report on.
-    #[error("no results of {paper} in {}: run `cutline reproduce {paper}` first", folder.display())]
+    #[error("no results of {study} in {}: run `cutline reproduce {study}` first", folder.display())]
     Nothing {
-        /// The paper, by its name on the command line.
-        paper: &'static str,
+        /// The study, by its name on the command line.
+        study: &'static str,
         /// Where they were looked for.
         folder: PathBuf,
     },

@@ -3,7 +3,7 @@
 use super::{BOTTLENECK, MIX_NAMES, MIXES};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
-use crate::paper::Stored;
+use crate::study::Stored;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line};
 use cutline_report::report::{Claim, Section};
 use cutline_scenario::results::QueueSeriesRow;

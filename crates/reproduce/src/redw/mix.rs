@@ -3,7 +3,7 @@
 use super::{BOTTLENECK, MIX_NAMES, MIXES};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
-use crate::paper::Stored;
+use crate::study::Stored;
 use cutline_quality::Power;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
@@ -20,7 +20,7 @@ const SORTED: (&str, &str) = ("sorted", "sorted (TSQ over RED-Worcester)");
 const MEASURED_S: std::ops::Range<f64> = 20.0..80.0;
 
 /// The paper's moving targets in the first and the last mix.
-const PAPERS_TARGETS: [f64; 2] = [48.0, 22.0];
+const STUDIES_TARGETS: [f64; 2] = [48.0, 22.0];
 /// What Adaptive RED aims at, packets.
 const ARED_TARGET: f64 = 50.0;
 
@@ -128,7 +128,7 @@ impl Mixes<'_> {
             let (mean, deviation) = (mean(&self.target(bulk))?.mean, self.target_deviation(bulk)?);
             Some(Dot::new(x as f64, mean).within(mean - deviation, mean + deviation))
         });
-        let [first, last] = PAPERS_TARGETS;
+        let [first, last] = STUDIES_TARGETS;
         by_mix("RED-Worcester", "Moving target, packets", 60.0)
             .mark(Line::expected("paper", [(0.0, first), (4.0, last)]))
             .mark(Line::new("mean, and standard deviation over time", dots.collect::<Vec<_>>()).markers())

@@ -9,11 +9,11 @@ mod mix;
 
 use crate::claims::FigureText;
 use crate::experiment::Experiment;
-use crate::paper::{Paper, Stored};
+use crate::study::{Stored, Study};
 use cutline_report::report::Section;
 
 /// The RED-Worcester paper.
-pub const REDW: Paper = Paper {
+pub const REDW: Study = Study {
     id: "redw",
     title: "RED-Worcester: the paper's evaluation, reproduced",
     intro: INTRO,

@@ -3,7 +3,7 @@
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, Point, difference, mean, ratio};
 use crate::experiment::Experiment;
-use crate::paper::Stored;
+use crate::study::Stored;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line, Point as Dot};
 use cutline_report::report::{Claim, Section, Verdict};
 use cutline_report::stats::{Cdf, Estimate};
@@ -26,7 +26,7 @@ const HINTS: [u16; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
 /// The hints whose distributions the paper shows.
 const SHOWN: [u16; 3] = [1, 6, 16];
 /// The paper's best hint.
-const PAPERS_BEST: u16 = 6;
+const STUDIES_BEST: u16 = 6;
 /// The warm-up of the experiments, which interval series include.
 const WARM_UP_S: f64 = 20.0;
 
@@ -113,7 +113,7 @@ impl Hints {
             .mark(Line::new("delay quality Qd", curve(|row| row.qd)).markers())
             .mark(Line::new("throughput quality Qt", curve(|row| row.qt)).markers())
             .mark(Line::new("overall quality Q", curve(|row| row.q)).band())
-            .vline(f64::from(PAPERS_BEST), "paper's best");
+            .vline(f64::from(STUDIES_BEST), "paper's best");
         match mean(&self.without_tsq(data, |row| row.q)) {
             Some(alone) => chart.hline(alone.mean, "Q with PI alone"),
             None => chart,
@@ -206,7 +206,7 @@ impl Hints {
         let Some(best) = self.best(data) else { return claim };
         let interval = Some((f64::from(best.least), f64::from(best.most)));
         let found = Estimate { mean: f64::from(best.hint), std_error: None, interval, n: 1 };
-        let near = f64::from(PAPERS_BEST);
+        let near = f64::from(STUDIES_BEST);
         claim
             .measured(&found)
             .holds(found.meets(near - 1.0, near + 1.0))

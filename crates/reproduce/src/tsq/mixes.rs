@@ -3,7 +3,7 @@
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, ratio};
 use crate::experiment::Experiment;
-use crate::paper::Stored;
+use crate::study::Stored;
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section, Verdict};
 use cutline_report::stats::Estimate;

@@ -11,11 +11,11 @@ mod mixes;
 
 use crate::claims::FigureText;
 use crate::experiment::Experiment;
-use crate::paper::{Paper, Stored};
+use crate::study::{Stored, Study};
 use cutline_report::report::Section;
 
 /// The TSQ paper.
-pub const TSQ: Paper = Paper {
+pub const TSQ: Study = Study {
     id: "tsq",
     title: "TSQ: the paper's evaluation, reproduced",
     intro: INTRO,

@@ -1,4 +1,4 @@
-//! A paper's evaluation, from its experiments to the report: the same for every paper.
+//! A study, from its experiments to the report: a paper's evaluation, or one of our own.
 
 use crate::claims::{FigureText, UnknownFigure};
 use crate::data::Data;
@@ -14,25 +14,25 @@ pub(crate) type Stored<'a> = (&'static Experiment, &'a Data);
 
 /// What an evaluation consists of.
 #[derive(Debug)]
-pub struct Paper {
+pub struct Study {
     /// Its name on the command line, and of its results' folder.
     pub id: &'static str,
     /// The report's title.
     pub title: &'static str,
     /// What the report says first.
     pub(crate) intro: &'static str,
-    /// What the paper says of its figures: a file of `experiments/`.
+    /// What is said of its figures, by the paper or by us before measuring: a file of `experiments/`.
     pub(crate) figures: &'static str,
     /// Every experiment, variants included.
     pub experiments: &'static [Experiment],
-    /// The experiments that a figure shows, the paper's own first.
+    /// The experiments that a figure shows, the study's own first.
     pub(crate) experiments_of: fn(u32) -> &'static [&'static str],
     /// What was found of a figure; the first section is the figure's own.
     pub(crate) sections_of: fn(&FigureText, &[Stored<'_>]) -> Vec<Section>,
 }
 
-impl Paper {
-    /// What the paper says of its figures.
+impl Study {
+    /// What is said of its figures.
     pub fn figures(&self) -> Vec<FigureText> {
         FigureText::read(self.figures)
     }
@@ -71,7 +71,7 @@ impl Paper {
         let mut figures = self.figures();
         figures.retain(|figure| (self.experiments_of)(figure.number).iter().all(|id| is_stored(&id)));
         if self.needed(&figures).is_empty() {
-            return Err(ReproduceError::Nothing { paper: self.id, folder: root });
+            return Err(ReproduceError::Nothing { study: self.id, folder: root });
         }
         self.report_on(&figures, &root)
     }
@@ -144,7 +144,7 @@ impl Paper {
     }
 }
 
-/// All claims of a figure must be among those that the paper's table lists.
+/// All claims of a figure must be among those that the study's table lists.
 fn is_listed(figure: &FigureText, claim: &Claim) -> bool {
     figure.claim_ids().any(|id| claim.id.ends_with(id))
 }
@@ -163,8 +163,7 @@ fn story(stored: &[(&'static Experiment, Data)]) -> Vec<(String, String)> {
         (first, _) => first.map_or_else(String::new, ToString::to_string),
     };
     let shortened = summary.overrides.iter().find(|(path, _)| path == "duration");
-    let length = shortened
-        .map_or_else(|| "100 s, as in the paper".to_owned(), |(_, value)| format!("{value} (quick)"));
+    let length = shortened.map_or_else(|| "in full".to_owned(), |(_, value)| format!("{value} (quick)"));
     let last = stored.last().map_or(summary, |(_, data)| &data.summary);
     [
         ("Version", summary.version.clone()),
