@@ -14,6 +14,9 @@
 //! - `tsq.rank`: the same, and q' is asked for at every arrival.
 //! - `tsq.drop`: p = 1 %, q' where the draw leaves it open.
 //! - FIFO ring, skip list with byte ranks (the paper's), sorted list (short backlogs only).
+//! - `aqm.NAME`: every queue of the registry with its defaults, as the simulator builds it, at a backlog of 100
+//!   packets of 100 flows; `aqm.NAME.tsq` with TSQ on it. All packets can be marked; of those that are dropped
+//!   all the same, one a step is replaced.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -23,8 +26,8 @@ mod skip_list;
 mod sorted_list;
 
 use cutline_aqm::{
-    Arrival, Backlog, DrainRate, DropProbability, Entry, Fifo, Limit, NoEarlyDrop, Queue, Tsq, TsqParams,
-    tsq::weight,
+    AnyQueue, AqmSpec, Arrival, Backlog, DrainRate, DropProbability, Entry, Fifo, Limit, NoEarlyDrop, Queue,
+    QueueSpec, Tsq, TsqParams, registry, tsq::weight,
 };
 use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate, Streams};
 use rustix::time::{ClockId, clock_gettime};
@@ -145,6 +148,68 @@ impl<O: Order> Contender for Peer<O> {
             self.bytes -= u64::from(entry.size);
         }
     }
+}
+
+/// Any queue of the registry.
+struct Registered {
+    queue: AnyQueue<u32>,
+    random: RandomStream,
+    flow: u32,
+}
+
+impl Registered {
+    fn new(name: &str, tsq: Option<TsqParams>) -> Self {
+        let aqm = AqmSpec::from_values(name, []).expect("the defaults are allowed");
+        let spec = QueueSpec { limit: Limit::Packets(100_000), ecn: true, aqm, tsq, rate: RATE };
+        Self { queue: spec.build().expect("the defaults are allowed"), random: stream("drop"), flow: 0 }
+    }
+
+    #[inline]
+    fn offer(&mut self, now: Instant, hint: Hint) {
+        self.flow = (self.flow + 1) % REGISTERED_BACKLOG;
+        let arrival = Arrival { ecn_capable: true, flow: self.flow, ..Arrival::new(SIZE, hint) };
+        black_box(self.queue.enqueue(now, arrival, 7, &mut self.random));
+        while black_box(self.queue.shed()).is_some() {}
+    }
+}
+
+impl Contender for Registered {
+    #[inline]
+    fn arrive(&mut self, now: Instant, hint: Hint) {
+        self.offer(now, hint);
+        if self.queue.backlog().packets < REGISTERED_BACKLOG {
+            self.offer(now, hint);
+        }
+    }
+    #[inline]
+    fn depart(&mut self, now: Instant) {
+        black_box(self.queue.dequeue(now));
+        while black_box(self.queue.shed()).is_some() {}
+    }
+}
+
+/// The backlog, and the number of flows, at which the queues of the registry are measured.
+const REGISTERED_BACKLOG: u32 = 100;
+
+/// Every queue of the registry; with TSQ on it where that can be.
+fn registered() -> Vec<String> {
+    println!(
+        "\nevery AQM with its defaults, {REGISTERED_BACKLOG} packets of as many flows: ns of CPU per packet"
+    );
+    println!("{:>16} {:>10} {:>10}", "", "alone", "under TSQ");
+    let of = |name, tsq| measure(Registered::new(name, tsq), Mix::Uniform, REGISTERED_BACKLOG, STEPS);
+    let drop_tail = of("drop-tail", None);
+    let mut objects = Vec::new();
+    for about in registry::describe() {
+        let name = about.name;
+        let alone = of(name, None);
+        objects.push(object(&format!("aqm.{name}"), alone, "drop-tail", drop_tail));
+        let tsq = about.takes_tsq.then(|| of(name, Some(TsqParams::default())));
+        objects.extend(tsq.map(|ns| object(&format!("aqm.{name}.tsq"), ns, "drop-tail", drop_tail)));
+        let tsq = tsq.map_or("-".to_owned(), |ns| format!("{ns:.1}"));
+        println!("{name:>16} {alone:>10.1} {tsq:>10}");
+    }
+    objects
 }
 
 fn stream(purpose: &str) -> RandomStream {
@@ -268,19 +333,20 @@ impl Row {
         let figures = [("tsq.lanes", self.lanes), ("tsq.rank", self.rank), ("tsq.drop", self.drop)];
         let mut objects = Vec::new();
         for (id, value) in figures {
-            objects.push(object(&format!("{id}{suffix}.{}", self.backlog), value, self.skip_list));
+            let of = |id: &str| object(id, value, "skip list with ranks", self.skip_list);
+            objects.push(of(&format!("{id}{suffix}.{}", self.backlog)));
             if self.backlog == 1_000 {
-                objects.push(object(&format!("{id}{suffix}"), value, self.skip_list));
+                objects.push(of(&format!("{id}{suffix}")));
             }
         }
         objects
     }
 }
 
-fn object(id: &str, value: f64, peer_value: f64) -> String {
+fn object(id: &str, value: f64, peer: &str, peer_value: f64) -> String {
     let ratio = peer_value / value;
     format!(
-        r#"  {{"id": "{id}", "value": {value:.2}, "unit": "ns", "peer": "skip list with ranks", "peer_value": {peer_value:.2}, "ratio": {ratio:.2}}}"#
+        r#"  {{"id": "{id}", "value": {value:.2}, "unit": "ns", "peer": "{peer}", "peer_value": {peer_value:.2}, "ratio": {ratio:.2}}}"#
     )
 }
 
@@ -312,7 +378,7 @@ fn json_file() -> Option<String> {
 
 fn main() {
     let file = json_file();
-    let objects = [table(Mix::Uniform), table(Mix::FewSixes)].concat();
+    let objects = [registered(), table(Mix::Uniform), table(Mix::FewSixes)].concat();
     if let Some(file) = file {
         let text = format!("[\n{}\n]\n", objects.join(",\n"));
         std::fs::write(&file, text).unwrap_or_else(|error| panic!("{file} cannot be written: {error}"));

@@ -288,12 +288,12 @@ impl Aqm for Ared {
 }
 
 impl DropProbability for Ared {
-    #[inline]
+    #[inline(never)]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         self.adaptation.advance(now, backlog, &self.core, middle(&self.core));
     }
 
-    #[inline]
+    #[inline(never)]
     fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
         self.core.arrive(now, arrival, backlog, self.adaptation.max_p)
     }
@@ -307,12 +307,12 @@ impl DropProbability for Ared {
         Readings { average: Some(self.core.avg()), max_p: Some(self.adaptation.max_p), target }
     }
 
-    #[inline]
+    #[inline(never)]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
         self.core.judged(verdict);
     }
 
-    #[inline]
+    #[inline(never)]
     fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
         self.core.departed(now, size, backlog);
     }

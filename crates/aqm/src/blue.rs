@@ -127,14 +127,14 @@ impl Vars {
 }
 
 impl DropProbability for Blue {
-    #[inline]
+    #[inline(never)]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         if backlog.packets == 0 && self.vars.p > 0.0 {
             self.rest(now);
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn arrive(&mut self, now: Instant, _arrival: Arrival, backlog: Backlog) -> Probability {
         if f64::from(backlog.packets) > self.threshold {
             self.raise(now);
@@ -146,14 +146,14 @@ impl DropProbability for Blue {
         Some(Probability::clamped(self.vars.p))
     }
 
-    #[inline]
+    #[inline(never)]
     fn judged(&mut self, now: Instant, _arrival: Arrival, verdict: Verdict) {
         if verdict == Verdict::Drop(DropReason::Overflow) {
             self.raise(now);
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
         if backlog.packets == 0 {
             self.vars.idle_from = now.saturating_add(self.drain.time(u64::from(size)));

@@ -36,7 +36,8 @@ impl<P: Copy, A: DropProbability> Fifo<P, A> {
         if !self.limit.admits(self.backlog, arrival.size) {
             return Verdict::Drop(DropReason::Overflow);
         }
-        Verdict::of_hit(random.chance(p), self.ecn && arrival.ecn_capable && self.aqm.may_mark())
+        let hit = random.chance(p);
+        Verdict::of_hit(hit, hit && self.ecn && arrival.ecn_capable && self.aqm.may_mark())
     }
 }
 

@@ -199,13 +199,13 @@ impl Aqm for Pi2 {
 }
 
 impl DropProbability for Pi2 {
-    #[inline]
+    #[inline(never)]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         let Self { delay, beat, controller, .. } = self;
         beat.catch_up(now, || controller.update(delay.of(backlog)));
     }
 
-    #[inline]
+    #[inline(never)]
     fn arrive(&mut self, _now: Instant, arrival: Arrival, _backlog: Backlog) -> Probability {
         let p_prime = self.controller.p_prime;
         let p = if arrival.scalable { self.coupling * p_prime } else { p_prime * p_prime };
@@ -216,7 +216,7 @@ impl DropProbability for Pi2 {
         Some(Probability::clamped(self.controller.p_prime * self.controller.p_prime))
     }
 
-    #[inline]
+    #[inline(never)]
     fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
         self.delay.departed(now, size, arrived, backlog);
     }

@@ -476,7 +476,7 @@ impl DropProbability for Red {
     #[inline]
     fn advance(&mut self, _now: Instant, _backlog: Backlog) {}
 
-    #[inline]
+    #[inline(never)]
     fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
         self.core.arrive(now, arrival, backlog, self.max_p)
     }
@@ -489,12 +489,12 @@ impl DropProbability for Red {
         Readings { average: Some(self.core.avg()), max_p: Some(self.max_p), target: None }
     }
 
-    #[inline]
+    #[inline(never)]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
         self.core.judged(verdict);
     }
 
-    #[inline]
+    #[inline(never)]
     fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
         self.core.departed(now, size, backlog);
     }

@@ -214,12 +214,12 @@ impl RedWorcester {
 }
 
 impl DropProbability for RedWorcester {
-    #[inline]
+    #[inline(never)]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         self.adaptation.advance(now, backlog, &self.core, self.moving_target);
     }
 
-    #[inline]
+    #[inline(never)]
     fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
         self.move_target(arrival);
         self.core.arrive(now, arrival, backlog, self.adaptation.max_p)
@@ -234,12 +234,12 @@ impl DropProbability for RedWorcester {
         Readings { average: Some(self.core.avg()), max_p: Some(self.adaptation.max_p), target }
     }
 
-    #[inline]
+    #[inline(never)]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
         self.core.judged(verdict);
     }
 
-    #[inline]
+    #[inline(never)]
     fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
         self.core.departed(now, size, backlog);
     }

@@ -130,7 +130,7 @@ macro_rules! registry {
         }
 
         impl<P: Copy> Queue<P> for AnyDiscipline<P> {
-            #[inline]
+            #[inline(never)]
             fn enqueue(
                 &mut self,
                 now: Instant,
@@ -140,11 +140,11 @@ macro_rules! registry {
             ) -> Verdict {
                 match self { $(Self::$queue(queue) => queue.enqueue(now, arrival, packet, random)),+ }
             }
-            #[inline]
+            #[inline(never)]
             fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
                 match self { $(Self::$queue(queue) => queue.dequeue(now)),+ }
             }
-            #[inline]
+            #[inline(never)]
             fn shed(&mut self) -> Option<Shed<P>> {
                 match self { $(Self::$queue(queue) => queue.shed()),+ }
             }

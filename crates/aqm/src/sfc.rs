@@ -186,7 +186,7 @@ impl Gains {
 }
 
 impl DropProbability for Sfc {
-    #[inline]
+    #[inline(never)]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         let Self { params, gains, beat, p, q_old } = self;
         beat.catch_up(now, || {
@@ -196,7 +196,7 @@ impl DropProbability for Sfc {
         });
     }
 
-    #[inline]
+    #[inline(never)]
     fn arrive(&mut self, _now: Instant, _arrival: Arrival, _backlog: Backlog) -> Probability {
         self.p
     }

@@ -208,8 +208,8 @@ impl<P: Copy, A: DropProbability> Tsq<P, A> {
         if !self.limit.admits(backlog, arrival.size) {
             return Verdict::Drop(DropReason::Overflow);
         }
-        let may_mark = self.ecn && arrival.ecn_capable && self.aqm.may_mark();
-        Verdict::of_hit(self.hits(p, place, random), may_mark)
+        let hit = self.hits(p, place, random);
+        Verdict::of_hit(hit, hit && self.ecn && arrival.ecn_capable && self.aqm.may_mark())
     }
 
     /// Whether a draw of probability p' comes up.
