@@ -5,7 +5,7 @@ use crate::progress::Bar;
 use crate::run::{VERSION, now, threads};
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
-use cutline_reproduce::{Evaluation, News, Options, REDW, ReproduceError, STUDIES, TSQ};
+use cutline_reproduce::{BITS, Evaluation, News, Options, REDW, RIVALS, ReproduceError, STUDIES, TSQ};
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -51,6 +51,10 @@ pub enum Study {
     Tsq,
     /// RED-Worcester, Adaptive RED with a target that follows the hints (figures 8 to 14)
     Redw,
+    /// How many bits of delay hint are worth having
+    Bits,
+    /// TSQ and its rivals: fourteen queues under six kinds of traffic
+    Rivals,
     /// Every study
     All,
 }
@@ -61,6 +65,8 @@ impl Study {
         match self {
             Self::Tsq => &[&TSQ],
             Self::Redw => &[&REDW],
+            Self::Bits => &[&BITS],
+            Self::Rivals => &[&RIVALS],
             Self::All => &STUDIES,
         }
     }

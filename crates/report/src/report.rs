@@ -31,6 +31,8 @@ pub struct Report {
     pub title: String,
     /// What was done and how to read the report; blank lines part paragraphs.
     pub intro: String,
+    /// What stands over each section's [`Section::paper_says`], such as "The paper says".
+    pub said: String,
     /// What was run, as names and values: version, seeds, scenario hash, host, duration.
     pub meta: Vec<(String, String)>,
     /// One section for each figure or group of figures, in order.
@@ -44,7 +46,7 @@ pub struct Section {
     pub id: String,
     /// Its heading.
     pub heading: String,
-    /// What the paper says; blank lines part paragraphs.
+    /// What the paper says, or what is asked; blank lines part paragraphs.
     pub paper_says: String,
     /// What we see; blank lines part paragraphs.
     pub we_see: String,

@@ -60,6 +60,12 @@ impl FigureText {
             .unit(&text.unit)
     }
 
+    /// The claim of that id, whose table gives the whole id.
+    pub(crate) fn claim_named(&self, id: &str) -> Claim {
+        let (source, _) = id.split_once('.').expect("a whole id is SOURCE.CLAIM");
+        Claim { id: id.to_owned(), ..self.claim(source, id) }
+    }
+
     /// The same of an experiment's results: the claim's words say which variant it is.
     pub(crate) fn claim_of(&self, experiment: &Experiment, id: &str) -> Claim {
         let claim = self.claim(experiment.id, id);
@@ -77,6 +83,9 @@ pub(crate) trait Judge {
     /// Whether it is above a value: unclear when the interval includes it.
     fn is_above(&self, value: f64) -> Verdict;
 
+    /// Whether it is below a value: unclear when the interval includes it.
+    fn is_below(&self, value: f64) -> Verdict;
+
     /// Whether it is not below a value by more than its interval can tell.
     fn is_not_below(&self, value: f64) -> Verdict;
 
@@ -89,6 +98,14 @@ impl Judge for Estimate {
         match self.interval {
             Some((low, _)) if low > value => Verdict::Holds,
             Some((_, high)) if high <= value => Verdict::Differs,
+            _ => Verdict::Unclear,
+        }
+    }
+
+    fn is_below(&self, value: f64) -> Verdict {
+        match self.interval {
+            Some((_, high)) if high < value => Verdict::Holds,
+            Some((low, _)) if low >= value => Verdict::Differs,
             _ => Verdict::Unclear,
         }
     }

@@ -5,20 +5,24 @@
 //! that the command works anywhere). [`Study::run`] simulates what a set of figures needs and stores it;
 //! [`Study::report`] draws figures and judges claims from what is stored, without simulating anything.
 
+mod bits;
 mod claims;
 mod data;
 mod evaluation;
 mod experiment;
 mod redw;
+mod rivals;
 mod study;
 mod tsq;
 
+pub use bits::BITS;
 pub use claims::{FigureText, UnknownFigure};
 pub use evaluation::{Evaluation, News, Options, ReproduceError};
 pub use experiment::Experiment;
 pub use redw::REDW;
+pub use rivals::RIVALS;
 pub use study::Study;
 pub use tsq::TSQ;
 
 /// Every study there is.
-pub const STUDIES: [&Study; 2] = [&TSQ, &REDW];
+pub const STUDIES: [&Study; 4] = [&TSQ, &REDW, &BITS, &RIVALS];

@@ -19,6 +19,8 @@ pub struct Study {
     pub id: &'static str,
     /// The report's title.
     pub title: &'static str,
+    /// What stands over the text of each figure: "The paper says".
+    pub(crate) said: &'static str,
     /// What the report says first.
     pub(crate) intro: &'static str,
     /// What is said of its figures, by the paper or by us before measuring: a file of `experiments/`.
@@ -107,6 +109,7 @@ impl Study {
         let sections = figures.iter().flat_map(|figure| self.sections(figure, &stored)).collect();
         let page = Report {
             title: self.title.to_owned(),
+            said: self.said.to_owned(),
             intro: self.intro.to_owned(),
             meta: story(&stored),
             sections,

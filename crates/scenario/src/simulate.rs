@@ -201,7 +201,7 @@ impl Member<'_> {
             sent_bps: record.sent_bytes as f64 * 8.0 / seconds,
             refused_bps: reacts
                 .then(|| counts.refused_bytes as f64 * 8.0 / self.scenario.duration.as_secs_f64()),
-            loss_ratio: ratio(record.dropped_packets, record.sent_packets),
+            loss_ratio: ratio(record.dropped_packets, record.dropped_packets + received),
             mark_ratio: ratio(record.marked_packets, received),
             packets_sent: record.sent_packets,
             packets_received: received,

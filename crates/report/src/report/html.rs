@@ -21,7 +21,7 @@ pub fn page(report: &Report) -> String {
     html += &verdicts(report);
     html += &contents(&report.sections);
     for section in &report.sections {
-        html += &section_of(section);
+        html += &section_of(section, &report.said);
     }
     html + "</main>\n</body>\n</html>\n"
 }
@@ -67,13 +67,13 @@ fn contents(sections: &[Section]) -> String {
     format!("<nav aria-label=\"Sections\">\n{}</nav>\n", joined(links))
 }
 
-fn section_of(section: &Section) -> String {
+fn section_of(section: &Section, said: &str) -> String {
     let mut html =
         format!("<section id=\"{}\">\n<h2>{}</h2>\n", escape(&section.id), escape(&section.heading));
     html += "<div class=\"said\">\n";
-    for (heading, text) in [("The paper says", &section.paper_says), ("We see", &section.we_see)] {
+    for (heading, text) in [(said, &section.paper_says), ("We see", &section.we_see)] {
         if !text.trim().is_empty() {
-            let _ = writeln!(html, "<div><h3>{heading}</h3>{}</div>", paragraphs(text));
+            let _ = writeln!(html, "<div><h3>{}</h3>{}</div>", escape(heading), paragraphs(text));
         }
     }
     html += "</div>\n";

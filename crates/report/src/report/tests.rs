@@ -33,7 +33,13 @@ fn report() -> Report {
         files: vec![("scenario".into(), "scenarios/mixed.toml".into())],
     };
     let meta = vec![("Seeds".to_owned(), "1 to 10".to_owned())];
-    Report { title: "TSQ".into(), intro: "Everything & more.".into(), meta, sections: vec![section] }
+    Report {
+        title: "TSQ".into(),
+        intro: "Everything & more.".into(),
+        said: "The paper says".into(),
+        meta,
+        sections: vec![section],
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ row! {
         goodput_bps: f64, "bit/s", "Payload that reached the application at the sink, each byte counted once.";
         sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.";
         refused_bps: Option<f64>, "bit/s", "Payload that found no room in the sender's buffer, over the whole run; null for UDP.";
-        loss_ratio: Option<f64>, "-", "Packets dropped in the network over packets sent.";
+        loss_ratio: Option<f64>, "-", "Packets dropped in the network over those dropped or received.";
         mark_ratio: Option<f64>, "-", "Packets that arrived marked (ECN) over packets that arrived.";
         packets_sent: u64, "packets", "Data packets that left the source.";
         packets_received: u64, "packets", "Data packets that reached the sink.";

@@ -1,0 +1,169 @@
+//! TSQ and RED-Worcester beside the field's other queues: the TSQ paper's mixes, and what it did not try.
+//!
+//! Every case is the scenario of `experiments/rivals/` with other flows; fourteen queues are swept in each.
+
+mod charts;
+mod measure;
+
+use crate::claims::{FigureText, Judge, judged};
+use crate::experiment::Experiment;
+use crate::study::{Stored, Study};
+use cutline_report::chart::Figure;
+use cutline_report::report::{Claim, Section};
+use measure::{Case, Measure};
+
+/// The study.
+pub const RIVALS: Study = Study {
+    id: "rivals",
+    title: "TSQ and its rivals",
+    said: "The question",
+    intro: INTRO,
+    figures: include_str!("../../../../experiments/rivals/figures.toml"),
+    experiments: &EXPERIMENTS,
+    experiments_of,
+    sections_of,
+};
+
+const INTRO: &str = "\
+Fourteen queues, six kinds of traffic, from simulated packets on the TSQ paper's dumbbell (15 Mbit/s, 300 ms of round trip \
+without queues). Quality is the paper's, the lesser of delay's and throughput's; beside it stands the loss that it hides, and \
+for audio the E-model's rating (ITU-T G.107, G.711 with concealment) as a quality from 0 (MOS 1) to 1. Numbers are means over \
+seeds with their 95 % confidence interval.
+
+TSQ is not the best queue for everything, and the cases show where it loses: sparse audio is better off with a queue of its \
+own (FQ-CoDel), or with a short queue for all (PIE at 15 ms, DualPI2), as long as nobody lies and shares are even.";
+
+const SCENARIO: &str = include_str!("../../../../experiments/rivals/rivals.toml");
+const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
+
+const fn case(
+    id: &'static str,
+    label: &'static str,
+    set: &'static [(&'static str, &'static str)],
+) -> Experiment {
+    Experiment { id, label, file: "rivals.toml", text: SCENARIO, set, quick: QUICK }
+}
+
+/// The cases, in the order of the figures.
+const EXPERIMENTS: [Experiment; 6] = [
+    case("one", "audio", &[("flow.marked.count", "1"), ("flow.bulk.count", "99")]),
+    case("quarter", "audio", &[]),
+    case("most", "audio", &[("flow.marked.count", "75"), ("flow.bulk.count", "25")]),
+    case(
+        "above-share",
+        "video",
+        &[
+            ("dumbbell.rate", "4 Mbit/s"),
+            // 107 ms, as at 15 Mbit/s; with the paper's 200 packets PI would aim at 400 ms here.
+            ("queue.pi.q-ref", "53 packets"),
+            ("queue.tsq-pi.q-ref", "53 packets"),
+            ("flow.marked.count", "1"),
+            ("flow.bulk.count", "19"),
+            ("flow.marked.class", "video"),
+            ("flow.marked.transport", r#"{ protocol = "udp", header = "0 B" }"#),
+            ("flow.marked.app", r#"{ kind = "cbr", rate = "500 kbit/s", size = "1000 B" }"#),
+        ],
+    ),
+    case("marked", "audio", &[("flow.marked.count", "110"), ("flow.bulk.count", "10")]),
+    case(
+        "liars",
+        "liars",
+        &[
+            ("flow.marked.count", "50"),
+            ("flow.bulk.count", "50"),
+            ("flow.marked.hint", "1"),
+            ("flow.marked.class", "none"),
+            ("flow.marked.transport", r#"{ protocol = "tcp", mss = "1000 B", header = "0 B" }"#),
+            ("flow.marked.app", r#"{ kind = "bulk" }"#),
+        ],
+    ),
+];
+
+fn experiments_of(figure: u32) -> &'static [&'static str] {
+    match figure {
+        1 => &["one"],
+        2 => &["quarter"],
+        3 => &["most"],
+        4 => &["above-share"],
+        5 => &["marked"],
+        _ => &["liars"],
+    }
+}
+
+fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+    let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
+    let case = Case { data, name: experiment.label };
+    let charts = charts::all(&case);
+    let claims = figure.claim_ids().map(|id| judge(figure.claim_named(id), id, &case));
+    vec![Section {
+        we_see: we_see(&case),
+        figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
+        claims: claims.collect(),
+        ..Section::default()
+    }]
+}
+
+fn judge(claim: Claim, id: &str, case: &Case<'_>) -> Claim {
+    let (_, what) = id.split_once('.').expect("a claim here is named CASE.WHAT");
+    let over_pi = |queue, measure| case.ratio(measure, queue, "pi");
+    match what {
+        "tsq-gains" => {
+            judged(claim, case.difference(Measure::Quality, "tsq-pi", "pi"), |found| found.is_above(0.0))
+        }
+        "e-model-gains" => {
+            judged(claim, case.difference(Measure::EModel, "tsq-pi", "pi"), |found| found.is_above(0.0))
+        }
+        "fq-delay" => judged(claim, case.difference(Measure::DelayP50, "tsq-pi", "fq-codel"), |found| {
+            found.is_above(0.0)
+        }),
+        "fq-loss" if id.starts_with("above") => {
+            judged(claim, case.mean(Measure::Loss, "fq-codel"), |found| found.meets(50.0, 70.0))
+        }
+        "fq-loss" => {
+            judged(claim, case.difference(Measure::Loss, "tsq-pi", "fq-codel"), |found| found.is_above(0.0))
+        }
+        "fq" => judged(claim, case.difference(Measure::Quality, "tsq-pi", "fq-codel"), |found| {
+            found.is_above(0.0)
+        }),
+        "pie-quality" => {
+            judged(claim, case.difference(Measure::Quality, "pie", "tsq-pi"), |found| found.is_above(0.0))
+        }
+        "files-keep" | "honest" => {
+            judged(claim, over_pi("tsq-pi", Measure::OthersGoodput), |found| found.is_not_below(1.0))
+        }
+        "files-priority" if id.starts_with("marked") => {
+            let found = case.ratio(Measure::OthersGoodput, "tsq-pi", "strict-priority");
+            judged(claim, found, |found| found.is_above(1.0))
+        }
+        "files-priority" => {
+            judged(claim, over_pi("strict-priority", Measure::OthersGoodput), |found| found.is_below(1.0))
+        }
+        "tsq" => judged(claim, over_pi("tsq-pi", Measure::Goodput), |found| found.is_below(1.0)),
+        "priority" => {
+            judged(claim, over_pi("strict-priority", Measure::Goodput), |found| found.is_above(1.0))
+        }
+        "dual-pi2" => judged(claim, over_pi("dual-pi2", Measure::Goodput), |found| found.meets(0.95, 1.05)),
+        what => unreachable!("figures.toml claims `{what}`, which nobody measures"),
+    }
+}
+
+/// The numbers behind the bars, queue by queue.
+fn we_see(case: &Case<'_>) -> String {
+    let value = |measure, queue: &str, decimals: usize| {
+        case.mean(measure, queue).map_or_else(|| "-".to_owned(), |found| format!("{:.decimals$}", found.mean))
+    };
+    let line = |(queue, name): &(&str, &str)| {
+        let quality = case
+            .mean(Measure::Quality, queue)
+            .map_or(String::new(), |found| format!("quality {:.2}, ", found.mean));
+        format!(
+            "{name}: {quality}loss {} %, 99 % of delays within {} ms; others {} kbit/s; link {} % busy, Jain {}.",
+            value(Measure::Loss, queue, 1),
+            value(Measure::DelayP99, queue, 0),
+            value(Measure::OthersGoodput, queue, 0),
+            value(Measure::Utilisation, queue, 1),
+            value(Measure::Fairness, queue, 2),
+        )
+    };
+    measure::QUEUES.iter().map(line).collect::<Vec<_>>().join("\n\n")
+}
