@@ -71,7 +71,7 @@ impl Study {
         let root = results.join(self.id);
         let is_stored = |id: &&str| root.join(id).join("summary.json").exists();
         let mut figures = self.figures();
-        figures.retain(|figure| (self.experiments_of)(figure.number).iter().all(|id| is_stored(&id)));
+        figures.retain(|figure| (self.experiments_of)(figure.number).iter().all(&is_stored));
         if self.needed(&figures).is_empty() {
             return Err(ReproduceError::Nothing { study: self.id, folder: root });
         }

@@ -1,4 +1,4 @@
-//! Figures 9 and 10: how max_p follows a change of the mix.
+//! Figures 9 and 10: how `max_p` follows a change of the mix.
 
 use super::{BOTTLENECK, MIX_NAMES, MIXES};
 use crate::claims::{FigureText, Judge, judged};
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// When the mix changes.
 const CHANGE_S: f64 = 40.0;
-/// When max_p is taken to have settled, before the change and after it.
+/// When `max_p` is taken to have settled, before the change and after it.
 const BEFORE_S: Range<f64> = 30.0..40.0;
 const AFTER_S: Range<f64> = 80.0..100.0;
 
@@ -57,12 +57,12 @@ impl Changes<'_> {
         point.map_or_else(Vec::new, |point| self.data.queue_intervals(point, BOTTLENECK))
     }
 
-    /// max_p in a part of the run, by seed.
+    /// `max_p` in a part of the run, by seed.
     fn max_p(&self, bulk: u16, part: &Range<f64>) -> Vec<f64> {
         self.intervals(bulk).iter().map(|rows| mean_within(rows, part)).collect()
     }
 
-    /// How fast max_p comes nine tenths of its way, per second, by seed.
+    /// How fast `max_p` comes nine tenths of its way, per second, by seed.
     fn speed(&self, bulk: u16) -> Vec<f64> {
         self.intervals(bulk).iter().map(|rows| speed(rows)).collect()
     }
@@ -91,7 +91,7 @@ fn mean_within(rows: &[&QueueSeriesRow], part: &Range<f64>) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// From the change until nine tenths of the way to where max_p settles: the way, per second.
+/// From the change until nine tenths of the way to where `max_p` settles: the way, per second.
 fn speed(rows: &[&QueueSeriesRow]) -> f64 {
     let (from, to) = (mean_within(rows, &BEFORE_S), mean_within(rows, &AFTER_S));
     let way = 0.9 * (to - from);

@@ -100,7 +100,7 @@ impl Mixes<'_> {
         self.point(queue, bulk).map_or_else(Vec::new, of)
     }
 
-    /// Mean QoS of a class's flows, by seed.
+    /// Mean `QoS` of a class's flows, by seed.
     fn power(&self, class: &Class, queue: &str, bulk: u16) -> Vec<f64> {
         let qos = |row: &FlowRow| {
             let delay = Duration::from_secs_f64(row.queuing_mean_ms? / 1e3);
@@ -136,12 +136,12 @@ impl Mixes<'_> {
 
     fn queue_chart(&self) -> Chart {
         let chart =
-            self.lines(by_mix("", "Mean queue, packets", 60.0), |queue, bulk| mean(&self.queue(queue, bulk)));
+            lines(by_mix("", "Mean queue, packets", 60.0), |queue, bulk| mean(&self.queue(queue, bulk)));
         chart.hline(ARED_TARGET, "Adaptive RED's target")
     }
 
     fn drops_chart(&self) -> Chart {
-        self.lines(by_mix("", "Packets dropped, %", 6.0), |queue, bulk| mean(&self.drops(queue, bulk)))
+        lines(by_mix("", "Packets dropped, %", 6.0), |queue, bulk| mean(&self.drops(queue, bulk)))
     }
 
     fn power_chart(&self, class: &Class) -> Chart {
@@ -151,11 +151,12 @@ impl Mixes<'_> {
             .fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| self.gain(class, queue, bulk))));
         chart.hline(1.0, "as with Adaptive RED")
     }
+}
 
-    fn lines(&self, chart: Chart, value: impl Fn(&str, u16) -> Option<Estimate>) -> Chart {
-        let queues = [REDW, ARED, SORTED].into_iter();
-        queues.fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| value(queue, bulk))))
-    }
+/// A line for each of the queues.
+fn lines(chart: Chart, value: impl Fn(&str, u16) -> Option<Estimate>) -> Chart {
+    let queues = [REDW, ARED, SORTED].into_iter();
+    queues.fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| value(queue, bulk))))
 }
 
 fn line(name: &str, value: impl Fn(u16) -> Option<Estimate>) -> Line {

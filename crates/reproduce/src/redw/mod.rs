@@ -1,4 +1,4 @@
-//! The RED-Worcester paper's evaluation: figures 8 to 14 (1 and 2 are about QoS at large, 3 to 5 the algorithms, 6 the
+//! The RED-Worcester paper's evaluation: figures 8 to 14 (1 and 2 are about `QoS` at large, 3 to 5 the algorithms, 6 the
 //! topology, 7 the mixes).
 //!
 //! Beside the paper's two queues stands the extension that its section 5 leaves to the future: the outgoing queue sorted

@@ -73,20 +73,17 @@ impl Case<'_> {
             Measure::OthersLoss => self.flows(queue, OTHERS, lost),
             Measure::DelayP50 => self.marked(queue, |row| row.queuing_p50_ms),
             Measure::DelayP99 => self.marked(queue, |row| row.queuing_p99_ms),
-            Measure::Goodput => self.marked(queue, kbps),
-            Measure::OthersGoodput => self.flows(queue, OTHERS, kbps),
+            Measure::Goodput => self.marked(queue, |row| Some(kbps(row))),
+            Measure::OthersGoodput => self.flows(queue, OTHERS, |row| Some(kbps(row))),
             Measure::Fairness => self.fairness(queue),
             Measure::Utilisation => self.utilisation(queue),
         }
     }
 
     fn fairness(&self, queue: &str) -> Vec<f64> {
-        let squares = self.flows(queue, OTHERS, |row| Some(kbps(row)?.powi(2)));
-        self.flows(queue, OTHERS, kbps)
-            .iter()
-            .zip(squares)
-            .map(|(mean, square)| mean * mean / square)
-            .collect()
+        let means = self.by_seed(Measure::OthersGoodput, queue);
+        let squares = self.flows(queue, OTHERS, |row| Some(kbps(row).powi(2)));
+        means.iter().zip(squares).map(|(mean, square)| mean * mean / square).collect()
     }
 
     fn utilisation(&self, queue: &str) -> Vec<f64> {
@@ -125,8 +122,8 @@ impl Case<'_> {
     }
 }
 
-fn kbps(row: &FlowRow) -> Option<f64> {
-    Some(row.goodput_bps / 1e3)
+fn kbps(row: &FlowRow) -> f64 {
+    row.goodput_bps / 1e3
 }
 
 fn lost(row: &FlowRow) -> Option<f64> {
