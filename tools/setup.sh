@@ -2,7 +2,7 @@
 # Installs what Cutline's make targets need on Debian 12, and does nothing when it is there already.
 #
 #   tools/setup.sh base    to build and test: a C linker, clippy and rustfmt
-#   tools/setup.sh peers   besides, for make bench and make validate: ns-2
+#   tools/setup.sh peers   besides, for make bench and make validate: ns-2; for the tests of traces: tshark and flent
 set -eu
 
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -14,12 +14,12 @@ as_root() {
     fi
 }
 
-# need COMMAND PACKAGE: installs the package unless the command is there.
+# need COMMAND PACKAGES: installs the packages unless the command is there.
 need() {
     command -v "$1" >/dev/null && return
     command -v apt-get >/dev/null || fail "\`$1\` is missing, and there is no apt-get to install \`$2\` with"
     if [ -z "${apt_updated:-}" ]; then as_root apt-get update -qq; apt_updated=1; fi
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $2 >/dev/null
 }
 
 command -v cargo >/dev/null || fail "Rust is missing: install it with rustup"
@@ -29,6 +29,7 @@ for component in clippy rustfmt; do
 done
 case "${1:-base}" in
     base) ;;
-    peers) need ns ns2; need python3 python3 ;;
+    # Without recommended packages flent lacks what it draws with.
+    peers) need ns ns2; need python3 python3; need tshark tshark; need flent "flent python3-matplotlib" ;;
     *) fail "unknown part \`$1\`; there are: base, peers" ;;
 esac

@@ -2,6 +2,7 @@
 
 mod json;
 mod tables;
+mod traces;
 
 use crate::exit::Failure;
 use crate::progress::Bar;
@@ -12,6 +13,7 @@ use cutline_scenario::runner::{self, Job, Options};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use traces::{TraceArgs, Traces};
 
 /// The version that results are stamped with.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -38,6 +40,8 @@ pub struct Args {
     /// Go on where an earlier run stopped: what is stored and would come out the same is not run again
     #[arg(long)]
     resume: bool,
+    #[command(flatten)]
+    traces: TraceArgs,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -50,7 +54,8 @@ const EXAMPLES: &str = "Examples:
   cutline run examples/dumbbell.toml
   cutline run examples/dumbbell.toml --seeds 10 --set dumbbell.queue.tsq=false
   cutline run examples/two-bottlenecks.toml --no-store --json | jq '.runs[0].queues'
-  cutline run experiments/tsq/audio.toml --resume";
+  cutline run experiments/tsq/audio.toml --resume
+  cutline run examples/two-bottlenecks.toml --seeds 1 --pcap packets.pcapng --flent series.flent.gz";
 
 /// What was measured, and what went wrong.
 struct Outcome {
@@ -65,11 +70,12 @@ struct Outcome {
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
     let jobs = runner::plan(&points, VERSION);
+    let traces = args.traces.open(&points)?;
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
     let bar = Bar::new(jobs.len(), args.quiet);
     let options =
         Options { threads: threads(args.jobs), cancel: &cancel, progress: &|news| bar.update(&news) };
-    let work = Work { file: &file, points: &points, jobs: &jobs, options: &options };
+    let work = Work { file: &file, points: &points, jobs: &jobs, options: &options, traces: &traces };
     let outcome = if args.no_store { work.in_memory() } else { work.stored(args)? };
     bar.finish();
     if args.json {
@@ -101,11 +107,12 @@ struct Work<'w> {
     points: &'w [SweepPoint],
     jobs: &'w [Job<'w>],
     options: &'w Options<'w>,
+    traces: &'w Traces,
 }
 
 impl Work<'_> {
     fn simulate(&self, scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
-        scenario.simulate(seed, self.options.cancel).map_err(|error| error.to_string())
+        self.traces.simulate(scenario, seed, self.options.cancel)
     }
 
     fn in_memory(&self) -> Outcome {

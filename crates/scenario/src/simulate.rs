@@ -21,8 +21,8 @@ pub enum SimulateError {
     Interrupted,
 }
 
-/// How much simulated time passes between two looks at the cancel flag.
-const STEP: Duration = Duration::from_millis(500);
+/// How much simulated time passes between two looks at the cancel flag, and between two takes of what is observed.
+const STEP: Duration = Duration::from_millis(100);
 
 impl Scenario {
     /// Simulates this scenario with a seed. `cancel`, set from elsewhere, ends it early.
@@ -30,19 +30,35 @@ impl Scenario {
     /// # Errors
     /// When the scenario cannot be simulated, or was interrupted.
     pub fn simulate(&self, seed: u64, cancel: &AtomicBool) -> Result<RunResult, SimulateError> {
-        let network = self.network()?;
+        self.simulate_network(&self.network()?, seed, cancel, |_| Ok(()))
+    }
+
+    /// Simulates this scenario's own [`Scenario::network`], of which links may be watched: `after_step` is called every
+    /// 100 ms of simulated time, and may take the observations and stop the run with an error.
+    ///
+    /// # Errors
+    /// When the scenario cannot be simulated, was interrupted, or `after_step` says so.
+    pub fn simulate_network<E: From<SimulateError>>(
+        &self,
+        network: &Network,
+        seed: u64,
+        cancel: &AtomicBool,
+        mut after_step: impl FnMut(&mut Simulation) -> Result<(), E>,
+    ) -> Result<RunResult, E> {
         let settings = self.settings(seed);
-        let mut simulation = Simulation::new(&network, &settings).map_err(LowerError::from)?;
+        let simulation = Simulation::new(network, &settings);
+        let mut simulation = simulation.map_err(|error| SimulateError::Lower(error.into()))?;
         let end = Instant::ZERO + self.duration;
         let mut now = Instant::ZERO;
         while now < end {
             if cancel.load(Ordering::Relaxed) {
-                return Err(SimulateError::Interrupted);
+                return Err(SimulateError::Interrupted.into());
             }
             now = (now + STEP).min(end);
             simulation.advance(now);
+            after_step(&mut simulation)?;
         }
-        Ok(self.rows(&network, &simulation.finish()))
+        Ok(self.rows(network, &simulation.finish()))
     }
 
     /// The tables' rows of one run; the store says whose they are.

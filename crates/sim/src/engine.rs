@@ -11,12 +11,14 @@
 //! forward    the way of a packet
 //! endpoints  what happens at its two ends
 //! settle     arrays become an outcome
+//! watched    the same at a link whose packets are observed
 //! ```
 
 mod endpoints;
 mod forward;
 mod settle;
 mod setup;
+mod watched;
 
 use crate::calendar::Calendar;
 use crate::flow::{Background, Receiving, Sending};
@@ -26,6 +28,7 @@ use crate::outcome::Outcome;
 use crate::packet::{Packet, WideHeaders};
 use crate::route::{Kind, Routes, Stop};
 use crate::served::Served;
+use crate::watch::{Observation, Watch};
 use crate::wire::{Wire, WireClass};
 use cutline_units::{Duration, Instant, Rate};
 
@@ -75,6 +78,7 @@ pub struct Simulation {
     settings: Settings,
     /// Links crossed so far.
     hops: u64,
+    watch: Watch,
 }
 
 impl Simulation {
@@ -103,8 +107,15 @@ impl Simulation {
                 Kind::AppTimer => self.app_timer(now, handle, index),
                 Kind::Interval => self.interval(now, handle),
                 Kind::RateChange => self.change_rate(now, handle, index),
+                Kind::Watched => self.enqueue_watched(now, handle, index),
+                Kind::WatchedFree => self.serve_watched(now, index, handle),
             }
         }
+    }
+
+    /// What happened at the watched links since this was last asked, in the order of time.
+    pub fn take_observations(&mut self) -> impl Iterator<Item = Observation> + '_ {
+        self.watch.observations.drain(..)
     }
 
     /// Ends the run and hands out what was measured.

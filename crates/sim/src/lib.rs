@@ -14,6 +14,7 @@
 //!   flow              a flow at work, in three parts
 //!   endpoint, packet  any transport behind one face
 //! measure             histograms, interval series, records
+//! watch               what a capture at a link would see
 //! outcome             what was found
 //! ```
 
@@ -28,6 +29,7 @@ mod outcome;
 mod packet;
 mod route;
 mod served;
+mod watch;
 mod wire;
 
 pub use calendar::{Calendar, Handle};
@@ -38,4 +40,5 @@ pub use network::{
     Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId, TransportSpec,
 };
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, TransportCounts, Work};
+pub use watch::{Event, Observation, SeenHeader, SeenPacket};
 pub use wire::LinkCounts;

@@ -6,7 +6,7 @@
 use cutline_aqm::{ParameterError, QueueSpec};
 use cutline_transport::{ParamError, app, tcp, tfrc, udp};
 use cutline_units::{Duration, Hint, Instant, Rate};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A node, by the order of adding.
@@ -94,6 +94,7 @@ pub struct Network {
     links: Vec<LinkSpec>,
     groups: Vec<String>,
     flows: Vec<FlowSpec>,
+    watched: BTreeSet<LinkId>,
 }
 
 /// Why a network is not one.
@@ -266,6 +267,18 @@ impl Network {
     /// Makes every link keep an interval series, and so be simulated with an event per packet.
     pub fn keep_every_series(&mut self) {
         self.links.iter_mut().for_each(|link| link.series = true);
+    }
+
+    /// Watches a link: [`crate::Simulation::take_observations`] tells of every packet there. Like a series, this makes
+    /// it be simulated with an event per packet, which changes nothing else.
+    pub fn watch(&mut self, id: LinkId) {
+        assert!((id.0 as usize) < self.links.len(), "only a link that exists can be watched");
+        self.watched.insert(id);
+    }
+
+    /// Whether a link is watched.
+    pub fn is_watched(&self, id: LinkId) -> bool {
+        self.watched.contains(&id)
     }
 
     /// All links, in the order of adding.

@@ -25,6 +25,10 @@ pub(crate) enum Kind {
     /// An interval of the queues' series ends.
     Interval = 9,
     RateChange = 10,
+    /// A served link whose packets are observed one by one.
+    Watched = 11,
+    /// A watched link has sent its packet.
+    WatchedFree = 12,
 }
 
 /// A kind, and which one of it.
@@ -64,7 +68,9 @@ impl Stop {
             7 => Kind::SinkTimer,
             8 => Kind::AppTimer,
             9 => Kind::Interval,
-            _ => Kind::RateChange,
+            10 => Kind::RateChange,
+            11 => Kind::Watched,
+            _ => Kind::WatchedFree,
         }
     }
 
@@ -130,6 +136,8 @@ mod tests {
             Kind::AppTimer,
             Kind::Interval,
             Kind::RateChange,
+            Kind::Watched,
+            Kind::WatchedFree,
         ];
         for kind in kinds {
             let stop = Stop::of_tag(Stop::new(kind, 123_456_789).tag());

@@ -2,6 +2,7 @@
 
 use crate::calendar::Handle;
 use crate::measure::{BacklogMeter, Histogram, QueueInterval, Window};
+use crate::route::Stop;
 use crate::wire::LinkCounts;
 use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Shed, Verdict};
 use cutline_units::{Bytes, Duration, Instant, Probability, RandomStream, Rate, Serializer};
@@ -13,6 +14,10 @@ pub(crate) struct Served {
     serializer: Serializer,
     delay: Duration,
     window: Window,
+    /// The stop of the event that ends a sending.
+    free: Stop,
+    /// The last packet whose sending began.
+    pub(crate) sent_last: Handle,
     /// Whether a packet is being sent; the link's own event ends that.
     pub(crate) busy: bool,
     pub(crate) counts: LinkCounts,
@@ -38,6 +43,8 @@ pub(crate) struct Started {
     pub(crate) waited: Duration,
     /// Whether the queue has marked it on its way out.
     pub(crate) marked: bool,
+    /// The stop of the event that ends its sending.
+    pub(crate) free: Stop,
     /// When its last bit leaves, and the link is free again.
     pub(crate) departs: Instant,
     /// When its last bit is at the other end.
@@ -52,6 +59,7 @@ impl Served {
         delay: Duration,
         window: Window,
         series: bool,
+        free: Stop,
     ) -> Self {
         Self {
             queue,
@@ -59,6 +67,8 @@ impl Served {
             serializer: Serializer::new(rate),
             delay,
             window,
+            free,
+            sent_last: Handle::MAX,
             busy: false,
             counts: LinkCounts::default(),
             meter: BacklogMeter::new(window),
@@ -103,6 +113,7 @@ impl Served {
         let next = self.queue.dequeue(now);
         self.busy = next.is_some();
         let Departure { packet: handle, size, arrived, marked } = next?;
+        self.sent_last = handle;
         self.note_backlog(now);
         if marked {
             self.note_mark(now);
@@ -116,12 +127,12 @@ impl Served {
         }
         let departs = self.serializer.send(now, Bytes::new(u64::from(size)));
         self.counts.sent(self.window, now, departs, size);
-        Some(Started { handle, waited, marked, departs, arrives: departs + self.delay })
+        Some(Started { handle, waited, marked, free: self.free, departs, arrives: departs + self.delay })
     }
 
     /// A packet that the queue had kept and has dropped since; to be asked after `arrive` and `start_next`.
     #[inline]
-    pub(crate) fn shed(&mut self, now: Instant) -> Option<Handle> {
+    pub(crate) fn shed(&mut self, now: Instant) -> Option<(Handle, DropReason)> {
         let Shed { packet, reason, .. } = self.queue.shed()?;
         self.open.dropped += 1;
         if self.window.contains(now) {
@@ -129,7 +140,7 @@ impl Served {
             self.counts.overflowed += u64::from(reason == DropReason::Overflow);
         }
         self.note_backlog(now);
-        Some(packet)
+        Some((packet, reason))
     }
 
     fn note_mark(&mut self, now: Instant) {
@@ -155,6 +166,11 @@ impl Served {
             readings: self.queue.readings(),
             ..std::mem::take(&mut self.open)
         });
+    }
+
+    /// How many packets it has marked since the interval began.
+    pub(crate) fn marked_in_interval(&self) -> u64 {
+        self.open.marked
     }
 
     /// Whether it keeps an interval series.

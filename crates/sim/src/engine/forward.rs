@@ -4,7 +4,7 @@ use super::Simulation;
 use crate::calendar::Handle;
 use crate::route::{Kind, Stop};
 use crate::served::Started;
-use cutline_aqm::{Arrival, Verdict};
+use cutline_aqm::{Arrival, DropReason, Verdict};
 use cutline_units::Instant;
 
 impl Simulation {
@@ -15,6 +15,7 @@ impl Simulation {
         match stop.kind() {
             Kind::Wire | Kind::FoldedWire => self.cross_wires(now, handle, stop.index()),
             Kind::Served => self.enqueue(now, handle, stop.index()),
+            Kind::Watched => self.enqueue_watched(now, handle, stop.index()),
             _ => unreachable!("a route begins with a link"),
         }
     }
@@ -58,12 +59,12 @@ impl Simulation {
             scalable: false,
         };
         match served.arrive(now, arrival, handle) {
-            Verdict::Drop(_) => self.drop_packet(now, handle),
+            Verdict::Drop(reason) => self.drop_at_queue(now, handle, reason),
             verdict => {
                 packet.marked |= verdict == Verdict::Mark;
                 if !served.busy {
-                    let free = self.calendar.allocate();
-                    self.serve(now, link, free);
+                    let event = self.calendar.allocate();
+                    self.serve(now, link, event);
                 }
             }
         }
@@ -73,21 +74,21 @@ impl Simulation {
     /// Drops what a queue had kept and has thrown away since.
     #[inline]
     fn drop_shed(&mut self, now: Instant, link: usize) {
-        while let Some(handle) = self.served[link].shed(now) {
-            self.drop_packet(now, handle);
+        while let Some((handle, reason)) = self.served[link].shed(now) {
+            self.drop_at_queue(now, handle, reason);
         }
     }
 
-    /// A served link is free: begins to send its next packet; `free` is the handle of the link's own event.
+    /// A served link is free: begins to send its next packet; `event` is the handle of the link's own event.
     #[inline]
-    pub(super) fn serve(&mut self, now: Instant, link: usize, free: Handle) {
+    pub(super) fn serve(&mut self, now: Instant, link: usize, event: Handle) {
         let started = self.served[link].start_next(now);
         self.drop_shed(now, link);
-        let Some(Started { handle, waited, marked, departs, arrives }) = started else {
-            self.calendar.release(free);
+        let Some(Started { handle, waited, marked, free, departs, arrives }) = started else {
+            self.calendar.release(event);
             return;
         };
-        self.calendar.schedule(departs, free, Stop::new(Kind::LinkFree, link).tag());
+        self.calendar.schedule(departs, event, free.tag());
         let packet = self.calendar.payload_mut(handle);
         packet.queued += waited;
         packet.marked |= marked;
@@ -99,6 +100,14 @@ impl Simulation {
         } else {
             self.calendar.schedule(arrives, handle, next.tag());
         }
+    }
+
+    #[cold]
+    fn drop_at_queue(&mut self, now: Instant, handle: Handle, reason: DropReason) {
+        if self.watch.is_on() {
+            self.observe_drop(now, handle, reason);
+        }
+        self.drop_packet(now, handle);
     }
 
     #[cold]

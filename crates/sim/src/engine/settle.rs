@@ -47,7 +47,7 @@ impl Simulation {
     fn settle_link(&mut self, link: Stop, end: Instant) -> LinkOutcome {
         let window = self.settings.window;
         match link.kind() {
-            Kind::Served => finish_served(&mut self.served[link.index()], end, window),
+            Kind::Served | Kind::Watched => finish_served(&mut self.served[link.index()], end, window),
             _ => finish_wire(&mut self.wires[link.index()], end, window),
         }
     }

@@ -8,6 +8,7 @@ use crate::network::{Distributions, FlowSpec, LinkId, LinkSpec, Network, Network
 use crate::packet::{Packet, WideHeaders};
 use crate::route::{Kind, Routes, Stop};
 use crate::served::Served;
+use crate::watch::Watch;
 use crate::wire::{Wire, WireClass};
 use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_units::{Instant, Streams};
@@ -33,6 +34,7 @@ impl Simulation {
             rate_changes: Vec::new(),
             settings: *settings,
             hops: 0,
+            watch: Watch::default(),
         };
         simulation.add_links(network, streams)?;
         for spec in flows {
@@ -44,11 +46,13 @@ impl Simulation {
     fn add_links(&mut self, network: &Network, streams: Streams) -> Result<(), NetworkError> {
         let fed_by_one_link = network.fed_by_one_link();
         for (id, spec) in network.links().iter().enumerate() {
-            let stop = if is_wire(spec) {
+            let watched = network.is_watched(LinkId(id as u32));
+            let stop = if is_wire(spec) && !watched {
                 let kind = if fed_by_one_link[id] { Kind::FoldedWire } else { Kind::Wire };
                 Stop::new(kind, self.add_wire(spec))
             } else {
-                Stop::new(Kind::Served, self.add_served(network, LinkId(id as u32), streams)?)
+                let kind = if watched { Kind::Watched } else { Kind::Served };
+                Stop::new(kind, self.add_served(network, LinkId(id as u32), streams)?)
             };
             self.links.push(stop);
         }
@@ -84,7 +88,10 @@ impl Simulation {
         let random = streams.stream(&name, "drop");
         let queue = spec.queue.build().map_err(|error| NetworkError::Queue { link: name, error })?;
         let Settings { window, .. } = self.settings;
-        self.served.push(Served::new(queue, random, spec.rate, spec.delay, window, spec.series));
+        let watched = network.is_watched(id);
+        self.watch.add_link(id, watched);
+        let free = Stop::new(if watched { Kind::WatchedFree } else { Kind::LinkFree }, index);
+        self.served.push(Served::new(queue, random, spec.rate, spec.delay, window, spec.series, free));
         Ok(index)
     }
 

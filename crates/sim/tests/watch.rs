@@ -1,0 +1,144 @@
+//! Watched links: what is observed is what is counted, and watching changes nothing.
+
+mod common;
+
+use common::{Plan, audio, bulk};
+use cutline_aqm::{AqmSpec, DropReason, Verdict, registry};
+use cutline_sim::{Event, LinkId, Observation, Outcome, SeenHeader, Settings, Simulation, Window, run};
+use cutline_units::{Duration, Instant, Rate};
+use std::collections::BTreeSet;
+
+const FORWARD: LinkId = LinkId(0);
+const BACK: LinkId = LinkId(1);
+
+fn settings() -> Settings {
+    let duration = Duration::from_secs(12);
+    let window = Window { from: Instant::ZERO, until: Instant::ZERO + duration };
+    Settings { seed: 1, duration, window, interval: Duration::from_millis(300) }
+}
+
+/// A crowded bottleneck with a queue of each kind.
+fn plans() -> impl Iterator<Item = Plan> {
+    registry::describe().into_iter().map(|about| Plan {
+        aqm: Some(AqmSpec::from_values(about.name, []).unwrap()),
+        flows: [bulk(20), vec![audio(6); 4]].concat(),
+        rate: Rate::from_mbps(3),
+        tsq: about.takes_tsq,
+        ..Plan::paper(20)
+    })
+}
+
+/// Runs with both directions of the bottleneck watched.
+fn watch(plan: &Plan) -> (Vec<Observation>, Outcome) {
+    let mut network = plan.network();
+    network.watch(FORWARD);
+    network.watch(BACK);
+    let mut simulation = Simulation::new(&network, &settings()).unwrap();
+    let mut observations = Vec::new();
+    for second in 1..=12 {
+        simulation.advance(Instant::ZERO + Duration::from_secs(second));
+        observations.extend(simulation.take_observations());
+    }
+    (observations, simulation.finish())
+}
+
+fn count(observations: &[Observation], link: LinkId, what: impl Fn(Event) -> bool) -> u64 {
+    observations.iter().filter(|seen| seen.link == link && what(seen.event)).count() as u64
+}
+
+#[test]
+fn what_is_observed_is_what_is_counted() {
+    for plan in plans() {
+        let (observations, outcome) = watch(&plan);
+        for (link, found) in [FORWARD, BACK].into_iter().zip(&outcome.links) {
+            let count = |what: &dyn Fn(Event) -> bool| count(&observations, link, what);
+            let refused = |reason| count(&|event| event == Event::Arrived(Verdict::Drop(reason)));
+            let shed = |why| count(&|event| matches!(event, Event::Shed { reason, .. } if reason == why));
+            let dropped = |reason| refused(reason) + shed(reason);
+            let (early, full) = (dropped(DropReason::Early), dropped(DropReason::Overflow));
+            assert_eq!(
+                count(&|event| matches!(event, Event::Arrived(_))),
+                found.counts.arrived,
+                "{:?}",
+                plan.aqm
+            );
+            assert_eq!(
+                count(&|event| matches!(event, Event::Departed { .. })),
+                found.counts.sent,
+                "{:?}",
+                plan.aqm
+            );
+            assert_eq!(
+                (early + full, full),
+                (found.counts.dropped, found.counts.overflowed),
+                "{:?}",
+                plan.aqm
+            );
+        }
+        assert!(outcome.links[0].counts.dropped > 0, "{:?} drops nothing", plan.aqm);
+    }
+}
+
+#[test]
+fn a_packet_arrives_once_and_departs_or_is_dropped_once() {
+    for plan in plans() {
+        let (observations, _) = watch(&plan);
+        let mut waiting = BTreeSet::new();
+        let mut arrived = [0, 0];
+        let mut last = Instant::ZERO;
+        for seen in &observations {
+            assert!(seen.at >= last, "observations come in the order of time");
+            last = seen.at;
+            let key = (seen.link, seen.number);
+            match seen.event {
+                Event::Arrived(verdict) => {
+                    arrived[seen.link.0 as usize] += 1;
+                    assert_eq!(seen.number, arrived[seen.link.0 as usize]);
+                    if !matches!(verdict, Verdict::Drop(_)) {
+                        waiting.insert(key);
+                    }
+                }
+                Event::Departed { .. } | Event::Shed { .. } => {
+                    assert!(waiting.remove(&key), "{:?}: {seen:?} is not in the queue", plan.aqm);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_sojourn_times_are_those_of_the_link() {
+    let (observations, outcome) = watch(&Plan::paper(20));
+    let waits = observations.iter().filter_map(|seen| match (seen.link, seen.event) {
+        (FORWARD, Event::Departed { waited, .. }) => Some(waited.as_nanos()),
+        _ => None,
+    });
+    let mean = waits.clone().sum::<u64>() / waits.count() as u64;
+    assert_eq!(Some(Duration::from_nanos(mean)), outcome.links[0].waits.mean());
+}
+
+#[test]
+fn data_goes_forth_and_acknowledgements_come_back() {
+    let plan = Plan { flows: [bulk(3), vec![audio(6)]].concat(), ..Plan::paper(4) };
+    let (observations, _) = watch(&plan);
+    for seen in &observations {
+        let back = matches!(seen.packet.header, SeenHeader::Ack(_) | SeenHeader::TfrcFeedback(_));
+        assert_eq!(seen.link == BACK, back, "{seen:?}");
+        let tfrc = matches!(seen.packet.header, SeenHeader::TfrcPacket(_) | SeenHeader::TfrcFeedback(_));
+        assert_eq!((seen.packet.flow == 3, seen.packet.hint.level() == 6), (tfrc, tfrc), "{seen:?}");
+    }
+}
+
+#[test]
+fn watching_changes_nothing() {
+    for plan in plans().take(4) {
+        let (_, watched) = watch(&plan);
+        let plain = run(&plan.network(), &settings()).unwrap();
+        for (one, other) in watched.flows.iter().zip(&plain.flows) {
+            assert_eq!((one.record, &one.delays), (other.record, &other.delays), "{:?}", plan.aqm);
+        }
+        for (one, other) in watched.links.iter().zip(&plain.links) {
+            assert_eq!((one.counts, one.waits.mean()), (other.counts, other.waits.mean()), "{:?}", plan.aqm);
+        }
+    }
+}

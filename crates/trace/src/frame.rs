@@ -1,0 +1,224 @@
+//! A packet as a capture shows it: an observation of the simulator as IPv4 with TCP or UDP, checksums right.
+//!
+//! The headers are whole; of the payload, which would be zeros, only a datagram's own header is kept. The length
+//! that IPv4 tells is that of the headers here and the payload, so that sequence numbers and lengths agree; where a
+//! scenario simulates another size (ns-2's packets have no headers at all), [`Frame::length`] differs from it.
+
+use crate::{CaptureError, payload};
+use cutline_sim::{SeenHeader, SeenPacket};
+use cutline_transport::tcp;
+use cutline_units::{DscpPool2, HintCodec};
+use etherparse::{
+    IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptionElement::Noop, UdpHeader,
+};
+
+/// Where a packet was seen. Each place has addresses of its own, so that Wireshark takes the same connection seen at
+/// two places for two, and its analysis of each is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// On its way into the queue.
+    Arrival = 0,
+    /// On its way out.
+    Departure = 1,
+    /// On its way into the bin, having been stored before.
+    Shed = 2,
+}
+
+/// TCP's port at the sink.
+pub(crate) const TCP_PORT: u16 = 50_000;
+/// UDP's port at the sink.
+pub(crate) const UDP_PORT: u16 = 50_001;
+/// TFRC's port at the sink, over UDP.
+pub(crate) const TFRC_PORT: u16 = 50_002;
+/// The source's port of the first flows; see [`Ends`].
+const SOURCE_PORT: u16 = 49_152;
+/// How many bits of a flow's number its addresses hold.
+const FLOW_BITS: u32 = 21;
+/// What both ends' first byte is numbered, as if SYN had taken 0.
+const FIRST_SEQUENCE_NUMBER: u32 = 1;
+/// The window of who never runs out of room. Without a handshake nothing scales it.
+const OPEN_WINDOW: u16 = u16::MAX;
+
+/// Payload is zeros.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+/// What is put into the file of one packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frame {
+    /// The headers.
+    pub(crate) bytes: Vec<u8>,
+    /// With the payload, as IPv4 tells it.
+    pub(crate) length: u32,
+    payload: Vec<u8>,
+}
+
+/// Addresses and the source's port of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ends {
+    from: [u8; 4],
+    to: [u8; 4],
+    source_port: u16,
+}
+
+impl Frame {
+    /// Becomes a packet seen at a place; `window` is what its TCP receiver allows, `number` the IPv4 identification.
+    ///
+    /// # Errors
+    /// The length, when IPv4 cannot carry it.
+    pub(crate) fn fill(
+        &mut self,
+        packet: &SeenPacket,
+        place: Place,
+        window: Option<u64>,
+        number: u64,
+    ) -> Result<(), usize> {
+        match packet.header {
+            SeenHeader::Segment(segment) => {
+                self.fill_tcp(packet, place, number, segment.len, |port| data_header(port, &segment))
+            }
+            SeenHeader::Ack(ack) => {
+                let window = window.map_or(OPEN_WINDOW, |bytes| bytes.min(u64::from(OPEN_WINDOW)) as u16);
+                self.fill_tcp(packet, place, number, 0, |port| ack_header(port, window, &ack))
+            }
+            _ => self.fill_udp(packet, place, number),
+        }
+    }
+
+    fn fill_tcp(
+        &mut self,
+        packet: &SeenPacket,
+        place: Place,
+        number: u64,
+        len: u32,
+        header: impl Fn(u16) -> TcpHeader,
+    ) -> Result<(), usize> {
+        let ends = Ends::of(packet, place);
+        let mut tcp = header(ends.source_port);
+        let ip = ip_header(packet, ends, IpNumber::TCP, number, tcp.header_len() + len as usize)?;
+        tcp.checksum =
+            tcp.calc_checksum_ipv4(&ip, &ZEROS[..len as usize]).expect("what IPv4 can carry, TCP can");
+        self.begin(&ip);
+        self.bytes.extend_from_slice(&tcp.to_bytes());
+        Ok(())
+    }
+
+    fn fill_udp(&mut self, packet: &SeenPacket, place: Place, number: u64) -> Result<(), usize> {
+        let ends = Ends::of(packet, place);
+        let sink_port = self.write_payload_header(&packet.header);
+        let kept = self.payload.len();
+        let simulated = (packet.size as usize).saturating_sub(Ipv4Header::MIN_LEN + UdpHeader::LEN);
+        self.payload.resize(simulated.max(kept), 0);
+        let (from, to) = ordered(is_reply(&packet.header), ends.source_port, sink_port);
+        let ip = ip_header(packet, ends, IpNumber::UDP, number, UdpHeader::LEN + self.payload.len())?;
+        let udp = UdpHeader::with_ipv4_checksum(from, to, &ip, &self.payload)
+            .expect("what IPv4 can carry, UDP can");
+        self.begin(&ip);
+        self.bytes.extend_from_slice(&udp.to_bytes());
+        self.bytes.extend_from_slice(&self.payload[..kept]);
+        Ok(())
+    }
+
+    /// Writes what a datagram's payload begins with, and answers the port at its sink.
+    fn write_payload_header(&mut self, header: &SeenHeader) -> u16 {
+        self.payload.clear();
+        match header {
+            SeenHeader::TfrcPacket(packet) => payload::tfrc_data(packet, &mut self.payload),
+            SeenHeader::TfrcFeedback(feedback) => payload::tfrc_feedback(feedback, &mut self.payload),
+            SeenHeader::Datagram(datagram) => {
+                payload::datagram(datagram, &mut self.payload);
+                return UDP_PORT;
+            }
+            SeenHeader::Segment(_) | SeenHeader::Ack(_) => unreachable!("TCP has a header of its own"),
+        }
+        TFRC_PORT
+    }
+
+    fn begin(&mut self, ip: &Ipv4Header) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&ip.to_bytes());
+        self.length = u32::from(ip.total_len);
+    }
+}
+
+impl Ends {
+    /// 10.0.0.0/8 in eight parts: sources and sinks at each place; then the flow, counted from 1. What a flow's number
+    /// has beyond 21 bits is in the source's port.
+    fn of(packet: &SeenPacket, place: Place) -> Self {
+        let flow = packet.flow + 1;
+        let host = flow & ((1 << FLOW_BITS) - 1);
+        let address = |part: u32| (10 << 24 | part << FLOW_BITS | host).to_be_bytes();
+        let part = 2 * place as u32;
+        let (from, to) = ordered(is_reply(&packet.header), address(part), address(part + 1));
+        Self { from, to, source_port: SOURCE_PORT + (flow >> FLOW_BITS) as u16 }
+    }
+}
+
+/// The two in the order in which a packet goes: from the source to the sink, unless it is a reply.
+fn ordered<T>(reply: bool, source: T, sink: T) -> (T, T) {
+    if reply { (sink, source) } else { (source, sink) }
+}
+
+fn is_reply(header: &SeenHeader) -> bool {
+    matches!(header, SeenHeader::Ack(_) | SeenHeader::TfrcFeedback(_))
+}
+
+fn ip_header(
+    packet: &SeenPacket,
+    ends: Ends,
+    protocol: IpNumber,
+    number: u64,
+    payload: usize,
+) -> Result<Ipv4Header, usize> {
+    const TIME_TO_LIVE: u8 = 64;
+    let too_long = |_| payload + Ipv4Header::MIN_LEN;
+    let len = u16::try_from(payload).map_err(|_| payload + Ipv4Header::MIN_LEN)?;
+    let mut ip = Ipv4Header::new(len, TIME_TO_LIVE, protocol, ends.from, ends.to).map_err(too_long)?;
+    ip.identification = number as u16;
+    // A hint beyond the code points of pool 2 is in the comment alone.
+    let dscp = DscpPool2.encode(packet.hint).map_or(0, cutline_units::Dscp::get);
+    ip.dscp = IpDscp::try_new(dscp).expect("a code point has six bits");
+    ip.ecn = match (packet.marked, packet.ecn_capable) {
+        (true, _) => IpEcn::CongestionExperienced,
+        (false, true) => IpEcn::Ect0,
+        (false, false) => IpEcn::NotEct,
+    };
+    ip.header_checksum = ip.calc_header_checksum();
+    Ok(ip)
+}
+
+fn data_header(source_port: u16, segment: &tcp::Segment) -> TcpHeader {
+    let mut header = TcpHeader::new(source_port, TCP_PORT, on_wire(segment.seq), OPEN_WINDOW);
+    header.ack = true;
+    header.acknowledgment_number = FIRST_SEQUENCE_NUMBER;
+    (header.cwr, header.fin) = (segment.cwr, segment.fin);
+    header
+}
+
+fn ack_header(source_port: u16, window: u16, ack: &tcp::Ack) -> TcpHeader {
+    let mut header = TcpHeader::new(TCP_PORT, source_port, FIRST_SEQUENCE_NUMBER, window);
+    header.ack = true;
+    header.acknowledgment_number = on_wire(ack.ack);
+    header.ece = ack.ece;
+    let mut ranges = ack.sack.ranges(ack.ack).map(|(start, end)| (on_wire(start), on_wire(end)));
+    if let Some(first) = ranges.next() {
+        let rest = [ranges.next(), ranges.next(), None];
+        let options = [Noop, Noop, TcpOptionElement::SelectiveAcknowledgement(first, rest)];
+        header.set_options(&options).expect("three ranges are within the room for options");
+    }
+    header
+}
+
+/// A 64-bit sequence number of the simulator as TCP's 32 bits.
+fn on_wire(number: u64) -> u32 {
+    FIRST_SEQUENCE_NUMBER.wrapping_add(number as u32)
+}
+
+impl CaptureError {
+    pub(crate) fn too_long(flow: &str, size: usize) -> Self {
+        Self::TooLong { flow: flow.to_owned(), size }
+    }
+}
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

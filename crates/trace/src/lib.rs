@@ -1,0 +1,54 @@
+//! A run as the files of tools that people have: packets for Wireshark, interval series for flent's plotter.
+//!
+//! ```text
+//! capture   a scenario's run, and its packets at a link as they come: which links, what is written when
+//! pcapng    the file: interfaces, blocks, comments
+//! frame     the packet: an observation of the simulator as IPv4 with TCP or UDP
+//! payload   the first bytes of a datagram: what TFRC and UDP say
+//! flent     interval series as a flent data file
+//! ```
+//!
+//! What the simulator does not have is not made up: no handshake, no payload, no addresses of anybody. What a
+//! header needs beyond that (addresses, ports, windows) follows fixed rules, told in [`pcapng`] and in
+//! `docs/guide/traces.md`, so the same seed gives the same bytes.
+
+mod capture;
+pub mod flent;
+mod frame;
+mod payload;
+pub mod pcapng;
+
+pub use capture::{Capture, link_named, simulate_captured, with_return};
+pub use flent::FlentError;
+
+use cutline_scenario::SimulateError;
+use std::io;
+
+/// Why a run's packets cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The simulation has no result.
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
+    /// There is no such link.
+    #[error("there is no link `{name}`; there are: {known}")]
+    UnknownLink {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A packet that IPv4 cannot carry.
+    #[error(
+        "a packet of flow `{flow}` has {size} bytes with its headers, more than the 65535 that IPv4 can carry"
+    )]
+    TooLong {
+        /// The flow's name.
+        flow: String,
+        /// IPv4 header, TCP or UDP header and payload, bytes.
+        size: usize,
+    },
+    /// The file cannot be written.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,210 @@
+//! The capture file: pcapng (draft-ietf-opsawg-pcapng), raw IPv4, times in nanoseconds since the run's beginning.
+//!
+//! Every watched link has three interfaces, called `LINK arrivals` (what comes to the queue, with its verdict),
+//! `LINK departures` (whose sending begins, with its sojourn time) and `LINK shed` (what the queue had stored and
+//! has thrown away since). Each packet has a comment, `key=value` with a space between:
+//!
+//! | key | at | value |
+//! | --- | --- | --- |
+//! | `packet` | all | the packet's number at this link, by arrival; also IPv4's identification, modulo 2^16 |
+//! | `flow` | all | the flow's name |
+//! | `hint` | all | the delay hint's level |
+//! | `sojourn_ms` | departures, shed | time in the queue |
+//! | `verdict` | all | `passed`, `marked` by this queue, `dropped` |
+//! | `reason` | where dropped | `early` by the AQM, `overflow` at the limit |
+//! | `size` | where it differs | bytes on the wire as simulated, where IPv4's length is another |
+//!
+//! Blocks reach the file whole, some tens of kilobytes at a time, so what is there after an interruption is a valid file.
+
+use crate::CaptureError;
+use crate::frame::{Frame, Place};
+use cutline_aqm::Verdict;
+use cutline_sim::{Event, LinkId, Network, Observation, TransportSpec};
+use cutline_units::Duration;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::blocks::{Block, PcapNgBlock};
+use pcap_file::{DataLink, Endianness, PcapError};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// How much is gathered before it goes to the file.
+const CHUNK_BYTES: usize = 1 << 16;
+/// Timestamps count units of 10^-9 s.
+const NANOSECONDS: u8 = 9;
+/// No packet's headers are longer: IPv4, TCP with options.
+const SNAP_BYTES: u32 = 128;
+const PLACES: [(Place, &str, &str); 3] = [
+    (Place::Arrival, "arrivals", "packets that come to the queue, and its verdict"),
+    (Place::Departure, "departures", "packets whose sending begins, and their sojourn time"),
+    (Place::Shed, "shed", "packets that the queue had stored and has thrown away since"),
+];
+
+/// Writes observations to a pcapng file.
+pub(crate) struct Writer<W: Write> {
+    out: W,
+    blocks: PcapNgWriter<Vec<u8>>,
+    /// The watched links, in the order of their interfaces.
+    links: Vec<LinkId>,
+    flows: Vec<FlowLabel>,
+    frame: Frame,
+    comment: String,
+}
+
+/// What has to be known of a flow.
+struct FlowLabel {
+    name: String,
+    /// The TCP receiver's window, where it has one.
+    window: Option<u64>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file: `about` describes the run, `application` says who writes it.
+    pub(crate) fn new(
+        out: W,
+        network: &Network,
+        links: &[LinkId],
+        about: &str,
+        application: &str,
+    ) -> Result<Self, CaptureError> {
+        let section = SectionHeaderBlock {
+            // The same bytes on every machine.
+            endianness: Endianness::Little,
+            options: vec![
+                SectionHeaderOption::Comment(Cow::Owned(about.to_owned())),
+                SectionHeaderOption::UserApplication(Cow::Owned(application.to_owned())),
+            ],
+            ..SectionHeaderBlock::default()
+        };
+        let blocks = PcapNgWriter::with_section_header(Vec::new(), section).map_err(io_error)?;
+        let flows = network.flows().iter().map(FlowLabel::new).collect();
+        let (frame, comment) = (Frame::default(), String::new());
+        let mut writer = Self { out, blocks, links: links.to_vec(), flows, frame, comment };
+        for &link in links {
+            for (_, name, description) in PLACES {
+                writer.describe_interface(network, link, name, description)?;
+            }
+        }
+        Ok(writer)
+    }
+
+    fn describe_interface(
+        &mut self,
+        network: &Network,
+        link: LinkId,
+        place: &str,
+        description: &'static str,
+    ) -> Result<(), CaptureError> {
+        let options = vec![
+            InterfaceDescriptionOption::IfName(Cow::Owned(format!("{} {place}", network.link_name(link)))),
+            InterfaceDescriptionOption::IfDescription(Cow::Borrowed(description)),
+            InterfaceDescriptionOption::IfSpeed(network.link(link).rate.as_bps()),
+            InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+        ];
+        let block = InterfaceDescriptionBlock { linktype: DataLink::IPV4, snaplen: SNAP_BYTES, options };
+        self.put(&block.into_block())
+    }
+
+    /// Writes one observation.
+    pub(crate) fn record(&mut self, seen: &Observation) -> Result<(), CaptureError> {
+        let place = place_of(seen.event);
+        let flow = &self.flows[seen.packet.flow as usize];
+        self.frame
+            .fill(&seen.packet, place, flow.window, seen.number)
+            .map_err(|size| CaptureError::too_long(&flow.name, size))?;
+        self.comment.clear();
+        write_comment(&mut self.comment, seen, &flow.name, self.frame.length);
+        let link = self.links.iter().position(|&link| link == seen.link);
+        let link = link.expect("the links that are watched are those of the file");
+        let block = EnhancedPacketBlock {
+            interface_id: (link * PLACES.len() + place as usize) as u32,
+            timestamp: std::time::Duration::from_nanos(seen.at.as_nanos()),
+            original_len: self.frame.length,
+            data: Cow::Borrowed(&self.frame.bytes),
+            options: vec![EnhancedPacketOption::Comment(Cow::Borrowed(&self.comment))],
+        };
+        self.blocks.write_block(&Block::EnhancedPacket(block)).map_err(io_error)?;
+        self.flush_beyond(CHUNK_BYTES)
+    }
+
+    /// Writes what is gathered.
+    pub(crate) fn finish(mut self) -> Result<(), CaptureError> {
+        self.flush_beyond(0)?;
+        Ok(self.out.flush()?)
+    }
+
+    fn put(&mut self, block: &Block<'_>) -> Result<(), CaptureError> {
+        self.blocks.write_block(block).map_err(io_error)?;
+        Ok(())
+    }
+
+    fn flush_beyond(&mut self, bytes: usize) -> Result<(), CaptureError> {
+        let gathered = self.blocks.get_mut();
+        if gathered.len() > bytes {
+            self.out.write_all(gathered)?;
+            gathered.clear();
+        }
+        Ok(())
+    }
+}
+
+impl FlowLabel {
+    fn new(flow: &cutline_sim::FlowSpec) -> Self {
+        let window = match &flow.transport {
+            TransportSpec::Tcp(params) => params.max_window,
+            TransportSpec::Tfrc(_) | TransportSpec::Udp(_) => None,
+        };
+        Self { name: flow.name.clone(), window }
+    }
+}
+
+fn place_of(event: Event) -> Place {
+    match event {
+        Event::Arrived(_) => Place::Arrival,
+        Event::Departed { .. } => Place::Departure,
+        Event::Shed { .. } => Place::Shed,
+    }
+}
+
+fn write_comment(out: &mut String, seen: &Observation, flow: &str, length: u32) {
+    let packet = &seen.packet;
+    let written = write!(out, "packet={} flow={flow} hint={}", seen.number, packet.hint)
+        .and_then(|()| write_event(out, seen.event))
+        .and_then(|()| if packet.size == length { Ok(()) } else { write!(out, " size={}", packet.size) });
+    written.expect("a String takes whatever is written");
+}
+
+fn write_event(out: &mut String, event: Event) -> std::fmt::Result {
+    match event {
+        Event::Arrived(Verdict::Pass) => write!(out, " verdict=passed"),
+        Event::Arrived(Verdict::Mark) => write!(out, " verdict=marked"),
+        Event::Arrived(Verdict::Drop(reason)) => write!(out, " verdict=dropped reason={}", reason.name()),
+        Event::Departed { waited, marked } => {
+            write_sojourn(out, waited)?;
+            write!(out, " verdict={}", if marked { "marked" } else { "passed" })
+        }
+        Event::Shed { waited, reason } => {
+            write_sojourn(out, waited)?;
+            write!(out, " verdict=dropped reason={}", reason.name())
+        }
+    }
+}
+
+/// To the nanosecond.
+fn write_sojourn(out: &mut String, waited: Duration) -> std::fmt::Result {
+    const PER_MS: u64 = 1_000_000;
+    write!(out, " sojourn_ms={}.{:06}", waited.as_nanos() / PER_MS, waited.as_nanos() % PER_MS)
+}
+
+/// Writing into memory fails for no other reason than the format's own limits.
+fn io_error(error: PcapError) -> CaptureError {
+    match error {
+        PcapError::IoError(error) => error.into(),
+        other => io::Error::other(other).into(),
+    }
+}
