@@ -108,15 +108,14 @@ fn open_flent(path: &Path) -> Result<Target, Failure> {
 /// A trace is of one run: one point of a sweep with one seed.
 fn refuse_several_runs(option: &str, points: &[SweepPoint]) -> Result<(), Failure> {
     let seeds = points[0].scenario.seeds;
-    let mut remedy = String::new();
+    let mut remedy: Vec<String> = Vec::new();
     if points.len() > 1 {
-        remedy += " --set sweep={}";
-        for (key, value) in &points[0].settings {
-            remedy += &format!(" --set {}", quoted(&format!("{key}={value}")));
-        }
+        let settings = points[0].settings.iter().map(|(key, value)| quoted(&format!("{key}={value}")));
+        remedy.push("--set sweep={}".to_owned());
+        remedy.extend(settings.map(|setting| format!("--set {setting}")));
     }
     if seeds > 1 {
-        remedy += " --seeds 1";
+        remedy.push("--seeds 1".to_owned());
     }
     if remedy.is_empty() {
         return Ok(());
@@ -125,7 +124,8 @@ fn refuse_several_runs(option: &str, points: &[SweepPoint]) -> Result<(), Failur
     let points = if points == 1 { String::new() } else { format!("{points} points of a sweep x ") };
     let seeds = if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
     Err(Failure::Usage(format!(
-        "{option} writes one run, and there are {runs}: {points}{seeds}; choose one, such as:{remedy}"
+        "{option} writes one run, and there are {runs}: {points}{seeds}; choose one, such as: {}",
+        remedy.join(" ")
     )))
 }
 
