@@ -74,7 +74,8 @@ class Dumbbell:
             parts.append(f"access links of {self.access_delay_ms:g} ms")
         if self.red:
             slope = "gentle" if self.red.gentle else "not gentle"
-            parts.append(f"{self.red.min_th} to {self.red.max_th} packets, {slope}, spacing {'wait' if self.red.wait else 'uniform'}")
+            spacing = "wait" if self.red.wait else "uniform"
+            parts.append(f"thresholds {self.red.min_th} and {self.red.max_th} packets, {slope}, spacing {spacing}")
         return "; ".join(parts)
 
     def measured(self) -> int:
