@@ -3,6 +3,38 @@
 from dataclasses import dataclass
 
 SECONDS, WARM_UP = 100, 20
+SAMPLE = 0.1
+"""How often RED's average and max_p are looked at, s."""
+
+
+@dataclass(frozen=True)
+class Red:
+    """RED's settings in both engines: RED-Worcester's thresholds, and as weight the automatic one of Adaptive RED.
+
+    ns-2's own defaults are gentle and the spacing `wait`; Adaptive RED's paper has the uniform spacing.
+    """
+
+    adaptive: bool = False
+    max_p: float = 0.1  # what Adaptive RED begins with
+    wait: bool = True
+    gentle: bool = True
+    min_th: int = 20
+    max_th: int = 80
+
+    def scenario(self) -> str:
+        """The keys of Cutline's queue."""
+        weight = "" if self.adaptive else ", w-q = 0.0015987"
+        return (
+            f', min-th = "{self.min_th} packets", max-th = "{self.max_th} packets", max-p = {self.max_p}{weight}'
+            f', gentle = {str(self.gentle).lower()}, spacing = "{"wait" if self.wait else "uniform"}"'
+        )
+
+    def ns2_arguments(self) -> dict[str, float]:
+        """What `dumbbell.tcl` is told."""
+        return {
+            "adaptive": int(self.adaptive), "minth": self.min_th, "maxth": self.max_th, "maxp": self.max_p,
+            "gentle": int(self.gentle), "wait": int(self.wait), "qweight": 0 if self.adaptive else 0.0015987,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -23,7 +55,11 @@ class Dumbbell:
     a: float = 1.822e-5  # PI's gains, per packet
     b: float = 1.816e-5
     seconds: int = SECONDS
+    until: int | None = None  # end of measuring, if not that of the run
+    delay_ms: float = 50
+    access_mbps: float = 50
     access_delay_ms: float = 50
+    red: Red | None = None
 
     def describe(self) -> str:
         """One line for a heading."""
@@ -32,11 +68,19 @@ class Dumbbell:
             self.tfrc and f"{self.tfrc} TFRC, " + (f"fed with {self.tfrc_kbps} kbit/s" if self.tfrc_kbps else "greedy"),
             self.udp and f"{self.udp} UDP at {self.udp_kbps} kbit/s",
         ]
-        queue = f"PI, q-ref {self.q_ref}" if self.queue == "pi" else "drop-tail"
+        queue = {"pi": f"PI, q-ref {self.q_ref}", "drop-tail": "drop-tail", "red": "RED", "ared": "Adaptive RED"}[self.queue]
         parts = [flow for flow in flows if flow] + [f"{self.rate_mbps:g} Mbit/s", f"{queue}, limit {self.limit} packets"]
         if self.access_delay_ms != 50:
             parts.append(f"access links of {self.access_delay_ms:g} ms")
+        if self.red:
+            slope = "gentle" if self.red.gentle else "not gentle"
+            spacing = "wait" if self.red.wait else "uniform"
+            parts.append(f"thresholds {self.red.min_th} and {self.red.max_th} packets, {slope}, spacing {spacing}")
         return "; ".join(parts)
+
+    def measured(self) -> int:
+        """Seconds."""
+        return (self.until or self.seconds) - WARM_UP
 
     def classes(self) -> dict[str, int]:
         """Flows of each kind."""
@@ -56,24 +100,28 @@ class Dumbbell:
             "duration": self.seconds, "from": WARM_UP, "seed": seed, "window": self.window,
             "newreno": self.newreno, "tfrc": self.tfrc, "udp": self.udp,
             "tfrc_rate": self.tfrc_kbps, "udp_rate": self.udp_kbps, "access_delay": self.access_delay_ms,
+            "delay": self.delay_ms, "access_rate": self.access_mbps, "to": self.until or self.seconds, "sample": SAMPLE,
         }  # fmt: skip
+        given |= self.red.ns2_arguments() if self.red else {}
         return [f"{key}={value}" for key, value in given.items()]
 
     def scenario(self, seeds: int) -> str:
         """The same as a scenario of Cutline, with ns-2's defaults in the transports."""
-        pi = f', q-ref = "{self.q_ref} packets", a = {self.a}, b = {self.b}' if self.queue == "pi" else ""
+        law = f', q-ref = "{self.q_ref} packets", a = {self.a}, b = {self.b}' if self.queue == "pi" else ""
+        law += self.red.scenario() if self.red else ""
         head = f"""name = "{self.name}"
 duration = "{self.seconds} s"
 warm-up = "{WARM_UP} s"
-interval = "{self.seconds - WARM_UP} s"
+measure-until = "{self.until or self.seconds} s"
+interval = "{SAMPLE if self.red else self.measured():g} s"
 seeds = {seeds}
 
 [dumbbell]
 rate = "{self.rate_mbps:g} Mbit/s"
-delay = "50 ms"
-access-rate = "50 Mbit/s"
+delay = "{self.delay_ms:g} ms"
+access-rate = "{self.access_mbps:g} Mbit/s"
 access-delay = "{self.access_delay_ms:g} ms"
-queue = {{ aqm = "{self.queue}", limit = "{self.limit} packets"{pi} }}
+queue = {{ aqm = "{self.queue}", limit = "{self.limit} packets"{law} }}
 """
         return head + "".join(self._group(name, count) for name, count in self.classes().items())
 
@@ -99,6 +147,17 @@ series = false
         return ', send-buffer = "2 packets"' if self.tfrc_kbps else ""
 
 
+def red_worcester(queue: str, red: Red, newreno: int) -> Dumbbell:
+    """The RED-Worcester paper's dumbbell with so many of its 20 flows NewReno and the others TFRC."""
+    return Dumbbell(
+        f"{queue}-{newreno}-{20 - newreno}", queue, 5, newreno=newreno, tfrc=20 - newreno, limit=120, until=80,
+        delay_ms=20, access_mbps=20, access_delay_ms=15, red=red,
+    )  # fmt: skip
+
+
+MIXES = (19, 15, 10, 5, 1)
+ADAPTIVE = Red(adaptive=True, wait=False)
+
 CASES = [
     Dumbbell("newreno-100-pi", "pi", 15, newreno=100),
     Dumbbell("newreno-100-pi-window-20", "pi", 15, newreno=100, window=20),
@@ -122,4 +181,8 @@ CASES = [
     Dumbbell("mixed-50-50", "pi", 15, newreno=50, tfrc=50),
     Dumbbell("mixed-three", "pi", 10, newreno=20, tfrc=20, udp=10, udp_kbps=200),
     Dumbbell("mixed-three-drop-tail", "drop-tail", 10, newreno=20, tfrc=20, udp=10, udp_kbps=200, limit=250),
+    *(red_worcester("red", Red(), newreno) for newreno in MIXES),
+    *(red_worcester("ared", ADAPTIVE, newreno) for newreno in MIXES),
+    Dumbbell("udp-overload-red", "red", 4, udp=10, udp_kbps=500, limit=200, red=Red()),
+    Dumbbell("newreno-3-ared", "ared", 4, newreno=3, limit=200, seconds=220, red=ADAPTIVE),
 ]  # fmt: skip

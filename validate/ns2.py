@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import stats
-from dumbbells import CASES, WARM_UP, Dumbbell
+from dumbbells import CASES, Dumbbell
 from ns2_page import page
 
 HERE = Path(__file__).resolve().parent
@@ -30,6 +30,8 @@ Run = dict[str, float]
 TOLERANCE = {
     "utilisation": 0.01,
     "queue": 0.05,
+    "average": 0.05,
+    "max_p": 0.10,
     "drops": 0.10,
     "goodput": 0.05,
     "spread": 0.15,
@@ -46,12 +48,14 @@ def ns2_run(case: Dumbbell, seed: int) -> Run:
     command = ["ns", str(HERE / "ns2/dumbbell.tcl"), *case.ns2_arguments(seed)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = {name: float(value) for name, value in (line.split() for line in done.stdout.splitlines())}
-    measured = case.seconds - WARM_UP
+    measured = case.measured()
     run = {
         "utilisation": found["queue.bytes"] * 8 / (case.rate_mbps * 1e6 * measured),
         "queue": found["queue.packet_seconds"] / measured,
         "drops": found["queue.dropped"] / found["queue.arrived"],
     }
+    if case.red:
+        run |= {"average": found["red.average"], "max_p": found["red.max_p"]}
     first = 0
     for kind, count in case.classes().items():
         ids = range(first, first + count)
@@ -89,6 +93,8 @@ def cutline_run(run: dict) -> Run:
         "queue": queue["backlog_packets"]["mean"],
         "drops": queue["drop_ratio"],
     }
+    if queue["max_p"] is not None:
+        found |= {"average": queue["average_packets"], "max_p": queue["max_p"]}
     for kind in dict.fromkeys(flow["group"] for flow in run["flows"]):
         flows = [flow for flow in run["flows"] if flow["group"] == kind]
         found |= of_class(kind, [flow["goodput_bps"] / 1e3 for flow in flows])

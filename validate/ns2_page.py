@@ -5,6 +5,8 @@ from ns2_notes import HEAD, note
 UNITS = {
     "utilisation": ("link utilisation, %", 100.0),
     "queue": ("mean queue, packets", 1.0),
+    "average": ("average queue as RED has it, packets", 1.0),
+    "max_p": ("max_p, %", 100.0),
     "drops": ("drop rate, %", 100.0),
     "goodput": ("goodput a flow, kbit/s", 1.0),
     "spread": ("coefficient of variation", 1.0),

@@ -10,7 +10,8 @@
 array set opt {
     queue pi rate 15 delay 50 access_rate 50 access_delay 50 limit 800 qref 200
     a 0.00001822 b 0.00001816
-    duration 100 from 20 seed 1 newreno 100 tfrc 0 udp 0 tfrc_rate 0 udp_rate 0 packet 1000 window 10000 measure 1
+    adaptive 0 minth 20 maxth 80 maxp 0.1 gentle 1 wait 1 qweight 0 sample 0.1
+    duration 100 from 20 to {} seed 1 newreno 100 tfrc 0 udp 0 tfrc_rate 0 udp_rate 0 packet 1000 window 10000 measure 1
 }
 foreach argument $argv {
     set pair [split $argument =]
@@ -21,6 +22,8 @@ foreach argument $argv {
     }
     set opt($name) [lindex $pair 1]
 }
+
+if {$opt(to) eq {}} { set opt(to) $opt(duration) }
 
 ns-random $opt(seed)
 set ns [new Simulator]
@@ -35,6 +38,14 @@ Queue/PI set b_ $opt(b)
 Queue/PI set qref_ $opt(qref)
 Queue/PI set mean_pktsize_ $opt(packet)
 Queue/PI set setbit_ false
+# RED's queue and drops are in packets (ns-2's own: bytes of packets of 500 B), and beyond twice max_th all is dropped
+# (use_mark_p_ would make that a draw). A weight of 0 is 1 - exp(-1 / packets a second).
+foreach {name value} [list bytes_ false queue_in_bytes_ false mean_pktsize_ $opt(packet) use_mark_p_ false setbit_ false \
+        thresh_ $opt(minth) maxthresh_ $opt(maxth) linterm_ [expr {1.0 / $opt(maxp)}] q_weight_ $opt(qweight) \
+        gentle_ $opt(gentle) wait_ $opt(wait) adaptive_ $opt(adaptive) \
+        alpha_ 0.01 beta_ 0.9 interval_ 0.5 top_ 0.5 bottom_ 0.01] {
+    Queue/RED set $name $value
+}
 Agent/TCP set packetSize_ $opt(packet)
 Agent/TCP set window_ $opt(window)
 Agent/TCP set useHeaders_ false
@@ -44,7 +55,8 @@ Agent/TFRC set useHeaders_ false
 
 set left [$ns node]
 set right [$ns node]
-set kind [expr {$opt(queue) eq "pi" ? "PI" : "DropTail"}]
+array set kinds {pi PI drop-tail DropTail red RED ared RED}
+set kind $kinds($opt(queue))
 $ns simplex-link $left $right $opt(rate)Mb $opt(delay)ms $kind
 $ns simplex-link $right $left $opt(rate)Mb $opt(delay)ms DropTail
 $ns queue-limit $left $right $opt(limit)
@@ -111,6 +123,8 @@ if {$opt(measure)} {
     set flows [$ns makeflowmon Fid]
     $ns attach-fmon [$ns link $left $right] $flows
     $ns at $opt(from) begin_measuring
+    $ns at $opt(to) end_measuring
+    if {$kind eq "RED"} { $ns at [expr {$opt(from) + $opt(sample)}] sample_red }
 }
 $ns at $opt(duration) finish
 
@@ -142,13 +156,31 @@ proc begin_measuring {} {
     array set before [counts]
 }
 
+proc end_measuring {} {
+    global after
+    array set after [counts]
+}
+
+# RED's average and max_p, every $opt(sample) seconds while it is measured.
+set samples {0 0.0 0.0}
+proc sample_red {} {
+    global samples opt ns left right
+    foreach {n average max_p} $samples break
+    set red [[$ns link $left $right] queue]
+    set samples [list [expr {$n + 1}] [expr {$average + [$red set ave_]}] [expr {$max_p + [$red set cur_max_p_]}]]
+    set next [expr {$opt(from) + $opt(sample) * ($n + 2)}]
+    if {$next < $opt(to) + $opt(sample) / 2} { $ns at $next sample_red }
+}
+
 proc finish {} {
-    global before opt tcps
+    global before after opt tcps samples
     if {$opt(measure)} {
-        foreach {name value} [counts] {
+        foreach {name value} [array get after] {
             if {[info exists before($name)]} { set value [expr {$value - $before($name)}] }
             puts "$name $value"
         }
+        foreach {n average max_p} $samples break
+        if {$n > 0} { puts "red.average [expr {$average / $n}]\nred.max_p [expr {$max_p / $n}]" }
         # Over the whole run.
         set id 0
         foreach tcp $tcps {

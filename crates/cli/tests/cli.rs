@@ -158,6 +158,7 @@ fn the_json_document_has_every_field() {
         );
         numbers(&queue["backlog_packets"], &["mean", "sd", "max"]);
         numbers(&queue["probability"], &["mean", "sd"]);
+        assert!(queue["average_packets"].is_null() && queue["max_p"].is_null(), "PI has neither");
     }
     assert!(!place.path("results").exists(), "--no-store stores nothing");
 }

@@ -3,6 +3,7 @@
 use crate::lower::LowerError;
 use crate::results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
 use crate::spec::{FlowSpec, Scenario, Topology, TransportSpec};
+use cutline_aqm::Readings;
 use cutline_quality::Combination;
 use cutline_sim::measure::{DelayRecord, FlowInterval, Histogram, QueueInterval};
 use cutline_sim::{FlowOutcome, LinkId, LinkOutcome, LinkSpec, Network, Outcome, Simulation};
@@ -124,6 +125,8 @@ impl Scenario {
             mark_ratio: ratio(counts.marked, counts.arrived),
             probability_mean: found.probability.map(|(mean, _)| mean),
             probability_sd: found.probability.map(|(_, deviation)| deviation),
+            average_mean_packets: self.mean_reading(found, |readings| readings.average),
+            max_p_mean: self.mean_reading(found, |readings| readings.max_p),
             arrived: counts.arrived,
             departed: counts.sent,
             dropped: counts.dropped,
@@ -132,6 +135,16 @@ impl Scenario {
             marked: counts.marked,
             ..QueueRow::default()
         }
+    }
+
+    /// What an AQM knows of itself, mean over the ends of the measured intervals.
+    fn mean_reading(&self, found: &LinkOutcome, read: fn(&Readings) -> Option<f64>) -> Option<f64> {
+        let ends = (1..).map(|index| self.interval * index);
+        let measured = ends.zip(found.series.iter().flatten()).filter_map(|(end, interval)| {
+            (self.warm_up < end && end <= self.measure_until).then_some(read(&interval.readings)?)
+        });
+        let (sum, n) = measured.fold((0.0, 0_u32), |(sum, n), value| (sum + value, n + 1));
+        (n > 0).then(|| sum / f64::from(n))
     }
 
     fn queue_series(&self, name: &Arc<str>, link: &LinkSpec, found: &LinkOutcome) -> Vec<QueueSeriesRow> {

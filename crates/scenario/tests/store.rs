@@ -255,6 +255,29 @@ fn a_run_is_known_by_scenario_seed_and_version() {
 }
 
 #[test]
+fn a_queue_row_has_the_means_of_what_red_knows_of_itself_while_it_is_measured() {
+    let red = TEXT.replace("aqm = \"pi\"", "aqm = \"ared\"").replace(
+        "duration = \"10 s\"",
+        "duration = \"10 s\"\nwarm-up = \"2 s\"\nmeasure-until = \"8 s\"\ninterval = \"500 ms\"",
+    );
+    let points = ScenarioFile::parse(&red, "red.toml").unwrap().expand().unwrap();
+    let found = points[0].scenario.simulate(7, &AtomicBool::new(false)).unwrap();
+    let mean = |read: fn(&QueueSeriesRow) -> Option<f64>| {
+        let ends = found.queue_series.iter().filter(|row| &*row.link == "r1->r2");
+        let values: Vec<f64> =
+            ends.filter(|row| row.start_s > 1.9 && row.end_s < 8.1).filter_map(read).collect();
+        assert_eq!(values.len(), 12, "6 s of 500 ms");
+        values.iter().sum::<f64>() / 12.0
+    };
+    let row = found.queues.iter().find(|row| &*row.link == "r1->r2").unwrap();
+    assert_eq!(row.max_p_mean, Some(mean(|row| row.max_p)));
+    assert_eq!(row.average_mean_packets, Some(mean(|row| row.average_packets)));
+    assert!(row.max_p_mean.unwrap() < 0.02, "an idle queue lets max_p fall from where it begins");
+    let drop_tail = found.queues.iter().find(|row| &*row.aqm == "drop-tail").unwrap();
+    assert_eq!((drop_tail.max_p_mean, drop_tail.average_mean_packets), (None, None));
+}
+
+#[test]
 fn a_table_of_another_kind_is_refused() {
     let folder = TempDir::new().unwrap();
     run_into(folder.path(), 1);

@@ -102,6 +102,8 @@ fn queue(row: &QueueRow) -> Value {
         "drop_ratio": row.drop_ratio,
         "mark_ratio": row.mark_ratio,
         "probability": { "mean": row.probability_mean, "sd": row.probability_sd },
+        "average_packets": row.average_mean_packets,
+        "max_p": row.max_p_mean,
         "delay_ms": {
             "mean": row.delay_mean_ms,
             "p50": row.delay_p50_ms,

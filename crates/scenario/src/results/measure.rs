@@ -63,7 +63,7 @@ const OF_FLOWS: [Measure<FlowRow>; 13] = [
     ("q", |row| row.q),
 ];
 
-const OF_QUEUES: [Measure<QueueRow>; 8] = [
+const OF_QUEUES: [Measure<QueueRow>; 10] = [
     ("utilisation", |row| Some(row.utilisation)),
     ("backlog_mean_packets", |row| Some(row.backlog_mean_packets)),
     ("backlog_sd_packets", |row| Some(row.backlog_sd_packets)),
@@ -72,6 +72,8 @@ const OF_QUEUES: [Measure<QueueRow>; 8] = [
     ("drop_ratio", |row| row.drop_ratio),
     ("mark_ratio", |row| row.mark_ratio),
     ("probability_mean", |row| row.probability_mean),
+    ("average_mean_packets", |row| row.average_mean_packets),
+    ("max_p_mean", |row| row.max_p_mean),
 ];
 
 /// The measures of every group of flows, in the order of the rows.

@@ -96,6 +96,8 @@ row! {
         mark_ratio: Option<f64>, "-", "Packets marked over packets arrived.";
         probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over the packets that arrived; null where it has none.";
         probability_sd: Option<f64>, "0..1", "The AQM's probability, standard deviation over the packets that arrived.";
+        average_mean_packets: Option<f64>, "packets", "The average queue as RED and its relatives know it, mean over the ends of the measured intervals.";
+        max_p_mean: Option<f64>, "0..1", "max_p of RED and its relatives, mean over the ends of the measured intervals.";
         arrived: u64, "packets", "Packets that arrived.";
         departed: u64, "packets", "Packets that left over the link.";
         dropped: u64, "packets", "Packets dropped, whatever the reason.";
