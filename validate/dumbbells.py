@@ -1,10 +1,16 @@
 """The dumbbells that both engines run, as a Cutline scenario and as arguments of `ns2/dumbbell.tcl`."""
 
+import random
 from dataclasses import dataclass
 
 SECONDS, WARM_UP = 100, 20
 SAMPLE = 0.1
 """How often RED's average and max_p are looked at, s."""
+
+
+def scattered(seed: int) -> int:
+    """A seed for ns-2: its generator is linear in the seed, so that the draws of 1, 2, 3 would be multiples of each other."""
+    return random.Random(seed).randrange(1, 2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class Dumbbell:
     delay_ms: float = 50
     access_mbps: float = 50
     access_delay_ms: float = 50
+    syn: bool = True  # ns-2's TCP begins with a SYN; Cutline's has none
     red: Red | None = None
 
     def describe(self) -> str:
@@ -72,6 +79,8 @@ class Dumbbell:
         parts = [flow for flow in flows if flow] + [f"{self.rate_mbps:g} Mbit/s", f"{queue}, limit {self.limit} packets"]
         if self.access_delay_ms != 50:
             parts.append(f"access links of {self.access_delay_ms:g} ms")
+        if not self.syn:
+            parts.append("ns-2's TCP without a SYN")
         if self.red:
             slope = "gentle" if self.red.gentle else "not gentle"
             spacing = "wait" if self.red.wait else "uniform"
@@ -97,7 +106,7 @@ class Dumbbell:
         given = {
             "queue": self.queue, "rate": self.rate_mbps, "limit": self.limit + (self.queue == "drop-tail"), "qref": self.q_ref,
             "a": self.a, "b": self.b,
-            "duration": self.seconds, "from": WARM_UP, "seed": seed, "window": self.window,
+            "duration": self.seconds, "from": WARM_UP, "syn": int(self.syn), "seed": scattered(seed), "window": self.window,
             "newreno": self.newreno, "tfrc": self.tfrc, "udp": self.udp,
             "tfrc_rate": self.tfrc_kbps, "udp_rate": self.udp_kbps, "access_delay": self.access_delay_ms,
             "delay": self.delay_ms, "access_rate": self.access_mbps, "to": self.until or self.seconds, "sample": SAMPLE,
@@ -105,8 +114,8 @@ class Dumbbell:
         given |= self.red.ns2_arguments() if self.red else {}
         return [f"{key}={value}" for key, value in given.items()]
 
-    def scenario(self, seeds: int) -> str:
-        """The same as a scenario of Cutline, with ns-2's defaults in the transports."""
+    def scenario(self, seeds: range) -> str:
+        """The same as a scenario of Cutline, with ns-2's defaults in the transports; at least one seed."""
         law = f', q-ref = "{self.q_ref} packets", a = {self.a}, b = {self.b}' if self.queue == "pi" else ""
         law += self.red.scenario() if self.red else ""
         head = f"""name = "{self.name}"
@@ -114,7 +123,8 @@ duration = "{self.seconds} s"
 warm-up = "{WARM_UP} s"
 measure-until = "{self.until or self.seconds} s"
 interval = "{SAMPLE if self.red else self.measured():g} s"
-seeds = {seeds}
+seed = {seeds[0]}
+seeds = {len(seeds)}
 
 [dumbbell]
 rate = "{self.rate_mbps:g} Mbit/s"
@@ -166,6 +176,7 @@ CASES = [
     Dumbbell("newreno-100-drop-tail-small-off-phase", "drop-tail", 15, newreno=100, limit=100, access_delay_ms=49.97),
     Dumbbell("newreno-20-pi", "pi", 4, newreno=20),
     Dumbbell("newreno-20-pi-window-20", "pi", 4, newreno=20, window=20),
+    Dumbbell("newreno-20-pi-window-20-no-syn", "pi", 4, newreno=20, window=20, syn=False),
     Dumbbell("newreno-20-drop-tail", "drop-tail", 4, newreno=20, limit=100),
     Dumbbell("newreno-3-pi", "pi", 4, newreno=3, q_ref=50, limit=200, seconds=220),
     Dumbbell("newreno-3-drop-tail", "drop-tail", 4, newreno=3, limit=100, seconds=220),
@@ -180,6 +191,7 @@ CASES = [
     Dumbbell("cheat", "pi", 15, newreno=99, udp=1, udp_kbps=600),
     Dumbbell("mixed-50-50", "pi", 15, newreno=50, tfrc=50),
     Dumbbell("mixed-three", "pi", 10, newreno=20, tfrc=20, udp=10, udp_kbps=200),
+    Dumbbell("mixed-three-no-syn", "pi", 10, newreno=20, tfrc=20, udp=10, udp_kbps=200, syn=False),
     Dumbbell("mixed-three-drop-tail", "drop-tail", 10, newreno=20, tfrc=20, udp=10, udp_kbps=200, limit=250),
     *(red_worcester("red", Red(), newreno) for newreno in MIXES),
     *(red_worcester("ared", ADAPTIVE, newreno) for newreno in MIXES),

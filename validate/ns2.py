@@ -5,7 +5,7 @@
 
 writes `ns2.md` for people and `ns2.json` for programs. A measure agrees when the 95 % interval of the difference holds
 zero, or when the difference is smaller than matters (`TOLERANCE`). What differs beyond that is explained in
-`ns2_notes.py`; a difference without an explanation makes this program fail.
+`ns2_notes.py`, or was chance, as new seeds do not show it (`AGAIN`); anything else makes this program fail.
 """
 
 import argparse
@@ -16,10 +16,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import stats
 from dumbbells import CASES, Dumbbell
+from ns2_notes import note
 from ns2_page import page
 
 HERE = Path(__file__).resolve().parent
@@ -41,6 +43,10 @@ TOLERANCE = {
 }
 """Differences, as a share of ns-2's value, that are too small to matter: what a change of seed or of a paper's round
 numbers moves a result by. The spread and the timeouts are the noisiest of them."""
+
+
+AGAIN = 4
+"""A difference that no note explains is looked at again with so many times the seeds, all of them new."""
 
 
 def ns2_run(case: Dumbbell, seed: int) -> Run:
@@ -75,7 +81,7 @@ def ns2_goodput(found: Run, kind: str, flow: int) -> float:
     return found[f"flow.{flow}.acked"] * 1000 if kind == "newreno" else found.get(f"flow.{flow}.bytes", 0.0)
 
 
-def cutline_runs(cutline: str, case: Dumbbell, seeds: int) -> list[Run]:
+def cutline_runs(cutline: str, case: Dumbbell, seeds: range) -> list[Run]:
     """All runs of Cutline."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(case.scenario(seeds))
@@ -136,9 +142,9 @@ def compare_measure(case: Dumbbell, name: str, ours: list[float], theirs: list[f
     return {"measure": name, **sides, "relative": relative, "verdict": verdict}
 
 
-def measure_all(cases: list[Dumbbell], cutline: str, seeds: int, jobs: int) -> list[dict]:
+def measure_all(cases: list[Dumbbell], cutline: str, seeds: range, jobs: int) -> list[dict]:
     """Every case in both engines, several runs at a time, with a line of progress on stderr."""
-    done, total = 0, len(cases) * (seeds + 1)
+    done, total = 0, len(cases) * (len(seeds) + 1)
 
     def counted(work: Callable, *arguments):
         nonlocal done
@@ -153,7 +159,7 @@ def measure_all(cases: list[Dumbbell], cutline: str, seeds: int, jobs: int) -> l
             (
                 case,
                 pool.submit(counted, lambda case, seeds: cutline_runs(cutline, case, seeds), case, seeds),
-                [pool.submit(counted, ns2_run, case, seed) for seed in range(1, seeds + 1)],
+                [pool.submit(counted, ns2_run, case, seed) for seed in seeds],
             )
             for case in cases
         ]
@@ -161,6 +167,21 @@ def measure_all(cases: list[Dumbbell], cutline: str, seeds: int, jobs: int) -> l
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return found
+
+
+def in_doubt(found: list[dict], case: Dumbbell) -> bool:
+    """Whether something of a case differs that no note speaks of: among hundreds of rows chance does that, too."""
+    rows = next(other["rows"] for other in found if other["name"] == case.name)
+    return any(row["verdict"] == "differs" and note(case.name, row["measure"]) is None for row in rows)
+
+
+def look_again(found: list[dict], again: list[dict]) -> None:
+    """Puts what new seeds say beside the rows that differ in the first."""
+    for new in again:
+        case = next(case for case in found if case["name"] == new["name"])
+        for row, other in zip(case["rows"], new["rows"], strict=True):
+            if row["verdict"] == "differs":
+                row["again"] = other
 
 
 def main() -> int:
@@ -176,7 +197,11 @@ def main() -> int:
     if unknown := set(arguments.case or []) - known:
         parser.error(f"no case {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
     cases = [case for case in CASES if not arguments.case or case.name in arguments.case]
-    found = measure_all(cases, arguments.cutline, arguments.seeds, arguments.jobs)
+    measure = partial(measure_all, cutline=arguments.cutline, jobs=arguments.jobs)
+    first = range(1, arguments.seeds + 1)
+    found = measure(cases, seeds=first)
+    again = range(first.stop, first.stop + AGAIN * arguments.seeds)
+    look_again(found, measure([case for case in cases if in_doubt(found, case)], seeds=again))
     text, unexplained = page(found, arguments.seeds)
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "ns2.md").write_text(text)

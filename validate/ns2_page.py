@@ -74,5 +74,15 @@ def judgement(case: str, row: dict) -> str | None:
     relative = f"{row['relative']:+.1%}" if row["relative"] is not None else "from zero"
     if row["verdict"] == "small":
         return f"{relative}: more than noise, too small to matter"
-    why = note(case, row["measure"])
+    why = note(case, row["measure"]) or second_look(row)
     return None if why is None else f"{relative}: {why}"
+
+
+def second_look(row: dict) -> str | None:
+    """What new seeds say of a row that differs; `None` where they differ, too."""
+    again = row.get("again")
+    if again is None or again["verdict"] == "differs":
+        return None
+    scale = UNITS[row["measure"].rsplit(".", 1)[-1]][1]
+    gap = with_interval(again["difference"], scale, "+")
+    return f"with {again['cutline']['n']} new seeds the difference is {gap} ({again['relative']:+.1%}), so this is chance"

@@ -11,7 +11,7 @@ array set opt {
     queue pi rate 15 delay 50 access_rate 50 access_delay 50 limit 800 qref 200
     a 0.00001822 b 0.00001816
     adaptive 0 minth 20 maxth 80 maxp 0.1 gentle 1 wait 1 qweight 0 sample 0.1
-    duration 100 from 20 to {} seed 1 newreno 100 tfrc 0 udp 0 tfrc_rate 0 udp_rate 0 packet 1000 window 10000 measure 1
+    duration 100 from 20 to {} seed 1 newreno 100 tfrc 0 udp 0 tfrc_rate 0 udp_rate 0 packet 1000 window 10000 syn 1 measure 1
 }
 foreach argument $argv {
     set pair [split $argument =]
@@ -49,6 +49,7 @@ foreach {name value} [list bytes_ false queue_in_bytes_ false mean_pktsize_ $opt
 Agent/TCP set packetSize_ $opt(packet)
 Agent/TCP set window_ $opt(window)
 Agent/TCP set useHeaders_ false
+Agent/TCP set syn_ $opt(syn)
 # TFRC would add 32 B to each packet, and its equation would not know of them.
 Agent/TFRC set packetSize_ $opt(packet)
 Agent/TFRC set useHeaders_ false

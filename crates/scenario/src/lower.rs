@@ -259,7 +259,7 @@ fn tfrc_params(spec: &TfrcSpec, ecn: bool) -> tfrc::Params {
         segment_size: spec.packet_size.get() as u32,
         header_bytes: or(spec.header, defaults.header_bytes),
         feedback_bytes: or(spec.feedback_size, defaults.feedback_bytes),
-        rto_margin: spec.rto_margin.or(defaults.rto_margin),
+        rto_tick: spec.rto_tick.or(defaults.rto_tick),
         send_buffer: spec.send_buffer.map_or(defaults.send_buffer, |packets| packets as u32),
         ecn,
         ..defaults

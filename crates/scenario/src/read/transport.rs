@@ -97,7 +97,7 @@ fn tfrc(reader: &TableReader<'_>) -> TfrcSpec {
         packet_size: reader.or("packet-size", &kind::packet_size(), DEFAULT_PAYLOAD),
         header: header(reader),
         feedback_size: reader.optional("feedback-size", &kind::control_size()),
-        rto_margin: reader.optional("rto-margin", &kind::duration()),
+        rto_tick: reader.optional("rto-tick", &kind::duration()),
         send_buffer: reader.optional("send-buffer", &kind::packets()),
     }
 }

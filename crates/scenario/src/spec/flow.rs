@@ -182,8 +182,8 @@ pub struct TfrcSpec {
     pub header: Option<Bytes>,
     /// A feedback packet's size on the wire.
     pub feedback_size: Option<Bytes>,
-    /// What the equation's timeout is above the round-trip time; 4 R instead where neither this nor the defaults say.
-    pub rto_margin: Option<Duration>,
+    /// The tick of the clock that the equation's timeout is estimated from; 4 R instead where neither this nor the defaults say.
+    pub rto_tick: Option<Duration>,
     /// How many packets wait in the sender before the application's next one is refused.
     pub send_buffer: Option<u64>,
 }

@@ -16,6 +16,7 @@
 //! Not modelled: the sender-based variant (7), CCID 3's header formats (RFC 4342), `TFRC-SP` for small packets
 //! (RFC 4828): a flow of small packets gets the packet rate of a TCP with such segments.
 
+mod coarse_timeout;
 mod equation;
 mod holes;
 mod loss_intervals;

@@ -32,9 +32,9 @@ pub struct Params {
     /// A long interval without loss makes the older ones count less (RFC 5348 5.5). Default true; ns-2's
     /// `discount_ 1` too.
     pub history_discounting: bool,
-    /// What the equation's `t_RTO` is above the round-trip time, at most 10 s; `None` (default): `t_RTO = 4 R` (RFC 5348
-    /// 3.1). ns-2 estimates it as TCP does, in ticks of 0.1 s and rounding down, which leaves three of them: 300 ms.
-    pub rto_margin: Option<Duration>,
+    /// The tick of the clock from which the equation's `t_RTO` is estimated as TCP's was in 1988, in whole ticks (1 ms..1 s);
+    /// `None` (default): `t_RTO = 4 R` (RFC 5348 3.1). ns-2's `tcp_tick_` is 0.1 s.
+    pub rto_tick: Option<Duration>,
     /// X rises by at most `s / R` for each round trip that has passed, as TCP's window does, instead of at once to what
     /// the equation says. Default false (RFC 5348 4.3 step 4); ns-2 does so after the first loss event.
     pub gradual_increase: bool,
@@ -58,7 +58,7 @@ impl Default for Params {
             reduce_oscillation: true,
             q2: 0.9,
             history_discounting: true,
-            rto_margin: None,
+            rto_tick: None,
             gradual_increase: false,
             t_mbi: Duration::from_secs(64),
             t_gran: Duration::ZERO,
@@ -73,13 +73,12 @@ impl Params {
     ///
     /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application.
     pub fn ns2() -> Self {
-        let rto_margin = Some(Duration::from_millis(300));
         Self {
             header_bytes: 0,
             q: 0.95,
             q2: 0.95,
             send_buffer: 100_000,
-            rto_margin,
+            rto_tick: Some(Duration::from_millis(100)),
             gradual_increase: true,
             ..Self::default()
         }
@@ -99,11 +98,12 @@ impl Params {
         require((1..=100_000).contains(&buffer), "send_buffer", buffer, "1..100000 packets")?;
         require((0.0..1.0).contains(&self.q), "q", self.q, "0..1, below 1")?;
         require((0.0..1.0).contains(&self.q2), "q2", self.q2, "0..1, below 1")?;
-        let margin = self.rto_margin.unwrap_or_default();
-        require(margin <= Duration::from_secs(10), "rto_margin", margin, "at most 10 s")?;
-        let interval = Duration::from_secs(1)..=Duration::from_secs(3600);
+        let second = Duration::from_secs(1);
+        let tick = self.rto_tick.unwrap_or(second);
+        require((Duration::from_millis(1)..=second).contains(&tick), "rto_tick", tick, "1 ms..1 s")?;
+        let interval = second..=Duration::from_secs(3600);
         require(interval.contains(&self.t_mbi), "t_mbi", self.t_mbi, "1 s..1 h")?;
-        require(self.t_gran <= Duration::from_secs(1), "t_gran", self.t_gran, "at most 1 s")
+        require(self.t_gran <= second, "t_gran", self.t_gran, "at most 1 s")
     }
 
     /// `s`, bytes.
@@ -147,7 +147,7 @@ mod tests {
             ("send_buffer", Params { send_buffer: 0, ..base }),
             ("q", Params { q: 1.0, ..base }),
             ("q2", Params { q2: 1.0, ..base }),
-            ("rto_margin", Params { rto_margin: Some(Duration::from_secs(11)), ..base }),
+            ("rto_tick", Params { rto_tick: Some(Duration::from_micros(999)), ..base }),
             ("t_mbi", Params { t_mbi: Duration::ZERO, ..base }),
             ("t_gran", Params { t_gran: Duration::from_secs(2), ..base }),
         ];

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use cutline_units::{Duration, Instant};
 
+use super::coarse_timeout::CoarseTimeout;
 use super::equation::{throughput, throughput_with_timeout};
 use super::receive_rates::{DataLimits, ReceiveRates};
 use super::{Feedback, Packet, Params};
@@ -52,6 +53,7 @@ pub struct Sender {
     rtt: Duration,
     /// `R_sqmean`, root of a second.
     r_sqmean: f64,
+    timeout: CoarseTimeout,
     p: f64,
     /// When X was last doubled or, once p > 0, set.
     tld: Instant,
@@ -78,6 +80,7 @@ impl Sender {
             x_inst: params.s(),
             rtt: Duration::ZERO,
             r_sqmean: 0.0,
+            timeout: CoarseTimeout::default(),
             p: 0.0,
             tld: now,
             received: ReceiveRates::new(now),
@@ -205,6 +208,9 @@ impl Sender {
     /// RFC 5348 4.3 steps 1 and 2, and `R_sqmean` of 4.5.
     fn average_round_trip(&mut self, sample: Duration) {
         let root = sample.as_secs_f64().sqrt();
+        if let Some(tick) = self.params.rto_tick {
+            self.timeout.measure(sample, tick);
+        }
         if self.rtt.is_zero() {
             self.rtt = sample;
             self.r_sqmean = root;
@@ -268,9 +274,10 @@ impl Sender {
 
     /// `X_Bps`.
     fn equation_rate(&self) -> f64 {
-        match self.params.rto_margin {
-            None => throughput(self.params.s(), self.rtt, self.p),
-            Some(margin) => throughput_with_timeout(self.params.s(), self.rtt, self.rtt + margin, self.p),
+        let (s, r, p) = (self.params.s(), self.rtt, self.p);
+        match self.params.rto_tick {
+            None => throughput(s, r, p),
+            Some(tick) => throughput_with_timeout(s, r, self.timeout.timeout(tick), p),
         }
     }
 

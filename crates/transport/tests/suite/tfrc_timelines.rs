@@ -121,14 +121,15 @@ fn ns_2_raises_the_rate_by_a_packet_a_round_trip() {
 }
 
 #[test]
-fn ns_2_adds_a_constant_to_the_round_trip_for_its_timeout() {
-    let margin = Duration::from_millis(150);
-    let mut sender = bulk(Params { rto_margin: Some(margin), ..plain() });
+fn ns_2_takes_its_timeout_from_a_coarse_clock() {
+    let tick = Duration::from_millis(40);
+    let mut sender = bulk(Params { rto_tick: Some(tick), ..plain() });
     drive(&mut sender, 0, 100);
     report(&mut sender, 100, 0.0, 0.0);
     drive(&mut sender, 100, 200);
     report(&mut sender, 200, 1e6, 0.01);
-    close_to(sender.rate(), throughput_with_timeout(1000.0, R, R + margin, 0.01));
+    // Jacobson 1988: 100 ms are 3 ticks; sa = 24, sv = 6, then 6 - 1.
+    close_to(sender.rate(), throughput_with_timeout(1000.0, R, tick * (3 + 5), 0.01));
 }
 
 #[test]
