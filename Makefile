@@ -6,7 +6,7 @@ RESULTS ?= results
 ROUNDS ?= 10
 BIN := target/release/cutline
 
-.PHONY: help setup demo test properties lint bench validate install clean
+.PHONY: help setup demo test properties lint bench validate validate-ns2 validate-traces install clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -14,7 +14,7 @@ help:
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make lint      formatting and clippy, warnings are errors"
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
-	@echo "make validate  against ns-2; writes docs/validation/ns2.md (installs Debian's ns2)"
+	@echo "make validate  against ns-2, which writes docs/validation/ns2.md, and traces read by tshark and flent (installs all three)"
 	@echo "make install   the cutline command into $(PREFIX)/bin"
 
 setup:
@@ -43,12 +43,18 @@ lint: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
 bench: $(BIN)
-	@tools/setup.sh peers
+	@tools/setup.sh ns2
 	python3 validate/bench.py --cutline $(BIN) --out bench.json
 
-validate: $(BIN)
-	@tools/setup.sh peers
+validate: validate-traces validate-ns2
+
+validate-ns2: $(BIN)
+	@tools/setup.sh ns2
 	python3 validate/ns2.py --cutline $(BIN) --out docs/validation
+
+validate-traces: setup
+	@tools/setup.sh traces
+	$(CARGO) test --locked -p cutline-trace --test tools
 
 install: $(BIN)
 	install -D -m 755 $(BIN) $(PREFIX)/bin/cutline

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs what Cutline's make targets need on Debian 12, and does nothing when it is there already.
 #
-#   tools/setup.sh base    to build and test: a C linker, clippy and rustfmt
-#   tools/setup.sh peers   besides, for make bench and make validate: ns-2; for the tests of traces: tshark and flent
+#   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt
+#   tools/setup.sh ns2      besides, for make bench and make validate: ns-2
+#   tools/setup.sh traces   besides, for the tests that read traces with other tools: tshark and flent
 set -eu
 
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -29,7 +30,8 @@ for component in clippy rustfmt; do
 done
 case "${1:-base}" in
     base) ;;
+    ns2) need ns ns2; need python3 python3 ;;
     # Without recommended packages flent lacks what it draws with.
-    peers) need ns ns2; need python3 python3; need tshark tshark; need flent "flent python3-matplotlib" ;;
-    *) fail "unknown part \`$1\`; there are: base, peers" ;;
+    traces) need tshark tshark; need flent "flent python3-matplotlib" ;;
+    *) fail "unknown part \`$1\`; there are: base, ns2, traces" ;;
 esac

@@ -11,7 +11,7 @@ use std::process::Command;
 /// What a tool prints; `None` where it is not installed.
 fn printed(tool: &str, arguments: &[&str], folder: &Path) -> Option<String> {
     let Ok(output) = Command::new(tool).args(arguments).current_dir(folder).output() else {
-        eprintln!("skipped: {tool} is not installed; `tools/setup.sh peers` installs it");
+        eprintln!("skipped: {tool} is not installed; `make validate-traces` installs and runs it");
         return None;
     };
     assert!(output.status.success(), "{tool} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
