@@ -41,7 +41,7 @@ use crate::{
     Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Field, Limit, Parameter, ParameterError,
     Parameters, Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+use cutline_units::{Duration, Instant, RandomStream, Rate};
 
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,21 +197,13 @@ impl<P: Copy> Queue<P> for Abe<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
         self.drain = DrainRate::new(rate);
     }
 
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
         for list in [&mut self.green, &mut self.blue] {
-            while let Some(held) = self.pool.pop(list) {
-                self.books.flush(plain(held), discard);
-            }
+            self.pool.drain(list, |held| self.books.flush(plain(held), discard));
         }
         self.virtual_end = now;
     }

@@ -28,7 +28,7 @@ use crate::{
     Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
     Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+use cutline_units::{Duration, Instant, RandomStream, Rate};
 
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -271,18 +271,8 @@ impl<P: Copy> Queue<P> for CoDel<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
-        while let Some(held) = self.pool.pop(&mut self.list) {
-            self.books.flush(held, discard);
-        }
+        self.pool.drain(&mut self.list, |held| self.books.flush(held, discard));
         self.control = Control::NEW;
     }
 

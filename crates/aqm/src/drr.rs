@@ -29,7 +29,7 @@ use crate::{
     Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
     Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Instant, Probability, RandomStream, Rate};
+use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// What has a queue of its own.
@@ -244,19 +244,9 @@ impl<P: Copy> Queue<P> for Drr<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for member in &mut self.members {
-            while let Some(held) = self.pool.pop(&mut member.list) {
-                self.books.flush(held, discard);
-            }
+            self.pool.drain(&mut member.list, |held| self.books.flush(held, discard));
             *member = Member::EMPTY;
         }
         self.active.clear();

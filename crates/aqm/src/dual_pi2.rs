@@ -37,7 +37,7 @@
 //! limit refuses newcomers. What is recorded as the probability is p_C.
 
 use crate::beat::Beat;
-use crate::pi2::Controller;
+use crate::delay_control::{self, Controller, DelayControlParams, HasCoupling, HasDelayControl};
 use crate::pool::{Books, Held, List, Pool};
 use crate::{
     Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
@@ -48,14 +48,8 @@ use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Params {
-    /// The delay to hold in the classic queue.
-    pub target: Duration,
-    /// The time between updates.
-    pub t_update: Duration,
-    /// The gain on the delay's distance from the target, Hz.
-    pub alpha: f64,
-    /// The gain on the delay's change, Hz.
-    pub beta: f64,
+    /// The controller of p'.
+    pub control: DelayControlParams,
     /// k.
     pub coupling: f64,
     /// Where the ramp of the scalable queue begins.
@@ -71,10 +65,7 @@ pub struct DualPi2Params {
 impl Default for DualPi2Params {
     fn default() -> Self {
         Self {
-            target: Duration::from_millis(15),
-            t_update: Duration::from_millis(16),
-            alpha: 0.16,
-            beta: 3.2,
+            control: Self::DEFAULT,
             coupling: 2.0,
             min_th: Duration::from_micros(800),
             range: Duration::from_micros(400),
@@ -84,70 +75,16 @@ impl Default for DualPi2Params {
     }
 }
 
-const GAINS: (f64, f64) = (0.0, 100.0);
 const RAMP: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(10));
 const A_1: &str = "RFC 9332 appendix A.1";
 
 impl Parameters for DualPi2Params {
     const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter::time(
-                "target",
-                (Duration::from_micros(100), Duration::from_secs(10)),
-                Some(Duration::from_millis(15)),
-                A_1,
-                "the queuing delay to hold in the classic queue",
-            ),
-            get: |params| Some(Value::Duration(params.target)),
-            set: |params, value| params.target = value.duration(),
-        },
-        Field {
-            about: Parameter::time(
-                "t-update",
-                (Duration::from_millis(1), Duration::from_secs(10)),
-                Some(Duration::from_millis(16)),
-                A_1,
-                "the time between updates of p'",
-            ),
-            get: |params| Some(Value::Duration(params.t_update)),
-            set: |params, value| params.t_update = value.duration(),
-        },
-        Field {
-            about: Parameter::number(
-                "alpha",
-                "per s",
-                GAINS,
-                Some(0.16),
-                A_1,
-                "gain on the delay's distance from the target",
-            ),
-            get: |params| Some(Value::Number(params.alpha)),
-            set: |params, value| params.alpha = value.number(),
-        },
-        Field {
-            about: Parameter::number(
-                "beta",
-                "per s",
-                GAINS,
-                Some(3.2),
-                A_1,
-                "gain on the delay's change since the last update",
-            ),
-            get: |params| Some(Value::Number(params.beta)),
-            set: |params, value| params.beta = value.number(),
-        },
-        Field {
-            about: Parameter::number(
-                "coupling",
-                "",
-                (1.0, 10.0),
-                Some(2.0),
-                "RFC 9332 section 2.1",
-                "k: scalable packets are marked with k p' or more, classic ones hit with p'^2",
-            ),
-            get: |params| Some(Value::Number(params.coupling)),
-            set: |params, value| params.coupling = value.number(),
-        },
+        delay_control::target(),
+        delay_control::t_update(),
+        delay_control::alpha(),
+        delay_control::beta(),
+        delay_control::coupling("RFC 9332 section 2.1"),
         Field {
             about: Parameter::time(
                 "min-th",
@@ -195,6 +132,31 @@ impl Parameters for DualPi2Params {
             set: |params, value| params.low_delay_hints = value.count(),
         },
     ];
+}
+
+impl HasDelayControl for DualPi2Params {
+    const DEFAULT: DelayControlParams = DelayControlParams {
+        target: Duration::from_millis(15),
+        t_update: Duration::from_millis(16),
+        alpha: 0.16,
+        beta: 3.2,
+    };
+    const SOURCE: &'static str = A_1;
+    fn control(&self) -> &DelayControlParams {
+        &self.control
+    }
+    fn control_mut(&mut self) -> &mut DelayControlParams {
+        &mut self.control
+    }
+}
+
+impl HasCoupling for DualPi2Params {
+    fn coupling(&self) -> f64 {
+        self.coupling
+    }
+    fn coupling_mut(&mut self) -> &mut f64 {
+        &mut self.coupling
+    }
 }
 
 /// Spaces hits evenly (`recur` of RFC 9332 appendix A.1).
@@ -249,8 +211,8 @@ impl<P: Copy> Discipline for DualPi2<P> {
         params.validate()?;
         Ok(Self {
             params: *params,
-            controller: Controller::new(params.target, params.alpha, params.beta),
-            beat: Beat::new(Instant::ZERO, params.t_update),
+            controller: Controller::new(params.control),
+            beat: Beat::new(Instant::ZERO, params.control.t_update),
             scalable: Side::EMPTY,
             classic: Side::EMPTY,
             owed: 0,
@@ -274,11 +236,11 @@ impl<P: Copy> DualPi2<P> {
     }
 
     fn p_classic(&self) -> f64 {
-        (self.controller.p_prime * self.controller.p_prime).min(self.most_for_classic())
+        (self.controller.squared()).min(self.most_for_classic())
     }
 
     fn is_overloaded(&self) -> bool {
-        self.controller.p_prime * self.controller.p_prime >= self.most_for_classic()
+        self.controller.squared() >= self.most_for_classic()
     }
 
     fn update(&mut self, now: Instant) {
@@ -389,13 +351,9 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
         self.update(now);
     }
 
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
         for side in [&mut self.scalable, &mut self.classic] {
-            while let Some(held) = self.pool.pop(&mut side.list) {
-                self.books.flush(held, discard);
-            }
+            self.pool.drain(&mut side.list, |held| self.books.flush(held, discard));
             *side = Side::EMPTY;
         }
         self.owed = 0;

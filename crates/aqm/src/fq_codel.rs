@@ -31,7 +31,7 @@ use crate::{
     Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
     Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Instant, Probability, RandomStream, Rate};
+use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// What can be set; see the table above.
@@ -223,19 +223,9 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for bucket in &mut self.buckets {
-            while let Some(held) = self.pool.pop(&mut bucket.list) {
-                self.books.flush(held, discard);
-            }
+            self.pool.drain(&mut bucket.list, |held| self.books.flush(held, discard));
             *bucket = Bucket::EMPTY;
         }
         self.new_flows.clear();

@@ -296,7 +296,7 @@ struct Vars {
 
 /// RED without its `max_p`, which variants of it move.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Core {
+pub struct Core {
     params: RedParams,
     pub(crate) slope: Slope,
     w_q: f64,
@@ -385,29 +385,6 @@ impl Core {
         self.vars.avg
     }
 
-    /// p_b as of the last arrival.
-    pub(crate) const fn p_b(&self) -> Probability {
-        self.vars.p_b
-    }
-
-    #[inline]
-    pub(crate) fn judged(&mut self, verdict: Verdict) {
-        if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
-            self.vars.count = 0;
-        }
-    }
-
-    #[inline]
-    pub(crate) fn departed(&mut self, now: Instant, size: u32, backlog: Backlog) {
-        if backlog.packets == 0 {
-            self.vars.idle_from = now.saturating_add(self.drain.time(u64::from(size)));
-        }
-    }
-
-    pub(crate) fn reset(&mut self, now: Instant) {
-        self.vars = Vars::new(now);
-    }
-
     /// The size of a packet of which the queue is counted in, B.
     #[inline]
     pub(crate) fn counted_size(&self, size: u32) -> f64 {
@@ -453,11 +430,50 @@ impl Slope {
     }
 }
 
-/// RED.
+/// What moves `max_p`: in this RED and its variants differ.
+pub trait Steering {
+    /// The probability at the end of the slope.
+    fn max_p(&self) -> f64;
+
+    /// The average that is aimed at, packets.
+    fn target(&self, _core: &Core) -> Option<f64> {
+        None
+    }
+
+    /// Brings it up to `now`; the queue has been `backlog` since the last call.
+    #[inline]
+    fn advance(&mut self, _now: Instant, _backlog: Backlog, _core: &Core) {}
+
+    /// A packet arrives.
+    #[inline]
+    fn arrive(&mut self, _arrival: Arrival, _core: &Core) {}
+
+    /// The link's rate from now on.
+    fn set_rate(&mut self, _rate: Rate) {}
+
+    /// Forgets everything learnt.
+    fn reset(&mut self, _now: Instant, _core: &Core) {}
+}
+
+/// RED and what moves its `max_p`.
 #[derive(Clone, Copy, Debug)]
-pub struct Red {
-    core: Core,
-    max_p: f64,
+pub struct Steered<S> {
+    pub(crate) core: Core,
+    pub(crate) steering: S,
+}
+
+/// RED.
+pub type Red = Steered<Fixed>;
+
+/// A `max_p` that stays what it was set to.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed(f64);
+
+impl Steering for Fixed {
+    #[inline]
+    fn max_p(&self) -> f64 {
+        self.0
+    }
 }
 
 impl Aqm for Red {
@@ -468,43 +484,53 @@ impl Aqm for Red {
 
     fn build(params: &RedParams, rate: Rate) -> Result<Self, ParameterError> {
         params.validate()?;
-        Ok(Self { core: Core::new(params, rate), max_p: params.max_p })
+        Ok(Self { core: Core::new(params, rate), steering: Fixed(params.max_p) })
     }
 }
 
-impl DropProbability for Red {
+impl<S: Steering> DropProbability for Steered<S> {
     #[inline]
-    fn advance(&mut self, _now: Instant, _backlog: Backlog) {}
+    fn advance(&mut self, now: Instant, backlog: Backlog) {
+        self.steering.advance(now, backlog, &self.core);
+    }
 
     #[inline(never)]
     fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
-        self.core.arrive(now, arrival, backlog, self.max_p)
+        self.steering.arrive(arrival, &self.core);
+        self.core.arrive(now, arrival, backlog, self.steering.max_p())
     }
 
     fn probability(&self) -> Option<Probability> {
-        Some(self.core.p_b())
+        Some(self.core.vars.p_b)
     }
 
     fn readings(&self) -> Readings {
-        Readings { average: Some(self.core.avg()), max_p: Some(self.max_p), target: None }
+        let Self { core, steering } = self;
+        Readings { average: Some(core.avg()), max_p: Some(steering.max_p()), target: steering.target(core) }
     }
 
     #[inline(never)]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
-        self.core.judged(verdict);
+        if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
+            self.core.vars.count = 0;
+        }
     }
 
     #[inline(never)]
     fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
-        self.core.departed(now, size, backlog);
+        if backlog.packets == 0 {
+            self.core.vars.idle_from = now.saturating_add(self.core.drain.time(u64::from(size)));
+        }
     }
 
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
         self.core.set_rate(rate);
+        self.steering.set_rate(rate);
     }
 
     fn reset(&mut self, now: Instant) {
-        self.core.reset(now);
+        self.core.vars = Vars::new(now);
+        self.steering.reset(now, &self.core);
     }
 }
 

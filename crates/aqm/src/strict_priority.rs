@@ -18,7 +18,7 @@ use crate::{
     Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
     Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Hint, Instant, Probability, RandomStream, Rate};
+use cutline_units::{Hint, Instant, RandomStream, Rate};
 
 /// The levels that are told apart.
 pub(crate) const LEVELS: usize = 16;
@@ -126,19 +126,9 @@ impl<P: Copy> Queue<P> for StrictPriority<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for list in &mut self.lists {
-            while let Some(held) = self.pool.pop(list) {
-                self.books.flush(held, discard);
-            }
+            self.pool.drain(list, |held| self.books.flush(held, discard));
         }
     }
 
