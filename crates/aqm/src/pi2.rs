@@ -25,6 +25,9 @@
 //! Worked numbers: 30 ms after 20 ms give p' = 0.3125 x 0.01 + 3.125 x 0.01 = 0.034375; classic packets are hit
 //! with 0.0011816, scalable ones with 0.06875 (`the_square_and_the_coupling`).
 //!
+//! The text of table 1 was not at hand; its values are those of the implementation that the authors published with
+//! the paper: 80/256 and 800/256 Hz, 32 ms, 20 ms, k = 2.
+//!
 //! What is recorded as the probability, and what TSQ scales for classic packets, is p'^2. There is no timer:
 //! missed updates are made up for, one by one.
 //!
