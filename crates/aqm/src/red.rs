@@ -23,20 +23,25 @@
 //! | `w-q` | | 1e-6..1 | 0.002 | Floyd and Jacobson, section VI |
 //! | `gentle` | | | false | Floyd and Jacobson; Floyd 2000 recommends true |
 //! | `mode` | | packets, bytes | packets | Floyd and Jacobson, section VII |
-//! | `spacing` | | uniform, wait, none | uniform | Floyd and Jacobson, eq. 4 |
+//! | `spacing` | | uniform, wait, none | uniform | Floyd and Jacobson, eq. 4 and figure 2 |
 //! | `mean-packet` | B | 1..1,000,000 | 1000 | the papers' packets |
 //! | `automatic` | | | false | thresholds and w_q as Adaptive RED sets them |
 //! | `target-delay` | time | 100 us..10 s | 5 ms | Adaptive RED, section 6 |
 //!
 //! With C the link's rate in packets of `mean-packet` a second, `automatic` sets w_q = 1 - exp(-1 / C),
 //! min_th = max(5, C target-delay / 2) and max_th = 3 min_th. In mode bytes the queue is measured in bytes and
-//! divided by `mean-packet`, so thresholds are packets in either mode. Spacing `wait` lets 1 / p_b packets pass
-//! after a hit and hits one of the next 1 / p_b (ns-2's way); `none` draws each packet for itself.
+//! divided by `mean-packet`, so thresholds are packets in either mode.
+//!
+//! **How hits are spaced.** As in figure 2, a hit sets `count` to 0 and each packet adds 1 before it is judged. So
+//! the packet after a hit has p_b / (1 - p_b), and gaps are uniform over 1..1/p_b - 1. (The paper's eq. 4 counts
+//! packets that were spared, and says 1..1/p_b; only the first gap, when `count` begins with -1, is that.) Spacing
+//! `wait` lets 1 / p_b - 1 packets pass after a hit and hits one of the next 1 / p_b (ns-2's way); `none` draws
+//! each packet for itself.
 //!
 //! Worked numbers: an average of 10 packets between 5 and 15 gives p_b = 0.01, and p_a = 0.01 / (1 - 50 x 0.01)
-//! = 0.02 after 50 packets without a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
-//! uniform over 1..50 (`gaps_are_uniform`). At 5 Mbit/s and 1000 B, w_q = 1 - exp(-1/625) = 0.0015987
-//! (`automatic_settings`).
+//! = 0.02 for the 50th packet since a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
+//! uniform over 1..49 (`gaps_are_uniform`), with `wait` over 50..99 (`waiting_hits_within_the_second_stretch`). At
+//! 5 Mbit/s and 1000 B, w_q = 1 - exp(-1/625) = 0.0015987 (`automatic_settings`).
 //!
 //! **Under TSQ.** What this law answers is p_a, and TSQ scales that: a packet that cuts in line pays its charge
 //! on what the tail would have paid at that moment. A hit starts the count anew whoever is hit, so that it is
@@ -67,9 +72,9 @@ pub enum Mode {
 /// How hits are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// Uniformly over 1..1/p (Floyd and Jacobson, eq. 4).
+    /// Uniformly over 1..1/p - 1 (Floyd and Jacobson, figure 2).
     Uniform,
-    /// Uniformly over 1/p..2/p, as ns-2 does unless told otherwise.
+    /// Uniformly over 1/p..2/p - 1, as ns-2 does unless told otherwise.
     Wait,
     /// Each packet for itself: geometrically.
     None,
@@ -223,10 +228,9 @@ pub(crate) const fn mode<P: HasRed>() -> Field<P> {
 }
 
 pub(crate) const fn spacing<P: HasRed>() -> Field<P> {
-    let doc =
-        "packets between hits: uniform over 1..1/p, wait for 1/p and uniform over the next 1/p, or none";
+    let doc = "packets from hit to hit: uniform over 1..1/p - 1, wait for 1/p and uniform over the next 1/p, or none";
     Field {
-        about: Parameter::choice("spacing", SPACINGS, "uniform", "Floyd and Jacobson 1993, eq. 4", doc),
+        about: Parameter::choice("spacing", SPACINGS, "uniform", "Floyd and Jacobson 1993, figure 2", doc),
         get: |params| Some(Value::Choice(SPACINGS[params.red().spacing as usize].into())),
         set: |params, value| {
             let spacings = [Spacing::Uniform, Spacing::Wait, Spacing::None];
@@ -286,7 +290,7 @@ pub(crate) struct Slope {
 struct Vars {
     /// The average queue, packets.
     avg: f64,
-    /// Packets since the last hit; -1 while nothing can be hit.
+    /// Packets since the last hit, the present one included; -1 while nothing can be hit.
     count: i64,
     /// When the last packet of the queue has left the link: it is idle from then on, if nothing has come.
     idle_from: Instant,
