@@ -309,6 +309,32 @@ mod tests {
     }
 
     #[test]
+    fn half_of_a_short_fattest_flow_makes_room() {
+        let (mut fq, mut random) = (fq(12), stream(1));
+        (0..7).for_each(|_| arrive(&mut fq, &mut random, 1, 1000));
+        (0..6).for_each(|_| arrive(&mut fq, &mut random, 2, 1100));
+        let shed: Vec<u32> = std::iter::from_fn(|| fq.shed()).map(|shed| shed.packet).collect();
+        assert_eq!(shed, [1; 4], "7000 B are more than 6600 B");
+    }
+
+    #[test]
+    fn flows_of_any_packet_size_get_the_same_bytes() {
+        let (mut fq, mut random, sizes) = (fq(1000), stream(1), [1500, 333, 60]);
+        let mut sent = [0_u64; 3];
+        for (flow, size) in (0..).zip(sizes) {
+            (0..40).for_each(|_| arrive(&mut fq, &mut random, flow, size));
+        }
+        for _ in 0..20_000 {
+            let departure = fq.dequeue(Instant::ZERO).expect("all of them wait");
+            sent[departure.packet as usize] += u64::from(departure.size);
+            arrive(&mut fq, &mut random, departure.packet, departure.size);
+            // A credit lies within a quantum and the largest packet, each way.
+            let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
+            assert!(most - least <= 1514 + 1500, "{sent:?}");
+        }
+    }
+
+    #[test]
     fn each_flow_has_a_codel_of_its_own() {
         let (mut fq, mut random) = (fq(10_000), stream(1));
         (0..4000).for_each(|_| arrive(&mut fq, &mut random, 1, 1000));

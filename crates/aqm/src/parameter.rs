@@ -24,6 +24,8 @@ pub enum Value {
     Choice(Cow<'static, str>),
     /// A list of times.
     Durations(Cow<'static, [Duration]>),
+    /// A list of whole numbers.
+    Counts(Cow<'static, [u64]>),
 }
 
 /// Which values a parameter may have. Ranges include their ends.
@@ -69,6 +71,15 @@ pub enum Kind {
         least: Duration,
         /// The most allowed for each.
         most: Duration,
+    },
+    /// A list of whole numbers.
+    Counts {
+        /// How many.
+        len: usize,
+        /// The least allowed for each.
+        least: u64,
+        /// The most allowed for each.
+        most: u64,
     },
 }
 
@@ -276,6 +287,9 @@ impl Kind {
             (Self::Durations { len, least, most }, Value::Durations(times)) => {
                 times.len() == len && times.iter().all(|time| (least..=most).contains(time))
             }
+            (Self::Counts { len, least, most }, Value::Counts(counts)) => {
+                counts.len() == len && counts.iter().all(|n| (least..=most).contains(n))
+            }
             _ => false,
         }
     }
@@ -322,6 +336,12 @@ impl Value {
         times
     }
 
+    /// One whole number for each of several things.
+    pub fn counts(&self) -> &[u64] {
+        let Self::Counts(counts) = self else { panic!("{self} has been checked to be a list of counts") };
+        counts
+    }
+
     /// The frequency in Hz.
     pub fn hertz(&self) -> f64 {
         let Self::Frequency(hz) = *self else { panic!("{self} has been checked to be a frequency") };
@@ -356,12 +376,15 @@ impl fmt::Display for Value {
             Self::Frequency(hz) => write!(f, "{hz} Hz"),
             Self::Flag(flag) => flag.fmt(f),
             Self::Choice(name) => name.fmt(f),
-            Self::Durations(times) => {
-                let times: Vec<_> = times.iter().map(Duration::to_string).collect();
-                write!(f, "[{}]", times.join(", "))
-            }
+            Self::Durations(times) => write_list(f, times),
+            Self::Counts(counts) => write_list(f, counts),
         }
     }
+}
+
+fn write_list(f: &mut fmt::Formatter<'_>, items: &[impl fmt::Display]) -> fmt::Result {
+    let items: Vec<_> = items.iter().map(ToString::to_string).collect();
+    write!(f, "[{}]", items.join(", "))
 }
 
 impl fmt::Display for Kind {
@@ -375,6 +398,9 @@ impl fmt::Display for Kind {
             Self::Choice(names) => write!(f, "one of {}", names.join(", ")),
             Self::Durations { len, least, most } => {
                 write!(f, "a list of {len} times from {least} to {most}")
+            }
+            Self::Counts { len, least, most } => {
+                write!(f, "a list of {len} whole numbers from {least} to {most}")
             }
         }
     }

@@ -136,6 +136,7 @@ fn kind(kind: Kind) -> &'static str {
         Kind::Flag => "flag",
         Kind::Choice(_) => "choice",
         Kind::Durations { .. } => "durations",
+        Kind::Counts { .. } => "counts",
     }
 }
 
@@ -146,6 +147,7 @@ fn value(value: &Value) -> serde_json::Value {
         Value::Count(n) => json!(n),
         Value::Flag(flag) => json!(flag),
         Value::Durations(times) => json!(times.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        Value::Counts(counts) => json!(counts),
         Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) => json!(value.to_string()),
     }
 }
