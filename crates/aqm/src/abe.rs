@@ -35,6 +35,13 @@
 //! virtual queue (Hurley et al. put RED there).
 //!
 //! Not implemented: their control of how much green may save up, and admission of green by a drop ratio.
+//!
+//! # Validation
+//!
+//! - The promises of the abstracts: `blue_is_served_no_later_than_in_a_fifo`, `green_waits_at_most_its_bound`,
+//!   `green_goes_ahead_where_blue_can_wait`, `late_green_packets_are_dropped`.
+//! - The virtual queue is what the limit counts: `the_duplicate_is_what_the_limit_counts`.
+//! - Not checked: anything against the papers' results. Their full texts were not at hand, hence "-like".
 
 use crate::pool::{Books, Held, List, Pool};
 use crate::{

@@ -36,6 +36,13 @@
 //!
 //! There is no timer: [`Steering::advance`] takes the steps it has missed, and skips those that change
 //! nothing.
+//!
+//! # Validation
+//!
+//! - The steps of figure 1: `steps_of_the_paper`, `the_average_decides_within_floor_and_ceiling`.
+//! - Steps made up for in silence: `an_idle_queue_is_stepped_through_alike_in_one_call_and_in_many`.
+//! - Against ns-2's Adaptive RED, its average and max_p too: the cases named ared of docs/validation/ns2.md, five mixes of
+//!   NewReno and TFRC on RED-Worcester's topology, and three flows of NewReno.
 
 use crate::beat::first_after;
 use crate::red::{self, Core, HasRed, RedParams, Steered, Steering};

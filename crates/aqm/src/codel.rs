@@ -22,6 +22,15 @@
 //! does not ride on it.
 //!
 //! The queue's limit refuses newcomers, as in the RFC.
+//!
+//! # Validation
+//!
+//! - The times of the RFC's control law: `drops_come_ever_faster`, with marks
+//!   `packets_that_can_be_marked_are_marked_at_the_same_times`.
+//! - What its pseudo-code spares: `a_queue_that_was_short_within_the_interval_is_let_alone`,
+//!   `one_packet_left_is_none_too_many`.
+//! - The memory of count (section 5.6, delta): `dropping_goes_on_where_it_stopped`.
+//! - Not checked against another engine.
 
 use crate::pool::{Books, Held, List, Pool};
 use crate::{

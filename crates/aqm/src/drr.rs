@@ -15,7 +15,6 @@
 //! | `quantum` | B | 1..1,000,000 | 1500 | section 3: at least the largest packet |
 //! | `queues` | | 1..65,536 | 1024 | for `by` flow: how many queues flows are hashed into |
 //! | `classes` | | 1..16 | 16 | for `by` hint: as in [`crate::strict_priority`] |
-//!
 //! | `weights` | | 16 of 1..1000 | off: all the same | ours; the paper's section 5 lets quanta differ |
 //!
 //! **Weights** are those of the hints: a queue has that of the packet that makes it active. By hint, with a class
@@ -28,6 +27,12 @@
 //!
 //! A full queue throws away the head of the longest list, in bytes, to store the newcomer. There is no early
 //! drop; nothing is marked.
+//!
+//! # Validation
+//!
+//! - The paper's example: `deficits_carry_over`; large packets: `a_packet_larger_than_a_quantum_saves_up`.
+//! - Shares of queues that always wait, by flow and by hint, to the round: `shares_follow_the_weights`.
+//! - Buffer stealing: `the_longest_makes_room`.
 
 use crate::buckets::FlowHash;
 use crate::pool::{Books, Held, List, Pool};

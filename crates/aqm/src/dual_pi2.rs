@@ -38,6 +38,16 @@
 //! one packet). A queue's delay at an update is the sojourn time so far of its head. Marks and drops of the
 //! scalable queue in overload are spaced each for themselves, where the RFC lets them share one sum. The limit is
 //! the queue's own (the RFC has 250 ms of both) and refuses newcomers. What is recorded as the probability is p_C.
+//!
+//! # Validation
+//!
+//! - The equations of appendix A.1 by hand: `the_coupling`, `a_queue_that_grows`.
+//! - Properties of the pseudo-code of appendices A.1 and A.2:
+//!   `scalable_packets_are_marked_and_classic_ones_dropped_by_the_law`, `the_larger_of_ramp_and_coupling_marks`,
+//!   `the_ramp_marks_what_has_waited_a_millisecond`, `in_overload_a_quarter_is_dropped_on_either_side`,
+//!   `what_does_not_respond_is_dropped_until_it_fits`, `scalable_goes_first_and_classic_has_its_share`.
+//! - Not checked: the figures of appendix A were read in other people's renderings of them, not in the RFC itself. No
+//!   comparison with another engine, and no scalable transport here (DCTCP, Prague) to drive it with.
 
 use crate::beat::Beat;
 use crate::delay_control::{self, Controller, DelayControlParams, HasCoupling, HasDelayControl};
@@ -233,7 +243,7 @@ enum Fate {
 }
 
 impl<P: Copy> DualPi2<P> {
-    /// RFC 9332 appendix A.2: p_CL has reached 1, and so p_C has reached p_Cmax.
+    /// RFC 9332 appendix A.2: `p_CL` = k p' has reached 1, and so p_C has reached `p_Cmax`.
     fn is_overloaded(&self) -> bool {
         self.params.coupling * self.controller.p_prime >= 1.0
     }

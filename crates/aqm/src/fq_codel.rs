@@ -23,6 +23,18 @@
 //! The newcomer that finds the queue full is stored, and room is made for it; its verdict is "pass" even if it is
 //! among those thrown away at once. The perturbation is drawn from the queue's random stream with the first
 //! packet, and again after a reset.
+//!
+//! # Validation
+//!
+//! Properties of the RFC's text:
+//! - New flows first, and only once: `a_new_flow_goes_first_once`,
+//!   `an_emptied_new_flow_waits_its_turn_before_it_is_new_again` (section 4.2).
+//! - Flows get the same bytes, whatever their packets: `flows_of_any_packet_size_get_the_same_bytes`.
+//! - Room is made by half of the fattest flow, at most 64 packets: `the_fattest_flow_makes_room`,
+//!   `half_of_a_short_fattest_flow_makes_room` (section 4.1).
+//! - One CoDel for each: `each_flow_has_a_codel_of_its_own`. Collisions: `flows_collide_as_often_as_chance_has_it`.
+//! - Not checked against another engine. The hash is not the RFC's Jenkins hash, and flows come as numbers, not as
+//!   addresses and ports.
 
 use crate::buckets::FlowHash;
 use crate::codel::{self, CoDelParams, Control, Exit, HasCoDel};

@@ -268,9 +268,23 @@ impl Parameter {
             (Kind::Choice(names), Value::Choice(given)) => nearest(given, names),
             _ => None,
         };
+        let (parameter, value, allowed) = (self.name.to_owned(), value.to_string(), self.allowed());
+        Err(ParameterError { parameter, value, allowed, nearest })
+    }
+
+    /// Which values are allowed, with the unit, as a person writes it.
+    pub fn allowed(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
-        let allowed = format!("{}{unit}", self.kind);
-        Err(ParameterError { parameter: self.name.into(), value: value.to_string(), allowed, nearest })
+        format!("{}{unit}", self.kind)
+    }
+
+    /// The default as a person writes it: small numbers with an exponent, `off` for none.
+    pub fn default_text(&self) -> String {
+        match &self.default {
+            None => "off".to_owned(),
+            Some(Value::Number(x)) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
+            Some(value) => value.to_string(),
+        }
     }
 }
 

@@ -32,6 +32,12 @@
 //! missed updates are made up for, one by one.
 //!
 //! Not implemented: a second queue for scalable traffic (DualPI2).
+//!
+//! # Validation
+//!
+//! - Step, square and coupling by hand: `the_square_and_the_coupling`.
+//! - Both ends: `a_standing_queue_drives_it_to_one_and_an_empty_one_to_nothing`.
+//! - Not checked: the paper's figures. Its text was not at hand, see above.
 
 use crate::beat::Beat;
 use crate::delay_control::{self, Controller, DelayControlParams, HasCoupling, HasDelayControl};

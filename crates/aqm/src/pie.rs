@@ -38,6 +38,16 @@
 //!
 //! Not implemented: switching PIE itself on and off by the queue's fill (section 5.3, optional), and scaling
 //! the drop probability by packet size (which the RFC leaves open).
+//!
+//! # Validation
+//!
+//! - The RFC's own values: `a_step_of_the_rfc`, `steps_are_smaller_while_the_probability_is_small` (section 4.2),
+//!   `the_probability_decays_once_the_queue_is_short`, `a_short_queue_is_left_alone` (section 4.1),
+//!   `a_burst_passes_for_150_ms` (section 4.4), `packets_are_marked_below_ten_per_cent_alone` (section 5.1),
+//!   `derandomized_drops_are_neither_close_nor_far` (section 5.4),
+//!   `steps_are_at_most_two_per_cent_once_ten_are_dropped` (section 5.5).
+//! - The three estimates agree on a standing queue: `all_three_agree_on_a_standing_queue`.
+//! - Not checked against another engine: ns-2 as Debian has it knows no PIE.
 
 use crate::beat::Beat;
 use crate::delay_control::{self, DelayControlParams, HasDelayControl};

@@ -33,10 +33,10 @@
 //! divided by `mean-packet`, so thresholds are packets in either mode.
 //!
 //! **How hits are spaced.** As in figure 2, a hit sets `count` to 0 and each packet adds 1 before it is judged. So
-//! the packet after a hit has p_b / (1 - p_b), and gaps are uniform over 1..1/p_b - 1. (The paper's eq. 4 counts
-//! packets that were spared, and says 1..1/p_b; only the first gap, when `count` begins with -1, is that.) Spacing
-//! `wait` lets 1 / p_b - 1 packets pass after a hit and hits one of the next 1 / p_b (ns-2's way); `none` draws
-//! each packet for itself.
+//! the packet after a hit has p_b / (1 - p_b), and from hit to hit it is 1 to 1 / p_b - 1 packets, all alike. (The
+//! paper's text counts the packets that were spared, and has 1 to 1 / p_b; only the first hit, when `count` begins
+//! with -1, comes like that.) Spacing `wait` lets 1 / p_b - 1 packets pass after a hit and hits one of the next
+//! 1 / p_b (ns-2's way); `none` draws each packet for itself.
 //!
 //! Worked numbers: an average of 10 packets between 5 and 15 gives p_b = 0.01, and p_a = 0.01 / (1 - 50 x 0.01)
 //! = 0.02 for the 50th packet since a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
@@ -53,6 +53,17 @@
 //! - An arrival that a full queue refuses is averaged over like any other. It is no hit.
 //!
 //! Not implemented: dropping from the head or at random places of the queue.
+//!
+//! # Validation
+//!
+//! - Slope, average, idle time and automatic settings by hand: `half_way_up_the_slope`,
+//!   `gentle_climbs_on_to_twice_the_threshold`, `in_bytes_size_counts_twice`, `the_average_follows_its_weight`,
+//!   `idle_time_counts_as_small_packets_that_could_have_passed`, `automatic_settings`.
+//! - The distribution of the gaps over a million packets: `gaps_are_uniform`,
+//!   `waiting_hits_within_the_second_stretch`.
+//! - Against ns-2's RED with spacing wait, in packets, not gentle: the cases named red of docs/validation/ns2.md, five mixes
+//!   of NewReno and TFRC and an overload of UDP.
+//! - Not checked against another engine: mode bytes, gentle without adaptation, spacing none.
 
 use crate::{
     Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Field, Parameter, ParameterError,
@@ -72,9 +83,9 @@ pub enum Mode {
 /// How hits are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// Uniformly over 1..1/p - 1 (Floyd and Jacobson, figure 2).
+    /// Uniformly over 1 to 1 / p - 1 (Floyd and Jacobson, figure 2).
     Uniform,
-    /// Uniformly over 1/p..2/p - 1, as ns-2 does unless told otherwise.
+    /// Uniformly over 1 / p to 2 / p - 1, as ns-2 does unless told otherwise.
     Wait,
     /// Each packet for itself: geometrically.
     None,
@@ -228,7 +239,7 @@ pub(crate) const fn mode<P: HasRed>() -> Field<P> {
 }
 
 pub(crate) const fn spacing<P: HasRed>() -> Field<P> {
-    let doc = "packets from hit to hit: uniform over 1..1/p - 1, wait for 1/p and uniform over the next 1/p, or none";
+    let doc = "packets from hit to hit: uniform over 1 to 1/p - 1, wait for 1/p and uniform over the next 1/p, or none";
     Field {
         about: Parameter::choice("spacing", SPACINGS, "uniform", "Floyd and Jacobson 1993, figure 2", doc),
         get: |params| Some(Value::Choice(SPACINGS[params.red().spacing as usize].into())),

@@ -35,6 +35,12 @@
 //!
 //! Not implemented: hints that change on their way with the delay suffered (the paper's future work). Sorting
 //! the queue with a fair drop probability, the other half of that, is TSQ on top of this.
+//!
+//! # Validation
+//!
+//! - The moving target by hand and at rest: `the_target_moves`, `a_mix_of_hints_rests_at_its_mean`.
+//! - The paper's evaluation: `cutline reproduce redw` measures each of its claims (figures 8 to 14).
+//! - No other engine has it. What it shares with Adaptive RED is compared with ns-2's ([`crate::ared`]).
 
 use crate::ared::{self, Adaptation, AredParams, HasAred, middle};
 use crate::red::{self, Core, Steered, Steering};

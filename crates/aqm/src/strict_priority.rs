@@ -12,6 +12,11 @@
 //!
 //! A full queue throws away the head of the last class that has any and comes after the newcomer's, and refuses
 //! the newcomer if there is none: else a buffer full of bulk traffic would keep out those it serves first.
+//!
+//! # Validation
+//!
+//! - Order, shared classes and who makes room: `the_smallest_hint_goes_first`, `hints_share_classes`,
+//!   `a_full_queue_throws_out_the_last_class`.
 
 use crate::pool::{Books, Held, List, Pool};
 use crate::{

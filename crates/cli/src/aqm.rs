@@ -80,29 +80,12 @@ fn list() -> String {
 fn show(aqm: &AqmDescription) -> String {
     let mut table = Table::new(5, &["parameter", "allowed", "default", "default from", "meaning"]);
     for parameter in &aqm.parameters {
-        let cells =
-            [parameter.name, &allowed(parameter), &default(parameter), parameter.source, parameter.doc];
+        let (allowed, default) = (parameter.allowed(), parameter.default_text());
+        let cells = [parameter.name, &allowed, &default, parameter.source, parameter.doc];
         table.add(cells.map(str::to_owned).to_vec());
     }
     let parameters = if table.is_empty() { "It has no parameters.\n".to_owned() } else { table.render() };
     format!("{}: {} ({})\n\n{parameters}", aqm.name, aqm.title, aqm.source)
-}
-
-fn allowed(parameter: &Parameter) -> String {
-    let unit = if parameter.unit.is_empty() { String::new() } else { format!(" {}", parameter.unit) };
-    format!("{}{unit}", parameter.kind)
-}
-
-fn default(parameter: &Parameter) -> String {
-    parameter.default.as_ref().map_or_else(|| "off".to_owned(), small)
-}
-
-/// A value as a person writes it: small numbers with an exponent.
-fn small(value: &Value) -> String {
-    match value {
-        Value::Number(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
-        other => other.to_string(),
-    }
 }
 
 fn as_json(aqm: &AqmDescription) -> serde_json::Value {
