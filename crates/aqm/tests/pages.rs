@@ -108,15 +108,21 @@ fn page(about: &About) -> String {
         if row && !in_table {
             page += &parameters(&about.parameters);
         } else if !row {
-            page += &format!("{}\n", linked(line));
+            push(&mut page, &linked(line));
         }
         in_table = row;
     }
     page += "## Validation\n\n";
     for line in validation.iter().skip_while(|line| line.is_empty()) {
-        page += &format!("{}\n", linked(line));
+        push(&mut page, &linked(line));
     }
     page + EVERY_ONE
+}
+
+/// One line more.
+fn push(page: &mut String, line: &str) {
+    page.push_str(line);
+    page.push('\n');
 }
 
 const EVERY_ONE: &str = "
@@ -146,7 +152,7 @@ fn parameters(parameters: &[&Parameter]) -> String {
     for parameter in parameters {
         let Parameter { name, doc, source, .. } = parameter;
         let (allowed, default) = (parameter.allowed(), parameter.default_text());
-        table += &format!("| `{name}` | {doc} | {allowed} | {default} | {source} |\n");
+        push(&mut table, &format!("| `{name}` | {doc} | {allowed} | {default} | {source} |"));
     }
     table
 }
@@ -161,7 +167,8 @@ fn linked(line: &str) -> String {
         let name = item.replace('_', "-");
         let is_page = registry::describe().iter().any(|aqm| aqm.name == name);
         out += before;
-        out += &if is_page { format!("[{name}]({name}.md)") } else { format!("`{item}`") };
+        let link = if is_page { format!("[{name}]({name}.md)") } else { format!("`{item}`") };
+        out += &link;
         rest = after.to_owned();
     }
     out + &rest
@@ -173,7 +180,7 @@ fn index(all: &[About]) -> String {
     for about in all {
         let About { name, title, source, tsq, ecn, .. } = about;
         let summary = header_of(name).summary;
-        page += &format!("| [{title}]({name}.md) `{name}` | {summary} | {tsq} | {ecn} | {source} |\n");
+        push(&mut page, &format!("| [{title}]({name}.md) `{name}` | {summary} | {tsq} | {ecn} | {source} |"));
     }
     page
 }
