@@ -35,13 +35,20 @@
 //! virtual queue (Hurley et al. put RED there).
 //!
 //! Not implemented: their control of how much green may save up, and admission of green by a drop ratio.
+//!
+//! # Validation
+//!
+//! - The promises of the abstracts: `blue_is_served_no_later_than_in_a_fifo`, `green_waits_at_most_its_bound`,
+//!   `green_goes_ahead_where_blue_can_wait`, `late_green_packets_are_dropped`.
+//! - The virtual queue is what the limit counts: `the_duplicate_is_what_the_limit_counts`.
+//! - Not checked: anything against the papers' results. Their full texts were not at hand, hence "-like".
 
 use crate::pool::{Books, Held, List, Pool};
 use crate::{
     Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Field, Limit, Parameter, ParameterError,
     Parameters, Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+use cutline_units::{Duration, Instant, RandomStream, Rate};
 
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,21 +204,13 @@ impl<P: Copy> Queue<P> for Abe<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
         self.drain = DrainRate::new(rate);
     }
 
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
         for list in [&mut self.green, &mut self.blue] {
-            while let Some(held) = self.pool.pop(list) {
-                self.books.flush(plain(held), discard);
-            }
+            self.pool.drain(list, |held| self.books.flush(plain(held), discard));
         }
         self.virtual_end = now;
     }

@@ -34,16 +34,20 @@
 //! - While the link is idle the average decays as the next arrival will find it, so `max_p` falls in silence
 //!   and does not rise on an average that is long out of date.
 //!
-//! There is no timer: [`DropProbability::advance`] takes the steps it has missed, and skips those that change
+//! There is no timer: [`Steering::advance`] takes the steps it has missed, and skips those that change
 //! nothing.
+//!
+//! # Validation
+//!
+//! - The steps of figure 1: `steps_of_the_paper`, `the_average_decides_within_floor_and_ceiling`.
+//! - Steps made up for in silence: `an_idle_queue_is_stepped_through_alike_in_one_call_and_in_many`.
+//! - Against ns-2's Adaptive RED, its average and max_p too: the cases named ared of docs/validation/ns2.md, five mixes of
+//!   NewReno and TFRC on RED-Worcester's topology, and three flows of NewReno.
 
 use crate::beat::first_after;
-use crate::red::{self, Core, HasRed, RedParams};
-use crate::{
-    Aqm, Arrival, Backlog, DropProbability, Field, Parameter, ParameterError, Parameters, Readings, Value,
-    Verdict,
-};
-use cutline_units::{Duration, Instant, Probability, Rate};
+use crate::red::{self, Core, HasRed, RedParams, Steered, Steering};
+use crate::{Aqm, Backlog, Field, Parameter, ParameterError, Parameters, Value};
+use cutline_units::{Duration, Instant, Rate};
 
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,89 +113,89 @@ impl Parameters for AredParams {
     }
 }
 
-/// Parameters that have those of an adaptation among them.
-pub(crate) trait HasAdaptation: HasRed {
-    fn adaptation(&self) -> &AdaptationParams;
-    fn adaptation_mut(&mut self) -> &mut AdaptationParams;
+/// Parameters that have Adaptive RED's among them.
+pub(crate) trait HasAred {
+    fn ared(&self) -> &AredParams;
+    fn ared_mut(&mut self) -> &mut AredParams;
 }
 
-impl HasRed for AredParams {
+impl HasAred for AredParams {
+    fn ared(&self) -> &AredParams {
+        self
+    }
+    fn ared_mut(&mut self) -> &mut AredParams {
+        self
+    }
+}
+
+impl<P: HasAred> HasRed for P {
     fn red(&self) -> &RedParams {
-        &self.red
+        &self.ared().red
     }
     fn red_mut(&mut self) -> &mut RedParams {
-        &mut self.red
-    }
-}
-
-impl HasAdaptation for AredParams {
-    fn adaptation(&self) -> &AdaptationParams {
-        &self.adaptation
-    }
-    fn adaptation_mut(&mut self) -> &mut AdaptationParams {
-        &mut self.adaptation
+        &mut self.ared_mut().red
     }
 }
 
 const FIGURE_1: &str = "Adaptive RED 2001, figure 1";
 
-pub(crate) const fn interval<P: HasAdaptation>() -> Field<P> {
+pub(crate) const fn interval<P: HasAred>() -> Field<P> {
     let range = (Duration::from_millis(1), Duration::from_secs(100));
     let default = Some(Duration::from_millis(500));
     Field {
         about: Parameter::time("interval", range, default, FIGURE_1, "the time between changes of max_p"),
-        get: |params| Some(Value::Duration(params.adaptation().interval)),
-        set: |params, value| params.adaptation_mut().interval = value.duration(),
+        get: |params| Some(Value::Duration(params.ared().adaptation.interval)),
+        set: |params, value| params.ared_mut().adaptation.interval = value.duration(),
     }
 }
 
-pub(crate) const fn alpha<P: HasAdaptation>() -> Field<P> {
+pub(crate) const fn alpha<P: HasAred>() -> Field<P> {
     let source = "min(0.01, max_p / 4): Adaptive RED 2001, figure 1; RED-Worcester's figure 4 has 0.1";
     Field {
         about: Parameter::number("alpha", "", (1e-4, 1.0), None, source, "what is added to max_p"),
-        get: |params| params.adaptation().alpha.map(Value::Number),
-        set: |params, value| params.adaptation_mut().alpha = Some(value.number()),
+        get: |params| params.ared().adaptation.alpha.map(Value::Number),
+        set: |params, value| params.ared_mut().adaptation.alpha = Some(value.number()),
     }
 }
 
-pub(crate) const fn beta<P: HasAdaptation>() -> Field<P> {
+pub(crate) const fn beta<P: HasAred>() -> Field<P> {
     let doc = "what max_p is multiplied with to make it less";
     Field {
         about: Parameter::number("beta", "", (0.01, 0.999), Some(0.9), FIGURE_1, doc),
-        get: |params| Some(Value::Number(params.adaptation().beta)),
-        set: |params, value| params.adaptation_mut().beta = value.number(),
+        get: |params| Some(Value::Number(params.ared().adaptation.beta)),
+        set: |params, value| params.ared_mut().adaptation.beta = value.number(),
     }
 }
 
-pub(crate) const fn range<P: HasAdaptation>() -> Field<P> {
+pub(crate) const fn range<P: HasAred>() -> Field<P> {
     let doc = "how far the average may be from its target, as a share of max-th - min-th";
     Field {
         about: Parameter::number("range", "", (0.0, 0.5), Some(0.1), FIGURE_1, doc),
-        get: |params| Some(Value::Number(params.adaptation().range)),
-        set: |params, value| params.adaptation_mut().range = value.number(),
+        get: |params| Some(Value::Number(params.ared().adaptation.range)),
+        set: |params, value| params.ared_mut().adaptation.range = value.number(),
     }
 }
 
-pub(crate) const fn floor<P: HasAdaptation>() -> Field<P> {
+pub(crate) const fn floor<P: HasAred>() -> Field<P> {
     Field {
         about: Parameter::number("floor", "", (1e-4, 1.0), Some(0.01), FIGURE_1, "the least max_p"),
-        get: |params| Some(Value::Number(params.adaptation().floor)),
-        set: |params, value| params.adaptation_mut().floor = value.number(),
+        get: |params| Some(Value::Number(params.ared().adaptation.floor)),
+        set: |params, value| params.ared_mut().adaptation.floor = value.number(),
     }
 }
 
-pub(crate) const fn ceiling<P: HasAdaptation>(default: f64, source: &'static str) -> Field<P> {
+pub(crate) const fn ceiling<P: HasAred>(default: f64, source: &'static str) -> Field<P> {
     let doc = "the largest max_p; not below floor";
     Field {
         about: Parameter::number("ceiling", "", (1e-4, 1.0), Some(default), source, doc),
-        get: |params| Some(Value::Number(params.adaptation().ceiling)),
-        set: |params, value| params.adaptation_mut().ceiling = value.number(),
+        get: |params| Some(Value::Number(params.ared().adaptation.ceiling)),
+        set: |params, value| params.ared_mut().adaptation.ceiling = value.number(),
     }
 }
 
-pub(crate) fn check(params: &impl HasAdaptation) -> Result<(), ParameterError> {
+pub(crate) fn check(params: &impl HasAred) -> Result<(), ParameterError> {
     red::check_thresholds(params)?;
-    let AdaptationParams { floor, ceiling, .. } = *params.adaptation();
+    let AdaptationParams { floor, ceiling, .. } = params.ared().adaptation;
     if floor <= ceiling {
         return Ok(());
     }
@@ -201,7 +205,7 @@ pub(crate) fn check(params: &impl HasAdaptation) -> Result<(), ParameterError> {
 
 /// What is remembered: `max_p`, and when it may change.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Adaptation {
+pub struct Adaptation {
     params: AdaptationParams,
     first: f64,
     pub(crate) max_p: f64,
@@ -211,20 +215,26 @@ pub(crate) struct Adaptation {
 impl Adaptation {
     pub(crate) fn new(params: AdaptationParams, red: &RedParams) -> Self {
         let mut new = Self { params, first: red.max_p, max_p: 0.0, next_step: Instant::ZERO };
-        new.reset(Instant::ZERO);
+        new.begin(Instant::ZERO);
         new
     }
 
-    pub(crate) fn reset(&mut self, now: Instant) {
+    pub(crate) fn begin(&mut self, now: Instant) {
         self.max_p = self.first;
         self.next_step = now.saturating_add(self.params.interval);
     }
 
     /// Takes the steps that are due; the queue has been `backlog` since the last call.
     #[inline]
-    pub(crate) fn advance(&mut self, now: Instant, backlog: Backlog, core: &Core, target: f64) {
+    pub(crate) fn steer(
+        &mut self,
+        now: Instant,
+        backlog: Backlog,
+        core: &Core,
+        target: impl FnOnce(&Core) -> f64,
+    ) {
         if now >= self.next_step {
-            self.take_steps(now, backlog.packets == 0, core, target);
+            self.take_steps(now, backlog.packets == 0, core, target(core));
         }
     }
 
@@ -268,11 +278,7 @@ pub(crate) fn middle(core: &Core) -> f64 {
 }
 
 /// Adaptive RED.
-#[derive(Clone, Copy, Debug)]
-pub struct Ared {
-    core: Core,
-    adaptation: Adaptation,
-}
+pub type Ared = Steered<Adaptation>;
 
 impl Aqm for Ared {
     type Params = AredParams;
@@ -282,54 +288,35 @@ impl Aqm for Ared {
 
     fn build(params: &AredParams, rate: Rate) -> Result<Self, ParameterError> {
         params.validate()?;
-        let adaptation = Adaptation::new(params.adaptation, &params.red);
-        Ok(Self { core: Core::new(&params.red, rate), adaptation })
+        let steering = Adaptation::new(params.adaptation, &params.red);
+        Ok(Self { core: Core::new(&params.red, rate), steering })
     }
 }
 
-impl DropProbability for Ared {
-    #[inline(never)]
-    fn advance(&mut self, now: Instant, backlog: Backlog) {
-        self.adaptation.advance(now, backlog, &self.core, middle(&self.core));
+impl Steering for Adaptation {
+    #[inline]
+    fn max_p(&self) -> f64 {
+        self.max_p
     }
 
-    #[inline(never)]
-    fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
-        self.core.arrive(now, arrival, backlog, self.adaptation.max_p)
+    fn target(&self, core: &Core) -> Option<f64> {
+        Some(middle(core))
     }
 
-    fn probability(&self) -> Option<Probability> {
-        Some(self.core.p_b())
+    #[inline]
+    fn advance(&mut self, now: Instant, backlog: Backlog, core: &Core) {
+        self.steer(now, backlog, core, middle);
     }
 
-    fn readings(&self) -> Readings {
-        let target = Some(middle(&self.core));
-        Readings { average: Some(self.core.avg()), max_p: Some(self.adaptation.max_p), target }
-    }
-
-    #[inline(never)]
-    fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
-        self.core.judged(verdict);
-    }
-
-    #[inline(never)]
-    fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
-        self.core.departed(now, size, backlog);
-    }
-
-    fn set_rate(&mut self, _now: Instant, rate: Rate) {
-        self.core.set_rate(rate);
-    }
-
-    fn reset(&mut self, now: Instant) {
-        self.core.reset(now);
-        self.adaptation.reset(now);
+    fn reset(&mut self, now: Instant, _core: &Core) {
+        self.begin(now);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Arrival, DropProbability};
     use cutline_units::{Hint, HintBits};
 
     const HALF_A_SECOND: Duration = Duration::from_millis(500);
@@ -351,10 +338,10 @@ mod tests {
 
     /// `max_p` after so many steps at a queue.
     fn after(law: &mut Ared, steps: u64, q: u32) -> f64 {
-        let begin = law.adaptation.next_step - HALF_A_SECOND;
+        let begin = law.steering.next_step - HALF_A_SECOND;
         law.arrive(begin, Arrival::new(1000, hint()), packets(q));
         law.advance(begin + HALF_A_SECOND * steps, packets(q));
-        law.adaptation.max_p
+        law.steering.max_p
     }
 
     #[test]
@@ -396,12 +383,12 @@ mod tests {
         let mut most = 0.0_f64;
         for step in 0..400 {
             punctual.advance(Instant::ZERO + HALF_A_SECOND * step, packets(0));
-            most = most.max(punctual.adaptation.max_p);
+            most = most.max(punctual.steering.max_p);
         }
         late.advance(Instant::ZERO + HALF_A_SECOND * 399, packets(0));
         assert!(most > 0.02, "it rises as long as the average is above the range: {most}");
-        assert_eq!((late.adaptation.max_p, punctual.adaptation.max_p), (0.01, 0.01));
-        assert_eq!(late.adaptation.next_step, punctual.adaptation.next_step);
+        assert_eq!((late.steering.max_p, punctual.steering.max_p), (0.01, 0.01));
+        assert_eq!(late.steering.next_step, punctual.steering.next_step);
     }
 
     #[test]

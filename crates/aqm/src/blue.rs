@@ -23,6 +23,14 @@
 //! when the next packet comes.
 //!
 //! Not implemented: stochastic fair BLUE.
+//!
+//! # Validation
+//!
+//! - Rises, falls and the freeze time by hand: `overflow_raises_and_idleness_lowers`,
+//!   `a_queue_beyond_the_threshold_counts_as_loss`.
+//! - Looking often changes nothing: `looking_often_changes_nothing`.
+//! - Not checked: the text of the paper was not at hand, so the values of configuration B4 have not been held
+//!   against its table. ns-2 as Debian has it knows no BLUE to compare with.
 
 use crate::{
     Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Field, Parameter, ParameterError,

@@ -2,6 +2,11 @@
 //!
 //! Source: RFC 7567 section 2.1 ("tail drop"), which also says what is wrong with it: full queues and
 //! lock-out. It is what every AQM is measured against. It has no parameters beyond the queue's limit.
+//!
+//! # Validation
+//!
+//! Against ns-2's drop-tail queue: the cases named drop-tail of docs/validation/ns2.md. It needs no worked values: limit,
+//! order and counters are what the conformance suite looks at.
 
 use crate::{Aqm, Arrival, Backlog, DropProbability, Field, ParameterError, Parameters};
 use cutline_units::{Instant, Probability, Rate};

@@ -4,7 +4,7 @@
 //! buffer stealing: section 3.4 there, after P. McKenney, "Stochastic fairness queueing", INFOCOM 1990.
 //!
 //! ```text
-//! the first active queue's turn:  deficit += quantum
+//! the first active queue's turn:  deficit += quantum weight
 //!   while its head is no larger than the deficit: send it, deficit -= size
 //!   empty: deficit = 0, and it is no longer active; else to the end of the active ones
 //! ```
@@ -15,21 +15,33 @@
 //! | `quantum` | B | 1..1,000,000 | 1500 | section 3: at least the largest packet |
 //! | `queues` | | 1..65,536 | 1024 | for `by` flow: how many queues flows are hashed into |
 //! | `classes` | | 1..16 | 16 | for `by` hint: as in [`crate::strict_priority`] |
+//! | `weights` | | 16 of 1..1000 | off: all the same | ours; the paper's section 5 lets quanta differ |
 //!
-//! Every queue has the same weight. Worked numbers: with a quantum of 500 B, packets of 200 B leave by 2, 3, 2, 3
-//! a round (deficits 500, 600, 500, ...), as in the paper's example (`deficits_carry_over`).
+//! **Weights** are those of the hints: a queue has that of the packet that makes it active. By hint, with a class
+//! for each, that is weighted fair queueing between the hints; by flow, between the flows, each with the weight of
+//! its hint. Queues that always wait share the link as their weights, give or take a quantum and a packet each
+//! (`shares_follow_the_weights`).
+//!
+//! Worked numbers: with a quantum of 500 B, packets of 200 B leave by 2, 3, 2, 3 a round (deficits 500, 600, 500,
+//! ...), as in the paper's example (`deficits_carry_over`).
 //!
 //! A full queue throws away the head of the longest list, in bytes, to store the newcomer. There is no early
 //! drop; nothing is marked.
+//!
+//! # Validation
+//!
+//! - The paper's example: `deficits_carry_over`; large packets: `a_packet_larger_than_a_quantum_saves_up`.
+//! - Shares of queues that always wait, by flow and by hint, to the round: `shares_follow_the_weights`.
+//! - Buffer stealing: `the_longest_makes_room`.
 
 use crate::buckets::FlowHash;
 use crate::pool::{Books, Held, List, Pool};
 use crate::strict_priority::{LEVELS, class_of};
 use crate::{
-    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
-    Queue, QueueStats, Shed, Value, Verdict,
+    Arrival, Backlog, Departure, Discipline, DropReason, Field, Kind, Limit, Parameter, ParameterError,
+    Parameters, Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Instant, Probability, RandomStream, Rate};
+use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// What has a queue of its own.
@@ -54,11 +66,13 @@ pub struct DrrParams {
     pub queues: u64,
     /// How many classes hints are divided into.
     pub classes: u64,
+    /// The weight of each hint; `None` for all the same.
+    pub weights: Option<[u64; LEVELS]>,
 }
 
 impl Default for DrrParams {
     fn default() -> Self {
-        Self { by: By::Flow, quantum: 1500, queues: 1024, classes: LEVELS as u64 }
+        Self { by: By::Flow, quantum: 1500, queues: 1024, classes: LEVELS as u64, weights: None }
     }
 }
 
@@ -111,6 +125,20 @@ impl Parameters for DrrParams {
             get: |params| Some(Value::Count(params.classes)),
             set: |params, value| params.classes = value.count(),
         },
+        Field {
+            about: Parameter {
+                name: "weights",
+                unit: "",
+                kind: Kind::Counts { len: LEVELS, least: 1, most: 1000 },
+                default: None,
+                source: "off: every queue has the same weight",
+                doc: "the weight of each hint, from 1 to 16: how many quanta it has in a turn",
+            },
+            get: |params| params.weights.map(|weights| Value::Counts(weights.to_vec().into())),
+            set: |params, value| {
+                params.weights = Some(value.counts().try_into().expect("the number has been checked"));
+            },
+        },
     ];
 }
 
@@ -119,6 +147,8 @@ impl Parameters for DrrParams {
 struct Member {
     list: List,
     deficit: u64,
+    /// What it may send more in each of its turns, B.
+    quantum: u64,
     /// Whether it is among those in turn.
     active: bool,
 }
@@ -126,7 +156,9 @@ struct Member {
 /// Deficit round robin.
 #[derive(Clone, Debug)]
 pub struct Drr<P> {
-    params: DrrParams,
+    by: By,
+    /// What a queue may send more in its turn, B, by hint.
+    quanta: [u64; LEVELS],
     hash: FlowHash,
     members: Vec<Member>,
     active: VecDeque<u32>,
@@ -137,7 +169,7 @@ pub struct Drr<P> {
 }
 
 impl Member {
-    const EMPTY: Self = Self { list: List::EMPTY, deficit: 0, active: false };
+    const EMPTY: Self = Self { list: List::EMPTY, deficit: 0, quantum: 0, active: false };
 }
 
 impl<P: Copy> Discipline for Drr<P> {
@@ -153,7 +185,8 @@ impl<P: Copy> Discipline for Drr<P> {
             By::Hint => params.classes,
         } as usize;
         Ok(Self {
-            params: *params,
+            by: params.by,
+            quanta: params.weights.unwrap_or([1; LEVELS]).map(|weight| params.quantum * weight),
             hash: FlowHash::new(params.queues as u32),
             members: vec![Member::EMPTY; members],
             active: VecDeque::with_capacity(members),
@@ -167,7 +200,7 @@ impl<P: Copy> Discipline for Drr<P> {
 impl<P: Copy> Drr<P> {
     #[inline]
     fn member_of(&mut self, arrival: Arrival, random: &mut RandomStream) -> usize {
-        match self.params.by {
+        match self.by {
             By::Flow => self.hash.bucket(arrival.flow, random),
             By::Hint => class_of(arrival.hint, self.members.len()),
         }
@@ -204,6 +237,7 @@ impl<P: Copy> Queue<P> for Drr<P> {
         let (index, size) = (self.member_of(arrival, random), arrival.size);
         let member = &mut self.members[index];
         if !std::mem::replace(&mut member.active, true) {
+            member.quantum = self.quanta[arrival.hint.lane().min(LEVELS - 1)];
             self.active.push_back(index as u32);
         }
         self.pool.push(&mut member.list, Held { packet, size, arrived: now, may_mark: false });
@@ -220,7 +254,7 @@ impl<P: Copy> Queue<P> for Drr<P> {
             let index = *self.active.front()?;
             let member = &mut self.members[index as usize];
             if !std::mem::replace(&mut self.in_turn, true) {
-                member.deficit += self.params.quantum;
+                member.deficit += member.quantum;
             }
             if self.pool.head(&member.list).is_some_and(|held| u64::from(held.size) <= member.deficit) {
                 let held = self.pool.pop(&mut member.list)?;
@@ -244,19 +278,9 @@ impl<P: Copy> Queue<P> for Drr<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for member in &mut self.members {
-            while let Some(held) = self.pool.pop(&mut member.list) {
-                self.books.flush(held, discard);
-            }
+            self.pool.drain(&mut member.list, |held| self.books.flush(held, discard));
             *member = Member::EMPTY;
         }
         self.active.clear();
@@ -320,6 +344,46 @@ mod tests {
             arrive(&mut drr, flow, 1500);
         }
         assert_eq!(order(&mut drr), [9, 1, 10, 8, 11, 12]);
+    }
+
+    /// What each of the flows 1 to 3 has sent, B, after `packets` packets; they always wait.
+    fn shares(by: By, weights: [u64; LEVELS], packets: usize) -> [u64; 3] {
+        let sizes = [1500, 400, 1000];
+        let mut drr = drr(DrrParams { by, weights: Some(weights), ..DrrParams::default() }, 1000);
+        for (flow, size) in (1..).zip(sizes) {
+            (0..20).for_each(|_| arrive(&mut drr, flow, size));
+        }
+        let mut sent = [0; 3];
+        for _ in 0..packets {
+            let departure = drr.dequeue(Instant::ZERO).expect("all of them wait");
+            sent[departure.packet as usize - 1] += u64::from(departure.size);
+            arrive(&mut drr, departure.packet, departure.size);
+        }
+        sent
+    }
+
+    #[test]
+    fn shares_follow_the_weights() {
+        let mut weights = [1; LEVELS];
+        (weights[0], weights[1], weights[2]) = (4, 2, 7);
+        for by in [By::Flow, By::Hint] {
+            let sent = shares(by, weights, 20_000);
+            // Shreedhar and Varghese, section 4: per quantum of its turn, they differ by a turn and a packet.
+            let rounds = [sent[0] / (4 * 1500), sent[1] / (2 * 1500), sent[2] / (7 * 1500)];
+            assert!(rounds[0] > 900 && rounds.iter().all(|n| n.abs_diff(rounds[0]) <= 1), "{rounds:?}");
+        }
+        let sent = shares(By::Flow, [5; LEVELS], 20_000);
+        assert!(sent.iter().all(|bytes| bytes.abs_diff(sent[0]) <= 5 * 1500 + 1500), "{sent:?}");
+    }
+
+    #[test]
+    fn a_queue_has_the_weight_of_the_packet_that_makes_it_active() {
+        let mut weights = [1; LEVELS];
+        weights[1] = 2;
+        let mut drr = drr(DrrParams { weights: Some(weights), ..DrrParams::default() }, 100);
+        (0..4).for_each(|_| arrive(&mut drr, 1, 1500));
+        (0..4).for_each(|_| arrive(&mut drr, 2, 1500));
+        assert_eq!(order(&mut drr), [1, 2, 2, 1, 2, 2, 1, 1]);
     }
 
     #[test]

@@ -3,11 +3,12 @@
 //! Source: RFC 9332, section 2 and appendix A.
 //!
 //! ```text
-//! p' += alpha (C delay - target) + beta (C delay - its last)       every t-update, clamped     appendix A.1
-//! classic:   p_C = p'^2                   dropped, or marked if it can be
-//! scalable:  p_L = max(k p', ramp)        marked; ramp = (sojourn - min-th) / range in 0..1
-//! p_C >= p_Cmax = min(1 / k^2, 1):        overload: classic dropped even if it can be marked; p' no higher
-//!                                         scalable dropped with p_C, marked if it is spared   appendix A.2
+//! curq = the longer of the two queues' delays                             appendix A.2
+//! p' += alpha (curq - target) + beta (curq - prevq)                       every t-update, clamped to 0..1
+//! classic:   p_C = p'^2                dropped, or marked if it can be
+//! scalable:  p_L = max(k p', ramp)     marked; ramp = (sojourn - min-th) / range, in 0..1
+//! p_C >= p_Cmax = 1 / k^2:             overload: classic dropped even if it can be marked
+//!   (where k p' >= 1)                  scalable dropped with p_C, marked if it is spared     appendix A.2
 //! ```
 //!
 //! Hits are spaced evenly, not drawn: probabilities add up, and each time the sum passes 1 a packet is hit
@@ -19,25 +20,37 @@
 //! | `target` | time | 100 us..10 s | 15 ms | RFC 9332 appendix A.1 |
 //! | `t-update` | time | 1 ms..10 s | 16 ms | RFC 9332 appendix A.1 |
 //! | `alpha` | Hz | 0..100 | 0.16 | RFC 9332 appendix A.1: 0.1 t-update / (100 ms)^2 |
-//! | `beta` | Hz | 0..100 | 3.2 | RFC 9332 appendix A.1, about 0.3 / 100 ms |
+//! | `beta` | Hz | 0..100 | 3.2 | RFC 9332 appendix A.1; 0.3 / 100 ms would be 3 |
 //! | `coupling` | | 1..10 | 2 | RFC 9332 section 2.1: k |
 //! | `min-th`, `range` | time | 1 us..10 s | 800 us, 400 us | RFC 9332 appendix A.1 |
-//! | `classic-share` | 1 in | 2..1000 | 16 | RFC 9332 section 2.5.2: w_C = 1/16 |
+//! | `classic-share` | 1 in | 2..1000 | 16 | as in its authors' first implementation; Linux has 10 % |
 //! | `low-delay-hints` | | 0..16 | 0 | ours |
 //!
 //! Worked numbers: a classic packet that has waited 30 ms where the last update found 20 ms gives
-//! p' = 0.16 x 0.015 + 3.2 x 0.01 = 0.0344, p_C = 0.00118 and k p' = 0.0688 (`the_coupling`).
+//! p' = 0.16 x 0.015 + 3.2 x 0.01 = 0.0344, p_C = 0.00118 and k p' = 0.0688 (`the_coupling`). One that came at
+//! 24 ms and is never sent gives p' = 0, 0.02448, 0.07712, 0.13232, ... from 16 ms on (`a_queue_that_grows`).
 //!
 //! Which queue: packets that are scalable (ECT(1)) or whose hint is at most `low-delay-hints` go to the scalable
 //! one, as section 2.5.1.1 lets other low-rate traffic do. What can't be marked there is dropped with p_C.
 //!
 //! Where we depart: the classic share is kept by bytes (what the classic queue was owed while both waited), one
-//! of the schedulers that section 2.5.2 leaves open. The ramp applies while another packet waits behind
-//! (`Th_len` of one packet). The delay at an update is the sojourn time so far of the classic head. The queue's
-//! limit refuses newcomers. What is recorded as the probability is p_C.
+//! of the schedulers that the RFC leaves open. The ramp applies while another packet waits behind (`Th_len` of
+//! one packet). A queue's delay at an update is the sojourn time so far of its head. Marks and drops of the
+//! scalable queue in overload are spaced each for themselves, where the RFC lets them share one sum. The limit is
+//! the queue's own (the RFC has 250 ms of both) and refuses newcomers. What is recorded as the probability is p_C.
+//!
+//! # Validation
+//!
+//! - The equations of appendix A.1 by hand: `the_coupling`, `a_queue_that_grows`.
+//! - Properties of the pseudo-code of appendices A.1 and A.2:
+//!   `scalable_packets_are_marked_and_classic_ones_dropped_by_the_law`, `the_larger_of_ramp_and_coupling_marks`,
+//!   `the_ramp_marks_what_has_waited_a_millisecond`, `in_overload_a_quarter_is_dropped_on_either_side`,
+//!   `what_does_not_respond_is_dropped_until_it_fits`, `scalable_goes_first_and_classic_has_its_share`.
+//! - Not checked: the figures of appendix A were read in other people's renderings of them, not in the RFC itself. No
+//!   comparison with another engine, and no scalable transport here (DCTCP, Prague) to drive it with.
 
 use crate::beat::Beat;
-use crate::pi2::Controller;
+use crate::delay_control::{self, Controller, DelayControlParams, HasCoupling, HasDelayControl};
 use crate::pool::{Books, Held, List, Pool};
 use crate::{
     Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
@@ -48,14 +61,8 @@ use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Params {
-    /// The delay to hold in the classic queue.
-    pub target: Duration,
-    /// The time between updates.
-    pub t_update: Duration,
-    /// The gain on the delay's distance from the target, Hz.
-    pub alpha: f64,
-    /// The gain on the delay's change, Hz.
-    pub beta: f64,
+    /// The controller of p'.
+    pub control: DelayControlParams,
     /// k.
     pub coupling: f64,
     /// Where the ramp of the scalable queue begins.
@@ -71,10 +78,7 @@ pub struct DualPi2Params {
 impl Default for DualPi2Params {
     fn default() -> Self {
         Self {
-            target: Duration::from_millis(15),
-            t_update: Duration::from_millis(16),
-            alpha: 0.16,
-            beta: 3.2,
+            control: Self::DEFAULT,
             coupling: 2.0,
             min_th: Duration::from_micros(800),
             range: Duration::from_micros(400),
@@ -84,70 +88,16 @@ impl Default for DualPi2Params {
     }
 }
 
-const GAINS: (f64, f64) = (0.0, 100.0);
 const RAMP: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(10));
 const A_1: &str = "RFC 9332 appendix A.1";
 
 impl Parameters for DualPi2Params {
     const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter::time(
-                "target",
-                (Duration::from_micros(100), Duration::from_secs(10)),
-                Some(Duration::from_millis(15)),
-                A_1,
-                "the queuing delay to hold in the classic queue",
-            ),
-            get: |params| Some(Value::Duration(params.target)),
-            set: |params, value| params.target = value.duration(),
-        },
-        Field {
-            about: Parameter::time(
-                "t-update",
-                (Duration::from_millis(1), Duration::from_secs(10)),
-                Some(Duration::from_millis(16)),
-                A_1,
-                "the time between updates of p'",
-            ),
-            get: |params| Some(Value::Duration(params.t_update)),
-            set: |params, value| params.t_update = value.duration(),
-        },
-        Field {
-            about: Parameter::number(
-                "alpha",
-                "per s",
-                GAINS,
-                Some(0.16),
-                A_1,
-                "gain on the delay's distance from the target",
-            ),
-            get: |params| Some(Value::Number(params.alpha)),
-            set: |params, value| params.alpha = value.number(),
-        },
-        Field {
-            about: Parameter::number(
-                "beta",
-                "per s",
-                GAINS,
-                Some(3.2),
-                A_1,
-                "gain on the delay's change since the last update",
-            ),
-            get: |params| Some(Value::Number(params.beta)),
-            set: |params, value| params.beta = value.number(),
-        },
-        Field {
-            about: Parameter::number(
-                "coupling",
-                "",
-                (1.0, 10.0),
-                Some(2.0),
-                "RFC 9332 section 2.1",
-                "k: scalable packets are marked with k p' or more, classic ones hit with p'^2",
-            ),
-            get: |params| Some(Value::Number(params.coupling)),
-            set: |params, value| params.coupling = value.number(),
-        },
+        delay_control::target(),
+        delay_control::t_update(),
+        delay_control::alpha(),
+        delay_control::beta(),
+        delay_control::coupling("RFC 9332 section 2.1"),
         Field {
             about: Parameter::time(
                 "min-th",
@@ -176,7 +126,7 @@ impl Parameters for DualPi2Params {
                 "",
                 (2, 1000),
                 Some(16),
-                "RFC 9332 section 2.5.2",
+                "as in its authors' first implementation; Linux has 10 %",
                 "the classic queue is sure of one byte in so many",
             ),
             get: |params| Some(Value::Count(params.classic_share)),
@@ -195,6 +145,31 @@ impl Parameters for DualPi2Params {
             set: |params, value| params.low_delay_hints = value.count(),
         },
     ];
+}
+
+impl HasDelayControl for DualPi2Params {
+    const DEFAULT: DelayControlParams = DelayControlParams {
+        target: Duration::from_millis(15),
+        t_update: Duration::from_millis(16),
+        alpha: 0.16,
+        beta: 3.2,
+    };
+    const SOURCE: &'static str = A_1;
+    fn control(&self) -> &DelayControlParams {
+        &self.control
+    }
+    fn control_mut(&mut self) -> &mut DelayControlParams {
+        &mut self.control
+    }
+}
+
+impl HasCoupling for DualPi2Params {
+    fn coupling(&self) -> f64 {
+        self.coupling
+    }
+    fn coupling_mut(&mut self) -> &mut f64 {
+        &mut self.coupling
+    }
 }
 
 /// Spaces hits evenly (`recur` of RFC 9332 appendix A.1).
@@ -249,8 +224,8 @@ impl<P: Copy> Discipline for DualPi2<P> {
         params.validate()?;
         Ok(Self {
             params: *params,
-            controller: Controller::new(params.target, params.alpha, params.beta),
-            beat: Beat::new(Instant::ZERO, params.t_update),
+            controller: Controller::new(params.control),
+            beat: Beat::new(Instant::ZERO, params.control.t_update),
             scalable: Side::EMPTY,
             classic: Side::EMPTY,
             owed: 0,
@@ -268,28 +243,18 @@ enum Fate {
 }
 
 impl<P: Copy> DualPi2<P> {
-    /// RFC 9332 appendix A.1, `p_Cmax`.
-    fn most_for_classic(&self) -> f64 {
-        (1.0 / (self.params.coupling * self.params.coupling)).min(1.0)
-    }
-
-    fn p_classic(&self) -> f64 {
-        (self.controller.p_prime * self.controller.p_prime).min(self.most_for_classic())
-    }
-
+    /// RFC 9332 appendix A.2: `p_CL` = k p' has reached 1, and so p_C has reached `p_Cmax`.
     fn is_overloaded(&self) -> bool {
-        self.controller.p_prime * self.controller.p_prime >= self.most_for_classic()
+        self.params.coupling * self.controller.p_prime >= 1.0
     }
 
     fn update(&mut self, now: Instant) {
-        let Self { controller, beat, classic, pool, params, .. } = self;
-        let head = pool.head(&classic.list).map(|held| held.arrived);
-        let most = (1.0 / params.coupling).min(1.0);
+        let Self { controller, beat, scalable, classic, pool, .. } = self;
+        let came = |side: &Side| pool.head(&side.list).map(|held| held.arrived);
+        let first = came(scalable).into_iter().chain(came(classic)).min();
         beat.catch_up_at(now, |at| {
-            let delay = head.map_or(Duration::ZERO, |arrived| at.saturating_since(arrived));
-            let changed = controller.update(delay.as_secs_f64());
-            controller.p_prime = controller.p_prime.min(most);
-            changed
+            let delay = first.map_or(Duration::ZERO, |arrived| at.saturating_since(arrived));
+            controller.update(delay.as_secs_f64())
         });
     }
 
@@ -313,7 +278,7 @@ impl<P: Copy> DualPi2<P> {
     }
 
     fn judge_classic(&mut self, held: &Held<P>) -> Fate {
-        let hit = self.classic.drops.hits(self.p_classic());
+        let hit = self.classic.drops.hits(self.controller.squared());
         match hit {
             false => Fate::Sent { marked: false },
             true if held.may_mark && !self.is_overloaded() => Fate::Sent { marked: true },
@@ -323,7 +288,7 @@ impl<P: Copy> DualPi2<P> {
 
     fn judge_scalable(&mut self, now: Instant, held: &Held<P>) -> Fate {
         let coupled = self.params.coupling * self.controller.p_prime;
-        if (!held.may_mark || self.is_overloaded()) && self.scalable.drops.hits(self.p_classic()) {
+        if (!held.may_mark || self.is_overloaded()) && self.scalable.drops.hits(self.controller.squared()) {
             return Fate::Dropped;
         }
         let alone = self.scalable.list.is_empty();
@@ -382,20 +347,16 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
     }
 
     fn probability(&self) -> Option<Probability> {
-        Some(Probability::clamped(self.p_classic()))
+        Some(Probability::clamped(self.controller.squared()))
     }
 
     fn advance(&mut self, now: Instant) {
         self.update(now);
     }
 
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
         for side in [&mut self.scalable, &mut self.classic] {
-            while let Some(held) = self.pool.pop(&mut side.list) {
-                self.books.flush(held, discard);
-            }
+            self.pool.drain(&mut side.list, |held| self.books.flush(held, discard));
             *side = Side::EMPTY;
         }
         self.owed = 0;

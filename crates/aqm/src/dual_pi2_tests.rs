@@ -34,7 +34,27 @@ fn the_coupling() {
     queue.controller.p_prime = 0.0;
     queue.update(at(10));
     assert!((queue.controller.p_prime - 0.0344).abs() < 1e-12, "{}", queue.controller.p_prime);
-    assert!((queue.p_classic() - 0.0344 * 0.0344).abs() < 1e-12);
+    assert!((queue.controller.squared() - 0.0344 * 0.0344).abs() < 1e-12);
+}
+
+#[test]
+fn a_queue_that_grows() {
+    for arrival in [classic(), scalable()] {
+        let mut queue = queue(DualPi2Params::default());
+        let mut p_primes = Vec::new();
+        for updates in 1..=10 {
+            if updates == 2 {
+                arrive(&mut queue, Instant::ZERO + Duration::from_millis(24), arrival, 0);
+            }
+            queue.update(at(updates));
+            p_primes.push(queue.controller.p_prime);
+        }
+        // Of either queue: the delay is 8, 24, 40, ... ms at the second update and after it.
+        let expected = [0.0, 0.02448, 0.07712, 0.13232, 0.19008, 0.2504, 0.31328, 0.37872, 0.44672, 0.51728];
+        for (p_prime, expected) in p_primes.iter().zip(expected) {
+            assert!((p_prime - expected).abs() < 1e-12, "{p_primes:?}");
+        }
+    }
 }
 
 /// Of so many packets, how many are marked and how many sent.
@@ -72,6 +92,33 @@ fn in_overload_a_quarter_is_dropped_on_either_side() {
 }
 
 #[test]
+fn what_does_not_respond_is_dropped_until_it_fits() {
+    let with = || {
+        let mut queue = queue(DualPi2Params::default());
+        queue.controller.p_prime = 0.8;
+        queue
+    };
+    let capable = Arrival { ecn_capable: true, ..classic() };
+    // p_C = 0.64: it goes on growing beyond p_Cmax = 0.25.
+    for arrival in [classic(), capable, scalable()] {
+        let sent = share(&mut with(), arrival, 10_000).1;
+        assert!(sent.abs_diff(3600) <= 1, "{sent}");
+    }
+}
+
+#[test]
+fn the_larger_of_ramp_and_coupling_marks() {
+    let marked = |p_prime, waited| {
+        let mut queue = queue(DualPi2Params::default());
+        (0..1001).for_each(|packet| arrive(&mut queue, Instant::ZERO, scalable(), packet));
+        queue.controller.p_prime = p_prime;
+        let now = Instant::ZERO + Duration::from_micros(waited);
+        std::iter::from_fn(|| queue.dequeue(now)).filter(|sent| sent.marked).count()
+    };
+    assert_eq!([marked(0.1, 0), marked(0.1, 900), marked(0.1, 1000)], [200, 250, 500]);
+}
+
+#[test]
 fn the_ramp_marks_what_has_waited_a_millisecond() {
     let params = DualPi2Params::default();
     let us = Duration::from_micros;
@@ -86,7 +133,8 @@ fn the_ramp_marks_what_has_waited_a_millisecond() {
 
 #[test]
 fn scalable_goes_first_and_classic_has_its_share() {
-    let mut queue = queue(DualPi2Params { alpha: 0.0, beta: 0.0, ..DualPi2Params::default() });
+    let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..DualPi2Params::DEFAULT };
+    let mut queue = queue(DualPi2Params { control: idle, ..DualPi2Params::default() });
     (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, classic(), 0));
     (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, scalable(), 1));
     let sent: Vec<u32> =

@@ -23,6 +23,18 @@
 //! The newcomer that finds the queue full is stored, and room is made for it; its verdict is "pass" even if it is
 //! among those thrown away at once. The perturbation is drawn from the queue's random stream with the first
 //! packet, and again after a reset.
+//!
+//! # Validation
+//!
+//! Properties of the RFC's text:
+//! - New flows first, and only once: `a_new_flow_goes_first_once`,
+//!   `an_emptied_new_flow_waits_its_turn_before_it_is_new_again` (section 4.2).
+//! - Flows get the same bytes, whatever their packets: `flows_of_any_packet_size_get_the_same_bytes`.
+//! - Room is made by half of the fattest flow, at most 64 packets: `the_fattest_flow_makes_room`,
+//!   `half_of_a_short_fattest_flow_makes_room` (section 4.1).
+//! - One CoDel for each: `each_flow_has_a_codel_of_its_own`. Collisions: `flows_collide_as_often_as_chance_has_it`.
+//! - Not checked against another engine. The hash is not the RFC's Jenkins hash, and flows come as numbers, not as
+//!   addresses and ports.
 
 use crate::buckets::FlowHash;
 use crate::codel::{self, CoDelParams, Control, Exit, HasCoDel};
@@ -31,7 +43,7 @@ use crate::{
     Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
     Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Instant, Probability, RandomStream, Rate};
+use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// What can be set; see the table above.
@@ -223,19 +235,9 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for bucket in &mut self.buckets {
-            while let Some(held) = self.pool.pop(&mut bucket.list) {
-                self.books.flush(held, discard);
-            }
+            self.pool.drain(&mut bucket.list, |held| self.books.flush(held, discard));
             *bucket = Bucket::EMPTY;
         }
         self.new_flows.clear();
@@ -316,6 +318,32 @@ mod tests {
         assert_eq!(shed, [1; 64], "half of 190 is more than a batch");
         assert_eq!(fq.backlog().packets, 201 - 64);
         assert_eq!(fq.stats().dropped(DropReason::Overflow).packets, 64);
+    }
+
+    #[test]
+    fn half_of_a_short_fattest_flow_makes_room() {
+        let (mut fq, mut random) = (fq(12), stream(1));
+        (0..7).for_each(|_| arrive(&mut fq, &mut random, 1, 1000));
+        (0..6).for_each(|_| arrive(&mut fq, &mut random, 2, 1100));
+        let shed: Vec<u32> = std::iter::from_fn(|| fq.shed()).map(|shed| shed.packet).collect();
+        assert_eq!(shed, [1; 4], "7000 B are more than 6600 B");
+    }
+
+    #[test]
+    fn flows_of_any_packet_size_get_the_same_bytes() {
+        let (mut fq, mut random, sizes) = (fq(1000), stream(1), [1500, 333, 60]);
+        let mut sent = [0_u64; 3];
+        for (flow, size) in (0..).zip(sizes) {
+            (0..40).for_each(|_| arrive(&mut fq, &mut random, flow, size));
+        }
+        for _ in 0..20_000 {
+            let departure = fq.dequeue(Instant::ZERO).expect("all of them wait");
+            sent[departure.packet as usize] += u64::from(departure.size);
+            arrive(&mut fq, &mut random, departure.packet, departure.size);
+            // A credit lies within a quantum and the largest packet, each way.
+            let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
+            assert!(most - least <= 1514 + 1500, "{sent:?}");
+        }
     }
 
     #[test]

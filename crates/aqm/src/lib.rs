@@ -17,6 +17,7 @@
 mod any;
 mod beat;
 mod buckets;
+mod delay_control;
 mod discipline;
 mod drain;
 mod drop_probability;
@@ -52,6 +53,7 @@ pub use any::{AnyQueue, QueueSpec};
 pub use ared::{Ared, AredParams};
 pub use blue::{Blue, BlueParams};
 pub use codel::{CoDel, CoDelParams};
+pub use delay_control::DelayControlParams;
 pub use discipline::Discipline;
 pub use drain::DrainRate;
 pub use drop_probability::{Aqm, DropProbability, Readings};

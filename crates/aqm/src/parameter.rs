@@ -24,6 +24,8 @@ pub enum Value {
     Choice(Cow<'static, str>),
     /// A list of times.
     Durations(Cow<'static, [Duration]>),
+    /// A list of whole numbers.
+    Counts(Cow<'static, [u64]>),
 }
 
 /// Which values a parameter may have. Ranges include their ends.
@@ -69,6 +71,15 @@ pub enum Kind {
         least: Duration,
         /// The most allowed for each.
         most: Duration,
+    },
+    /// A list of whole numbers.
+    Counts {
+        /// How many.
+        len: usize,
+        /// The least allowed for each.
+        least: u64,
+        /// The most allowed for each.
+        most: u64,
     },
 }
 
@@ -257,9 +268,23 @@ impl Parameter {
             (Kind::Choice(names), Value::Choice(given)) => nearest(given, names),
             _ => None,
         };
+        let (parameter, value, allowed) = (self.name.to_owned(), value.to_string(), self.allowed());
+        Err(ParameterError { parameter, value, allowed, nearest })
+    }
+
+    /// Which values are allowed, with the unit, as a person writes it.
+    pub fn allowed(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
-        let allowed = format!("{}{unit}", self.kind);
-        Err(ParameterError { parameter: self.name.into(), value: value.to_string(), allowed, nearest })
+        format!("{}{unit}", self.kind)
+    }
+
+    /// The default as a person writes it: small numbers with an exponent, `off` for none.
+    pub fn default_text(&self) -> String {
+        match &self.default {
+            None => "off".to_owned(),
+            Some(Value::Number(x)) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
+            Some(value) => value.to_string(),
+        }
     }
 }
 
@@ -275,6 +300,9 @@ impl Kind {
             (Self::Choice(names), Value::Choice(name)) => names.contains(&&**name),
             (Self::Durations { len, least, most }, Value::Durations(times)) => {
                 times.len() == len && times.iter().all(|time| (least..=most).contains(time))
+            }
+            (Self::Counts { len, least, most }, Value::Counts(counts)) => {
+                counts.len() == len && counts.iter().all(|n| (least..=most).contains(n))
             }
             _ => false,
         }
@@ -322,6 +350,12 @@ impl Value {
         times
     }
 
+    /// One whole number for each of several things.
+    pub fn counts(&self) -> &[u64] {
+        let Self::Counts(counts) = self else { panic!("{self} has been checked to be a list of counts") };
+        counts
+    }
+
     /// The frequency in Hz.
     pub fn hertz(&self) -> f64 {
         let Self::Frequency(hz) = *self else { panic!("{self} has been checked to be a frequency") };
@@ -356,12 +390,15 @@ impl fmt::Display for Value {
             Self::Frequency(hz) => write!(f, "{hz} Hz"),
             Self::Flag(flag) => flag.fmt(f),
             Self::Choice(name) => name.fmt(f),
-            Self::Durations(times) => {
-                let times: Vec<_> = times.iter().map(Duration::to_string).collect();
-                write!(f, "[{}]", times.join(", "))
-            }
+            Self::Durations(times) => write_list(f, times),
+            Self::Counts(counts) => write_list(f, counts),
         }
     }
+}
+
+fn write_list(f: &mut fmt::Formatter<'_>, items: &[impl fmt::Display]) -> fmt::Result {
+    let items: Vec<_> = items.iter().map(ToString::to_string).collect();
+    write!(f, "[{}]", items.join(", "))
 }
 
 impl fmt::Display for Kind {
@@ -375,6 +412,9 @@ impl fmt::Display for Kind {
             Self::Choice(names) => write!(f, "one of {}", names.join(", ")),
             Self::Durations { len, least, most } => {
                 write!(f, "a list of {len} times from {least} to {most}")
+            }
+            Self::Counts { len, least, most } => {
+                write!(f, "a list of {len} whole numbers from {least} to {most}")
             }
         }
     }

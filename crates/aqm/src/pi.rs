@@ -33,6 +33,14 @@
 //!
 //! Not implemented: choosing a, b and the frequency from link rate, flow number and round-trip time, as
 //! section III of the paper does.
+//!
+//! # Validation
+//!
+//! - The paper's recursion by hand, with its gains: `a_hundred_packets_above_the_reference`.
+//! - Samples made up for are those that were punctual: `late_calls_give_what_punctual_ones_do`.
+//! - Against ns-2's PI, with the parameters matched: the cases named pi of docs/validation/ns2.md, and the TSQ
+//!   paper's own (audio, video, cheat, mixed) without TSQ.
+//! - Not checked: the gains against the design rules of section III; they are taken as printed.
 
 use crate::beat::first_after;
 use crate::{

@@ -25,27 +25,31 @@
 //! Worked numbers: 30 ms after 20 ms give p' = 0.3125 x 0.01 + 3.125 x 0.01 = 0.034375; classic packets are hit
 //! with 0.0011816, scalable ones with 0.06875 (`the_square_and_the_coupling`).
 //!
+//! The text of table 1 was not at hand; its values are those of the implementation that the authors published with
+//! the paper: 80/256 and 800/256 Hz, 32 ms, 20 ms, k = 2.
+//!
 //! What is recorded as the probability, and what TSQ scales for classic packets, is p'^2. There is no timer:
 //! missed updates are made up for, one by one.
 //!
 //! Not implemented: a second queue for scalable traffic (DualPI2).
+//!
+//! # Validation
+//!
+//! - Step, square and coupling by hand: `the_square_and_the_coupling`.
+//! - Both ends: `a_standing_queue_drives_it_to_one_and_an_empty_one_to_nothing`.
+//! - Not checked: the paper's figures. Its text was not at hand, see above.
 
 use crate::beat::Beat;
+use crate::delay_control::{self, Controller, DelayControlParams, HasCoupling, HasDelayControl};
 use crate::queue_delay::{self, Estimate, HasEstimate, QueueDelay};
-use crate::{Aqm, Arrival, Backlog, DropProbability, Field, Parameter, ParameterError, Parameters, Value};
+use crate::{Aqm, Arrival, Backlog, DropProbability, Field, ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pi2Params {
-    /// The delay to hold.
-    pub target: Duration,
-    /// The time between updates.
-    pub t_update: Duration,
-    /// The gain on the delay's distance from the target, Hz.
-    pub alpha: f64,
-    /// The gain on the delay's change, Hz.
-    pub beta: f64,
+    /// The controller of p'.
+    pub control: DelayControlParams,
     /// k: how much likelier scalable packets are marked than p'.
     pub coupling: f64,
     /// How the delay is known.
@@ -54,82 +58,44 @@ pub struct Pi2Params {
 
 impl Default for Pi2Params {
     fn default() -> Self {
-        Self {
-            target: Duration::from_millis(20),
-            t_update: Duration::from_millis(32),
-            alpha: 0.3125,
-            beta: 3.125,
-            coupling: 2.0,
-            estimate: Estimate::LinkRate,
-        }
+        Self { control: Self::DEFAULT, coupling: 2.0, estimate: Estimate::LinkRate }
     }
 }
 
-const GAINS: (f64, f64) = (0.0, 100.0);
-const TABLE_1: &str = "De Schepper et al. 2016, table 1";
-
 impl Parameters for Pi2Params {
     const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter::time(
-                "target",
-                (Duration::from_micros(100), Duration::from_secs(10)),
-                Some(Duration::from_millis(20)),
-                TABLE_1,
-                "the queuing delay to hold",
-            ),
-            get: |params| Some(Value::Duration(params.target)),
-            set: |params, value| params.target = value.duration(),
-        },
-        Field {
-            about: Parameter::time(
-                "t-update",
-                (Duration::from_millis(1), Duration::from_secs(10)),
-                Some(Duration::from_millis(32)),
-                TABLE_1,
-                "the time between updates of p'",
-            ),
-            get: |params| Some(Value::Duration(params.t_update)),
-            set: |params, value| params.t_update = value.duration(),
-        },
-        Field {
-            about: Parameter::number(
-                "alpha",
-                "per s",
-                GAINS,
-                Some(0.3125),
-                TABLE_1,
-                "gain on the delay's distance from the target",
-            ),
-            get: |params| Some(Value::Number(params.alpha)),
-            set: |params, value| params.alpha = value.number(),
-        },
-        Field {
-            about: Parameter::number(
-                "beta",
-                "per s",
-                GAINS,
-                Some(3.125),
-                TABLE_1,
-                "gain on the delay's change since the last update",
-            ),
-            get: |params| Some(Value::Number(params.beta)),
-            set: |params, value| params.beta = value.number(),
-        },
-        Field {
-            about: Parameter::number(
-                "coupling",
-                "",
-                (1.0, 10.0),
-                Some(2.0),
-                "De Schepper et al. 2016, section 4",
-                "k: scalable packets are marked with k p', classic ones hit with p'^2",
-            ),
-            get: |params| Some(Value::Number(params.coupling)),
-            set: |params, value| params.coupling = value.number(),
-        },
+        delay_control::target(),
+        delay_control::t_update(),
+        delay_control::alpha(),
+        delay_control::beta(),
+        delay_control::coupling("De Schepper et al. 2016, section 4"),
         queue_delay::estimate(),
     ];
+}
+
+impl HasDelayControl for Pi2Params {
+    const DEFAULT: DelayControlParams = DelayControlParams {
+        target: Duration::from_millis(20),
+        t_update: Duration::from_millis(32),
+        alpha: 0.3125,
+        beta: 3.125,
+    };
+    const SOURCE: &'static str = "De Schepper et al. 2016, table 1";
+    fn control(&self) -> &DelayControlParams {
+        &self.control
+    }
+    fn control_mut(&mut self) -> &mut DelayControlParams {
+        &mut self.control
+    }
+}
+
+impl HasCoupling for Pi2Params {
+    fn coupling(&self) -> f64 {
+        self.coupling
+    }
+    fn coupling_mut(&mut self) -> &mut f64 {
+        &mut self.coupling
+    }
 }
 
 impl HasEstimate for Pi2Params {
@@ -138,37 +104,6 @@ impl HasEstimate for Pi2Params {
     }
     fn estimate_mut(&mut self) -> &mut Estimate {
         &mut self.estimate
-    }
-}
-
-/// The controller of p', as DualPI2 uses it too.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Controller {
-    alpha: f64,
-    beta: f64,
-    /// s.
-    target: f64,
-    pub(crate) p_prime: f64,
-    /// The delay at the last update, s.
-    qdelay_old: f64,
-}
-
-impl Controller {
-    pub(crate) fn new(target: Duration, alpha: f64, beta: f64) -> Self {
-        Self { alpha, beta, target: target.as_secs_f64(), p_prime: 0.0, qdelay_old: 0.0 }
-    }
-
-    /// Answers whether anything has changed.
-    pub(crate) fn update(&mut self, qdelay: f64) -> bool {
-        let before = (self.p_prime, self.qdelay_old);
-        let step = self.alpha * (qdelay - self.target) + self.beta * (qdelay - self.qdelay_old);
-        self.p_prime = (self.p_prime + step).clamp(0.0, 1.0);
-        self.qdelay_old = qdelay;
-        (self.p_prime, self.qdelay_old) != before
-    }
-
-    pub(crate) const fn reset(&mut self) {
-        (self.p_prime, self.qdelay_old) = (0.0, 0.0);
     }
 }
 
@@ -192,8 +127,8 @@ impl Aqm for Pi2 {
         Ok(Self {
             coupling: params.coupling,
             delay: QueueDelay::new(params.estimate, rate),
-            beat: Beat::new(Instant::ZERO, params.t_update),
-            controller: Controller::new(params.target, params.alpha, params.beta),
+            beat: Beat::new(Instant::ZERO, params.control.t_update),
+            controller: Controller::new(params.control),
         })
     }
 }
@@ -207,13 +142,13 @@ impl DropProbability for Pi2 {
 
     #[inline(never)]
     fn arrive(&mut self, _now: Instant, arrival: Arrival, _backlog: Backlog) -> Probability {
-        let p_prime = self.controller.p_prime;
-        let p = if arrival.scalable { self.coupling * p_prime } else { p_prime * p_prime };
+        let Self { controller, coupling, .. } = self;
+        let p = if arrival.scalable { *coupling * controller.p_prime } else { controller.squared() };
         Probability::clamped(p)
     }
 
     fn probability(&self) -> Option<Probability> {
-        Some(Probability::clamped(self.controller.p_prime * self.controller.p_prime))
+        Some(Probability::clamped(self.controller.squared()))
     }
 
     #[inline(never)]

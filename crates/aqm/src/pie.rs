@@ -38,8 +38,19 @@
 //!
 //! Not implemented: switching PIE itself on and off by the queue's fill (section 5.3, optional), and scaling
 //! the drop probability by packet size (which the RFC leaves open).
+//!
+//! # Validation
+//!
+//! - The RFC's own values: `a_step_of_the_rfc`, `steps_are_smaller_while_the_probability_is_small` (section 4.2),
+//!   `the_probability_decays_once_the_queue_is_short`, `a_short_queue_is_left_alone` (section 4.1),
+//!   `a_burst_passes_for_150_ms` (section 4.4), `packets_are_marked_below_ten_per_cent_alone` (section 5.1),
+//!   `derandomized_drops_are_neither_close_nor_far` (section 5.4),
+//!   `steps_are_at_most_two_per_cent_once_ten_are_dropped` (section 5.5).
+//! - The three estimates agree on a standing queue: `all_three_agree_on_a_standing_queue`.
+//! - Not checked against another engine: ns-2 as Debian has it knows no PIE.
 
 use crate::beat::Beat;
+use crate::delay_control::{self, DelayControlParams, HasDelayControl};
 use crate::queue_delay::{self, Estimate, HasEstimate, QueueDelay};
 use crate::{
     Aqm, Arrival, Backlog, DropProbability, DropReason, Field, Parameter, ParameterError, Parameters, Value,
@@ -50,14 +61,8 @@ use cutline_units::{Duration, Instant, Probability, Rate};
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieParams {
-    /// The delay to hold.
-    pub target: Duration,
-    /// The time between updates.
-    pub t_update: Duration,
-    /// The gain on the delay's distance from the target, Hz.
-    pub alpha: f64,
-    /// The gain on the delay's change, Hz.
-    pub beta: f64,
+    /// The controller whose steps are tuned.
+    pub control: DelayControlParams,
     /// How long a burst passes untouched.
     pub max_burst: Duration,
     /// Whether steps are smaller while the probability is small.
@@ -75,10 +80,7 @@ pub struct PieParams {
 impl Default for PieParams {
     fn default() -> Self {
         Self {
-            target: Duration::from_millis(15),
-            t_update: Duration::from_millis(15),
-            alpha: 0.125,
-            beta: 1.25,
+            control: Self::DEFAULT,
             max_burst: Duration::from_millis(150),
             auto_tune: true,
             ecn_threshold: 0.1,
@@ -89,57 +91,14 @@ impl Default for PieParams {
     }
 }
 
-const GAINS: (f64, f64) = (0.0, 100.0);
 const SECTION_4_2: &str = "RFC 8033 section 4.2";
 
 impl Parameters for PieParams {
     const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter::time(
-                "target",
-                (Duration::from_micros(100), Duration::from_secs(10)),
-                Some(Duration::from_millis(15)),
-                SECTION_4_2,
-                "the queuing delay to hold",
-            ),
-            get: |params| Some(Value::Duration(params.target)),
-            set: |params, value| params.target = value.duration(),
-        },
-        Field {
-            about: Parameter::time(
-                "t-update",
-                (Duration::from_millis(1), Duration::from_secs(10)),
-                Some(Duration::from_millis(15)),
-                SECTION_4_2,
-                "the time between updates of the probability",
-            ),
-            get: |params| Some(Value::Duration(params.t_update)),
-            set: |params, value| params.t_update = value.duration(),
-        },
-        Field {
-            about: Parameter::number(
-                "alpha",
-                "per s",
-                GAINS,
-                Some(0.125),
-                SECTION_4_2,
-                "gain on the delay's distance from the target",
-            ),
-            get: |params| Some(Value::Number(params.alpha)),
-            set: |params, value| params.alpha = value.number(),
-        },
-        Field {
-            about: Parameter::number(
-                "beta",
-                "per s",
-                GAINS,
-                Some(1.25),
-                SECTION_4_2,
-                "gain on the delay's change since the last update",
-            ),
-            get: |params| Some(Value::Number(params.beta)),
-            set: |params, value| params.beta = value.number(),
-        },
+        delay_control::target(),
+        delay_control::t_update(),
+        delay_control::alpha(),
+        delay_control::beta(),
         Field {
             about: Parameter::time(
                 "max-burst",
@@ -199,6 +158,22 @@ impl Parameters for PieParams {
     ];
 }
 
+impl HasDelayControl for PieParams {
+    const DEFAULT: DelayControlParams = DelayControlParams {
+        target: Duration::from_millis(15),
+        t_update: Duration::from_millis(15),
+        alpha: 0.125,
+        beta: 1.25,
+    };
+    const SOURCE: &'static str = SECTION_4_2;
+    fn control(&self) -> &DelayControlParams {
+        &self.control
+    }
+    fn control_mut(&mut self) -> &mut DelayControlParams {
+        &mut self.control
+    }
+}
+
 impl HasEstimate for PieParams {
     fn estimate(&self) -> Estimate {
         self.estimate
@@ -240,9 +215,9 @@ impl Aqm for Pie {
         params.validate()?;
         Ok(Self {
             params: *params,
-            target: params.target.as_secs_f64(),
+            target: params.control.target.as_secs_f64(),
             delay: QueueDelay::new(params.estimate, rate),
-            beat: Beat::new(Instant::ZERO, params.t_update),
+            beat: Beat::new(Instant::ZERO, params.control.t_update),
             vars: Vars::new(params),
         })
     }
@@ -323,7 +298,7 @@ impl Vars {
     /// RFC 8033 section 4.2, with 4.4 and 5.5.
     fn update(&mut self, params: &PieParams, target: f64, qdelay: f64) {
         let quiet = qdelay < target / 2.0 && self.qdelay_old < target / 2.0;
-        let mut p = params.alpha * (qdelay - target) + params.beta * (qdelay - self.qdelay_old);
+        let mut p = params.control.step(qdelay, self.qdelay_old);
         if params.auto_tune {
             p /= divisor(self.drop_prob);
         }
@@ -332,7 +307,7 @@ impl Vars {
         }
         let decay = if quiet { 0.98 } else { 1.0 };
         self.drop_prob = ((self.drop_prob + p) * decay).clamp(0.0, 1.0);
-        self.burst_allowance = self.burst_allowance.saturating_sub(params.t_update);
+        self.burst_allowance = self.burst_allowance.saturating_sub(params.control.t_update);
         if quiet && self.drop_prob == 0.0 {
             self.burst_allowance = params.max_burst;
         }

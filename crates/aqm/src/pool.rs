@@ -98,6 +98,13 @@ impl<P: Copy> Pool<P> {
         Some(held)
     }
 
+    /// Empties a list, from its head on.
+    pub(crate) fn drain(&mut self, list: &mut List, mut each: impl FnMut(Held<P>)) {
+        while let Some(held) = self.pop(list) {
+            each(held);
+        }
+    }
+
     #[inline]
     pub(crate) fn head(&self, list: &List) -> Option<&Held<P>> {
         (!list.is_empty()).then(|| &self.nodes[list.head as usize].held)

@@ -114,18 +114,21 @@ pub trait Queue<P> {
 
     /// The AQM's drop probability as of the last arrival, departure or [`Queue::advance`]; `None` where the
     /// queue has no such law.
-    fn probability(&self) -> Option<Probability>;
+    fn probability(&self) -> Option<Probability> {
+        None
+    }
 
     /// What else the law knows, for recording.
     fn readings(&self) -> Readings {
         Readings::default()
     }
 
-    /// Brings the control law up to `now`, so that what is recorded is true now. Changes no later verdict.
-    fn advance(&mut self, now: Instant);
+    /// Brings the control law, if there is one, up to `now`, so that what is recorded is true now. Changes no
+    /// later verdict.
+    fn advance(&mut self, _now: Instant) {}
 
-    /// The link's rate from now on. A packet in service ends as planned.
-    fn set_rate(&mut self, now: Instant, rate: Rate);
+    /// The link's rate from now on, for queues to whom it matters. A packet in service ends as planned.
+    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
 
     /// Empties the queue, handing every packet to `discard`, and forgets what it has learnt, as if new.
     /// The counters go on, and count the packets as flushed. A packet in service is forgotten as well.

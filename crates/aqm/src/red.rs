@@ -23,20 +23,25 @@
 //! | `w-q` | | 1e-6..1 | 0.002 | Floyd and Jacobson, section VI |
 //! | `gentle` | | | false | Floyd and Jacobson; Floyd 2000 recommends true |
 //! | `mode` | | packets, bytes | packets | Floyd and Jacobson, section VII |
-//! | `spacing` | | uniform, wait, none | uniform | Floyd and Jacobson, eq. 4 |
+//! | `spacing` | | uniform, wait, none | uniform | Floyd and Jacobson, eq. 4 and figure 2 |
 //! | `mean-packet` | B | 1..1,000,000 | 1000 | the papers' packets |
 //! | `automatic` | | | false | thresholds and w_q as Adaptive RED sets them |
 //! | `target-delay` | time | 100 us..10 s | 5 ms | Adaptive RED, section 6 |
 //!
 //! With C the link's rate in packets of `mean-packet` a second, `automatic` sets w_q = 1 - exp(-1 / C),
 //! min_th = max(5, C target-delay / 2) and max_th = 3 min_th. In mode bytes the queue is measured in bytes and
-//! divided by `mean-packet`, so thresholds are packets in either mode. Spacing `wait` lets 1 / p_b packets pass
-//! after a hit and hits one of the next 1 / p_b (ns-2's way); `none` draws each packet for itself.
+//! divided by `mean-packet`, so thresholds are packets in either mode.
+//!
+//! **How hits are spaced.** As in figure 2, a hit sets `count` to 0 and each packet adds 1 before it is judged. So
+//! the packet after a hit has p_b / (1 - p_b), and from hit to hit it is 1 to 1 / p_b - 1 packets, all alike. (The
+//! paper's text counts the packets that were spared, and has 1 to 1 / p_b; only the first hit, when `count` begins
+//! with -1, comes like that.) Spacing `wait` lets 1 / p_b - 1 packets pass after a hit and hits one of the next
+//! 1 / p_b (ns-2's way); `none` draws each packet for itself.
 //!
 //! Worked numbers: an average of 10 packets between 5 and 15 gives p_b = 0.01, and p_a = 0.01 / (1 - 50 x 0.01)
-//! = 0.02 after 50 packets without a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
-//! uniform over 1..50 (`gaps_are_uniform`). At 5 Mbit/s and 1000 B, w_q = 1 - exp(-1/625) = 0.0015987
-//! (`automatic_settings`).
+//! = 0.02 for the 50th packet since a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
+//! uniform over 1..49 (`gaps_are_uniform`), with `wait` over 50..99 (`waiting_hits_within_the_second_stretch`). At
+//! 5 Mbit/s and 1000 B, w_q = 1 - exp(-1/625) = 0.0015987 (`automatic_settings`).
 //!
 //! **Under TSQ.** What this law answers is p_a, and TSQ scales that: a packet that cuts in line pays its charge
 //! on what the tail would have paid at that moment. A hit starts the count anew whoever is hit, so that it is
@@ -48,6 +53,17 @@
 //! - An arrival that a full queue refuses is averaged over like any other. It is no hit.
 //!
 //! Not implemented: dropping from the head or at random places of the queue.
+//!
+//! # Validation
+//!
+//! - Slope, average, idle time and automatic settings by hand: `half_way_up_the_slope`,
+//!   `gentle_climbs_on_to_twice_the_threshold`, `in_bytes_size_counts_twice`, `the_average_follows_its_weight`,
+//!   `idle_time_counts_as_small_packets_that_could_have_passed`, `automatic_settings`.
+//! - The distribution of the gaps over a million packets: `gaps_are_uniform`,
+//!   `waiting_hits_within_the_second_stretch`.
+//! - Against ns-2's RED with spacing wait, in packets, not gentle: the cases named red of docs/validation/ns2.md, five mixes
+//!   of NewReno and TFRC and an overload of UDP.
+//! - Not checked against another engine: mode bytes, gentle without adaptation, spacing none.
 
 use crate::{
     Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Field, Parameter, ParameterError,
@@ -67,9 +83,9 @@ pub enum Mode {
 /// How hits are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// Uniformly over 1..1/p (Floyd and Jacobson, eq. 4).
+    /// Uniformly over 1 to 1 / p - 1 (Floyd and Jacobson, figure 2).
     Uniform,
-    /// Uniformly over 1/p..2/p, as ns-2 does unless told otherwise.
+    /// Uniformly over 1 / p to 2 / p - 1, as ns-2 does unless told otherwise.
     Wait,
     /// Each packet for itself: geometrically.
     None,
@@ -223,10 +239,9 @@ pub(crate) const fn mode<P: HasRed>() -> Field<P> {
 }
 
 pub(crate) const fn spacing<P: HasRed>() -> Field<P> {
-    let doc =
-        "packets between hits: uniform over 1..1/p, wait for 1/p and uniform over the next 1/p, or none";
+    let doc = "packets from hit to hit: uniform over 1 to 1/p - 1, wait for 1/p and uniform over the next 1/p, or none";
     Field {
-        about: Parameter::choice("spacing", SPACINGS, "uniform", "Floyd and Jacobson 1993, eq. 4", doc),
+        about: Parameter::choice("spacing", SPACINGS, "uniform", "Floyd and Jacobson 1993, figure 2", doc),
         get: |params| Some(Value::Choice(SPACINGS[params.red().spacing as usize].into())),
         set: |params, value| {
             let spacings = [Spacing::Uniform, Spacing::Wait, Spacing::None];
@@ -286,7 +301,7 @@ pub(crate) struct Slope {
 struct Vars {
     /// The average queue, packets.
     avg: f64,
-    /// Packets since the last hit; -1 while nothing can be hit.
+    /// Packets since the last hit, the present one included; -1 while nothing can be hit.
     count: i64,
     /// When the last packet of the queue has left the link: it is idle from then on, if nothing has come.
     idle_from: Instant,
@@ -296,7 +311,7 @@ struct Vars {
 
 /// RED without its `max_p`, which variants of it move.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Core {
+pub struct Core {
     params: RedParams,
     pub(crate) slope: Slope,
     w_q: f64,
@@ -385,29 +400,6 @@ impl Core {
         self.vars.avg
     }
 
-    /// p_b as of the last arrival.
-    pub(crate) const fn p_b(&self) -> Probability {
-        self.vars.p_b
-    }
-
-    #[inline]
-    pub(crate) fn judged(&mut self, verdict: Verdict) {
-        if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
-            self.vars.count = 0;
-        }
-    }
-
-    #[inline]
-    pub(crate) fn departed(&mut self, now: Instant, size: u32, backlog: Backlog) {
-        if backlog.packets == 0 {
-            self.vars.idle_from = now.saturating_add(self.drain.time(u64::from(size)));
-        }
-    }
-
-    pub(crate) fn reset(&mut self, now: Instant) {
-        self.vars = Vars::new(now);
-    }
-
     /// The size of a packet of which the queue is counted in, B.
     #[inline]
     pub(crate) fn counted_size(&self, size: u32) -> f64 {
@@ -453,11 +445,50 @@ impl Slope {
     }
 }
 
-/// RED.
+/// What moves `max_p`: in this RED and its variants differ.
+pub trait Steering {
+    /// The probability at the end of the slope.
+    fn max_p(&self) -> f64;
+
+    /// The average that is aimed at, packets.
+    fn target(&self, _core: &Core) -> Option<f64> {
+        None
+    }
+
+    /// Brings it up to `now`; the queue has been `backlog` since the last call.
+    #[inline]
+    fn advance(&mut self, _now: Instant, _backlog: Backlog, _core: &Core) {}
+
+    /// A packet arrives.
+    #[inline]
+    fn arrive(&mut self, _arrival: Arrival, _core: &Core) {}
+
+    /// The link's rate from now on.
+    fn set_rate(&mut self, _rate: Rate) {}
+
+    /// Forgets everything learnt.
+    fn reset(&mut self, _now: Instant, _core: &Core) {}
+}
+
+/// RED and what moves its `max_p`.
 #[derive(Clone, Copy, Debug)]
-pub struct Red {
-    core: Core,
-    max_p: f64,
+pub struct Steered<S> {
+    pub(crate) core: Core,
+    pub(crate) steering: S,
+}
+
+/// RED.
+pub type Red = Steered<Fixed>;
+
+/// A `max_p` that stays what it was set to.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed(f64);
+
+impl Steering for Fixed {
+    #[inline]
+    fn max_p(&self) -> f64 {
+        self.0
+    }
 }
 
 impl Aqm for Red {
@@ -468,43 +499,53 @@ impl Aqm for Red {
 
     fn build(params: &RedParams, rate: Rate) -> Result<Self, ParameterError> {
         params.validate()?;
-        Ok(Self { core: Core::new(params, rate), max_p: params.max_p })
+        Ok(Self { core: Core::new(params, rate), steering: Fixed(params.max_p) })
     }
 }
 
-impl DropProbability for Red {
+impl<S: Steering> DropProbability for Steered<S> {
     #[inline]
-    fn advance(&mut self, _now: Instant, _backlog: Backlog) {}
+    fn advance(&mut self, now: Instant, backlog: Backlog) {
+        self.steering.advance(now, backlog, &self.core);
+    }
 
     #[inline(never)]
     fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
-        self.core.arrive(now, arrival, backlog, self.max_p)
+        self.steering.arrive(arrival, &self.core);
+        self.core.arrive(now, arrival, backlog, self.steering.max_p())
     }
 
     fn probability(&self) -> Option<Probability> {
-        Some(self.core.p_b())
+        Some(self.core.vars.p_b)
     }
 
     fn readings(&self) -> Readings {
-        Readings { average: Some(self.core.avg()), max_p: Some(self.max_p), target: None }
+        let Self { core, steering } = self;
+        Readings { average: Some(core.avg()), max_p: Some(steering.max_p()), target: steering.target(core) }
     }
 
     #[inline(never)]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
-        self.core.judged(verdict);
+        if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
+            self.core.vars.count = 0;
+        }
     }
 
     #[inline(never)]
     fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
-        self.core.departed(now, size, backlog);
+        if backlog.packets == 0 {
+            self.core.vars.idle_from = now.saturating_add(self.core.drain.time(u64::from(size)));
+        }
     }
 
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
         self.core.set_rate(rate);
+        self.steering.set_rate(rate);
     }
 
     fn reset(&mut self, now: Instant) {
-        self.core.reset(now);
+        self.core.vars = Vars::new(now);
+        self.steering.reset(now, &self.core);
     }
 }
 

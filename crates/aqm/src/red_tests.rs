@@ -81,15 +81,18 @@ fn idle_time_counts_as_small_packets_that_could_have_passed() {
     assert!((red.core.avg() - 10.0 * 0.998_f64.powi(11)).abs() < 1e-9, "{}", red.core.avg());
 }
 
-/// How often each gap between hits comes, for a constant p_b.
-fn gaps(spacing: Spacing, p_b: f64) -> Vec<u32> {
+/// How often each gap between hits comes while p_b is 0.02; the first gap is left out.
+fn gaps(spacing: Spacing) -> Vec<u32> {
+    let mut red = red(RedParams { max_p: 0.04, spacing, ..without_memory() });
     let mut random = Streams::new(1).stream("red", "drop");
-    let (mut gaps, mut gap, mut count) = (vec![0; 201], 0, 0.0);
+    let (mut gaps, mut gap, mut hits) = (vec![0; 201], 0, 0);
     for _ in 0..1_000_000 {
-        (gap, count) = (gap + 1, count + 1.0);
-        if random.chance(spaced(spacing, p_b, count - 1.0)) {
-            gaps[usize::min(gap, 200)] += 1;
-            (gap, count) = (0, 0.0);
+        gap += 1;
+        let hit = random.chance(Probability::clamped(arrive(&mut red, 1000, 10)));
+        red.judged(Instant::ZERO, Arrival::new(1000, hint()), Verdict::of_hit(hit, false));
+        if hit {
+            gaps[usize::min(gap, 200)] += u32::from(hits > 0);
+            (gap, hits) = (0, hits + 1);
         }
     }
     gaps
@@ -97,19 +100,28 @@ fn gaps(spacing: Spacing, p_b: f64) -> Vec<u32> {
 
 #[test]
 fn gaps_are_uniform() {
-    let gaps = gaps(Spacing::Uniform, 0.02);
+    let gaps = gaps(Spacing::Uniform);
+    // The mean of 1..49 is 25 packets: 40,000 hits; each gap 816 times, give or take 28.
     let hits: u32 = gaps.iter().sum();
-    // The mean gap is (1/p + 1) / 2 = 25.5 packets: 39,216 hits; each gap 784 times, give or take 28.
-    assert!((39_216.0 - f64::from(hits)).abs() < 600.0, "{hits}");
-    assert!(gaps[1..=50].iter().all(|&n| (644..=924).contains(&n)), "{gaps:?}");
-    assert_eq!(gaps[51..].iter().sum::<u32>(), 0);
+    assert!((40_000.0 - f64::from(hits)).abs() < 600.0, "{hits}");
+    assert!(gaps[1..=49].iter().all(|&n| (676..=956).contains(&n)), "{gaps:?}");
+    assert_eq!(gaps[50..].iter().sum::<u32>(), 0);
+}
+
+#[test]
+fn the_first_gap_reaches_one_packet_further() {
+    let mut red = red(RedParams { max_p: 0.04, ..without_memory() });
+    let offered: Vec<f64> = (0..50).map(|_| arrive(&mut red, 1000, 10)).collect();
+    assert!(close(offered[0], 0.02) && close(offered[1], 0.02 / 0.98) && close(offered[48], 0.5));
+    assert!(close(offered[49], 1.0), "the 50th is hit for certain: {offered:?}");
 }
 
 #[test]
 fn waiting_hits_within_the_second_stretch() {
-    let gaps = gaps(Spacing::Wait, 0.02);
-    assert_eq!(gaps[..=50].iter().sum::<u32>() + gaps[101..].iter().sum::<u32>(), 0);
-    assert!(gaps[51..=100].iter().all(|&n| n > 150), "{gaps:?}");
+    let gaps = gaps(Spacing::Wait);
+    assert_eq!(gaps[..50].iter().sum::<u32>() + gaps[100..].iter().sum::<u32>(), 0);
+    // 13,423 hits; each gap 268 times, give or take 16.
+    assert!(gaps[50..=99].iter().all(|&n| (188..=348).contains(&n)), "{gaps:?}");
 }
 
 #[test]

@@ -35,14 +35,17 @@
 //!
 //! Not implemented: hints that change on their way with the delay suffered (the paper's future work). Sorting
 //! the queue with a fair drop probability, the other half of that, is TSQ on top of this.
+//!
+//! # Validation
+//!
+//! - The moving target by hand and at rest: `the_target_moves`, `a_mix_of_hints_rests_at_its_mean`.
+//! - The paper's evaluation: `cutline reproduce redw` measures each of its claims (figures 8 to 14).
+//! - No other engine has it. What it shares with Adaptive RED is compared with ns-2's ([`crate::ared`]).
 
-use crate::ared::{self, Adaptation, AdaptationParams, AredParams, HasAdaptation, middle};
-use crate::red::{self, Core, HasRed, RedParams};
-use crate::{
-    Aqm, Arrival, Backlog, DropProbability, Field, Kind, Parameter, ParameterError, Parameters, Readings,
-    Value, Verdict,
-};
-use cutline_units::{Duration, HintBits, Instant, Probability, Rate};
+use crate::ared::{self, Adaptation, AredParams, HasAred, middle};
+use crate::red::{self, Core, Steered, Steering};
+use crate::{Aqm, Arrival, Backlog, Field, Kind, Parameter, ParameterError, Parameters, Value};
+use cutline_units::{Duration, HintBits, Instant, Rate};
 use std::array;
 
 /// How many levels the paper's experiments need, and a table of delays has.
@@ -51,10 +54,8 @@ const LEVELS: usize = HintBits::PAPER.levels() as usize;
 /// What can be set; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedWorcesterParams {
-    /// What RED has.
-    pub red: RedParams,
-    /// How `max_p` moves.
-    pub adaptation: AdaptationParams,
+    /// What Adaptive RED has.
+    pub ared: AredParams,
     /// The weight of an arrival in the moving target.
     pub w_t: f64,
     /// The delay that a level asks for, divided by the level.
@@ -67,10 +68,10 @@ pub struct RedWorcesterParams {
 
 impl Default for RedWorcesterParams {
     fn default() -> Self {
-        let AredParams { red, adaptation } = AredParams::default();
-        let adaptation = AdaptationParams { ceiling: 1.0, ..adaptation };
+        let mut ared = AredParams::default();
+        ared.adaptation.ceiling = 1.0;
         let step = Duration::from_millis(5);
-        Self { red, adaptation, w_t: 0.02, step, delays: None, largest_is_unmarked: false }
+        Self { ared, w_t: 0.02, step, delays: None, largest_is_unmarked: false }
     }
 }
 
@@ -145,28 +146,21 @@ impl Parameters for RedWorcesterParams {
     }
 }
 
-impl HasRed for RedWorcesterParams {
-    fn red(&self) -> &RedParams {
-        &self.red
+impl HasAred for RedWorcesterParams {
+    fn ared(&self) -> &AredParams {
+        &self.ared
     }
-    fn red_mut(&mut self) -> &mut RedParams {
-        &mut self.red
-    }
-}
-
-impl HasAdaptation for RedWorcesterParams {
-    fn adaptation(&self) -> &AdaptationParams {
-        &self.adaptation
-    }
-    fn adaptation_mut(&mut self) -> &mut AdaptationParams {
-        &mut self.adaptation
+    fn ared_mut(&mut self) -> &mut AredParams {
+        &mut self.ared
     }
 }
 
 /// RED-Worcester.
+pub type RedWorcester = Steered<MovingTarget>;
+
+/// An adaptation to a target that follows the hints.
 #[derive(Clone, Copy, Debug)]
-pub struct RedWorcester {
-    core: Core,
+pub struct MovingTarget {
     adaptation: Adaptation,
     w_t: f64,
     /// D of each level.
@@ -175,7 +169,7 @@ pub struct RedWorcester {
     /// C, bit/s.
     rate: f64,
     /// `MovingTarget`, packets.
-    moving_target: f64,
+    packets: f64,
 }
 
 impl Aqm for RedWorcester {
@@ -186,86 +180,72 @@ impl Aqm for RedWorcester {
 
     fn build(params: &RedWorcesterParams, rate: Rate) -> Result<Self, ParameterError> {
         params.validate()?;
-        let core = Core::new(&params.red, rate);
-        let adaptation = Adaptation::new(params.adaptation, &params.red);
-        let RedWorcesterParams { w_t, largest_is_unmarked, .. } = *params;
-        let (moving_target, rate) = (middle(&core), rate.as_bps() as f64);
+        let RedWorcesterParams { ared: AredParams { red, adaptation }, w_t, largest_is_unmarked, .. } =
+            *params;
+        let core = Core::new(&red, rate);
+        let adaptation = Adaptation::new(adaptation, &red);
+        let (packets, rate) = (middle(&core), rate.as_bps() as f64);
         let delays = params.delays.unwrap_or_else(|| array::from_fn(|lane| params.step * (lane as u64 + 1)));
-        Ok(Self { core, adaptation, w_t, delays, largest_is_unmarked, rate, moving_target })
+        let steering = MovingTarget { adaptation, w_t, delays, largest_is_unmarked, rate, packets };
+        Ok(Self { core, steering })
     }
 }
 
-impl RedWorcester {
+impl Steering for MovingTarget {
     #[inline]
-    fn move_target(&mut self, arrival: Arrival) {
-        self.moving_target += self.w_t * (self.target(arrival) - self.moving_target);
+    fn max_p(&self) -> f64 {
+        self.adaptation.max_p
     }
 
-    /// Target of RED-Worcester, section 2.3, packets.
+    fn target(&self, _core: &Core) -> Option<f64> {
+        Some(self.packets)
+    }
+
     #[inline]
-    fn target(&self, arrival: Arrival) -> f64 {
-        let lane = arrival.hint.lane().min(LEVELS - 1);
-        if self.largest_is_unmarked && lane == LEVELS - 1 {
-            return middle(&self.core);
-        }
-        let size = self.core.counted_size(arrival.size);
-        self.rate * self.delays[lane].as_secs_f64() / (8.0 * size)
-    }
-}
-
-impl DropProbability for RedWorcester {
-    #[inline(never)]
-    fn advance(&mut self, now: Instant, backlog: Backlog) {
-        self.adaptation.advance(now, backlog, &self.core, self.moving_target);
+    fn advance(&mut self, now: Instant, backlog: Backlog, core: &Core) {
+        let packets = self.packets;
+        self.adaptation.steer(now, backlog, core, |_| packets);
     }
 
-    #[inline(never)]
-    fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
-        self.move_target(arrival);
-        self.core.arrive(now, arrival, backlog, self.adaptation.max_p)
+    #[inline]
+    fn arrive(&mut self, arrival: Arrival, core: &Core) {
+        self.packets += self.w_t * (self.asked_for(arrival, core) - self.packets);
     }
 
-    fn probability(&self) -> Option<Probability> {
-        Some(self.core.p_b())
-    }
-
-    fn readings(&self) -> Readings {
-        let target = Some(self.moving_target);
-        Readings { average: Some(self.core.avg()), max_p: Some(self.adaptation.max_p), target }
-    }
-
-    #[inline(never)]
-    fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
-        self.core.judged(verdict);
-    }
-
-    #[inline(never)]
-    fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
-        self.core.departed(now, size, backlog);
-    }
-
-    fn set_rate(&mut self, _now: Instant, rate: Rate) {
-        self.core.set_rate(rate);
+    fn set_rate(&mut self, rate: Rate) {
         self.rate = rate.as_bps() as f64;
     }
 
-    fn reset(&mut self, now: Instant) {
-        self.core.reset(now);
-        self.adaptation.reset(now);
-        self.moving_target = middle(&self.core);
+    fn reset(&mut self, now: Instant, core: &Core) {
+        self.adaptation.begin(now);
+        self.packets = middle(core);
+    }
+}
+
+impl MovingTarget {
+    /// Target of RED-Worcester, section 2.3, packets.
+    #[inline]
+    fn asked_for(&self, arrival: Arrival, core: &Core) -> f64 {
+        let lane = arrival.hint.lane().min(LEVELS - 1);
+        if self.largest_is_unmarked && lane == LEVELS - 1 {
+            return middle(core);
+        }
+        let size = core.counted_size(arrival.size);
+        self.rate * self.delays[lane].as_secs_f64() / (8.0 * size)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DropProbability;
     use crate::red::Mode;
     use cutline_units::Hint;
 
     /// The paper's router (section 4).
     fn router(change: impl Fn(&mut RedWorcesterParams)) -> RedWorcester {
         let mut params = RedWorcesterParams::default();
-        (params.red.min_th, params.red.max_th) = (Some(20.0), Some(80.0));
+        (params.ared.red.min_th, params.ared.red.max_th) = (Some(20.0), Some(80.0));
         change(&mut params);
         RedWorcester::build(&params, Rate::from_mbps(5)).expect("the parameters are allowed")
     }
@@ -282,13 +262,13 @@ mod tests {
     #[test]
     fn the_target_moves() {
         let mut law = router(|_| ());
-        assert!(close(law.moving_target, 50.0), "the middle of 20 and 80");
+        assert!(close(law.steering.packets, 50.0), "the middle of 20 and 80");
         arrive(&mut law, 1000, 16, 30);
-        assert!(close(law.moving_target, 50.0), "80 ms are 50 packets of 1000 B");
+        assert!(close(law.steering.packets, 50.0), "80 ms are 50 packets of 1000 B");
         arrive(&mut law, 1000, 6, 30);
-        assert!(close(law.moving_target, 49.375), "{}", law.moving_target);
+        assert!(close(law.steering.packets, 49.375), "{}", law.steering.packets);
         arrive(&mut law, 500, 16, 30);
-        assert!(close(law.moving_target, 0.98 * 49.375 + 0.02 * 100.0), "100 packets of 500 B");
+        assert!(close(law.steering.packets, 0.98 * 49.375 + 0.02 * 100.0), "100 packets of 500 B");
     }
 
     #[test]
@@ -300,7 +280,7 @@ mod tests {
         let mut sum = 0.0;
         for i in 0..4000 {
             arrive(&mut law, 1000, if i % 20 == 0 { 16 } else { 6 }, 30);
-            sum += if i >= 2000 { law.moving_target } else { 0.0 };
+            sum += if i >= 2000 { law.steering.packets } else { 0.0 };
         }
         assert!((sum / 2000.0 - 21.5).abs() < 0.01, "{}", sum / 2000.0);
     }
@@ -312,28 +292,28 @@ mod tests {
             params.step = Duration::from_millis(1);
         });
         arrive(&mut law, 1000, 16, 30);
-        assert!(close(law.moving_target, 50.0), "{}", law.moving_target);
+        assert!(close(law.steering.packets, 50.0), "{}", law.steering.packets);
         arrive(&mut law, 1000, 15, 30);
-        assert!(close(law.moving_target, 0.98 * 50.0 + 0.02 * 9.375), "{}", law.moving_target);
+        assert!(close(law.steering.packets, 0.98 * 50.0 + 0.02 * 9.375), "{}", law.steering.packets);
     }
 
     #[test]
     fn the_largest_probability_steers_to_the_target() {
-        let mut law = router(|params| params.red.w_q = Some(0.5));
+        let mut law = router(|params| params.ared.red.w_q = Some(0.5));
         (0..500).for_each(|_| arrive(&mut law, 1000, 6, 40));
-        assert!((law.moving_target - 18.75).abs() < 0.01);
-        let (before, backlog) = (law.adaptation.max_p, Backlog { packets: 40, bytes: 40_000 });
+        assert!((law.steering.packets - 18.75).abs() < 0.01);
+        let (before, backlog) = (law.steering.adaptation.max_p, Backlog { packets: 40, bytes: 40_000 });
         law.advance(Instant::ZERO + Duration::from_secs(30), backlog);
-        assert!(before < 0.03 && law.adaptation.max_p > 0.5, "40 packets are too many for 30 ms");
+        assert!(before < 0.03 && law.steering.adaptation.max_p > 0.5, "40 packets are too many for 30 ms");
         (0..500).for_each(|_| arrive(&mut law, 1000, 16, 40));
         law.advance(Instant::ZERO + Duration::from_secs(60), backlog);
-        assert_eq!(law.adaptation.max_p, 0.01, "40 packets are few for 80 ms");
+        assert_eq!(law.steering.adaptation.max_p, 0.01, "40 packets are few for 80 ms");
     }
 
     #[test]
     fn in_bytes_the_target_is_of_mean_packets() {
-        let mut law = router(|params| params.red.mode = Mode::Bytes);
+        let mut law = router(|params| params.ared.red.mode = Mode::Bytes);
         arrive(&mut law, 500, 16, 30);
-        assert!(close(law.moving_target, 50.0));
+        assert!(close(law.steering.packets, 50.0));
     }
 }

@@ -38,6 +38,14 @@
 //!
 //! Where the queue is counted in bytes in PI, it is always so here: backlog in bytes / `mean-packet`. There is
 //! no timer: missed samples are made up for, one by one.
+//!
+//! # Validation
+//!
+//! - The law by hand: `the_law`.
+//! - The fluid model of Misra et al., integrated beside it, comes to rest within 10 packets of `q-ref` and does not
+//!   swing: `the_models_queue_comes_to_rest_at_the_reference`.
+//! - Not checked: anything against the paper by Gao and Hou. Its abstract says that its model of TCP halves the window
+//!   once a round trip and knows delayed acknowledgements, which ours does not; its gains are other than these.
 
 use crate::beat::Beat;
 use crate::{Aqm, Arrival, Backlog, DropProbability, Field, Parameter, ParameterError, Parameters, Value};

@@ -12,13 +12,18 @@
 //!
 //! A full queue throws away the head of the last class that has any and comes after the newcomer's, and refuses
 //! the newcomer if there is none: else a buffer full of bulk traffic would keep out those it serves first.
+//!
+//! # Validation
+//!
+//! - Order, shared classes and who makes room: `the_smallest_hint_goes_first`, `hints_share_classes`,
+//!   `a_full_queue_throws_out_the_last_class`.
 
 use crate::pool::{Books, Held, List, Pool};
 use crate::{
     Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
     Queue, QueueStats, Shed, Value, Verdict,
 };
-use cutline_units::{Hint, Instant, Probability, RandomStream, Rate};
+use cutline_units::{Hint, Instant, RandomStream, Rate};
 
 /// The levels that are told apart.
 pub(crate) const LEVELS: usize = 16;
@@ -126,19 +131,9 @@ impl<P: Copy> Queue<P> for StrictPriority<P> {
         self.books.backlog
     }
 
-    fn probability(&self) -> Option<Probability> {
-        None
-    }
-
-    fn advance(&mut self, _now: Instant) {}
-
-    fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
-
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for list in &mut self.lists {
-            while let Some(held) = self.pool.pop(list) {
-                self.books.flush(held, discard);
-            }
+            self.pool.drain(list, |held| self.books.flush(held, discard));
         }
     }
 

@@ -11,8 +11,9 @@
 //! p' = min(1, ((l + q) / (l + q'))^2 p)      drop probability (eq. 5)
 //! ```
 //!
-//! In p', q and q' are delays. (Where section 3.2 says that a hint of 1 gives q' = q, it means 2^n.) The square comes from the throughput of TCP (eq. 3), `T = K / (r sqrt(p))`: who gets a
-//! shorter round-trip time r pays with a p that leaves T as it was. With d = 2^n, q' = q and p' = p.
+//! In p', q and q' are delays. (Where section 3.2 says that a hint of 1 gives q' = q, it means 2^n.) The square
+//! comes from the throughput of TCP (eq. 3), `T = K / (r sqrt(p))`: who gets a shorter round-trip time r pays with a
+//! p that leaves T as it was. With d = 2^n, q' = q and p' = p.
 //!
 //! | parameter | unit | range | default | from |
 //! | --- | --- | --- | --- | --- |
@@ -44,6 +45,16 @@
 //! - With ECN, p' marks a packet that can be marked instead of dropping it.
 //!
 //! Not implemented: a hint that changes hop by hop with the delay already suffered.
+//!
+//! # Validation
+//!
+//! - The equations by hand: `six_sixteenths_of_the_drain_time`, `q_prime_counts_what_is_ahead_and_in_service`,
+//!   `the_charge_is_steep_behind_a_long_queue`.
+//! - The lanes against a list kept in order of w, with random operations: `tests/oracle.rs`.
+//! - Over every law that may drop early: `tsq_leaves_the_largest_hint_what_every_law_gives_it`,
+//!   `whoever_cuts_in_line_pays_more_over_every_law`.
+//! - The paper's evaluation: `cutline reproduce tsq` measures each of its claims.
+//! - No other engine has it. The traffic around it is compared with ns-2 without TSQ (docs/validation/ns2.md).
 
 use crate::lanes::{Entry, Lanes};
 use crate::{

@@ -16,8 +16,21 @@ const RATE: Rate = Rate::from_mbps(15);
 fn specs() -> Vec<QueueSpec> {
     let mut specs = Vec::new();
     for about in registry::describe() {
-        let aqm = AqmSpec::from_values(about.name, []).expect("defaults are allowed");
-        for tsq in [None, Some(TsqParams::default())].into_iter().take(1 + usize::from(about.takes_tsq)) {
+        specs.extend(variants(about.name, about.takes_tsq));
+    }
+    specs
+}
+
+/// One AQM with its defaults, and those settings that make it another algorithm.
+fn variants(name: &str, takes_tsq: bool) -> Vec<QueueSpec> {
+    let (mut specs, mut settings) = (Vec::new(), vec![vec![]]);
+    if name == "drr" {
+        let weights = Value::Counts((1..=16).rev().collect());
+        settings.push(vec![("by", Value::Choice("hint".into())), ("weights", weights)]);
+    }
+    for values in settings {
+        let aqm = AqmSpec::from_values(name, values).expect("the settings are allowed");
+        for tsq in [None, Some(TsqParams::default())].into_iter().take(1 + usize::from(takes_tsq)) {
             for (ecn, limit) in [(false, Limit::Packets(400)), (true, Limit::Bytes(300_000))] {
                 specs.push(QueueSpec { limit, ecn, aqm: aqm.clone(), tsq, rate: RATE });
             }
@@ -289,6 +302,10 @@ fn bad_values(kind: Kind) -> Vec<Value> {
             let lists = [vec![least; len + 1], vec![most + one; len], vec![]];
             lists.map(|list| Value::Durations(list.into())).into()
         }
+        Kind::Counts { len, least, most } => {
+            let lists = [vec![least; len + 1], vec![most + 1; len], vec![]];
+            lists.map(|list| Value::Counts(list.into())).into()
+        }
         Kind::Choice(_) => vec![Value::Choice("no such choice".into())],
         Kind::Flag => vec![],
     };
@@ -334,6 +351,9 @@ fn what_is_set_is_what_holds() {
         ("gentle", Value::Flag(false)),
         ("delays", Value::Durations(vec![Duration::from_millis(7); 16].into())),
     ];
+    let weights = Value::Counts(vec![3; 16].into());
+    let values = AqmSpec::from_values("drr", [("weights", weights.clone())]).unwrap().values();
+    assert!(values.contains(&("weights", Some(weights))), "{values:?}");
     let values = AqmSpec::from_values("red-worcester", others.clone()).unwrap().values();
     for (name, value) in others {
         assert!(values.contains(&(name, Some(value.clone()))), "{name} = {value}");

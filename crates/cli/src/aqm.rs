@@ -80,29 +80,12 @@ fn list() -> String {
 fn show(aqm: &AqmDescription) -> String {
     let mut table = Table::new(5, &["parameter", "allowed", "default", "default from", "meaning"]);
     for parameter in &aqm.parameters {
-        let cells =
-            [parameter.name, &allowed(parameter), &default(parameter), parameter.source, parameter.doc];
+        let (allowed, default) = (parameter.allowed(), parameter.default_text());
+        let cells = [parameter.name, &allowed, &default, parameter.source, parameter.doc];
         table.add(cells.map(str::to_owned).to_vec());
     }
     let parameters = if table.is_empty() { "It has no parameters.\n".to_owned() } else { table.render() };
     format!("{}: {} ({})\n\n{parameters}", aqm.name, aqm.title, aqm.source)
-}
-
-fn allowed(parameter: &Parameter) -> String {
-    let unit = if parameter.unit.is_empty() { String::new() } else { format!(" {}", parameter.unit) };
-    format!("{}{unit}", parameter.kind)
-}
-
-fn default(parameter: &Parameter) -> String {
-    parameter.default.as_ref().map_or_else(|| "off".to_owned(), small)
-}
-
-/// A value as a person writes it: small numbers with an exponent.
-fn small(value: &Value) -> String {
-    match value {
-        Value::Number(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
-        other => other.to_string(),
-    }
 }
 
 fn as_json(aqm: &AqmDescription) -> serde_json::Value {
@@ -136,6 +119,7 @@ fn kind(kind: Kind) -> &'static str {
         Kind::Flag => "flag",
         Kind::Choice(_) => "choice",
         Kind::Durations { .. } => "durations",
+        Kind::Counts { .. } => "counts",
     }
 }
 
@@ -146,6 +130,7 @@ fn value(value: &Value) -> serde_json::Value {
         Value::Count(n) => json!(n),
         Value::Flag(flag) => json!(flag),
         Value::Durations(times) => json!(times.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        Value::Counts(counts) => json!(counts),
         Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) => json!(value.to_string()),
     }
 }

@@ -43,7 +43,13 @@ pub(crate) fn kind_of(parameter: &Parameter) -> Kind<Value> {
         Allowed::Durations { len, least, most } => {
             let range = format!("each from {least} to {most}");
             let fit = move |times: &Vec<Duration>| times.iter().all(|time| (least..=most).contains(time));
-            kind::durations(len).only(&range, fit).map(|times| Value::Durations(times.into()))
+            let times = kind::list(len, "durations such as \"5 ms\"", kind::duration());
+            times.only(&range, fit).map(|times| Value::Durations(times.into()))
+        }
+        Allowed::Counts { len, least, most } => {
+            let each = kind::integer(least as i64, most as i64);
+            let what = format!("whole numbers from {least} to {most}");
+            kind::list(len, &what, each).map(|counts| Value::Counts(counts.into()))
         }
         Allowed::Choice(names) => {
             let word = |name: &&'static str| (*name, Value::Choice((*name).into()));

@@ -23,15 +23,14 @@ pub(crate) fn positive_duration() -> Kind<Duration> {
     duration().only("above 0", |duration| !duration.is_zero())
 }
 
-/// A list of so many durations.
-pub(crate) fn durations(len: usize) -> Kind<Vec<Duration>> {
-    let expected = format!("a list of {len} durations such as \"5 ms\"");
-    Kind::new(expected, move |node| {
+/// A list of so many things, called `what`.
+pub(crate) fn list<T: 'static>(len: usize, what: &str, each: Kind<T>) -> Kind<Vec<T>> {
+    Kind::new(format!("a list of {len} {what}"), move |node| {
         let Value::List(list) = &node.value else { return Err(String::new()) };
         if list.len() != len {
             return Err(format!("it has {}", list.len()));
         }
-        list.iter().map(|node| duration().read(node)).collect()
+        list.iter().map(|node| each.read(node)).collect()
     })
 }
 
