@@ -15,9 +15,10 @@ Cutline's own defaults are the RFCs' (RFC 5681, 6298, 6582, 6928); what ns-2 doe
 the documentation of `cutline_transport::tcp::Params` and `tfrc::Params`.
 
 RED and Adaptive RED have the same thresholds, weight, max_p, slope, spacing and steps in both engines, and count packets. Their
-own average and max_p are read every 0.1 s. RED has ns-2's spacing (`wait`), Adaptive RED the papers' (`uniform`). Where they
-depart from the papers ns-2's are not followed: it never hits the first packet above min_th nor one that finds fewer than two
-waiting, lets max_p step over its floor and ceiling, and counts the 0.5 s between its steps from the last that changed something.
+own average and max_p are read every 0.1 s. RED has ns-2's spacing (`wait`), Adaptive RED the papers' (`uniform`). `ns-2 = true`
+makes Cutline's RED as ns-2's where that departs from the papers: it never hits the first packet above min_th nor one that finds
+fewer than two waiting, lets max_p step over its floor and ceiling, and counts the 0.5 s between its steps from the last that
+changed something.
 
 A measure *shows no difference* when the interval of the difference holds zero. It is *small* when it is more than noise but less
 than matters (1 % of utilisation, 5 % of a queue or goodput, 10 % of a drop rate or max_p, 15 % of a spread). What differs beyond that is explained
@@ -33,17 +34,7 @@ PHASE = (
     "the phase of equal delays decides here whose packets find the queue full (Floyd and Jacobson 1991); with 0.03 ms less "
     "on each access link both agree: see [off phase](#newreno-100-drop-tail-small-off-phase)"
 )
-RED_NS2 = (
-    "three rules of ns-2's code that the papers do not have, and that tell where the queue is short and max_p at its floor: the "
-    "first packet above min_th, and one that finds fewer than two waiting, is never hit; max_p may fall below the floor by "
-    "a step; and a step is taken with the first arrival 0.5 s after the last change, not every 0.5 s. With all three put "
-    "into Cutline's RED the mean queue is 15.90 against ns-2's 15.91, RED's average 15.49 against 15.50, the goodput a flow "
-    "1299 against 1298 kbit/s and the timeouts 1.17 ± 0.04 against 1.23 ± 0.05; without them 15.18, 14.77, 1291 and 1.45; "
-    "with the first alone 15.59, 15.17, 1296 and 1.21 (100 seeds). Cutline keeps to Floyd and Jacobson's figure 2 and to "
-    "Adaptive RED's figure 1"
-)
 NOTES: list[tuple[str, str, str]] = [
-    ("newreno-3-ared", "*", RED_NS2),
     ("mixed-three", "newreno.[rt]*", SYN.format("mixed-three")),
     ("newreno-20-pi-window-20", "newreno.timeouts", SYN.format("newreno-20-pi-window-20")),
     ("newreno-20-pi-window-20", "newreno.retransmissions", SYN.format("newreno-20-pi-window-20")),

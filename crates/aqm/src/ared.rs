@@ -18,7 +18,7 @@
 //! | `min-th`, `max-th`, `w-q` | | | automatic | Adaptive RED, sections 5 and 6 |
 //! | `max-p` | | 0.0001..1 | 0.02 | what `max_p` begins with |
 //! | `gentle` | | | true | Adaptive RED, section 4 |
-//! | `mode`, `spacing`, `mean-packet`, `target-delay` | | | | [`crate::red`] |
+//! | `mode`, `spacing`, `mean-packet`, `target-delay`, `ns-2` | | | | [`crate::red`] |
 //! | `interval` | time | 1 ms..100 s | 500 ms | figure 1 |
 //! | `alpha` | | 0.0001..1 | min(0.01, max_p / 4) | figure 1; RED-Worcester's figure 4 has 0.1 |
 //! | `beta` | | 0.01..0.999 | 0.9 | figure 1 |
@@ -33,6 +33,10 @@
 //! - A step does not go beyond floor or ceiling.
 //! - While the link is idle the average decays as the next arrival will find it, so `max_p` falls in silence
 //!   and does not rise on an average that is long out of date.
+//!
+//! **As ns-2 does.** Its code takes figure 1 by the letter, so that max_p may step over floor and ceiling, and steps with
+//! the first arrival half a second after the last change. With `ns-2` this one does, too
+//! (`ns_2_steps_half_a_second_after_a_change`), and spares what ns-2's RED spares.
 //!
 //! There is no timer: [`Steering::advance`] takes the steps it has missed, and skips those that change
 //! nothing.
@@ -100,6 +104,7 @@ impl Parameters for AredParams {
         red::spacing(),
         red::mean_packet(),
         red::target_delay(),
+        red::ns2(),
         interval(),
         alpha(),
         beta(),
@@ -208,13 +213,15 @@ pub(crate) fn check(params: &impl HasAred) -> Result<(), ParameterError> {
 pub struct Adaptation {
     params: AdaptationParams,
     first: f64,
+    as_ns2: bool,
     pub(crate) max_p: f64,
     next_step: Instant,
 }
 
 impl Adaptation {
     pub(crate) fn new(params: AdaptationParams, red: &RedParams) -> Self {
-        let mut new = Self { params, first: red.max_p, max_p: 0.0, next_step: Instant::ZERO };
+        let mut new =
+            Self { params, first: red.max_p, as_ns2: red.ns2, max_p: 0.0, next_step: Instant::ZERO };
         new.begin(Instant::ZERO);
         new
     }
@@ -241,10 +248,13 @@ impl Adaptation {
     fn take_steps(&mut self, now: Instant, idle: bool, core: &Core, target: f64) {
         let margin = self.params.range * (core.slope.max_th - core.slope.min_th);
         let (low, high) = (target - margin, target + margin);
+        if self.as_ns2 {
+            return self.step_as_ns2(now, idle, core, low, high);
+        }
         while self.next_step <= now {
             let avg = if idle { core.average_while_idle(self.next_step) } else { core.avg() };
             let before = self.max_p;
-            self.max_p = step(&self.params, before, avg, low, high);
+            self.max_p = bounded_step(&self.params, before, avg, low, high);
             self.next_step = self.next_step.saturating_add(self.params.interval);
             if self.max_p == before {
                 // Nothing changes until the average has fallen below the range.
@@ -254,22 +264,37 @@ impl Adaptation {
         }
     }
 
+    /// One step, beyond floor and ceiling if it comes to that; the interval begins anew only when something has changed.
+    fn step_as_ns2(&mut self, now: Instant, idle: bool, core: &Core, low: f64, high: f64) {
+        let avg = if idle { core.average_while_idle(now) } else { core.avg() };
+        let before = self.max_p;
+        self.max_p = step(&self.params, before, avg, low, high);
+        if self.max_p != before {
+            self.next_step = now.saturating_add(self.params.interval);
+        }
+    }
+
     /// Leaves out the steps up to and at `until`.
     fn skip_to(&mut self, until: Instant) {
         self.next_step = first_after(until, self.next_step, self.params.interval);
     }
 }
 
-/// Adaptive RED, figure 1.
+/// Adaptive RED, figure 1: what comes after `max_p`.
 fn step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
     if avg > high && max_p < params.ceiling {
-        let alpha = params.alpha.unwrap_or_else(|| (max_p / 4.0).min(0.01));
-        (max_p + alpha).min(params.ceiling)
+        max_p + params.alpha.unwrap_or_else(|| (max_p / 4.0).min(0.01))
     } else if avg < low && max_p > params.floor {
-        (max_p * params.beta).max(params.floor)
+        max_p * params.beta
     } else {
         max_p
     }
+}
+
+/// The same within floor and ceiling; a `max_p` that begins beyond them may stay there.
+fn bounded_step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
+    let next = step(params, max_p, avg, low, high);
+    next.min(params.ceiling.max(max_p)).max(params.floor.min(max_p))
 }
 
 /// The middle of the slope: where Adaptive RED holds the average.
@@ -351,6 +376,30 @@ mod tests {
         assert_eq!(step(&params, 0.1, 57.0, 44.0, 56.0), 0.11);
         assert_eq!(step(&params, 0.1, 43.0, 44.0, 56.0), 0.1 * 0.9);
         assert_eq!(step(&params, 0.1, 50.0, 44.0, 56.0), 0.1);
+    }
+
+    #[test]
+    fn ns_2_steps_half_a_second_after_a_change() {
+        let mut law = ared(AdaptationParams::default());
+        law.steering.as_ns2 = true;
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut max_p_at = |ms: u64, q: u32| {
+            law.arrive(at(ms), Arrival::new(1000, hint()), packets(q));
+            law.advance(at(ms), packets(q));
+            law.steering.max_p
+        };
+        assert_eq!(max_p_at(499, 57), 0.02);
+        assert_eq!(max_p_at(800, 57), 0.025, "later than half a second");
+        assert_eq!(max_p_at(1250, 43), 0.025, "less than half a second after that");
+        assert_eq!(max_p_at(1400, 43), 0.025 * 0.9);
+        assert_eq!(max_p_at(2000, 50), 0.025 * 0.9, "nothing to change");
+        assert_eq!(max_p_at(2001, 43), 0.025 * 0.9 * 0.9, "so the next arrival may");
+        let mut least = 1.0;
+        (0..30).for_each(|i| least = max_p_at(3000 + 600 * i, 43));
+        assert!(
+            (least - 0.02025 * 0.9_f64.powi(7)).abs() < 1e-12,
+            "the first below the floor of 0.01: {least}"
+        );
     }
 
     #[test]

@@ -27,6 +27,7 @@
 //! | `mean-packet` | B | 1..1,000,000 | 1000 | the papers' packets |
 //! | `automatic` | | | false | thresholds and w_q as Adaptive RED sets them |
 //! | `target-delay` | time | 100 us..10 s | 5 ms | Adaptive RED, section 6 |
+//! | `ns-2` | | | false | ns-2.35, see below |
 //!
 //! With C the link's rate in packets of `mean-packet` a second, `automatic` sets w_q = 1 - exp(-1 / C),
 //! min_th = max(5, C target-delay / 2) and max_th = 3 min_th. In mode bytes the queue is measured in bytes and
@@ -42,6 +43,10 @@
 //! = 0.02 for the 50th packet since a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
 //! uniform over 1..49 (`gaps_are_uniform`), with `wait` over 50..99 (`waiting_hits_within_the_second_stretch`). At
 //! 5 Mbit/s and 1000 B, w_q = 1 - exp(-1/625) = 0.0015987 (`automatic_settings`).
+//!
+//! **As ns-2 does.** ns-2's code spares two packets that the papers hit: the first one after the average was below
+//! min_th, with which it begins to count, and any that finds fewer than two waiting. With `ns-2` this one does, too
+//! (`ns_2_spares_the_first_and_those_of_a_short_queue`); only an average beyond the slope's end hits the first.
 //!
 //! **Under TSQ.** What this law answers is p_a, and TSQ scales that: a packet that cuts in line pays its charge
 //! on what the tail would have paid at that moment. A hit starts the count anew whoever is hit, so that it is
@@ -117,6 +122,8 @@ pub struct RedParams {
     pub automatic: bool,
     /// The average delay that automatic thresholds aim at.
     pub target_delay: Duration,
+    /// Whether ns-2's rules hold where they differ from the papers'.
+    pub ns2: bool,
 }
 
 impl Default for RedParams {
@@ -132,6 +139,7 @@ impl Default for RedParams {
             mean_packet: 1000,
             automatic: false,
             target_delay: Duration::from_millis(5),
+            ns2: false,
         }
     }
 }
@@ -157,6 +165,7 @@ impl Parameters for RedParams {
             set: |params, value| params.automatic = value.is_set(),
         },
         target_delay(),
+        ns2(),
     ];
 
     fn check_together(&self) -> Result<(), ParameterError> {
@@ -270,6 +279,15 @@ pub(crate) const fn target_delay<P: HasRed>() -> Field<P> {
     }
 }
 
+pub(crate) const fn ns2<P: HasRed>() -> Field<P> {
+    let doc = "spare the first packet above min-th and those that find fewer than two waiting; where max-p adapts, step as ns-2";
+    Field {
+        about: Parameter::flag("ns-2", false, "the papers; ns-2.35 for true", doc),
+        get: |params| Some(Value::Flag(params.red().ns2)),
+        set: |params, value| params.red_mut().ns2 = value.is_set(),
+    }
+}
+
 pub(crate) fn check_thresholds(params: &impl HasRed) -> Result<(), ParameterError> {
     let RedParams { min_th, max_th, automatic, .. } = *params.red();
     let refuse = |value: f64, allowed: String| {
@@ -364,8 +382,24 @@ impl Core {
             Mode::Bytes if p_b < 1.0 => p_b * f64::from(arrival.size) / mean_packet,
             _ => p_b,
         };
+        if self.params.ns2 && self.is_spared(p_b, backlog) {
+            return Probability::ZERO;
+        }
         self.vars.count = if p_b > 0.0 { self.vars.count + 1 } else { -1 };
         spaced(self.params.spacing, p_b, self.vars.count as f64)
+    }
+
+    /// ns-2: what a short queue holds, and the first packet above `min_th`, which is the first that counts.
+    fn is_spared(&mut self, p_b: f64, backlog: Backlog) -> bool {
+        if backlog.packets < 2 {
+            self.vars.count = -1;
+            return true;
+        }
+        let is_first = p_b > 0.0 && p_b < 1.0 && self.vars.count < 0;
+        if is_first {
+            self.vars.count = 1;
+        }
+        is_first
     }
 
     #[inline]

@@ -142,3 +142,20 @@ fn thresholds_in_the_wrong_order_are_refused() {
     assert_eq!(refused(params), "max-th = 15: allowed is more than min-th = 20");
     assert!(Red::build(&RedParams { automatic: true, ..params }, RATE).is_ok());
 }
+
+#[test]
+fn ns_2_spares_the_first_and_those_of_a_short_queue() {
+    let mut red = red(RedParams { ns2: true, w_q: Some(0.5), ..RedParams::default() });
+    // Averages of 10: p_b = 0.01, and the first, though it counts, is spared.
+    red.core.vars.avg = 10.0;
+    assert_eq!(arrive(&mut red, 1000, 10), 0.0);
+    assert!(close(arrive(&mut red, 1000, 10), 0.01 / (1.0 - 2.0 * 0.01)));
+    // One is waiting: the average of 5.5 does not matter, and what follows is a first one again.
+    assert_eq!(arrive(&mut red, 1000, 1), 0.0);
+    red.core.vars.avg = 10.0;
+    assert_eq!(arrive(&mut red, 1000, 10), 0.0);
+    // Beyond the slope everything is hit that finds two waiting.
+    red.core.vars = Vars::new(Instant::ZERO);
+    red.core.vars.avg = 40.0;
+    assert_eq!(arrive(&mut red, 1000, 2), 1.0);
+}

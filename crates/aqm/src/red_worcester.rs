@@ -86,6 +86,7 @@ impl Parameters for RedWorcesterParams {
         red::spacing(),
         red::mean_packet(),
         red::target_delay(),
+        red::ns2(),
         ared::interval(),
         ared::alpha(),
         ared::beta(),
