@@ -230,7 +230,7 @@ impl Vars {
 }
 
 impl DropProbability for Pie {
-    #[inline(never)]
+    #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         let Self { params, target, delay, beat, vars } = self;
         beat.catch_up(now, || {
@@ -240,7 +240,7 @@ impl DropProbability for Pie {
         });
     }
 
-    #[inline(never)]
+    #[inline]
     fn arrive(&mut self, _now: Instant, _arrival: Arrival, backlog: Backlog) -> Probability {
         if self.is_safe(backlog) {
             return Probability::ZERO;
@@ -260,14 +260,14 @@ impl DropProbability for Pie {
         Some(Probability::clamped(self.vars.drop_prob))
     }
 
-    #[inline(never)]
+    #[inline]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
         if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
             self.vars.accu_prob = 0.0;
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
         self.delay.departed(now, size, arrived, backlog);
     }
