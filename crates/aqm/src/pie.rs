@@ -33,6 +33,9 @@
 //! (section 5.1). With `derandomize` the drop_prob of passed packets adds up; below 0.85 none is dropped, from 8.5
 //! on the next one is, whatever is drawn (section 5.4).
 //!
+//! Those who have written it down from the RFC differ on the decay: both delays below target / 2, as in its appendix
+//! A and here, or both 0, as in Linux and ns-3 (after section 4.2).
+//!
 //! Where we depart: the burst allowance is renewed at updates rather than at arrivals. The default estimate is
 //! the link's rate, which is known here. There is no timer: missed updates are made up for, one by one.
 //!
