@@ -22,8 +22,9 @@ pub struct QueueSpec {
     pub rate: Rate,
 }
 
-/// A queue built from a [`QueueSpec`].
+/// A queue built from a [`QueueSpec`]; its tag is a number of its own, as [`AnyAqm`]'s is.
 #[derive(Clone, Debug)]
+#[repr(u32)]
 pub enum AnyQueue<P> {
     /// First in, first out.
     Fifo(Fifo<P, AnyAqm>),

@@ -245,6 +245,7 @@ impl Adaptation {
         }
     }
 
+    #[cold]
     fn take_steps(&mut self, now: Instant, idle: bool, core: &Core, target: f64) {
         let margin = self.params.range * (core.slope.max_th - core.slope.min_th);
         let (low, high) = (target - margin, target + margin);

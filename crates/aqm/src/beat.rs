@@ -29,7 +29,14 @@ impl Beat {
 
     /// The same for steps that ask when they are due.
     #[inline]
-    pub(crate) fn catch_up_at(&mut self, now: Instant, mut step: impl FnMut(Instant) -> bool) {
+    pub(crate) fn catch_up_at(&mut self, now: Instant, step: impl FnMut(Instant) -> bool) {
+        if self.next <= now {
+            self.take_steps(now, step);
+        }
+    }
+
+    #[cold]
+    fn take_steps(&mut self, now: Instant, mut step: impl FnMut(Instant) -> bool) {
         while self.next <= now {
             let due = self.next;
             self.next = self.next.saturating_add(self.period);

@@ -135,14 +135,14 @@ impl Vars {
 }
 
 impl DropProbability for Blue {
-    #[inline(never)]
+    #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         if backlog.packets == 0 && self.vars.p > 0.0 {
             self.rest(now);
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn arrive(&mut self, now: Instant, _arrival: Arrival, backlog: Backlog) -> Probability {
         if f64::from(backlog.packets) > self.threshold {
             self.raise(now);
@@ -154,14 +154,14 @@ impl DropProbability for Blue {
         Some(Probability::clamped(self.vars.p))
     }
 
-    #[inline(never)]
+    #[inline]
     fn judged(&mut self, now: Instant, _arrival: Arrival, verdict: Verdict) {
         if verdict == Verdict::Drop(DropReason::Overflow) {
             self.raise(now);
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
         if backlog.packets == 0 {
             self.vars.idle_from = now.saturating_add(self.drain.time(u64::from(size)));
@@ -179,6 +179,7 @@ impl DropProbability for Blue {
 
 impl Blue {
     /// Feng et al., figure 4: upon packet loss.
+    #[cold]
     fn raise(&mut self, now: Instant) {
         if now.saturating_since(self.vars.last_update) >= self.params.freeze_time {
             self.vars.p = (self.vars.p + self.params.d1).min(1.0);
@@ -187,6 +188,7 @@ impl Blue {
     }
 
     /// Feng et al., figure 4: upon the link being idle, again and again until `now`.
+    #[cold]
     fn rest(&mut self, now: Instant) {
         while self.vars.p > 0.0 {
             let due = self.vars.last_update.saturating_add(self.params.freeze_time).max(self.vars.idle_from);

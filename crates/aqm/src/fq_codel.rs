@@ -20,6 +20,8 @@
 //! Worked number: 100 flows fall into 1024 buckets so that 1 - (1023 / 1024)^99 = 9.2 % of them share one
 //! (`flows_collide_as_often_as_chance_has_it`).
 //!
+//! The RFC's limit of 10240 packets (section 5.2.3) is for whoever describes the queue to set.
+//!
 //! The newcomer that finds the queue full is stored, and room is made for it; its verdict is "pass" even if it is
 //! among those thrown away at once. The perturbation is drawn from the queue's random stream with the first
 //! packet, and again after a reset.

@@ -204,6 +204,7 @@ impl DropProbability for Pi {
 
 impl Pi {
     /// Takes every sample that is due, all of the same `q`.
+    #[cold]
     fn take_samples(&mut self, now: Instant, q: f64) {
         while self.vars.next_sample <= now {
             let before = (self.vars.p, self.vars.q_old);

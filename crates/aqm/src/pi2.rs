@@ -134,13 +134,13 @@ impl Aqm for Pi2 {
 }
 
 impl DropProbability for Pi2 {
-    #[inline(never)]
+    #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         let Self { delay, beat, controller, .. } = self;
         beat.catch_up(now, || controller.update(delay.of(backlog)));
     }
 
-    #[inline(never)]
+    #[inline]
     fn arrive(&mut self, _now: Instant, arrival: Arrival, _backlog: Backlog) -> Probability {
         let Self { controller, coupling, .. } = self;
         let p = if arrival.scalable { *coupling * controller.p_prime } else { controller.squared() };
@@ -151,7 +151,7 @@ impl DropProbability for Pi2 {
         Some(Probability::clamped(self.controller.squared()))
     }
 
-    #[inline(never)]
+    #[inline]
     fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
         self.delay.departed(now, size, arrived, backlog);
     }

@@ -33,6 +33,9 @@
 //! (section 5.1). With `derandomize` the drop_prob of passed packets adds up; below 0.85 none is dropped, from 8.5
 //! on the next one is, whatever is drawn (section 5.4).
 //!
+//! Those who have written it down from the RFC differ on the decay: both delays below target / 2, as in its appendix
+//! A and here, or both 0, as in Linux and ns-3 (after section 4.2).
+//!
 //! Where we depart: the burst allowance is renewed at updates rather than at arrivals. The default estimate is
 //! the link's rate, which is known here. There is no timer: missed updates are made up for, one by one.
 //!
@@ -230,7 +233,7 @@ impl Vars {
 }
 
 impl DropProbability for Pie {
-    #[inline(never)]
+    #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         let Self { params, target, delay, beat, vars } = self;
         beat.catch_up(now, || {
@@ -240,7 +243,7 @@ impl DropProbability for Pie {
         });
     }
 
-    #[inline(never)]
+    #[inline]
     fn arrive(&mut self, _now: Instant, _arrival: Arrival, backlog: Backlog) -> Probability {
         if self.is_safe(backlog) {
             return Probability::ZERO;
@@ -260,14 +263,14 @@ impl DropProbability for Pie {
         Some(Probability::clamped(self.vars.drop_prob))
     }
 
-    #[inline(never)]
+    #[inline]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
         if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
             self.vars.accu_prob = 0.0;
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
         self.delay.departed(now, size, arrived, backlog);
     }

@@ -543,7 +543,7 @@ impl<S: Steering> DropProbability for Steered<S> {
         self.steering.advance(now, backlog, &self.core);
     }
 
-    #[inline(never)]
+    #[inline]
     fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
         self.steering.arrive(arrival, &self.core);
         self.core.arrive(now, arrival, backlog, self.steering.max_p())
@@ -558,14 +558,14 @@ impl<S: Steering> DropProbability for Steered<S> {
         Readings { average: Some(core.avg()), max_p: Some(steering.max_p()), target: steering.target(core) }
     }
 
-    #[inline(never)]
+    #[inline]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
         if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
             self.core.vars.count = 0;
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn departed(&mut self, now: Instant, size: u32, _arrived: Instant, backlog: Backlog) {
         if backlog.packets == 0 {
             self.core.vars.idle_from = now.saturating_add(self.core.drain.time(u64::from(size)));

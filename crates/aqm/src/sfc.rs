@@ -194,7 +194,7 @@ impl Gains {
 }
 
 impl DropProbability for Sfc {
-    #[inline(never)]
+    #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         let Self { params, gains, beat, p, q_old } = self;
         beat.catch_up(now, || {
@@ -204,7 +204,7 @@ impl DropProbability for Sfc {
         });
     }
 
-    #[inline(never)]
+    #[inline]
     fn arrive(&mut self, _now: Instant, _arrival: Arrival, _backlog: Backlog) -> Probability {
         self.p
     }
