@@ -13,6 +13,9 @@ pub struct FigureText {
     pub number: u32,
     /// The heading of its section in the report.
     pub heading: String,
+    /// The experiments that it shows, the study's own first; none where nothing needs to be simulated.
+    #[serde(default)]
+    pub experiments: Vec<String>,
     /// What the paper says, in our words.
     pub says: String,
     /// The statements that are checked.

@@ -10,6 +10,7 @@ mod claims;
 mod data;
 mod evaluation;
 mod experiment;
+mod measure;
 mod redw;
 mod rivals;
 mod study;

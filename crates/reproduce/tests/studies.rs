@@ -28,6 +28,17 @@ fn studies_and_their_experiments_have_names_of_their_own() {
 }
 
 #[test]
+fn figures_show_experiments_that_are_there_and_every_experiment_is_shown() {
+    for study in STUDIES {
+        let figures = study.figures();
+        let shown: BTreeSet<&str> =
+            figures.iter().flat_map(|figure| &figure.experiments).map(String::as_str).collect();
+        let there: BTreeSet<&str> = study.experiments.iter().map(|experiment| experiment.id).collect();
+        assert_eq!(shown, there, "{}", study.id);
+    }
+}
+
+#[test]
 fn every_experiment_is_a_scenario_of_ten_seeds() {
     for experiment in STUDIES.iter().flat_map(|study| study.experiments) {
         for quick in [false, true] {

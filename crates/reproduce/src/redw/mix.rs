@@ -1,8 +1,9 @@
 //! Figures 8 and 11 to 14: five mixes behind RED-Worcester, Adaptive RED, and the sorted queue.
 
-use super::{BOTTLENECK, MIX_NAMES, MIXES};
+use super::{MIX_NAMES, MIXES};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
+use crate::measure::BOTTLENECK;
 use crate::study::Stored;
 use cutline_quality::Power;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};

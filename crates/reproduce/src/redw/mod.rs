@@ -20,7 +20,6 @@ pub const REDW: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/redw/figures.toml"),
     experiments: &EXPERIMENTS,
-    experiments_of,
     sections_of,
 };
 
@@ -45,25 +44,12 @@ const fn experiment(id: &'static str, text: &'static str, file: &'static str) ->
     Experiment { id, label: "RED-Worcester", file, text, set: &[], quick: &[("seeds", "2")] }
 }
 
-/// The experiments that a figure shows.
-fn experiments_of(figure: u32) -> &'static [&'static str] {
-    match figure {
-        9 => &["maxp-up"],
-        // How fast max_p falls is told by how fast it rises.
-        10 => &["maxp-down", "maxp-up"],
-        _ => &["mix"],
-    }
-}
-
 fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     vec![match figure.number {
         9 | 10 => adaptation::section(figure, stored),
         _ => mix::section(figure, stored),
     }]
 }
-
-/// The bottleneck: its queue is what everything here is about.
-const BOTTLENECK: &str = "r1->r2";
 
 /// How many of the 20 flows are throughput-sensitive; the others are delay-sensitive.
 const MIXES: [u16; 5] = [19, 15, 10, 5, 1];
