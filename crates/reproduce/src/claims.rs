@@ -92,6 +92,9 @@ pub(crate) trait Judge {
     /// Whether it is not below a value by more than its interval can tell.
     fn is_not_below(&self, value: f64) -> Verdict;
 
+    /// Whether it is not above a value by more than its interval can tell.
+    fn is_not_above(&self, value: f64) -> Verdict;
+
     /// Whether its interval meets a range.
     fn meets(&self, low: f64, high: f64) -> Verdict;
 }
@@ -116,6 +119,11 @@ impl Judge for Estimate {
     fn is_not_below(&self, value: f64) -> Verdict {
         let (_, high) = self.interval.unwrap_or((self.mean, self.mean));
         (high >= value).into()
+    }
+
+    fn is_not_above(&self, value: f64) -> Verdict {
+        let (low, _) = self.interval.unwrap_or((self.mean, self.mean));
+        (low <= value).into()
     }
 
     fn meets(&self, low: f64, high: f64) -> Verdict {
@@ -147,6 +155,8 @@ mod tests {
         assert_eq!(estimate(0.8, 0.1).is_above(1.0), Verdict::Differs);
         assert_eq!(estimate(0.95, 0.1).is_not_below(1.0), Verdict::Holds);
         assert_eq!(estimate(0.85, 0.1).is_not_below(1.0), Verdict::Differs);
+        assert_eq!(estimate(1.05, 0.1).is_not_above(1.0), Verdict::Holds);
+        assert_eq!(estimate(1.15, 0.1).is_not_above(1.0), Verdict::Differs);
         assert_eq!(estimate(1.10, 0.01).meets(1.00, 1.04), Verdict::Differs);
     }
 }

@@ -6,6 +6,7 @@
 //! [`Study::report`] draws figures and judges claims from what is stored, without simulating anything.
 
 mod bits;
+mod cheaters;
 mod claims;
 mod data;
 mod evaluation;
@@ -17,6 +18,7 @@ mod study;
 mod tsq;
 
 pub use bits::BITS;
+pub use cheaters::CHEATERS;
 pub use claims::{FigureText, UnknownFigure};
 pub use evaluation::{Evaluation, News, Options, ReproduceError};
 pub use experiment::Experiment;
@@ -26,4 +28,4 @@ pub use study::Study;
 pub use tsq::TSQ;
 
 /// Every study there is.
-pub const STUDIES: [&Study; 4] = [&TSQ, &REDW, &BITS, &RIVALS];
+pub const STUDIES: [&Study; 5] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS];

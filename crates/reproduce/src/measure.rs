@@ -7,6 +7,9 @@ use cutline_units::{Duration, Probability};
 /// The link behind a dumbbell's bottleneck queue.
 pub(crate) const BOTTLENECK: &str = "r1->r2";
 
+/// What is measured of a flow; `None` where there is nothing to measure.
+pub(crate) type Measure = fn(&FlowRow) -> Option<f64>;
+
 /// What reached the application, kbit/s.
 #[expect(clippy::unnecessary_wraps, reason = "a measure may have nothing to measure; this one always has")]
 pub(crate) fn kbps(row: &FlowRow) -> Option<f64> {

@@ -91,11 +91,9 @@ impl Case<'_> {
         self.flows(queue, MARKED, measure)
     }
 
-    /// The mean over a group's flows. Where no flow has the measure there is none.
+    /// The mean over a group's flows.
     fn flows(&self, queue: &str, group: &str, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
-        let values =
-            self.point(queue).map_or_else(Vec::new, |point| self.data.per_seed(point, group, measure));
-        if values.iter().any(|value| value.is_finite()) { values } else { Vec::new() }
+        self.data.by_seed(&[("dumbbell.queue", queue)], group, measure)
     }
 
     fn point(&self, queue: &str) -> Option<&str> {
