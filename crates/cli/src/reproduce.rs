@@ -6,7 +6,7 @@ use crate::run::{VERSION, now, threads};
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
 use cutline_reproduce::{
-    BITS, CHEATERS, Evaluation, News, Options, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
+    BITS, CHEATERS, Evaluation, MODERN, News, Options, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
 };
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -59,6 +59,8 @@ pub enum Study {
     Rivals,
     /// Many cheaters: who gains, who pays, and what the law of the charge lets them gain
     Cheaters,
+    /// TSQ on a link of today: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round trips of 10 to 200 ms
+    Modern,
     /// Every study
     All,
 }
@@ -72,6 +74,7 @@ impl Study {
             Self::Bits => &[&BITS],
             Self::Rivals => &[&RIVALS],
             Self::Cheaters => &[&CHEATERS],
+            Self::Modern => &[&MODERN],
             Self::All => &STUDIES,
         }
     }

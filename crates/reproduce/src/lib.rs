@@ -12,6 +12,7 @@ mod data;
 mod evaluation;
 mod experiment;
 mod measure;
+mod modern;
 mod redw;
 mod rivals;
 mod study;
@@ -22,10 +23,11 @@ pub use cheaters::CHEATERS;
 pub use claims::{FigureText, UnknownFigure};
 pub use evaluation::{Evaluation, News, Options, ReproduceError};
 pub use experiment::Experiment;
+pub use modern::MODERN;
 pub use redw::REDW;
 pub use rivals::RIVALS;
 pub use study::Study;
 pub use tsq::TSQ;
 
 /// Every study there is.
-pub const STUDIES: [&Study; 5] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS];
+pub const STUDIES: [&Study; 6] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN];
