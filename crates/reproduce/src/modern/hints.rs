@@ -53,7 +53,7 @@ fn chart(data: &Data, kind: &str, (queue, name): (&str, &str), with_kind: bool) 
     };
     let chart = Chart::new(title)
         .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks([1.0, 4.0, 8.0, 12.0, 16.0]))
-        .y(Axis::linear("Quality").range(0.5, 1.0))
+        .y(Axis::linear("Quality").range(if kind == "audio" { 0.7 } else { 0.9 }, 1.0))
         .mark(Line::new("delay quality Qd", curve(QD)).markers())
         .mark(Line::new("throughput quality Qt", curve(QT)).markers())
         .mark(Line::new("overall quality Q", curve(Q)).markers());
