@@ -303,9 +303,9 @@ fn notes(figure: u32) -> &'static [&'static str] {
         ],
         12 => &[
             "Whether Adaptive RED's drops rise depends on the TFRC. By RFC 5348 they do not; with ns-2's they do, as in the \
-                 paper. It is the timeout in the equation, 300 ms above the round-trip time in ns-2 where the RFC has four \
-                 round-trip times: with ns-2's timeout and all else by the RFC drops rise from 3.40 % to 3.70 %. TFRC then takes \
-                 more where drops are many, and drops must be more to hold the queue.",
+                 paper. It is the timeout in the equation, which ns-2 estimates with a clock of 0.1 s where the RFC has four \
+                 round-trip times: with that clock (rto-tick = \"100 ms\") and all else by the RFC drops rise from 3.39 % \
+                 to 3.67 %. TFRC then takes more where drops are many, and drops must be more to hold the queue.",
         ],
         13 => &[
             "A single throughput-sensitive flow's throughput varies much from seed to seed: the interval at 1 : 19 is \

@@ -32,7 +32,8 @@ impl CoarseTimeout {
         }
         let average = self.average_by_8 / 8;
         self.average_by_8 = (self.average_by_8 + ticks - average).max(1);
-        self.deviation_by_4 = (self.deviation_by_4 + ticks.abs_diff(average) - self.deviation_by_4 / 4).max(1);
+        self.deviation_by_4 =
+            (self.deviation_by_4 + ticks.abs_diff(average) - self.deviation_by_4 / 4).max(1);
     }
 
     /// The timeout.
