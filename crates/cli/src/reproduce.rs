@@ -5,7 +5,9 @@ use crate::progress::Bar;
 use crate::run::{VERSION, now, threads};
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
-use cutline_reproduce::{BITS, Evaluation, News, Options, REDW, RIVALS, ReproduceError, STUDIES, TSQ};
+use cutline_reproduce::{
+    BITS, CHEATERS, Evaluation, MODERN, News, Options, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
+};
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -55,6 +57,10 @@ pub enum Study {
     Bits,
     /// TSQ and its rivals: fourteen queues under six kinds of traffic
     Rivals,
+    /// Many cheaters: who gains, who pays, and what the law of the charge lets them gain
+    Cheaters,
+    /// TSQ on a link of today: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round trips of 10 to 200 ms
+    Modern,
     /// Every study
     All,
 }
@@ -67,6 +73,8 @@ impl Study {
             Self::Redw => &[&REDW],
             Self::Bits => &[&BITS],
             Self::Rivals => &[&RIVALS],
+            Self::Cheaters => &[&CHEATERS],
+            Self::Modern => &[&MODERN],
             Self::All => &STUDIES,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, QUICK};
 use crate::study::{Stored, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
@@ -16,7 +16,6 @@ pub const BITS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../experiments/bits/figures.toml"),
     experiments: &EXPERIMENTS,
-    experiments_of: |_| &["bits"],
     sections_of,
 };
 
@@ -30,7 +29,7 @@ const EXPERIMENTS: [Experiment; 1] = [Experiment {
     file: "bits.toml",
     text: include_str!("../../../experiments/bits/bits.toml"),
     set: &[],
-    quick: &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")],
+    quick: QUICK,
 }];
 
 const BIT_COUNTS: std::ops::RangeInclusive<u16> = 1..=6;

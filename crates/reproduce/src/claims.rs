@@ -13,6 +13,9 @@ pub struct FigureText {
     pub number: u32,
     /// The heading of its section in the report.
     pub heading: String,
+    /// The experiments that it shows, the study's own first; none where nothing needs to be simulated.
+    #[serde(default)]
+    pub experiments: Vec<String>,
     /// What the paper says, in our words.
     pub says: String,
     /// The statements that are checked.
@@ -89,6 +92,9 @@ pub(crate) trait Judge {
     /// Whether it is not below a value by more than its interval can tell.
     fn is_not_below(&self, value: f64) -> Verdict;
 
+    /// Whether it is not above a value by more than its interval can tell.
+    fn is_not_above(&self, value: f64) -> Verdict;
+
     /// Whether its interval meets a range.
     fn meets(&self, low: f64, high: f64) -> Verdict;
 }
@@ -113,6 +119,11 @@ impl Judge for Estimate {
     fn is_not_below(&self, value: f64) -> Verdict {
         let (_, high) = self.interval.unwrap_or((self.mean, self.mean));
         (high >= value).into()
+    }
+
+    fn is_not_above(&self, value: f64) -> Verdict {
+        let (low, _) = self.interval.unwrap_or((self.mean, self.mean));
+        (low <= value).into()
     }
 
     fn meets(&self, low: f64, high: f64) -> Verdict {
@@ -144,6 +155,8 @@ mod tests {
         assert_eq!(estimate(0.8, 0.1).is_above(1.0), Verdict::Differs);
         assert_eq!(estimate(0.95, 0.1).is_not_below(1.0), Verdict::Holds);
         assert_eq!(estimate(0.85, 0.1).is_not_below(1.0), Verdict::Differs);
+        assert_eq!(estimate(1.05, 0.1).is_not_above(1.0), Verdict::Holds);
+        assert_eq!(estimate(1.15, 0.1).is_not_above(1.0), Verdict::Differs);
         assert_eq!(estimate(1.10, 0.01).meets(1.00, 1.04), Verdict::Differs);
     }
 }

@@ -93,6 +93,18 @@ impl Data {
         seeds.into_values().map(|(sum, count)| sum / f64::from(count)).collect()
     }
 
+    /// The same at the point with these values; empty where there is no such point, or nothing to measure.
+    pub(crate) fn by_seed(
+        &self,
+        settings: &[(&str, &str)],
+        group: &str,
+        measure: impl Fn(&FlowRow) -> Option<f64>,
+    ) -> Vec<f64> {
+        let point = self.point_of_values(settings);
+        let values = point.map_or_else(Vec::new, |point| self.per_seed(point, group, measure));
+        if values.iter().any(|value| value.is_finite()) { values } else { Vec::new() }
+    }
+
     /// The distribution of a delay of a flow or group at a point, over all seeds: milliseconds.
     pub(crate) fn delay_cdf(&self, point: &Point, subject: &str, quantity: &str) -> Option<Cdf> {
         Cdf::of_counts(self.buckets(point, subject, quantity).map(|row| (row.high, row.count)))

@@ -6,23 +6,28 @@
 //! [`Study::report`] draws figures and judges claims from what is stored, without simulating anything.
 
 mod bits;
+mod cheaters;
 mod claims;
 mod data;
 mod evaluation;
 mod experiment;
+mod measure;
+mod modern;
 mod redw;
 mod rivals;
 mod study;
 mod tsq;
 
 pub use bits::BITS;
+pub use cheaters::CHEATERS;
 pub use claims::{FigureText, UnknownFigure};
 pub use evaluation::{Evaluation, News, Options, ReproduceError};
 pub use experiment::Experiment;
+pub use modern::MODERN;
 pub use redw::REDW;
 pub use rivals::RIVALS;
 pub use study::Study;
 pub use tsq::TSQ;
 
 /// Every study there is.
-pub const STUDIES: [&Study; 4] = [&TSQ, &REDW, &BITS, &RIVALS];
+pub const STUDIES: [&Study; 6] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN];

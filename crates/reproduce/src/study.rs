@@ -6,6 +6,7 @@ use crate::evaluation::{Evaluation, News, Options, ReproduceError};
 use crate::experiment::Experiment;
 use cutline_report::report::{self, Claim, Report, Section};
 use cutline_scenario::runner::Progress;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,8 +28,6 @@ pub struct Study {
     pub(crate) figures: &'static str,
     /// Every experiment, variants included.
     pub experiments: &'static [Experiment],
-    /// The experiments that a figure shows, the study's own first.
-    pub(crate) experiments_of: fn(u32) -> &'static [&'static str],
     /// What was found of a figure; the first section is the figure's own.
     pub(crate) sections_of: fn(&FigureText, &[Stored<'_>]) -> Vec<Section>,
 }
@@ -69,9 +68,9 @@ impl Study {
     /// When there is nothing stored, or the report cannot be written.
     pub fn report(&self, results: &Path) -> Result<Evaluation, ReproduceError> {
         let root = results.join(self.id);
-        let is_stored = |id: &&str| root.join(id).join("summary.json").exists();
+        let is_stored = |id: &String| root.join(id).join("summary.json").exists();
         let mut figures = self.figures();
-        figures.retain(|figure| (self.experiments_of)(figure.number).iter().all(&is_stored));
+        figures.retain(|figure| figure.experiments.iter().all(is_stored));
         if self.needed(&figures).is_empty() {
             return Err(ReproduceError::Nothing { study: self.id, folder: root });
         }
@@ -90,10 +89,9 @@ impl Study {
     }
 
     fn needed(&self, figures: &[FigureText]) -> Vec<&'static Experiment> {
-        let shown_by = |experiment: &Experiment, figure: &FigureText| {
-            (self.experiments_of)(figure.number).contains(&experiment.id)
-        };
-        let is_needed = |experiment: &&Experiment| figures.iter().any(|figure| shown_by(experiment, figure));
+        let shown: BTreeSet<&str> =
+            figures.iter().flat_map(|figure| &figure.experiments).map(String::as_str).collect();
+        let is_needed = |experiment: &&Experiment| shown.contains(experiment.id);
         self.experiments.iter().filter(is_needed).collect()
     }
 
@@ -125,8 +123,8 @@ impl Study {
 
     /// The sections of a figure; none where what it shows has not been simulated.
     fn sections(&self, figure: &FigureText, stored: &[(&'static Experiment, Data)]) -> Vec<Section> {
-        let ids = (self.experiments_of)(figure.number);
-        let find = |id: &&str| stored.iter().find(|(experiment, _)| experiment.id == *id);
+        let ids = &figure.experiments;
+        let find = |id: &String| stored.iter().find(|(experiment, _)| experiment.id == *id);
         let data: Vec<Stored<'_>> =
             ids.iter().filter_map(find).map(|(experiment, data)| (*experiment, data)).collect();
         if data.is_empty() && !ids.is_empty() {

@@ -1,8 +1,9 @@
 //! Figures 9 and 10: how `max_p` follows a change of the mix.
 
-use super::{BOTTLENECK, MIX_NAMES, MIXES};
+use super::{MIX_NAMES, MIXES};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
+use crate::measure::BOTTLENECK;
 use crate::study::Stored;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line};
 use cutline_report::report::{Claim, Section};

@@ -20,7 +20,6 @@ pub const REDW: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/redw/figures.toml"),
     experiments: &EXPERIMENTS,
-    experiments_of,
     sections_of,
 };
 
@@ -34,25 +33,39 @@ Adaptive RED and RED-Worcester run with the parameters of the Adaptive RED paper
 w_q, the gentle slope, alpha = min(0.01, max_p / 4) and not the \"about 0.1\" of this paper's figure 4. \"Sorted\" is this \
 paper's future work: RED-Worcester with a queue in the order of hints and TSQ's drop probability.";
 
-const EXPERIMENTS: [Experiment; 3] = [
-    experiment("mix", include_str!("../../../../experiments/redw/mix.toml"), "mix.toml"),
-    experiment("maxp-up", include_str!("../../../../experiments/redw/maxp-up.toml"), "maxp-up.toml"),
-    experiment("maxp-down", include_str!("../../../../experiments/redw/maxp-down.toml"), "maxp-down.toml"),
+const MIX: (&str, &str) = ("mix.toml", include_str!("../../../../experiments/redw/mix.toml"));
+const MAXP_UP: (&str, &str) = ("maxp-up.toml", include_str!("../../../../experiments/redw/maxp-up.toml"));
+const MAXP_DOWN: (&str, &str) =
+    ("maxp-down.toml", include_str!("../../../../experiments/redw/maxp-down.toml"));
+
+/// The paper ran ns-2, whose TFRC is an older one than RFC 5348 has.
+const NS2: &[(&str, &str)] = &[
+    ("flow.bulk.transport", r#"{ protocol = "tcp", defaults = "ns-2", mss = "1000 B", header = "0 B" }"#),
+    (
+        "flow.media.transport",
+        r#"{ protocol = "tfrc", defaults = "ns-2", packet-size = "1000 B", header = "0 B" }"#,
+    ),
 ];
 
-/// `--quick` only takes fewer seeds: the mixes change at 40 s, and a run of 20 flows is short.
-const fn experiment(id: &'static str, text: &'static str, file: &'static str) -> Experiment {
-    Experiment { id, label: "RED-Worcester", file, text, set: &[], quick: &[("seeds", "2")] }
-}
+const EXPERIMENTS: [Experiment; 4] = [
+    experiment("mix", "transports by the RFCs", MIX, &[], QUICK_MIX),
+    experiment("mix-ns2", "ns-2's transports", MIX, NS2, QUICK_MIX),
+    experiment("maxp-up", "RED-Worcester", MAXP_UP, &[], QUICK_CHANGE),
+    experiment("maxp-down", "RED-Worcester", MAXP_DOWN, &[], QUICK_CHANGE),
+];
 
-/// The experiments that a figure shows.
-fn experiments_of(figure: u32) -> &'static [&'static str] {
-    match figure {
-        9 => &["maxp-up"],
-        // How fast max_p falls is told by how fast it rises.
-        10 => &["maxp-down", "maxp-up"],
-        _ => &["mix"],
-    }
+const QUICK_MIX: &[(&str, &str)] = &[("duration", "40 s"), ("measure-until", "40 s"), ("seeds", "2")];
+/// Only fewer seeds: the mixes change at 40 s, and `max_p` takes its time.
+const QUICK_CHANGE: &[(&str, &str)] = &[("seeds", "2")];
+
+const fn experiment(
+    id: &'static str,
+    label: &'static str,
+    (file, text): (&'static str, &'static str),
+    set: &'static [(&'static str, &'static str)],
+    quick: &'static [(&'static str, &'static str)],
+) -> Experiment {
+    Experiment { id, label, file, text, set, quick }
 }
 
 fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
@@ -61,9 +74,6 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
         _ => mix::section(figure, stored),
     }]
 }
-
-/// The bottleneck: its queue is what everything here is about.
-const BOTTLENECK: &str = "r1->r2";
 
 /// How many of the 20 flows are throughput-sensitive; the others are delay-sensitive.
 const MIXES: [u16; 5] = [19, 15, 10, 5, 1];

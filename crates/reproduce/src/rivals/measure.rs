@@ -1,10 +1,9 @@
 //! What is measured of a case, queue by queue: one value for each seed.
 
 use crate::data::{Data, difference, mean, ratio};
-use cutline_quality::{Codec, EModel};
+use crate::measure::{BOTTLENECK, kbps, lost, voice};
 use cutline_report::stats::Estimate;
 use cutline_scenario::results::FlowRow;
-use cutline_units::{Duration, Probability};
 
 /// The queues, as the scenario names them and as people do.
 pub(super) const QUEUES: [(&str, &str); 14] = [
@@ -24,7 +23,6 @@ pub(super) const QUEUES: [(&str, &str); 14] = [
     ("strict-priority", "strict priority"),
 ];
 
-const BOTTLENECK: &str = "r1->r2";
 /// The groups: those who hint, and the others.
 const MARKED: &str = "marked";
 const OTHERS: &str = "bulk";
@@ -66,15 +64,13 @@ impl Case<'_> {
     pub(super) fn by_seed(&self, measure: Measure, queue: &str) -> Vec<f64> {
         match measure {
             Measure::Quality => self.marked(queue, |row| row.q),
-            Measure::EModel => {
-                self.marked(queue, |row| if &*row.class == "audio" { voice(row) } else { None })
-            }
+            Measure::EModel => self.marked(queue, voice),
             Measure::Loss => self.marked(queue, lost),
             Measure::OthersLoss => self.flows(queue, OTHERS, lost),
             Measure::DelayP50 => self.marked(queue, |row| row.queuing_p50_ms),
             Measure::DelayP99 => self.marked(queue, |row| row.queuing_p99_ms),
-            Measure::Goodput => self.marked(queue, |row| Some(kbps(row))),
-            Measure::OthersGoodput => self.flows(queue, OTHERS, |row| Some(kbps(row))),
+            Measure::Goodput => self.marked(queue, kbps),
+            Measure::OthersGoodput => self.flows(queue, OTHERS, kbps),
             Measure::Fairness => self.fairness(queue),
             Measure::Utilisation => self.utilisation(queue),
         }
@@ -82,7 +78,7 @@ impl Case<'_> {
 
     fn fairness(&self, queue: &str) -> Vec<f64> {
         let means = self.by_seed(Measure::OthersGoodput, queue);
-        let squares = self.flows(queue, OTHERS, |row| Some(kbps(row).powi(2)));
+        let squares = self.flows(queue, OTHERS, |row| Some(kbps(row)?.powi(2)));
         means.iter().zip(squares).map(|(mean, square)| mean * mean / square).collect()
     }
 
@@ -95,11 +91,9 @@ impl Case<'_> {
         self.flows(queue, MARKED, measure)
     }
 
-    /// The mean over a group's flows. Where no flow has the measure there is none.
+    /// The mean over a group's flows.
     fn flows(&self, queue: &str, group: &str, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
-        let values =
-            self.point(queue).map_or_else(Vec::new, |point| self.data.per_seed(point, group, measure));
-        if values.iter().any(|value| value.is_finite()) { values } else { Vec::new() }
+        self.data.by_seed(&[("dumbbell.queue", queue)], group, measure)
     }
 
     fn point(&self, queue: &str) -> Option<&str> {
@@ -120,19 +114,4 @@ impl Case<'_> {
     pub(super) fn ratio(&self, measure: Measure, queue: &str, other: &str) -> Option<Estimate> {
         ratio(&self.by_seed(measure, queue), &self.by_seed(measure, other))
     }
-}
-
-fn kbps(row: &FlowRow) -> f64 {
-    row.goodput_bps / 1e3
-}
-
-fn lost(row: &FlowRow) -> Option<f64> {
-    Some(100.0 * row.loss_ratio?)
-}
-
-/// A call's quality by the E-model: its mean one-way delay, and what was lost.
-fn voice(row: &FlowRow) -> Option<f64> {
-    let delay = Duration::from_secs_f64(row.one_way_mean_ms? / 1e3);
-    let lost = Probability::clamped(row.loss_ratio?);
-    Some(EModel::new(Codec::G711_PLC).rating(delay, lost).quality().get())
 }

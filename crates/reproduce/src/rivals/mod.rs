@@ -6,7 +6,7 @@ mod charts;
 mod measure;
 
 use crate::claims::{FigureText, Judge, judged};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, QUICK};
 use crate::study::{Stored, Study};
 use cutline_report::chart::Figure;
 use cutline_report::report::{Claim, Section};
@@ -20,7 +20,6 @@ pub const RIVALS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/rivals/figures.toml"),
     experiments: &EXPERIMENTS,
-    experiments_of,
     sections_of,
 };
 
@@ -34,7 +33,6 @@ TSQ is not the best queue for everything, and the cases show where it loses: spa
 own (FQ-CoDel), or with a short queue for all (PIE at 15 ms, DualPI2), as long as nobody lies and shares are even.";
 
 const SCENARIO: &str = include_str!("../../../../experiments/rivals/rivals.toml");
-const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
 
 const fn case(
     id: &'static str,
@@ -78,17 +76,6 @@ const EXPERIMENTS: [Experiment; 6] = [
         ],
     ),
 ];
-
-fn experiments_of(figure: u32) -> &'static [&'static str] {
-    match figure {
-        1 => &["one"],
-        2 => &["quarter"],
-        3 => &["most"],
-        4 => &["above-share"],
-        5 => &["marked"],
-        _ => &["liars"],
-    }
-}
 
 fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };

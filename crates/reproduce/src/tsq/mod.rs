@@ -10,7 +10,7 @@ mod hints;
 mod mixes;
 
 use crate::claims::FigureText;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, QUICK};
 use crate::study::{Stored, Study};
 use cutline_report::report::Section;
 
@@ -22,7 +22,6 @@ pub const TSQ: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/tsq/figures.toml"),
     experiments: &EXPERIMENTS,
-    experiments_of,
     sections_of,
 };
 
@@ -59,9 +58,6 @@ const fn experiment(
     Experiment { id, label, file, text, set, quick: QUICK }
 }
 
-/// The reduced length of `--quick`: enough to see every figure's shape, not to judge its claims.
-const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
-
 /// Every experiment, variants included.
 const EXPERIMENTS: [Experiment; 10] = [
     experiment("audio", "TFRC", AUDIO, &[]),
@@ -75,18 +71,6 @@ const EXPERIMENTS: [Experiment; 10] = [
     experiment("cheat", "UDP", CHEAT, &[]),
     experiment("unresponsive", "UDP", UNRESPONSIVE, &[]),
 ];
-
-/// The experiments that a figure shows, the paper's own first.
-fn experiments_of(figure: u32) -> &'static [&'static str] {
-    match figure {
-        8..=10 => &["audio", "audio-tcp"],
-        11..=13 => &["video", "video-tcp", "video-unlimited", "video-tcp-unlimited"],
-        14 => &["mixed", "mixed-tcp"],
-        15 => &["cheat"],
-        16 => &["unresponsive"],
-        _ => &[],
-    }
-}
 
 const INTRO: &str = "\
 Every figure of the paper's evaluation, from simulated packets: the paper's text on the left hand, what we measured on \

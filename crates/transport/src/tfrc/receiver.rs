@@ -8,7 +8,8 @@
 //! few packets over a few microseconds.
 //!
 //! At the first loss event there is no interval yet. RFC 5348 6.3.1 makes one up: `1/p` of the p at which the
-//! throughput equation gives the largest receive rate so far.
+//! throughput equation gives the largest receive rate so far. When the very first packet is lost or marked there is no
+//! such rate: half a packet a round trip stands for it, p = 0.206 whatever the round trip is.
 
 use std::sync::Arc;
 
@@ -226,8 +227,9 @@ impl Receiver {
 /// The interval before the first loss event (RFC 5348 6.3.1), packets.
 fn first_interval(params: &Params, rtt: Duration, x_target: f64, seq: u64) -> f64 {
     if rtt.is_zero() {
-        // Nothing can be put into the equation: what was sent before the loss.
-        return (seq as f64).max(1.0);
+        // RFC 5348 6.3.1: X_target = s / (2 R), where R cancels. What was sent before the loss, if that is more.
+        let (any, half_a_packet) = (Duration::from_secs(1), params.s() / 2.0);
+        return (seq as f64).max(1.0 / loss_event_rate(params.s(), any, half_a_packet));
     }
     // A loss within the first round trip has no rate before it: half the initial rate.
     let least = params.initial_window_bytes() / 2.0 / rtt.as_secs_f64();

@@ -120,7 +120,8 @@ impl Sender {
         let limited = self.limits.covered(now, feedback.echo);
         let recv_limit = self.receive_limit(now, feedback, limited);
         self.p = feedback.p;
-        self.set_rate(now, recv_limit);
+        // The first report is of a single packet, which makes no rate: its X_recv of 0 limits nothing.
+        self.set_rate(now, if first { f64::INFINITY } else { recv_limit });
         self.damp(sample);
         self.forgo_the_past(now);
         self.set_nofeedback_timer(now);

@@ -341,6 +341,21 @@ fn marks_are_losses_when_ecn_is_on() {
 }
 
 #[test]
+fn a_mark_on_the_very_first_packet_does_not_end_the_flow() {
+    let params = Arc::new(Params { ecn: true, ..plain() });
+    let mut receiver = Receiver::new(&params);
+    let mut sender = bulk(*params);
+    assert_eq!(drive(&mut sender, 0, 49), [0]);
+    let first = receiver.on_packet(ms(50), &packet(0, 0, 0), true).expect("the first packet is reported");
+    // RFC 5348 6.3.1: half a packet a round trip, 1 / p = 4.85 packets.
+    assert!((first.p - 0.2064).abs() < 1e-4, "{}", first.p);
+    sender.on_feedback(ms(100), &first);
+    // Half a packet in 100 ms, not one in 64 s.
+    close_to(sender.rate(), throughput(1000.0, R, first.p));
+    assert!((sender.rate() - 5_000.0).abs() < 1.0, "{}", sender.rate());
+}
+
+#[test]
 fn silence_is_not_reported_and_the_timer_keeps_its_beat() {
     let (mut receiver, _) = fed(10, &[]);
     let at = receiver.deadline();

@@ -1,0 +1,63 @@
+//! Many applications that lie about their hint: who gains, who pays, and what the law of the charge lets them gain.
+
+mod law;
+mod rate;
+mod share;
+
+use crate::claims::FigureText;
+use crate::experiment::{Experiment, QUICK};
+use crate::study::{Stored, Study};
+use cutline_report::report::Section;
+
+/// The study.
+pub const CHEATERS: Study = Study {
+    id: "cheaters",
+    title: "Many cheaters: who gains, who pays",
+    said: "The question",
+    intro: INTRO,
+    figures: include_str!("../../../../experiments/cheaters/figures.toml"),
+    experiments: &EXPERIMENTS,
+    sections_of,
+};
+
+const INTRO: &str = "\
+File transfers that claim to be delay-sensitive, by their share and by their round-trip time, and senders over UDP that answer \
+to no loss, from simulated packets at 15 Mbit/s. Beside every question stands what the law p' = ((l + q) / (l + q'))^2 p has \
+us expect, written down before measuring. Numbers are means over seeds with their 95 % confidence interval, paired by seed \
+where two settings are compared.";
+
+const EXPERIMENTS: [Experiment; 3] = [
+    experiment(
+        "liars-by-share",
+        "liars by share",
+        ("share.toml", include_str!("../../../../experiments/cheaters/share.toml")),
+    ),
+    experiment(
+        "liars-by-rtt",
+        "liars by round-trip time",
+        ("rtt.toml", include_str!("../../../../experiments/cheaters/rtt.toml")),
+    ),
+    experiment(
+        "unresponsive-by-rate",
+        "UDP by rate",
+        ("rate.toml", include_str!("../../../../experiments/cheaters/rate.toml")),
+    ),
+];
+
+const fn experiment(
+    id: &'static str,
+    label: &'static str,
+    (file, text): (&'static str, &'static str),
+) -> Experiment {
+    Experiment { id, label, file, text, set: &[], quick: QUICK }
+}
+
+fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+    let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
+    vec![match figure.number {
+        1 => share::throughput(figure, experiment.id, data),
+        2 => share::audio(figure, experiment.id, data),
+        3 => law::section(figure, experiment.id, data),
+        _ => rate::section(figure, experiment.id, data),
+    }]
+}

@@ -1,0 +1,108 @@
+//! Figure 4: audio over UDP, which answers to no loss, by its rate and hint.
+
+use crate::claims::{FigureText, Judge, judged};
+use crate::data::{Data, difference, mean, ratio};
+use crate::measure::{Measure, kbps, lost, voice};
+use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::report::{Claim, Section};
+use cutline_report::stats::Estimate;
+
+/// The rates of a source, kbit/s. Its fair share is 150.
+const RATES: [f64; 6] = [64.0, 128.0, 192.0, 256.0, 384.0, 512.0];
+const FAIR_SHARE: f64 = 150.0;
+
+/// A queue and the hint of UDP's packets, as the scenario has them, and its name on charts.
+struct Case {
+    queue: &'static str,
+    hint: &'static str,
+    name: &'static str,
+}
+
+const PI: Case = Case { queue: "pi", hint: "16", name: "PI" };
+const HINT_6: Case = Case { queue: "tsq-pi", hint: "6", name: "TSQ over PI, hint 6" };
+const HINT_1: Case = Case { queue: "tsq-pi", hint: "1", name: "TSQ over PI, hint 1" };
+const PRIORITY: Case = Case { queue: "strict-priority", hint: "1", name: "strict priority" };
+const CASES: [Case; 4] = [PI, HINT_6, HINT_1, PRIORITY];
+
+pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
+    let panels: [(&str, &str, &str, Measure); 6] = [
+        ("TSQ's quality of UDP", "Quality", "udp", |row| row.q),
+        ("E-model of UDP", "Quality", "udp", voice),
+        ("Queuing delay of UDP", "Median queuing delay, ms", "udp", |row| row.queuing_p50_ms),
+        ("Loss of UDP", "Packets lost, %", "udp", lost),
+        ("What a UDP source gets", "Throughput, kbit/s", "udp", kbps),
+        ("What a transfer gets", "Throughput, kbit/s", "bulk", kbps),
+    ];
+    let charts = panels.map(|(title, y, group, measure)| chart(data, title, y, (group, measure)));
+    let drawn = Figure::grid("Audio over UDP and bulk transfers", 2, charts);
+    Section {
+        we_see: we_see(data),
+        figures: vec![("figure-4".to_owned(), drawn)],
+        claims: figure.claim_ids().map(|claim| judge(figure.claim(id, claim), claim, data)).collect(),
+        ..Section::default()
+    }
+}
+
+/// A measure of a group at a rate, by seed.
+fn of(data: &Data, case: &Case, rate: f64, group: &str, measure: Measure) -> Vec<f64> {
+    let rate = format!("{rate} kbit/s");
+    let point =
+        [("flow.udp.app.rate", rate.as_str()), ("dumbbell.queue", case.queue), ("flow.udp.hint", case.hint)];
+    data.by_seed(&point, group, measure)
+}
+
+fn chart(data: &Data, title: &str, y: &str, (group, measure): (&str, Measure)) -> Chart {
+    let axis = Axis::linear("Rate of a UDP source, kbit/s").range(0.0, 550.0);
+    let chart = Chart::new(title).x(axis).y(Axis::linear(y).from(0.0)).vline(FAIR_SHARE, "fair share");
+    CASES.iter().fold(chart, |chart, case| {
+        let dot = |&rate: &f64| Some(Dot::of_estimate(rate, &mean(&of(data, case, rate, group, measure))?));
+        chart.mark(Line::new(case.name, RATES.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+    })
+}
+
+fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
+    let over = |case, rate, group, measure| {
+        ratio(&of(data, case, rate, group, measure), &of(data, &PI, rate, group, measure))
+    };
+    let less = |case, rate, measure| {
+        difference(&of(data, case, rate, "udp", measure), &of(data, &PI, rate, "udp", measure))
+    };
+    let above = |value: f64| move |found: &Estimate| found.is_above(value);
+    let below = |value: f64| move |found: &Estimate| found.is_below(value);
+    let (median, quality): (Measure, Measure) = (|row| row.queuing_p50_ms, |row| row.q);
+    match id {
+        "delay-128" => judged(claim, over(&HINT_1, 128.0, "udp", median), below(1.0)),
+        "loss-128" => judged(claim, less(&HINT_1, 128.0, lost), above(0.0)),
+        "voice-128" => judged(claim, less(&HINT_6, 128.0, voice), above(0.0)),
+        "quality-512" => judged(claim, less(&HINT_1, 512.0, quality), above(0.0)),
+        "voice-512" => judged(claim, less(&HINT_1, 512.0, voice), below(0.0)),
+        "bulk-128" => judged(claim, over(&HINT_1, 128.0, "bulk", kbps), |found| found.is_not_below(1.0)),
+        "bulk-512" => judged(claim, over(&HINT_1, 512.0, "bulk", kbps), above(1.0)),
+        "priority-512" => judged(claim, over(&PRIORITY, 512.0, "bulk", kbps), below(1.0)),
+        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+    }
+}
+
+fn we_see(data: &Data) -> String {
+    let line = |case: &Case| {
+        let parts = [64.0, 128.0, 256.0, 512.0].map(|rate| {
+            let text = |group, measure, decimals: usize| {
+                let found = mean(&of(data, case, rate, group, measure));
+                found.map_or_else(|| "?".to_owned(), |found| format!("{:.decimals$}", found.mean))
+            };
+            let quality: Measure = |row| row.q;
+            format!(
+                "{} ({}; {} %), {}",
+                text("udp", quality, 2),
+                text("udp", voice, 2),
+                text("udp", lost, 1),
+                text("bulk", kbps, 0)
+            )
+        });
+        format!("{}: {}.", case.name, parts.join("; "))
+    };
+    let lines = CASES.map(|case| line(&case)).join("\n\n");
+    format!(
+        "Quality of UDP (by the E-model; loss) and what a transfer gets in kbit/s, at 64, 128, 256 and 512 kbit/s.\n\n{lines}"
+    )
+}

@@ -1,0 +1,158 @@
+//! Figure 5: what a lower hint costs a transfer, with `NewReno` and with CUBIC, by its round-trip time.
+//!
+//! ```text
+//! NewReno  T = K / (RTT sqrt p)           so  gain = (r + q) / (r + q') sqrt(p / p')
+//! CUBIC    T = K / (RTT^1/4 p^3/4)        so  gain = ((r + q) / (r + q'))^1/4 (p / p')^3/4       RFC 9438 eq. 5
+//! TSQ      p / p' = ((l + q') / (l + q))^2                                                      TSQ eq. 5
+//! ```
+//!
+//! CUBIC is no less than `NewReno` would be (its Reno-friendly region), so that what it gets is between the two curves.
+//!
+//! Worked: r = 200 ms, q = 107 ms, q' = q / 16: 0.472 for `NewReno`, 0.198 for CUBIC (`the_laws_have_their_worked_numbers`).
+
+use super::QUEUES;
+use super::distances::ROUND_TRIPS;
+use crate::claims::{FigureText, Judge, judged};
+use crate::data::{Data, difference, mean, ratio};
+use crate::measure::kbps;
+use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::report::{Claim, Section};
+use cutline_report::stats::Estimate;
+
+/// l, ms: the experiment's.
+const L: f64 = 40.0;
+
+/// The congestion controls, as the scenario names them and as charts do.
+const CONTROLS: [(&str, &str); 2] = [("newreno", "NewReno"), ("cubic", "CUBIC")];
+
+/// What a `NewReno` flow gains with a hint that leaves `q_prime` ahead of it; ms.
+fn newreno(r: f64, q: f64, q_prime: f64) -> f64 {
+    (r + q) / (r + q_prime) * (L + q_prime) / (L + q)
+}
+
+/// The same of CUBIC, where its window is beyond Reno's.
+fn cubic(r: f64, q: f64, q_prime: f64) -> f64 {
+    ((r + q) / (r + q_prime)).powf(0.25) * ((L + q_prime) / (L + q)).powf(1.5)
+}
+
+pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
+    let charts = QUEUES.map(|queue| chart(data, queue));
+    let drawn = Figure::grid("Throughput of a transfer with hint 1 over that of one with hint 16", 2, charts);
+    let claims = figure.claim_ids().map(|claim| judge(figure.claim(id, claim), claim, data));
+    Section {
+        we_see: we_see(data),
+        figures: vec![("figure-5".to_owned(), drawn)],
+        claims: claims.collect(),
+        ..Section::default()
+    }
+}
+
+/// Throughput at a distance, by seed: with hint 1, and with hint 16 in the same runs.
+fn throughputs(data: &Data, queue: &str, control: &str, hint: &str, r: u16) -> [Vec<f64>; 2] {
+    let point = [
+        ("link.bottleneck.queue", queue),
+        ("flow.hinted-10.transport.congestion-control", control),
+        ("flow.hinted-10.hint", hint),
+    ];
+    ["hinted", "honest"].map(|kind| data.by_seed(&point, &format!("{kind}-{r}"), kbps))
+}
+
+fn gain(data: &Data, queue: &str, control: &str, hint: &str, r: u16) -> Option<Estimate> {
+    let [hinted, honest] = throughputs(data, queue, control, hint, r);
+    ratio(&hinted, &honest)
+}
+
+/// The gains themselves, by seed.
+fn gains(data: &Data, queue: &str, control: &str, r: u16) -> Vec<f64> {
+    let [hinted, honest] = throughputs(data, queue, control, "1", r);
+    hinted.iter().zip(&honest).map(|(hinted, honest)| hinted / honest).collect()
+}
+
+/// What PI aims at, ms.
+fn target(queue: &str) -> f64 {
+    if queue.starts_with("long") { 107.0 } else { 20.0 }
+}
+
+fn chart(data: &Data, (queue, name): (&str, &str)) -> Chart {
+    let q = target(queue);
+    let law = |of: fn(f64, f64, f64) -> f64| {
+        let r = (0..=60).map(|step| 10.0 * 20.0_f64.powf(f64::from(step) / 60.0));
+        r.map(|r| (r, of(r, q, q / 16.0))).collect::<Vec<_>>()
+    };
+    let chart = Chart::new(name)
+        .x(Axis::log("Round trip outside the queue, ms", 2).range(8.0, 256.0))
+        .y(Axis::linear("Hint 1 / hint 16").range(0.0, 2.5));
+    let chart = CONTROLS.iter().fold(chart, |chart, (control, name)| {
+        let dot = |&r: &u16| Some(Dot::of_estimate(f64::from(r), &gain(data, queue, control, "1", r)?));
+        chart.mark(Line::new(*name, ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+    });
+    chart
+        .mark(Line::new("law, NewReno", law(newreno)))
+        .mark(Line::new("law, CUBIC beyond Reno", law(cubic)))
+        .hline(1.0, "as with hint 16")
+}
+
+fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
+    let by_seed = |queue, control, r| gains(data, queue, control, r);
+    let less = |queue| difference(&by_seed(queue, "cubic", 200), &by_seed(queue, "newreno", 200));
+    let above = |value: f64| move |found: &Estimate| found.is_above(value);
+    let below = |value: f64| move |found: &Estimate| found.is_below(value);
+    match id {
+        "near" => judged(claim, gain(data, "long-mark", "newreno", "1", 10), above(1.0)),
+        "far" => judged(claim, gain(data, "long-mark", "newreno", "1", 200), below(1.0)),
+        "unfair" => {
+            let found = ratio(&by_seed("long-mark", "newreno", 10), &by_seed("long-mark", "newreno", 200));
+            judged(claim, found, above(1.0))
+        }
+        "marks" => {
+            let found =
+                difference(&by_seed("long-mark", "newreno", 10), &by_seed("long-drop", "newreno", 10));
+            judged(claim, found, above(0.0))
+        }
+        "cubic-drop" => judged(claim, less("long-drop"), below(0.0)),
+        "cubic-mark" => judged(claim, less("long-mark"), below(0.0)),
+        "cubic-short" => judged(claim, gain(data, "short-mark", "cubic", "1", 200), below(1.0)),
+        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+    }
+}
+
+fn we_see(data: &Data) -> String {
+    let text = |value: Option<Estimate>, decimals: usize| {
+        value.map_or_else(|| "?".to_owned(), |found| format!("{:.decimals$}", found.mean))
+    };
+    let line = |(queue, name): (&str, &str), (control, control_name): (&str, &str)| {
+        let of = |hint| ROUND_TRIPS.map(|r| text(gain(data, queue, control, hint, r), 2)).join(", ");
+        let honest = ROUND_TRIPS.map(|r| {
+            let [_, honest] = throughputs(data, queue, control, "1", r);
+            text(mean(&honest).map(|found| Estimate { mean: found.mean / 1e3, ..found }), 1)
+        });
+        format!(
+            "{name}, {control_name}: hint 1 {}; hint 6 {}; hint 16 has {} Mbit/s.",
+            of("1"),
+            of("6"),
+            honest.join(", ")
+        )
+    };
+    let lines: Vec<String> =
+        QUEUES.iter().flat_map(|queue| CONTROLS.iter().map(|control| line(*queue, *control))).collect();
+    format!("Throughput over that with hint 16, at 10, 40, 100 and 200 ms.\n\n{}", lines.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_laws_have_their_worked_numbers() {
+        let (q, q_prime) = (107.0, 107.0 / 16.0);
+        assert!((newreno(200.0, q, q_prime) - 0.472).abs() < 1e-3, "{}", newreno(200.0, q, q_prime));
+        assert!((cubic(200.0, q, q_prime) - 0.198).abs() < 1e-3, "{}", cubic(200.0, q, q_prime));
+    }
+
+    #[test]
+    fn cubic_pays_more_for_a_hint_than_newreno_everywhere() {
+        for r in [1.0, 10.0, 40.0, 200.0, 1000.0] {
+            assert!(cubic(r, 107.0, 6.7) < newreno(r, 107.0, 6.7), "{r}");
+        }
+    }
+}
