@@ -37,7 +37,7 @@ impl CoarseTimeout {
     }
 
     /// The timeout.
-    pub(super) fn timeout(&self, tick: Duration) -> Duration {
+    pub(super) fn timeout(self, tick: Duration) -> Duration {
         tick * u64::from(self.average_by_8 / 8 + self.deviation_by_4)
     }
 }
