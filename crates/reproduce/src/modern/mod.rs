@@ -51,7 +51,7 @@ const EXPERIMENTS: [Experiment; 4] = [
 ];
 
 /// A second of 1 Gbit/s is a second's work for a slow machine: `--quick` has few of them.
-const QUICK: &[(&str, &str)] = &[("duration", "6 s"), ("warm-up", "3 s"), ("seeds", "2")];
+const QUICK: &[(&str, &str)] = &[("duration", "4 s"), ("warm-up", "2 s"), ("seeds", "2")];
 
 const fn experiment(
     id: &'static str,

@@ -120,8 +120,9 @@ impl Sender {
         let limited = self.limits.covered(now, feedback.echo);
         let recv_limit = self.receive_limit(now, feedback, limited);
         self.p = feedback.p;
-        // The first report is of a single packet, which makes no rate: its X_recv of 0 limits nothing.
-        self.set_rate(now, if first { f64::INFINITY } else { recv_limit });
+        // A report is of some packet: X_recv = 0 says that no rate could be measured yet, and limits nothing.
+        let unmeasured = feedback.x_recv == 0.0 && feedback.p > 0.0;
+        self.set_rate(now, if unmeasured { f64::INFINITY } else { recv_limit });
         self.damp(sample);
         self.forgo_the_past(now);
         self.set_nofeedback_timer(now);

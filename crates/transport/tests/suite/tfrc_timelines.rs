@@ -353,6 +353,14 @@ fn a_mark_on_the_very_first_packet_does_not_end_the_flow() {
     // Half a packet in 100 ms, not one in 64 s.
     close_to(sender.rate(), throughput(1000.0, R, first.p));
     assert!((sender.rate() - 5_000.0).abs() < 1.0, "{}", sender.rate());
+    // The next packet leaves 200 ms after the first; with it the receiver begins to measure, and a round trip later has
+    // nothing to measure yet.
+    assert_eq!(drive(&mut sender, 100, 250), [200]);
+    assert_eq!(receiver.on_packet(ms(250), &packet(1, 200, 100), false), None);
+    let second = receiver.on_deadline(ms(350)).expect("a round trip after the second packet");
+    assert_eq!(second.x_recv, 0.0);
+    sender.on_feedback(ms(400), &second);
+    assert!(sender.rate() > 4_000.0, "{}", sender.rate());
 }
 
 #[test]
