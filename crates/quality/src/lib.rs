@@ -24,7 +24,8 @@
 //! assert!((q.get() - 0.83).abs() < 0.001);
 //! ```
 //!
-//! The crate has no state, no clock and no chance: every function is a function in the mathematical sense.
+//! These are functions in the mathematical sense, without state or chance. What uses them is a [controller](HintControl)
+//! that looks for the delay hint with which an application fares best; it has state, but no clock and no chance of its own.
 
 mod audio;
 mod class;
@@ -32,6 +33,7 @@ mod curve;
 mod emodel;
 mod file;
 mod game;
+mod hint_control;
 mod level;
 mod power;
 mod video;
@@ -40,5 +42,6 @@ mod web;
 pub use class::Class;
 pub use emodel::{Codec, EModel, Rating};
 pub use game::Perspective;
+pub use hint_control::{HintControl, HintParamError, HintParams, HintStats, Report};
 pub use level::{Combination, Quality, QualityError, UnknownName};
 pub use power::{Power, PowerError};

@@ -1,0 +1,232 @@
+//! The controller on hills that are known: a receiver that measures a quality by hint, with noise.
+
+use super::*;
+use cutline_units::Streams;
+use proptest::prelude::*;
+
+const BITS: HintBits = HintBits::PAPER;
+
+/// A path whose one-way delay makes the quality of audio what the hill says, and a receiver that reports.
+struct Bed {
+    control: HintControl,
+    now: Instant,
+    noise: RandomStream,
+    report: Report,
+    sent: u64,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Bed {
+    fn new(params: &HintParams, seed: u64) -> Self {
+        let streams = Streams::new(seed);
+        let control = streams.stream("flow", "hint");
+        let control =
+            HintControl::new(params, Class::Audio, Combination::Min, Instant::ZERO, control).unwrap();
+        Self {
+            control,
+            now: Instant::ZERO,
+            noise: streams.stream("path", "noise"),
+            report: Report::default(),
+            sent: 0,
+        }
+    }
+
+    /// A second at the hint's quality, give or take `noise`.
+    fn second(&mut self, hill: impl Fn(u16) -> f64, noise: f64) {
+        let off = noise * (self.noise.uniform() * 2.0 - 1.0) * 3.0_f64.sqrt();
+        let quality = (hill(self.control.hint().level()) + off).clamp(0.6, 0.97);
+        // 16 packets of 1000 B are audio's full rate; what is left to judge is delay: Qd = 1.268 - 0.00192 d.
+        let delay = Duration::from_secs_f64((1.268 - quality) / 1.92);
+        self.now += SECOND;
+        self.sent += 16;
+        self.report.at = self.now;
+        self.report.received += 16;
+        self.report.delivered_bytes += 16_000;
+        self.report.delay += delay * 16;
+        self.control.on_report(self.now, &self.report, self.sent);
+    }
+
+    fn run(&mut self, seconds: u32, hill: impl Fn(u16) -> f64 + Copy, noise: f64) {
+        (0..seconds).for_each(|_| self.second(hill, noise));
+    }
+
+    fn centre(&self) -> u16 {
+        self.control.centre().level()
+    }
+}
+
+/// The hill of the TSQ paper: steep to the left of its top, 0.011 a level to the right.
+fn hill(top: u16) -> impl Fn(u16) -> f64 + Copy {
+    move |level| {
+        let off = f64::from(level) - f64::from(top);
+        0.88 - if off > 0.0 { 0.011 * off } else { -0.02 * off }
+    }
+}
+
+fn from(level: u16) -> HintParams {
+    HintParams { start: Hint::from_level(level), ..HintParams::new(BITS) }
+}
+
+#[test]
+fn without_noise_it_climbs_from_either_end_and_rests_beside_the_top() {
+    for start in [1, 16] {
+        for top in [3, 6, 10, 14] {
+            let mut bed = Bed::new(&from(start), 1);
+            bed.run(1200, hill(top), 0.0);
+            assert!(bed.centre().abs_diff(top) <= 2, "from {start} to {}, the top is {top}", bed.centre());
+        }
+    }
+}
+
+/// In half a noisy hour, nine of ten end within 0.03 of the best quality.
+#[test]
+fn with_noise_it_comes_near_the_top() {
+    for start in [1, 8, 16] {
+        let near = |seed: &u64| {
+            let mut bed = Bed::new(&from(start), *seed);
+            bed.run(1800, hill(6), 0.06);
+            hill(6)(6) - hill(6)(bed.centre()) < 0.03
+        };
+        let arrived = (0..100).filter(near).count();
+        assert!(arrived >= 90, "{arrived} of 100 arrive from {start}");
+    }
+}
+
+#[test]
+fn it_follows_a_hill_that_moves() {
+    let follows = |seed: &u64| {
+        let mut bed = Bed::new(&from(16), *seed);
+        bed.run(1500, hill(4), 0.03);
+        let before = bed.centre();
+        bed.run(1500, hill(12), 0.03);
+        before <= 7 && bed.centre() >= 9
+    };
+    let following = (0..100).filter(follows).count();
+    assert!(following >= 90, "{following} of 100 follow");
+}
+
+/// Quality falls by 0.1 at rest: the alarm comes within minutes, long before the next look.
+#[test]
+fn a_sudden_change_wakes_it() {
+    let params =
+        HintParams { rest: Duration::from_secs(3000), longest_rest: Duration::from_secs(3000), ..from(6) };
+    let mut bed = Bed::new(&params, 3);
+    bed.run(900, hill(6), 0.03);
+    assert!(bed.control.is_at_rest());
+    let trials = bed.control.stats().trials;
+    bed.run(120, |level| hill(6)(level) - 0.1, 0.03);
+    assert_eq!(bed.control.stats().alarms, 1);
+    assert!(bed.control.stats().trials > trials);
+}
+
+#[test]
+fn on_a_plateau_it_stays_and_looks_ever_less_often() {
+    let mut bed = Bed::new(&from(9), 1);
+    bed.run(600, |_| 0.9, 0.0);
+    let (early, moves) = (bed.control.stats().trials, bed.control.stats().moves);
+    bed.run(600, |_| 0.9, 0.0);
+    assert_eq!((moves, bed.control.stats().moves, bed.centre()), (0, 0, 9));
+    let late = bed.control.stats().trials - early;
+    assert!(late < early, "{late} trials after {early}");
+}
+
+/// A plateau with noise is no hill: in an hour the centre hardly moves.
+#[test]
+fn on_a_noisy_plateau_it_seldom_moves() {
+    let moves = |seed| {
+        let mut bed = Bed::new(&from(9), seed);
+        bed.run(3600, |_| 0.85, 0.05);
+        bed.control.stats().moves
+    };
+    let moves: u64 = (0..50).map(moves).sum();
+    assert!(moves <= 150, "{} moves an hour", moves as f64 / 50.0);
+}
+
+#[test]
+fn who_loses_every_packet_judges_it_the_worst() {
+    let control = Bed::new(&from(4), 1).control;
+    let later = Report { at: Instant::ZERO + SECOND, ..Report::default() };
+    assert_eq!(control.judge(&Report::default(), &later, 20), 0.0);
+    assert_eq!(control.judge(&Report::default(), &later, 0), 1.0);
+}
+
+/// 128 kbit/s at 150 ms with a fifth lost: Q = 0.98005, less twice 0.2.
+#[test]
+fn loss_counts_as_much_as_one_says() {
+    let report = Report {
+        at: Instant::ZERO + SECOND,
+        received: 16,
+        delivered_bytes: 16_000,
+        delay: Duration::from_millis(150) * 16,
+    };
+    let judged = |loss_weight| {
+        let control = Bed::new(&HintParams { loss_weight, ..from(4) }, 1).control;
+        control.judge(&Report::default(), &report, 20)
+    };
+    assert!((judged(0.0) - 0.98005).abs() < 1e-9);
+    assert!((judged(2.0) - 0.58005).abs() < 1e-9);
+}
+
+#[test]
+fn parameters_outside_their_range_are_refused() {
+    let refused = |params: HintParams| params.validate().unwrap_err().to_string();
+    let usual = HintParams::new(BITS);
+    assert_eq!(usual.validate(), Ok(()));
+    assert_eq!(
+        refused(HintParams { start: Hint::from_level(17), ..usual }),
+        "start = 17: allowed is from 1 to 16"
+    );
+    assert_eq!(refused(HintParams { span: 9, ..usual }), "span = 9: allowed is from 1 to 8");
+    assert_eq!(refused(HintParams { finest: 5, ..usual }), "finest = 5: allowed is from 1 to 4");
+    assert_eq!(
+        refused(HintParams { measure: Duration::ZERO, ..usual }),
+        "measure = 0 ns: allowed is from 100 ms to 600 s"
+    );
+    assert_eq!(
+        refused(HintParams { confidence: f64::NAN, ..usual }),
+        "confidence = NaN: allowed is from 0.1 to 10"
+    );
+    for bits in 1..=8 {
+        assert_eq!(HintParams::new(HintBits::new(bits).unwrap()).validate(), Ok(()), "{bits}");
+    }
+}
+
+proptest! {
+    /// Whatever is reported, in whatever order, the hint is one of those there are.
+    #[test]
+    fn it_never_leaves_the_levels(
+        bits in 1u64..=8,
+        start in 0u16..256,
+        seed: u64,
+        reports in prop::collection::vec((0u64..40_000, 0u64..50, 0u64..50, 0u64..3000), 1..300),
+    ) {
+        let bits = HintBits::new(bits).unwrap();
+        let params = HintParams { start: Hint::from_level(1 + start % bits.levels()), ..HintParams::new(bits) };
+        let random = Streams::new(seed).stream("flow", "hint");
+        let mut control = HintControl::new(&params, Class::Audio, Combination::Min, Instant::ZERO, random).unwrap();
+        let (mut report, mut sent, mut now) = (Report::default(), 0, Instant::ZERO);
+        for (gap, lost, received, delay) in reports {
+            now += Duration::from_millis(gap);
+            sent += received + lost;
+            report.at = now;
+            report.received += received;
+            report.delivered_bytes += 1000 * received;
+            report.delay += Duration::from_millis(delay * received);
+            let hint = control.on_report(now, &report, sent);
+            prop_assert!((1..=bits.levels()).contains(&hint.level()));
+            prop_assert!((1..=bits.levels()).contains(&control.centre().level()));
+        }
+    }
+
+    /// A report that comes late says nothing new.
+    #[test]
+    fn an_old_report_changes_nothing(seed in 0u64..1000, seconds in 1u32..400) {
+        let mut bed = Bed::new(&from(9), seed);
+        bed.run(seconds, hill(6), 0.03);
+        let before = (bed.control.hint(), bed.control.stats());
+        let old = Report { at: Instant::ZERO + SECOND, received: 1, delivered_bytes: 1000, delay: SECOND };
+        bed.control.on_report(bed.now, &old, bed.sent);
+        prop_assert_eq!((bed.control.hint(), bed.control.stats()), before);
+    }
+}

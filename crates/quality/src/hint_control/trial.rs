@@ -1,0 +1,130 @@
+//! One trial: differences of quality between the trial's level and the centre, and when they say enough.
+
+use super::HintParams;
+
+/// How many differences what earlier trials have shown counts as much as.
+const PRIOR: f64 = 3.0;
+
+/// What the difference between two intervals at the same level is worth before anything is known, squared.
+const FIRST_VARIANCE: f64 = 0.03 * 0.03;
+
+/// The share of a finished trial's variance in what is known of noise.
+const LEARNT: f64 = 0.3;
+
+/// What the pairs of a trial say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// Not enough.
+    GoOn,
+    /// The trial's level is better.
+    Better,
+    /// It is not, or not so that one could tell.
+    NotBetter,
+}
+
+/// The variance of differences, as learnt from the trials so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noise {
+    variance: f64,
+}
+
+/// The differences of a trial.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trial {
+    n: u32,
+    mean: f64,
+    /// The sum of the squared deviations from the mean (Welford 1962).
+    squares: f64,
+}
+
+impl Noise {
+    pub(super) const fn new() -> Self {
+        Self { variance: FIRST_VARIANCE }
+    }
+
+    /// A trial has ended: what it says about noise.
+    pub(super) fn learn(&mut self, trial: &Trial) {
+        if trial.n >= 2 {
+            let found = trial.squares / f64::from(trial.n - 1);
+            self.variance += LEARNT * (found - self.variance);
+        }
+    }
+}
+
+impl Trial {
+    /// One pair more: the quality of the trial's level less that of the centre.
+    pub(super) fn add(&mut self, difference: f64) {
+        self.n += 1;
+        let before = difference - self.mean;
+        self.mean += before / f64::from(self.n);
+        self.squares += before * (difference - self.mean);
+    }
+
+    /// What the pairs say so far.
+    pub(super) fn finding(&self, noise: &Noise, params: &HintParams) -> Finding {
+        if self.n < 2 {
+            return Finding::GoOn;
+        }
+        let error = (self.variance(noise) / f64::from(self.n)).sqrt();
+        if self.mean >= params.least_gain && self.mean > params.confidence * error {
+            Finding::Better
+        } else if self.mean <= 0.0 || self.n >= params.pairs {
+            Finding::NotBetter
+        } else {
+            Finding::GoOn
+        }
+    }
+
+    /// The variance of a difference: the sample's, and that of earlier trials as if it were `PRIOR` differences more.
+    fn variance(&self, noise: &Noise) -> f64 {
+        (self.squares + PRIOR * noise.variance) / (f64::from(self.n) - 1.0 + PRIOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::HintBits;
+
+    fn finding(differences: &[f64]) -> Finding {
+        let mut trial = Trial::default();
+        differences.iter().for_each(|difference| trial.add(*difference));
+        trial.finding(&Noise::new(), &HintParams::new(HintBits::PAPER))
+    }
+
+    #[test]
+    fn one_pair_says_nothing() {
+        assert_eq!(finding(&[0.5]), Finding::GoOn);
+    }
+
+    #[test]
+    fn a_clear_gain_is_found_with_two_pairs_and_a_loss_too() {
+        assert_eq!(finding(&[0.06, 0.08]), Finding::Better);
+        assert_eq!(finding(&[-0.01, 0.005]), Finding::NotBetter);
+    }
+
+    #[test]
+    fn a_small_gain_takes_more_pairs_and_a_doubtful_one_fails() {
+        assert_eq!(finding(&[0.02, 0.02]), Finding::GoOn);
+        assert_eq!(finding(&[0.02; 6]), Finding::Better);
+        assert_eq!(finding(&[0.06, -0.05, 0.06, -0.05, 0.06, -0.05]), Finding::NotBetter);
+    }
+
+    #[test]
+    fn a_gain_that_nobody_would_notice_is_none() {
+        assert_eq!(finding(&[0.001; 6]), Finding::NotBetter);
+        let mut noise = Noise::new();
+        let mut trial = Trial::default();
+        (0..6).for_each(|_| trial.add(0.001));
+        (0..100).for_each(|_| noise.learn(&trial));
+        assert_eq!(trial.finding(&noise, &HintParams::new(HintBits::PAPER)), Finding::NotBetter);
+    }
+
+    /// Three differences with a sample variance of 0.0004 and a prior of 0.0009: (2 x 0.0004 + 3 x 0.0009) / 5.
+    #[test]
+    fn a_sample_s_variance_is_shrunk_towards_what_was_learnt() {
+        let mut trial = Trial::default();
+        [0.0, 0.02, 0.04].into_iter().for_each(|difference| trial.add(difference));
+        assert!((trial.variance(&Noise::new()) - 0.0007).abs() < 1e-12);
+    }
+}
