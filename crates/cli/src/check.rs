@@ -71,7 +71,8 @@ fn flows(flow: &FlowSpec) -> String {
         TransportSpec::Udp(_) => "UDP",
     };
     let (class, hint) = (flow.class.name(), flow.hint.level());
-    format!("{} x {}: {protocol}, class {class}, hint {hint}", flow.count, flow.name)
+    let adapts = if flow.adaptive.is_some() { ", which adapts" } else { "" };
+    format!("{} x {}: {protocol}, class {class}, hint {hint}{adapts}", flow.count, flow.name)
 }
 
 fn seeds(scenario: &Scenario) -> String {

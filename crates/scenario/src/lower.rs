@@ -2,18 +2,18 @@
 
 use crate::spec::{
     AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, DumbbellSpec,
-    FlowSpec, GraphSpec, Limit, Perspective, QueueSpec, RateChange, Scenario, StartSpec, TcpSpec, TfrcSpec,
-    Topology, TransportSpec, UdpSpec,
+    FlowSpec, GraphSpec, Limit, PassOnSpec, Perspective, QueueSpec, RateChange, Scenario, StartSpec, TcpSpec,
+    TfrcSpec, Topology, TransportSpec, UdpSpec,
 };
 use cutline_aqm::AqmSpec;
 use cutline_quality::Class;
 use cutline_sim::{
-    Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId, Pair, Settings,
-    Window,
+    AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId,
+    Pair, Settings, Window,
 };
 use cutline_transport::app::{self, talk_spurt};
 use cutline_transport::{ParamError, tcp, tfrc, udp};
-use cutline_units::{Bytes, Duration, Instant, Rate};
+use cutline_units::{Bytes, Duration, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -78,6 +78,11 @@ impl Scenario {
                 delay: link.delay,
                 queue: queue(&link.queue, link.rate),
                 rate_changes: rate_changes(&link.rate_changes),
+                pass_on: link.queue.pass_on.map(|PassOnSpec { step, largest }| HintBudget {
+                    bits: self.hint_bits,
+                    step,
+                    largest,
+                }),
                 series: keeps_series(&link.queue),
             });
         }
@@ -142,6 +147,7 @@ fn template(spec: &FlowSpec, group: GroupId) -> cutline_sim::FlowSpec {
         route: Vec::new(),
         return_route: Vec::new(),
         hint: spec.hint,
+        adaptive: adaptive(spec),
         transport: transport(&spec.transport, spec.ecn),
         app: application(&spec.app),
         start: match spec.start {
@@ -155,6 +161,12 @@ fn template(spec: &FlowSpec, group: GroupId) -> cutline_sim::FlowSpec {
             DistributionsOf::Group => Distributions::PerGroup,
         },
     }
+}
+
+/// How a hint follows the quality; a scenario refuses that for the class none, which has no quality.
+fn adaptive(spec: &FlowSpec) -> Option<Arc<AdaptiveHint>> {
+    let (adaptive, class) = (spec.adaptive?, spec.class.class()?);
+    Some(Arc::new(AdaptiveHint { class, every: adaptive.report, params: adaptive.params }))
 }
 
 fn dumbbell(spec: &DumbbellSpec) -> Dumbbell {

@@ -225,7 +225,7 @@ impl Member<'_> {
             flow: Arc::clone(&self.flow),
             group: Arc::clone(self.group),
             class: self.spec.class.name().into(),
-            hint: u64::from(self.spec.hint.level()),
+            hint: u64::from(self.found.hint.level()),
             goodput_bps,
             sent_bps: record.sent_bytes as f64 * 8.0 / seconds,
             refused_bps: reacts
@@ -288,6 +288,8 @@ impl Member<'_> {
             queuing_mean_ms: mean_ms(found.queuing_ns, packets),
             one_way_mean_ms: mean_ms(found.one_way_ns, packets),
             ipdv_mean_ms: mean_ms(found.ipdv_ns, packets),
+            hint: found.hint.map(|hint| u64::from(hint.level())),
+            hint_centre: found.centre.map(|hint| u64::from(hint.level())),
             ..SeriesRow::default()
         }
     }

@@ -62,6 +62,7 @@ impl Dumbbell {
             delay: self.delay,
             queue: queue.clone(),
             rate_changes: Vec::new(),
+            pass_on: None,
             series,
         };
         let mut forward = middle(left, right, &self.queue, true);
@@ -85,6 +86,7 @@ impl Dumbbell {
                 delay: self.access_delay,
                 queue: self.access_queue.clone(),
                 rate_changes: Vec::new(),
+                pass_on: None,
                 series: false,
             })
         };

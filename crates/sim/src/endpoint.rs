@@ -53,7 +53,7 @@ impl Outgoing {
         }
     }
 
-    fn wide(size: u32, ecn_capable: bool, header: WideHeader) -> Self {
+    pub(crate) fn wide(size: u32, ecn_capable: bool, header: WideHeader) -> Self {
         Self { size, ecn_capable, header: Header::WIDE, wide: Some(header) }
     }
 }

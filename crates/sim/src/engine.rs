@@ -12,10 +12,12 @@
 //! endpoints  what happens at its two ends
 //! settle     arrays become an outcome
 //! watched    the same at a link whose packets are observed
+//! reports    what makes a hint follow the quality
 //! ```
 
 mod endpoints;
 mod forward;
+mod reports;
 mod settle;
 mod setup;
 mod watched;
@@ -109,6 +111,8 @@ impl Simulation {
                 Kind::RateChange => self.change_rate(now, handle, index),
                 Kind::Watched => self.enqueue_watched(now, handle, index),
                 Kind::WatchedFree => self.serve_watched(now, index, handle),
+                Kind::ReportDue => self.send_report(now, handle, index),
+                Kind::Report => self.take_report(now, handle, index),
             }
         }
     }

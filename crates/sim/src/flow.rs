@@ -3,10 +3,12 @@
 //! With many flows it is cache misses that take the time; so the ends lie apart, in arrays of their own, and each
 //! holds just what its packets need.
 
+use crate::adaptive::Reporter;
 use crate::endpoint::{Sink, Source};
-use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Histogram, ReceivedRecord, SentRecord};
+use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Histogram, Received, ReceivedRecord, SentRecord};
 use crate::network::FlowSpec;
 use crate::outcome::FlowOutcome;
+use cutline_quality::HintControl;
 use cutline_transport::app::App;
 use cutline_units::{Duration, Hint, Instant, RandomStream};
 
@@ -35,7 +37,8 @@ pub(crate) struct Receiving {
     pub(crate) route: u32,
     /// The same as the sender's: acknowledgements bear it too.
     pub(crate) hint: Hint,
-    pub(crate) has_series: bool,
+    /// Whether [`Background::series`] is kept, or [`Background::reporter`] asks.
+    pub(crate) is_noted: bool,
     /// The application waits for delivery, and is told of it.
     pub(crate) app_waits: bool,
 }
@@ -50,6 +53,9 @@ pub(crate) struct Background {
     /// Response times, of an application that waits for delivery.
     pub(crate) responses: Option<Box<Histogram>>,
     pub(crate) series: Option<Box<FlowSeries>>,
+    /// Of a flow whose hint follows the quality: what its receiver counts, and what its sender does with it.
+    pub(crate) reporter: Option<Box<Reporter>>,
+    pub(crate) control: Option<Box<HintControl>>,
 }
 
 impl Sending {
@@ -74,13 +80,23 @@ impl Receiving {
             delays,
             route,
             hint: spec.hint,
-            has_series: spec.series,
+            is_noted: spec.series || spec.adaptive.is_some(),
             app_waits: spec.app.needs_reliability(),
         }
     }
 }
 
 impl Background {
+    /// A packet has reached the sink; its one-way delay has changed by `ipdv`.
+    pub(crate) fn note(&mut self, now: Instant, arrival: &Received, ipdv: Duration) {
+        if let Some(series) = &mut self.series {
+            series.received(now, arrival, ipdv);
+        }
+        if let Some(reporter) = &mut self.reporter {
+            reporter.received(arrival);
+        }
+    }
+
     pub(crate) fn new(spec: &FlowSpec, start: Instant, mut random: RandomStream, interval: Duration) -> Self {
         Self {
             app: spec.app.start(start, &mut random),
@@ -88,7 +104,9 @@ impl Background {
             random,
             stop: spec.stop,
             responses: spec.app.needs_reliability().then(Box::default),
-            series: spec.series.then(|| Box::new(FlowSeries::new(interval))),
+            series: spec.series.then(|| Box::new(FlowSeries::new(interval, spec.hint))),
+            reporter: None,
+            control: None,
         }
     }
 }
@@ -101,7 +119,9 @@ pub(crate) fn finish(
     delays: Option<DelayRecord>,
     end: Instant,
 ) -> FlowOutcome {
+    let hint = background.control.map_or(sending.hint, |control| control.centre());
     FlowOutcome {
+        hint,
         record: FlowRecord::new(sending.record, receiving.record),
         delays,
         series: background.series.map(|series| series.finish(end)),

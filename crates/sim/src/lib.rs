@@ -13,11 +13,13 @@
 //!   route             what an event or a packet comes to
 //!   flow              a flow at work, in three parts
 //!   endpoint, packet  any transport behind one face
+//!   adaptive          a flow whose hint follows what its receiver reports
 //! measure             histograms, interval series, records
 //! watch               what a capture at a link would see
 //! outcome             what was found
 //! ```
 
+mod adaptive;
 mod calendar;
 mod dumbbell;
 mod endpoint;
@@ -32,6 +34,7 @@ mod served;
 mod watch;
 mod wire;
 
+pub use adaptive::AdaptiveHint;
 pub use calendar::{Calendar, Handle};
 pub use dumbbell::{Bottleneck, Dumbbell, Pair};
 pub use engine::{Settings, Simulation, run};

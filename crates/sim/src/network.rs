@@ -3,9 +3,11 @@
 //! A [`Network`] is a plain description, checked when it is built up; [`crate::run`] simulates it. Links go one
 //! way. Routes are static: the fewest links, the earlier-added link first among equals, or given by the caller.
 
+use crate::AdaptiveHint;
 use cutline_aqm::{ParameterError, QueueSpec};
+use cutline_quality::HintParamError;
 use cutline_transport::{ParamError, app, tcp, tfrc, udp};
-use cutline_units::{Duration, Hint, Instant, Rate};
+use cutline_units::{Duration, Hint, HintBudget, Instant, Rate};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -36,6 +38,8 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Changes of the rate, in the order of time.
     pub rate_changes: Vec<(Instant, Rate)>,
+    /// Takes the time that a packet has waited here off its hint; `None` leaves the hint as it is.
+    pub pass_on: Option<HintBudget>,
     /// Whether to keep the queue's interval series.
     pub series: bool,
 }
@@ -73,6 +77,8 @@ pub struct FlowSpec {
     pub return_route: Vec<LinkId>,
     /// The delay hint on every packet, acknowledgements included.
     pub hint: Hint,
+    /// What changes the hint; `None` leaves it.
+    pub adaptive: Option<Arc<AdaptiveHint>>,
     /// The protocol.
     pub transport: TransportSpec,
     /// The application.
@@ -130,6 +136,14 @@ pub enum NetworkError {
         /// What is wrong with it.
         error: ParamError,
     },
+    /// A parameter of what changes a flow's hint is outside its range.
+    #[error("flow `{flow}`: hint: {error}")]
+    Hint {
+        /// The flow's name.
+        flow: String,
+        /// What is wrong with it.
+        error: HintParamError,
+    },
     /// An application that its transport cannot carry.
     #[error("flow `{flow}`: {app} cannot be sent over {transport}; use TCP{or_tfrc}")]
     Unsuited {
@@ -155,6 +169,8 @@ impl FlowSpec {
         checked
             .and_then(|()| self.app.validate())
             .map_err(|error| NetworkError::Flow { flow: flow(), error })?;
+        let hint = self.adaptive.as_ref().map_or(Ok(()), |adaptive| adaptive.validate());
+        hint.map_err(|error| NetworkError::Hint { flow: flow(), error })?;
         match &self.transport {
             TransportSpec::Tcp(_) => Ok(()),
             transport if self.app.needs_reliability() => Err(NetworkError::Unsuited {

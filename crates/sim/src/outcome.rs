@@ -2,7 +2,7 @@
 
 use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, Histogram, QueueInterval};
 use crate::wire::LinkCounts;
-use cutline_units::Duration;
+use cutline_units::{Duration, Hint};
 
 /// Everything measured in one run.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Outcome {
 /// What one flow got.
 #[derive(Clone, Debug)]
 pub struct FlowOutcome {
+    /// Its hint at the end; of a hint that adapts, the one that trials go out from.
+    pub hint: Hint,
     /// Counts within the measuring window and of the whole run.
     pub record: FlowRecord,
     /// Its delays; `None` where the group keeps them.

@@ -1,6 +1,7 @@
 //! A packet of the simulator: the transport's own header, and what the network needs to know.
 
 use crate::calendar::Handle;
+use cutline_quality::Report;
 use cutline_transport::{tcp, tfrc, udp};
 use cutline_units::{Duration, Hint, Instant};
 
@@ -115,6 +116,8 @@ pub(crate) enum WideHeader {
     Ack(tcp::Ack),
     TfrcPacket(tfrc::Packet),
     TfrcFeedback(tfrc::Feedback),
+    /// To what changes the sender's hint.
+    Report(Report),
 }
 
 /// The long headers, by the handles of their packets. Only as long as some such packet's handle.

@@ -29,6 +29,10 @@ pub(crate) enum Kind {
     Watched = 11,
     /// A watched link has sent its packet.
     WatchedFree = 12,
+    /// A receiver's report to what changes its sender's hint is due.
+    ReportDue = 13,
+    /// Such a report's end: the flow's sender.
+    Report = 14,
 }
 
 /// A kind, and which one of it.
@@ -70,7 +74,9 @@ impl Stop {
             9 => Kind::Interval,
             10 => Kind::RateChange,
             11 => Kind::Watched,
-            _ => Kind::WatchedFree,
+            12 => Kind::WatchedFree,
+            13 => Kind::ReportDue,
+            _ => Kind::Report,
         }
     }
 

@@ -5,7 +5,7 @@ use crate::measure::{BacklogMeter, Histogram, QueueInterval, Window};
 use crate::route::Stop;
 use crate::wire::LinkCounts;
 use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Shed, Verdict};
-use cutline_units::{Bytes, Duration, Instant, Probability, RandomStream, Rate, Serializer};
+use cutline_units::{Bytes, Duration, HintBudget, Instant, Probability, RandomStream, Rate, Serializer};
 
 /// A queue, its transmitter, and its measures.
 pub(crate) struct Served {
@@ -18,6 +18,8 @@ pub(crate) struct Served {
     free: Stop,
     /// The last packet whose sending began.
     pub(crate) sent_last: Handle,
+    /// What a packet's hint becomes when it leaves.
+    pub(crate) pass_on: Option<HintBudget>,
     /// Whether a packet is being sent; the link's own event ends that.
     pub(crate) busy: bool,
     pub(crate) counts: LinkCounts,
@@ -69,6 +71,7 @@ impl Served {
             window,
             free,
             sent_last: Handle::MAX,
+            pass_on: None,
             busy: false,
             counts: LinkCounts::default(),
             meter: BacklogMeter::new(window),

@@ -12,6 +12,7 @@ use crate::network::LinkId;
 use crate::packet::{Packet, Reading, WideHeader, WideHeaders};
 use crate::route::{Kind, Routes};
 use cutline_aqm::{DropReason, Verdict};
+use cutline_quality::Report;
 use cutline_transport::{tcp, tfrc, udp};
 use cutline_units::{Duration, Hint, Instant};
 
@@ -68,7 +69,7 @@ pub struct SeenPacket {
     pub header: SeenHeader,
 }
 
-/// A transport's header. Acknowledgements and feedback go from the sink to the source, the others the other way.
+/// A transport's header. Acknowledgements, feedback and reports go from the sink to the source, the others the other way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SeenHeader {
     /// TCP data.
@@ -81,6 +82,8 @@ pub enum SeenHeader {
     TfrcPacket(tfrc::Packet),
     /// A TFRC receiver's report.
     TfrcFeedback(tfrc::Feedback),
+    /// A receiver's report to what changes its sender's hint.
+    Report(Report),
 }
 
 /// What is remembered of watched links and of the packets in their queues.
@@ -200,7 +203,10 @@ impl View<'_> {
     pub(crate) fn seen(self) -> SeenPacket {
         let Packet { size, hint, ecn_capable, marked, .. } = *self.packet;
         let end = self.routes.end(self.packet.position);
-        debug_assert!(matches!(end.kind(), Kind::Sink | Kind::Source), "a route ends at an endpoint");
+        debug_assert!(
+            matches!(end.kind(), Kind::Sink | Kind::Source | Kind::Report),
+            "a route ends at an endpoint"
+        );
         SeenPacket { flow: end.index() as u32, size, hint, ecn_capable, marked, header: self.header() }
     }
 
@@ -213,6 +219,7 @@ impl View<'_> {
                 WideHeader::Ack(ack) => SeenHeader::Ack(ack),
                 WideHeader::TfrcPacket(packet) => SeenHeader::TfrcPacket(packet),
                 WideHeader::TfrcFeedback(feedback) => SeenHeader::TfrcFeedback(feedback),
+                WideHeader::Report(report) => SeenHeader::Report(report),
             },
         }
     }

@@ -124,6 +124,10 @@ impl Frame {
         match header {
             SeenHeader::TfrcPacket(packet) => payload::tfrc_data(packet, &mut self.payload),
             SeenHeader::TfrcFeedback(feedback) => payload::tfrc_feedback(feedback, &mut self.payload),
+            SeenHeader::Report(report) => {
+                payload::report(report, &mut self.payload);
+                return UDP_PORT;
+            }
             SeenHeader::Datagram(datagram) => {
                 payload::datagram(datagram, &mut self.payload);
                 return UDP_PORT;
@@ -159,7 +163,7 @@ fn ordered<T>(reply: bool, source: T, sink: T) -> (T, T) {
 }
 
 fn is_reply(header: &SeenHeader) -> bool {
-    matches!(header, SeenHeader::Ack(_) | SeenHeader::TfrcFeedback(_))
+    matches!(header, SeenHeader::Ack(_) | SeenHeader::TfrcFeedback(_) | SeenHeader::Report(_))
 }
 
 fn ip_header(

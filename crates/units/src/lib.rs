@@ -5,6 +5,7 @@
 //! [`Rate`] is bits per second, a [`Hint`] is the delay hint that a packet carries, and a [`RandomStream`] is
 //! the only source of chance.
 
+mod budget;
 mod hint;
 mod probability;
 mod random;
@@ -12,6 +13,7 @@ mod rate;
 mod serializer;
 mod time;
 
+pub use budget::HintBudget;
 pub use hint::{Dscp, DscpPool2, Hint, HintBits, HintCodec, HintError};
 pub use probability::{Probability, ProbabilityError};
 pub use random::{RandomStream, Streams};

@@ -107,7 +107,7 @@ impl Search {
         };
         let gain = if comparison.at_level { quality - first } else { first - quality };
         comparison.trial.add(gain);
-        match comparison.trial.finding(&self.noise, &self.params) {
+        match comparison.trial.finding(self.noise, &self.params) {
             Finding::GoOn => self.next_pair(comparison),
             Finding::Better => self.move_to(now, &comparison),
             Finding::NotBetter => self.turn(now, &comparison),

@@ -61,7 +61,7 @@ impl Trial {
     }
 
     /// What the pairs say so far.
-    pub(super) fn finding(&self, noise: &Noise, params: &HintParams) -> Finding {
+    pub(super) fn finding(&self, noise: Noise, params: &HintParams) -> Finding {
         if self.n < 2 {
             return Finding::GoOn;
         }
@@ -76,7 +76,7 @@ impl Trial {
     }
 
     /// The variance of a difference: the sample's, and that of earlier trials as if it were `PRIOR` differences more.
-    fn variance(&self, noise: &Noise) -> f64 {
+    fn variance(&self, noise: Noise) -> f64 {
         (self.squares + PRIOR * noise.variance) / (f64::from(self.n) - 1.0 + PRIOR)
     }
 }
@@ -86,10 +86,16 @@ mod tests {
     use super::*;
     use cutline_units::HintBits;
 
-    fn finding(differences: &[f64]) -> Finding {
+    fn trial(differences: &[f64]) -> Trial {
         let mut trial = Trial::default();
-        differences.iter().for_each(|difference| trial.add(*difference));
-        trial.finding(&Noise::new(), &HintParams::new(HintBits::PAPER))
+        for difference in differences {
+            trial.add(*difference);
+        }
+        trial
+    }
+
+    fn finding(differences: &[f64]) -> Finding {
+        trial(differences).finding(Noise::new(), &HintParams::new(HintBits::PAPER))
     }
 
     #[test]
@@ -114,17 +120,14 @@ mod tests {
     fn a_gain_that_nobody_would_notice_is_none() {
         assert_eq!(finding(&[0.001; 6]), Finding::NotBetter);
         let mut noise = Noise::new();
-        let mut trial = Trial::default();
-        (0..6).for_each(|_| trial.add(0.001));
+        let trial = trial(&[0.001; 6]);
         (0..100).for_each(|_| noise.learn(&trial));
-        assert_eq!(trial.finding(&noise, &HintParams::new(HintBits::PAPER)), Finding::NotBetter);
+        assert_eq!(trial.finding(noise, &HintParams::new(HintBits::PAPER)), Finding::NotBetter);
     }
 
     /// Three differences with a sample variance of 0.0004 and a prior of 0.0009: (2 x 0.0004 + 3 x 0.0009) / 5.
     #[test]
     fn a_sample_s_variance_is_shrunk_towards_what_was_learnt() {
-        let mut trial = Trial::default();
-        [0.0, 0.02, 0.04].into_iter().for_each(|difference| trial.add(difference));
-        assert!((trial.variance(&Noise::new()) - 0.0007).abs() < 1e-12);
+        assert!((trial(&[0.0, 0.02, 0.04]).variance(Noise::new()) - 0.0007).abs() < 1e-12);
     }
 }

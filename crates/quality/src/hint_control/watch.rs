@@ -70,7 +70,9 @@ mod tests {
     fn the_first_intervals_are_a_plain_mean() {
         let mut expected = Expected::default();
         assert_eq!(expected.surprise(0.3), 0.0);
-        [0.8, 0.9, 1.0].into_iter().for_each(|quality| expected.add(quality));
+        for quality in [0.8, 0.9, 1.0] {
+            expected.add(quality);
+        }
         assert!((expected.mean - 0.9).abs() < 1e-12);
     }
 

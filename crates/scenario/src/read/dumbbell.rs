@@ -16,6 +16,15 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSp
     let reverse_queue = queue::optional(reader, "reverse-queue", named);
     let access_queue = queue::optional(reader, "access-queue", named);
     let rate_changes = rate_changes(reader);
+    let all = [("queue", &queue), ("reverse-queue", &reverse_queue), ("access-queue", &access_queue)];
+    for (key, _) in
+        all.iter().filter(|(_, queue)| queue.as_ref().is_some_and(|queue| queue.pass_on.is_some()))
+    {
+        reader.refuse(
+            key,
+            "pass-on-waiting is for routers in a row, and a dumbbell has one: use [[node]] and [[link]]",
+        );
+    }
     reader.finish();
     let queue = queue?;
     let like_forward = || Arc::new(QueueSpec::drop_tail(queue.limit));

@@ -1,13 +1,14 @@
 //! Flows: `[[flow]]`, a group of like ones.
 
-use super::{app, graph, transport};
+use super::{adaptive, app, graph, transport};
 use crate::document::Value;
 use crate::kind;
 use crate::reader::TableReader;
 use crate::spec::{
-    AppSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology, TransportSpec,
+    AdaptiveSpec, AppSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology,
+    TransportSpec,
 };
-use cutline_units::{Bytes, Duration, Hint, HintBits};
+use cutline_units::{Bytes, Duration, HintBits};
 use std::collections::BTreeSet;
 
 /// Up to this many flows in all, every flow's series and distributions are kept unless the file says otherwise.
@@ -19,7 +20,8 @@ pub(super) struct Surroundings<'a> {
     is_dumbbell: bool,
     /// The largest hint level that a flow may have.
     levels: u16,
-    default_hint: Hint,
+    /// Those of the hint; the paper's where no queue has TSQ.
+    bits: HintBits,
     duration: Option<Duration>,
 }
 
@@ -32,7 +34,7 @@ impl<'a> Surroundings<'a> {
             graph,
             is_dumbbell: matches!(topology, Some(Topology::Dumbbell(_))),
             levels: bits.map_or(256, HintBits::levels),
-            default_hint: bits.unwrap_or(HintBits::PAPER).largest(),
+            bits: bits.unwrap_or(HintBits::PAPER),
             duration,
         }
     }
@@ -71,7 +73,8 @@ fn read(
     let transport = transport::read(reader);
     let ends = ends(reader, around, transport.as_ref());
     let class = class(reader);
-    let hint = hint(reader, around);
+    let (hint, adaptive) = adaptive::hint(reader, around.levels, around.bits);
+    refuse_unjudged(reader, adaptive.as_ref(), class);
     let ecn = reader.or("ecn", &kind::flag(), false);
     let (start, stop) = times(reader, around);
     let app = app::read(reader);
@@ -84,7 +87,21 @@ fn read(
         reader.or("distributions", &of, if few { DistributionsOf::Flow } else { DistributionsOf::Group });
     reader.finish();
     let (name, ends, class, transport, app) = (name?, ends?, class?, transport?, app?);
-    Some(FlowSpec { name, count, ends, class, hint, ecn, start, stop, transport, app, series, distributions })
+    Some(FlowSpec {
+        name,
+        count,
+        ends,
+        class,
+        hint,
+        adaptive,
+        ecn,
+        start,
+        stop,
+        transport,
+        app,
+        series,
+        distributions,
+    })
 }
 
 fn name(reader: &TableReader<'_>, taken: &mut BTreeSet<String>) -> Option<String> {
@@ -184,10 +201,11 @@ fn perspective(reader: &TableReader<'_>) -> Perspective {
     reader.or("perspective", &kind::one_of("a perspective", &words), Perspective::FirstPerson)
 }
 
-fn hint(reader: &TableReader<'_>, around: &Surroundings<'_>) -> Hint {
-    let level = kind::integer(1, i64::from(around.levels));
-    let hint = level.map(|level| Hint::from_level(level as u16));
-    reader.or("hint", &hint, around.default_hint)
+/// A hint that adapts needs a class that says what quality is.
+fn refuse_unjudged(reader: &TableReader<'_>, adaptive: Option<&AdaptiveSpec>, class: Option<ClassSpec>) {
+    if adaptive.is_some() && class == Some(ClassSpec::None) {
+        reader.refuse("hint", "it adapts to the quality of a class, and this flow has none: give it a class");
+    }
 }
 
 fn times(reader: &TableReader<'_>, around: &Surroundings<'_>) -> (StartSpec, Option<Duration>) {

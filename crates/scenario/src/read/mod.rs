@@ -1,5 +1,6 @@
 //! From a document to a [`Scenario`]: top-level keys, then the topology, then the flows, each strictly.
 
+mod adaptive;
 mod app;
 mod distribution;
 mod dumbbell;

@@ -6,9 +6,9 @@ use crate::kind;
 use crate::nearest::suggestion;
 use crate::quantity::{self, QuantityError};
 use crate::reader::{Kind, TableReader};
-use crate::spec::{Limit, QueueSpec};
+use crate::spec::{Limit, PassOnSpec, QueueSpec};
 use cutline_aqm::{AqmSpec, Parameter, ParameterError, Parameters as _, TsqParams};
-use cutline_units::Bytes;
+use cutline_units::{Bytes, Duration, HintBudget};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,6 +24,12 @@ const DEFAULT_LIMIT: Limit = Limit::Packets(1000);
 
 /// What TSQ may be set to.
 const TSQ: &str = "true, false or a table such as { bits = 4, l = \"40 ms\" }";
+
+/// What passing on may be set to.
+const PASS_ON: &str = "true, false or a table such as { step = \"5 ms\", largest = false }";
+
+/// The least delay of a level.
+const LEAST_STEP: Duration = Duration::from_micros(1);
 
 pub(super) fn named(root: &TableReader<'_>) -> Named {
     let Some(table) = root.table("queue", "tables [queue.NAME]") else { return Named::new() };
@@ -67,6 +73,7 @@ fn read(reader: &TableReader<'_>) -> Option<QueueSpec> {
     let limit = reader.required("limit", &limit());
     let ecn = reader.or("ecn", &kind::flag(), true);
     let tsq = tsq(reader);
+    let pass_on = pass_on(reader);
     let Some(aqm) = aqm else {
         // Which other keys are right depends on the AQM.
         reader.report_missing();
@@ -81,7 +88,7 @@ fn read(reader: &TableReader<'_>) -> Option<QueueSpec> {
         reader.refuse("tsq", &why);
     }
     reader.finish();
-    Some(QueueSpec { aqm: aqm?, limit: limit?, ecn, tsq })
+    Some(QueueSpec { aqm: aqm?, limit: limit?, ecn, tsq, pass_on })
 }
 
 /// The parameters that the table sets. A wrong one has been reported: its default stands in for it until the scenario
@@ -115,6 +122,24 @@ fn limit() -> Kind<Limit> {
         let empty = matches!(limit, Limit::Packets(0)) || limit == Limit::Bytes(Bytes::ZERO);
         if empty { Err(String::new()) } else { Ok(limit) }
     })
+}
+
+fn pass_on(reader: &TableReader<'_>) -> Option<PassOnSpec> {
+    let usual = PassOnSpec { step: HintBudget::STEP, largest: false };
+    let node = reader.node("pass-on-waiting")?;
+    match node.value {
+        Value::Flag(false) => None,
+        Value::Flag(true) => Some(usual),
+        _ => {
+            let table = reader.table_in(node, "pass-on-waiting", PASS_ON)?;
+            let fine = |step: &Duration| (LEAST_STEP..=Duration::from_secs(1)).contains(step);
+            let step = kind::duration().only("from 1 us to 1 s", fine);
+            let step = table.or("step", &step, usual.step);
+            let largest = table.or("largest", &kind::flag(), usual.largest);
+            table.finish();
+            Some(PassOnSpec { step, largest })
+        }
+    }
 }
 
 fn tsq(reader: &TableReader<'_>) -> Option<TsqParams> {

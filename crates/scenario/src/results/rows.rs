@@ -37,7 +37,7 @@ row! {
         flow: Arc<str>, "-", "Name of the flow.";
         group: Arc<str>, "-", "Name of the group it belongs to.";
         class: Arc<str>, "-", "Quality class.";
-        hint: u64, "level", "Delay hint of its packets.";
+        hint: u64, "level", "Delay hint of its packets; of a hint that adapts, the one that trials go out from at the end.";
         goodput_bps: f64, "bit/s", "Payload that reached the application at the sink, each byte counted once.";
         sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.";
         refused_bps: Option<f64>, "bit/s", "Payload that found no room in the sender's buffer, over the whole run; null for UDP.";
@@ -126,6 +126,8 @@ row! {
         queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.";
         one_way_mean_ms: Option<f64>, "ms", "One-way delay, mean over the packets received.";
         ipdv_mean_ms: Option<f64>, "ms", "Delay variation between consecutive packets, mean of its absolute value.";
+        hint: Option<u64>, "level", "Delay hint of its packets at the interval's end.";
+        hint_centre: Option<u64>, "level", "The hint that trials go out from, at the interval's end; null where the hint does not adapt.";
     }
 }
 

@@ -1,5 +1,6 @@
 //! What flows there are: who sends what to whom, over which transport, and what is kept of it.
 
+use cutline_quality::HintParams;
 use cutline_units::{Bytes, Duration, Hint, Rate};
 
 /// A group of like flows.
@@ -13,8 +14,10 @@ pub struct FlowSpec {
     pub ends: Option<(String, String)>,
     /// What judges its quality.
     pub class: ClassSpec,
-    /// The delay hint of its packets.
+    /// The delay hint of its packets; the first one, if it adapts.
     pub hint: Hint,
+    /// How the hint follows the quality; `None`: it stays.
+    pub adaptive: Option<AdaptiveSpec>,
     /// Whether its packets are ECN-capable.
     pub ecn: bool,
     /// When each flow starts.
@@ -29,6 +32,15 @@ pub struct FlowSpec {
     pub series: bool,
     /// Where full distributions are kept.
     pub distributions: DistributionsOf,
+}
+
+/// How a hint follows the quality that the flow gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaptiveSpec {
+    /// How often the receiver reports.
+    pub report: Duration,
+    /// How the hint is looked for.
+    pub params: HintParams,
 }
 
 /// When the flows of a group start.

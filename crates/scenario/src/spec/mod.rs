@@ -3,8 +3,8 @@
 mod flow;
 
 pub use flow::{
-    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, FlowSpec,
-    Perspective, StartSpec, TcpSpec, TfrcSpec, TransportSpec, UdpSpec,
+    AdaptiveSpec, AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf,
+    FlowSpec, Perspective, StartSpec, TcpSpec, TfrcSpec, TransportSpec, UdpSpec,
 };
 
 use cutline_aqm::drop_tail::DropTailParams;
@@ -129,6 +129,17 @@ pub struct QueueSpec {
     pub ecn: bool,
     /// TSQ on top of the AQM, if switched on.
     pub tsq: Option<TsqParams>,
+    /// Takes the time that a packet has waited here off its hint, if switched on.
+    pub pass_on: Option<PassOnSpec>,
+}
+
+/// What a hint stands for where waiting is taken off it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassOnSpec {
+    /// The delay of one level.
+    pub step: Duration,
+    /// Whether the largest hint is a delay like the others.
+    pub largest: bool,
 }
 
 /// How much fits into a queue, the packet in service left out.
@@ -253,6 +264,6 @@ impl LinkSpec {
 impl QueueSpec {
     /// A drop-tail queue: what links have that nobody said anything about.
     pub fn drop_tail(limit: Limit) -> Self {
-        Self { aqm: AqmSpec::DropTail(DropTailParams {}), limit, ecn: true, tsq: None }
+        Self { aqm: AqmSpec::DropTail(DropTailParams {}), limit, ecn: true, tsq: None, pass_on: None }
     }
 }

@@ -32,10 +32,8 @@ impl Simulation {
             delivered: flow.sink.delivered() - before,
             marked: packet.marked,
         };
-        if flow.has_series
-            && let Some(series) = &mut self.background[id].series
-        {
-            series.received(now, &arrival, flow.record.ipdv(arrival.one_way));
+        if flow.is_noted {
+            self.background[id].note(now, &arrival, flow.record.ipdv(arrival.one_way));
         }
         flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
         let (route, hint, tells_app) = (flow.route, flow.hint, flow.app_waits && arrival.delivered > 0);
@@ -55,7 +53,14 @@ impl Simulation {
         clippy::inline_always,
         reason = "inlined, a packet is built where it will lie; else it is copied twice"
     )]
-    fn emit(&mut self, now: Instant, handle: Handle, position: u32, hint: Hint, outgoing: Outgoing) {
+    pub(super) fn emit(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        position: u32,
+        hint: Hint,
+        outgoing: Outgoing,
+    ) {
         let Outgoing { size, ecn_capable, header, wide } = outgoing;
         if let Some(wide) = wide {
             self.wide_headers.put(handle, wide);
@@ -171,7 +176,7 @@ impl Simulation {
     }
 
     #[cold]
-    fn schedule_timer(&mut self, at: Instant, kind: Kind, id: usize) {
+    pub(super) fn schedule_timer(&mut self, at: Instant, kind: Kind, id: usize) {
         let handle = self.calendar.allocate();
         self.calendar.schedule(at, handle, Stop::new(kind, id).tag());
     }

@@ -92,6 +92,9 @@ impl Simulation {
         let packet = self.calendar.payload_mut(handle);
         packet.queued += waited;
         packet.marked |= marked;
+        if let Some(budget) = self.served[link].pass_on {
+            packet.hint = budget.after(packet.hint, waited);
+        }
         packet.position += 1;
         self.hops += 1;
         let next = self.routes.at(packet.position);

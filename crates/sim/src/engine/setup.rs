@@ -1,6 +1,7 @@
 //! Setting up: a network becomes arrays.
 
 use super::{Settings, Simulation};
+use crate::adaptive::{AdaptiveHint, Reporter};
 use crate::calendar::Calendar;
 use crate::flow::{Background, Receiving, Sending};
 use crate::measure::DelayRecord;
@@ -91,7 +92,9 @@ impl Simulation {
         let watched = network.is_watched(id);
         self.watch.add_link(id, watched);
         let free = Stop::new(if watched { Kind::WatchedFree } else { Kind::LinkFree }, index);
-        self.served.push(Served::new(queue, random, spec.rate, spec.delay, window, spec.series, free));
+        let mut served = Served::new(queue, random, spec.rate, spec.delay, window, spec.series, free);
+        served.pass_on = spec.pass_on;
+        self.served.push(served);
         Ok(index)
     }
 
@@ -107,7 +110,21 @@ impl Simulation {
         self.sending.push(Sending::new(spec, start, route));
         self.receiving.push(Receiving::new(spec, return_route, delays));
         self.background.push(Background::new(spec, start, random, self.settings.interval));
+        if let Some(adaptive) = &spec.adaptive {
+            self.add_control(spec, adaptive, start, streams);
+        }
         self.arm_app(id);
+    }
+
+    /// A flow's hint follows what its receiver reports, over the links that its acknowledgements take.
+    fn add_control(&mut self, spec: &FlowSpec, adaptive: &AdaptiveHint, start: Instant, streams: Streams) {
+        let id = self.background.len() - 1;
+        let route = self.add_route(&spec.return_route, Stop::new(Kind::Report, id));
+        let random = streams.stream(&spec.name, "hint");
+        let flow = &mut self.background[id];
+        flow.control = Some(Box::new(adaptive.control(start, random)));
+        flow.reporter = Some(Box::new(Reporter::new(route, adaptive.every)));
+        self.schedule_timer(start + adaptive.every, Kind::ReportDue, id);
     }
 
     /// Where a flow's delays are recorded.
@@ -128,7 +145,7 @@ impl Simulation {
 
 /// Whether a link's queue is first in, first out with a limit and nothing else, and nobody watches it packet by packet.
 fn is_wire(link: &LinkSpec) -> bool {
-    is_drop_tail(&link.queue) && link.rate_changes.is_empty() && !link.series
+    is_drop_tail(&link.queue) && link.rate_changes.is_empty() && link.pass_on.is_none() && !link.series
 }
 
 fn is_drop_tail(queue: &QueueSpec) -> bool {

@@ -90,6 +90,11 @@ impl FlowRecord {
 }
 
 impl SentRecord {
+    /// Packets sent so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
     /// The source put a packet of `size` bytes into the network.
     #[inline]
     pub(crate) fn sent(&mut self, now: Instant, window: Window, size: u32) {

@@ -2,7 +2,7 @@
 
 use super::flow::Received;
 use cutline_aqm::Readings;
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Hint, Instant};
 
 /// What one flow sent and received in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,10 @@ pub struct FlowInterval {
     pub ipdv_ns: u64,
     /// Packets of the flow dropped by queues.
     pub dropped: u32,
+    /// The hint of its packets at the interval's end.
+    pub hint: Option<Hint>,
+    /// The hint that trials go out from, at the interval's end; `None` where the hint does not adapt.
+    pub centre: Option<Hint>,
 }
 
 /// What one queue did in one interval.
@@ -59,13 +63,22 @@ pub struct FlowSeries {
     ends: Instant,
     open: FlowInterval,
     closed: Vec<FlowInterval>,
+    hint: Hint,
+    centre: Option<Hint>,
 }
 
 impl FlowSeries {
-    /// Intervals of `width`, the first one beginning at time zero.
-    pub fn new(width: Duration) -> Self {
+    /// Intervals of `width`, the first one beginning at time zero, of a flow that begins with this hint.
+    pub fn new(width: Duration, hint: Hint) -> Self {
         assert!(!width.is_zero(), "an interval must have a width");
-        Self { width, ends: Instant::ZERO + width, open: FlowInterval::default(), closed: Vec::new() }
+        Self {
+            width,
+            ends: Instant::ZERO + width,
+            open: FlowInterval::default(),
+            closed: Vec::new(),
+            hint,
+            centre: None,
+        }
     }
 
     /// The source put a packet of `size` bytes into the network.
@@ -84,6 +97,12 @@ impl FlowSeries {
         interval.queuing_ns += arrival.queuing.as_nanos();
         interval.one_way_ns += arrival.one_way.as_nanos();
         interval.ipdv_ns += ipdv.as_nanos();
+    }
+
+    /// The flow's packets have this hint from now on, and trials go out from `centre`.
+    pub(crate) fn adapted(&mut self, now: Instant, hint: Hint, centre: Hint) {
+        self.at(now);
+        (self.hint, self.centre) = (hint, Some(centre));
     }
 
     /// A queue dropped a packet.
@@ -110,7 +129,11 @@ impl FlowSeries {
 
     #[inline(never)]
     fn close(&mut self) {
-        self.closed.push(std::mem::take(&mut self.open));
+        self.closed.push(FlowInterval {
+            hint: Some(self.hint),
+            centre: self.centre,
+            ..std::mem::take(&mut self.open)
+        });
         self.ends += self.width;
     }
 }
@@ -122,7 +145,7 @@ mod tests {
     #[test]
     fn silent_intervals_are_there_too() {
         let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
-        let mut series = FlowSeries::new(Duration::from_millis(300));
+        let mut series = FlowSeries::new(Duration::from_millis(300), Hint::LEAST_DELAY);
         series.at(ms(299)).packets += 1;
         series.at(ms(300)).packets += 2;
         series.at(ms(1000)).packets += 3;

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, pi};
-use cutline_sim::{Distributions, Dumbbell, FlowSpec, Network, TransportSpec};
+use cutline_sim::{AdaptiveHint, Distributions, Dumbbell, FlowSpec, Network, TransportSpec};
 use cutline_transport::{app, tcp, tfrc};
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Plan {
     pub aqm: Option<AqmSpec>,
     pub rate: Rate,
     pub rate_changes: Vec<(Instant, Rate)>,
+    /// How the hints of the TFRC flows adapt; these then keep their series.
+    pub adaptive: Option<AdaptiveHint>,
 }
 
 /// Bulk transfers over TCP NewReno, without hint.
@@ -46,6 +48,7 @@ impl Plan {
             aqm: None,
             rate: Rate::from_mbps(15),
             rate_changes: Vec::new(),
+            adaptive: None,
         }
     }
 
@@ -78,17 +81,20 @@ impl Plan {
         let group = network.add_group("flows");
         for (number, (transport, app, hint)) in self.flows.iter().enumerate() {
             let pair = dumbbell.add_pair(&mut network, middle, number + 1);
+            let is_tfrc = matches!(transport, TransportSpec::Tfrc(_));
+            let adaptive = self.adaptive.clone().filter(|_| is_tfrc).map(Arc::new);
             let flow = FlowSpec {
                 name: format!("flow.{}", number + 1),
                 group,
                 route: pair.route,
                 return_route: pair.return_route,
                 hint: *hint,
+                adaptive: adaptive.clone(),
                 transport: transport.clone(),
                 app: *app,
                 start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
                 stop: Instant::FAR_FUTURE,
-                series: false,
+                series: adaptive.is_some(),
                 distributions: if self.flows.len() > 1000 {
                     Distributions::PerGroup
                 } else {

@@ -1,0 +1,80 @@
+//! A flow's hint: a level, or one that follows the quality.
+//!
+//! `hint = 6`, `hint = "adaptive"`, `hint = { adaptive = { start = 8, measure = "10 s" } }`.
+
+use crate::document::Value;
+use crate::kind;
+use crate::reader::{Kind, TableReader};
+use crate::spec::AdaptiveSpec;
+use cutline_quality::{HintParamError, HintParams};
+use cutline_units::{Duration, Hint, HintBits};
+
+/// How often receivers report unless the file says otherwise.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// The hint, the first one where it adapts, and how it does.
+pub(super) fn hint(reader: &TableReader<'_>, levels: u16, bits: HintBits) -> (Hint, Option<AdaptiveSpec>) {
+    let usual = AdaptiveSpec { report: REPORT, params: HintParams::new(bits) };
+    let expected = format!("a whole number from 1 to {levels}, \"adaptive\" or {{ adaptive = {{ ... }} }}");
+    let Some(node) = reader.node("hint") else { return (bits.largest(), None) };
+    let adaptive = match &node.value {
+        Value::Text(text) if text == "adaptive" => Some(usual),
+        Value::Table(_) => reader.table_in(node, "hint", &expected).and_then(|table| within(&table, usual)),
+        _ => {
+            let read = kind::integer(1, i64::from(levels)).map(|level| Hint::from_level(level as u16));
+            let level = Kind::new(expected, move |node| read.read(node));
+            return (reader.or("hint", &level, bits.largest()), None);
+        }
+    };
+    (adaptive.map_or(bits.largest(), |adaptive| adaptive.params.start), adaptive)
+}
+
+/// `{ adaptive = true }`, `{ adaptive = { ... } }`.
+fn within(reader: &TableReader<'_>, usual: AdaptiveSpec) -> Option<AdaptiveSpec> {
+    const EXPECTED: &str = "true or a table such as { start = 8, measure = \"10 s\" }";
+    let node = reader.node("adaptive");
+    let adaptive = match node.map(|node| (node, &node.value)) {
+        None => {
+            reader.lacks("adaptive", EXPECTED);
+            None
+        }
+        Some((_, Value::Flag(true))) => Some(usual),
+        Some((node, _)) => {
+            reader.table_in(node, "adaptive", EXPECTED).and_then(|table| adaptive(&table, usual))
+        }
+    };
+    reader.finish();
+    adaptive
+}
+
+fn adaptive(reader: &TableReader<'_>, usual: AdaptiveSpec) -> Option<AdaptiveSpec> {
+    let HintParams { bits, span, finest, pairs, confidence, least_gain, loss_weight, .. } = usual.params;
+    let level = |key, default: u16| reader.or(key, &kind::integer(1, 256), u64::from(default)) as u16;
+    let time = |key, default| reader.or(key, &kind::duration(), default);
+    let span = level("span", span);
+    let params = HintParams {
+        bits,
+        start: Hint::from_level(level("start", usual.params.start.level())),
+        settle: time("settle", usual.params.settle),
+        measure: time("measure", usual.params.measure),
+        span,
+        finest: level("finest", finest.min(span)),
+        pairs: reader.or("pairs", &kind::integer(2, 100), u64::from(pairs)) as u32,
+        confidence: reader.or("confidence", &kind::number(), confidence),
+        least_gain: reader.or("least-gain", &kind::number(), least_gain),
+        rest: time("rest", usual.params.rest),
+        longest_rest: time("longest-rest", usual.params.longest_rest),
+        loss_weight: reader.or("loss-weight", &kind::number(), loss_weight),
+    };
+    let report = reader.or("report", &kind::positive_duration(), usual.report);
+    reader.finish();
+    if report > params.measure {
+        reader.refuse("report", &format!("an interval that is judged lasts {}", params.measure));
+    }
+    params.validate().map_err(|error| refuse(reader, &error)).ok()?;
+    Some(AdaptiveSpec { report, params })
+}
+
+fn refuse(reader: &TableReader<'_>, error: &HintParamError) {
+    reader.refuse(error.field, &format!("it must be {}", error.allowed));
+}
