@@ -6,7 +6,8 @@ use crate::run::{VERSION, now, threads};
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
 use cutline_reproduce::{
-    BITS, CHEATERS, Evaluation, MODERN, News, Options, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, MODERN, News, Options, REDW, RIVALS, ReproduceError,
+    STUDIES, TSQ,
 };
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -61,6 +62,10 @@ pub enum Study {
     Cheaters,
     /// TSQ on a link of today: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round trips of 10 to 200 ms
     Modern,
+    /// Hints that follow the quality: alone, among their like, and while load comes and goes
+    Adaptive,
+    /// Routers in a row, with and without passing on how long a packet has waited
+    Cascade,
     /// Every study
     All,
 }
@@ -75,6 +80,8 @@ impl Study {
             Self::Rivals => &[&RIVALS],
             Self::Cheaters => &[&CHEATERS],
             Self::Modern => &[&MODERN],
+            Self::Adaptive => &[&ADAPTIVE],
+            Self::Cascade => &[&CASCADE],
             Self::All => &STUDIES,
         }
     }

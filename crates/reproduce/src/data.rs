@@ -74,6 +74,15 @@ impl Data {
         seeds.into_values().collect()
     }
 
+    /// The intervals of a group's flows at a point, by seed and flow: those of each in the order of time.
+    pub(crate) fn flow_intervals(&self, point: &Point, group: &str) -> Vec<Vec<Vec<&SeriesRow>>> {
+        let mut seeds: BTreeMap<u64, BTreeMap<&str, Vec<&SeriesRow>>> = BTreeMap::new();
+        for row in self.series.iter().filter(|row| &*row.point == point && &*row.group == group) {
+            seeds.entry(row.seed).or_default().entry(&row.flow).or_default().push(row);
+        }
+        seeds.into_values().map(|flows| flows.into_values().collect()).collect()
+    }
+
     /// A measure of a group's flows at a point: their mean, one value for each seed, in the order of the seeds. A flow
     /// for which there is nothing to measure is left out; a seed without any gives NaN.
     pub(crate) fn per_seed(

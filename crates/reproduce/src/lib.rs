@@ -5,7 +5,9 @@
 //! that the command works anywhere). [`Study::run`] simulates what a set of figures needs and stores it;
 //! [`Study::report`] draws figures and judges claims from what is stored, without simulating anything.
 
+mod adaptive;
 mod bits;
+mod cascade;
 mod cheaters;
 mod claims;
 mod data;
@@ -18,7 +20,9 @@ mod rivals;
 mod study;
 mod tsq;
 
+pub use adaptive::ADAPTIVE;
 pub use bits::BITS;
+pub use cascade::CASCADE;
 pub use cheaters::CHEATERS;
 pub use claims::{FigureText, UnknownFigure};
 pub use evaluation::{Evaluation, News, Options, ReproduceError};
@@ -30,4 +34,4 @@ pub use study::Study;
 pub use tsq::TSQ;
 
 /// Every study there is.
-pub const STUDIES: [&Study; 6] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN];
+pub const STUDIES: [&Study; 8] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE];

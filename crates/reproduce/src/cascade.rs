@@ -1,0 +1,287 @@
+//! Routers in a row, with and without passing on how long a packet has waited: RED-Worcester's open question.
+
+use crate::claims::{FigureText, Judge, judged};
+use crate::data::{Data, Point, difference, mean, ratio};
+use crate::experiment::Experiment;
+use crate::study::{Stored, Study};
+use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::report::{Claim, Section};
+use cutline_report::stats::Estimate;
+use cutline_scenario::results::FlowRow;
+
+/// The study.
+pub const CASCADE: Study = Study {
+    id: "cascade",
+    title: "Routers in a row",
+    said: "The question",
+    intro: INTRO,
+    figures: include_str!("../../../experiments/cascade/figures.toml"),
+    experiments: &EXPERIMENTS,
+    experiments_of: |_| &["cascade"],
+    sections_of,
+};
+
+const INTRO: &str = "\
+25 audio conferences with hint 6 and 25 bulk transfers go through one, two or three congested routers of 15 Mbit/s, each of which \
+50 more bulk transfers cross; without queues every way is 150 ms long. Passing on takes what a packet has waited off its \
+hint as it leaves, in the hint field itself: 5 ms are a level. Numbers are means over seeds with their 95 % confidence interval.";
+
+const EXPERIMENTS: [Experiment; 1] = [Experiment {
+    id: "cascade",
+    label: "TFRC",
+    file: "cascade.toml",
+    text: include_str!("../../../experiments/cascade/cascade.toml"),
+    set: &[],
+    quick: &[("duration", "25 s"), ("warm-up", "10 s"), ("seeds", "2")],
+}];
+
+const ROUTERS: [u16; 3] = [1, 2, 3];
+
+/// A queue without and with passing on, and what they are called.
+type Pair = [(&'static str, &'static str); 2];
+
+const TSQ: Pair = [("tsq-pi", "without"), ("tsq-pi-pass", "passed on")];
+const FINE: (&str, &str) = ("tsq-pi-fine", "passed on, 8 bits");
+const REDW: Pair = [("redw", "REDW"), ("redw-pass", "REDW, passed on")];
+const TSQ_REDW: Pair = [("tsq-redw", "TSQ over REDW"), ("tsq-redw-pass", "TSQ over REDW, passed on")];
+
+/// The hint that all queues are tried with, and those tried with TSQ over PI through three routers.
+const USUAL: u16 = 6;
+const HINTS: [u16; 6] = [3, 6, 9, 12, 14, 15];
+
+/// Differences of delay, ms, and of ratios that nobody would notice.
+const NEAR_MS: f64 = 5.0;
+const NEAR_RATIO: f64 = 0.25;
+
+/// A queue, the number of routers with it, and audio's hint.
+#[derive(Clone, Copy)]
+struct Case {
+    queue: &'static str,
+    routers: u16,
+    hint: u16,
+}
+
+fn usual(queue: &'static str, routers: u16) -> Case {
+    // The same share of the levels there are.
+    let hint = if queue == FINE.0 { 16 * USUAL } else { USUAL };
+    Case { queue, routers, hint }
+}
+
+impl Case {
+    fn point(self, data: &Data) -> Option<&Point> {
+        let (routers, hint) = (format!("d{}", self.routers), self.hint.to_string());
+        data.point_of_values(&[
+            ("link.r1-r2.queue", self.queue),
+            ("flow.audio.to", routers.as_str()),
+            ("flow.audio.hint", hint.as_str()),
+        ])
+    }
+
+    fn measure(self, data: &Data, group: &str, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
+        self.point(data).map_or_else(Vec::new, |point| data.per_seed(point, group, measure))
+    }
+
+    fn delay(self, data: &Data) -> Vec<f64> {
+        self.measure(data, "audio", |row| row.queuing_mean_ms)
+    }
+
+    fn quality(self, data: &Data) -> Vec<f64> {
+        self.measure(data, "audio", |row| row.q)
+    }
+
+    fn loss(self, data: &Data) -> Vec<f64> {
+        self.measure(data, "audio", |row| Some(100.0 * row.loss_ratio?))
+    }
+
+    fn goodput(self, data: &Data, group: &str) -> Vec<f64> {
+        self.measure(data, group, |row| Some(row.goodput_bps / 1e3))
+    }
+}
+
+fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+    let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
+    let (charts, we_see) = match figure.number {
+        1 => (tsq_charts(data), numbers(data, &[TSQ[0], TSQ[1], FINE])),
+        2 => (hint_charts(data), hints(data)),
+        _ => (redw_charts(data), numbers(data, &[REDW[0], REDW[1], TSQ_REDW[0], TSQ_REDW[1]])),
+    };
+    let claims = figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, data));
+    vec![Section {
+        we_see,
+        figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
+        claims: claims.collect(),
+        ..Section::default()
+    }]
+}
+
+fn tsq_charts(data: &Data) -> Vec<Chart> {
+    let queues = [TSQ[0], TSQ[1], FINE];
+    let cdf = Chart::new("End-to-end queuing delay of audio, by number of routers")
+        .x(Axis::linear("Queuing delay, ms").from(0.0))
+        .y(Axis::linear("Share of packets").range(0.0, 1.0));
+    let cdf = TSQ.iter().fold(cdf, |chart, (queue, name)| {
+        ROUTERS.into_iter().fold(chart, |chart, routers| {
+            let point = usual(queue, routers).point(data);
+            let cdf = point.and_then(|point| data.delay_cdf(point, "audio", "queuing_ms"));
+            // One router has nobody to pass anything on to.
+            match cdf.filter(|_| routers > 1 || *queue == TSQ[0].0) {
+                Some(cdf) => chart.mark(Line::new(format!("{routers}, {name}"), cdf.points())),
+                None => chart,
+            }
+        })
+    });
+    let [quality, loss] = by_routers(data, &queues);
+    vec![cdf, quality, loss]
+}
+
+fn redw_charts(data: &Data) -> Vec<Chart> {
+    let queues = [REDW[0], REDW[1], TSQ_REDW[0], TSQ_REDW[1]];
+    let [quality, loss] = by_routers(data, &queues);
+    let delay = line_chart(data, "Queuing delay of audio", "Queuing delay, ms", &queues, Case::delay);
+    vec![delay, quality, loss]
+}
+
+/// Quality and loss of audio by the number of routers.
+fn by_routers(data: &Data, queues: &[(&'static str, &'static str)]) -> [Chart; 2] {
+    [
+        line_chart(data, "Quality of audio", "Quality", queues, Case::quality),
+        line_chart(data, "Packets of audio lost", "Packets lost, %", queues, Case::loss),
+    ]
+}
+
+fn line_chart(
+    data: &Data,
+    title: &str,
+    y: &str,
+    queues: &[(&'static str, &'static str)],
+    measure: fn(Case, &Data) -> Vec<f64>,
+) -> Chart {
+    let x = Axis::linear("Routers").range(0.8, 3.2).ticks(ROUTERS.map(f64::from));
+    let chart = Chart::new(title).x(x).y(Axis::linear(y).from(0.0));
+    queues.iter().fold(chart, |chart, (queue, name)| {
+        let dot = |routers| {
+            let found = mean(&measure(usual(queue, routers), data))?;
+            Some(Dot::of_estimate(f64::from(routers), &found))
+        };
+        chart.mark(Line::new(*name, ROUTERS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
+    })
+}
+
+fn hint_charts(data: &Data) -> Vec<Chart> {
+    let chart = |title: &str, y: &str, measure: fn(Case, &Data) -> Vec<f64>| {
+        let x = Axis::linear("Hint of audio at the first router").range(2.0, 16.0);
+        let chart = Chart::new(title).x(x).y(Axis::linear(y).from(0.0));
+        TSQ.iter().fold(chart, |chart, (queue, name)| {
+            let dot = |hint| {
+                let found = mean(&measure(Case { queue, routers: 3, hint }, data))?;
+                Some(Dot::of_estimate(f64::from(hint), &found))
+            };
+            chart.mark(Line::new(*name, HINTS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        })
+    };
+    vec![
+        chart("Quality of audio through three routers", "Quality", Case::quality),
+        chart("Queuing delay of audio through three routers", "Queuing delay, ms", Case::delay),
+    ]
+}
+
+/// The hint with the best mean quality through three routers, and its qualities by seed.
+fn best(data: &Data, queue: &'static str) -> Option<(u16, Vec<f64>)> {
+    let tried = HINTS.map(|hint| (hint, Case { queue, routers: 3, hint }.quality(data)));
+    let mean_of = |values: &[f64]| mean(values).map_or(f64::NEG_INFINITY, |found| found.mean);
+    tried.into_iter().max_by(|(_, one), (_, other)| mean_of(one).total_cmp(&mean_of(other)))
+}
+
+/// The best hint of each seed.
+fn best_hints(data: &Data, queue: &'static str) -> Vec<f64> {
+    let tried = HINTS.map(|hint| Case { queue, routers: 3, hint }.quality(data));
+    let seeds = tried.iter().map(Vec::len).min().unwrap_or(0);
+    let of_seed = |seed: usize| {
+        let at = |index: &usize| tried[*index][seed];
+        let best = (0..HINTS.len()).max_by(|one, other| at(one).total_cmp(&at(other)));
+        f64::from(HINTS[best.expect("hints are tried")])
+    };
+    (0..seeds).map(of_seed).collect()
+}
+
+fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
+    let at = |queue, routers| usual(queue, routers);
+    let adds_up = |claim, queue, routers: u16| {
+        let found = ratio(&at(queue, routers).delay(data), &at(queue, 1).delay(data));
+        let times = f64::from(routers);
+        judged(claim, found, |found| found.meets(times - NEAR_RATIO, times + NEAR_RATIO))
+    };
+    let falls = |claim, [(without, _), (with, _)]: Pair| {
+        let found = ratio(&at(with, 3).delay(data), &at(without, 3).delay(data));
+        judged(claim, found, |found| found.is_below(1.0))
+    };
+    let gains = |claim, found: Option<Estimate>| judged(claim, found, |found| found.is_above(0.0));
+    let quality = |[(without, _), (with, _)]: Pair| {
+        difference(&at(with, 3).quality(data), &at(without, 3).quality(data))
+    };
+    let keeps = |claim, group, [(without, _), (with, _)]: Pair| {
+        let found = ratio(&at(with, 3).goodput(data, group), &at(without, 3).goodput(data, group));
+        judged(claim, found, |found| found.is_not_below(1.0))
+    };
+    match id {
+        "adds-up-2" => adds_up(claim, TSQ[0].0, 2),
+        "adds-up-3" => adds_up(claim, TSQ[0].0, 3),
+        "redw-adds-up" => adds_up(claim, REDW[0].0, 3),
+        "falls" => falls(claim, TSQ),
+        "redw-falls" => falls(claim, REDW),
+        "tsq-redw-falls" => falls(claim, TSQ_REDW),
+        "loss" => gains(claim, difference(&at(TSQ[1].0, 3).loss(data), &at(TSQ[0].0, 3).loss(data))),
+        "quality" => gains(claim, quality(TSQ)),
+        "redw-quality" => gains(claim, quality(REDW)),
+        "tsq-redw-quality" => gains(claim, quality(TSQ_REDW)),
+        "rounding" => {
+            let found = difference(&at(FINE.0, 3).delay(data), &at(TSQ[1].0, 3).delay(data));
+            judged(claim, found, |found| found.meets(-NEAR_MS, NEAR_MS))
+        }
+        "others" => keeps(claim, "cross3", TSQ),
+        "tsq-redw-bulk" => keeps(claim, "bulk", TSQ_REDW),
+        "best" => {
+            let [without, with] =
+                TSQ.map(|(queue, _)| best(data, queue).map_or_else(Vec::new, |found| found.1));
+            gains(claim, difference(&with, &without))
+        }
+        "best-hint" => gains(claim, difference(&best_hints(data, TSQ[1].0), &best_hints(data, TSQ[0].0))),
+        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+    }
+}
+
+fn shown(values: &[f64], decimals: usize) -> String {
+    mean(values).map_or_else(|| "-".to_owned(), |found| format!("{:.decimals$}", found.mean))
+}
+
+fn numbers(data: &Data, queues: &[(&'static str, &'static str)]) -> String {
+    let part = |case: Case| {
+        format!(
+            "{}: {} ms, {} % lost, quality {}, bulk {} kbit/s",
+            case.routers,
+            shown(&case.delay(data), 0),
+            shown(&case.loss(data), 1),
+            shown(&case.quality(data), 3),
+            shown(&case.goodput(data, "bulk"), 0),
+        )
+    };
+    let line = |(queue, name): &(&'static str, &'static str)| {
+        let parts = ROUTERS.map(|routers| part(usual(queue, routers)));
+        format!("{name}. Audio by the number of routers, and bulk beside it. {}.", parts.join("; "))
+    };
+    queues.iter().map(line).collect::<Vec<_>>().join("\n\n")
+}
+
+fn hints(data: &Data) -> String {
+    let line = |(queue, name): (&'static str, &'static str)| {
+        best(data, queue).map_or_else(String::new, |(hint, quality)| {
+            let delay = Case { queue, routers: 3, hint }.delay(data);
+            format!(
+                "{name}: the best hint is {hint}, with a quality of {} at {} ms.",
+                shown(&quality, 3),
+                shown(&delay, 0)
+            )
+        })
+    };
+    TSQ.map(line).join("\n\n")
+}
