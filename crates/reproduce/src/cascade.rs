@@ -42,6 +42,7 @@ type Pair = [(&'static str, &'static str); 2];
 
 const TSQ: Pair = [("tsq-pi", "without"), ("tsq-pi-pass", "passed on")];
 const FINE: (&str, &str) = ("tsq-pi-fine", "passed on, 8 bits");
+const WIDE: (&str, &str) = ("tsq-pi-wide", "passed on, 20 ms a level");
 const REDW: Pair = [("redw", "REDW"), ("redw-pass", "REDW, passed on")];
 const TSQ_REDW: Pair = [("tsq-redw", "TSQ over REDW"), ("tsq-redw-pass", "TSQ over REDW, passed on")];
 
@@ -101,25 +102,26 @@ impl Case {
 fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
     let (charts, we_see) = match figure.number {
-        1 => (tsq_charts(data), numbers(data, &[TSQ[0], TSQ[1], FINE])),
+        1 => (by_routers(data, &[TSQ[0], TSQ[1], FINE]).into(), numbers(data, &[TSQ[0], TSQ[1], FINE])),
         2 => (hint_charts(data), hints(data)),
         _ => (redw_charts(data), numbers(data, &[REDW[0], REDW[1], TSQ_REDW[0], TSQ_REDW[1]])),
     };
     let claims = figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, data));
-    vec![Section {
-        we_see,
-        figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
-        claims: claims.collect(),
-        ..Section::default()
-    }]
+    let mut figures =
+        vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))];
+    if figure.number == 1 {
+        // In a figure of its own: its lines are others.
+        figures.insert(0, ("figure-1-delay".to_owned(), Figure::of(cdfs(data))));
+    }
+    vec![Section { we_see, figures, claims: claims.collect(), ..Section::default() }]
 }
 
-fn tsq_charts(data: &Data) -> Vec<Chart> {
-    let queues = [TSQ[0], TSQ[1], FINE];
+/// The end-to-end delays with TSQ over PI.
+fn cdfs(data: &Data) -> Chart {
     let cdf = Chart::new("End-to-end queuing delay of audio, by number of routers")
         .x(Axis::linear("Queuing delay, ms").from(0.0))
         .y(Axis::linear("Share of packets").range(0.0, 1.0));
-    let cdf = TSQ.iter().fold(cdf, |chart, (queue, name)| {
+    TSQ.iter().fold(cdf, |chart, (queue, name)| {
         ROUTERS.into_iter().fold(chart, |chart, routers| {
             let point = usual(queue, routers).point(data);
             let cdf = point.and_then(|point| data.delay_cdf(point, "audio", "queuing_ms"));
@@ -129,9 +131,7 @@ fn tsq_charts(data: &Data) -> Vec<Chart> {
                 None => chart,
             }
         })
-    });
-    let [quality, loss] = by_routers(data, &queues);
-    vec![cdf, quality, loss]
+    })
 }
 
 fn redw_charts(data: &Data) -> Vec<Chart> {
@@ -171,7 +171,7 @@ fn hint_charts(data: &Data) -> Vec<Chart> {
     let chart = |title: &str, y: &str, measure: fn(Case, &Data) -> Vec<f64>| {
         let x = Axis::linear("Hint of audio at the first router").range(2.0, 16.0);
         let chart = Chart::new(title).x(x).y(Axis::linear(y).from(0.0));
-        TSQ.iter().fold(chart, |chart, (queue, name)| {
+        [TSQ[0], TSQ[1], WIDE].iter().fold(chart, |chart, (queue, name)| {
             let dot = |hint| {
                 let found = mean(&measure(Case { queue, routers: 3, hint }, data))?;
                 Some(Dot::of_estimate(f64::from(hint), &found))
@@ -190,6 +190,10 @@ fn best(data: &Data, queue: &'static str) -> Option<(u16, Vec<f64>)> {
     let tried = HINTS.map(|hint| (hint, Case { queue, routers: 3, hint }.quality(data)));
     let mean_of = |values: &[f64]| mean(values).map_or(f64::NEG_INFINITY, |found| found.mean);
     tried.into_iter().max_by(|(_, one), (_, other)| mean_of(one).total_cmp(&mean_of(other)))
+}
+
+fn best_quality(data: &Data, queue: &'static str) -> Vec<f64> {
+    best(data, queue).map_or_else(Vec::new, |(_, quality)| quality)
 }
 
 /// The best hint of each seed.
@@ -240,11 +244,8 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
         }
         "others" => keeps(claim, "cross3", TSQ),
         "tsq-redw-bulk" => keeps(claim, "bulk", TSQ_REDW),
-        "best" => {
-            let [without, with] =
-                TSQ.map(|(queue, _)| best(data, queue).map_or_else(Vec::new, |found| found.1));
-            gains(claim, difference(&with, &without))
-        }
+        "best" => gains(claim, difference(&best_quality(data, TSQ[1].0), &best_quality(data, TSQ[0].0))),
+        "best-wide" => gains(claim, difference(&best_quality(data, WIDE.0), &best_quality(data, TSQ[0].0))),
         "best-hint" => gains(claim, difference(&best_hints(data, TSQ[1].0), &best_hints(data, TSQ[0].0))),
         id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
     }
@@ -283,5 +284,5 @@ fn hints(data: &Data) -> String {
             )
         })
     };
-    TSQ.map(line).join("\n\n")
+    [TSQ[0], TSQ[1], WIDE].map(line).join("\n\n")
 }

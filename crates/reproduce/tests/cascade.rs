@@ -36,7 +36,7 @@ fn every_figure_is_measured_and_drawn() {
 #[test]
 fn the_way_is_as_long_through_one_router_as_through_three() {
     let points = CASCADE.experiments[0].scenario_file(false).unwrap().expand().unwrap();
-    assert_eq!(points.len(), 7 * 3 + 2 * 5);
+    assert_eq!(points.len(), 7 * 3 + 2 * 5 + 6);
     for point in points {
         let network = point.scenario.network().unwrap();
         let flow = &network.flows()[0];
