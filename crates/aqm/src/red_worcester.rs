@@ -33,8 +33,8 @@
 //! In mode bytes the queue is counted in packets of `mean-packet`, and so is the target. Every arrival moves the
 //! target, dropped or not. `MovingTarget` begins in the middle of the thresholds.
 //!
-//! Not implemented: hints that change on their way with the delay suffered (the paper's future work). Sorting
-//! the queue with a fair drop probability, the other half of that, is TSQ on top of this.
+//! The paper's future work: hints that change on their way with the delay suffered are the link's business
+//! (`cutline_units::HintBudget`); sorting the queue with a fair drop probability is TSQ on top of this.
 //!
 //! # Validation
 //!

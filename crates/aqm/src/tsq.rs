@@ -44,7 +44,7 @@
 //! - Full queue: the newcomer is dropped, whatever its hint.
 //! - With ECN, p' marks a packet that can be marked instead of dropping it.
 //!
-//! Not implemented: a hint that changes hop by hop with the delay already suffered.
+//! Hints that change hop by hop with the delay already suffered are the link's business: `cutline_units::HintBudget`.
 //!
 //! # Validation
 //!

@@ -17,7 +17,6 @@ pub const CASCADE: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../experiments/cascade/figures.toml"),
     experiments: &EXPERIMENTS,
-    experiments_of: |_| &["cascade"],
     sections_of,
 };
 

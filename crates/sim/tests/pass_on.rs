@@ -31,7 +31,7 @@ fn network(pass_on: Option<HintBudget>) -> Network {
         })
         .collect();
     let fast = Rate::from_mbps(1000);
-    let mut line = |network: &mut Network, from, to, ms| {
+    let line = |network: &mut Network, from, to, ms| {
         let queue = QueueSpec::drop_tail(cutline_aqm::Limit::Packets(10_000), fast);
         let delay = Duration::from_millis(ms);
         network.add_link(LinkSpec {
@@ -47,7 +47,7 @@ fn network(pass_on: Option<HintBudget>) -> Network {
     };
     let back: Vec<_> = (0..ROUTERS).map(|i| line(&mut network, nodes[i + 1], nodes[i], 50)).collect();
     let group = network.add_group("flows");
-    let mut add = |network: &mut Network, name: String, from: usize, to: usize, (transport, app, hint)| {
+    let add = |network: &mut Network, name: String, from: usize, to: usize, (transport, app, hint)| {
         let flow = FlowSpec {
             name,
             group,

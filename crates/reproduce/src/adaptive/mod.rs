@@ -20,7 +20,6 @@ pub const ADAPTIVE: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/adaptive/figures.toml"),
     experiments: &EXPERIMENTS,
-    experiments_of,
     sections_of,
 };
 
@@ -89,15 +88,6 @@ const ENDS: f64 = 1800.0;
 /// Differences that count as none: of quality, and of hints in levels.
 const NEAR: f64 = 0.02;
 const NEAR_LEVELS: f64 = 2.0;
-
-fn experiments_of(figure: u32) -> &'static [&'static str] {
-    match figure {
-        1 => &["adaptive-one"],
-        2 => &["adaptive-all"],
-        3 => &["adaptive-mixed"],
-        _ => &["adaptive-step"],
-    }
-}
 
 fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
