@@ -88,6 +88,15 @@ impl Source {
         }
     }
 
+    /// The application stops: what was written is still sent, an endless supply ends.
+    pub(crate) fn end_supply(&mut self) {
+        match self {
+            Self::Tcp(tcp) => tcp.end_supply(),
+            Self::Tfrc(tfrc) => tfrc.end_supply(),
+            Self::Udp(..) => {}
+        }
+    }
+
     /// An acknowledgement or feedback arrives.
     #[inline]
     pub(crate) fn receive(&mut self, now: Instant, handle: Handle, header: &Header, wide: &WideHeaders) {

@@ -4,8 +4,10 @@ mod common;
 
 use common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, registry};
-use cutline_sim::{FlowOutcome, Settings, Simulation, Window, run};
-use cutline_units::{Duration, Instant, Rate};
+use cutline_sim::{FlowOutcome, Settings, Simulation, TransportSpec, Window, run};
+use cutline_transport::{app, tfrc};
+use cutline_units::{Duration, Hint, Instant, Rate};
+use std::sync::Arc;
 
 fn settings(seconds: u64) -> Settings {
     let duration = Duration::from_secs(seconds);
@@ -135,4 +137,20 @@ fn a_rate_change_moves_the_goodput() {
     };
     assert!((14.0..15.1).contains(&mbps(80..130)), "{}", mbps(80..130));
     assert!((4.9..5.1).contains(&mbps(160..260)), "{}", mbps(160..260));
+}
+
+/// What has been written is still delivered; the supply of those that always have more ends.
+#[test]
+fn a_bulk_transfer_stops_when_it_is_told() {
+    let tfrc = TransportSpec::Tfrc(Arc::new(tfrc::Params::default()));
+    let flows = [bulk(2), vec![(tfrc, app::Params::Bulk, Hint::from_level(16)); 2]].concat();
+    let stop = Instant::ZERO + Duration::from_secs(10);
+    let network = Plan { flows, stop, ..Plan::paper(4) }.network();
+    let short = run(&network, &settings(20)).unwrap();
+    let long = run(&network, &settings(60)).unwrap();
+    assert_eq!((short.work.under_way, long.work.under_way), (0, 0));
+    for (short, long) in short.flows.iter().zip(&long.flows) {
+        assert!(short.record.totals.received > 100, "they have sent: {:?}", short.record.totals);
+        assert_eq!(short.record.totals, long.record.totals, "and after 20 s at the latest no more");
+    }
 }

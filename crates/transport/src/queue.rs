@@ -38,6 +38,11 @@ impl SendQueue {
         self.unlimited = true;
     }
 
+    /// The endless supply ends; what was written besides is still to be sent.
+    pub(crate) fn end_supply(&mut self) {
+        self.unlimited = false;
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         !self.unlimited && self.lengths.is_empty()
     }
@@ -71,5 +76,7 @@ mod tests {
         queue.write_unlimited();
         assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(7), Some(1000), Some(1000)));
         assert!(!queue.is_empty());
+        queue.end_supply();
+        assert!(queue.is_empty());
     }
 }

@@ -106,6 +106,7 @@ impl Simulation {
     fn run_app(&mut self, now: Instant, id: usize) {
         let flow = &mut self.background[id];
         if now >= flow.stop {
+            self.sending[id].source.end_supply();
             return;
         }
         while let Some(write) = flow.app.poll(now, &mut flow.random) {
@@ -170,7 +171,7 @@ impl Simulation {
 
     pub(super) fn arm_app(&mut self, id: usize) {
         let flow = &mut self.background[id];
-        if let Some(at) = arm(&mut flow.armed, flow.app.deadline()) {
+        if let Some(at) = arm(&mut flow.armed, flow.app.deadline().min(flow.stop)) {
             self.schedule_timer(at, Kind::AppTimer, id);
         }
     }

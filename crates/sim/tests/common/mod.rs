@@ -20,6 +20,8 @@ pub struct Plan {
     pub aqm: Option<AqmSpec>,
     pub rate: Rate,
     pub rate_changes: Vec<(Instant, Rate)>,
+    /// When applications stop writing.
+    pub stop: Instant,
     /// How the hints of the TFRC flows adapt; these then keep their series.
     pub adaptive: Option<AdaptiveHint>,
 }
@@ -48,6 +50,7 @@ impl Plan {
             aqm: None,
             rate: Rate::from_mbps(15),
             rate_changes: Vec::new(),
+            stop: Instant::FAR_FUTURE,
             adaptive: None,
         }
     }
@@ -93,7 +96,7 @@ impl Plan {
                 transport: transport.clone(),
                 app: *app,
                 start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
-                stop: Instant::FAR_FUTURE,
+                stop: self.stop,
                 series: adaptive.is_some(),
                 distributions: if self.flows.len() > 1000 {
                     Distributions::PerGroup

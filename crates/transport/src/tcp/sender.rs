@@ -172,16 +172,22 @@ impl Sender {
         }
     }
 
+    /// An endless supply ends with what was sent.
+    pub fn end_supply(&mut self) {
+        if self.end == u64::MAX {
+            self.end = self.high_water;
+            self.careful = true;
+        }
+    }
+
     /// The application has written its last byte; FIN follows it. An endless supply ends with what was sent.
     pub fn close(&mut self) {
         if self.closed {
             return;
         }
+        self.end_supply();
         self.closed = true;
         self.careful = true;
-        if self.end == u64::MAX {
-            self.end = self.high_water;
-        }
         self.end += 1;
     }
 

@@ -107,6 +107,11 @@ impl Sender {
         self.queue.write_unlimited();
     }
 
+    /// An endless supply ends with what was sent.
+    pub fn end_supply(&mut self) {
+        self.queue.end_supply();
+    }
+
     /// Feedback has arrived (RFC 5348 4.3).
     pub fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
         self.stats.feedback += 1;
