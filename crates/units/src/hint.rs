@@ -3,6 +3,7 @@
 //! With n bits there are 2^n levels. Level 1 asks for as little delay as possible, level 2^n for throughput
 //! only; the latter is what unmarked traffic gets. The paper's n is 4.
 
+use crate::Dscp;
 use std::fmt;
 
 /// How many bits a hint has: 1..=8. The paper uses 4.
@@ -105,22 +106,6 @@ impl fmt::Display for HintError {
 
 impl std::error::Error for HintError {}
 
-/// A differentiated services code point, 0..=63 (RFC 2474 section 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dscp(u8);
-
-impl Dscp {
-    /// The code point in the upper six bits of a traffic class octet; the ECN bits are ignored.
-    pub const fn from_traffic_class(octet: u8) -> Self {
-        Self(octet >> 2)
-    }
-
-    /// The code point, 0..=63.
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-}
-
 /// How a hint travels in a packet's header field `F`.
 pub trait HintCodec<F> {
     /// The field's value for a hint, `None` when the field is too small for it.
@@ -136,11 +121,11 @@ pub struct DscpPool2;
 
 impl HintCodec<Dscp> for DscpPool2 {
     fn encode(&self, hint: Hint) -> Option<Dscp> {
-        (hint.level() <= HintBits::PAPER.levels()).then_some(Dscp(hint.index << 2 | 0b11))
+        (hint.level() <= HintBits::PAPER.levels()).then(|| Dscp::new(hint.index << 2 | 0b11))?
     }
 
     fn decode(&self, dscp: Dscp) -> Option<Hint> {
-        (dscp.0 & 0b11 == 0b11).then_some(Hint { index: dscp.0 >> 2 })
+        (dscp.get() & 0b11 == 0b11).then_some(Hint { index: dscp.get() >> 2 })
     }
 }
 
@@ -163,7 +148,7 @@ mod tests {
     fn code_points_of_other_pools_carry_no_hint() {
         let standard = [0, 8, 10, 34, 46, 0b10_1100];
         for dscp in standard {
-            assert_eq!(DscpPool2.decode(Dscp(dscp)), None, "{dscp}");
+            assert_eq!(DscpPool2.decode(Dscp::new(dscp).unwrap()), None, "{dscp}");
         }
     }
 

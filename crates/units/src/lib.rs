@@ -6,6 +6,7 @@
 //! the only source of chance.
 
 mod budget;
+mod dscp;
 mod hint;
 mod probability;
 mod random;
@@ -14,7 +15,8 @@ mod serializer;
 mod time;
 
 pub use budget::HintBudget;
-pub use hint::{Dscp, DscpPool2, Hint, HintBits, HintCodec, HintError};
+pub use dscp::{Dscp, DscpError, HintTable, RemarkTable};
+pub use hint::{DscpPool2, Hint, HintBits, HintCodec, HintError};
 pub use probability::{Probability, ProbabilityError};
 pub use random::{RandomStream, Streams};
 pub use rate::{Bytes, Rate};
