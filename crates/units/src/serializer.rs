@@ -117,6 +117,12 @@ impl Serializer {
         self.line.remainder = 0;
     }
 
+    /// Keeps the wire busy until `at`, which is not before it is free; what is left over of a nanosecond stays.
+    pub fn skip_to(&mut self, at: Instant) {
+        debug_assert!(at >= self.line.free_at, "a wire cannot be freed by skipping");
+        self.line.free_at = at;
+    }
+
     /// Puts `size` on the wire at `now` or as soon as it is free, and answers when the last bit has left.
     #[inline]
     pub fn send(&mut self, now: Instant, size: Bytes) -> Instant {

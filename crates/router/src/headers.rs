@@ -1,0 +1,232 @@
+//! What the router needs to know of a frame, found by one walk over its headers; nothing is copied.
+//!
+//! Understood: Ethernet II (IEEE 802.3), up to two VLAN tags (IEEE 802.1Q and 802.1ad), a PPPoE session (RFC 2516),
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) with up to eight extension headers, and the ports of TCP, UDP, UDP-Lite, SCTP and
+//! DCCP, which are all at the same place. A header that contradicts itself or the frame's length makes the frame one
+//! that is not IP: it passes untouched. No sequence of bytes makes the walk panic or read past the frame.
+//!
+//! The flow is a hash of addresses, protocol and ports; fragments, of which only the first has ports, are hashed
+//! without them. The hash is salted, so that outside nobody can choose whom to collide with; it is no cryptography.
+//!
+//! Not understood, and so not IP: more than two tags, MPLS, tunnels' inner packets, LLC/SNAP.
+
+use cutline_units::Dscp;
+
+/// The link's own headers, without tags: two addresses and the type.
+pub const ETHERNET: usize = 14;
+
+const VLAN_TAG: usize = 4;
+const MOST_TAGS: usize = 2;
+/// PPPoE's header of six bytes and PPP's protocol of two.
+const PPPOE: usize = 8;
+const IPV4: usize = 20;
+const IPV6: usize = 40;
+const MOST_EXTENSIONS: usize = 8;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// Where that begins which the link carries: after the Ethernet header and its tags, bytes.
+    pub payload: u16,
+    /// The IP packet inside; `None` when there is none, or one that cannot be right.
+    pub ip: Option<Ip>,
+}
+
+/// An IP packet in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip {
+    /// Where it begins in the frame, bytes.
+    pub at: u16,
+    /// Which IP.
+    pub version: Version,
+    /// DSCP and ECN as they came.
+    pub traffic_class: u8,
+    /// What its header says of its length, header included, bytes.
+    pub length: u32,
+    /// The flow it is of.
+    pub flow: u32,
+}
+
+/// The version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// RFC 791.
+    V4,
+    /// RFC 8200.
+    V6,
+}
+
+/// The ECN field (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// 00: the transport does not know of marks.
+    NotEct,
+    /// 01: it does, and answers them in proportion to their share (RFC 9331 section 4.1).
+    Ect1,
+    /// 10: it does.
+    Ect0,
+    /// 11: marked.
+    Ce,
+}
+
+impl Headers {
+    /// Walks over a frame's headers; `salt` goes into the flow's hash.
+    #[inline]
+    pub fn of(frame: &[u8], salt: u64) -> Self {
+        let Some((payload, kind)) = ethernet(frame) else { return Self::default() };
+        let found = match kind {
+            0x0800 | 0x86dd => Some((payload, kind)),
+            0x8864 => pppoe(frame, payload),
+            _ => None,
+        };
+        let ip = found.and_then(|(at, kind)| match kind {
+            0x0800 => ipv4(frame, at, salt),
+            _ => ipv6(frame, at, salt),
+        });
+        Self { payload: payload as u16, ip }
+    }
+}
+
+impl Ip {
+    /// The code point.
+    pub const fn dscp(&self) -> Dscp {
+        Dscp::from_traffic_class(self.traffic_class)
+    }
+
+    /// The ECN field.
+    pub const fn ecn(&self) -> Ecn {
+        match self.traffic_class & 0b11 {
+            0b00 => Ecn::NotEct,
+            0b01 => Ecn::Ect1,
+            0b10 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+}
+
+/// Where the link's payload begins, and its type.
+#[inline]
+fn ethernet(frame: &[u8]) -> Option<(usize, u16)> {
+    let mut at = ETHERNET;
+    let mut kind = half(frame, at - 2)?;
+    for _ in 0..MOST_TAGS {
+        if !matches!(kind, 0x8100 | 0x88a8) {
+            break;
+        }
+        at += VLAN_TAG;
+        kind = half(frame, at - 2)?;
+    }
+    Some((at, kind))
+}
+
+/// The IP packet in a PPPoE session's frame: where, and its Ethernet type (RFC 2516 section 4; RFC 1332, RFC 5072).
+#[cold]
+fn pppoe(frame: &[u8], at: usize) -> Option<(usize, u16)> {
+    const VERSION_TYPE_AND_CODE: u16 = 0x1100;
+    let kind = match half(frame, at + PPPOE - 2)? {
+        0x0021 => 0x0800,
+        0x0057 => 0x86dd,
+        _ => return None,
+    };
+    (half(frame, at)? == VERSION_TYPE_AND_CODE).then_some((at + PPPOE, kind))
+}
+
+#[inline]
+fn ipv4(frame: &[u8], at: usize, salt: u64) -> Option<Ip> {
+    let header = frame.get(at..at + IPV4)?;
+    let header_len = usize::from(header[0] & 0x0f) * 4;
+    let length = usize::from(half(header, 2)?);
+    let whole =
+        header[0] >> 4 == 4 && header_len >= IPV4 && length >= header_len && at + length <= frame.len();
+    if !whole {
+        return None;
+    }
+    // More fragments, or an offset: RFC 791 section 3.1.
+    let fragment = half(header, 6)? & 0x3fff != 0;
+    let protocol = header[9];
+    let end = at + length;
+    let ports = if fragment { 0 } else { ports(&frame[..end], at + header_len, protocol) };
+    let hash = mix(mix(salt, word(header, 12)), u64::from(protocol) << 32 | ports);
+    Some(Ip {
+        at: at as u16,
+        version: Version::V4,
+        traffic_class: header[1],
+        length: length as u32,
+        flow: fold(hash),
+    })
+}
+
+#[inline]
+fn ipv6(frame: &[u8], at: usize, salt: u64) -> Option<Ip> {
+    let header = frame.get(at..at + IPV6)?;
+    let length = IPV6 + usize::from(half(header, 4)?);
+    if header[0] >> 4 != 6 || at + length > frame.len() {
+        return None;
+    }
+    let traffic_class = header[0] << 4 | header[1] >> 4;
+    let (protocol, ports) = upper_layer(&frame[..at + length], at + IPV6, header[6]);
+    let hash = [8, 16, 24, 32].iter().fold(salt, |hash, &at| mix(hash, word(header, at)));
+    let hash = mix(hash, u64::from(protocol) << 32 | ports);
+    Some(Ip { at: at as u16, version: Version::V6, traffic_class, length: length as u32, flow: fold(hash) })
+}
+
+/// The transport's protocol and ports behind the extension headers (RFC 8200 section 4). A fragment has no ports.
+#[inline]
+fn upper_layer(packet: &[u8], at: usize, next: u8) -> (u8, u64) {
+    const FRAGMENT: u8 = 44;
+    let (mut at, mut next) = (at, next);
+    for _ in 0..MOST_EXTENSIONS {
+        let is_extension = matches!(next, 0 | 43 | 60 | 135);
+        if next == FRAGMENT {
+            return (packet.get(at).copied().unwrap_or(next), 0);
+        }
+        let Some(&[following, units]) =
+            packet.get(at..at + 2).filter(|_| is_extension).and_then(|two| two.first_chunk())
+        else {
+            break;
+        };
+        at += 8 + usize::from(units) * 8;
+        next = following;
+    }
+    (next, ports(packet, at, next))
+}
+
+/// Source and destination port, 0 where there are none.
+#[inline]
+fn ports(packet: &[u8], at: usize, protocol: u8) -> u64 {
+    const TCP: u8 = 6;
+    const UDP: u8 = 17;
+    const DCCP: u8 = 33;
+    const SCTP: u8 = 132;
+    const UDP_LITE: u8 = 136;
+    let has_ports = matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE);
+    let four = packet.get(at..).and_then(|rest| rest.first_chunk()).filter(|_| has_ports);
+    four.map_or(0, |four| u64::from(u32::from_be_bytes(*four)))
+}
+
+/// Two bytes.
+#[inline]
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|two| u16::from_be_bytes(*two))
+}
+
+/// Eight bytes that are known to be there.
+#[inline]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(*bytes[at..].first_chunk().expect("the header's length has been checked"))
+}
+
+/// One step of the hash: every bit of `hash` and `word` has a say in the upper half of what comes out.
+#[inline]
+const fn mix(hash: u64, word: u64) -> u64 {
+    // 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+    let product = (hash ^ word) as u128 * 0x9e37_79b9_7f4a_7c15;
+    (product as u64 ^ (product >> 64) as u64).wrapping_add(hash.rotate_left(23))
+}
+
+/// The hash's two halves in one.
+#[inline]
+const fn fold(hash: u64) -> u32 {
+    let mixed = mix(hash, 0x2545_f491_4f6c_dd1d);
+    (mixed ^ mixed >> 32) as u32
+}
