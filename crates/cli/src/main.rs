@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod report;
 mod reproduce;
+mod router;
 mod run;
 mod scenario_args;
 mod table;
@@ -39,6 +40,7 @@ enum Command {
     Compare(compare::Args),
     Check(check::Args),
     Aqm(aqm::Args),
+    Router(router::Args),
 }
 
 impl Command {
@@ -50,6 +52,7 @@ impl Command {
             Self::Compare(args) => compare::execute(&args),
             Self::Check(args) => check::execute(&args),
             Self::Aqm(args) => aqm::execute(&args),
+            Self::Router(args) => router::execute(&args),
         }
     }
 }

@@ -1,0 +1,286 @@
+//! The router's options as the library's types: quantities, the queue, code points.
+
+use crate::exit::Failure;
+use cutline_aqm::registry::{self, AqmDescription};
+use cutline_aqm::{
+    AqmSpec, Kind, Limit, Parameter, ParameterError, Parameters as _, QueueSpec, TsqParams, Value,
+};
+use cutline_router::Overhead;
+use cutline_scenario::quantity;
+use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
+
+/// The queue, the same for both directions.
+#[derive(clap::Args)]
+pub struct QueueArgs {
+    /// The queue's algorithm; `cutline aqm list` has them all
+    #[arg(long, value_name = "NAME", default_value = "pi")]
+    aqm: String,
+    /// Set a parameter of it, such as q-ref="200 packets"; may be repeated (`cutline aqm show NAME`)
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// TSQ on top of it, with its parameters if given, such as l=40ms,bits=4
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    tsq: Option<String>,
+    /// How much may wait: "1000 packets" or "64 KB"
+    #[arg(long, default_value = "1000 packets", value_parser = limit)]
+    limit: Limit,
+    /// Drop packets that could be marked, too
+    #[arg(long)]
+    no_ecn: bool,
+}
+
+/// What code points mean, and what they become.
+#[derive(clap::Args)]
+pub struct CodePoints {
+    /// Give a code point a hint from 1 to 16, such as EF=4; may be repeated
+    #[arg(long, value_name = "CODEPOINT=LEVEL")]
+    hint: Vec<String>,
+    /// Change a code point on the way out, such as CS1=LE or EF=hint-6; `to-hints` changes each to that of its hint,
+    /// `without-hints` those of hints to the default; may be repeated
+    #[arg(long, value_name = "CODEPOINT=CODEPOINT")]
+    remark: Vec<String>,
+}
+
+impl QueueArgs {
+    /// The queue before a link of this rate.
+    pub fn spec(&self, rate: Rate) -> Result<QueueSpec, Failure> {
+        let is_it = |aqm: &AqmDescription| aqm.name == self.aqm;
+        // A name that is not there has no parameters; it is refused below.
+        let known = registry::describe().into_iter().find(is_it);
+        let set = self.set.iter().map(String::as_str);
+        let values = known.map_or_else(|| Ok(Vec::new()), |aqm| values(set, &aqm.parameters, aqm.name))?;
+        let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let aqm = AqmSpec::from_values(&self.aqm, borrowed).map_err(usage)?;
+        let spec = QueueSpec { limit: self.limit, ecn: !self.no_ecn, aqm, tsq: self.tsq_params()?, rate };
+        // Tells now what does not go together, before an interface is touched.
+        spec.build::<u32>().map_err(usage)?;
+        Ok(spec)
+    }
+
+    fn tsq_params(&self) -> Result<Option<TsqParams>, Failure> {
+        let Some(text) = &self.tsq else { return Ok(None) };
+        let pairs = text.split(',').filter(|pair| !pair.is_empty());
+        let values = values(pairs, &registry::describe_tsq(), "tsq")?;
+        let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        TsqParams::from_values(borrowed).map(Some).map_err(usage)
+    }
+}
+
+impl CodePoints {
+    /// The two tables.
+    pub fn tables(&self) -> Result<(HintTable, RemarkTable), Failure> {
+        let mut hints = HintTable::standard();
+        for text in &self.hint {
+            let (dscp, level) = pair("--hint", text)?;
+            let level =
+                level.parse().map_err(|_| Failure::Usage(format!("--hint {text}: {level:?} is no level")))?;
+            let hint = HintBits::PAPER.hint(level).map_err(|error| usage_of("--hint", text, &error))?;
+            hints.set(code_point("--hint", text, dscp)?, hint);
+        }
+        let mut remark = RemarkTable::unchanged();
+        for text in &self.remark {
+            match text.as_str() {
+                "to-hints" => remark = RemarkTable::to_hints(&hints),
+                "without-hints" => remark = RemarkTable::without_hints(),
+                _ => {
+                    let (from, to) = pair("--remark", text)?;
+                    remark.set(code_point("--remark", text, from)?, code_point("--remark", text, to)?);
+                }
+            }
+        }
+        Ok((hints, remark))
+    }
+}
+
+/// `15Mbit` as `tc` writes it, or any rate of a scenario.
+pub fn rate(text: &str) -> Result<Rate, String> {
+    let spelt_out = if text.ends_with("bit") { format!("{text}/s") } else { text.to_owned() };
+    match quantity::rate(&spelt_out) {
+        Ok(Rate::ZERO) => Err("a link of rate zero sends nothing".to_owned()),
+        other => other.map_err(|error| format!("{error}; write 15Mbit or \"1.5 Mbit/s\"")),
+    }
+}
+
+/// A time above zero; seconds where there is no unit.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let with_unit = if plain { format!("{text} s") } else { text.to_owned() };
+    match quantity::duration(&with_unit) {
+        Ok(Duration::ZERO) => Err("it must be above zero".to_owned()),
+        other => other.map_err(|error| format!("{error}; write 10s or \"80 us\"")),
+    }
+}
+
+/// A kind of link by its name.
+pub fn overhead(text: &str) -> Result<Overhead, String> {
+    let names: Vec<_> = Overhead::ALL.iter().map(|overhead| overhead.name()).collect();
+    let found = Overhead::ALL.into_iter().find(|overhead| overhead.name() == text);
+    found.ok_or_else(|| format!("there are: {}", names.join(", ")))
+}
+
+/// Packets or bytes.
+fn limit(text: &str) -> Result<Limit, String> {
+    let packets =
+        quantity::packets(text).ok().and_then(|packets| u32::try_from(packets).ok()).map(Limit::Packets);
+    let bytes = || quantity::size(text).ok().map(|size| Limit::Bytes(size.get()));
+    packets.or_else(bytes).ok_or_else(|| "write \"1000 packets\" or \"64 KB\"".to_owned())
+}
+
+/// Parameters as they are written, each as its kind has it.
+fn values<'t>(
+    pairs: impl Iterator<Item = &'t str>,
+    parameters: &[&'static Parameter],
+    owner: &str,
+) -> Result<Vec<(String, Value)>, Failure> {
+    let read = |text: &str| {
+        let (name, written) = pair("--set", text)?;
+        let parameter = parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| {
+            let names: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
+            Failure::Usage(format!("{owner} has no parameter {name:?}; it has: {}", names.join(", ")))
+        })?;
+        let value = value(parameter, written).ok_or_else(|| {
+            let Parameter { kind, unit, .. } = parameter;
+            Failure::Usage(format!("{name} = {written}: allowed is {kind} {unit}").trim_end().to_owned())
+        })?;
+        Ok((name.to_owned(), value))
+    };
+    pairs.map(read).collect()
+}
+
+/// A value as its parameter is written: a quantity where it has a unit.
+fn value(parameter: &Parameter, text: &str) -> Option<Value> {
+    match parameter.kind {
+        Kind::Number { .. } if parameter.unit == "packets" => packets(text).map(|n| Value::Number(n as f64)),
+        Kind::Number { .. } => text.parse().ok().map(Value::Number),
+        Kind::Count { .. } => count(parameter.unit, text).map(Value::Count),
+        Kind::Duration { .. } => quantity::duration(text).ok().map(Value::Duration),
+        Kind::Frequency { .. } => quantity::frequency(text).ok().map(Value::Frequency),
+        Kind::Flag => text.parse().ok().map(Value::Flag),
+        Kind::Choice(_) => Some(Value::Choice(text.to_owned().into())),
+        Kind::Durations { .. } => {
+            let times = list(text).map(|time| quantity::duration(time).ok());
+            times.collect::<Option<Vec<_>>>().map(|times| Value::Durations(times.into()))
+        }
+        Kind::Counts { .. } => {
+            let counts = list(text).map(|number| number.parse().ok());
+            counts.collect::<Option<Vec<_>>>().map(|counts| Value::Counts(counts.into()))
+        }
+    }
+}
+
+/// What is between the commas of a list, in brackets or not.
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.trim_start_matches('[').trim_end_matches(']').split(',').map(str::trim)
+}
+
+fn count(unit: &str, text: &str) -> Option<u64> {
+    text.parse().ok().or_else(|| match unit {
+        "packets" => packets(text),
+        "B" => quantity::size(text).ok().map(Bytes::get),
+        "bit/s" => rate(text).ok().map(Rate::as_bps),
+        _ => None,
+    })
+}
+
+fn packets(text: &str) -> Option<u64> {
+    text.parse().ok().or_else(|| quantity::packets(text).ok())
+}
+
+fn pair<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure> {
+    let trimmed = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+    trimmed.ok_or_else(|| Failure::Usage(format!("{option} {text}: it must be of the form KEY=VALUE")))
+}
+
+fn code_point(option: &str, text: &str, name: &str) -> Result<Dscp, Failure> {
+    name.parse().map_err(|error| usage_of(option, text, &error))
+}
+
+fn usage_of(option: &str, text: &str, error: &impl std::fmt::Display) -> Failure {
+    Failure::Usage(format!("{option} {text}: {error}"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]
+fn usage(error: ParameterError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(aqm: &str, set: &[&str], tsq: Option<&str>) -> QueueArgs {
+        let set = set.iter().map(ToString::to_string).collect();
+        QueueArgs { aqm: aqm.into(), set, tsq: tsq.map(Into::into), limit: Limit::Packets(9), no_ecn: false }
+    }
+
+    fn refusal(result: Result<QueueSpec, Failure>) -> String {
+        let Err(Failure::Usage(message)) = result else { panic!("{result:?} is refused as wrong usage") };
+        message
+    }
+
+    #[test]
+    fn rates_and_times_as_people_write_them() {
+        assert_eq!(rate("15Mbit"), Ok(Rate::from_mbps(15)));
+        assert_eq!(rate("1.5 Mbit/s"), Ok(Rate::from_kbps(1500)));
+        assert!(rate("0Mbit").is_err() && rate("15").is_err());
+        assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(duration("80us"), Ok(Duration::from_micros(80)));
+        assert!(duration("0").is_err() && duration("-1").is_err());
+        assert_eq!((limit("5 packets"), limit("64 KB")), (Ok(Limit::Packets(5)), Ok(Limit::Bytes(64_000))));
+        assert!(overhead("atm").is_err() && overhead("pppoa") == Ok(Overhead::Pppoa));
+    }
+
+    #[test]
+    fn parameters_are_written_with_or_without_their_unit() {
+        let rate = Rate::from_mbps(15);
+        let spec = args("pi", &["q-ref=100", "frequency=160 Hz"], Some("l=60ms,bits=3")).spec(rate).unwrap();
+        let set: Vec<_> =
+            spec.aqm.values().into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        assert!(set.contains(&("q-ref", Value::Number(100.0))), "{set:?}");
+        let tsq = spec.tsq.unwrap();
+        assert_eq!((tsq.bits, tsq.l), (3, Duration::from_millis(60)));
+        assert_eq!(args("pi", &["q-ref=100 packets"], None).spec(rate).unwrap().tsq, None);
+    }
+
+    /// Every default can be given as `cutline aqm show` prints it.
+    #[test]
+    fn every_default_can_be_set() {
+        for aqm in registry::describe() {
+            for parameter in &aqm.parameters {
+                if let Some(default) = &parameter.default {
+                    let read = value(parameter, &default.to_string());
+                    assert!(
+                        read.is_some_and(|read| parameter.check(&read).is_ok()),
+                        "{} {default}",
+                        parameter.name
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slips_are_told() {
+        let rate = Rate::from_mbps(15);
+        assert!(refusal(args("fq-codl", &[], None).spec(rate)).contains("did you mean fq-codel"));
+        assert!(
+            refusal(args("pi", &["qref=1"], None).spec(rate))
+                .contains("pi has no parameter \"qref\"; it has: ")
+        );
+        assert!(refusal(args("pi", &["a=x"], None).spec(rate)).starts_with("a = x: allowed is "));
+        assert!(refusal(args("codel", &[], Some("")).spec(rate)).contains("a queue of its own"));
+    }
+
+    #[test]
+    fn code_points_by_name() {
+        let texts = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        let code_points = CodePoints { hint: texts(&["EF=4", "12=9"]), remark: texts(&["CS1=LE"]) };
+        let (hints, remark) = code_points.tables().unwrap();
+        let dscp = |name: &str| name.parse::<Dscp>().unwrap();
+        assert_eq!((hints.hint(dscp("EF")).level(), hints.hint(dscp("AF12")).level()), (4, 9));
+        assert_eq!(remark.remark(dscp("CS1")), dscp("LE"));
+        for wrong in ["EF", "EF=17", "EF=x", "EG=1"] {
+            assert!(CodePoints { hint: texts(&[wrong]), remark: Vec::new() }.tables().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Why the kernel did not do what it was asked for.
+
+use std::io;
+
+/// Why something of the kernel cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LinuxError {
+    /// There is no such interface.
+    #[error("there is no interface `{name}`; there are: {}", known.join(", "))]
+    NoInterface {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// An interface that was there has been removed.
+    #[error("interface `{name}` has been removed")]
+    Gone {
+        /// Its name.
+        name: String,
+    },
+    /// The process may not do this.
+    #[error("{doing}: not permitted; run it as root, or give it the capability {capability}")]
+    NotPermitted {
+        /// What was tried.
+        doing: String,
+        /// What would allow it.
+        capability: &'static str,
+    },
+    /// Anything else that the kernel refuses.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// The command `ip` of iproute2 failed.
+    #[error("`ip {arguments}` failed: {message}")]
+    Ip {
+        /// What it was called with.
+        arguments: String,
+        /// What it said.
+        message: String,
+    },
+}
+
+impl LinuxError {
+    /// What the kernel has just refused.
+    pub(crate) fn of(doing: impl Into<String>, source: impl Into<io::Error>) -> Self {
+        let (doing, source) = (doing.into(), source.into());
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            return Self::NotPermitted { doing, capability: "CAP_NET_RAW, and CAP_NET_ADMIN for offloads" };
+        }
+        Self::System { doing, source }
+    }
+}

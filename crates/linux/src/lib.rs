@@ -1,0 +1,31 @@
+//! What Cutline asks of the Linux kernel. This crate and none above it in the house has `unsafe` code, each block with
+//! its reason; whatever `rustix` has a safe face for goes through that.
+//!
+//! ```text
+//! packet_port   an interface as a port of the router: AF_PACKET
+//!   ring        the ring of memory that the kernel puts arriving frames into
+//!   socket      the socket's options, and sending many frames with one call
+//! run           the router at work: waiting for frames and deadlines
+//! clock         the monotonic clock
+//! interface     interfaces by name
+//! offload       what a network card does to frames, and must not
+//! namespace     network namespaces that are always removed
+//! ```
+//!
+//! Not here: ports by TUN or `AF_XDP`, `tc`.
+
+mod clock;
+mod error;
+pub mod interface;
+pub mod namespace;
+mod offload;
+mod packet_port;
+mod ring;
+mod run;
+mod socket;
+
+pub use clock::now;
+pub use error::LinuxError;
+pub use offload::Offloads;
+pub use packet_port::{PacketPort, PortStats};
+pub use run::{Observer, run};

@@ -1,0 +1,127 @@
+//! Network namespaces for experiments: named after the process that made them, and always removed.
+//!
+//! A namespace is called `cutline-PID-LABEL`. It is removed when its [`Namespace`] is dropped; what a killed process
+//! left behind is removed by the next one's [`sweep`], which leaves alone whatever belongs to a process that lives.
+
+use crate::LinuxError;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::path::Path;
+use std::process::Command;
+
+const PREFIX: &str = "cutline-";
+const FOLDER: &str = "/run/netns";
+
+/// A network namespace that is removed when this is dropped.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// A new namespace with its loopback up. `label` is a short word of letters and digits.
+    ///
+    /// # Errors
+    /// When the process may not, or iproute2 is missing.
+    pub fn create(label: &str) -> Result<Self, LinuxError> {
+        let name = format!("{PREFIX}{}-{label}", std::process::id());
+        ip(&["netns", "add", &name])?;
+        let namespace = Self { name };
+        namespace.ip(&["link", "set", "lo", "up"])?;
+        Ok(namespace)
+    }
+
+    /// Its name, as `ip netns` knows it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `ip` in it.
+    ///
+    /// # Errors
+    /// When `ip` fails.
+    pub fn ip(&self, arguments: &[&str]) -> Result<(), LinuxError> {
+        ip(&[&["-n", &self.name], arguments].concat())
+    }
+
+    /// Runs `work` in it, on a thread of its own; sockets opened there stay in it.
+    ///
+    /// # Errors
+    /// When the thread cannot move into it.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LinuxError> {
+        let file = self.open()?;
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
+                    .map_err(|errno| LinuxError::of("the namespace cannot be entered", errno))?;
+                Ok(work())
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn open(&self) -> Result<OwnedFd, LinuxError> {
+        let path = format!("{FOLDER}/{}", self.name);
+        open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| LinuxError::of(format!("{path} cannot be opened"), errno))
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // There is nobody to tell; the next sweep tries again.
+        drop(ip(&["netns", "delete", &self.name]));
+    }
+}
+
+/// Removes the namespaces of processes that live no more; answers their names.
+///
+/// # Errors
+/// When one cannot be removed.
+pub fn sweep() -> Result<Vec<String>, LinuxError> {
+    let Ok(entries) = std::fs::read_dir(FOLDER) else { return Ok(Vec::new()) };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let stale: Vec<String> = names.filter(|name| is_stale(name)).collect();
+    for name in &stale {
+        ip(&["netns", "delete", name])?;
+    }
+    Ok(stale)
+}
+
+/// Whether a namespace is one of ours, whose process is gone.
+fn is_stale(name: &str) -> bool {
+    let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')).map(|(process, _)| process);
+    process
+        .and_then(|process| process.parse::<u32>().ok())
+        .is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
+}
+
+/// Runs `ip` of iproute2.
+///
+/// # Errors
+/// When it fails, or is not there.
+fn ip(arguments: &[&str]) -> Result<(), LinuxError> {
+    let failed = |message: String| LinuxError::Ip { arguments: arguments.join(" "), message };
+    let output = Command::new("ip").args(arguments).output();
+    let output = output.map_err(|error| failed(format!("{error} (it is part of iproute2)")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_namespaces_of_processes_that_are_gone_are_stale() {
+        assert!(!is_stale(&format!("cutline-{}-left", std::process::id())));
+        // Process numbers end at 4,194,304.
+        assert!(is_stale("cutline-4194305-left"));
+        for other in ["left", "cutline-left", "cutline-4194305", "other-4194305-left", "cutline--1-x"] {
+            assert!(!is_stale(other), "{other}");
+        }
+    }
+}
