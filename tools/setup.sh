@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what Cutline's make targets need on Debian 12, and does nothing when it is there already.
 #
-#   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt
+#   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 for the router's tests
 #   tools/setup.sh ns2      besides, for make bench and make validate: ns-2
 #   tools/setup.sh traces   besides, for the tests that read traces with other tools: tshark and flent
 set -eu
@@ -25,6 +25,7 @@ need() {
 
 command -v cargo >/dev/null || fail "Rust is missing: install it with rustup"
 need cc gcc
+need ip iproute2
 for component in clippy rustfmt; do
     cargo "${component#rust}" --version >/dev/null 2>&1 || rustup component add "$component"
 done

@@ -8,7 +8,7 @@ use crate::interrupt;
 use cutline_aqm::QueueSpec;
 use cutline_linux::{LinuxError, Offloads, PacketPort};
 use cutline_router::{Overhead, Shaper, ShaperParams, Wire};
-use cutline_units::{Duration, Rate, Streams};
+use cutline_units::{Duration, HintTable, Rate, RemarkTable, Streams};
 use settings::{CodePoints, QueueArgs, duration, overhead, rate};
 use statistics::Reporter;
 
@@ -71,11 +71,12 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if args.input == args.output {
         return Err(Failure::Usage(format!("--in and --out are both `{}`", args.input)));
     }
+    let tables = args.code_points.tables()?;
     let mut ports = [PacketPort::open(&args.input)?, PacketPort::open(&args.output)?];
     let [input, output] = &ports;
     let mut wire = Wire {
-        forth: args.shaper(forth, output.largest_frame(), Streams::new(seed), "forth")?,
-        back: args.shaper(back, input.largest_frame(), Streams::new(seed), "back")?,
+        forth: args.shaper(forth, &tables, output, Streams::new(seed), "forth")?,
+        back: args.shaper(back, &tables, input, Streams::new(seed), "back")?,
     };
     let _offloads = args.offloads()?;
     let stop = interrupt::cancel_flag("What waits in the queues is lost.".to_owned())?;
@@ -89,17 +90,17 @@ impl Args {
     fn shaper(
         &self,
         queue: QueueSpec,
-        largest_frame: u32,
+        (hints, remark): &(HintTable, RemarkTable),
+        outgoing: &PacketPort,
         streams: Streams,
         name: &str,
     ) -> Result<Shaper, Failure> {
         let entity = format!("router.{name}");
-        let (hints, remark) = self.code_points.tables()?;
         let params = ShaperParams {
             overhead: self.overhead,
-            largest_frame,
-            hints,
-            remark,
+            largest_frame: outgoing.largest_frame(),
+            hints: hints.clone(),
+            remark: remark.clone(),
             salt: streams.stream(&entity, "salt").uniform().to_bits(),
             ..ShaperParams::new(queue)
         };

@@ -84,7 +84,11 @@ pub fn sweep() -> Result<Vec<String>, LinuxError> {
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let stale: Vec<String> = names.filter(|name| is_stale(name)).collect();
     for name in &stale {
-        ip(&["netns", "delete", name])?;
+        let deleted = ip(&["netns", "delete", name]);
+        // Another process may sweep at the same time.
+        if Path::new(FOLDER).join(name).exists() {
+            deleted?;
+        }
     }
     Ok(stale)
 }
