@@ -22,12 +22,34 @@ pub struct Experiment {
     /// The scenario file's text.
     pub text: &'static str,
     /// What the variant sets: paths and values.
-    pub set: &'static [(&'static str, &'static str)],
+    pub set: Settings,
     /// What `--quick` sets besides: enough is left to see every figure's shape, not to judge its claims.
-    pub quick: &'static [(&'static str, &'static str)],
+    pub quick: Settings,
 }
 
+/// What is set differently: paths of the scenario file and values.
+type Settings = &'static [(&'static str, &'static str)];
+
 impl Experiment {
+    /// An experiment of a file of `experiments/`, its name and its text, at the usual reduced length.
+    pub(crate) const fn new(
+        id: &'static str,
+        label: &'static str,
+        (file, text): (&'static str, &'static str),
+    ) -> Self {
+        Self { id, label, file, text, set: &[], quick: QUICK }
+    }
+
+    /// A variant of it.
+    pub(crate) const fn with(self, set: Settings) -> Self {
+        Self { set, ..self }
+    }
+
+    /// With a reduced length of its own.
+    pub(crate) const fn shortened_by(self, quick: Settings) -> Self {
+        Self { quick, ..self }
+    }
+
     /// The scenario file with the variant's settings.
     ///
     /// # Errors

@@ -1,46 +1,22 @@
 //! The study of hints that adapt, from scenario to report, shortened.
 
-use cutline_reproduce::{ADAPTIVE, Evaluation, Options};
-use std::num::NonZeroUsize;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+mod common;
 
-fn quick(results: &Path, figures: &[u32]) -> Evaluation {
-    let options = Options {
-        results: results.to_owned(),
-        figures: figures.to_vec(),
-        quick: true,
-        resume: false,
-        threads: NonZeroUsize::new(2).unwrap(),
-        version: "test",
-        clock: || "now".to_owned(),
-    };
-    let evaluation = ADAPTIVE.run(&options, &AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
-    assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
-    let unmeasured = evaluation.claims.iter().find(|claim| claim.measured.is_none_or(f64::is_nan));
-    assert!(unmeasured.is_none(), "{unmeasured:?}");
-    evaluation
-}
-
-fn measured(evaluation: &Evaluation, id: &str) -> f64 {
-    evaluation.claims.iter().find(|claim| claim.id == id).unwrap().measured.unwrap()
-}
+use common::{measured, measured_and_drawn};
+use cutline_reproduce::ADAPTIVE;
 
 /// Four minutes: from 16 audio is on its way down, from 1 on its way up.
 #[test]
 fn all_who_adapt_are_under_way_after_four_minutes() {
-    let folder = tempfile::tempdir().unwrap();
-    let evaluation = quick(folder.path(), &[2]);
+    let evaluation = measured_and_drawn(&ADAPTIVE, &[2]);
     let apart = measured(&evaluation, "adaptive-all.same-place");
     assert!((0.0..13.0).contains(&apart), "{apart} levels of 15 are left between them");
     assert!(measured(&evaluation, "adaptive-all.spread") > 0.0, "each has a chance of its own");
-    assert!(folder.path().join("adaptive/figures/figure-2.png").exists());
 }
 
 #[test]
 fn everybody_who_adapts_is_measured_by_class() {
-    let folder = tempfile::tempdir().unwrap();
-    let evaluation = quick(folder.path(), &[3]);
+    let evaluation = measured_and_drawn(&ADAPTIVE, &[3]);
     assert!(measured(&evaluation, "adaptive-mixed.parts-16") > 3.0, "audio goes down, files stay");
     assert!(measured(&evaluation, "adaptive-mixed.still") < 2.0);
 }

@@ -1,43 +1,11 @@
 //! Every study, as far as that goes without simulating it in full.
 
-use cutline_reproduce::{BITS, CHEATERS, Evaluation, MODERN, Options, RIVALS, STUDIES, Study};
+mod common;
+
+use common::{measured, measured_and_drawn, quick};
+use cutline_reproduce::{BITS, CHEATERS, MODERN, RIVALS, STUDIES};
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
-
-fn quick(results: &Path, figures: &[u32]) -> Options {
-    Options {
-        results: results.to_owned(),
-        figures: figures.to_vec(),
-        quick: true,
-        resume: false,
-        threads: NonZeroUsize::new(2).unwrap(),
-        version: "test",
-        clock: || "now".to_owned(),
-    }
-}
-
-/// Runs figures of a study at a reduced length: every claim is measured, every figure drawn.
-fn measured_and_drawn(study: &Study, figures: &[u32]) -> Evaluation {
-    let folder = tempfile::tempdir().unwrap();
-    let options = quick(folder.path(), figures);
-    let evaluation = study.run(&options, &AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
-    assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
-    let unmeasured = evaluation.claims.iter().find(|claim| claim.measured.is_none());
-    assert!(unmeasured.is_none(), "{unmeasured:?}");
-    let drawn = folder.path().join(study.id).join("figures");
-    for number in figures {
-        assert!(drawn.join(format!("figure-{number}.png")).exists(), "{number}");
-    }
-    evaluation
-}
-
-/// What was measured for a claim.
-fn measured(evaluation: &Evaluation, id: &str) -> f64 {
-    let claim = evaluation.claims.iter().find(|claim| claim.id == id);
-    claim.and_then(|claim| claim.measured).unwrap_or_else(|| panic!("no claim {id}"))
-}
 
 #[test]
 fn studies_and_their_experiments_have_names_of_their_own() {

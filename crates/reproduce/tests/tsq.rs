@@ -1,25 +1,16 @@
 //! The TSQ evaluation from scenario to report, shortened.
 
+mod common;
+
+use common::quick;
 use cutline_reproduce::{Evaluation, Options, ReproduceError, TSQ};
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-fn options(results: &Path, figures: &[u32]) -> Options {
-    Options {
-        results: results.to_owned(),
-        figures: figures.to_vec(),
-        quick: true,
-        resume: true,
-        threads: NonZeroUsize::new(2).unwrap(),
-        version: "test",
-        clock: || "now".to_owned(),
-    }
-}
-
 fn run(results: &Path, figures: &[u32], cancel: bool) -> Result<Evaluation, ReproduceError> {
-    TSQ.run(&options(results, figures), &AtomicBool::new(cancel), &|_| {}, &|_| {})
+    let options = Options { resume: true, ..quick(results, figures) };
+    TSQ.run(&options, &AtomicBool::new(cancel), &|_| {}, &|_| {})
 }
 
 #[test]

@@ -30,48 +30,34 @@ nothing else. The TSQ paper's dumbbell (15 Mbit/s, 300 ms of round trip without 
 Numbers are means over seeds with their 95 % confidence interval; the best fixed hint is the best of the same seeds' means, so it \
 is flattered a little.";
 
-const fn experiment(
-    id: &'static str,
-    label: &'static str,
-    file: &'static str,
-    text: &'static str,
-    quick: &'static [(&'static str, &'static str)],
-) -> Experiment {
-    Experiment { id, label, file, text, set: &[], quick }
-}
-
 const QUICK: &[(&str, &str)] = &[("duration", "240 s"), ("warm-up", "120 s"), ("seeds", "2")];
 const QUICK_STEP: &[(&str, &str)] = &[("warm-up", "600 s"), ("seeds", "2"), ("flow.audio.count", "5")];
 
 const EXPERIMENTS: [Experiment; 4] = [
-    experiment(
+    Experiment::new(
         "adaptive-one",
         "one",
-        "one.toml",
-        include_str!("../../../../experiments/adaptive/one.toml"),
-        QUICK,
-    ),
-    experiment(
+        ("one.toml", include_str!("../../../../experiments/adaptive/one.toml")),
+    )
+    .shortened_by(QUICK),
+    Experiment::new(
         "adaptive-all",
         "all",
-        "all.toml",
-        include_str!("../../../../experiments/adaptive/all.toml"),
-        QUICK,
-    ),
-    experiment(
+        ("all.toml", include_str!("../../../../experiments/adaptive/all.toml")),
+    )
+    .shortened_by(QUICK),
+    Experiment::new(
         "adaptive-mixed",
         "mixed",
-        "mixed.toml",
-        include_str!("../../../../experiments/adaptive/mixed.toml"),
-        QUICK,
-    ),
-    experiment(
+        ("mixed.toml", include_str!("../../../../experiments/adaptive/mixed.toml")),
+    )
+    .shortened_by(QUICK),
+    Experiment::new(
         "adaptive-step",
         "step",
-        "step.toml",
-        include_str!("../../../../experiments/adaptive/step.toml"),
-        QUICK_STEP,
-    ),
+        ("step.toml", include_str!("../../../../experiments/adaptive/step.toml")),
+    )
+    .shortened_by(QUICK_STEP),
 ];
 
 const ONE: Tried = Tried { fixed: &[2, 4, 6, 7, 8, 9, 10, 12, 16], starts: &[1, 8, 16] };

@@ -5,7 +5,7 @@ mod rate;
 mod share;
 
 use crate::claims::FigureText;
-use crate::experiment::{Experiment, QUICK};
+use crate::experiment::Experiment;
 use crate::study::{Stored, Study};
 use cutline_report::report::Section;
 
@@ -27,30 +27,22 @@ us expect, written down before measuring. Numbers are means over seeds with thei
 where two settings are compared.";
 
 const EXPERIMENTS: [Experiment; 3] = [
-    experiment(
+    Experiment::new(
         "liars-by-share",
         "liars by share",
         ("share.toml", include_str!("../../../../experiments/cheaters/share.toml")),
     ),
-    experiment(
+    Experiment::new(
         "liars-by-rtt",
         "liars by round-trip time",
         ("rtt.toml", include_str!("../../../../experiments/cheaters/rtt.toml")),
     ),
-    experiment(
+    Experiment::new(
         "unresponsive-by-rate",
         "UDP by rate",
         ("rate.toml", include_str!("../../../../experiments/cheaters/rate.toml")),
     ),
 ];
-
-const fn experiment(
-    id: &'static str,
-    label: &'static str,
-    (file, text): (&'static str, &'static str),
-) -> Experiment {
-    Experiment { id, label, file, text, set: &[], quick: QUICK }
-}
 
 fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };

@@ -28,38 +28,34 @@ first in, first out: PI alone. Numbers are means over the four distances and ove
 paired by seed where two settings are compared.";
 
 const EXPERIMENTS: [Experiment; 4] = [
-    experiment(
+    Experiment::new(
         "modern-hints",
         "100 Mbit/s",
         ("hints.toml", include_str!("../../../../experiments/modern/hints.toml")),
-    ),
-    experiment(
+    )
+    .shortened_by(QUICK),
+    Experiment::new(
         "modern-gigabit",
         "1 Gbit/s",
         ("gigabit.toml", include_str!("../../../../experiments/modern/gigabit.toml")),
-    ),
-    experiment(
+    )
+    .shortened_by(QUICK),
+    Experiment::new(
         "modern-mixes",
         "mixes",
         ("mixes.toml", include_str!("../../../../experiments/modern/mixes.toml")),
-    ),
-    experiment(
+    )
+    .shortened_by(QUICK),
+    Experiment::new(
         "modern-charge",
         "NewReno and CUBIC",
         ("charge.toml", include_str!("../../../../experiments/modern/charge.toml")),
     ),
 ];
 
-/// A second of 1 Gbit/s is a second's work for a slow machine: `--quick` has few of them.
+/// A second of 1 Gbit/s is a second's work for a slow machine: `--quick` has few of them. Only the charge on transfers needs
+/// more, for windows to form.
 const QUICK: &[(&str, &str)] = &[("duration", "4 s"), ("warm-up", "2 s"), ("seeds", "2")];
-
-const fn experiment(
-    id: &'static str,
-    label: &'static str,
-    (file, text): (&'static str, &'static str),
-) -> Experiment {
-    Experiment { id, label, file, text, set: &[], quick: QUICK }
-}
 
 fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };

@@ -48,25 +48,15 @@ const NS2: &[(&str, &str)] = &[
 ];
 
 const EXPERIMENTS: [Experiment; 4] = [
-    experiment("mix", "transports by the RFCs", MIX, &[], QUICK_MIX),
-    experiment("mix-ns2", "ns-2's transports", MIX, NS2, QUICK_MIX),
-    experiment("maxp-up", "RED-Worcester", MAXP_UP, &[], QUICK_CHANGE),
-    experiment("maxp-down", "RED-Worcester", MAXP_DOWN, &[], QUICK_CHANGE),
+    Experiment::new("mix", "transports by the RFCs", MIX).shortened_by(QUICK_MIX),
+    Experiment::new("mix-ns2", "ns-2's transports", MIX).with(NS2).shortened_by(QUICK_MIX),
+    Experiment::new("maxp-up", "RED-Worcester", MAXP_UP).shortened_by(QUICK_CHANGE),
+    Experiment::new("maxp-down", "RED-Worcester", MAXP_DOWN).shortened_by(QUICK_CHANGE),
 ];
 
 const QUICK_MIX: &[(&str, &str)] = &[("duration", "40 s"), ("measure-until", "40 s"), ("seeds", "2")];
 /// Only fewer seeds: the mixes change at 40 s, and `max_p` takes its time.
 const QUICK_CHANGE: &[(&str, &str)] = &[("seeds", "2")];
-
-const fn experiment(
-    id: &'static str,
-    label: &'static str,
-    (file, text): (&'static str, &'static str),
-    set: &'static [(&'static str, &'static str)],
-    quick: &'static [(&'static str, &'static str)],
-) -> Experiment {
-    Experiment { id, label, file, text, set, quick }
-}
 
 fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     vec![match figure.number {

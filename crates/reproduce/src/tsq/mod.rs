@@ -10,7 +10,7 @@ mod hints;
 mod mixes;
 
 use crate::claims::FigureText;
-use crate::experiment::{Experiment, QUICK};
+use crate::experiment::Experiment;
 use crate::study::{Stored, Study};
 use cutline_report::report::Section;
 
@@ -49,27 +49,18 @@ const TCP_VIDEO_20: (&str, &str) = (
 const NO_WINDOW: (&str, &str) =
     ("flow.bulk.transport", r#"{ protocol = "tcp", mss = "1000 B", header = "0 B" }"#);
 
-const fn experiment(
-    id: &'static str,
-    label: &'static str,
-    (file, text): (&'static str, &'static str),
-    set: &'static [(&'static str, &'static str)],
-) -> Experiment {
-    Experiment { id, label, file, text, set, quick: QUICK }
-}
-
 /// Every experiment, variants included.
 const EXPERIMENTS: [Experiment; 10] = [
-    experiment("audio", "TFRC", AUDIO, &[]),
-    experiment("audio-tcp", "TCP", AUDIO, &[TCP_AUDIO]),
-    experiment("video", "TFRC, window of 20", VIDEO, &[]),
-    experiment("video-tcp", "TCP, window of 20", VIDEO, &[TCP_VIDEO_20]),
-    experiment("video-unlimited", "TFRC, no window", VIDEO, &[NO_WINDOW]),
-    experiment("video-tcp-unlimited", "TCP, no window", VIDEO, &[TCP_VIDEO, NO_WINDOW]),
-    experiment("mixed", "TFRC", MIXED, &[]),
-    experiment("mixed-tcp", "TCP", MIXED, &[TCP_AUDIO]),
-    experiment("cheat", "UDP", CHEAT, &[]),
-    experiment("unresponsive", "UDP", UNRESPONSIVE, &[]),
+    Experiment::new("audio", "TFRC", AUDIO),
+    Experiment::new("audio-tcp", "TCP", AUDIO).with(&[TCP_AUDIO]),
+    Experiment::new("video", "TFRC, window of 20", VIDEO),
+    Experiment::new("video-tcp", "TCP, window of 20", VIDEO).with(&[TCP_VIDEO_20]),
+    Experiment::new("video-unlimited", "TFRC, no window", VIDEO).with(&[NO_WINDOW]),
+    Experiment::new("video-tcp-unlimited", "TCP, no window", VIDEO).with(&[TCP_VIDEO, NO_WINDOW]),
+    Experiment::new("mixed", "TFRC", MIXED),
+    Experiment::new("mixed-tcp", "TCP", MIXED).with(&[TCP_AUDIO]),
+    Experiment::new("cheat", "UDP", CHEAT),
+    Experiment::new("unresponsive", "UDP", UNRESPONSIVE),
 ];
 
 const INTRO: &str = "\

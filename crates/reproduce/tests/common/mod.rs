@@ -1,0 +1,42 @@
+//! Studies at a reduced length.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use cutline_reproduce::{Evaluation, Options, Study};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// How a test runs figures of a study, all of them if none is named.
+pub fn quick(results: &Path, figures: &[u32]) -> Options {
+    Options {
+        results: results.to_owned(),
+        figures: figures.to_vec(),
+        quick: true,
+        resume: false,
+        threads: NonZeroUsize::new(2).unwrap(),
+        version: "test",
+        clock: || "now".to_owned(),
+    }
+}
+
+/// Runs figures of a study: every claim is measured, every figure drawn.
+pub fn measured_and_drawn(study: &Study, figures: &[u32]) -> Evaluation {
+    let folder = tempfile::tempdir().unwrap();
+    let options = quick(folder.path(), figures);
+    let evaluation = study.run(&options, &AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
+    assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
+    let unmeasured = evaluation.claims.iter().find(|claim| claim.measured.is_none_or(f64::is_nan));
+    assert!(unmeasured.is_none(), "{unmeasured:?}");
+    let drawn = folder.path().join(study.id).join("figures");
+    for number in study.figures().iter().map(|figure| figure.number) {
+        let is_asked = figures.is_empty() || figures.contains(&number);
+        assert!(!is_asked || drawn.join(format!("figure-{number}.png")).exists(), "{} {number}", study.id);
+    }
+    evaluation
+}
+
+/// What was measured of a claim, with its full name.
+pub fn measured(evaluation: &Evaluation, id: &str) -> f64 {
+    evaluation.claims.iter().find(|claim| claim.id == id).unwrap_or_else(|| panic!("{id}")).measured.unwrap()
+}
