@@ -21,9 +21,9 @@ fewer than two waiting, lets max_p step over its floor and ceiling, and counts t
 changed something.
 
 A measure *shows no difference* when the interval of the difference holds zero. It is *small* when it is more than noise but less
-than matters (1 % of utilisation, 5 % of a queue or goodput, 10 % of a drop rate or max_p, 15 % of a spread). What differs beyond that is explained
-beside it, or was looked at again with four times as many new seeds. ns-2's seeds are scattered: its generator is linear in the
-seed, so that runs with 1, 2, 3 would be near relations.
+than matters (1 % of utilisation, 5 % of a queue or goodput, 10 % of a drop rate or max_p, 15 % of a spread). What differs beyond
+that is explained beside it, or was looked at again with four times as many new seeds. ns-2's seeds are scattered: its generator
+is linear in the seed, so that runs with 1, 2, 3 would be near relations.
 """
 
 SYN = (
@@ -35,7 +35,7 @@ PHASE = (
     "on each access link both agree: see [off phase](#newreno-100-drop-tail-small-off-phase)"
 )
 NOTES: list[tuple[str, str, str]] = [
-    ("mixed-three", "newreno.[rt]*", SYN.format("mixed-three")),
+    ("mixed-three", "newreno.retransmissions", SYN.format("mixed-three")),
     ("newreno-20-pi-window-20", "newreno.timeouts", SYN.format("newreno-20-pi-window-20")),
     ("newreno-20-pi-window-20", "newreno.retransmissions", SYN.format("newreno-20-pi-window-20")),
     ("newreno-100-drop-tail-small", "newreno.timeouts", PHASE),

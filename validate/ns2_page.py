@@ -85,4 +85,5 @@ def second_look(row: dict) -> str | None:
         return None
     scale = UNITS[row["measure"].rsplit(".", 1)[-1]][1]
     gap = with_interval(again["difference"], scale, "+")
-    return f"with {again['cutline']['n']} new seeds the difference is {gap} ({again['relative']:+.1%}), so this is chance"
+    verdict = "this is chance" if again["verdict"] == "noise" else "most of it is chance"
+    return f"with {again['cutline']['n']} new seeds the difference is {gap} ({again['relative']:+.1%}), so {verdict}"
