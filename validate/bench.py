@@ -102,7 +102,7 @@ def beside_ns2(case: Dumbbell, program: str, cutline: str, repetitions: int) -> 
     ours: list[tuple[float, float, float]] = []
     theirs: list[tuple[float, float]] = []
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(case.scenario(1))
+        file.write(case.scenario(range(1, 2)))
         file.flush()
         command = [cutline, "run", file.name, "--json", "--no-store", "--quiet", "--jobs", "1"]
         for repetition in range(repetitions):
