@@ -73,12 +73,13 @@ impl ScenarioFile {
         read::scenario(&self.document)
     }
 
-    /// All points of the sweep; one, with the label `base`, when there is no sweep.
+    /// All points of the sweep; one, with the label `base`, when there is no sweep. A path that was set does not vary.
     ///
     /// # Errors
     /// Everything that is wrong with the sweep or with any point of it, each problem once.
     pub fn expand(&self) -> Result<Vec<SweepPoint>, Errors> {
-        let combinations = sweep::combinations(&self.document).map_err(Errors::new)?;
+        let is_set = |path: &str| self.overrides.iter().any(|(set, _)| set == path);
+        let combinations = sweep::combinations(&self.document, is_set).map_err(Errors::new)?;
         let total = combinations.len();
         let mut points = Vec::with_capacity(total);
         let mut problems: Vec<Found> = Vec::new();

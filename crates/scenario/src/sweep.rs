@@ -2,7 +2,8 @@
 //!
 //! `[sweep]` holds paths and lists (`"flow.audio.hint" = [1, 2, 3]` or `{ from = 1, to = 16 }`). The first path in
 //! the file varies slowest. Paths in one `[[sweep.together]]` vary together: their lists have the same length and
-//! the n-th values belong to each other.
+//! the n-th values belong to each other. A path that was set from the command line does not vary: it is left out of the
+//! sweep, and points that differed in nothing else are one.
 
 use crate::document::{Document, Node, Place, Table, Value, write_value};
 use crate::problem::Problem;
@@ -65,13 +66,21 @@ pub(crate) struct Combination {
     pub settings: Vec<(String, String)>,
 }
 
-/// All combinations of a document's sweep, in order; the document itself when it has none.
-pub(crate) fn combinations(document: &Document) -> Result<Vec<Combination>, Vec<Problem>> {
+/// All combinations of a document's sweep, in order; the document itself when it has none. Paths for which `is_set` holds
+/// do not vary.
+pub(crate) fn combinations(
+    document: &Document,
+    is_set: impl Fn(&str) -> bool,
+) -> Result<Vec<Combination>, Vec<Problem>> {
     let mut reader = SweepReader { document, problems: Vec::new(), taken: BTreeSet::new() };
-    let bundles = reader.bundles();
+    let mut bundles = reader.bundles();
     if !reader.problems.is_empty() {
         return Err(reader.problems);
     }
+    for bundle in &mut bundles {
+        leave_out(bundle, &is_set);
+    }
+    bundles.retain(|bundle| !bundle.is_empty());
     let points = bundles.iter().map(|bundle| bundle[0].values.len()).try_fold(1usize, usize::checked_mul);
     if points.is_none_or(|points| points > MOST_POINTS) {
         return Err(vec![reader.problem(
@@ -82,6 +91,20 @@ pub(crate) fn combinations(document: &Document) -> Result<Vec<Combination>, Vec<
     }
     let combine = |index| combination(document, &bundles, index);
     (0..points.unwrap_or(1)).map(combine).collect()
+}
+
+/// Takes the paths that are set out of a bundle, and then the rows that are there already.
+fn leave_out(bundle: &mut Bundle<'_>, is_set: impl Fn(&str) -> bool) {
+    let all = bundle.len();
+    bundle.retain(|axis| !is_set(&axis.path));
+    let Some(first) = bundle.first().filter(|_| bundle.len() < all) else { return };
+    let mut seen = BTreeSet::new();
+    let row = |i: usize| bundle.iter().map(|axis| shown(&axis.values[i])).collect::<Vec<_>>();
+    let is_new: Vec<bool> = (0..first.values.len()).map(|i| seen.insert(row(i))).collect();
+    for axis in bundle {
+        let mut is_new = is_new.iter();
+        axis.values.retain(|_| is_new.next() == Some(&true));
+    }
 }
 
 /// Combination number `index`: its digits in the mixed radix of the bundles' lengths, the first bundle's highest.

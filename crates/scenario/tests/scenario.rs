@@ -279,6 +279,30 @@ fn keys_can_vary_together() {
 }
 
 #[test]
+fn what_is_set_does_not_vary() {
+    let sweep = "\n[[sweep.together]]\n\"dumbbell.queue.tsq\" = [true, true, false]\n\"flow.audio.hint\" = [1, 6, 16]\n\
+                 [sweep]\n\"flow.audio.count\" = [1, 2]\n";
+    let labels = |set: &[&str]| {
+        let mut file = file(&format!("{AUDIO}{sweep}"));
+        for pair in set {
+            file.set_pair(pair).unwrap();
+        }
+        file.expand()
+            .unwrap()
+            .iter()
+            .map(|point| (point.label(), point.scenario.flows[1].hint.level()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(labels(&[]).len(), 6);
+    let point = |label: &str, hint| (label.to_owned(), hint);
+    let with = "dumbbell.queue.tsq=true";
+    let without = "dumbbell.queue.tsq=false";
+    assert_eq!(labels(&["flow.audio.hint=3", "flow.audio.count=1"]), [point(with, 3), point(without, 3)]);
+    let all = ["flow.audio.hint=3", "flow.audio.count=1", "dumbbell.queue.tsq=true"];
+    assert_eq!(labels(&all), [point("base", 3)]);
+}
+
+#[test]
 fn a_scenario_without_a_sweep_is_one_point() {
     let points = file(GRAPH).expand().unwrap();
     assert_eq!((points.len(), points[0].label().as_str()), (1, "base"));
