@@ -1,10 +1,9 @@
 //! Interfaces by name, in the network namespace of the calling thread.
 
 use crate::LinuxError;
-use rustix::fd::OwnedFd;
+use crate::socket::{self, any_socket};
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// The names of all interfaces, in order.
 pub fn names() -> Vec<String> {
@@ -14,12 +13,6 @@ pub fn names() -> Vec<String> {
     let mut names: Vec<String> = table.lines().skip(2).filter_map(name).collect();
     names.sort();
     names
-}
-
-/// A socket of no protocol, to ask about interfaces with.
-pub(crate) fn any_socket() -> Result<OwnedFd, LinuxError> {
-    socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| LinuxError::of("a socket to ask about interfaces cannot be opened", errno))
 }
 
 /// An interface's number.
@@ -39,7 +32,7 @@ pub fn index(name: &str) -> Result<u32, LinuxError> {
 /// When there is no such interface.
 pub fn mtu(name: &str) -> Result<u32, LinuxError> {
     index(name)?;
-    crate::socket::mtu(name)
+    socket::mtu(name)
 }
 
 #[cfg(test)]

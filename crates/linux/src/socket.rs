@@ -3,8 +3,8 @@
 #![expect(unsafe_code, reason = "system calls that no safe crate wraps")]
 
 use crate::LinuxError;
-use crate::interface::any_socket;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::ptr::{from_mut, from_ref};
@@ -72,6 +72,12 @@ pub(crate) fn send(socket: BorrowedFd<'_>, frames: &[&[u8]]) -> io::Result<usize
         libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT as _)
     };
     check(sent.into()).map(|sent| sent as usize)
+}
+
+/// A socket of no protocol, to ask about interfaces with.
+pub(crate) fn any_socket() -> Result<OwnedFd, LinuxError> {
+    socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(|errno| LinuxError::of("a socket to ask about interfaces cannot be opened", errno))
 }
 
 /// The MTU of an interface.
