@@ -30,7 +30,8 @@
 //! - What its pseudo-code spares: `a_queue_that_was_short_within_the_interval_is_let_alone`,
 //!   `one_packet_left_is_none_too_many`.
 //! - The memory of count (section 5.6, delta): `dropping_goes_on_where_it_stopped`.
-//! - Not checked against another engine.
+//! - Not checked against another engine. The RFC's own text was not at hand: its pseudo-code was compared as it is
+//!   commonly rendered.
 
 use crate::pool::{Books, Held, List, Pool};
 use crate::{

@@ -36,7 +36,7 @@
 //!   `half_of_a_short_fattest_flow_makes_room` (section 4.1).
 //! - One CoDel for each: `each_flow_has_a_codel_of_its_own`. Collisions: `flows_collide_as_often_as_chance_has_it`.
 //! - Not checked against another engine. The hash is not the RFC's Jenkins hash, and flows come as numbers, not as
-//!   addresses and ports.
+//!   addresses and ports. The RFC's own text was not at hand: its algorithm was compared as it is commonly rendered.
 
 use crate::buckets::FlowHash;
 use crate::codel::{self, CoDelParams, Control, Exit, HasCoDel};
