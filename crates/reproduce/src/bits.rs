@@ -2,7 +2,7 @@
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean};
-use crate::experiment::{Experiment, QUICK};
+use crate::experiment::Experiment;
 use crate::study::{Stored, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
@@ -23,14 +23,8 @@ const INTRO: &str = "\
 25 audio conferences and 75 bulk transfers behind TSQ over PI, the TSQ paper's dumbbell; audio tries every level of 1 to 6 \
 bits, file transfers have the largest. Numbers are means over seeds with their 95 % confidence interval.";
 
-const EXPERIMENTS: [Experiment; 1] = [Experiment {
-    id: "bits",
-    label: "TFRC",
-    file: "bits.toml",
-    text: include_str!("../../../experiments/bits/bits.toml"),
-    set: &[],
-    quick: QUICK,
-}];
+const EXPERIMENTS: [Experiment; 1] =
+    [Experiment::new("bits", "TFRC", ("bits.toml", include_str!("../../../experiments/bits/bits.toml")))];
 
 const BIT_COUNTS: std::ops::RangeInclusive<u16> = 1..=6;
 

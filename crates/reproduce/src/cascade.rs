@@ -25,14 +25,12 @@ const INTRO: &str = "\
 50 more bulk transfers cross; without queues every way is 150 ms long. Passing on takes what a packet has waited off its \
 hint as it leaves, in the hint field itself: 5 ms are a level. Numbers are means over seeds with their 95 % confidence interval.";
 
-const EXPERIMENTS: [Experiment; 1] = [Experiment {
-    id: "cascade",
-    label: "TFRC",
-    file: "cascade.toml",
-    text: include_str!("../../../experiments/cascade/cascade.toml"),
-    set: &[],
-    quick: &[("duration", "25 s"), ("warm-up", "10 s"), ("seeds", "2")],
-}];
+const EXPERIMENTS: [Experiment; 1] = [Experiment::new(
+    "cascade",
+    "TFRC",
+    ("cascade.toml", include_str!("../../../experiments/cascade/cascade.toml")),
+)
+.shortened_by(&[("duration", "25 s"), ("warm-up", "10 s"), ("seeds", "2")])];
 
 const ROUTERS: [u16; 3] = [1, 2, 3];
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// The reduced length of `--quick` where nothing else is said.
-pub(crate) const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
+const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
 
 /// A scenario file, with what a variant sets differently.
 #[derive(Clone, Copy, Debug)]

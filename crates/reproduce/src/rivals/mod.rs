@@ -6,7 +6,7 @@ mod charts;
 mod measure;
 
 use crate::claims::{FigureText, Judge, judged};
-use crate::experiment::{Experiment, QUICK};
+use crate::experiment::Experiment;
 use crate::study::{Stored, Study};
 use cutline_report::chart::Figure;
 use cutline_report::report::{Claim, Section};
@@ -39,7 +39,7 @@ const fn case(
     label: &'static str,
     set: &'static [(&'static str, &'static str)],
 ) -> Experiment {
-    Experiment { id, label, file: "rivals.toml", text: SCENARIO, set, quick: QUICK }
+    Experiment::new(id, label, ("rivals.toml", SCENARIO)).with(set)
 }
 
 /// The cases, in the order of the figures.
