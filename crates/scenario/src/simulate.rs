@@ -5,9 +5,9 @@ use crate::results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResu
 use crate::spec::{FlowSpec, Scenario, Topology, TransportSpec};
 use cutline_aqm::Readings;
 use cutline_quality::Combination;
-use cutline_sim::measure::{DelayRecord, FlowInterval, Histogram, QueueInterval};
+use cutline_sim::measure::{DelayRecord, FlowInterval, QueueInterval};
 use cutline_sim::{FlowOutcome, LinkId, LinkOutcome, LinkSpec, Network, Outcome, Simulation};
-use cutline_units::{Duration, Instant, Rate};
+use cutline_units::{Duration, Histogram, Instant, Rate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -304,7 +304,7 @@ fn delay_distributions(kind: &'static str, subject: &Arc<str>, delays: &DelayRec
 
 fn buckets(kind: &str, subject: &Arc<str>, quantity: &str, histogram: &Histogram) -> Vec<DistributionRow> {
     let (kind, quantity): (Arc<str>, Arc<str>) = (kind.into(), quantity.into());
-    let row = |bucket: cutline_sim::measure::Bucket| DistributionRow {
+    let row = |bucket: cutline_units::Bucket| DistributionRow {
         subject_kind: Arc::clone(&kind),
         subject: Arc::clone(subject),
         quantity: Arc::clone(&quantity),

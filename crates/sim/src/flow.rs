@@ -5,12 +5,12 @@
 
 use crate::adaptive::Reporter;
 use crate::endpoint::{Sink, Source};
-use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Histogram, Received, ReceivedRecord, SentRecord};
+use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Received, ReceivedRecord, SentRecord};
 use crate::network::FlowSpec;
 use crate::outcome::FlowOutcome;
 use cutline_quality::HintControl;
 use cutline_transport::app::App;
-use cutline_units::{Duration, Hint, Instant, RandomStream};
+use cutline_units::{Duration, Hint, Histogram, Instant, RandomStream};
 
 /// The sending end.
 pub(crate) struct Sending {

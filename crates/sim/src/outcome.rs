@@ -1,8 +1,8 @@
 //! What a simulation found: one record per flow, group and link, and the accounting of the whole run.
 
-use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, Histogram, QueueInterval};
+use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, QueueInterval};
 use crate::wire::LinkCounts;
-use cutline_units::{Duration, Hint};
+use cutline_units::{Duration, Hint, Histogram};
 
 /// Everything measured in one run.
 #[derive(Clone, Debug)]

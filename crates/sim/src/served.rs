@@ -1,11 +1,13 @@
 //! A served link: a queue of the `aqm` crate with a transmitter behind it, simulated packet by packet.
 
 use crate::calendar::Handle;
-use crate::measure::{BacklogMeter, Histogram, QueueInterval, Window};
+use crate::measure::{BacklogMeter, QueueInterval, Window};
 use crate::route::Stop;
 use crate::wire::LinkCounts;
 use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Shed, Verdict};
-use cutline_units::{Bytes, Duration, HintBudget, Instant, Probability, RandomStream, Rate, Serializer};
+use cutline_units::{
+    Bytes, Duration, HintBudget, Histogram, Instant, Probability, RandomStream, Rate, Serializer,
+};
 
 /// A queue, its transmitter, and its measures.
 pub(crate) struct Served {

@@ -5,9 +5,9 @@
 //! as an event at each departure would give. (An AQM's queue cannot be folded this way: it reorders, or decides at
 //! departure.)
 
-use crate::measure::{BacklogMeter, Histogram, Window};
+use crate::measure::{BacklogMeter, Window};
 use cutline_aqm::Limit;
-use cutline_units::{Bytes, Duration, Instant, Line, Pace, Rate};
+use cutline_units::{Bytes, Duration, Histogram, Instant, Line, Pace, Rate};
 use std::collections::VecDeque;
 
 /// What passed a link, or did not, within the measuring window.

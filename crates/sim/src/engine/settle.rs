@@ -2,12 +2,12 @@
 
 use super::Simulation;
 use crate::flow;
-use crate::measure::{DelayRecord, Histogram, Window};
+use crate::measure::{DelayRecord, Window};
 use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
 use crate::route::{Kind, Stop};
 use crate::served::Served;
 use crate::wire::{LinkCounts, Wire};
-use cutline_units::Instant;
+use cutline_units::{Histogram, Instant};
 
 impl Simulation {
     pub(super) fn settle(mut self) -> Outcome {

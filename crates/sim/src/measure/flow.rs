@@ -1,7 +1,7 @@
 //! What is recorded of one flow.
 
-use super::{Histogram, Window};
-use cutline_units::{Duration, Instant};
+use super::Window;
+use cutline_units::{Duration, Histogram, Instant};
 
 /// Counts of a whole run, so that every packet can be accounted for: sent = received + dropped + under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

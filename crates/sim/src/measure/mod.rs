@@ -6,13 +6,11 @@
 
 mod backlog;
 mod flow;
-mod histogram;
 mod series;
 
 pub use backlog::BacklogMeter;
 pub use flow::{DelayRecord, FlowRecord, FlowTotals};
 pub(crate) use flow::{Received, ReceivedRecord, SentRecord};
-pub use histogram::{Bucket, Histogram};
 pub use series::{FlowInterval, FlowSeries, QueueInterval};
 
 use cutline_units::{Duration, Instant};

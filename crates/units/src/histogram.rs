@@ -5,7 +5,7 @@
 //! that was hit: delays of one flow lie within a few doublings, so a flow's histogram takes some hundred bytes
 //! where a histogram of the full range takes ten kilobytes. That is what lets 100,000 flows keep theirs.
 
-use cutline_units::Duration;
+use crate::Duration;
 
 /// Buckets to a doubling: 2^5.
 const SUB_BITS: u32 = 5;
