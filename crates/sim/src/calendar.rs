@@ -200,6 +200,15 @@ impl<P: Copy> Calendar<P> {
         Some((Instant::from_nanos(event.at), event.handle, event.tag))
     }
 
+    /// When the next event is, however far away; `None` without any.
+    pub fn peek(&mut self) -> Option<Instant> {
+        let event = match self.today.get(self.next) {
+            Some(event) => *event,
+            None => self.begin_day(Instant::FAR_FUTURE)?,
+        };
+        Some(Instant::from_nanos(event.at))
+    }
+
     /// Reads one more of tomorrow's events.
     #[inline]
     fn read_one(&mut self) {
@@ -414,6 +423,19 @@ mod tests {
         }
         let tags: Vec<u32> = std::iter::from_fn(|| calendar.pop(NEVER).map(|event| event.2)).collect();
         assert_eq!(tags, [2, 3, 1]);
+    }
+
+    #[test]
+    fn a_look_ahead_takes_nothing_and_bars_nothing() {
+        let mut calendar = Calendar::new(());
+        assert_eq!(calendar.peek(), None);
+        for (at, tag) in [(1 << 40, 1), (1 << 20, 2), (7, 3)] {
+            let handle = calendar.allocate();
+            calendar.schedule(Instant::from_nanos(at), handle, tag);
+            assert_eq!(calendar.peek(), Some(Instant::from_nanos(at)));
+        }
+        let tags: Vec<u32> = std::iter::from_fn(|| calendar.pop(NEVER).map(|event| event.2)).collect();
+        assert_eq!(tags, [3, 2, 1]);
     }
 
     /// The same schedule through the calendar and through a plain sorted set, over spacings from 1 ns to 1 s, so

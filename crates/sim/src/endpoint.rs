@@ -190,6 +190,14 @@ impl Sink {
         }
     }
 
+    /// Of a flow whose ends are outside, where TFRC's packets are datagrams like others.
+    pub(crate) fn outside(spec: &TransportSpec) -> Self {
+        match spec {
+            TransportSpec::Tcp(params) => Self::Tcp(tcp::Receiver::new(params)),
+            TransportSpec::Tfrc(_) | TransportSpec::Udp(_) => Self::Udp(udp::Receiver::default()),
+        }
+    }
+
     /// A data packet arrives.
     #[inline]
     pub(crate) fn receive(

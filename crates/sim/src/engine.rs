@@ -12,11 +12,13 @@
 //! endpoints  what happens at its two ends
 //! settle     arrays become an outcome
 //! watched    the same at a link whose packets are observed
+//! outside    ends that are not simulated
 //! reports    what makes a hint follow the quality
 //! ```
 
 mod endpoints;
 mod forward;
+mod outside;
 mod reports;
 mod settle;
 mod setup;
@@ -27,6 +29,7 @@ use crate::flow::{Background, Receiving, Sending};
 use crate::measure::{DelayRecord, Window};
 use crate::network::{Network, NetworkError};
 use crate::outcome::Outcome;
+use crate::outside::Outside;
 use crate::packet::{Packet, WideHeaders};
 use crate::route::{Kind, Routes, Stop};
 use crate::served::Served;
@@ -81,6 +84,7 @@ pub struct Simulation {
     /// Links crossed so far.
     hops: u64,
     watch: Watch,
+    outside: Outside,
 }
 
 impl Simulation {
@@ -95,6 +99,7 @@ impl Simulation {
     /// Handles every event up to and including `until`, but none beyond the settings' duration.
     pub fn advance(&mut self, until: Instant) {
         let until = until.min(Instant::ZERO + self.settings.duration);
+        self.outside.clock = self.outside.clock.max(until);
         while let Some((now, handle, tag)) = self.calendar.pop(until) {
             let stop = Stop::of_tag(tag);
             let index = stop.index();
@@ -113,6 +118,7 @@ impl Simulation {
                 Kind::WatchedFree => self.serve_watched(now, index, handle),
                 Kind::ReportDue => self.send_report(now, handle, index),
                 Kind::Report => self.take_report(now, handle, index),
+                Kind::Outside => self.leave(now, handle, index),
             }
         }
     }

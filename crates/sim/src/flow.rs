@@ -84,6 +84,20 @@ impl Receiving {
             app_waits: spec.app.needs_reliability(),
         }
     }
+
+    /// Of a flow whose ends are outside: it reads data and answers nothing.
+    pub(crate) fn outside(spec: &FlowSpec, delays: u32) -> Self {
+        Self {
+            sink: Sink::outside(&spec.transport),
+            record: ReceivedRecord::NOTHING,
+            armed: Instant::FAR_FUTURE,
+            delays,
+            route: 0,
+            hint: spec.hint,
+            is_noted: spec.series,
+            app_waits: false,
+        }
+    }
 }
 
 impl Background {

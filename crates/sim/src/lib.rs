@@ -16,6 +16,7 @@
 //!   adaptive          a flow whose hint follows what its receiver reports
 //! measure             histograms, interval series, records
 //! watch               what a capture at a link would see
+//! outside             flows whose ends are real hosts
 //! outcome             what was found
 //! ```
 
@@ -28,6 +29,7 @@ mod flow;
 pub mod measure;
 mod network;
 mod outcome;
+mod outside;
 mod packet;
 mod route;
 mod served;
@@ -43,5 +45,6 @@ pub use network::{
     Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId, TransportSpec,
 };
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, TransportCounts, Work};
+pub use outside::{Fate, Injected, Left, Part};
 pub use watch::{Event, Observation, SeenHeader, SeenPacket};
 pub use wire::LinkCounts;

@@ -101,6 +101,7 @@ pub struct Network {
     groups: Vec<String>,
     flows: Vec<FlowSpec>,
     watched: BTreeSet<LinkId>,
+    ends_outside: bool,
 }
 
 /// Why a network is not one.
@@ -295,6 +296,17 @@ impl Network {
     /// Whether a link is watched.
     pub fn is_watched(&self, id: LinkId) -> bool {
         self.watched.contains(&id)
+    }
+
+    /// Leaves all flows' ends to the outside: see [`Simulation::inject`](crate::Simulation::inject). Hints that adapt stay as
+    /// they begin.
+    pub fn put_ends_outside(&mut self) {
+        self.ends_outside = true;
+    }
+
+    /// Whether the flows' ends are outside.
+    pub fn has_ends_outside(&self) -> bool {
+        self.ends_outside
     }
 
     /// All links, in the order of adding.

@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     ReportDue = 13,
     /// Such a report's end: the flow's sender.
     Report = 14,
+    /// The end of a packet that came from outside; see [`crate::outside`].
+    Outside = 15,
 }
 
 /// A kind, and which one of it.
@@ -76,7 +78,8 @@ impl Stop {
             11 => Kind::Watched,
             12 => Kind::WatchedFree,
             13 => Kind::ReportDue,
-            _ => Kind::Report,
+            14 => Kind::Report,
+            _ => Kind::Outside,
         }
     }
 
@@ -119,7 +122,7 @@ impl Routes {
     /// The endpoint of the route that goes through `position`.
     pub(crate) fn end(&self, position: u32) -> Stop {
         let rest = self.stops[position as usize..].iter();
-        let mut ends = rest.filter(|stop| matches!(stop.kind(), Kind::Sink | Kind::Source));
+        let mut ends = rest.filter(|stop| matches!(stop.kind(), Kind::Sink | Kind::Source | Kind::Outside));
         *ends.next().expect("every route ends at an endpoint")
     }
 }
@@ -144,6 +147,9 @@ mod tests {
             Kind::RateChange,
             Kind::Watched,
             Kind::WatchedFree,
+            Kind::ReportDue,
+            Kind::Report,
+            Kind::Outside,
         ];
         for kind in kinds {
             let stop = Stop::of_tag(Stop::new(kind, 123_456_789).tag());

@@ -32,10 +32,8 @@ impl Simulation {
             delivered: flow.sink.delivered() - before,
             marked: packet.marked,
         };
-        if flow.is_noted {
-            self.background[id].note(now, &arrival, flow.record.ipdv(arrival.one_way));
-        }
-        flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
+        self.note_received(now, id, &arrival);
+        let flow = &self.receiving[id];
         let (route, hint, tells_app) = (flow.route, flow.hint, flow.app_waits && arrival.delivered > 0);
         match receipt.reply {
             Some(reply) => self.emit(now, handle, route, hint, reply),
@@ -44,6 +42,28 @@ impl Simulation {
         self.arm_sink(id);
         if tells_app {
             self.tell_app(now, id);
+        }
+    }
+
+    /// A data packet has reached its end.
+    #[inline]
+    pub(super) fn note_received(&mut self, now: Instant, id: usize, arrival: &Received) {
+        let flow = &mut self.receiving[id];
+        if flow.is_noted {
+            self.background[id].note(now, arrival, flow.record.ipdv(arrival.one_way));
+        }
+        flow.record.received(now, self.settings.window, arrival, &mut self.delays[flow.delays as usize]);
+    }
+
+    /// A data packet leaves its source.
+    #[inline]
+    pub(super) fn note_sent(&mut self, now: Instant, id: usize, size: u32) {
+        let flow = &mut self.sending[id];
+        flow.record.sent(now, self.settings.window, size);
+        if flow.has_series
+            && let Some(series) = &mut self.background[id].series
+        {
+            series.sent(now, size);
         }
     }
 
@@ -76,12 +96,8 @@ impl Simulation {
         loop {
             let flow = &mut self.sending[id];
             let Some(outgoing) = flow.source.transmit(now) else { break };
-            flow.record.sent(now, self.settings.window, outgoing.size);
-            if flow.has_series
-                && let Some(series) = &mut self.background[id].series
-            {
-                series.sent(now, outgoing.size);
-            }
+            self.note_sent(now, id, outgoing.size);
+            let flow = &self.sending[id];
             let (route, hint) = (flow.route, flow.hint);
             let handle = self.calendar.allocate();
             self.emit(now, handle, route, hint, outgoing);

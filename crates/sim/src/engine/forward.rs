@@ -2,6 +2,7 @@
 
 use super::Simulation;
 use crate::calendar::Handle;
+use crate::outside::{Fate, OutsideEnd};
 use crate::route::{Kind, Stop};
 use crate::served::Started;
 use cutline_aqm::{Arrival, DropReason, Verdict};
@@ -117,12 +118,23 @@ impl Simulation {
     fn drop_packet(&mut self, at: Instant, handle: Handle) {
         let end = self.routes.end(self.calendar.payload(handle).position);
         if end.kind() == Kind::Sink {
-            self.receiving[end.index()].record.dropped(at, self.settings.window);
-            if let Some(series) = &mut self.background[end.index()].series {
-                series.dropped(at);
+            self.note_dropped(at, end.index());
+        } else if end.kind() == Kind::Outside {
+            let end = OutsideEnd::of_index(end.index());
+            if end.is_data {
+                self.note_dropped(at, end.flow);
             }
+            self.outside.leave(at, handle, Fate::Dropped);
         }
         self.calendar.release(handle);
+    }
+
+    /// A flow has lost a data packet.
+    fn note_dropped(&mut self, at: Instant, flow: usize) {
+        self.receiving[flow].record.dropped(at, self.settings.window);
+        if let Some(series) = &mut self.background[flow].series {
+            series.dropped(at);
+        }
     }
 
     /// An interval of the queues' series ends.

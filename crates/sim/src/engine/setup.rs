@@ -6,6 +6,7 @@ use crate::calendar::Calendar;
 use crate::flow::{Background, Receiving, Sending};
 use crate::measure::DelayRecord;
 use crate::network::{Distributions, FlowSpec, LinkId, LinkSpec, Network, NetworkError};
+use crate::outside::{Outside, OutsideEnd};
 use crate::packet::{Packet, WideHeaders};
 use crate::route::{Kind, Routes, Stop};
 use crate::served::Served;
@@ -36,10 +37,15 @@ impl Simulation {
             settings: *settings,
             hops: 0,
             watch: Watch::default(),
+            outside: Outside::default(),
         };
         simulation.add_links(network, streams)?;
         for spec in flows {
-            simulation.add_flow(spec, streams);
+            if network.has_ends_outside() {
+                simulation.add_flow_outside(spec, streams);
+            } else {
+                simulation.add_flow(spec, streams);
+            }
         }
         Ok(simulation)
     }
@@ -114,6 +120,22 @@ impl Simulation {
             self.add_control(spec, adaptive, start, streams);
         }
         self.arm_app(id);
+    }
+
+    /// A flow whose ends are outside: ways for its packets, and what measures them.
+    fn add_flow_outside(&mut self, spec: &FlowSpec, streams: Streams) {
+        let flow = self.sending.len();
+        let end = |is_data| Stop::new(Kind::Outside, OutsideEnd { flow, is_data }.index());
+        let route = self.add_route(&spec.route, end(true));
+        let control = self.add_route(&spec.route, end(false));
+        let back = self.add_route(&spec.return_route, end(false));
+        let delays = self.delays_of(spec);
+        self.outside.routes.push([control, back]);
+        self.sending.push(Sending::new(spec, Instant::ZERO, route));
+        self.receiving.push(Receiving::outside(spec, delays));
+        // Its application is never asked.
+        let random = streams.stream(&spec.name, "app");
+        self.background.push(Background::new(spec, Instant::ZERO, random, self.settings.interval));
     }
 
     /// A flow's hint follows what its receiver reports, over the links that its acknowledgements take.

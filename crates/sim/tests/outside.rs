@@ -1,0 +1,112 @@
+//! Ends outside: the packets of a simulation, recorded where they enter and injected again, meet the same fate.
+
+mod common;
+
+use common::{Plan, audio, bulk};
+use cutline_aqm::Verdict;
+use cutline_sim::{
+    Event, Fate, Injected, LinkId, Network, Observation, Outcome, Part, SeenHeader, Settings, Simulation,
+    Window,
+};
+use cutline_units::{Duration, Instant, Rate};
+
+const SECONDS: u64 = 20;
+
+fn settings() -> Settings {
+    let at = |s| Instant::ZERO + Duration::from_secs(s);
+    let window = Window { from: at(5), until: at(SECONDS - 1) };
+    Settings { seed: 1, duration: Duration::from_secs(SECONDS), window, interval: Duration::from_millis(300) }
+}
+
+fn plan() -> Plan {
+    let flows = [bulk(12), vec![audio(4); 3]].concat();
+    Plan { flows, rate: Rate::from_mbps(2), ..Plan::paper(15) }
+}
+
+/// The links by which the packets of a flow enter the network.
+fn entries(network: &Network) -> Vec<LinkId> {
+    network.flows().iter().flat_map(|flow| [flow.route[0], flow.return_route[0]]).collect()
+}
+
+/// Simulates both ends, and tells of every packet that enters.
+fn simulated() -> (Vec<Observation>, Outcome) {
+    let mut network = plan().network();
+    entries(&network).into_iter().for_each(|link| network.watch(link));
+    let mut simulation = Simulation::new(&network, &settings()).unwrap();
+    simulation.advance(Instant::ZERO + Duration::from_secs(SECONDS));
+    let arrived = |seen: &Observation| matches!(seen.event, Event::Arrived(_));
+    let observations = simulation.take_observations().filter(arrived).collect();
+    (observations, simulation.finish())
+}
+
+fn injected(key: u32, seen: &Observation) -> Injected {
+    let packet = &seen.packet;
+    let part = match packet.header {
+        SeenHeader::Segment(segment) => Part::Segment { seq: segment.seq, len: segment.len },
+        SeenHeader::TfrcPacket(data) => Part::Datagram { len: data.len },
+        _ => Part::Return,
+    };
+    let (flow, size, hint, ecn_capable) = (packet.flow, packet.size, packet.hint, packet.ecn_capable);
+    Injected { flow, part, size, hint, ecn_capable, key }
+}
+
+#[test]
+fn recorded_packets_meet_the_same_fate() {
+    let (observations, inside) = simulated();
+    assert!(observations.iter().all(|seen| seen.event == Event::Arrived(Verdict::Pass)));
+    let mut network = plan().network();
+    network.put_ends_outside();
+    let mut simulation = Simulation::new(&network, &settings()).unwrap();
+    for (key, seen) in (0..).zip(&observations) {
+        simulation.inject(seen.at, injected(key, seen));
+    }
+    simulation.advance(Instant::ZERO + Duration::from_secs(SECONDS));
+    let left: Vec<_> = simulation.take_left().collect();
+    let outside = simulation.finish();
+
+    for (flow, (inside, outside)) in inside.flows.iter().zip(&outside.flows).enumerate() {
+        assert_eq!(inside.record, outside.record, "flow {flow}");
+        assert_eq!(inside.delays, outside.delays, "flow {flow}");
+    }
+    for (link, (inside, outside)) in inside.links.iter().zip(&outside.links).enumerate() {
+        assert_eq!(inside.counts, outside.counts, "link {link}");
+        let buckets = [&inside.waits, &outside.waits].map(|waits| waits.buckets().collect::<Vec<_>>());
+        assert_eq!(buckets[0], buckets[1], "link {link}");
+        assert_eq!(inside.probability, outside.probability, "link {link}");
+    }
+    assert!(left.windows(2).all(|two| two[0].at <= two[1].at), "they leave in the order of time");
+    let dropped = left.iter().filter(|left| left.fate == Fate::Dropped).count() as u64;
+    let lost: u64 = outside.flows.iter().map(|flow| flow.record.totals.dropped).sum();
+    assert!(dropped == lost && dropped > 50, "{dropped} dropped, {lost} of them data");
+    let mut keys: Vec<u32> = left.iter().map(|left| left.key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), left.len(), "every packet leaves once");
+    assert!(
+        keys.len() <= observations.len() && observations.len() - keys.len() < 500,
+        "the rest is under way"
+    );
+}
+
+#[test]
+fn control_packets_take_the_way_and_are_no_data() {
+    let mut network = plan().network();
+    network.put_ends_outside();
+    let mut simulation = Simulation::new(&network, &settings()).unwrap();
+    let hint = network.flows()[0].hint;
+    let syn = Injected { flow: 0, part: Part::Control, size: 40, hint, ecn_capable: false, key: 7 };
+    simulation.inject(Instant::ZERO, syn);
+    assert!(simulation.next_event() > Instant::ZERO, "it is on its way");
+    simulation.advance(Instant::ZERO + Duration::from_secs(1));
+    let left: Vec<_> = simulation.take_left().collect();
+    assert_eq!((left.len(), left[0].key), (1, 7));
+    // Two access links of 50 ms, 50 Mbit/s, and the bottleneck of 50 ms, 2 Mbit/s: 40 B take 6.4 us and 160 us.
+    let expected = Duration::from_millis(150) + Duration::from_nanos(2 * 6_400 + 160_000);
+    assert_eq!(left[0].at, Instant::ZERO + expected);
+    // What comes late comes now.
+    simulation.inject(Instant::ZERO, Injected { part: Part::Return, ..syn });
+    simulation.advance(Instant::ZERO + Duration::from_secs(2));
+    let back: Vec<_> = simulation.take_left().collect();
+    assert_eq!(back[0].at, Instant::ZERO + Duration::from_secs(1) + expected);
+    assert_eq!(simulation.finish().flows[0].record.totals.sent, 0);
+}
