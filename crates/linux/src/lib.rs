@@ -10,6 +10,7 @@
 //! interface     interfaces by name
 //! offload       what a network card does to frames, and must not
 //! namespace     network namespaces that are always removed
+//! thread        when this thread runs, and how long it has run
 //! ```
 //!
 //! Not here: ports by TUN or `AF_XDP`, `tc`.
@@ -23,9 +24,11 @@ mod packet_port;
 mod ring;
 mod run;
 mod socket;
+mod thread;
 
 pub use clock::now;
 pub use error::LinuxError;
 pub use offload::Offloads;
 pub use packet_port::{PacketPort, PortStats};
-pub use run::{Observer, run};
+pub use run::{Observer, run, wait};
+pub use thread::{Scheduled, cpu_time, run_first};

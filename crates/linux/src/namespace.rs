@@ -7,8 +7,9 @@ use crate::LinuxError;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const PREFIX: &str = "cutline-";
 const FOLDER: &str = "/run/netns";
@@ -43,6 +44,40 @@ impl Namespace {
     /// When `ip` fails.
     pub fn ip(&self, arguments: &[&str]) -> Result<(), LinuxError> {
         ip(&[&["-n", &self.name], arguments].concat())
+    }
+
+    /// Runs many commands of `ip` in it, a line each.
+    ///
+    /// # Errors
+    /// When one fails; those after it are not run.
+    pub fn ip_batch(&self, lines: &str) -> Result<(), LinuxError> {
+        let failed = |message: String| LinuxError::Ip { arguments: "-batch".to_owned(), message };
+        let mut command = Command::new("ip");
+        command.args(["-n", &self.name, "-batch", "-"]).stdin(Stdio::piped());
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed(format!("{error} (it is part of iproute2)")))?;
+        let written = child.stdin.take().expect("its input is piped").write_all(lines.as_bytes());
+        let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+        if output.status.success() && written.is_ok() {
+            return Ok(());
+        }
+        Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+
+    /// Sets a kernel parameter of it, such as `net.ipv4.tcp_sack`; answers false where this kernel has none of that name.
+    ///
+    /// # Errors
+    /// When it cannot be set.
+    pub fn set(&self, parameter: &str, value: &str) -> Result<bool, LinuxError> {
+        let path = format!("/proc/sys/{}", parameter.replace('.', "/"));
+        let written = self.within(|| match std::fs::write(&path, value) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            written => written.map(|()| true),
+        })?;
+        written.map_err(|error| LinuxError::of(format!("{parameter} cannot be set to {value}"), error))
     }
 
     /// Runs `work` in it, on a thread of its own; sockets opened there stay in it.

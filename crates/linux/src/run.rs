@@ -51,8 +51,11 @@ pub fn run(
     Ok(())
 }
 
-/// Until a frame comes or `deadline` has come.
-fn wait(ports: &[PacketPort; 2], deadline: Instant, spin: Duration) -> Result<(), LinuxError> {
+/// Waits until a frame comes or `deadline` has come; for the last `spin` before it by looking at the clock.
+///
+/// # Errors
+/// When a port is gone.
+pub fn wait(ports: &[PacketPort; 2], deadline: Instant, spin: Duration) -> Result<(), LinuxError> {
     let left = deadline.saturating_since(clock::now());
     let sleep = left.saturating_sub(spin).min(LONGEST_WAIT);
     // With nothing left to sleep this asks whether a frame has come, so that spinning does not keep one waiting.

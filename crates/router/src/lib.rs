@@ -31,4 +31,5 @@ pub use overhead::Overhead;
 pub use port::Port;
 pub use shaper::{Shaper, ShaperParams};
 pub use stats::{HINTS, HintStats, Loss, ShaperStats};
+pub use traffic_class::{set_ce, set_dscp};
 pub use wire::{Round, Wire};

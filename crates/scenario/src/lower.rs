@@ -23,6 +23,12 @@ pub enum LowerError {
     /// The network refused a part.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// A flow wants what only the kernel has.
+    #[error("flow.{flow}: congestion-control = bbr is the kernel's own: run it with `cutline lab run`")]
+    OnlyInLaboratory {
+        /// The group's name.
+        flow: String,
+    },
 }
 
 impl Scenario {
@@ -235,7 +241,8 @@ fn tcp_params(spec: &TcpSpec, ecn: bool) -> tcp::Params {
         ack_bytes: or(spec.ack_size, defaults.ack_bytes),
         algorithm: match spec.congestion_control {
             CongestionControl::NewReno => tcp::Algorithm::NewReno,
-            CongestionControl::Cubic => tcp::Algorithm::Cubic,
+            // A simulation of BBR is refused; the laboratory's sinks only read.
+            CongestionControl::Cubic | CongestionControl::Bbr => tcp::Algorithm::Cubic,
         },
         initial_window: match spec.initial_window {
             None => defaults.initial_window,

@@ -2,7 +2,7 @@
 
 use crate::lower::LowerError;
 use crate::results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
-use crate::spec::{FlowSpec, Scenario, Topology, TransportSpec};
+use crate::spec::{CongestionControl, FlowSpec, Scenario, Topology, TransportSpec};
 use cutline_aqm::Readings;
 use cutline_quality::Combination;
 use cutline_sim::measure::{DelayRecord, FlowInterval, QueueInterval};
@@ -46,6 +46,7 @@ impl Scenario {
         cancel: &AtomicBool,
         mut after_step: impl FnMut(&mut Simulation) -> Result<(), E>,
     ) -> Result<RunResult, E> {
+        self.refuse_what_only_the_kernel_has()?;
         let settings = self.settings(seed);
         let simulation = Simulation::new(network, &settings);
         let mut simulation = simulation.map_err(|error| SimulateError::Lower(error.into()))?;
@@ -62,8 +63,14 @@ impl Scenario {
         Ok(self.rows(network, &simulation.finish()))
     }
 
-    /// The tables' rows of one run; the store says whose they are.
-    fn rows(&self, network: &Network, outcome: &Outcome) -> RunResult {
+    fn refuse_what_only_the_kernel_has(&self) -> Result<(), SimulateError> {
+        let is_bbr = |flow: &&FlowSpec| matches!(&flow.transport, TransportSpec::Tcp(tcp) if tcp.congestion_control == CongestionControl::Bbr);
+        let refusal = |flow: &FlowSpec| LowerError::OnlyInLaboratory { flow: flow.name.clone() };
+        self.flows.iter().find(is_bbr).map_or(Ok(()), |flow| Err(refusal(flow).into()))
+    }
+
+    /// The tables' rows of one run of this scenario's own network; the store says whose they are.
+    pub fn rows(&self, network: &Network, outcome: &Outcome) -> RunResult {
         let mut rows = RunResult::default();
         for (group, (spec, shared)) in self.flows.iter().zip(&outcome.groups).enumerate() {
             let name: Arc<str> = spec.name.as_str().into();

@@ -31,7 +31,9 @@ fn entries(network: &Network) -> Vec<LinkId> {
 /// Simulates both ends, and tells of every packet that enters.
 fn simulated() -> (Vec<Observation>, Outcome) {
     let mut network = plan().network();
-    entries(&network).into_iter().for_each(|link| network.watch(link));
+    for link in entries(&network) {
+        network.watch(link);
+    }
     let mut simulation = Simulation::new(&network, &settings()).unwrap();
     simulation.advance(Instant::ZERO + Duration::from_secs(SECONDS));
     let arrived = |seen: &Observation| matches!(seen.event, Event::Arrived(_));

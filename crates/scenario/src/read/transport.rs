@@ -59,7 +59,11 @@ fn tcp(reader: &TableReader<'_>) -> TcpSpec {
     let flag = |key| reader.optional(key, &kind::flag());
     let bound = |key| reader.optional(key, &kind::bound());
     let time = |key| reader.optional(key, &kind::positive_duration());
-    let controls = [("newreno", CongestionControl::NewReno), ("cubic", CongestionControl::Cubic)];
+    let controls = [
+        ("newreno", CongestionControl::NewReno),
+        ("cubic", CongestionControl::Cubic),
+        ("bbr", CongestionControl::Bbr),
+    ];
     let control = kind::one_of("a congestion control", &controls);
     TcpSpec {
         defaults: defaults(reader),

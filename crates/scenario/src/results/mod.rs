@@ -13,7 +13,7 @@ mod table;
 pub use column::{CellKind, CellValue, Column, Row};
 pub use error::StoreError;
 pub use measure::{Subject, SubjectKind, Values, group_measures, queue_measures};
-pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow};
+pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 pub use run::{RunKey, RunResult};
 pub use schema::markdown;
 pub use store::Store;

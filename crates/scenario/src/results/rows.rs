@@ -26,7 +26,7 @@ macro_rules! of_a_run {
     };
 }
 
-of_a_run!(FlowRow, QueueRow, SeriesRow, QueueSeriesRow, DistributionRow);
+of_a_run!(FlowRow, QueueRow, SeriesRow, QueueSeriesRow, DistributionRow, TimingRow);
 
 row! {
     /// What one flow got in one run.
@@ -167,6 +167,27 @@ row! {
         low: f64, "as the quantity says", "The bucket's lower end, which belongs to it.";
         high: f64, "as the quantity says", "The bucket's upper end, which does not.";
         count: u64, "-", "How many observations fell into the bucket.";
+    }
+}
+
+row! {
+    /// How exactly a run in the laboratory kept its own time. Simulations have none, and their folders no such file.
+    TimingRow in "timing.parquet", one per "run" {
+        run: Arc<str>, "-", "Identifier of the run.";
+        point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
+        seed: u64, "-", "Seed of the run.";
+        kept: u64, "0 or 1", "Whether the timing was good enough: 0 where `problem` says why not.";
+        problem: Arc<str>, "-", "What was not good enough; empty if nothing.";
+        departure_error_p50_ms: Option<f64>, "ms", "How late packets left the network after their time, median.";
+        departure_error_p99_ms: Option<f64>, "ms", "How late packets left, 99th percentile.";
+        departure_error_max_ms: Option<f64>, "ms", "How late packets left, largest.";
+        departure_bound_ms: f64, "ms", "What the 99th percentile may be.";
+        reading_delay_p99_ms: Option<f64>, "ms", "How long arrived packets waited to be read, 99th percentile; they count from their arrival.";
+        network_cpu: f64, "0..1", "Share of a core that the links took.";
+        machine_busy: Option<f64>, "0..1", "Share of all cores that were busy, whoever with.";
+        frames: u64, "packets", "Packets that came in from the hosts.";
+        missed: u64, "packets", "Packets that came faster than they were read, and were lost.";
+        failed_flows: u64, "-", "Flows that ended with an error.";
     }
 }
 

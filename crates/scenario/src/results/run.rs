@@ -1,6 +1,6 @@
 //! A run: one point of a sweep with one seed, and all that was measured in it.
 
-use super::rows::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow};
+use super::rows::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 use std::sync::Arc;
 
 /// Which run.
@@ -27,6 +27,8 @@ pub struct RunResult {
     pub queue_series: Vec<QueueSeriesRow>,
     /// Full distributions.
     pub distributions: Vec<DistributionRow>,
+    /// How well the run kept its time: one row in the laboratory, none in a simulation.
+    pub timing: Vec<TimingRow>,
 }
 
 impl RunResult {
@@ -37,6 +39,7 @@ impl RunResult {
         stamp(&mut self.series, key);
         stamp(&mut self.queue_series, key);
         stamp(&mut self.distributions, key);
+        stamp(&mut self.timing, key);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::column::{CellKind, Column, Row};
 use super::table::SCHEMA_VERSION;
-use super::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow};
+use super::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, TimingRow};
 use std::fmt::Write as _;
 
 const HEAD: &str = "# Results
@@ -44,6 +44,7 @@ pub fn markdown() -> String {
     table::<SeriesRow>(&mut page);
     table::<QueueSeriesRow>(&mut page);
     table::<DistributionRow>(&mut page);
+    table::<TimingRow>(&mut page);
     table::<PointRow>(&mut page);
     page
 }

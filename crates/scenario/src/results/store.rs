@@ -6,7 +6,7 @@
 
 use super::column::Row;
 use super::error::StoreError;
-use super::rows::{PointRow, RunRow};
+use super::rows::{PointRow, RunRow, TimingRow};
 use super::run::{RunKey, RunResult, stamp};
 use super::summary::Summary;
 use super::table::{TableWriter, read_table, write_table};
@@ -80,6 +80,9 @@ impl Store {
         write_in(&unfinished, &result.series)?;
         write_in(&unfinished, &result.queue_series)?;
         write_in(&unfinished, &result.distributions)?;
+        if !result.timing.is_empty() {
+            write_in(&unfinished, &result.timing)?;
+        }
         fs::rename(&unfinished, &folder).map_err(|error| StoreError::io(&folder, error))
     }
 
@@ -95,6 +98,7 @@ impl Store {
             series: read_in(&folder)?,
             queue_series: read_in(&folder)?,
             distributions: read_in(&folder)?,
+            timing: if has_table::<TimingRow>(&folder) { read_in(&folder)? } else { Vec::new() },
         })
     }
 
@@ -109,6 +113,12 @@ impl Store {
         self.join::<super::SeriesRow>(&stored)?;
         self.join::<super::QueueSeriesRow>(&stored)?;
         self.join::<super::DistributionRow>(&stored)?;
+        if stored.iter().any(|key| has_table::<TimingRow>(&self.runs().join(&*key.run))) {
+            self.join::<TimingRow>(&stored)?;
+        } else {
+            // Of an earlier experiment in the same folder.
+            drop(fs::remove_file(self.root.join(TimingRow::FILE)));
+        }
         write_in(&self.root, points)?;
         Ok(stored.len())
     }
@@ -184,6 +194,11 @@ impl Store {
 
 fn write_in<R: Row>(folder: &Path, rows: &[R]) -> Result<(), StoreError> {
     write_table(&folder.join(R::FILE), rows)
+}
+
+/// Whether a folder has this table.
+fn has_table<R: Row>(folder: &Path) -> bool {
+    folder.join(R::FILE).exists()
 }
 
 fn read_in<R: Row>(folder: &Path) -> Result<Vec<R>, StoreError> {

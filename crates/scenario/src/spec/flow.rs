@@ -121,6 +121,8 @@ pub enum CongestionControl {
     NewReno,
     /// RFC 9438.
     Cubic,
+    /// BBR as the running kernel has it: for the laboratory alone.
+    Bbr,
 }
 
 /// Which engine's or document's defaults fill in what a scenario leaves open.

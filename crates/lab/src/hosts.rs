@@ -1,0 +1,153 @@
+//! The hosts of a run: three network namespaces, joined by virtual pairs.
+//!
+//! ```text
+//! sources                network               sinks
+//! host ══════ sources    links    sinks ══════ host
+//! 10.1.a.b                                     10.2.a.b     flow number 256 a + b - 1
+//! ```
+//!
+//! Every flow has an address of its own at either end, so that a route can say what its connections are like. All
+//! sources share a namespace and so do all sinks: a node of the scenario is a place in the network and not a kernel.
+//! Nobody asks for addresses: each host knows the other's hardware address as its gateway's.
+
+use crate::reader::{FIRST_PORT, LONGEST_HEADERS, SINK_PORT};
+use crate::tuning::{self, Stack};
+use crate::{LabError, Side};
+use cutline_linux::Offloads;
+use cutline_linux::namespace::Namespace;
+use cutline_sim::{FlowSpec, TransportSpec};
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The namespaces of a run; they are removed when this is dropped.
+pub struct Hosts {
+    /// Where data comes from.
+    pub sources: Namespace,
+    /// Where it goes to.
+    pub sinks: Namespace,
+    /// Between them.
+    pub network: Namespace,
+}
+
+/// The interfaces of the network, towards the sources and towards the sinks.
+pub const INTERFACES: [&str; 2] = ["sources", "sinks"];
+/// The interface of a host.
+const HOST: &str = "host";
+/// The most flows: ports from [`FIRST_PORT`] on.
+pub const MOST_FLOWS: usize = 40_000;
+/// The largest packet, bytes: what rings are made for.
+const LARGEST_PACKET: u32 = 9_000;
+
+impl Hosts {
+    /// Makes them for these flows.
+    ///
+    /// # Errors
+    /// When the process may not, or a flow wants what cannot be had.
+    pub fn create(flows: &[FlowSpec], stack: Stack) -> Result<Self, LabError> {
+        static RUNS: AtomicU32 = AtomicU32::new(1);
+        let parameters = tuning::parameters(flows, stack)?;
+        let mtu = mtu(flows)?;
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let create = |label: &str| Namespace::create(&format!("lab{run}{label}"));
+        let hosts = Self { sources: create("s")?, sinks: create("d")?, network: create("n")? };
+        for side in [Side::Sources, Side::Sinks] {
+            let host = hosts.host(side);
+            hosts.join(side, mtu)?;
+            for (name, value) in &parameters {
+                host.set(name, value)?;
+            }
+            host.ip_batch(&addresses_and_routes(side, flows))?;
+            host.within(|| Offloads::turn_off(HOST).map(Offloads::keep))??;
+        }
+        hosts.network.set("net.ipv6.conf.all.disable_ipv6", "1")?;
+        Ok(hosts)
+    }
+
+    fn host(&self, side: Side) -> &Namespace {
+        match side {
+            Side::Sources => &self.sources,
+            Side::Sinks => &self.sinks,
+        }
+    }
+
+    /// Joins a host to the network.
+    fn join(&self, side: Side, mtu: u32) -> Result<(), LabError> {
+        let (interface, host, address) = (INTERFACES[side as usize], self.host(side).name(), hardware(side));
+        self.network.ip_batch(&format!(
+            "link add {interface} mtu {mtu} type veth peer name {HOST} mtu {mtu} address {address} netns {host}\n\
+             link set {interface} up\n"
+        ))?;
+        Ok(())
+    }
+}
+
+/// Where a flow's data comes from.
+pub fn source(flow: usize) -> SocketAddrV4 {
+    SocketAddrV4::new(address(Side::Sources, flow), FIRST_PORT + flow as u16)
+}
+
+/// Where it goes to.
+pub fn sink(flow: usize) -> SocketAddrV4 {
+    SocketAddrV4::new(address(Side::Sinks, flow), SINK_PORT)
+}
+
+fn address(side: Side, flow: usize) -> Ipv4Addr {
+    let net = match side {
+        Side::Sources => 1,
+        Side::Sinks => 2,
+    };
+    let number = flow + 1;
+    Ipv4Addr::new(10, net, (number >> 8) as u8, (number & 0xff) as u8)
+}
+
+/// The hardware address of a host: locally administered.
+const fn hardware(side: Side) -> &'static str {
+    match side {
+        Side::Sources => "02:00:00:00:00:01",
+        Side::Sinks => "02:00:00:00:00:02",
+    }
+}
+
+/// What `ip` makes of a host.
+fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
+    const GATEWAY: &str = "10.255.0.1";
+    let mut lines = format!(
+        "link set {HOST} up\nroute add {GATEWAY}/32 dev {HOST} scope link\n\
+         neigh add {GATEWAY} lladdr {} dev {HOST} nud permanent\n",
+        hardware(side.other())
+    );
+    for (number, flow) in flows.iter().enumerate() {
+        let (own, other) = (address(side, number), address(side.other(), number));
+        let attributes = match side {
+            Side::Sources => tuning::route_there(flow),
+            Side::Sinks => tuning::route_back(flow),
+        };
+        writeln!(
+            lines,
+            "address add {own}/32 dev {HOST}\nroute add {other}/32 via {GATEWAY} dev {HOST} src {own}{attributes}"
+        )
+        .expect("a string takes whatever is written");
+    }
+    lines
+}
+
+/// What the interfaces must carry whole.
+fn mtu(flows: &[FlowSpec]) -> Result<u32, LabError> {
+    let payload = |flow: &FlowSpec| match &flow.transport {
+        TransportSpec::Tcp(params) => params.mss,
+        TransportSpec::Tfrc(params) => params.segment_size,
+        TransportSpec::Udp(params) => params.max_datagram,
+    };
+    let largest = flows.iter().map(|flow| (payload(flow), flow)).max_by_key(|(payload, _)| *payload);
+    let Some((payload, flow)) = largest else { return Ok(1500) };
+    let needed = payload + LONGEST_HEADERS;
+    if needed > LARGEST_PACKET {
+        return Err(LabError::TooLarge {
+            flow: flow.name.clone(),
+            payload,
+            largest: LARGEST_PACKET - LONGEST_HEADERS,
+        });
+    }
+    Ok(needed.max(1500))
+}

@@ -1,0 +1,201 @@
+//! The network between the hosts: the simulator's own links, in real time, with the hosts' frames.
+//!
+//! A frame that arrives is injected into the simulation at the kernel's stamp, and from there on its way is what the
+//! simulation says: queues, verdicts and departures happen at their very moment, however late this thread wakes
+//! up. Only the last step, handing the frame to the host at its end, is late by that; how late is measured
+//! ([`crate::Timing`]).
+
+use crate::frames::Frames;
+use crate::reader::Reader;
+use crate::timing::Clocked;
+use crate::{LabError, Side};
+use cutline_linux::{LinuxError, PacketPort, cpu_time, now, run_first, wait};
+use cutline_router::{Headers, Port, set_ce, set_dscp};
+use cutline_sim::{Fate, Left, Network, Outcome, Settings, Simulation};
+use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The links at work, between the hosts of the sources and those of the sinks.
+pub struct Links {
+    simulation: Simulation,
+    reader: Reader,
+    frames: Frames,
+    /// Towards the sources, and towards the sinks.
+    ports: [PacketPort; 2],
+    /// What is to go out by each port.
+    outboxes: [VecDeque<Leaving>; 2],
+    /// Which port a frame goes out by, and the hint that it came with: by its number.
+    journeys: Vec<(Side, Hint)>,
+    /// What has just come in, by time.
+    arrivals: Vec<(Instant, Side, u32)>,
+    zero: Instant,
+    duration: Duration,
+    clocked: Clocked,
+}
+
+/// A frame that is to leave.
+struct Leaving {
+    frame: u32,
+    due: Instant,
+}
+
+/// How soon frames are offered again that a port did not take.
+const RETRY: Duration = Duration::from_micros(100);
+
+impl Links {
+    /// Idle links; the interfaces are looked for in the namespace of the calling thread. `zero` is when the scenario begins.
+    ///
+    /// # Errors
+    /// When the network or an interface cannot be had.
+    pub fn new(
+        network: &Network,
+        settings: &Settings,
+        interfaces: [&str; 2],
+        zero: Instant,
+    ) -> Result<Self, LabError> {
+        let [sources, sinks] = interfaces.map(PacketPort::open);
+        Ok(Self {
+            simulation: Simulation::new(network, settings)?,
+            reader: Reader::new(network.flows()),
+            frames: Frames::default(),
+            ports: [sources?, sinks?],
+            outboxes: Default::default(),
+            journeys: Vec::new(),
+            arrivals: Vec::new(),
+            zero,
+            duration: settings.duration,
+            clocked: Clocked::default(),
+        })
+    }
+
+    /// Runs to the scenario's end, or until `stop` is set; answers what was measured.
+    ///
+    /// # Errors
+    /// When an interface is gone.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<(Outcome, Clocked), LabError> {
+        run_first();
+        let end = self.zero + self.duration;
+        let cpu_before = cpu_time();
+        while !stop.load(Ordering::Relaxed) {
+            let now = now();
+            if now >= end {
+                break;
+            }
+            let received = self.round(now)?;
+            if received == 0 {
+                let stuck = self.outboxes.iter().any(|outbox| !outbox.is_empty());
+                let retry = if stuck { now + RETRY } else { end };
+                let next = self.next_event().min(retry);
+                wait(&self.ports, next, Duration::ZERO)?;
+            }
+        }
+        self.clocked.cpu = cpu_time().saturating_sub(cpu_before);
+        for port in &mut self.ports {
+            let stats = port.stats()?;
+            self.clocked.missed += stats.missed + stats.truncated.packets;
+        }
+        self.simulation.advance(Instant::ZERO + self.duration);
+        Ok((self.simulation.finish(), self.clocked))
+    }
+
+    fn next_event(&mut self) -> Instant {
+        let next = self.simulation.next_event();
+        if next == Instant::FAR_FUTURE { next } else { self.zero + next.saturating_since(Instant::ZERO) }
+    }
+
+    /// Takes what has come, moves what is due; answers how many frames came.
+    fn round(&mut self, now: Instant) -> Result<usize, LabError> {
+        self.receive(now)?;
+        let count = self.arrivals.len();
+        self.arrivals.sort_by_key(|&(at, ..)| at);
+        for (at, side, frame) in std::mem::take(&mut self.arrivals) {
+            self.clocked.frames += 1;
+            self.clocked.reading.record(now.saturating_since(at));
+            self.inject(at, side, frame);
+        }
+        self.simulation.advance(self.simulated(now));
+        self.take_out();
+        for side in [Side::Sources, Side::Sinks] {
+            self.send(side)?;
+        }
+        Ok(count)
+    }
+
+    fn receive(&mut self, now: Instant) -> Result<(), LinuxError> {
+        let Self { ports, frames, arrivals, .. } = self;
+        for (port, side) in ports.iter_mut().zip([Side::Sources, Side::Sinks]) {
+            port.receive(now, &mut |at, frame| arrivals.push((at, side, frames.keep(frame))))?;
+        }
+        Ok(())
+    }
+
+    /// A frame enters the network. What is of no flow goes no further.
+    fn inject(&mut self, at: Instant, side: Side, frame: u32) {
+        let Some(injected) = self.reader.read(side, self.frames.get(frame), frame) else {
+            self.clocked.strangers += 1;
+            self.frames.release(frame);
+            return;
+        };
+        let place = frame as usize;
+        if place >= self.journeys.len() {
+            self.journeys.resize(place + 1, (side, injected.hint));
+        }
+        self.journeys[place] = (side.other(), injected.hint);
+        self.simulation.inject(self.simulated(at), injected);
+    }
+
+    /// A moment on the simulation's scale; what comes before the scenario begins comes at its beginning.
+    fn simulated(&self, at: Instant) -> Instant {
+        Instant::ZERO + at.saturating_since(self.zero)
+    }
+
+    /// Puts what has crossed the network into the outboxes, marked as the queues say.
+    fn take_out(&mut self) {
+        let Self { simulation, frames, journeys, outboxes, zero, .. } = self;
+        for Left { at, key, fate } in simulation.take_left() {
+            let Fate::Arrived { marked, hint } = fate else {
+                frames.release(key);
+                continue;
+            };
+            let (side, hint_before) = journeys[key as usize];
+            rewrite(frames.get_mut(key), marked, (hint != hint_before).then_some(hint));
+            let due = *zero + at.saturating_since(Instant::ZERO);
+            outboxes[side as usize].push_back(Leaving { frame: key, due });
+        }
+    }
+
+    fn send(&mut self, side: Side) -> Result<(), LinuxError> {
+        let Self { ports, outboxes, frames, clocked, .. } = self;
+        let outbox = &mut outboxes[side as usize];
+        if outbox.is_empty() {
+            return Ok(());
+        }
+        let mut settled = 0;
+        let mut bytes = outbox.iter().map(|leaving| frames.get(leaving.frame));
+        ports[side as usize].send(&mut bytes, &mut |sent| {
+            settled += 1;
+            clocked.unsent += u64::from(!sent);
+        })?;
+        let gone = now();
+        for leaving in outbox.drain(..settled) {
+            clocked.departure.record(gone.saturating_since(leaving.due));
+            frames.release(leaving.frame);
+        }
+        Ok(())
+    }
+}
+
+/// Sets the mark and the hint that a packet has got on its way.
+fn rewrite(frame: &mut [u8], marked: bool, hint: Option<Hint>) {
+    if !marked && hint.is_none() {
+        return;
+    }
+    let Some(mut ip) = Headers::of(frame, 0).ip else { return };
+    if marked {
+        set_ce(frame, &mut ip);
+    }
+    if let Some(dscp) = hint.and_then(|hint| DscpPool2.encode(hint)) {
+        set_dscp(frame, &mut ip, dscp);
+    }
+}

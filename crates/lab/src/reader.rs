@@ -1,0 +1,203 @@
+//! What a frame between the hosts is to the network: which flow's, and which part of it.
+//!
+//! The hosts' ports tell the flow: a source's port is [`FIRST_PORT`] and the flow's number. On the links a packet is as
+//! large as the scenario says, its payload and the header of the flow's transport, not as large as Linux makes it:
+//! otherwise a scenario without headers (as the papers' are) would have another load here than in the simulation.
+
+use crate::Side;
+use cutline_router::{ETHERNET, Ecn, Headers};
+use cutline_sim::{FlowSpec, Injected, Part, TransportSpec};
+use cutline_units::HintTable;
+use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
+
+/// The port of the first flow's source.
+pub const FIRST_PORT: u16 = 20_000;
+/// The port of all sinks.
+pub const SINK_PORT: u16 = 5_001;
+
+/// Reads frames of all flows.
+pub struct Reader {
+    flows: Vec<FlowReader>,
+    hints: HintTable,
+}
+
+/// What must be known of a flow.
+struct FlowReader {
+    /// Beside the payload of a data packet, bytes.
+    header: u32,
+    /// Of an acknowledgement or feedback, bytes.
+    answer: u32,
+    stream: Stream,
+}
+
+/// The sequence numbers of a connection, unfolded.
+#[derive(Default)]
+struct Stream {
+    /// The number of the first data byte, from the SYN.
+    first: Option<u32>,
+    /// The greatest so far, counted from the first.
+    highest: u64,
+}
+
+impl Reader {
+    /// Of these flows.
+    pub fn new(flows: &[FlowSpec]) -> Self {
+        let reader = |flow: &FlowSpec| {
+            let (header, answer) = match &flow.transport {
+                TransportSpec::Tcp(params) => (params.header_bytes, params.ack_bytes),
+                TransportSpec::Tfrc(params) => (params.header_bytes, params.feedback_bytes),
+                TransportSpec::Udp(params) => (params.header_bytes, params.header_bytes.max(1)),
+            };
+            FlowReader { header, answer, stream: Stream::default() }
+        };
+        Self { flows: flows.iter().map(reader).collect(), hints: HintTable::standard() }
+    }
+
+    /// What a frame is that has come from one side; `None` if it is of no flow.
+    pub fn read(&mut self, from: Side, frame: &[u8], key: u32) -> Option<Injected> {
+        let ip = Headers::of(frame, 0).ip?;
+        let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
+        let transport = packet.transport?;
+        let number = number_of(from, &transport)?;
+        let flow = self.flows.get_mut(usize::from(number))?;
+        let part = match (from, &transport) {
+            (Side::Sinks, _) => Part::Return,
+            (Side::Sources, TransportSlice::Tcp(segment)) => flow.stream.part(segment),
+            (Side::Sources, TransportSlice::Udp(datagram)) => {
+                Part::Datagram { len: datagram.payload().len() as u32 }
+            }
+            _ => return None,
+        };
+        let size = match part {
+            Part::Segment { len, .. } | Part::Datagram { len } => len + flow.header,
+            Part::Control | Part::Return => flow.answer,
+        };
+        let (hint, ecn_capable) = (self.hints.hint(ip.dscp()), ip.ecn() != Ecn::NotEct);
+        Some(Injected { flow: u32::from(number), part, size: size.max(1), hint, ecn_capable, key })
+    }
+}
+
+/// The number of a frame's flow.
+fn number_of(from: Side, transport: &TransportSlice<'_>) -> Option<u16> {
+    let (source, destination) = match transport {
+        TransportSlice::Tcp(tcp) => (tcp.source_port(), tcp.destination_port()),
+        TransportSlice::Udp(udp) => (udp.source_port(), udp.destination_port()),
+        _ => return None,
+    };
+    let (of_source, of_sink) = match from {
+        Side::Sources => (source, destination),
+        Side::Sinks => (destination, source),
+    };
+    (of_sink == SINK_PORT).then(|| of_source.checked_sub(FIRST_PORT))?
+}
+
+impl Stream {
+    /// What a segment from the source is. One before the connection has begun, or after a new one has, counts from there.
+    fn part(&mut self, segment: &TcpSlice<'_>) -> Part {
+        if segment.syn() {
+            *self = Self { first: Some(segment.sequence_number().wrapping_add(1)), highest: 0 };
+        }
+        let len = segment.payload().len() as u32;
+        let Some(first) = self.first.filter(|_| len > 0) else { return Part::Control };
+        let seq = self.unfold(segment.sequence_number().wrapping_sub(first));
+        self.highest = self.highest.max(seq);
+        Part::Segment { seq, len }
+    }
+
+    /// The number that has these low bits and is nearest to the greatest so far.
+    fn unfold(&self, low: u32) -> u64 {
+        let ahead = low.wrapping_sub(self.highest as u32) as i32;
+        self.highest.saturating_add_signed(i64::from(ahead))
+    }
+}
+
+/// The longest header that Ethernet, IPv4 and TCP put before the payload, bytes.
+pub const LONGEST_HEADERS: u32 = ETHERNET as u32 + 60 + 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_scenario::ScenarioFile;
+    use cutline_units::{Dscp, Hint};
+    use etherparse::PacketBuilder;
+
+    const SCENARIO: &str = r#"
+name = "reader"
+duration = "10 s"
+[dumbbell]
+rate = "1 Mbit/s"
+delay = "10 ms"
+access-rate = "10 Mbit/s"
+access-delay = "1 ms"
+queue = { aqm = "drop-tail", limit = "10 packets" }
+[[flow]]
+name = "tcp"
+transport = { protocol = "tcp", mss = "500 B", header = "0 B" }
+app = { kind = "bulk" }
+[[flow]]
+name = "udp"
+transport = { protocol = "udp" }
+app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
+"#;
+
+    fn reader() -> Reader {
+        let scenario = ScenarioFile::parse(SCENARIO, "reader.toml").unwrap().scenario().unwrap();
+        Reader::new(scenario.network().unwrap().flows())
+    }
+
+    fn tcp(from: Side, seq: u32, syn: bool, payload: usize) -> Vec<u8> {
+        let (source, sink) = (FIRST_PORT, SINK_PORT);
+        let (source, sink) = if from == Side::Sources { (source, sink) } else { (sink, source) };
+        let builder = PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4([10, 1, 0, 1], [10, 2, 0, 1], 64);
+        let builder = builder.tcp(source, sink, seq, 1000);
+        let builder = if syn { builder.syn() } else { builder };
+        let mut frame = Vec::new();
+        builder.write(&mut frame, &vec![0; payload]).unwrap();
+        frame
+    }
+
+    #[test]
+    fn sequence_numbers_count_from_the_first_byte_and_beyond_32_bits() {
+        let mut reader = reader();
+        let part = |reader: &mut Reader, seq, syn, len| {
+            reader.read(Side::Sources, &tcp(Side::Sources, seq, syn, len), 0).unwrap()
+        };
+        assert_eq!(part(&mut reader, u32::MAX - 499, true, 0).part, Part::Control);
+        let first = part(&mut reader, u32::MAX - 498, false, 500);
+        assert_eq!((first.part, first.size), (Part::Segment { seq: 0, len: 500 }, 500));
+        // Over the fold, and back for a retransmission.
+        assert_eq!(part(&mut reader, 1, false, 500).part, Part::Segment { seq: 500, len: 500 });
+        assert_eq!(part(&mut reader, u32::MAX - 498, false, 500).part, Part::Segment { seq: 0, len: 500 });
+        let mut expected = 500_u64;
+        for step in 1..=6_u32 {
+            expected += 1 << 30;
+            let seq = 1_u32.wrapping_add(step.wrapping_mul(1 << 30));
+            assert_eq!(part(&mut reader, seq, false, 500).part, Part::Segment { seq: expected, len: 500 });
+        }
+        assert_eq!(part(&mut reader, 7, false, 0).part, Part::Control);
+    }
+
+    #[test]
+    fn what_comes_back_is_an_answer_and_strangers_are_of_no_flow() {
+        let mut reader = reader();
+        let answer = reader.read(Side::Sinks, &tcp(Side::Sinks, 5, false, 0), 3).unwrap();
+        assert_eq!((answer.part, answer.size, answer.flow, answer.key), (Part::Return, 40, 0, 3));
+        assert_eq!(reader.read(Side::Sources, &tcp(Side::Sinks, 5, false, 0), 0), None);
+        assert_eq!(reader.read(Side::Sources, &[0; 60], 0), None);
+    }
+
+    #[test]
+    fn hint_and_ecn_are_read_from_the_packet() {
+        let mut reader = reader();
+        let mut frame = Vec::new();
+        let builder = PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4([10, 1, 0, 2], [10, 2, 0, 2], 64);
+        builder.udp(FIRST_PORT + 1, SINK_PORT).write(&mut frame, &[0; 160]).unwrap();
+        let mut ip = Headers::of(&frame, 0).ip.unwrap();
+        cutline_router::set_dscp(&mut frame, &mut ip, "hint-3".parse::<Dscp>().unwrap());
+        let read = reader.read(Side::Sources, &frame, 0).unwrap();
+        assert_eq!((read.hint, read.ecn_capable, read.flow), (Hint::from_level(3), false, 1));
+        assert_eq!((read.part, read.size), (Part::Datagram { len: 160 }, 188));
+        cutline_router::set_ce(&mut frame, &mut ip);
+        assert!(reader.read(Side::Sources, &frame, 0).unwrap().ecn_capable);
+    }
+}

@@ -1,0 +1,171 @@
+//! Whether a run has kept its own time, and says so in its results.
+//!
+//! The links work by a schedule, so being late changes no verdict; but what leaves late reaches its host late, and a
+//! laboratory that is short of processor time measures itself. Three things are looked at: how late packets left
+//! (the departure error), how busy the machine was, and whether packets came faster than they were read.
+
+use cutline_scenario::results::TimingRow;
+use cutline_units::{Duration, Histogram};
+
+/// What the links have noted of themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Clocked {
+    /// How long after its time each packet had been handed to its host.
+    pub departure: Histogram,
+    /// How long each packet lay unread.
+    pub reading: Histogram,
+    /// Packets that came in.
+    pub frames: u64,
+    /// Packets of no flow of the scenario.
+    pub strangers: u64,
+    /// Packets that came faster than they were read.
+    pub missed: u64,
+    /// Packets that an interface did not take.
+    pub unsent: u64,
+    /// How long the links' thread has run.
+    pub cpu: Duration,
+}
+
+/// What is good enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// What the 99th percentile of the departure error may be.
+    pub departure: Duration,
+    /// The share of all cores that may be busy, 0..=1.
+    pub busy: f64,
+}
+
+impl Default for Bounds {
+    /// 1 ms, which is less than a packet of 1000 B takes at 5 Mbit/s; and 95 % of the machine.
+    fn default() -> Self {
+        Self { departure: Duration::from_millis(1), busy: 0.95 }
+    }
+}
+
+impl Clocked {
+    /// The run's row of the table of timings.
+    pub fn row(
+        &self,
+        bounds: &Bounds,
+        duration: Duration,
+        busy: Option<f64>,
+        failed_flows: u64,
+    ) -> TimingRow {
+        let ms = |time: Option<Duration>| time.map(Duration::as_millis_f64);
+        let problem = self.problem(bounds, busy, failed_flows);
+        TimingRow {
+            kept: u64::from(problem.is_empty()),
+            problem: problem.into(),
+            departure_error_p50_ms: ms(self.departure.quantile(0.5)),
+            departure_error_p99_ms: ms(self.departure.quantile(0.99)),
+            departure_error_max_ms: ms(self.departure.max()),
+            departure_bound_ms: bounds.departure.as_millis_f64(),
+            reading_delay_p99_ms: ms(self.reading.quantile(0.99)),
+            network_cpu: self.cpu.as_secs_f64() / duration.as_secs_f64(),
+            machine_busy: busy,
+            frames: self.frames,
+            missed: self.missed + self.unsent,
+            failed_flows,
+            ..TimingRow::default()
+        }
+    }
+
+    /// What was not good enough; empty if nothing.
+    fn problem(&self, bounds: &Bounds, busy: Option<f64>, failed_flows: u64) -> String {
+        let mut problems = Vec::new();
+        if let Some(late) = self.departure.quantile(0.99).filter(|late| *late > bounds.departure) {
+            problems
+                .push(format!("1 % of the packets left more than {late} late (bound {})", bounds.departure));
+        }
+        if let Some(busy) = busy.filter(|busy| *busy > bounds.busy) {
+            problems.push(format!(
+                "the machine was {:.0} % busy (bound {:.0} %)",
+                busy * 100.0,
+                bounds.busy * 100.0
+            ));
+        }
+        if self.missed + self.unsent > 0 {
+            problems.push(format!("{} packets were lost outside the queues", self.missed + self.unsent));
+        }
+        if failed_flows > 0 {
+            problems.push(format!("{failed_flows} flows ended with an error"));
+        }
+        problems.join("; ")
+    }
+}
+
+/// The time that all cores together have been busy and idle since the machine started, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub struct Busy {
+    busy: u64,
+    all: u64,
+}
+
+impl Busy {
+    /// As of now; `None` where `/proc/stat` cannot be read.
+    pub fn now() -> Option<Self> {
+        Self::of(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// From the text of `/proc/stat` (proc_stat(5)).
+    fn of(text: &str) -> Option<Self> {
+        let line = text.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal; guests' time is in the user's already.
+        let (idle, all) = (ticks.get(3)? + ticks.get(4)?, ticks.iter().take(8).sum::<u64>());
+        Some(Self { busy: all - idle, all })
+    }
+
+    /// The share of the time since then that the cores were busy, 0..=1; `None` when no tick has passed.
+    pub fn share_since(self, before: Self) -> Option<f64> {
+        let all = self.all.checked_sub(before.all).filter(|&all| all > 0)?;
+        Some(self.busy.saturating_sub(before.busy) as f64 / all as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocked(late: Duration) -> Clocked {
+        let mut clocked = Clocked { frames: 100, ..Clocked::default() };
+        (0..100).for_each(|_| clocked.departure.record(late));
+        clocked
+    }
+
+    #[test]
+    fn a_run_that_kept_its_time_has_no_problem() {
+        let row =
+            clocked(Duration::from_micros(80)).row(&Bounds::default(), Duration::from_secs(10), Some(0.4), 0);
+        assert_eq!((row.kept, &*row.problem), (1, ""));
+        assert!(row.departure_error_p99_ms.unwrap() < 0.1);
+    }
+
+    #[test]
+    fn each_problem_is_named_with_its_bound() {
+        let seconds = Duration::from_secs(10);
+        let problem = |clocked: &Clocked, busy, failed| {
+            let row = clocked.row(&Bounds::default(), seconds, busy, failed);
+            assert_eq!(row.kept, 0);
+            row.problem.to_string()
+        };
+        let late = problem(&clocked(Duration::from_millis(3)), None, 0);
+        assert!(late.contains("late (bound 1ms)") || late.contains("late (bound 1 ms)"), "{late}");
+        let fine = clocked(Duration::ZERO);
+        assert!(problem(&fine, Some(0.99), 0).contains("99 % busy (bound 95 %)"));
+        assert_eq!(
+            problem(&Clocked { missed: 2, ..fine.clone() }, None, 0),
+            "2 packets were lost outside the queues"
+        );
+        assert_eq!(problem(&fine, None, 3), "3 flows ended with an error");
+    }
+
+    #[test]
+    fn the_share_of_busy_time_is_what_passed_between_two_looks() {
+        let before = Busy::of("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1").unwrap();
+        let after = Busy::of("cpu  160 0 60 820 60 0 0 0 0 0\n").unwrap();
+        assert_eq!(after.share_since(before), Some(0.7));
+        assert_eq!(before.share_since(before), None);
+        assert!(Busy::of("intr 5").is_none());
+    }
+}

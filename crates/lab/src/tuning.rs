@@ -1,0 +1,163 @@
+//! What a scenario says of TCP, as Linux takes it: parameters of a namespace, attributes of a route, options of a socket.
+//!
+//! Linux's TCP is not the simulator's. What can be set is set:
+//!
+//! | of the scenario | in Linux |
+//! | --- | --- |
+//! | congestion control `newreno`, `cubic`, `bbr` | `TCP_CONGESTION` reno, cubic, bbr |
+//! | mss | `TCP_MAXSEG`, and no timestamps (`tcp_timestamps = 0`), so that a segment has just that much payload |
+//! | initial window | route attribute `initcwnd` |
+//! | largest window | route attribute `window` at the sink: what it advertises |
+//! | least retransmission timeout | route attribute `rto_min` |
+//! | no delayed acknowledgement | route attribute `quickack` at the sink; else Linux's own, 40 ms and more |
+//! | ECN | route attribute `features ecn` |
+//! | SACK, idle restart | `tcp_sack`, `tcp_slow_start_after_idle`; one value for all flows |
+//! | Nagle | `TCP_NODELAY` |
+//!
+//! What cannot is Linux's own: limited transmit is always on, timeouts before the first sample are 1 s, the first
+//! slow-start threshold has no bound. With [`Stack::Classic`] what came after RFC 6675 is turned off too.
+
+use crate::LabError;
+use cutline_sim::{FlowSpec, TransportSpec};
+use cutline_transport::tcp;
+use cutline_units::Duration;
+use std::fmt::Write as _;
+
+/// Which of Linux's TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stack {
+    /// As the kernel has it.
+    #[default]
+    Stock,
+    /// Without RACK and tail loss probes (RFC 8985), F-RTO (RFC 5682) and duplicate SACK (RFC 2883): loss is found by
+    /// three duplicate acknowledgements, as in 2003.
+    Classic,
+}
+
+/// Parameters of both hosts' namespaces, and their values.
+pub fn parameters(flows: &[FlowSpec], stack: Stack) -> Result<Vec<(&'static str, String)>, LabError> {
+    let mut all: Vec<(&'static str, String)> = [
+        ("net.ipv4.tcp_timestamps", "0"),
+        // What one flow has learned of a path is none of the next one's business.
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+        ("net.ipv4.tcp_rmem", "4096 262144 33554432"),
+        ("net.ipv4.tcp_wmem", "4096 262144 33554432"),
+        ("net.ipv6.conf.all.disable_ipv6", "1"),
+        ("net.ipv6.conf.default.disable_ipv6", "1"),
+        ("net.ipv4.conf.all.rp_filter", "0"),
+        ("net.ipv4.conf.default.rp_filter", "0"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+    .into();
+    let number = |flag: bool| u8::from(flag).to_string();
+    if let Some(sack) = shared(flows, "sack", |params| params.sack)? {
+        all.push(("net.ipv4.tcp_sack", number(sack)));
+    }
+    if let Some(restart) = shared(flows, "idle-restart", |params| params.idle_restart)? {
+        all.push(("net.ipv4.tcp_slow_start_after_idle", number(restart)));
+    }
+    if stack == Stack::Classic {
+        let names = [
+            "net.ipv4.tcp_recovery",
+            "net.ipv4.tcp_early_retrans",
+            "net.ipv4.tcp_frto",
+            "net.ipv4.tcp_dsack",
+        ];
+        all.extend(names.map(|name| (name, "0".to_owned())));
+    }
+    Ok(all)
+}
+
+/// What all TCP flows say alike; `None` without any.
+fn shared(
+    flows: &[FlowSpec],
+    key: &'static str,
+    of: impl Fn(&tcp::Params) -> bool,
+) -> Result<Option<bool>, LabError> {
+    let mut said = flows.iter().filter_map(|flow| Some((flow, of(tcp_of(flow)?))));
+    let Some((first, value)) = said.next() else { return Ok(None) };
+    match said.find(|&(_, other)| other != value) {
+        Some((other, _)) => {
+            Err(LabError::Disagree { key, one: first.name.clone(), other: other.name.clone() })
+        }
+        None => Ok(Some(value)),
+    }
+}
+
+fn tcp_of(flow: &FlowSpec) -> Option<&tcp::Params> {
+    if let TransportSpec::Tcp(params) = &flow.transport { Some(params) } else { None }
+}
+
+/// Attributes of the route from a flow's source to its sink, as `ip route` takes them.
+pub fn route_there(flow: &FlowSpec) -> String {
+    let Some(params) = tcp_of(flow) else { return String::new() };
+    let segments = params.initial_window_bytes().div_ceil(u64::from(params.mss)).max(1);
+    let mut attributes = format!(" initcwnd {segments} rto_min {}ms", whole_ms(params.min_rto));
+    if params.ecn {
+        attributes += " features ecn";
+    }
+    attributes
+}
+
+/// Attributes of the route back.
+pub fn route_back(flow: &FlowSpec) -> String {
+    let Some(params) = tcp_of(flow) else { return String::new() };
+    let mut attributes = String::new();
+    if params.delayed_ack.is_none() {
+        attributes += " quickack 1";
+    }
+    if let Some(window) = params.max_window {
+        write!(attributes, " window {window}").expect("a string takes whatever is written");
+    }
+    if params.ecn {
+        attributes += " features ecn";
+    }
+    attributes
+}
+
+fn whole_ms(time: Duration) -> u64 {
+    (time.as_nanos() / 1_000_000).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_scenario::ScenarioFile;
+
+    fn flows(transports: &[&str]) -> Vec<FlowSpec> {
+        let mut text =
+            "name = \"tuning\"\nduration = \"10 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\ndelay = \"10 ms\"\n\
+                        access-rate = \"10 Mbit/s\"\naccess-delay = \"1 ms\"\n\
+                        queue = { aqm = \"drop-tail\", limit = \"10 packets\" }\n"
+                .to_owned();
+        for (number, transport) in transports.iter().enumerate() {
+            text += &format!(
+                "[[flow]]\nname = \"f{number}\"\ntransport = {{ protocol = \"tcp\", {transport} }}\n\
+                 app = {{ kind = \"bulk\" }}\n"
+            );
+        }
+        let scenario = ScenarioFile::parse(&text, "tuning.toml").unwrap().scenario().unwrap();
+        scenario.network().unwrap().flows().to_vec()
+    }
+
+    #[test]
+    fn routes_carry_what_a_connection_is_to_begin_with() {
+        let flows =
+            flows(&["initial-window = \"2 packets\", min-rto = \"300 ms\", max-window = \"20 packets\""]);
+        assert_eq!(route_there(&flows[0]), " initcwnd 2 rto_min 300ms");
+        assert!(route_back(&flows[0]).contains(" window 20000"));
+        let all = parameters(&flows, Stack::Stock).unwrap();
+        assert!(!all.iter().any(|(name, _)| name.ends_with("tcp_recovery")));
+        assert!(parameters(&flows, Stack::Classic).unwrap().contains(&("net.ipv4.tcp_recovery", "0".into())));
+    }
+
+    #[test]
+    fn flows_that_disagree_on_a_parameter_of_the_namespace_are_refused() {
+        let flows = flows(&["sack = true", "sack = false"]);
+        let error = parameters(&flows, Stack::Stock).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "sack is a parameter of the whole host here: flow `f0` and flow `f1` must have the same"
+        );
+    }
+}
