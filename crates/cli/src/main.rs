@@ -8,6 +8,7 @@ mod check;
 mod compare;
 mod exit;
 mod interrupt;
+mod lab;
 mod output;
 mod progress;
 mod report;
@@ -41,6 +42,7 @@ enum Command {
     Check(check::Args),
     Aqm(aqm::Args),
     Router(router::Args),
+    Lab(lab::Args),
 }
 
 impl Command {
@@ -53,6 +55,7 @@ impl Command {
             Self::Check(args) => check::execute(&args),
             Self::Aqm(args) => aqm::execute(&args),
             Self::Router(args) => router::execute(&args),
+            Self::Lab(args) => lab::execute(&args),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::run::{VERSION, now, threads};
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
 use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, MODERN, News, Options, REDW, RIVALS, ReproduceError,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, LAB, MODERN, News, Options, REDW, RIVALS, ReproduceError,
     STUDIES, TSQ,
 };
 use std::fmt::Write as _;
@@ -66,7 +66,9 @@ pub enum Study {
     Adaptive,
     /// Routers in a row, with and without passing on how long a packet has waited
     Cascade,
-    /// Every study
+    /// TSQ with real packets and Linux's own TCP beside the simulation; in real time, as root
+    Lab,
+    /// Every study that is simulated
     All,
 }
 
@@ -82,6 +84,7 @@ impl Study {
             Self::Modern => &[&MODERN],
             Self::Adaptive => &[&ADAPTIVE],
             Self::Cascade => &[&CASCADE],
+            Self::Lab => &[&LAB],
             Self::All => &STUDIES,
         }
     }

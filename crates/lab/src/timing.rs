@@ -107,7 +107,7 @@ impl Busy {
         Self::of(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// From the text of `/proc/stat` (proc_stat(5)).
+    /// From the text of `/proc/stat` (`proc_stat(5)`).
     fn of(text: &str) -> Option<Self> {
         let line = text.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();

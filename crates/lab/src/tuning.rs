@@ -34,6 +34,16 @@ pub enum Stack {
     Classic,
 }
 
+impl Stack {
+    /// What sets results apart from those of a simulation.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Stock => "lab",
+            Self::Classic => "lab classic",
+        }
+    }
+}
+
 /// Parameters of both hosts' namespaces, and their values.
 pub fn parameters(flows: &[FlowSpec], stack: Stack) -> Result<Vec<(&'static str, String)>, LabError> {
     let mut all: Vec<(&'static str, String)> = [

@@ -3,6 +3,7 @@
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_scenario::results::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, Store, StoreError, Summary,
+    TimingRow,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +17,8 @@ pub(crate) struct Data {
     series: Vec<SeriesRow>,
     queues: Vec<QueueRow>,
     queue_series: Vec<QueueSeriesRow>,
+    /// How the laboratory's runs kept their time.
+    pub(crate) timing: Vec<TimingRow>,
 }
 
 /// The label of a sweep's point.
@@ -37,6 +40,7 @@ impl Data {
             series: store.read()?,
             queues: store.read()?,
             queue_series: store.read()?,
+            timing: store.read_timing()?,
         }))
     }
 

@@ -1,9 +1,10 @@
 //! An experiment: a scenario file of a paper, or a variant of one.
 
 use crate::evaluation::{Options, ReproduceError};
-use cutline_scenario::results::{Store, Summary};
+use cutline_lab::Stack;
+use cutline_scenario::results::{RunResult, Store, Summary};
 use cutline_scenario::runner::{self, Progress};
-use cutline_scenario::{Errors, ScenarioFile};
+use cutline_scenario::{Errors, Scenario, ScenarioFile};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -25,6 +26,17 @@ pub struct Experiment {
     pub set: Settings,
     /// What `--quick` sets besides: enough is left to see every figure's shape, not to judge its claims.
     pub quick: Settings,
+    /// Where it is run.
+    pub place: Place,
+}
+
+/// Where an experiment is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Simulated.
+    Simulator,
+    /// With real packets and this of Linux's TCP, in real time.
+    Laboratory(Stack),
 }
 
 /// What is set differently: paths of the scenario file and values.
@@ -37,7 +49,7 @@ impl Experiment {
         label: &'static str,
         (file, text): (&'static str, &'static str),
     ) -> Self {
-        Self { id, label, file, text, set: &[], quick: QUICK }
+        Self { id, label, file, text, set: &[], quick: QUICK, place: Place::Simulator }
     }
 
     /// A variant of it.
@@ -48,6 +60,11 @@ impl Experiment {
     /// With a reduced length of its own.
     pub(crate) const fn shortened_by(self, quick: Settings) -> Self {
         Self { quick, ..self }
+    }
+
+    /// The same, run elsewhere.
+    pub(crate) const fn at(self, place: Place) -> Self {
+        Self { place, ..self }
     }
 
     /// The scenario file with the variant's settings.
@@ -71,7 +88,7 @@ impl Experiment {
         Ok(self.scenario_file(quick)?.expand()?.iter().map(|point| point.scenario.seeds).sum())
     }
 
-    /// Simulates all points with all seeds and stores them under `root/ID`.
+    /// Runs all points with all seeds and stores them under `root/ID`.
     pub(crate) fn run(
         &self,
         root: &Path,
@@ -81,14 +98,35 @@ impl Experiment {
     ) -> Result<Summary, ReproduceError> {
         let file = self.scenario_file(options.quick)?;
         let points = file.expand()?;
-        let jobs = runner::plan(&points, options.version);
+        let version = self.place.version(options.version);
+        let jobs = runner::plan(&points, &version);
         let folder = root.join(self.id);
         let store = if options.resume { Store::resume(&folder)? } else { Store::create(&folder)? };
         let how = runner::Options { threads: options.threads, cancel, progress };
-        let summary = Summary::new(&file, &points, options.version, (options.clock)());
+        let summary = Summary::new(&file, &points, &version, (options.clock)());
         let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
-            scenario.simulate(seed, cancel).map_err(|error| error.to_string())
+            self.place.run(scenario, seed, cancel)
         })?;
         Ok(runner::conclude(summary, &points, &jobs, &endings, &store, (options.clock)())?)
+    }
+}
+
+impl Place {
+    /// What the results are stamped with: those of the laboratory are no simulation's.
+    fn version(self, version: &str) -> String {
+        match self {
+            Self::Simulator => version.to_owned(),
+            Self::Laboratory(stack) => format!("{version} {}", stack.label()),
+        }
+    }
+
+    fn run(self, scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, String> {
+        match self {
+            Self::Simulator => scenario.simulate(seed, cancel).map_err(|error| error.to_string()),
+            Self::Laboratory(stack) => {
+                let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
+                cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ mod claims;
 mod data;
 mod evaluation;
 mod experiment;
+mod lab;
 mod measure;
 mod modern;
 mod redw;
@@ -26,12 +27,13 @@ pub use cascade::CASCADE;
 pub use cheaters::CHEATERS;
 pub use claims::{FigureText, UnknownFigure};
 pub use evaluation::{Evaluation, News, Options, ReproduceError};
-pub use experiment::Experiment;
+pub use experiment::{Experiment, Place};
+pub use lab::LAB;
 pub use modern::MODERN;
 pub use redw::REDW;
 pub use rivals::RIVALS;
 pub use study::Study;
 pub use tsq::TSQ;
 
-/// Every study there is.
+/// Every study that is simulated; [`LAB`] needs real time and root.
 pub const STUDIES: [&Study; 8] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE];

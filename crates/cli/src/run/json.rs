@@ -1,8 +1,8 @@
 //! The JSON document of `cutline run --json`: the rows of the tables, run by run.
 
-use super::{Outcome, VERSION};
+use super::work::Outcome;
 use cutline_scenario::SweepPoint;
-use cutline_scenario::results::{FlowRow, QueueRow};
+use cutline_scenario::results::{FlowRow, QueueRow, TimingRow};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub fn document(points: &[SweepPoint], outcome: &Outcome) -> Value {
     let scenario = &points[0].scenario;
     json!({
         "name": scenario.name,
-        "version": VERSION,
+        "version": outcome.version,
         "seeds": scenario.all_seeds().collect::<Vec<_>>(),
         "results_dir": outcome.folder,
         "runs": runs(points, outcome),
@@ -30,14 +30,18 @@ fn runs(points: &[SweepPoint], outcome: &Outcome) -> Vec<Value> {
     let run = |point: &SweepPoint, seed: u64| {
         let label = point.label();
         let (flows, queues) = (flows.get(&(&*label, seed))?, queues.get(&(&*label, seed))?);
-        Some(json!({
+        let mut document = json!({
             "point": label,
             "settings": point.settings.iter().cloned().collect::<BTreeMap<_, _>>(),
             "seed": seed,
             "run": &*flows.first()?.run,
             "flows": flows.iter().map(|row| flow(row)).collect::<Vec<_>>(),
             "queues": queues.iter().map(|row| queue(row)).collect::<Vec<_>>(),
-        }))
+        });
+        if let Some(row) = outcome.timing.iter().find(|row| *row.point == *label && row.seed == seed) {
+            document["timing"] = timing(row);
+        }
+        Some(document)
     };
     let of_point = |point: &SweepPoint| {
         point.scenario.all_seeds().filter_map(|seed| run(point, seed)).collect::<Vec<_>>()
@@ -117,5 +121,24 @@ fn queue(row: &QueueRow) -> Value {
         "dropped_early": row.dropped_early,
         "dropped_full": row.dropped_full,
         "marked": row.marked,
+    })
+}
+
+fn timing(row: &TimingRow) -> Value {
+    json!({
+        "kept": row.kept == 1,
+        "problem": &*row.problem,
+        "departure_error_ms": {
+            "p50": row.departure_error_p50_ms,
+            "p99": row.departure_error_p99_ms,
+            "max": row.departure_error_max_ms,
+            "bound": row.departure_bound_ms,
+        },
+        "reading_delay_p99_ms": row.reading_delay_p99_ms,
+        "network_cpu": row.network_cpu,
+        "machine_busy": row.machine_busy,
+        "frames": row.frames,
+        "missed": row.missed,
+        "failed_flows": row.failed_flows,
     })
 }

@@ -143,6 +143,14 @@ impl Store {
         read_in(&self.root)
     }
 
+    /// How the laboratory's runs kept their time; empty where there are none.
+    ///
+    /// # Errors
+    /// When the table is damaged.
+    pub fn read_timing(&self) -> Result<Vec<TimingRow>, StoreError> {
+        if has_table::<TimingRow>(&self.root) { self.read() } else { Ok(Vec::new()) }
+    }
+
     /// Writes `summary.json`.
     ///
     /// # Errors

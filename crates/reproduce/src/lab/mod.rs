@@ -1,0 +1,112 @@
+//! The laboratory beside the simulation: the TSQ paper's experiments with real packets and Linux's own TCP.
+
+mod charts;
+mod measure;
+
+use crate::claims::FigureText;
+use crate::data::Data;
+use crate::experiment::{Experiment, Place};
+use crate::study::{Stored, Study};
+use cutline_lab::Stack;
+use cutline_report::report::Section;
+
+/// The study. It runs in real time and needs root, so it is not one of [`crate::STUDIES`].
+pub const LAB: Study = Study {
+    id: "lab",
+    title: "In the laboratory",
+    said: "The question",
+    intro: INTRO,
+    figures: include_str!("../../../../experiments/lab/figures.toml"),
+    experiments: &EXPERIMENTS,
+    sections_of,
+};
+
+const INTRO: &str = "\
+The same scenarios, simulated and in the laboratory: Linux's own TCP and real TFRC and UDP sources in network namespaces, with the \
+delay hint in the DSCP field of each packet, and the simulator's links between them in real time. Both sides are measured by \
+the same code at the same points. Simulations have 10 seeds, the laboratory 3; differences are given with Welch's 95 % interval.";
+
+const AUDIO: (&str, &str) = ("lab/audio.toml", include_str!("../../../../experiments/lab/audio.toml"));
+const MIXED: (&str, &str) = ("lab/mixed.toml", include_str!("../../../../experiments/lab/mixed.toml"));
+const CHEAT: (&str, &str) = ("lab/cheat.toml", include_str!("../../../../experiments/lab/cheat.toml"));
+const TCP: (&str, &str) = ("lab/tcp.toml", include_str!("../../../../experiments/lab/tcp.toml"));
+
+/// How many seeds real time allows.
+const SEEDS: (&str, &str) = ("seeds", "3");
+/// A receiver that waits for a second segment; Linux waits for 40 ms at least.
+const DELAYED: (&str, &str) = ("flow.bulk.transport.delayed-ack", "40 ms");
+const CUBIC: (&str, &str) = ("flow.bulk.transport.congestion-control", "cubic");
+const BBR: (&str, &str) = ("flow.bulk.transport.congestion-control", "bbr");
+
+const STOCK: Place = Place::Laboratory(Stack::Stock);
+const CLASSIC: Place = Place::Laboratory(Stack::Classic);
+/// Shapes only; the laboratory takes its time.
+const QUICK: &[(&str, &str)] = &[("duration", "12 s"), ("warm-up", "6 s"), ("seeds", "2")];
+
+const EXPERIMENTS: [Experiment; 14] = [
+    simulated("lab-audio-simulated", "simulated", AUDIO),
+    in_lab("lab-audio", "laboratory", AUDIO),
+    simulated("lab-mixed-simulated", "simulated", MIXED),
+    in_lab("lab-mixed", "laboratory", MIXED).with(&[("seeds", "2")]),
+    simulated("lab-cheat-simulated", "simulated", CHEAT),
+    in_lab("lab-cheat", "laboratory", CHEAT),
+    simulated("lab-tcp-simulated", "simulated NewReno", TCP),
+    simulated("lab-tcp-simulated-delack", "simulated NewReno, delayed ACKs", TCP).with(&[DELAYED]),
+    in_lab("lab-tcp", "Linux Reno", TCP),
+    in_lab("lab-tcp-classic", "Linux Reno, classic", TCP).at(CLASSIC),
+    in_lab("lab-tcp-delack", "Linux Reno, delayed ACKs", TCP).with(&[SEEDS, DELAYED]),
+    simulated("lab-tcp-simulated-cubic", "simulated CUBIC", TCP).with(&[CUBIC]),
+    in_lab("lab-tcp-cubic", "Linux CUBIC", TCP).with(&[SEEDS, CUBIC]),
+    in_lab("lab-tcp-bbr", "Linux BBR", TCP).with(&[SEEDS, BBR]),
+];
+
+const fn simulated(id: &'static str, label: &'static str, file: (&'static str, &'static str)) -> Experiment {
+    Experiment::new(id, label, file).shortened_by(QUICK)
+}
+
+const fn in_lab(id: &'static str, label: &'static str, file: (&'static str, &'static str)) -> Experiment {
+    simulated(id, label, file).with(&[SEEDS]).at(STOCK)
+}
+
+fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+    let (figures, we_see) = match figure.number {
+        1 => charts::by_hint(stored),
+        2 => charts::mixes(stored),
+        3 => charts::cheat(stored),
+        _ => charts::stacks(stored),
+    };
+    let claims = figure.claim_ids().map(|id| {
+        let source = figure.experiments.iter().find(|id| !id.contains("simulated")).expect("each has one");
+        measure::judge(figure.claim(source, id), figure.number, id, stored)
+    });
+    let notes = stored.iter().filter_map(|(experiment, data)| timing(experiment, data)).collect();
+    vec![Section { we_see, figures, claims: claims.collect(), notes, ..Section::default() }]
+}
+
+/// Whether an experiment's runs have kept their time.
+fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
+    let worst = data.timing.iter().filter_map(|row| row.departure_error_p99_ms).fold(f64::NAN, f64::max);
+    let bad: Vec<String> = data
+        .timing
+        .iter()
+        .filter(|row| row.kept == 0)
+        .map(|row| format!("{} with seed {}: {}", row.point, row.seed, row.problem))
+        .collect();
+    let runs = data.timing.len();
+    if runs == 0 {
+        return None;
+    }
+    Some(if bad.is_empty() {
+        format!(
+            "{}: {runs} runs kept their time; the worst 99th percentile of the departure error is {worst:.2} ms.",
+            experiment.id
+        )
+    } else {
+        format!(
+            "{}: {} of {runs} runs did not keep their time: {}.",
+            experiment.id,
+            bad.len(),
+            bad.join("; ")
+        )
+    })
+}
