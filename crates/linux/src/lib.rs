@@ -9,12 +9,15 @@
 //! clock         the monotonic clock
 //! interface     interfaces by name
 //! offload       what a network card does to frames, and must not
+//! datagrams     many datagrams at once, with stamps and traffic classes
+//! tcp           what the kernel knows of a TCP connection
 //! namespace     network namespaces that are always removed
 //! ```
 //!
 //! Not here: ports by TUN or `AF_XDP`, `tc`.
 
 mod clock;
+pub mod datagrams;
 mod error;
 pub mod interface;
 pub mod namespace;
@@ -23,6 +26,7 @@ mod packet_port;
 mod ring;
 mod run;
 mod socket;
+pub mod tcp;
 
 pub use clock::now;
 pub use error::LinuxError;

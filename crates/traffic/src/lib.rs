@@ -1,0 +1,1 @@
+//! Cutline's traffic generator and meter.
