@@ -197,6 +197,7 @@ fn enable(socket: BorrowedFd<'_>, level: i32, option: i32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_units::Duration;
     use std::net::UdpSocket;
 
     fn exchange(address: &str) {
@@ -207,13 +208,14 @@ mod tests {
         } else {
             rustix::net::sockopt::set_ip_tos(&a, 0x0e).unwrap();
         }
-        let before = clock::now();
         a.send_to(&[7; 3], b.local_addr().unwrap()).unwrap();
         a.send_to(&[8; 900], b.local_addr().unwrap()).unwrap();
         let mut seen = Vec::new();
         let count = Inbox::default()
             .receive(&b, |it| {
-                assert!(before <= it.at.max(before) && it.at <= clock::now(), "{it:?}");
+                // The stamp is of another clock, and moved to this one: a step of it within these lines is forgiven.
+                let age = clock::now().saturating_since(it.at);
+                assert!(age < Duration::from_secs(60) && it.at <= clock::now(), "{it:?}");
                 assert_eq!((it.from, it.traffic_class), (a.local_addr().unwrap(), Some(0x0e)));
                 seen.push((it.head.to_vec(), it.length));
             })
