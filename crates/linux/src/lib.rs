@@ -9,6 +9,8 @@
 //! clock         the monotonic clock
 //! interface     interfaces by name
 //! offload       what a network card does to frames, and must not
+//! datagrams     many datagrams at once, with stamps and traffic classes
+//! tcp           what the kernel knows of a TCP connection
 //! namespace     network namespaces that are always removed
 //! thread        when this thread runs, and how long it has run
 //! ```
@@ -16,6 +18,7 @@
 //! Not here: ports by TUN or `AF_XDP`, `tc`.
 
 mod clock;
+pub mod datagrams;
 mod error;
 pub mod interface;
 pub mod namespace;
@@ -25,6 +28,7 @@ mod ring;
 mod run;
 mod socket;
 mod thread;
+pub mod tcp;
 
 pub use clock::now;
 pub use error::LinuxError;

@@ -36,7 +36,53 @@ pub struct Bucket {
     pub count: u64,
 }
 
+/// All that a histogram knows, as plain numbers: what it is stored or sent as.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistogramParts {
+    /// The buckets that were hit: a value that falls into each, ns, and how many did.
+    pub buckets: Vec<(u64, u32)>,
+    /// The sum of all values, ns.
+    pub sum_ns: u64,
+    /// The sum of their squares, ns^2.
+    pub sum_squares: f64,
+    /// The least value, ns.
+    pub least_ns: u64,
+    /// The greatest value, ns.
+    pub greatest_ns: u64,
+}
+
 impl Histogram {
+    /// The histogram that has these parts. Those that no histogram has make one of no meaning, and no harm.
+    pub fn from_parts(parts: &HistogramParts) -> Self {
+        let mut histogram = Self::default();
+        for &(ns, count) in parts.buckets.iter().filter(|(_, count)| *count > 0) {
+            let bucket = bucket_of(ns);
+            if bucket.wrapping_sub(histogram.first) as usize >= histogram.counts.len() {
+                histogram.widen(bucket);
+            }
+            let held = &mut histogram.counts[(bucket - histogram.first) as usize];
+            *held = held.saturating_add(count);
+            histogram.total += u64::from(count);
+        }
+        histogram.sum_ns = parts.sum_ns;
+        histogram.sum_squares = parts.sum_squares;
+        histogram.least = parts.least_ns;
+        histogram.greatest = parts.greatest_ns.max(parts.least_ns);
+        histogram
+    }
+
+    /// What [`Histogram::from_parts`] makes this histogram of.
+    pub fn parts(&self) -> HistogramParts {
+        let hit = (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0);
+        HistogramParts {
+            buckets: hit.map(|(bucket, &count)| (lower_bound(bucket), count)).collect(),
+            sum_ns: self.sum_ns,
+            sum_squares: self.sum_squares,
+            least_ns: self.least,
+            greatest_ns: self.greatest,
+        }
+    }
+
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: Duration) {

@@ -18,7 +18,7 @@ mod time;
 pub use budget::HintBudget;
 pub use dscp::{Dscp, DscpError, HintTable, RemarkTable};
 pub use hint::{DscpPool2, Hint, HintBits, HintCodec, HintError};
-pub use histogram::{Bucket, Histogram};
+pub use histogram::{Bucket, Histogram, HistogramParts};
 pub use probability::{Probability, ProbabilityError};
 pub use random::{RandomStream, Streams};
 pub use rate::{Bytes, Rate};

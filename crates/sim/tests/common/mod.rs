@@ -94,7 +94,7 @@ impl Plan {
                 hint: *hint,
                 adaptive: adaptive.clone(),
                 transport: transport.clone(),
-                app: *app,
+                app: app.clone(),
                 start: (Instant::ZERO, Instant::ZERO + Duration::from_secs(1)),
                 stop: self.stop,
                 series: adaptive.is_some(),

@@ -158,6 +158,41 @@ fn a_page_without_embedded_objects_is_done_at_once() {
 }
 
 #[test]
+fn a_poisson_source_has_its_rate_and_no_memory() {
+    let size = Distribution::Exponential { mean: 500.0 };
+    let params = PoissonParams { rate: Rate::from_kbps(400), size };
+    let (mut app, mut rng) = start(Params::Poisson(params));
+    let written = writes(&mut app, &mut rng, at(1001.0));
+    let rate = written.iter().map(|write| write.1).sum::<u64>() as f64 * 8.0 / 1000.0;
+    assert!((rate / 400e3 - 1.0).abs() < 0.02, "{rate} bit/s");
+    let gaps: Vec<f64> = written.windows(2).map(|pair| (pair[1].0 - pair[0].0).as_secs_f64()).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    // An exponential's standard deviation is its mean: 10 ms here.
+    assert!((mean / 0.01 - 1.0).abs() < 0.02 && (variance.sqrt() / mean - 1.0).abs() < 0.02, "{mean} s");
+}
+
+fn recorded(messages: &[(u64, u64)], repeat: Option<Duration>) -> Params {
+    let one = |&(ms, bytes): &(u64, u64)| Recorded { at: Duration::from_millis(ms), bytes };
+    Params::Trace(TraceParams { messages: messages.iter().map(one).collect(), repeat })
+}
+
+#[test]
+fn a_trace_is_played_as_it_was_recorded() {
+    let (mut app, mut rng) = start(recorded(&[(0, 100), (250, 7), (250, 8)], None));
+    assert_eq!(writes(&mut app, &mut rng, at(9.0)), [(at(1.0), 100), (at(1.25), 7), (at(1.25), 8)]);
+    assert_eq!((app.deadline(), app.poll(at(9.0), &mut rng)), (Instant::FAR_FUTURE, None));
+}
+
+#[test]
+fn a_repeated_trace_begins_again_a_pause_after_its_end() {
+    let (mut app, mut rng) = start(recorded(&[(500, 1), (1500, 2)], Some(Duration::from_millis(250))));
+    let times: Vec<Instant> =
+        writes(&mut app, &mut rng, at(5.0)).into_iter().map(|(when, _)| when).collect();
+    assert_eq!(times, [1.5, 2.5, 3.25, 4.25, 5.0].map(at));
+}
+
+#[test]
 fn each_bad_value_is_named() {
     let size = Bytes::new(100);
     let (fixed, bad) = (Distribution::Fixed(1.0), Distribution::Exponential { mean: -1.0 });
@@ -173,6 +208,13 @@ fn each_bad_value_is_named() {
         ("think", Params::Files(FilesParams { size: fixed, think: bad })),
         ("object", Params::RequestResponse(RequestResponseParams { object: bad, ..web(0.0) })),
         ("embedded", Params::RequestResponse(RequestResponseParams { embedded: bad, ..web(0.0) })),
+        ("rate", Params::Poisson(PoissonParams { rate: Rate::ZERO, size: fixed })),
+        ("size", Params::Poisson(PoissonParams { rate, size: Distribution::Fixed(0.0) })),
+        ("size", Params::Poisson(PoissonParams { rate, size: Distribution::Pareto { shape: 0.9, scale: 9.0 } })),
+        ("messages", recorded(&[], None)),
+        ("messages", recorded(&[(0, 0)], None)),
+        ("messages", recorded(&[(5, 1), (4, 1)], None)),
+        ("repeat", recorded(&[(0, 1)], Some(Duration::ZERO))),
         ("mean_pause", Params::TalkSpurt(TalkSpurtParams { mean_pause: 0.0, ..TalkSpurtParams::default() })),
     ];
     for (field, params) in cases {

@@ -8,6 +8,8 @@
 //! | [`Bulk`] | without end | no | |
 //! | [`Cbr`] | a message each interval | no | |
 //! | [`OnOff`] | at a constant rate, in bursts | no | Willinger et al. 1997 for Pareto bursts |
+//! | [`Poisson`] | messages at random times | no | |
+//! | [`Trace`] | what was recorded | no | |
 //! | [`talk_spurt`] | an on/off source with the numbers of speech | no | ITU-T P.59 |
 //! | [`Files`] | one file after the other | yes | |
 //! | [`RequestResponse`] | pages with their objects | yes | Mah 1997; Barford and Crovella 1998 |
@@ -18,14 +20,18 @@ mod cbr;
 mod distribution;
 mod files;
 mod on_off;
+mod poisson;
 mod request_response;
 pub mod talk_spurt;
+mod trace;
 
 pub use cbr::{Cbr, CbrParams};
 pub use distribution::Distribution;
 pub use files::{Files, FilesParams};
 pub use on_off::{OnOff, OnOffParams};
+pub use poisson::{Poisson, PoissonParams};
 pub use request_response::{RequestResponse, RequestResponseParams};
+pub use trace::{Recorded, Trace, TraceParams};
 
 use cutline_units::{Duration, Instant, RandomStream};
 
@@ -52,7 +58,7 @@ pub struct Completion {
 }
 
 /// What an application is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Params {
     /// Data without end.
     Bulk,
@@ -66,6 +72,10 @@ pub enum Params {
     RequestResponse(RequestResponseParams),
     /// Speech with silence suppression.
     TalkSpurt(talk_spurt::TalkSpurtParams),
+    /// Messages at random times.
+    Poisson(PoissonParams),
+    /// What was recorded.
+    Trace(TraceParams),
 }
 
 /// An application at work.
@@ -81,6 +91,10 @@ pub enum App {
     Files(Files),
     /// Web-like pages.
     RequestResponse(Box<RequestResponse>),
+    /// Messages at random times.
+    Poisson(Box<Poisson>),
+    /// What was recorded.
+    Trace(Box<Trace>),
 }
 
 /// Data without end, from the start.
@@ -102,6 +116,8 @@ impl Params {
             Self::Files(params) => params.validate(),
             Self::RequestResponse(params) => params.validate(),
             Self::TalkSpurt(params) => params.validate(),
+            Self::Poisson(params) => params.validate(),
+            Self::Trace(params) => params.validate(),
         }
     }
 
@@ -115,6 +131,8 @@ impl Params {
             Self::Files(params) => App::Files(Files::new(params, at)),
             Self::RequestResponse(params) => App::RequestResponse(Box::new(RequestResponse::new(params, at))),
             Self::TalkSpurt(params) => App::OnOff(OnOff::new(&params.on_off(), at, rng)),
+            Self::Poisson(params) => App::Poisson(Box::new(Poisson::new(params, at, rng))),
+            Self::Trace(params) => App::Trace(Box::new(Trace::new(params, at))),
         }
     }
 
@@ -127,13 +145,15 @@ impl Params {
 impl App {
     /// When it next has something to write; [`Instant::FAR_FUTURE`] while it waits for delivery, or for ever.
     #[inline]
-    pub const fn deadline(&self) -> Instant {
+    pub fn deadline(&self) -> Instant {
         match self {
             Self::Bulk(app) => app.deadline,
             Self::Cbr(app) => app.deadline(),
             Self::OnOff(app) => app.deadline(),
             Self::Files(app) => app.deadline(),
             Self::RequestResponse(app) => app.deadline(),
+            Self::Poisson(app) => app.deadline(),
+            Self::Trace(app) => app.deadline(),
         }
     }
 
@@ -148,6 +168,8 @@ impl App {
             Self::OnOff(app) => app.poll(now, rng).map(Write::Bytes),
             Self::Files(app) => Some(Write::Bytes(app.begin(now, rng))),
             Self::RequestResponse(app) => app.poll(now, rng).map(Write::Bytes),
+            Self::Poisson(app) => Some(Write::Bytes(app.send(rng))),
+            Self::Trace(app) => Some(Write::Bytes(app.send())),
         }
     }
 
@@ -156,7 +178,7 @@ impl App {
     #[inline]
     pub fn on_delivered(&mut self, now: Instant, total: u64) -> Option<Completion> {
         match self {
-            Self::Bulk(_) | Self::Cbr(_) | Self::OnOff(_) => None,
+            Self::Bulk(_) | Self::Cbr(_) | Self::OnOff(_) | Self::Poisson(_) | Self::Trace(_) => None,
             Self::Files(app) => app.on_delivered(now, total),
             Self::RequestResponse(app) => app.on_delivered(now, total),
         }

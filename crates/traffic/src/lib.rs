@@ -1,0 +1,63 @@
+//! Cutline's traffic generator and meter: many flows over real sockets, and what became of them.
+//!
+//! The applications, TFRC and UDP are the state machines of `cutline-transport` that the simulator drives; TCP is the
+//! kernel's. With the same seed and names a flow draws the same arrivals here as there.
+//!
+//! ```text
+//! plan       a flow: transport, application, addresses, code point, times
+//! generator  all flows of one thread: applications are asked when they are due, sockets written while they take
+//! meter      the other end: counts, delays, TFRC's feedback, news of files that have arrived
+//!   record   what is measured of a flow
+//! header     what a datagram, a message, a connection begin with
+//! report     what both ends found
+//! clock      two clocks, and how far they are apart
+//! agenda     who is due next
+//! ```
+//!
+//! A [`Generator`] and a [`Meter`] each run in the calling thread, whose network namespace their sockets are in, until a
+//! time, or until a flag is set. Neither starts threads. Nothing here has `unsafe` code.
+//!
+//! What is absent: QUIC, multicast, kernel pacing of UDP (a socket accepts it and ignores it).
+
+mod agenda;
+mod clock;
+mod generator;
+mod header;
+mod histogram;
+mod meter;
+mod plan;
+mod report;
+mod socket;
+mod stream;
+
+pub use clock::ClockOffset;
+pub use generator::Generator;
+pub use header::{DATAGRAM_HEADER, MESSAGE_HEADER, TFRC_HEADER};
+pub use meter::{Meter, MeterParams};
+pub use plan::{FlowPlan, PlanError, TcpOptions, Transport};
+pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
+
+use std::io;
+
+/// Why a generator or a meter cannot do its work at all; what befalls a single flow is in its report.
+#[derive(Debug, thiserror::Error)]
+pub enum TrafficError {
+    /// A flow cannot be as it is planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The system refuses something.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl TrafficError {
+    pub(crate) fn of(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::System { doing, source }
+    }
+}

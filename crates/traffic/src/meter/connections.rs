@@ -1,0 +1,199 @@
+//! Flows over TCP at their receiver.
+
+use super::record::{Packet, Record};
+use super::{FIRST_CONNECTION, LONGEST_DELAY, Run};
+use crate::agenda::{EventFlags, Sockets};
+use crate::header::{Note, Preamble};
+use crate::report::MeterReport;
+use crate::socket::mark_answers;
+use crate::stream::{Found, Inlet};
+use cutline_linux::now;
+use cutline_units::{Duration, Instant};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, sockopt};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+
+/// How many bytes of a connection are read before others have their turn.
+const TURN: usize = 1 << 18;
+/// How many connections may be open that have not told who they are.
+const MOST_UNKNOWN: usize = 1024;
+
+pub(super) struct Connections {
+    run: Run,
+    open: Vec<Option<Connection>>,
+    /// Places in `open` that are free.
+    free: Vec<u32>,
+    unknown: usize,
+    /// The flows that have been seen.
+    taken: BTreeSet<u32>,
+    closed: Vec<Record>,
+    strangers: u64,
+    buffer: Vec<u8>,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    peer: SocketAddr,
+    inlet: Inlet,
+    /// Of a connection that has told who it is.
+    flow: Option<(Preamble, Record)>,
+}
+
+/// What becomes of a connection that was read.
+enum Outcome {
+    Open,
+    Ended,
+    Failed(String),
+    Stranger,
+}
+
+impl Connections {
+    pub(super) fn new(run: Run) -> Self {
+        Self {
+            run,
+            open: Vec::new(),
+            free: Vec::new(),
+            unknown: 0,
+            taken: BTreeSet::new(),
+            closed: Vec::new(),
+            strangers: 0,
+            buffer: vec![0; TURN],
+        }
+    }
+
+    /// Takes the connections that have come.
+    pub(super) fn accept(&mut self, listener: &OwnedFd, sockets: &Sockets) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        while let Ok((socket, address)) = net::acceptfrom_with(listener, flags) {
+            let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
+            let number = self.free.last().copied().unwrap_or(self.open.len() as u32);
+            let has_room = self.unknown < MOST_UNKNOWN;
+            let waits = sockets.add(&socket, FIRST_CONNECTION + number, EventFlags::IN | EventFlags::RDHUP);
+            let (Some(peer), true, Ok(())) = (peer, has_room, waits) else {
+                self.strangers += 1;
+                continue;
+            };
+            let connection = Connection { socket, peer, inlet: Inlet::default(), flow: None };
+            self.unknown += 1;
+            match self.free.pop() {
+                Some(free) => self.open[free as usize] = Some(connection),
+                None => self.open.push(Some(connection)),
+            }
+        }
+    }
+
+    /// Reads what has come on a connection.
+    pub(super) fn read(&mut self, number: u32) {
+        let Some(Some(connection)) = self.open.get_mut(number as usize) else { return };
+        let was_unknown = connection.flow.is_none();
+        let outcome = connection.read(self.run, &mut self.buffer, &mut self.taken);
+        self.unknown -= usize::from(was_unknown && connection.flow.is_some());
+        match outcome {
+            Outcome::Open => {}
+            Outcome::Ended => self.close(number, None),
+            Outcome::Failed(error) => self.close(number, Some(error)),
+            Outcome::Stranger => {
+                self.strangers += 1;
+                self.close(number, Some("it sent what is no message".to_owned()));
+            }
+        }
+    }
+
+    pub(super) fn finish(self, report: &mut MeterReport) {
+        let open = self.open.into_iter().flatten().filter_map(|connection| connection.flow);
+        let records = self.closed.into_iter().chain(open.map(|(_, record)| record));
+        report.flows.extend(records.map(Record::finish));
+        report.strangers += self.strangers;
+    }
+
+    fn close(&mut self, number: u32, error: Option<String>) {
+        let Some(connection) = self.open[number as usize].take() else { return };
+        self.free.push(number);
+        match connection.flow {
+            None => self.unknown -= 1,
+            Some((_, mut record)) => {
+                error.into_iter().for_each(|error| record.fail(error));
+                self.closed.push(record);
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn read(&mut self, run: Run, buffer: &mut [u8], taken: &mut BTreeSet<u32>) -> Outcome {
+        let count = match net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => return Outcome::Ended,
+            Ok((count, _)) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return Outcome::Open,
+            Err(errno) => return Outcome::Failed(io::Error::from(errno).to_string()),
+        };
+        let mut reading =
+            Reading { run, now: now(), socket: &self.socket, peer: self.peer, taken, outcome: Outcome::Open };
+        let flow = &mut self.flow;
+        let fed = self.inlet.feed(&buffer[..count], |found| reading.found(flow, found));
+        let outcome = reading.outcome;
+        if fed.is_err() { Outcome::Stranger } else { outcome }
+    }
+}
+
+/// What is at hand while a connection is read.
+struct Reading<'r> {
+    run: Run,
+    now: Instant,
+    socket: &'r OwnedFd,
+    peer: SocketAddr,
+    taken: &'r mut BTreeSet<u32>,
+    outcome: Outcome,
+}
+
+impl Reading<'_> {
+    fn found(&mut self, flow: &mut Option<(Preamble, Record)>, found: Found) {
+        if let Found::Flow(preamble) = found {
+            return self.introduce(flow, preamble);
+        }
+        // A stranger's bytes go nowhere.
+        let Some((preamble, record)) = flow else { return };
+        let at = self.run.time(self.now);
+        match found {
+            Found::Payload(bytes) => return record.payload(at, bytes),
+            Found::End(Some(written)) => {
+                let delay: Duration = self.now.saturating_since(written).min(LONGEST_DELAY);
+                record.packet(&Packet { at, bytes: 0, delay, marked: false });
+            }
+            Found::End(None) => record.short_message(at),
+            Found::Flow(_) => unreachable!("a flow's preamble was taken above"),
+        }
+        if preamble.notify {
+            self.notify(record.bytes());
+        }
+    }
+
+    fn introduce(&mut self, flow: &mut Option<(Preamble, Record)>, preamble: Preamble) {
+        if preamble.flow >= self.run.params.flows || !self.taken.insert(preamble.flow) {
+            self.outcome = Outcome::Stranger;
+            return;
+        }
+        mark_answers(self.socket, self.peer, preamble.dscp);
+        if preamble.receive_buffer > 0 {
+            // A kernel that refuses leaves the window as it would be.
+            let bytes = preamble.receive_buffer as usize;
+            let _unbounded = sockopt::set_socket_recv_buffer_size(self.socket, bytes);
+        }
+        *flow = Some((preamble, self.run.record(preamble.flow)));
+    }
+
+    /// Tells the sender that a message has arrived whole. It waits for that, so there is room for it.
+    fn notify(&mut self, delivered: u64) {
+        let note = Note { delivered, at: self.now }.write();
+        match net::send(self.socket, &note, SendFlags::NOSIGNAL) {
+            Ok(count) if count == note.len() => {}
+            Ok(_) | Err(Errno::AGAIN) => {
+                self.outcome = Outcome::Failed("the sender does not read what it is told".to_owned());
+            }
+            Err(errno) => self.outcome = Outcome::Failed(io::Error::from(errno).to_string()),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A flow as it is planned: who sends what to whom, by which transport, when.
+
+use crate::{DATAGRAM_HEADER, MESSAGE_HEADER, TFRC_HEADER};
+use cutline_transport::app::{Distribution, Params};
+use cutline_transport::{tfrc, udp};
+use cutline_units::{Bytes, Dscp, Duration, Rate};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A flow of a generator.
+#[derive(Clone, Debug)]
+pub struct FlowPlan {
+    /// The number that its meter knows it by; below [`crate::MeterParams::flows`].
+    pub id: u32,
+    /// Its name, which its random numbers depend on.
+    pub name: String,
+    /// What carries it.
+    pub transport: Transport,
+    /// What writes.
+    pub app: Params,
+    /// Where it sends from, port included; `None` leaves it to the kernel, as does port 0.
+    pub from: Option<SocketAddr>,
+    /// The meter.
+    pub to: SocketAddr,
+    /// What its packets are marked with; their acknowledgements and feedback, too.
+    pub dscp: Dscp,
+    /// Whether its packets are ECN-capable. For TCP the kernel has to be told, by `net.ipv4.tcp_ecn = 1`, for all
+    /// connections of a network namespace.
+    pub ecn: bool,
+    /// When it begins, from the run's zero. A TCP flow connects then.
+    pub start: Duration,
+    /// When its application stops writing; `None`: with the run.
+    pub stop: Option<Duration>,
+}
+
+/// What carries a flow.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// The kernel's TCP.
+    Tcp(TcpOptions),
+    /// Datagrams as they are written.
+    Udp(udp::Params),
+    /// TCP-friendly rate control.
+    Tfrc(Arc<tfrc::Params>),
+}
+
+/// What is set of a TCP socket; `None` leaves it to the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Its congestion control, as `net.ipv4.tcp_available_congestion_control` names it.
+    pub congestion_control: Option<String>,
+    /// The largest payload of a segment, 88..32,767 bytes. With time stamps, segments have 12 bytes less.
+    pub max_segment: Option<u32>,
+    /// The sender's buffer in the kernel, bytes (`SO_SNDBUF`; the kernel takes twice as much for its book-keeping).
+    pub send_buffer: Option<u32>,
+    /// The receiver's buffer, bytes (`SO_RCVBUF`, set by the meter); it bounds the window that the receiver offers.
+    pub receive_buffer: Option<u32>,
+    /// How much may wait in the process when the kernel's buffer is full, bytes: a message that does not fit is
+    /// refused, and counted. `None`: there is no limit. A message of an application that waits for delivery always fits.
+    pub write_queue: Option<u64>,
+    /// Small segments do not wait for acknowledgements (Nagle's algorithm is off).
+    pub no_delay: bool,
+    /// How much may wait unsent in the kernel's buffer before it takes more, bytes.
+    pub not_sent_lowat: Option<u32>,
+    /// The most that the kernel sends.
+    pub max_pacing_rate: Option<Rate>,
+}
+
+/// Why a flow cannot be as it is planned: which field, what it is, what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("flow {flow:?}: {field} = {value}: {allowed}")]
+pub struct PlanError {
+    /// The flow's name.
+    pub flow: String,
+    /// The field.
+    pub field: &'static str,
+    /// What it is set to.
+    pub value: String,
+    /// What it may be.
+    pub allowed: String,
+}
+
+impl FlowPlan {
+    /// Checks every field, and whether the transport can carry the application.
+    ///
+    /// # Errors
+    /// The first that cannot be.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        let params = |error: cutline_transport::ParamError| {
+            self.refuse(error.field, error.value, error.allowed.to_owned())
+        };
+        self.app.validate().map_err(params)?;
+        match &self.transport {
+            Transport::Tcp(options) => self.check_tcp(options)?,
+            Transport::Udp(udp) => {
+                udp.validate().map_err(params)?;
+                self.check_datagrams(udp.max_datagram, DATAGRAM_HEADER)?;
+            }
+            Transport::Tfrc(tfrc) => {
+                tfrc.validate().map_err(params)?;
+                self.check_datagrams(tfrc.segment_size, TFRC_HEADER)?;
+            }
+        }
+        self.check_ends()
+    }
+
+    fn check_ends(&self) -> Result<(), PlanError> {
+        if let Some(from) = self.from.filter(|from| from.is_ipv4() != self.to.is_ipv4()) {
+            return Err(self.refuse("from", from, format!("an address of the same kind as to, {}", self.to)));
+        }
+        match self.stop {
+            Some(stop) if stop <= self.start => {
+                Err(self.refuse("stop", stop, format!("later than start, {}", self.start)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_tcp(&self, options: &TcpOptions) -> Result<(), PlanError> {
+        if let Some(bytes) = options.max_segment.filter(|bytes| !(88..=32_767).contains(bytes)) {
+            return Err(self.refuse("max_segment", bytes, "88..32767 bytes".to_owned()));
+        }
+        if options.max_pacing_rate == Some(Rate::ZERO) {
+            return Err(self.refuse("max_pacing_rate", Rate::ZERO, "over 0".to_owned()));
+        }
+        self.check_size(MESSAGE_HEADER)
+    }
+
+    fn check_datagrams(&self, largest: u32, header: usize) -> Result<(), PlanError> {
+        if self.app.needs_reliability() {
+            let allowed = "one that does not wait for delivery: that needs TCP";
+            return Err(self.refuse("app", "files or pages", allowed.to_owned()));
+        }
+        if matches!((&self.app, &self.transport), (Params::Bulk, Transport::Udp(_))) {
+            let allowed = "one with a rate: UDP takes any";
+            return Err(self.refuse("app", "bulk", allowed.to_owned()));
+        }
+        if (largest as usize) < header {
+            let allowed = format!("{header} bytes at least: the header that is measured by");
+            return Err(self.refuse("largest datagram", largest, allowed));
+        }
+        self.check_size(header)?;
+        let rest = message_size(&self.app).map_or(0, |size| size % u64::from(largest));
+        if (1..header as u64).contains(&rest) {
+            let allowed =
+                format!("split into datagrams of {largest} B its last has {rest} B, and {header} are the least");
+            return Err(self.refuse("size", self.shown_size(), allowed));
+        }
+        Ok(())
+    }
+
+    /// Every message has to have room for the header that it is measured by.
+    fn check_size(&self, header: usize) -> Result<(), PlanError> {
+        if least_size(&self.app).is_some_and(|least| least < header as f64) {
+            let allowed = format!("{header} B at least: the header that is measured by");
+            return Err(self.refuse("size", self.shown_size(), allowed));
+        }
+        Ok(())
+    }
+
+    fn shown_size(&self) -> String {
+        least_size(&self.app).map_or_else(String::new, |least| Bytes::new(least as u64).to_string())
+    }
+
+    pub(crate) fn refuse(
+        &self,
+        field: &'static str,
+        value: impl std::fmt::Display,
+        allowed: String,
+    ) -> PlanError {
+        PlanError { flow: self.name.clone(), field, value: value.to_string(), allowed }
+    }
+}
+
+/// The size of an application's messages, where they are all of one.
+fn message_size(app: &Params) -> Option<u64> {
+    match app {
+        Params::Cbr(params) => Some(params.size.get()),
+        Params::OnOff(params) => Some(params.size.get()),
+        Params::TalkSpurt(params) => Some(params.size.get()),
+        Params::Poisson(params) => match params.size {
+            Distribution::Fixed(size) => Some(size.round() as u64),
+            _ => None,
+        },
+        Params::Bulk | Params::Files(_) | Params::RequestResponse(_) | Params::Trace(_) => None,
+    }
+}
+
+/// The least size of an application's messages, bytes; `None` where none is known to be the least, or where the
+/// messages are files, which may be as short as one likes.
+fn least_size(app: &Params) -> Option<f64> {
+    let drawn = |size: &Distribution| match *size {
+        Distribution::Fixed(size) => Some(size.round()),
+        Distribution::Pareto { scale, .. } => Some(scale.round()),
+        Distribution::BoundedPareto { min, .. } => Some(min.round()),
+        Distribution::Exponential { .. } | Distribution::Lognormal { .. } => None,
+    };
+    match app {
+        Params::Poisson(params) => drawn(&params.size),
+        Params::Trace(params) => params.messages.iter().map(|message| message.bytes as f64).reduce(f64::min),
+        other => message_size(other).map(|size| size as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_transport::app::{CbrParams, FilesParams, PoissonParams};
+
+    fn plan(transport: Transport, app: Params) -> FlowPlan {
+        FlowPlan {
+            id: 0,
+            name: "f".to_owned(),
+            transport,
+            app,
+            from: None,
+            to: "127.0.0.1:9".parse().unwrap(),
+            dscp: Dscp::DEFAULT,
+            ecn: false,
+            start: Duration::ZERO,
+            stop: None,
+        }
+    }
+
+    fn cbr(size: u64) -> Params {
+        Params::Cbr(CbrParams::new(Rate::from_kbps(128), Bytes::new(size)))
+    }
+
+    fn udp() -> Transport {
+        Transport::Udp(udp::Params::default())
+    }
+
+    #[test]
+    fn what_has_room_for_its_header_is_allowed() {
+        let tcp = || Transport::Tcp(TcpOptions::default());
+        let files = FilesParams { size: Distribution::Fixed(1.0), think: Distribution::Fixed(0.0) };
+        for good in [
+            plan(udp(), cbr(24)),
+            plan(udp(), cbr(1472 + 24)),
+            plan(tcp(), cbr(16)),
+            plan(tcp(), Params::Bulk),
+            plan(tcp(), Params::Files(files)),
+            plan(Transport::Tfrc(Arc::default()), cbr(36)),
+            plan(Transport::Tfrc(Arc::default()), Params::Bulk),
+        ] {
+            assert_eq!(good.validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn each_bad_value_is_named() {
+        let tcp = |options| plan(Transport::Tcp(options), Params::Bulk);
+        let fixed = Distribution::Fixed(9.0);
+        let files = Params::Files(FilesParams { size: fixed, think: fixed });
+        let poisson = Params::Poisson(PoissonParams { rate: Rate::from_kbps(1), size: fixed });
+        let cases = [
+            ("size", plan(udp(), cbr(23))),
+            ("size", plan(udp(), cbr(1473))),
+            ("size", plan(udp(), poisson)),
+            ("size", plan(Transport::Tfrc(Arc::default()), cbr(35))),
+            ("size", plan(Transport::Tcp(TcpOptions::default()), cbr(15))),
+            ("app", plan(udp(), Params::Bulk)),
+            ("app", plan(udp(), files)),
+            ("rate", plan(udp(), Params::Cbr(CbrParams::new(Rate::ZERO, Bytes::new(100))))),
+            ("max_segment", tcp(TcpOptions { max_segment: Some(20), ..TcpOptions::default() })),
+            ("from", FlowPlan { from: Some("[::1]:0".parse().unwrap()), ..tcp(TcpOptions::default()) }),
+            ("stop", FlowPlan { stop: Some(Duration::ZERO), ..tcp(TcpOptions::default()) }),
+        ];
+        for (field, bad) in cases {
+            let error = bad.validate().unwrap_err();
+            assert_eq!((error.field, error.flow.as_str()), (field, "f"), "{error}");
+        }
+        let error = plan(udp(), cbr(23)).validate().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "flow \"f\": size = 23 B: 24 B at least: the header that is measured by"
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Opening sockets: addresses, code points, buffers.
+
+use crate::plan::{FlowPlan, TcpOptions};
+use cutline_linux::tcp;
+use cutline_units::Dscp;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use std::io;
+use std::net::SocketAddr;
+
+/// ECN-capable transport, ECT(0) (RFC 3168 section 5).
+const ECT0: u8 = 0b10;
+/// A meter's room for datagrams that wait to be read, bytes: some ms at the fastest rate that one process reads at.
+const RECEIVE_BUFFER: usize = 8 << 20;
+
+/// What the kernel has refused, and what it says.
+pub(crate) fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> String {
+    move |error| format!("{doing}: {}", error.into())
+}
+
+fn family(address: SocketAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
+}
+
+pub(crate) fn open(address: SocketAddr, kind: SocketType) -> Result<OwnedFd, Errno> {
+    socket_with(family(address), kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+/// A flow's TCP socket, whose connection is on its way.
+pub(crate) fn connect(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, String> {
+    let socket = open(plan.to, SocketType::STREAM).map_err(refused("a socket cannot be opened"))?;
+    set_tcp(&socket, options)?;
+    mark(&socket, plan.to, plan.dscp.in_traffic_class(0)).map_err(refused("the code point"))?;
+    bind_from(&socket, plan)?;
+    match net::connect(&socket, &plan.to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(errno) => Err(format!("{} cannot be reached: {}", plan.to, io::Error::from(errno))),
+    }
+}
+
+/// A flow's UDP socket.
+pub(crate) fn datagrams(plan: &FlowPlan) -> Result<OwnedFd, String> {
+    let socket = open(plan.to, SocketType::DGRAM).map_err(refused("a socket cannot be opened"))?;
+    let ecn = if plan.ecn { ECT0 } else { 0 };
+    mark(&socket, plan.to, plan.dscp.in_traffic_class(ecn)).map_err(refused("the code point"))?;
+    bind_from(&socket, plan)?;
+    net::connect(&socket, &plan.to)
+        .map_err(|errno| format!("{} cannot be reached: {}", plan.to, io::Error::from(errno)))?;
+    Ok(socket)
+}
+
+fn bind_from(socket: &OwnedFd, plan: &FlowPlan) -> Result<(), String> {
+    let Some(from) = plan.from else { return Ok(()) };
+    // A port that was used a moment ago may be used again.
+    sockopt::set_socket_reuseaddr(socket, true).map_err(refused("SO_REUSEADDR"))?;
+    net::bind(socket, &from)
+        .map_err(|errno| format!("{from} cannot be sent from: {}", io::Error::from(errno)))
+}
+
+fn set_tcp(socket: &OwnedFd, options: &TcpOptions) -> Result<(), String> {
+    let TcpOptions { congestion_control, max_segment, send_buffer, .. } = options;
+    if let Some(name) = congestion_control {
+        sockopt::set_tcp_congestion(socket, name).map_err(|errno| {
+            let available = "net.ipv4.tcp_available_congestion_control has those there are";
+            format!("congestion control {name:?}: {}; {available}", io::Error::from(errno))
+        })?;
+    }
+    if let Some(bytes) = max_segment {
+        tcp::set_max_segment(socket, *bytes).map_err(refused("the largest segment"))?;
+    }
+    if let Some(bytes) = send_buffer {
+        sockopt::set_socket_send_buffer_size(socket, *bytes as usize).map_err(refused("the send buffer"))?;
+    }
+    if let Some(bytes) = options.not_sent_lowat {
+        tcp::set_not_sent_lowat(socket, bytes).map_err(refused("TCP_NOTSENT_LOWAT"))?;
+    }
+    if let Some(rate) = options.max_pacing_rate {
+        tcp::set_max_pacing_rate(socket, rate).map_err(refused("the pacing rate"))?;
+    }
+    sockopt::set_tcp_nodelay(socket, options.no_delay).map_err(refused("TCP_NODELAY"))
+}
+
+/// Sets the traffic class of all that a socket sends. TCP keeps the ECN bits to itself.
+pub(crate) fn mark(socket: impl AsFd, peer: SocketAddr, traffic_class: u8) -> Result<(), Errno> {
+    if peer.is_ipv4() {
+        return sockopt::set_ip_tos(socket, traffic_class);
+    }
+    if is_mapped(peer) {
+        sockopt::set_ip_tos(&socket, traffic_class)?;
+    }
+    sockopt::set_ipv6_tclass(socket, u32::from(traffic_class))
+}
+
+/// Whether it is an IPv4 address in an IPv6 socket's guise.
+fn is_mapped(address: SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some())
+}
+
+/// What the answers of a connection are marked with, as its sender asked.
+pub(crate) fn mark_answers(socket: impl AsFd, peer: SocketAddr, dscp: Dscp) {
+    // That a kernel refuses leaves the answers unmarked, and the flow as it is.
+    let _unmarked = mark(socket, peer, dscp.in_traffic_class(0));
+}
+
+/// A meter's two sockets on the same port, TCP and UDP.
+pub(crate) fn bind_both(address: SocketAddr) -> io::Result<(OwnedFd, OwnedFd)> {
+    // With port 0 the kernel chooses one for TCP, which somebody else may have for UDP.
+    let mut tries = if address.port() == 0 { 16 } else { 1 };
+    loop {
+        tries -= 1;
+        let listener = open(address, SocketType::STREAM)?;
+        sockopt::set_socket_reuseaddr(&listener, true)?;
+        net::bind(&listener, &address)?;
+        let datagrams = open(address, SocketType::DGRAM)?;
+        match net::bind(&datagrams, &local_address(&listener)?) {
+            Err(Errno::ADDRINUSE) if tries > 0 => {}
+            Err(errno) => return Err(errno.into()),
+            Ok(()) => {
+                net::listen(&listener, 4096)?;
+                make_room(&datagrams);
+                return Ok((listener, datagrams));
+            }
+        }
+    }
+}
+
+/// As much room for datagrams as the kernel allows.
+fn make_room(socket: &OwnedFd) {
+    if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
+        // Without the privilege the kernel cuts it to net.core.rmem_max.
+        let _cut = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
+    }
+}
+
+pub(crate) fn local_address(socket: impl AsFd) -> io::Result<SocketAddr> {
+    let address = net::getsockname(socket)?;
+    SocketAddr::try_from(address).map_err(|errno| io::Error::from(errno))
+}

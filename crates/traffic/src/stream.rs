@@ -1,0 +1,300 @@
+//! Messages in a byte stream: what waits to be written ([`Outbox`]), and what is read ([`Inlet`]). Without input and
+//! output: bytes come in, bytes go out.
+
+use crate::header::{MESSAGE_HEADER, Message, PREAMBLE, Preamble};
+use cutline_units::Instant;
+use std::collections::VecDeque;
+
+/// The messages of an endless supply, bytes.
+const BULK_MESSAGE: u64 = 4096;
+/// The most that is made ready at once, bytes.
+const LARGEST_CHUNK: usize = 1 << 16;
+
+/// The messages that a sender has not handed over yet.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    waiting: VecDeque<(u64, Instant)>,
+    /// The sum of their lengths.
+    waiting_bytes: u64,
+    /// What may wait, bytes.
+    limit: u64,
+    unlimited: bool,
+    /// Of the message that is being written: what is to come behind what is ready.
+    rest: u64,
+    /// What is ready, from `taken` on.
+    ready: Vec<u8>,
+    taken: usize,
+    /// Of what is ready, how much is a preamble and not payload.
+    preamble: usize,
+    /// How much is made ready next. It grows while all of it is taken, so that an endless supply is stamped when it
+    /// leaves and not long before.
+    chunk: usize,
+}
+
+impl Outbox {
+    /// A flow that begins with a preamble.
+    pub(crate) fn new(preamble: &Preamble, limit: Option<u64>) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            limit: limit.unwrap_or(u64::MAX),
+            unlimited: false,
+            rest: 0,
+            ready: preamble.write().to_vec(),
+            taken: 0,
+            preamble: PREAMBLE,
+            chunk: BULK_MESSAGE as usize,
+        }
+    }
+
+    /// Takes a message of the application; false if it has no room. `always`: it has.
+    pub(crate) fn write(&mut self, bytes: u64, now: Instant, always: bool) -> bool {
+        let fits = always || self.waiting_bytes + self.rest + bytes <= self.limit;
+        if fits && bytes > 0 {
+            self.waiting.push_back((bytes, now));
+            self.waiting_bytes += bytes;
+        }
+        fits
+    }
+
+    /// From now on there is always a message.
+    pub(crate) fn write_unlimited(&mut self) {
+        self.unlimited = true;
+    }
+
+    /// The endless supply ends with the message that is being written.
+    pub(crate) fn end_supply(&mut self) {
+        self.unlimited = false;
+    }
+
+    /// Whether all has been handed over.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.unlimited && self.waiting.is_empty() && self.rest == 0 && self.taken == self.ready.len()
+    }
+
+    /// What is to be handed over next; nothing if there is nothing.
+    pub(crate) fn next(&mut self, now: Instant) -> &[u8] {
+        if self.taken == self.ready.len() {
+            self.ready.clear();
+            self.taken = 0;
+            while self.ready.len() < self.chunk && self.prepare(now) {}
+        }
+        &self.ready[self.taken..]
+    }
+
+    /// So much of it has been taken; how much of that was payload.
+    pub(crate) fn taken(&mut self, bytes: usize) -> u64 {
+        self.taken += bytes;
+        let all = self.taken == self.ready.len();
+        self.chunk = if all { (self.chunk * 2).min(LARGEST_CHUNK) } else { BULK_MESSAGE as usize };
+        let preamble = bytes.min(self.preamble);
+        self.preamble -= preamble;
+        (bytes - preamble) as u64
+    }
+
+    /// Makes more of the message that is being written ready, or begins the next; false if there is none.
+    fn prepare(&mut self, now: Instant) -> bool {
+        if self.rest == 0 {
+            let Some((length, written)) = self.begin(now) else { return false };
+            let (header, used) = Message::write(length, written);
+            self.ready.extend_from_slice(&header[..used]);
+            self.rest = length - used as u64;
+        }
+        let room = LARGEST_CHUNK.saturating_sub(self.ready.len()) as u64;
+        let now_ready = self.rest.min(room) as usize;
+        self.ready.resize(self.ready.len() + now_ready, FILLER);
+        self.rest -= now_ready as u64;
+        self.rest == 0
+    }
+
+    fn begin(&mut self, now: Instant) -> Option<(u64, Instant)> {
+        if let Some((length, written)) = self.waiting.pop_front() {
+            self.waiting_bytes -= length;
+            return Some((length, written));
+        }
+        self.unlimited.then_some((BULK_MESSAGE, now))
+    }
+}
+
+/// What payload consists of behind its header.
+const FILLER: u8 = b'.';
+
+/// What an [`Inlet`] finds in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The connection has told who it is.
+    Flow(Preamble),
+    /// So many bytes of payload.
+    Payload(u64),
+    /// A message has ended, and when it was written, if it says so.
+    End(Option<Instant>),
+}
+
+/// A stream being read.
+#[derive(Debug, Default)]
+pub(crate) struct Inlet {
+    introduced: bool,
+    /// The beginning of a header whose end has not come yet.
+    partial: [u8; MESSAGE_HEADER],
+    held: usize,
+    /// Of the message that is being read: what is to come.
+    rest: u64,
+    written: Option<Instant>,
+}
+
+/// The stream is none of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Nonsense;
+
+impl Inlet {
+    /// Reads what has come.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Found)) -> Result<(), Nonsense> {
+        while !bytes.is_empty() {
+            if self.rest > 0 {
+                let taken = self.rest.min(bytes.len() as u64);
+                self.rest -= taken;
+                bytes = &bytes[taken as usize..];
+                found(Found::Payload(taken));
+                self.end(&mut found);
+            } else if self.gather(&mut bytes) {
+                self.begin(&mut found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of a header; true when it is whole.
+    fn gather(&mut self, bytes: &mut &[u8]) -> bool {
+        let first = if self.held > 0 { self.partial[0] } else { bytes[0] };
+        let length = if self.introduced { Message::header_length(first) } else { PREAMBLE };
+        let taken = (length - self.held).min(bytes.len());
+        self.partial[self.held..self.held + taken].copy_from_slice(&bytes[..taken]);
+        self.held += taken;
+        *bytes = &bytes[taken..];
+        self.held == length
+    }
+
+    fn begin(&mut self, found: &mut impl FnMut(Found)) -> Result<(), Nonsense> {
+        let held = std::mem::take(&mut self.held);
+        if !self.introduced {
+            found(Found::Flow(Preamble::read(&self.partial).ok_or(Nonsense)?));
+            self.introduced = true;
+            return Ok(());
+        }
+        let (length, written) = match Message::read(&self.partial[..held]).ok_or(Nonsense)? {
+            Message::Long(length, written) => (length, Some(written)),
+            Message::Short(length) => (u64::from(length), None),
+        };
+        found(Found::Payload(held as u64));
+        (self.rest, self.written) = (length - held as u64, written);
+        self.end(found);
+        Ok(())
+    }
+
+    fn end(&mut self, found: &mut impl FnMut(Found)) {
+        if self.rest == 0 {
+            found(Found::End(self.written));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Dscp;
+    use proptest::prelude::*;
+
+    const PREAMBLE_OF_3: Preamble =
+        Preamble { flow: 3, notify: false, dscp: Dscp::DEFAULT, receive_buffer: 0 };
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    /// Hands over up to `step` bytes at a time, and what the other end finds in them.
+    fn carry(outbox: &mut Outbox, step: usize, most: usize) -> (Vec<Found>, u64) {
+        let (mut inlet, mut all, mut payload, mut carried) = (Inlet::default(), Vec::new(), 0, 0);
+        while carried < most {
+            let bytes = outbox.next(at(9));
+            let taken = bytes.len().min(step);
+            if taken == 0 {
+                break;
+            }
+            inlet.feed(&bytes[..taken], |found| all.push(found)).unwrap();
+            payload += outbox.taken(taken);
+            carried += taken;
+        }
+        (all, payload)
+    }
+
+    fn payload(found: &[Found]) -> u64 {
+        found.iter().map(|found| if let Found::Payload(bytes) = found { *bytes } else { 0 }).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn messages_come_across_whole_whatever_the_pieces(
+            lengths in prop::collection::vec(1_u64..200_000, 1..12), step in 1_usize..70_000,
+        ) {
+            let mut outbox = Outbox::new(&PREAMBLE_OF_3, None);
+            for (i, length) in lengths.iter().enumerate() {
+                prop_assert!(outbox.write(*length, at(i as u64), false));
+            }
+            let (found, sent) = carry(&mut outbox, step, usize::MAX);
+            prop_assert!(outbox.is_empty());
+            prop_assert_eq!(found[0], Found::Flow(PREAMBLE_OF_3));
+            prop_assert_eq!((payload(&found), sent), (lengths.iter().sum(), lengths.iter().sum()));
+            let ends: Vec<_> = found.iter().filter_map(|it| if let Found::End(at) = it { Some(*at) } else { None }).collect();
+            let expected: Vec<_> =
+                lengths.iter().enumerate().map(|(i, length)| (*length >= 16).then_some(at(i as u64))).collect();
+            prop_assert_eq!(ends, expected);
+        }
+
+        #[test]
+        fn random_bytes_are_read_or_refused(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..9)) {
+            for introduced in [false, true] {
+                let mut inlet = Inlet { introduced, ..Inlet::default() };
+                let mut bytes = 0;
+                for piece in &pieces {
+                    if inlet.feed(piece, |found| if let Found::Payload(n) = found { bytes += n; }).is_err() {
+                        break;
+                    }
+                }
+                prop_assert!(bytes <= pieces.iter().map(|piece| piece.len() as u64).sum());
+            }
+        }
+    }
+
+    #[test]
+    fn an_endless_supply_ends_with_a_whole_message() {
+        let mut outbox = Outbox::new(&PREAMBLE_OF_3, None);
+        outbox.write_unlimited();
+        let (found, _) = carry(&mut outbox, 1000, 100_000);
+        assert!(payload(&found) > 90_000 && !outbox.is_empty());
+        outbox.end_supply();
+        let mut rest = 0;
+        while !outbox.next(at(9)).is_empty() {
+            let bytes = outbox.next(at(9)).len();
+            rest += outbox.taken(bytes);
+        }
+        assert!(outbox.is_empty() && (payload(&found) + rest) % BULK_MESSAGE == 0);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_refused_whole() {
+        let mut outbox = Outbox::new(&PREAMBLE_OF_3, Some(1000));
+        assert!(outbox.write(900, at(1), false));
+        assert!(!outbox.write(200, at(1), false));
+        assert!(outbox.write(100, at(1), false) && outbox.write(10_000, at(1), true));
+        assert_eq!(payload(&carry(&mut outbox, 77, usize::MAX).0), 11_000);
+    }
+
+    #[test]
+    fn other_protocols_are_refused() {
+        let refused = |bytes: &[u8]| Inlet::default().feed(bytes, |_| {});
+        assert_eq!(refused(b"GET / HTTP/1.1\r\n\r\n"), Err(Nonsense));
+        let zero_length = [&PREAMBLE_OF_3.write()[..], &[0]].concat();
+        assert_eq!(refused(&zero_length), Err(Nonsense));
+    }
+}
