@@ -3,6 +3,7 @@
 use cutline_linux::LinuxError;
 use cutline_scenario::LowerError;
 use cutline_sim::NetworkError;
+use cutline_traffic::TrafficError;
 
 /// Why a scenario has no run in the laboratory.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,9 @@ pub enum LabError {
     /// The scenario cannot be lowered to a network.
     #[error(transparent)]
     Lower(#[from] LowerError),
+    /// The generator or the meter cannot work.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
     /// Two flows want different values of what a host has one of.
     #[error(
         "{key} is a parameter of the whole host here: flow `{one}` and flow `{other}` must have the same"

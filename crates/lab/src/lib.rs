@@ -5,6 +5,7 @@
 //! run          one run of a scenario: hosts, links, traffic, measures
 //!   hosts      namespaces, addresses, routes
 //!   tuning     what a scenario says of TCP, as Linux takes it
+//!   traffic    what the hosts send
 //!   links      the network between the hosts
 //!     reader   what a frame is to the network
 //!     frames   where it lies
@@ -23,6 +24,7 @@ mod links;
 mod reader;
 mod run;
 mod timing;
+mod traffic;
 mod tuning;
 
 pub use error::LabError;

@@ -14,7 +14,6 @@ use cutline_router::{Headers, Port, set_ce, set_dscp};
 use cutline_sim::{Fate, Left, Network, Outcome, Settings, Simulation};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The links at work, between the hosts of the sources and those of the sinks.
 pub struct Links {
@@ -69,15 +68,15 @@ impl Links {
         })
     }
 
-    /// Runs to the scenario's end, or until `stop` is set; answers what was measured.
+    /// Runs to the scenario's end, or until `ended` says so; answers what was measured.
     ///
     /// # Errors
     /// When an interface is gone.
-    pub fn run(mut self, stop: &AtomicBool) -> Result<(Outcome, Clocked), LabError> {
+    pub fn run(mut self, ended: &dyn Fn() -> bool) -> Result<(Outcome, Clocked), LabError> {
         run_first();
         let end = self.zero + self.duration;
         let cpu_before = cpu_time();
-        while !stop.load(Ordering::Relaxed) {
+        while !ended() {
             let now = now();
             if now >= end {
                 break;

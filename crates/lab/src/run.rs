@@ -3,14 +3,20 @@
 use crate::LabError;
 use crate::hosts::{Hosts, INTERFACES, MOST_FLOWS};
 use crate::links::Links;
-use crate::timing::{Bounds, Busy};
+use crate::reader::SINK_PORT;
+use crate::timing::{Bounds, Busy, Clocked};
+use crate::traffic::plans;
 use crate::tuning::Stack;
 use cutline_linux::namespace::sweep;
-use cutline_linux::now;
+use cutline_linux::{LinuxError, now};
 use cutline_scenario::Scenario;
 use cutline_scenario::results::RunResult;
-use cutline_units::{Duration, HintBits};
-use std::sync::atomic::AtomicBool;
+use cutline_sim::{FlowOutcome, Network, Outcome, TransportCounts};
+use cutline_traffic::{Generator, Meter, MeterParams, SenderReport, TrafficError, Window};
+use cutline_units::{Duration, HintBits, Instant, Streams};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,15 +45,92 @@ pub fn run(
     let mut network = scenario.network()?;
     network.put_ends_outside();
     let hosts = Hosts::create(network.flows(), options.stack)?;
-    let settings = scenario.settings(seed);
-    let zero = now() + LEAD;
-    let links = hosts.network.within(|| Links::new(&network, &settings, INTERFACES, zero))??;
     let before = Busy::now();
-    let (outcome, clocked) = links.run(cancel)?;
-    let mut result = scenario.rows(&network, &outcome);
+    let (mut outcome, clocked, sent) =
+        Experiment { scenario, network: &network, seed }.run(&hosts, cancel)?;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(LabError::Interrupted);
+    }
+    let failed = sent.iter().filter(|report| report.error.is_some()).count() as u64;
+    for (flow, report) in outcome.flows.iter_mut().zip(sent) {
+        take_over(flow, report);
+    }
     let busy = before.and_then(|before| Busy::now()?.share_since(before));
-    result.timing.push(clocked.row(&options.bounds, scenario.duration, busy, 0));
+    let mut result = scenario.rows(&network, &outcome);
+    result.timing.push(clocked.row(&options.bounds, scenario.duration, busy, failed));
     Ok(result)
+}
+
+/// What a run is of.
+#[derive(Clone, Copy)]
+struct Experiment<'e> {
+    scenario: &'e Scenario,
+    network: &'e Network,
+    seed: u64,
+}
+
+impl Experiment<'_> {
+    /// Lets sources, network and sinks work, each on a thread of its own, until the scenario's end. Whatever fails first
+    /// stops the others.
+    fn run(
+        self,
+        hosts: &Hosts,
+        cancel: &AtomicBool,
+    ) -> Result<(Outcome, Clocked, Vec<SenderReport>), LabError> {
+        let settings = self.scenario.settings(self.seed);
+        let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
+        let window =
+            Window { from: since_zero(settings.window.from), until: since_zero(settings.window.until) };
+        let plans = plans(self.scenario, self.network, self.seed);
+        let generator = Generator::new(plans, Streams::new(self.seed))?.with_window(window);
+        let everywhere = SocketAddr::from(([0, 0, 0, 0], SINK_PORT));
+        let params = MeterParams { flows: self.network.flows().len() as u32, ..MeterParams::default() };
+        let meter = hosts.sinks.within(|| Meter::bind(everywhere, params))??;
+        let zero = now() + LEAD;
+        let end = settings.duration;
+        let links = hosts.network.within(|| Links::new(self.network, &settings, INTERFACES, zero))??;
+        let stop = AtomicBool::new(false);
+        let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let sinks = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| meter.run(zero, end, &stop))));
+            let sources =
+                scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));
+            let found = links.run(&ended);
+            if ended() || found.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            let (sent, received) = (joined(sources), joined(sinks));
+            let (outcome, clocked) = found?;
+            received?;
+            Ok((outcome, clocked, sent?))
+        })
+    }
+}
+
+/// What a host's thread has come to; if that is an error, the others need not go on.
+fn or_stop<T>(stop: &AtomicBool, ended: Result<Result<T, TrafficError>, LinuxError>) -> Result<T, LabError> {
+    let ended = ended.map_err(LabError::from).and_then(|ended| ended.map_err(LabError::from));
+    if ended.is_err() {
+        stop.store(true, Ordering::Relaxed);
+    }
+    ended
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    // A panic of a thread is a bug: it goes on here, with its message.
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// What only the sender knows.
+fn take_over(flow: &mut FlowOutcome, report: SenderReport) {
+    flow.transport = TransportCounts {
+        retransmissions: report.retransmissions,
+        timeouts: report.timeouts.unwrap_or(0),
+        refused_bytes: report.refused_bytes,
+    };
+    if flow.responses.is_some() {
+        flow.responses = Some(report.responses);
+    }
 }
 
 /// Refuses what only a simulation has.

@@ -10,8 +10,7 @@
 //! | largest window | route attribute `window` at the sink: what it advertises |
 //! | least retransmission timeout | route attribute `rto_min` |
 //! | no delayed acknowledgement | route attribute `quickack` at the sink; else Linux's own, 40 ms and more |
-//! | ECN | route attribute `features ecn` |
-//! | SACK, idle restart | `tcp_sack`, `tcp_slow_start_after_idle`; one value for all flows |
+//! | SACK, ECN, idle restart | `tcp_sack`, `tcp_ecn`, `tcp_slow_start_after_idle`; one value for all flows |
 //! | Nagle | `TCP_NODELAY` |
 //!
 //! What cannot is Linux's own: limited transmit is always on, timeouts before the first sample are 1 s, the first
@@ -63,6 +62,9 @@ pub fn parameters(flows: &[FlowSpec], stack: Stack) -> Result<Vec<(&'static str,
     if let Some(sack) = shared(flows, "sack", |params| params.sack)? {
         all.push(("net.ipv4.tcp_sack", number(sack)));
     }
+    if let Some(ecn) = shared(flows, "ecn", |params| params.ecn)? {
+        all.push(("net.ipv4.tcp_ecn", number(ecn)));
+    }
     if let Some(restart) = shared(flows, "idle-restart", |params| params.idle_restart)? {
         all.push(("net.ipv4.tcp_slow_start_after_idle", number(restart)));
     }
@@ -102,11 +104,7 @@ fn tcp_of(flow: &FlowSpec) -> Option<&tcp::Params> {
 pub fn route_there(flow: &FlowSpec) -> String {
     let Some(params) = tcp_of(flow) else { return String::new() };
     let segments = params.initial_window_bytes().div_ceil(u64::from(params.mss)).max(1);
-    let mut attributes = format!(" initcwnd {segments} rto_min {}ms", whole_ms(params.min_rto));
-    if params.ecn {
-        attributes += " features ecn";
-    }
-    attributes
+    format!(" initcwnd {segments} rto_min {}ms", whole_ms(params.min_rto))
 }
 
 /// Attributes of the route back.
@@ -118,9 +116,6 @@ pub fn route_back(flow: &FlowSpec) -> String {
     }
     if let Some(window) = params.max_window {
         write!(attributes, " window {window}").expect("a string takes whatever is written");
-    }
-    if params.ecn {
-        attributes += " features ecn";
     }
     attributes
 }

@@ -145,7 +145,8 @@ impl Told {
             if length < HEADER || length > control.len() {
                 break;
             }
-            let number = |at: usize| control[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+            let number =
+                |at: usize| control[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
             told.note(number(WORD), number(WORD + 4), &control[HEADER..length]);
             control = control.get(length.next_multiple_of(WORD)..).unwrap_or_default();
         }

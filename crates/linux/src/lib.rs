@@ -27,8 +27,8 @@ mod packet_port;
 mod ring;
 mod run;
 mod socket;
-mod thread;
 pub mod tcp;
+mod thread;
 
 pub use clock::now;
 pub use error::LinuxError;

@@ -81,8 +81,10 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
 
 /// The places of linux/tcp.h's `struct tcp_info`, which only grows at its end.
 fn parse(bytes: &[u8]) -> TcpInfo {
-    let word = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |x| u32::from_ne_bytes(*x));
-    let long = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |x| u64::from_ne_bytes(*x));
+    let word =
+        |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |x| u32::from_ne_bytes(*x));
+    let long =
+        |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |x| u64::from_ne_bytes(*x));
     let half = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map(|x| u16::from_ne_bytes(*x));
     let time = |at: usize| Duration::from_micros(u64::from(word(at)));
     let rate = |at: usize| Rate::from_bps(if long(at) == u64::MAX { 0 } else { long(at).saturating_mul(8) });
@@ -139,8 +141,7 @@ pub fn set_max_pacing_rate(socket: impl AsFd, rate: Rate) -> io::Result<()> {
 fn set<T: SocketOption>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes from `value`, which are there and initialised: T is an integer.
-    let code =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, from_ref(value).cast(), length) };
+    let code = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, from_ref(value).cast(), length) };
     if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

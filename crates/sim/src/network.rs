@@ -7,7 +7,7 @@ use crate::AdaptiveHint;
 use cutline_aqm::{ParameterError, QueueSpec};
 use cutline_quality::HintParamError;
 use cutline_transport::{ParamError, app, tcp, tfrc, udp};
-use cutline_units::{Duration, Hint, HintBudget, Instant, Rate};
+use cutline_units::{Duration, Hint, HintBudget, Instant, Rate, Streams};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -160,6 +160,13 @@ pub enum NetworkError {
 }
 
 impl FlowSpec {
+    /// When it starts in the run with these streams.
+    pub fn start_with(&self, streams: Streams) -> Instant {
+        let (first, last) = self.start;
+        let share = if first == last { 0.0 } else { streams.stream(&self.name, "start").uniform() };
+        first + last.saturating_since(first).mul_f64(share)
+    }
+
     fn check(&self) -> Result<(), NetworkError> {
         let checked = match &self.transport {
             TransportSpec::Tcp(params) => params.validate(),

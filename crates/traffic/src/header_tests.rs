@@ -8,8 +8,7 @@ fn data(tfrc: Option<TfrcData>) -> Data {
 
 #[test]
 fn what_is_written_is_read() {
-    let preamble =
-        Preamble { flow: 9, notify: true, dscp: Dscp::new(3).unwrap(), receive_buffer: 65_536 };
+    let preamble = Preamble { flow: 9, notify: true, dscp: Dscp::new(3).unwrap(), receive_buffer: 65_536 };
     assert_eq!(Preamble::read(&preamble.write()), Some(preamble));
     let note = Note { delivered: 1 << 50, at: Instant::from_nanos(99) };
     assert_eq!(Note::read(note.write()), note);
@@ -37,8 +36,7 @@ fn messages_of_every_length_say_it() {
 
 #[test]
 fn feedback_that_cannot_be_is_refused() {
-    let report =
-        tfrc::Feedback { echo: Instant::ZERO, t_delay: Duration::ZERO, x_recv: f64::NAN, p: 0.0 };
+    let report = tfrc::Feedback { echo: Instant::ZERO, t_delay: Duration::ZERO, x_recv: f64::NAN, p: 0.0 };
     for bad in [report, tfrc::Feedback { x_recv: 1.0, p: 1.5, ..report }] {
         assert_eq!(Feedback::read(&Feedback { flow: 0, report: bad }.write()), None);
     }

@@ -142,8 +142,9 @@ impl FlowPlan {
         self.check_size(header)?;
         let rest = message_size(&self.app).map_or(0, |size| size % u64::from(largest));
         if (1..header as u64).contains(&rest) {
-            let allowed =
-                format!("split into datagrams of {largest} B its last has {rest} B, and {header} are the least");
+            let allowed = format!(
+                "split into datagrams of {largest} B its last has {rest} B, and {header} are the least"
+            );
             return Err(self.refuse("size", self.shown_size(), allowed));
         }
         Ok(())

@@ -112,7 +112,12 @@ fn tcp_carries_bulk_data_in_order() {
     // A segment of 1012 bytes less a time stamp's 12; the preamble comes on top.
     assert_eq!(info.max_segment, 1000, "{info:?}");
     assert!(info.bytes_sent - info.bytes_retransmitted <= sent[0].bytes + 16 + 1, "{info:?}");
-    assert!(sent[0].bytes < 12_000_000 && sent[0].bytes < sent[1].bytes, "{} {}", sent[0].bytes, sent[1].bytes);
+    assert!(
+        sent[0].bytes < 12_000_000 && sent[0].bytes < sent[1].bytes,
+        "{} {}",
+        sent[0].bytes,
+        sent[1].bytes
+    );
 }
 
 #[test]
@@ -290,7 +295,8 @@ fn a_bad_plan_is_refused_before_a_socket_is_opened() {
 
 #[test]
 fn strangers_are_counted_and_do_no_harm() {
-    let meter = Meter::bind(LOOPBACK.parse().unwrap(), MeterParams { flows: 2, ..MeterParams::default() }).unwrap();
+    let meter =
+        Meter::bind(LOOPBACK.parse().unwrap(), MeterParams { flows: 2, ..MeterParams::default() }).unwrap();
     let to = meter.address();
     let outside = FlowPlan { to, ..plan(2, udp(), cbr(Rate::from_mbps(1), 100)) };
     let outside_tcp = FlowPlan { to, ..plan(3, tcp(), cbr(Rate::from_mbps(1), 100)) };

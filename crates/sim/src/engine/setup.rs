@@ -106,9 +106,7 @@ impl Simulation {
 
     fn add_flow(&mut self, spec: &FlowSpec, streams: Streams) {
         let id = self.sending.len();
-        let (first, last) = spec.start;
-        let share = if first == last { 0.0 } else { streams.stream(&spec.name, "start").uniform() };
-        let start = first + last.saturating_since(first).mul_f64(share);
+        let start = spec.start_with(streams);
         let random = streams.stream(&spec.name, "app");
         let route = self.add_route(&spec.route, Stop::new(Kind::Sink, id));
         let return_route = self.add_route(&spec.return_route, Stop::new(Kind::Source, id));

@@ -105,12 +105,7 @@ impl Datagrams {
     }
 
     /// Hands over what may leave.
-    pub(super) fn pump(
-        &mut self,
-        now: Instant,
-        run: &Run,
-        report: &mut SenderReport,
-    ) -> Result<(), String> {
+    pub(super) fn pump(&mut self, now: Instant, run: &Run, report: &mut SenderReport) -> Result<(), String> {
         while let Some(packet) = self.transmit(now) {
             self.send(&packet, run, report)?;
         }

@@ -1,8 +1,8 @@
 //! A flow at its sender: the application says what it writes, the carrier takes it to the socket.
 
+use super::Run;
 use super::connection::Connection;
 use super::datagrams::Datagrams;
-use super::Run;
 use crate::agenda::{EventFlags, Sockets};
 use crate::clock::at;
 use crate::plan::{FlowPlan, Transport};
@@ -119,8 +119,10 @@ impl Flow {
         let carrier = match &self.plan.transport {
             Transport::Tcp(options) => Connection::open(&self.plan, options, sockets, number)
                 .map(|connection| Carrier::Connection(Box::new(connection))),
-            Transport::Udp(_) | Transport::Tfrc(_) => Datagrams::open(&self.plan, self.start, sockets, number)
-                .map(|datagrams| Carrier::Datagrams(Box::new(datagrams))),
+            Transport::Udp(_) | Transport::Tfrc(_) => {
+                Datagrams::open(&self.plan, self.start, sockets, number)
+                    .map(|datagrams| Carrier::Datagrams(Box::new(datagrams)))
+            }
         };
         match carrier {
             Ok(carrier) => self.carrier = carrier,

@@ -63,7 +63,9 @@ impl DatagramFlows {
             for (data, heard) in come {
                 self.overflowed = u64::from(heard.overflowed);
                 match data {
-                    Some(data) if data.flow < self.run.params.flows => self.datagram(&data, &heard, deadlines),
+                    Some(data) if data.flow < self.run.params.flows => {
+                        self.datagram(&data, &heard, deadlines)
+                    }
                     _ => self.strangers += 1,
                 }
             }

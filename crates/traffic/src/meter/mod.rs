@@ -13,11 +13,11 @@ mod connections;
 mod datagrams;
 mod record;
 
+use crate::TrafficError;
 use crate::agenda::{Deadlines, EventFlags, Sockets};
 use crate::clock;
 use crate::report::{MeterReport, Window};
 use crate::socket::{bind_both, local_address};
-use crate::TrafficError;
 use connections::Connections;
 use cutline_linux::datagrams::Inbox;
 use cutline_linux::now;

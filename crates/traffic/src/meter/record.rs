@@ -243,7 +243,8 @@ mod tests {
         // |4 - 1| and |2 - 4|: the change from the packet before the window counts in it.
         assert_eq!(report.ipdv.mean(), Some(Duration::from_micros(2500)));
         assert_eq!(report.delay.mean(), Some(Duration::from_millis(3)));
-        let of = |i: usize| (report.intervals[i].packets, report.intervals[i].bytes, report.intervals[i].lost);
+        let of =
+            |i: usize| (report.intervals[i].packets, report.intervals[i].bytes, report.intervals[i].lost);
         assert_eq!([of(0), of(1), of(2)], [(2, 200, 1), (1, 100, 1), (1, 100, 1)]);
         assert_eq!(report.intervals[0].mean_delay(), Some(Duration::from_micros(2500)));
         assert_eq!(report.last, Some(Duration::from_millis(45)));

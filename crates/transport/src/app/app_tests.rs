@@ -187,8 +187,7 @@ fn a_trace_is_played_as_it_was_recorded() {
 #[test]
 fn a_repeated_trace_begins_again_a_pause_after_its_end() {
     let (mut app, mut rng) = start(recorded(&[(500, 1), (1500, 2)], Some(Duration::from_millis(250))));
-    let times: Vec<Instant> =
-        writes(&mut app, &mut rng, at(5.0)).into_iter().map(|(when, _)| when).collect();
+    let times: Vec<Instant> = writes(&mut app, &mut rng, at(5.0)).into_iter().map(|(when, _)| when).collect();
     assert_eq!(times, [1.5, 2.5, 3.25, 4.25, 5.0].map(at));
 }
 
@@ -210,7 +209,10 @@ fn each_bad_value_is_named() {
         ("embedded", Params::RequestResponse(RequestResponseParams { embedded: bad, ..web(0.0) })),
         ("rate", Params::Poisson(PoissonParams { rate: Rate::ZERO, size: fixed })),
         ("size", Params::Poisson(PoissonParams { rate, size: Distribution::Fixed(0.0) })),
-        ("size", Params::Poisson(PoissonParams { rate, size: Distribution::Pareto { shape: 0.9, scale: 9.0 } })),
+        (
+            "size",
+            Params::Poisson(PoissonParams { rate, size: Distribution::Pareto { shape: 0.9, scale: 9.0 } }),
+        ),
         ("messages", recorded(&[], None)),
         ("messages", recorded(&[(0, 0)], None)),
         ("messages", recorded(&[(5, 1), (4, 1)], None)),

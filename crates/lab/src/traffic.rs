@@ -1,0 +1,61 @@
+//! What the hosts send: the scenario's flows as plans for the generator.
+
+use crate::hosts::{sink, source};
+use cutline_scenario::Scenario;
+use cutline_scenario::spec::{self, CongestionControl};
+use cutline_sim::{FlowSpec, Network, TransportSpec};
+use cutline_traffic::{FlowPlan, TcpOptions, Transport};
+use cutline_transport::tcp;
+use cutline_units::{DscpPool2, Duration, HintCodec, Instant, Streams};
+use std::net::SocketAddr;
+
+/// The flows' plans, in their order. A flow starts when it does in the simulation with the same seed.
+pub fn plans(scenario: &Scenario, network: &Network, seed: u64) -> Vec<FlowPlan> {
+    let streams = Streams::new(seed);
+    network.flows().iter().enumerate().map(|(number, flow)| plan(scenario, flow, number, streams)).collect()
+}
+
+fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -> FlowPlan {
+    let group = &scenario.flows[flow.group.0 as usize];
+    let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
+    let (transport, ecn) = match &flow.transport {
+        TransportSpec::Tcp(params) => (Transport::Tcp(options(params, &group.transport)), params.ecn),
+        TransportSpec::Tfrc(params) => (Transport::Tfrc(params.clone()), params.ecn),
+        TransportSpec::Udp(params) => (Transport::Udp(*params), false),
+    };
+    FlowPlan {
+        id: number as u32,
+        name: flow.name.clone(),
+        transport,
+        app: flow.app.clone(),
+        from: Some(SocketAddr::V4(source(number))),
+        to: SocketAddr::V4(sink(number)),
+        dscp: DscpPool2.encode(flow.hint).expect("hints of more than 4 bits have been refused"),
+        ecn,
+        start: since_zero(flow.start_with(streams)),
+        stop: (flow.stop != Instant::FAR_FUTURE).then(|| since_zero(flow.stop)),
+    }
+}
+
+fn options(params: &tcp::Params, spec: &spec::TransportSpec) -> TcpOptions {
+    let control = match spec {
+        spec::TransportSpec::Tcp(tcp) => tcp.congestion_control,
+        _ => CongestionControl::NewReno,
+    };
+    TcpOptions {
+        congestion_control: Some(name(control).to_owned()),
+        max_segment: Some(params.mss),
+        write_queue: params.send_buffer,
+        no_delay: !params.nagle,
+        ..TcpOptions::default()
+    }
+}
+
+/// What Linux calls it.
+const fn name(control: CongestionControl) -> &'static str {
+    match control {
+        CongestionControl::NewReno => "reno",
+        CongestionControl::Cubic => "cubic",
+        CongestionControl::Bbr => "bbr",
+    }
+}
