@@ -100,6 +100,10 @@ fn clean() -> Result<(), Failure> {
 
 fn run(args: &RunArgs) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
+    for point in &points {
+        cutline_lab::check(&point.scenario)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", point.label())))?;
+    }
     let how = args.options();
     let version = format!("{VERSION} {}", how.stack.label());
     let jobs = runner::plan(&points, &version);

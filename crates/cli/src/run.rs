@@ -60,6 +60,12 @@ const EXAMPLES: &str = "Examples:
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
+    for point in &points {
+        point
+            .scenario
+            .check_simulated()
+            .map_err(|error| Failure::Usage(format!("{}: {error}", point.label())))?;
+    }
     let jobs = runner::plan(&points, VERSION);
     let traces = args.traces.open(&points)?;
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;

@@ -39,6 +39,16 @@ pub const MOST_FLOWS: usize = 40_000;
 /// The largest packet, bytes: what rings are made for.
 const LARGEST_PACKET: u32 = 9_000;
 
+/// Whether there can be hosts for these flows.
+///
+/// # Errors
+/// When two flows want different hosts, or one has packets that are too large.
+pub fn check(flows: &[FlowSpec]) -> Result<(), LabError> {
+    mtu(flows)?;
+    tuning::parameters(flows, Stack::Stock)?;
+    Ok(())
+}
+
 impl Hosts {
     /// Makes them for these flows.
     ///

@@ -28,7 +28,7 @@ mod traffic;
 mod tuning;
 
 pub use error::LabError;
-pub use run::{Options, run};
+pub use run::{Options, check, run};
 pub use timing::Bounds;
 pub use tuning::Stack;
 

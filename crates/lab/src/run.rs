@@ -1,7 +1,7 @@
 //! One run of a scenario.
 
 use crate::LabError;
-use crate::hosts::{Hosts, INTERFACES, MOST_FLOWS};
+use crate::hosts::{self, Hosts, INTERFACES, MOST_FLOWS};
 use crate::links::Links;
 use crate::reader::SINK_PORT;
 use crate::timing::{Bounds, Busy, Clocked};
@@ -133,8 +133,11 @@ fn take_over(flow: &mut FlowOutcome, report: SenderReport) {
     }
 }
 
-/// Refuses what only a simulation has.
-fn check(scenario: &Scenario) -> Result<(), LabError> {
+/// Whether a scenario can be run here, as far as that can be told without running it.
+///
+/// # Errors
+/// The first thing that only a simulation has.
+pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     if let Some(group) = scenario.flows.iter().find(|group| group.adaptive.is_some()) {
         return Err(LabError::OnlySimulated {
             flow: group.name.clone(),
@@ -148,6 +151,11 @@ fn check(scenario: &Scenario) -> Result<(), LabError> {
     }
     if scenario.hint_bits.levels() > HintBits::PAPER.levels() {
         return Err(LabError::WideHints { bits: scenario.hint_bits.get() });
+    }
+    let network = scenario.network()?;
+    hosts::check(network.flows())?;
+    for plan in plans(scenario, &network, scenario.seed) {
+        plan.validate().map_err(TrafficError::from)?;
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ impl Namespace {
     /// When the process may not, or iproute2 is missing.
     pub fn create(label: &str) -> Result<Self, LinuxError> {
         let name = format!("{PREFIX}{}-{label}", std::process::id());
-        ip(&["netns", "add", &name])?;
+        ip(&["netns", "add", &name]).map_err(explained)?;
         let namespace = Self { name };
         namespace.ip(&["link", "set", "lo", "up"])?;
         Ok(namespace)
@@ -107,6 +107,17 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         // There is nobody to tell; the next sweep tries again.
         drop(ip(&["netns", "delete", &self.name]));
+    }
+}
+
+/// Says what is missing where that is plain.
+fn explained(error: LinuxError) -> LinuxError {
+    if rustix::process::geteuid().is_root() {
+        return error;
+    }
+    LinuxError::NotPermitted {
+        doing: "network namespaces cannot be made".to_owned(),
+        capability: "CAP_SYS_ADMIN, and CAP_NET_ADMIN and CAP_NET_RAW inside",
     }
 }
 

@@ -46,7 +46,7 @@ impl Scenario {
         cancel: &AtomicBool,
         mut after_step: impl FnMut(&mut Simulation) -> Result<(), E>,
     ) -> Result<RunResult, E> {
-        self.refuse_what_only_the_kernel_has()?;
+        self.check_simulated()?;
         let settings = self.settings(seed);
         let simulation = Simulation::new(network, &settings);
         let mut simulation = simulation.map_err(|error| SimulateError::Lower(error.into()))?;
@@ -63,10 +63,14 @@ impl Scenario {
         Ok(self.rows(network, &simulation.finish()))
     }
 
-    fn refuse_what_only_the_kernel_has(&self) -> Result<(), SimulateError> {
+    /// Whether it can be simulated: whether no flow wants what only the kernel has.
+    ///
+    /// # Errors
+    /// When one does.
+    pub fn check_simulated(&self) -> Result<(), LowerError> {
         let is_bbr = |flow: &&FlowSpec| matches!(&flow.transport, TransportSpec::Tcp(tcp) if tcp.congestion_control == CongestionControl::Bbr);
         let refusal = |flow: &FlowSpec| LowerError::OnlyInLaboratory { flow: flow.name.clone() };
-        self.flows.iter().find(is_bbr).map_or(Ok(()), |flow| Err(refusal(flow).into()))
+        self.flows.iter().find(is_bbr).map_or(Ok(()), |flow| Err(refusal(flow)))
     }
 
     /// The tables' rows of one run of this scenario's own network; the store says whose they are.

@@ -1,0 +1,215 @@
+//! The laboratory from the command line: what it measures, what it refuses, what it leaves behind.
+//!
+//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test lab`.
+
+use cutline_linux::namespace::Namespace;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const SCENARIO: &str = r#"
+name = "small"
+duration = "5 s"
+warm-up = "2 s"
+
+[dumbbell]
+rate = "4 Mbit/s"
+delay = "5 ms"
+access-rate = "50 Mbit/s"
+access-delay = "5 ms"
+queue = { aqm = "pi", limit = "100 packets", q-ref = "30 packets", ecn = true, tsq = { bits = 4, l = "40 ms" } }
+
+[[flow]]
+name = "bulk"
+count = 4
+class = "file-transfer"
+file-size = "500 KB"
+ecn = true
+transport = { protocol = "tcp", mss = "1000 B" }
+app = { kind = "bulk" }
+
+[[flow]]
+name = "files"
+ecn = true
+transport = { protocol = "tcp", mss = "1000 B" }
+app = { kind = "files", size = "20 KB", think-time = "50 ms" }
+
+[[flow]]
+name = "voice"
+class = "audio"
+hint = 2
+transport = { protocol = "udp" }
+app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
+
+[[flow]]
+name = "media"
+class = "audio"
+hint = 6
+transport = { protocol = "tfrc", packet-size = "500 B" }
+app = { kind = "cbr", rate = "128 kbit/s", size = "500 B" }
+"#;
+
+/// A folder with a scenario; `None` where this machine does not let us make namespaces.
+fn laboratory(scenario: &str) -> Option<(TempDir, PathBuf)> {
+    let skip = |why: &str| eprintln!("skipped: {why}; run: sudo -E cargo test -p cutline-cli --test lab");
+    if !geteuid().is_root() {
+        skip("network namespaces need root");
+        return None;
+    }
+    if let Err(error) = Namespace::create("try") {
+        skip(&error.to_string());
+        return None;
+    }
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("scenario.toml");
+    std::fs::write(&file, scenario).unwrap();
+    Some((folder, file))
+}
+
+fn cutline(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn succeeds(folder: &Path, arguments: &[&str]) -> Output {
+    let output = cutline(folder, arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// The namespaces that a process has made.
+fn namespaces_of(process: u32) -> Vec<String> {
+    let entries = std::fs::read_dir("/run/netns").into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(&format!("cutline-{process}-"))).collect()
+}
+
+fn group<'v>(run: &'v Value, name: &str) -> Vec<&'v Value> {
+    run["flows"].as_array().unwrap().iter().filter(|flow| flow["group"] == name).collect()
+}
+
+#[test]
+fn a_scenario_is_measured_as_in_the_simulation() {
+    let Some((folder, file)) = laboratory(SCENARIO) else { return };
+    let file = file.to_str().unwrap();
+    let started = Instant::now();
+    let output = succeeds(folder.path(), &["lab", "run", file, "--json", "--quiet"]);
+    assert!(started.elapsed() >= Duration::from_secs(5), "it takes as long as it says");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = &document["runs"][0];
+
+    let voice = group(run, "voice")[0];
+    assert!((voice["goodput_bps"].as_f64().unwrap() - 64_000.0).abs() < 3_000.0, "{voice}");
+    assert_eq!(voice["hint"], 2);
+    let queuing = |flow: &Value| flow["queuing_ms"]["mean"].as_f64().unwrap();
+    let bulk = group(run, "bulk");
+    assert_eq!(bulk.len(), 4);
+    for flow in &bulk {
+        assert!(flow["goodput_bps"].as_f64().unwrap() > 50_000.0, "{flow}");
+        assert!(queuing(flow) > queuing(voice), "a hint of 2 waits less: {flow} {voice}");
+    }
+    let marks: u64 = bulk.iter().map(|flow| flow["marks"].as_u64().unwrap()).sum();
+    assert!(marks > 0, "what can be marked is marked");
+    assert!(group(run, "files")[0]["transfers"].as_u64().unwrap() > 2);
+    assert!(group(run, "media")[0]["goodput_bps"].as_f64().unwrap() > 40_000.0);
+    let queue = &run["queues"][0];
+    assert_eq!(queue["name"], "r1->r2");
+    assert!(queue["utilisation"].as_f64().unwrap() > 0.6, "{queue}");
+    let timing = &run["timing"];
+    assert!(timing["frames"].as_u64().unwrap() > 1000 && timing["failed_flows"] == 0, "{timing}");
+
+    let folder = folder.path();
+    assert!(folder.join("results/lab/small/timing.parquet").exists());
+    succeeds(folder, &["run", file, "--quiet"]);
+    assert!(!folder.join("results/small/timing.parquet").exists(), "a simulation has no timing");
+    let compared = succeeds(folder, &["compare", "results/small", "results/lab/small"]);
+    let table = String::from_utf8(compared.stdout).unwrap();
+    assert!(table.contains("goodput_bps") && table.contains("r1->r2"), "{table}");
+}
+
+fn start(folder: &Path, file: &Path) -> Child {
+    let mut command = cutline(folder, &["lab", "run", file.to_str().unwrap(), "--quiet"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while namespaces_of(child.id()).len() < 3 {
+        assert!(Instant::now() < deadline, "the namespaces were not made");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    child
+}
+
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    let Some((folder, file)) = laboratory(SCENARIO) else { return };
+    let mut child = start(folder.path(), &file);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let asked = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "interrupted");
+    assert!(asked.elapsed() < Duration::from_secs(3), "it does not wait for the end");
+    assert_eq!(namespaces_of(child.id()), [] as [&str; 0]);
+}
+
+#[test]
+fn what_a_killed_run_leaves_behind_is_swept_by_the_next() {
+    let Some((folder, file)) = laboratory(SCENARIO) else { return };
+    let mut child = start(folder.path(), &file);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(namespaces_of(child.id()).len(), 3, "nobody could remove them");
+    succeeds(folder.path(), &["lab", "clean"]);
+    assert_eq!(namespaces_of(child.id()), [] as [&str; 0]);
+}
+
+#[test]
+fn a_bound_that_no_machine_keeps_is_told() {
+    let Some((folder, file)) = laboratory(SCENARIO) else { return };
+    let arguments = [
+        "lab",
+        "run",
+        file.to_str().unwrap(),
+        "--quiet",
+        "--no-store",
+        "--strict",
+        "--departure-bound",
+        "1 us",
+    ];
+    let output = cutline(folder.path(), &arguments).args(["--set", "duration=3 s"]).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("warning: base with seed 1: 1 % of the packets left more than"), "{errors}");
+}
+
+fn is_refused(scenario: &str, command: &[&str], why: &str) {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("scenario.toml");
+    std::fs::write(&file, scenario).unwrap();
+    let output = cutline(folder.path(), command).arg(&file).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains(why), "{errors}");
+}
+
+#[test]
+fn what_one_side_alone_has_is_refused_by_the_other() {
+    let bbr = SCENARIO.replace(
+        "mss = \"1000 B\" }\napp = { kind = \"bulk\"",
+        "congestion-control = \"bbr\" }\napp = { kind = \"bulk\"",
+    );
+    is_refused(&bbr, &["run"], "bbr is the kernel's own: run it with `cutline lab run`");
+    let lab = &["lab", "run"];
+    let adaptive = SCENARIO.replace("hint = 6", "hint = \"adaptive\"");
+    is_refused(&adaptive, lab, "flow `media`: a hint that adapts is not in the laboratory; give it a level");
+    let disagree = SCENARIO.replacen("mss = \"1000 B\" }", "mss = \"1000 B\", sack = false }", 1);
+    is_refused(&disagree, lab, "sack is a parameter of the whole host here");
+    let large = SCENARIO.replace(
+        "mss = \"1000 B\" }\napp = { kind = \"bulk\"",
+        "mss = \"20000 B\" }\napp = { kind = \"bulk\"",
+    );
+    is_refused(&large, lab, "too large for the laboratory");
+}
