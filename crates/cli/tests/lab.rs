@@ -205,7 +205,7 @@ fn what_one_side_alone_has_is_refused_by_the_other() {
     let lab = &["lab", "run"];
     let adaptive = SCENARIO.replace("hint = 6", "hint = \"adaptive\"");
     is_refused(&adaptive, lab, "flow `media`: a hint that adapts is not in the laboratory; give it a level");
-    let disagree = SCENARIO.replacen("mss = \"1000 B\" }", "mss = \"1000 B\", sack = false }", 1);
+    let disagree = SCENARIO.replacen("mss = \"1000 B\" }", "mss = \"1000 B\", sack = true }", 1);
     is_refused(&disagree, lab, "sack is a parameter of the whole host here");
     let large = SCENARIO.replace(
         "mss = \"1000 B\" }\napp = { kind = \"bulk\"",

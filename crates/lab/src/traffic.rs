@@ -6,7 +6,7 @@ use cutline_scenario::spec::{self, CongestionControl};
 use cutline_sim::{FlowSpec, Network, TransportSpec};
 use cutline_traffic::{FlowPlan, TcpOptions, Transport};
 use cutline_transport::tcp;
-use cutline_units::{DscpPool2, Duration, HintCodec, Instant, Streams};
+use cutline_units::{DscpPool2, HintCodec, Instant, Streams};
 use std::net::SocketAddr;
 
 /// The flows' plans, in their order. A flow starts when it does in the simulation with the same seed.

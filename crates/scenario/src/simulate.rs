@@ -46,7 +46,7 @@ impl Scenario {
         cancel: &AtomicBool,
         mut after_step: impl FnMut(&mut Simulation) -> Result<(), E>,
     ) -> Result<RunResult, E> {
-        self.check_simulated()?;
+        self.check_simulated().map_err(SimulateError::from)?;
         let settings = self.settings(seed);
         let simulation = Simulation::new(network, &settings);
         let mut simulation = simulation.map_err(|error| SimulateError::Lower(error.into()))?;
