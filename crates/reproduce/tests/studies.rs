@@ -3,22 +3,27 @@
 mod common;
 
 use common::{measured, measured_and_drawn, quick};
-use cutline_reproduce::{BITS, CHEATERS, MODERN, RIVALS, STUDIES};
+use cutline_reproduce::{BITS, CHEATERS, LAB, MODERN, Place, RIVALS, STUDIES, Study};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
+/// Those that are simulated, and the one in the laboratory.
+fn all() -> impl Iterator<Item = &'static Study> {
+    STUDIES.into_iter().chain([&LAB])
+}
+
 #[test]
 fn studies_and_their_experiments_have_names_of_their_own() {
-    let names: BTreeSet<&str> = STUDIES.iter().map(|study| study.id).collect();
-    assert_eq!(names.len(), STUDIES.len());
+    let names: BTreeSet<&str> = all().map(|study| study.id).collect();
+    assert_eq!(names.len(), STUDIES.len() + 1);
     let experiments: Vec<&str> =
-        STUDIES.iter().flat_map(|study| study.experiments).map(|experiment| experiment.id).collect();
+        all().flat_map(|study| study.experiments).map(|experiment| experiment.id).collect();
     assert_eq!(experiments.iter().collect::<BTreeSet<_>>().len(), experiments.len(), "{experiments:?}");
 }
 
 #[test]
 fn figures_show_experiments_that_are_there_and_every_experiment_is_shown() {
-    for study in STUDIES {
+    for study in all() {
         let figures = study.figures();
         let shown: BTreeSet<&str> =
             figures.iter().flat_map(|figure| &figure.experiments).map(String::as_str).collect();
@@ -36,6 +41,21 @@ fn every_experiment_is_a_scenario_of_ten_seeds() {
             assert!(points.iter().all(|point| point.scenario.seeds == seeds), "{}", experiment.id);
         }
     }
+}
+
+#[test]
+fn what_is_run_in_the_laboratory_can_be_and_is_simulated_too() {
+    let (simulated, in_lab): (Vec<_>, Vec<_>) =
+        LAB.experiments.iter().partition(|experiment| experiment.place == Place::Simulator);
+    for experiment in &in_lab {
+        for point in experiment.scenario_file(false).unwrap().expand().unwrap() {
+            cutline_lab::check(&point.scenario).unwrap();
+            assert!(point.scenario.seeds < 10, "real time is dear: {}", experiment.id);
+        }
+        let file = |of: &&&cutline_reproduce::Experiment| of.file == experiment.file;
+        assert!(simulated.iter().find(file).is_some(), "{} has nothing beside it", experiment.id);
+    }
+    assert_eq!(simulated.len() + in_lab.len(), LAB.experiments.len());
 }
 
 #[test]
