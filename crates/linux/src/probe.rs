@@ -37,14 +37,14 @@ pub use kernel::{Config, Kernel, Sysctl, config, kernel, module, sysctl};
 pub use link::{Backlog, Link, Offload, backlog, links};
 pub use path::{Paths, paths};
 pub use privilege::{CAPABILITIES, Privileges, privileges};
-pub use qdisc::{KINDS, Qdisc, kinds, qdiscs};
+pub use qdisc::{KINDS, Qdisc, kinds, listed_kinds, qdiscs};
 pub use tcp::{Congestion, congestion};
 pub use timer::{Lateness, Waiting, lateness};
 
 /// Whether something is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It has been tried, and works.
+    /// It is there.
     Yes,
     /// It is not there, or refused; why.
     No(String),

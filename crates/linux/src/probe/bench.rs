@@ -1,7 +1,8 @@
 //! A throw-away namespace with a virtual pair, for trying things that would be felt elsewhere.
 
+use super::Answer;
+use crate::LinuxError;
 use crate::namespace::Namespace;
-use crate::{LinuxError, interface};
 
 /// The namespace `cutline-PID-doctor`, and in it `probe0` joined to `probe1`. It is removed when this is dropped.
 #[derive(Debug)]
@@ -29,13 +30,19 @@ impl Bench {
         Ok(Self { namespace })
     }
 
+    /// What making one has come to. Without privileges, it says nothing about the kernel.
+    pub fn answer(made: &Result<Self, LinuxError>) -> Answer {
+        match made {
+            Ok(_) => Answer::Yes,
+            Err(_) if !rustix::process::geteuid().is_root() => {
+                Answer::Unknown("namespaces are root's to make".to_owned())
+            }
+            Err(error) => Answer::No(error.to_string()),
+        }
+    }
+
     /// The namespace.
     pub(super) fn namespace(&self) -> &Namespace {
         &self.namespace
-    }
-
-    /// The number of the near end. For the threads within the namespace.
-    pub(super) fn near_index() -> Result<u32, LinuxError> {
-        interface::index(Self::NEAR)
     }
 }

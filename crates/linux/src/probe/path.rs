@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use super::{Answer, raw};
 use crate::clock::{now, timespec};
-use crate::{LinuxError, PacketPort};
+use crate::{LinuxError, PacketPort, interface};
 use cutline_router::Port as _;
 use cutline_units::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -40,8 +40,9 @@ pub fn paths(bench: &Bench) -> Result<Paths, LinuxError> {
             Ok(false) => Answer::No("a frame that was sent has not come".to_owned()),
             Err(error) => Answer::No(error.to_string()),
         },
-        xdp_copy: xdp(SocketAddrXdpFlags::XDP_COPY),
-        xdp_zero_copy: xdp(SocketAddrXdpFlags::XDP_ZEROCOPY),
+        xdp_copy: xdp(Bench::NEAR, SocketAddrXdpFlags::XDP_COPY),
+        // At the other end: a queue is busy for a while after its last socket has been closed.
+        xdp_zero_copy: xdp(Bench::FAR, SocketAddrXdpFlags::XDP_ZEROCOPY),
         tun: Answer::of(tun()),
     })
 }
@@ -62,15 +63,15 @@ fn cross() -> Result<bool, LinuxError> {
     Ok(found)
 }
 
-/// Binds a socket with the least of memory and rings to the near end.
-fn xdp(mode: SocketAddrXdpFlags) -> Answer {
+/// Binds a socket with the least of memory and rings to one end.
+fn xdp(name: &str, mode: SocketAddrXdpFlags) -> Answer {
     const CHUNK: usize = 4096;
     const CHUNKS: usize = 64;
     // Twice a page more than needed, to begin at the start of one. It outlives the socket.
     let memory = vec![0_u8; CHUNK * (CHUNKS + 2)];
     let start = (memory.as_ptr() as u64).next_multiple_of(CHUNK as u64);
     let bound = || -> io::Result<()> {
-        let index = Bench::near_index().map_err(io::Error::other)?;
+        let index = interface::index(name).map_err(io::Error::other)?;
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let registration = XdpUmemReg {
             addr: start,

@@ -2,6 +2,7 @@
 //! in those of an interface.
 
 use super::bench::Bench;
+use super::kernel::{self, Config};
 use super::{Answer, command};
 use serde_json::Value;
 
@@ -28,6 +29,22 @@ pub const KINDS: [(&str, &str); 16] = [
 /// Tries each kind in turn.
 pub fn kinds(bench: &Bench) -> Vec<(&'static str, Answer)> {
     KINDS.iter().map(|&(kind, options)| (kind, is_taken(bench, kind, options))).collect()
+}
+
+/// What the kernel lists of each kind, where nothing can be tried: as modules, or in its configuration.
+pub fn listed_kinds(release: &str, config: Option<&Config>) -> Vec<(&'static str, Answer)> {
+    let is_listed = |kind: &str| {
+        // Both are one module.
+        let module = if kind == "clsact" { "ingress" } else { kind };
+        let option = format!("NET_SCH_{}", module.to_uppercase());
+        config.map(|config| config.has(&option)).or_else(|| kernel::module(release, &format!("sch_{module}")))
+    };
+    let answer = |kind: &str| match is_listed(kind) {
+        Some(true) => Answer::Yes,
+        Some(false) => Answer::No("the kernel does not list it".to_owned()),
+        None => Answer::Unknown("the kernel has no list".to_owned()),
+    };
+    KINDS.iter().map(|&(kind, _)| (kind, answer(kind))).collect()
 }
 
 fn is_taken(bench: &Bench, kind: &str, options: &str) -> Answer {
