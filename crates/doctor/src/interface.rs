@@ -7,7 +7,8 @@ use cutline_linux::probe::{Link, Offload};
 /// host's interface has by nature is only noted.
 pub fn interface(link: &Link, named: bool) -> Vec<Finding> {
     let mut findings = vec![wire(link), driver(link), queue(link), aggregation(link, named), checksums(link)];
-    findings.extend([addresses(link, named), master(link, named), xdp(link)].into_iter().flatten());
+    let others = [addresses(link, named), master(link, named), xdp(link), xdp_program(link)];
+    findings.extend(others.into_iter().flatten());
     findings
 }
 
@@ -109,16 +110,27 @@ fn master(link: &Link, named: bool) -> Option<Finding> {
     Some(if named { Finding::warning("master", what, next) } else { Finding::note("master", what) })
 }
 
+/// What an `AF_XDP` port could gain.
 fn xdp(link: &Link) -> Option<Finding> {
+    let features = link.xdp_features?;
+    Some(match (features.native, features.zero_copy) {
+        (true, true) => Finding::ok("XDP", "in the driver, with zero copy"),
+        (true, false) => Finding::note("XDP", "in the driver, copying: no faster than packet sockets"),
+        (false, _) => Finding::note("XDP", "not in the driver: no faster than packet sockets"),
+    })
+}
+
+fn xdp_program(link: &Link) -> Option<Finding> {
     let next = format!("ip link set {} xdp off, if nothing needs it", link.name);
     let what = "an XDP program sees frames before the router, and may keep them";
-    link.xdp.then(|| Finding::warning("XDP", what, next))
+    link.xdp.then(|| Finding::warning("XDP program", what, next))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::finding::State;
+    use cutline_linux::probe::XdpFeatures;
     use cutline_units::Rate;
 
     fn card() -> Link {
@@ -191,6 +203,18 @@ mod tests {
         let found = interface(&Link { byte_limits: Some(false), ..card() }, true);
         assert_eq!(of(&found, "queues").state, State::Note);
         let found = interface(&Link { xdp: true, ..card() }, false);
-        assert_eq!(of(&found, "XDP").state, State::Warning);
+        assert_eq!(of(&found, "XDP program").state, State::Warning);
+    }
+
+    #[test]
+    fn drivers_that_share_memory_are_ok() {
+        let state = |native, zero_copy| {
+            let link = Link { xdp_features: Some(XdpFeatures { native, zero_copy }), ..card() };
+            of(&interface(&link, true), "XDP").state
+        };
+        assert_eq!(
+            (state(true, true), state(true, false), state(false, false)),
+            (State::Ok, State::Note, State::Note)
+        );
     }
 }

@@ -12,6 +12,7 @@
 //! qdisc       kinds of queue disciplines; what waits in them
 //! tcp         congestion controls
 //! link        an interface: driver, speed, offloads, addresses, what waits in its driver
+//! xdp         what a driver says of XDP
 //! command     running `ip` and `tc`
 //! raw         the system calls that need `unsafe`
 //! ```
@@ -29,6 +30,7 @@ mod qdisc;
 mod raw;
 mod tcp;
 mod timer;
+mod xdp;
 
 pub use bench::Bench;
 pub use bpf::{Bpf, bpf};
@@ -40,6 +42,7 @@ pub use privilege::{CAPABILITIES, Privileges, privileges};
 pub use qdisc::{KINDS, Qdisc, kinds, listed_kinds, qdiscs};
 pub use tcp::{Congestion, congestion};
 pub use timer::{Lateness, Waiting, lateness};
+pub use xdp::XdpFeatures;
 
 /// Whether something is there.
 #[derive(Clone, Debug, PartialEq, Eq)]

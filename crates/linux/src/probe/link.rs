@@ -1,5 +1,6 @@
 //! An interface, as the kernel and its driver describe it.
 
+use super::xdp::{self, XdpFeatures};
 use super::{command, kernel};
 use crate::socket;
 use cutline_units::Rate;
@@ -41,6 +42,8 @@ pub struct Link {
     pub addresses: Vec<String>,
     /// Whether an XDP program is attached.
     pub xdp: bool,
+    /// What its driver can do of XDP; `None` where the kernel does not say.
+    pub xdp_features: Option<XdpFeatures>,
 }
 
 /// What a card does to frames for its host.
@@ -151,6 +154,7 @@ impl Link {
             rings: rings(&self.name),
             byte_limits: sysfs(&self.name, document).and_then(|folder| has_byte_limits(&folder)),
             offloads: Offload::on(&self.name),
+            xdp_features: document["ifindex"].as_u64().and_then(|index| xdp::features(index as u32)),
             ..self
         }
     }
