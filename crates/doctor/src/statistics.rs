@@ -54,14 +54,29 @@ struct HintWait {
 
 /// Why a line cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("this is no line of `cutline router --json --stats TIME`: {0}")]
-pub struct StatisticsError(#[from] serde_json::Error);
+pub enum StatisticsError {
+    /// It is something else.
+    #[error("this is no line of `cutline router --json --stats TIME`: {0}")]
+    Other(#[from] serde_json::Error),
+    /// A router has refused to answer.
+    #[error("the router says: {0}")]
+    Refused(String),
+}
+
+/// What a router answers to a request that it cannot do.
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
 
 /// Reads a line.
 ///
 /// # Errors
 /// When it is not one of a router's statistics.
 pub fn parse(line: &str) -> Result<Sample, StatisticsError> {
+    if let Ok(Refusal { error }) = serde_json::from_str(line) {
+        return Err(StatisticsError::Refused(error));
+    }
     Ok(serde_json::from_str(line)?)
 }
 
@@ -181,5 +196,7 @@ mod tests {
     fn other_lines_are_refused() {
         assert!(parse("{}").unwrap_err().to_string().contains("elapsed_s"));
         assert!(parse("routing a -> b").is_err());
+        let refused = parse(r#"{ "event": "error", "error": "not known" }"#).unwrap_err().to_string();
+        assert_eq!(refused, "the router says: not known");
     }
 }

@@ -1,7 +1,7 @@
 //! What this process may do.
 
 use super::Answer;
-use super::raw;
+use crate::{Scheduled, run_first};
 use rustix::thread::{CapabilitySet, capabilities};
 
 /// The capabilities that Cutline has a use for, and what for.
@@ -29,13 +29,13 @@ pub struct Privileges {
 pub fn privileges() -> Privileges {
     let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     let has = CAPABILITIES.iter().filter(|(set, ..)| effective.contains(*set));
-    let fifo = std::thread::spawn(raw::schedule_fifo).join().expect("trying to be scheduled does not panic");
+    let fifo = std::thread::spawn(run_first).join().expect("asking to be run first does not panic");
     Privileges {
         root: rustix::process::geteuid().is_root(),
         has: has.map(|&(_, name, _)| name).collect(),
         fifo: match fifo {
-            Ok(()) => Answer::Yes,
-            Err(error) => Answer::No(error.to_string()),
+            Scheduled::First => Answer::Yes,
+            Scheduled::AsOthers => Answer::No("refused".to_owned()),
         },
     }
 }
@@ -44,14 +44,13 @@ pub fn privileges() -> Privileges {
 mod tests {
     use super::*;
 
+    /// Either the capability or a limit (`RLIMIT_RTPRIO`) allows it; a control group may refuse it all the same.
     #[test]
-    fn root_that_may_schedule_has_the_capability() {
+    fn whoever_has_a_capability_has_a_name_for_it() {
         let privileges = privileges();
-        if privileges.has.contains(&"CAP_SYS_NICE") {
-            // A control group without real-time bandwidth may still refuse; then it says why.
-            assert_ne!(privileges.fifo, Answer::No(String::new()));
-        } else if !privileges.root {
-            assert!(!privileges.has.contains(&"CAP_NET_ADMIN"), "{privileges:?}");
-        }
+        let names = CAPABILITIES.map(|(_, name, _)| name);
+        assert!(privileges.has.iter().all(|name| names.contains(name)), "{privileges:?}");
+        assert!(privileges.has.is_empty() || rustix::thread::capabilities(None).is_ok());
+        assert!(!matches!(privileges.fifo, Answer::Unknown(_)), "{privileges:?}");
     }
 }

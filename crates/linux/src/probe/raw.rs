@@ -7,16 +7,6 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::ptr::{from_mut, from_ref};
 
-/// Schedules the calling thread in real time, at the lowest priority of `SCHED_FIFO`.
-pub(super) fn schedule_fifo() -> io::Result<()> {
-    // SAFETY: all-zero bits are a valid sched_param.
-    let mut parameters: libc::sched_param = unsafe { zeroed() };
-    parameters.sched_priority = 1;
-    // SAFETY: the kernel reads one sched_param, and 0 is the calling thread.
-    let code = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, from_ref(&parameters)) };
-    check(code.into()).map(drop)
-}
-
 /// Makes a TUN interface of an open `/dev/net/tun`. It is gone when the file is closed.
 pub(super) fn make_tun(file: impl AsFd, name: &str) -> io::Result<()> {
     // SAFETY: all-zero bits are a valid ifreq: an empty name and zeros.

@@ -1,8 +1,7 @@
 //! How late a process is woken that sleeps until a moment. The router's departures are as late as that, unless it spins.
 
-use super::raw;
-use crate::LinuxError;
 use crate::clock::{now, timespec};
+use crate::{Scheduled, run_first};
 use cutline_units::{Duration, Histogram, Instant};
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::ClockId;
@@ -50,14 +49,12 @@ impl Waiting {
     }
 }
 
-/// Sleeps so many times for so long, on a thread of its own, with the timer slack that the router asks for.
-///
-/// # Errors
-/// When `fifo` is asked for and refused.
-pub fn lateness(waiting: Waiting, fifo: bool, sleeps: u32, each: Duration) -> Result<Lateness, LinuxError> {
+/// Sleeps so many times for so long, on a thread of its own, with the timer slack that the router asks for. `None` when
+/// `fifo` is asked for and refused.
+pub fn lateness(waiting: Waiting, fifo: bool, sleeps: u32, each: Duration) -> Option<Lateness> {
     let measure = move || {
-        if fifo {
-            raw::schedule_fifo().map_err(|error| LinuxError::of("real-time scheduling", error))?;
+        if fifo && run_first() == Scheduled::AsOthers {
+            return None;
         }
         let _exact = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut late = Histogram::default();
@@ -66,7 +63,7 @@ pub fn lateness(waiting: Waiting, fifo: bool, sleeps: u32, each: Duration) -> Re
             waiting.until(at);
             late.record(now().saturating_since(at));
         }
-        Ok(Lateness { waiting, fifo, late })
+        Some(Lateness { waiting, fifo, late })
     };
     std::thread::spawn(measure).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
