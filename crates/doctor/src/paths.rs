@@ -19,7 +19,7 @@ fn namespaces(bench: &Answer) -> Finding {
             subject,
             why.clone(),
             &[Use::Laboratory],
-            "run it where the kernel has CONFIG_NET_NS and CONFIG_VETH, with iproute2",
+            "run it as root, with CAP_SYS_ADMIN and iproute2, on a kernel with CONFIG_NET_NS and CONFIG_VETH",
         ),
         Answer::Unknown(why) => Finding::unknown(subject, why.clone()).then("run it as root"),
     }
