@@ -73,6 +73,9 @@ pub struct QueueLoad {
     pub unsent: u64,
     /// Waiting for the interface at the end of the interval though their time has come, frames.
     pub stuck: u64,
+    /// By how much the router has given its schedule up, because it was not run in time.
+    #[serde(serialize_with = "as_ms", rename = "slipped_ms")]
+    pub slipped: Duration,
 }
 
 /// One step of the observation.
@@ -184,6 +187,7 @@ struct Counted {
     dropped: u64,
     unsent: u64,
     stuck: u64,
+    slipped: Duration,
 }
 
 /// Judges.
@@ -202,6 +206,8 @@ pub fn judge(seen: &Observations, thresholds: &Thresholds) -> Judgement {
     };
     reasons.extend(at_port);
     let (place, confidence) = verdict;
+    // What a router that is not run in time holds back, its queue does not count as waiting.
+    let confidence = if counted.slipped.is_zero() { confidence } else { confidence.min(Confidence::Medium) };
     Judgement { place, confidence, reasons, do_next: next(seen, &counted, place) }
 }
 
@@ -235,6 +241,7 @@ impl Counted {
             dropped: all().map(|of| of.dropped).sum(),
             unsent: all().map(|of| of.unsent).sum(),
             stuck: all().map(|of| of.stuck).min().unwrap_or_default(),
+            slipped: all().map(|of| of.slipped).fold(Duration::ZERO, |sum, slipped| sum + slipped),
         }
     }
 
@@ -246,6 +253,10 @@ impl Counted {
             let use_of = percent(self.utilisation);
             told.push(format!("our link was used to {use_of}, and busy in {} of {all} intervals", self.busy));
             told.push(format!("our queue has dropped {} packets", self.dropped));
+        }
+        if !self.slipped.is_zero() {
+            let slipped = approximately(self.slipped);
+            told.push(format!("the router was not run in time, and has given up {slipped} of its schedule"));
         }
         if let Some(path) = seen.path {
             let (base, growth) = (approximately(path.base), approximately(self.growth));
@@ -351,6 +362,9 @@ fn next(seen: &Observations, counted: &Counted, place: Place) -> Vec<String> {
         Place::Nowhere => vec!["look again while there is load, such as that of `cutline tg`"],
         Place::Unknown => Vec::new(),
     };
+    if !counted.slipped.is_zero() {
+        next.push("give the router time: `chrt -f 1 cutline router ...`, or less else to do on its machine");
+    }
     let is_without_queue = seen.intervals.iter().all(|interval| interval.queue.is_none());
     if is_without_queue {
         next.push(

@@ -101,6 +101,16 @@ fn without_statistics_growth_alone_says_nothing() {
 }
 
 #[test]
+fn a_router_that_is_not_run_in_time_makes_it_less_sure() {
+    let mut late = seen(&[(0.1, 0, 20), (1.0, 60, 80), (1.0, 60, 80)]);
+    late.intervals[1].queue.as_mut().unwrap().slipped = MS(300);
+    assert_eq!(verdict(&late), (Place::Ours, Confidence::Medium));
+    let judgement = judge(&late, &Thresholds::default());
+    assert!(judgement.reasons.iter().any(|reason| reason.contains("300 ms")), "{judgement:?}");
+    assert!(judgement.do_next.iter().any(|step| step.contains("chrt")), "{judgement:?}");
+}
+
+#[test]
 fn a_policer_loses_probes_and_lets_none_wait() {
     let mut policed = seen(&[(0.1, 0, 20), (0.6, 0, 20), (0.6, 0, 21)]);
     policed.path.as_mut().unwrap().answered = 80;

@@ -156,7 +156,7 @@ mod tests {
 
     const DIRECTION: &str = r#"{"direction":"a -> b","rate_bps":8000000,"sent":{"packets":1,"bytes":100},
         "dropped":{"early":{"packets":0,"bytes":0},"overflow":{"packets":0,"bytes":0},
-        "unsent":{"packets":0,"bytes":0}},"queued_packets":0,"backlog":{"packets":0,"bytes":0},"hints":[]}"#;
+        "unsent":{"packets":0,"bytes":0}},"queued_packets":0,"backlog":{"packets":0,"bytes":0},"slipped_ms":0.0,"hints":[]}"#;
 
     fn line(elapsed: u32) -> String {
         let direction = DIRECTION.replace('\n', "");

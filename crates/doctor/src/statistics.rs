@@ -29,6 +29,7 @@ pub struct Direction {
     dropped: Dropped,
     queued_packets: u64,
     backlog: Count,
+    slipped_ms: f64,
     hints: Vec<HintWait>,
 }
 
@@ -96,6 +97,7 @@ pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overh
         dropped: of_queue(after).saturating_sub(of_queue(before)),
         unsent: after.dropped.unsent.packets.saturating_sub(before.dropped.unsent.packets),
         stuck: after.queued_packets.saturating_sub(after.backlog.packets),
+        slipped: Duration::from_secs_f64((after.slipped_ms - before.slipped_ms) / 1e3),
     }
 }
 
@@ -148,7 +150,8 @@ mod tests {
             "direction": "a -> b", "rate_bps": 12_304_000, "received": count(packets + 5), "sent": count(packets),
             "dropped": { "early": count(3), "overflow": count(1), "oversize": count(0), "runt": count(0),
                 "unsent": count(packets / 1000) },
-            "queued_packets": 7, "backlog": count(5), "probability": null, "hints": hints,
+            "queued_packets": 7, "backlog": count(5), "slipped_ms": packets as f64 / 100.0,
+            "probability": null, "hints": hints,
         })
     }
 
@@ -172,6 +175,7 @@ mod tests {
         // (190 * 20 - 90 * 10) / 100.
         assert_eq!(found.mean_wait, Duration::from_millis(29));
         assert_eq!((found.dropped, found.unsent, found.stuck), (0, 1, 2));
+        assert_eq!(found.slipped, Duration::from_millis(10));
         let of_all = load(&before.forth, &after.forth, 1.0, Overhead::Ethernet, 9).mean_wait;
         assert!((of_all.as_millis_f64() - (2900.0 + 10.0) / 110.0).abs() < 1e-6, "{of_all}");
     }

@@ -5,7 +5,7 @@ use crate::feed::{Feed, FeedError, Source};
 use crate::statistics::{self, Sample};
 use cutline_linux::echo::Echo;
 use cutline_linux::probe::{self, Backlog};
-use cutline_linux::{LinuxError, now};
+use cutline_linux::{LinuxError, now, run_first};
 use cutline_router::Overhead;
 use cutline_units::{Duration, Instant};
 use std::net::IpAddr;
@@ -80,11 +80,23 @@ struct Progress<'w> {
 }
 
 impl Watch {
-    /// Observes until the time is over, a pipe has ended and nothing else is looked at, or `stop` is set.
+    /// Observes until the time is over, a pipe has ended and nothing else is looked at, or `stop` is set. On a thread
+    /// that is run first where that is allowed: a round-trip time ends when somebody looks.
     ///
     /// # Errors
     /// When something that was asked for cannot be had.
     pub fn observe(&self, stop: &AtomicBool) -> Result<Observations, WatchError> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                // Who may not is only less exact on a busy machine.
+                let _scheduled = run_first();
+                self.observe_here(stop)
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn observe_here(&self, stop: &AtomicBool) -> Result<Observations, WatchError> {
         // Without anything else to look at, what is in a file is all there is.
         let live = self.probe.is_some() || self.port.is_some();
         let mut feed = self.source.as_ref().map(|source| Feed::open(source, live)).transpose()?;
