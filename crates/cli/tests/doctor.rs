@@ -188,7 +188,7 @@ fn what_is_wrong_is_told() {
 }
 
 /// The namespaces of the picture above and the router at work, 8 Mbit/s of IP packets. The router goes first.
-struct Path5 {
+struct Chain {
     _router: Running,
     a: Namespace,
     b: Namespace,
@@ -198,7 +198,7 @@ struct Path5 {
     _folder: tempfile::TempDir,
 }
 
-impl Path5 {
+impl Chain {
     /// With the options of `tc` for a queue discipline at the hop's way to b.
     fn new(label: &str, hop_queue: &[&str]) -> Self {
         sweep().unwrap();
@@ -229,8 +229,8 @@ impl Path5 {
         }
         let folder = tempfile::tempdir().unwrap();
         let statistics = folder.path().join("router.jsonl");
-        let _router = router(&middle, &statistics);
-        Self { _router, a, b, middle, _hop: hop, statistics, _folder: folder }
+        let router = router(&middle, &statistics);
+        Self { _router: router, a, b, middle, _hop: hop, statistics, _folder: folder }
     }
 
     /// The doctor, begun in a namespace.
@@ -303,7 +303,7 @@ fn our_queue_is_found_to_be_the_bottleneck() {
     if !may_make_namespaces() {
         return;
     }
-    let path = Path5::new("o", &[]);
+    let path = Chain::new("o", &[]);
     let through = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
     let beside = path.doctor(&path.middle, &["--out", "p1"]);
     sleep(Duration::from_millis(1500));
@@ -329,7 +329,7 @@ fn a_slower_hop_behind_the_router_is_found() {
     if !may_make_namespaces() {
         return;
     }
-    let path = Path5::new("e", &["tbf", "rate", "3mbit", "burst", "16kb", "latency", "200ms"]);
+    let path = Chain::new("e", &["tbf", "rate", "3mbit", "burst", "16kb", "latency", "200ms"]);
     let doctor = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
     sleep(Duration::from_millis(1500));
     path.load(6_000_000, 3.0);
