@@ -6,6 +6,7 @@
 mod aqm;
 mod check;
 mod compare;
+mod doctor;
 mod exit;
 mod interrupt;
 mod lab;
@@ -43,6 +44,7 @@ enum Command {
     Aqm(aqm::Args),
     Router(router::Args),
     Lab(lab::Args),
+    Doctor(doctor::Args),
 }
 
 impl Command {
@@ -56,6 +58,7 @@ impl Command {
             Self::Aqm(args) => aqm::execute(&args),
             Self::Router(args) => router::execute(&args),
             Self::Lab(args) => lab::execute(&args),
+            Self::Doctor(args) => doctor::execute(&args),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `cutline router`: the queue on real interfaces.
 
-mod settings;
+pub(crate) mod settings;
 mod statistics;
 
 use crate::exit::Failure;

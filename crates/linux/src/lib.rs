@@ -13,17 +13,21 @@
 //! tcp           what the kernel knows of a TCP connection
 //! namespace     network namespaces that are always removed
 //! thread        when this thread runs, and how long it has run
+//! probe         what this machine offers
+//! echo          round-trip times
 //! ```
 //!
 //! Not here: ports by TUN or `AF_XDP`, `tc`.
 
 mod clock;
 pub mod datagrams;
+pub mod echo;
 mod error;
 pub mod interface;
 pub mod namespace;
 mod offload;
 mod packet_port;
+pub mod probe;
 mod ring;
 mod run;
 mod socket;

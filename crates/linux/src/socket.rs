@@ -106,6 +106,16 @@ pub(crate) fn ethtool(name: &str, command: u32, data: u32) -> io::Result<u32> {
     Ok(value.data)
 }
 
+/// Asks the driver of an interface by a command of linux/ethtool.h that fills in a struct, which begins with the
+/// command. The buffer is as long as that struct.
+pub(crate) fn ethtool_buffer(name: &str, command: u32, buffer: &mut [u8]) -> io::Result<()> {
+    buffer[..4].copy_from_slice(&command.to_ne_bytes());
+    let mut request = request(name);
+    request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
+    let socket = any_socket().map_err(io::Error::other)?;
+    ioctl(socket.as_fd(), libc::SIOCETHTOOL as _, &mut request)
+}
+
 /// A request about an interface; names too long are cut off, and then there is no such interface.
 fn request(name: &str) -> libc::ifreq {
     // SAFETY: all-zero bits are a valid ifreq: an empty name and zeros.
@@ -124,6 +134,6 @@ fn ioctl(socket: BorrowedFd<'_>, number: libc::c_ulong, request: &mut libc::ifre
     check(code.into()).map(drop)
 }
 
-fn check(code: i64) -> io::Result<i64> {
+pub(crate) fn check(code: i64) -> io::Result<i64> {
     if code < 0 { Err(io::Error::last_os_error()) } else { Ok(code) }
 }

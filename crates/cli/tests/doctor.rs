@@ -1,0 +1,339 @@
+//! The doctor: the whole command as root and as nobody, and its judgement of bottlenecks that have been made.
+//!
+//! ```text
+//! host a        middle         hop           host b
+//! a0 ══════ p0  router  p1 ══ h0   h1 ══════ b0
+//! ```
+//!
+//! Most of it needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test doctor`.
+
+use cutline_linux::namespace::{Namespace, sweep};
+use cutline_linux::{LinuxError, Offloads};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
+use std::fs::File;
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const COMMAND: &str = "sudo -E cargo test -p cutline-cli --test doctor";
+const CUTLINE: &str = env!("CARGO_BIN_EXE_cutline");
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    if !geteuid().is_root() {
+        eprintln!("skipped: network namespaces need root; run: {COMMAND}");
+    }
+    geteuid().is_root()
+}
+
+/// Whether namespaces can be made here; a container may not let root.
+fn may_make_namespaces() -> bool {
+    if !is_root() {
+        return false;
+    }
+    match Namespace::create("may") {
+        Err(LinuxError::Ip { message, .. }) if message.contains("not permitted") => {
+            eprintln!("skipped: {message}; run: {COMMAND}");
+            false
+        }
+        other => other.map(drop).is_ok(),
+    }
+}
+
+/// A process that is killed if nobody has ended it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// What scripts rely on.
+fn assert_schema(output: &Output) -> Value {
+    let document = json(output);
+    let findings = document["findings"].as_array().unwrap();
+    assert!(findings.len() > 20, "{document}");
+    let mut missing_for = Vec::new();
+    for finding in findings {
+        for key in ["group", "subject", "what"] {
+            assert!(finding[key].as_str().is_some_and(|text| !text.is_empty()), "{key} of {finding}");
+        }
+        let state = finding["state"].as_str().unwrap();
+        assert!(["ok", "note", "unknown", "warning", "missing"].contains(&state), "{finding}");
+        assert!(finding["do_next"].is_null() || finding["do_next"].is_string(), "{finding}");
+        let needed_for = finding["needed_for"].as_array().unwrap();
+        assert_eq!(state == "missing", !needed_for.is_empty(), "{finding}");
+        missing_for.extend(needed_for.iter().map(|of| of.as_str().unwrap().to_owned()));
+    }
+    for of in ["router", "laboratory"] {
+        let is_missing = missing_for.iter().any(|missing| missing == of);
+        assert_eq!(document["ready"][of], !is_missing, "{of}: {document}");
+    }
+    assert_eq!(output.status.code(), Some(i32::from(!missing_for.is_empty())), "{output:?}");
+    document
+}
+
+fn state<'d>(document: &'d Value, subject: &str) -> &'d str {
+    let findings = document["findings"].as_array().unwrap();
+    findings.iter().find(|finding| finding["subject"] == subject).unwrap()["state"].as_str().unwrap()
+}
+
+fn namespace_of(process: u32) -> PathBuf {
+    Path::new("/run/netns").join(format!("cutline-{process}-doctor"))
+}
+
+#[test]
+fn root_can_look_at_everything_and_nothing_is_left_behind() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let child = Command::new(CUTLINE)
+        .args(["doctor", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let namespace = namespace_of(child.id());
+    let output = child.wait_with_output().unwrap();
+    let document = assert_schema(&output);
+    assert_eq!(state(&document, "namespaces, veth"), "ok", "{document}");
+    assert_eq!(state(&document, "packet sockets"), "ok", "{document}");
+    assert!(document["count"]["unknown"].is_u64() && !namespace.exists(), "{document}");
+}
+
+#[test]
+fn anybody_is_told_what_could_not_be_looked_at() {
+    // Where the binary was built, nobody may have nothing to look for.
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("cutline");
+    std::fs::copy(CUTLINE, &copy).unwrap();
+    for path in [folder.path(), &copy] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new(&copy);
+    command.args(["doctor", "--json"]);
+    if geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().unwrap();
+    let document = assert_schema(&output);
+    assert_eq!(state(&document, "packet sockets"), "unknown", "{document}");
+    assert_eq!(state(&document, "CAP_NET_RAW"), "missing", "{document}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the router needs CAP_NET_RAW"), "{output:?}");
+}
+
+#[test]
+fn people_get_groups_a_summary_and_what_to_do() {
+    let output = Command::new(CUTLINE).args(["doctor", "lo"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in
+        ["privileges\n", "\ntimers\n", "\ninterface lo\n", "\nrouter: ", "\nlaboratory: ", "what to do next"]
+    {
+        assert!(text.contains(part), "{part:?} is in {text}");
+    }
+    assert!(text.contains("warning  addresses"), "it is named, and the host's: {text}");
+    assert!(!text.contains('\u{1b}'), "no colours where it is not a terminal: {text:?}");
+}
+
+#[test]
+fn an_interrupted_doctor_cleans_up_and_a_killed_one_is_swept_by_the_next() {
+    if !may_make_namespaces() {
+        return;
+    }
+    for (signal, is_left) in [(Signal::INT, false), (Signal::KILL, true)] {
+        let start =
+            || Command::new(CUTLINE).arg("doctor").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut doctor = Running(start().unwrap());
+        let namespace = namespace_of(doctor.0.id());
+        let patience = Instant::now() + Duration::from_secs(10);
+        while !namespace.exists() && Instant::now() < patience {
+            sleep(Duration::from_millis(2));
+        }
+        kill_process(Pid::from_child(&doctor.0), signal).unwrap();
+        doctor.0.wait().unwrap();
+        // Of a killed one the sweep of another test may have been here.
+        assert!(is_left || !namespace.exists(), "{signal:?}");
+        start().unwrap().wait().unwrap();
+        assert!(!namespace.exists(), "{signal:?}, after the next");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let refused = |options: &[&str], code: i32, what: &str| {
+        let output = Command::new(CUTLINE).arg("doctor").args(options).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(message.contains(what), "{message}");
+    };
+    refused(&["nosuch0"], 2, "there is no interface `nosuch0`; there are: ");
+    refused(&["bottleneck"], 2, "--stats, --probe and --out");
+    refused(&["bottleneck", "--out", "nosuch0"], 2, "`nosuch0`");
+    refused(&["bottleneck", "--out", "lo", "--hint", "17"], 2, "17");
+    refused(&["bottleneck", "--out", "lo", "--duration", "2h"], 2, "from 1 s to 3600 s");
+    refused(&["bottleneck", "--out", "lo", "--overhead", "atm"], 2, "pppoe-atm");
+    refused(&["bottleneck", "--stats", "/nosuch/file"], 1, "/nosuch/file");
+    refused(&["bottleneck", "--stats", "/dev/null"], 1, "statistics came 0 times");
+}
+
+/// The namespaces of the picture above and the router at work, 8 Mbit/s of IP packets. The router goes first.
+struct Chain {
+    _router: Running,
+    a: Namespace,
+    b: Namespace,
+    middle: Namespace,
+    _hop: Namespace,
+    statistics: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Chain {
+    /// With the options of `tc` for a queue discipline at the hop's way to b.
+    fn new(label: &str, hop_queue: &[&str]) -> Self {
+        sweep().unwrap();
+        let [a, b, middle, hop] =
+            ["a", "b", "m", "h"].map(|host| Namespace::create(&format!("{label}{host}")).unwrap());
+        join((&a, "a0"), (&middle, "p0"));
+        join((&hop, "h0"), (&middle, "p1"));
+        join((&hop, "h1"), (&b, "b0"));
+        let addresses = [
+            (&a, "a0", "10.9.0.1/24"),
+            (&hop, "h0", "10.9.0.2/24"),
+            (&hop, "h1", "10.9.1.1/24"),
+            (&b, "b0", "10.9.1.2/24"),
+        ];
+        for (host, end, address) in addresses {
+            host.ip(&["address", "add", address, "dev", end]).unwrap();
+        }
+        a.ip(&["route", "add", "default", "via", "10.9.0.2"]).unwrap();
+        b.ip(&["route", "add", "default", "via", "10.9.1.1"]).unwrap();
+        hop.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap().unwrap();
+        // Whoever sends to the router by a virtual pair fills in checksums itself.
+        for (host, end) in [(&a, "a0"), (&hop, "h0")] {
+            host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
+        }
+        if !hop_queue.is_empty() {
+            let on = ["-n", hop.name(), "qdisc", "add", "dev", "h1", "root"];
+            assert!(Command::new("tc").args(on).args(hop_queue).status().unwrap().success());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let statistics = folder.path().join("router.jsonl");
+        let router = router(&middle, &statistics);
+        Self { _router: router, a, b, middle, _hop: hop, statistics, _folder: folder }
+    }
+
+    /// The doctor, begun in a namespace.
+    fn doctor(&self, host: &Namespace, options: &[&str]) -> Running {
+        let start = || {
+            Command::new(CUTLINE)
+                .args(["doctor", "bottleneck", "--json", "--overhead", "ip", "--duration", "5s", "--stats"])
+                .arg(&self.statistics)
+                .args(options)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+        };
+        Running(host.within(start).unwrap().unwrap())
+    }
+
+    /// Datagrams of 1000 B from a to b at a rate, for a time.
+    fn load(&self, bps: u64, seconds: f64) {
+        let sink = self.b.within(|| UdpSocket::bind("10.9.1.2:9009").unwrap()).unwrap();
+        let source = self.a.within(|| UdpSocket::bind("10.9.0.1:9009").unwrap()).unwrap();
+        source.connect(sink.local_addr().unwrap()).unwrap();
+        let (start, mut sent) = (Instant::now(), 0_u64);
+        while start.elapsed().as_secs_f64() < seconds {
+            // What is late is sent at once, so that the rate holds on a busy machine.
+            while (sent * 8000) as f64 / (bps as f64) < start.elapsed().as_secs_f64() {
+                let _lost = source.send(&[0; 972]);
+                sent += 1;
+            }
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn join((host, end): (&Namespace, &str), (other, port): (&Namespace, &str)) {
+    host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", other.name()]).unwrap();
+    host.ip(&["link", "set", end, "up"]).unwrap();
+    other.ip(&["link", "set", port, "up"]).unwrap();
+}
+
+/// Its queue holds 60 ms. Where that is allowed it runs before other processes, so that a busy machine makes no
+/// bottleneck of its own.
+fn router(middle: &Namespace, statistics: &Path) -> Running {
+    let first = |program: &str| {
+        let mut command = Command::new("chrt");
+        command.args(["--fifo", "1", program]);
+        command
+    };
+    let may = first("true").status().is_ok_and(|status| status.success());
+    let mut command = if may { first(CUTLINE) } else { Command::new(CUTLINE) };
+    command
+        .args(["router", "--in", "p0", "--out", "p1", "--rate", "8Mbit", "--overhead", "ip"])
+        .args(["--aqm", "drop-tail", "--limit", "60 packets", "--json", "--stats", "500ms"])
+        .stdout(File::create(statistics).unwrap())
+        .stderr(Stdio::null());
+    Running(middle.within(|| command.spawn()).unwrap().unwrap())
+}
+
+/// Judges by what a process has printed.
+fn judgement(mut doctor: Running) -> Value {
+    let child = &mut doctor.0;
+    let (mut text, mut errors) = (String::new(), String::new());
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut text).unwrap();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut errors).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{errors}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn our_queue_is_found_to_be_the_bottleneck() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let path = Chain::new("o", &[]);
+    let through = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
+    let beside = path.doctor(&path.middle, &["--out", "p1"]);
+    sleep(Duration::from_millis(1500));
+    path.load(12_000_000, 3.0);
+    let found = judgement(through);
+    assert_eq!(found["judgement"]["place"], "ours", "{found}");
+    assert_ne!(found["judgement"]["confidence"], "low", "{found}");
+    assert!(found["observed"]["path"]["answered"].as_u64().unwrap() > 10, "{found}");
+    let found = judgement(beside);
+    assert_eq!(
+        (&found["judgement"]["place"], &found["observed"]["port"]["name"]),
+        (&"ours".into(), &"p1".into()),
+        "{found}"
+    );
+    assert_eq!(
+        found["judgement"]["confidence"], "medium",
+        "nothing behind the interface was looked at: {found}"
+    );
+}
+
+#[test]
+fn a_slower_hop_behind_the_router_is_found() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let path = Chain::new("e", &["tbf", "rate", "3mbit", "burst", "16kb", "latency", "200ms"]);
+    let doctor = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
+    sleep(Duration::from_millis(1500));
+    path.load(6_000_000, 3.0);
+    let found = judgement(doctor);
+    assert_eq!(found["judgement"]["place"], "elsewhere", "{found}");
+    assert_ne!(found["judgement"]["confidence"], "low", "{found}");
+}

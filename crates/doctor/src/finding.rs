@@ -1,0 +1,198 @@
+//! What has been found: state, words, what to do next.
+
+use cutline_linux::probe::Answer;
+use serde::Serialize;
+
+/// How good a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Good to know; nothing has to be done.
+    Note,
+    /// It could not be looked at.
+    Unknown,
+    /// It works, and not as well as it should.
+    Warning,
+    /// Something that is needed is not there.
+    Missing,
+}
+
+/// What a machine is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Use {
+    /// `cutline router`.
+    Router,
+    /// Experiments in network namespaces.
+    Laboratory,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is about.
+    pub subject: String,
+    /// How good it is.
+    pub state: State,
+    /// What was found.
+    pub what: String,
+    /// What could be done about it.
+    pub do_next: Option<String>,
+    /// What cannot be done as long as it is missing.
+    pub needed_for: Vec<Use>,
+}
+
+/// Findings about one subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// What they are about.
+    pub title: String,
+    /// In the order of looking.
+    pub findings: Vec<Finding>,
+}
+
+/// All of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// About the host, then about interfaces.
+    pub groups: Vec<Group>,
+}
+
+impl State {
+    /// Every state, from good to bad.
+    pub const ALL: [Self; 5] = [Self::Ok, Self::Note, Self::Unknown, Self::Warning, Self::Missing];
+
+    /// The word for it, the same in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Unknown => "unknown",
+            Self::Warning => "warning",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+impl Use {
+    /// Every use.
+    pub const ALL: [Self; 2] = [Self::Router, Self::Laboratory];
+
+    /// The word for it, the same in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Router => "router",
+            Self::Laboratory => "laboratory",
+        }
+    }
+}
+
+impl Finding {
+    /// As it should be.
+    pub fn ok(subject: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::new(State::Ok, subject, what)
+    }
+
+    /// Good to know.
+    pub fn note(subject: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::new(State::Note, subject, what)
+    }
+
+    /// Could not be looked at.
+    pub fn unknown(subject: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::new(State::Unknown, subject, what)
+    }
+
+    /// Not as good as it should be, and what to do.
+    pub fn warning(subject: impl Into<String>, what: impl Into<String>, do_next: impl Into<String>) -> Self {
+        Self::new(State::Warning, subject, what).then(do_next)
+    }
+
+    /// Not there, what cannot be done without it, and what to do.
+    pub fn missing(
+        subject: impl Into<String>,
+        what: impl Into<String>,
+        needed_for: &[Use],
+        do_next: impl Into<String>,
+    ) -> Self {
+        let finding = Self::new(State::Missing, subject, what).then(do_next);
+        Self { needed_for: needed_for.to_vec(), ..finding }
+    }
+
+    /// With what to do next.
+    pub fn then(self, do_next: impl Into<String>) -> Self {
+        Self { do_next: Some(do_next.into()), ..self }
+    }
+
+    /// An answer about something that is not needed.
+    pub(crate) fn optional(subject: &str, answer: &Answer, there: &str) -> Self {
+        match answer {
+            Answer::Yes => Self::ok(subject, there),
+            Answer::No(why) => Self::note(subject, format!("not there: {why}")),
+            Answer::Unknown(why) => Self::unknown(subject, why.clone()),
+        }
+    }
+
+    fn new(state: State, subject: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { subject: subject.into(), state, what: what.into(), do_next: None, needed_for: Vec::new() }
+    }
+}
+
+impl Group {
+    pub(crate) fn new(title: impl Into<String>, findings: Vec<Finding>) -> Self {
+        Self { title: title.into(), findings }
+    }
+}
+
+impl Report {
+    /// All findings, in order.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.groups.iter().flat_map(|group| &group.findings)
+    }
+
+    /// How many there are of a state.
+    pub fn count(&self, state: State) -> usize {
+        self.findings().filter(|finding| finding.state == state).count()
+    }
+
+    /// What is needed for a use and is not there. A use that nothing is missing for is ready.
+    pub fn missing(&self, of: Use) -> Vec<&Finding> {
+        self.findings().filter(|finding| finding.needed_for.contains(&of)).collect()
+    }
+
+    /// Whether everything that is needed is there.
+    pub fn is_ready(&self) -> bool {
+        Use::ALL.iter().all(|&of| self.missing(of).is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_use_is_ready_when_nothing_is_missing_for_it() {
+        let missing = Finding::missing("tools", "gone", &[Use::Laboratory], "install them");
+        let report = Report {
+            groups: vec![
+                Group::new("a", vec![Finding::ok("x", "y"), missing.clone()]),
+                Group::new("b", vec![Finding::warning("z", "late", "spin")]),
+            ],
+        };
+        assert_eq!(report.missing(Use::Laboratory), [&missing]);
+        assert!(report.missing(Use::Router).is_empty() && !report.is_ready());
+        assert_eq!(State::ALL.map(|state| report.count(state)), [1, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn words_are_the_same_in_json() {
+        for state in State::ALL {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        for of in Use::ALL {
+            assert_eq!(serde_json::to_value(of).unwrap(), of.name());
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! One interface: whether a router can be put at it, and what would be in its way.
+
+use crate::finding::Finding;
+use cutline_linux::probe::{Link, Offload};
+
+/// What is to be said of an interface. `named` says that somebody has named it for a router; of the others, what a
+/// host's interface has by nature is only noted.
+pub fn interface(link: &Link, named: bool) -> Vec<Finding> {
+    let mut findings = vec![wire(link), driver(link), queue(link), aggregation(link, named), checksums(link)];
+    let others = [addresses(link, named), master(link, named), xdp(link), xdp_program(link)];
+    findings.extend(others.into_iter().flatten());
+    findings
+}
+
+fn wire(link: &Link) -> Finding {
+    let name = &link.name;
+    let speed = link.speed.map_or_else(|| "speed not told".to_owned(), |speed| speed.to_string());
+    let duplex = match link.full_duplex {
+        Some(true) => ", full duplex",
+        Some(false) => ", half duplex",
+        None => "",
+    };
+    let what = format!("{speed}{duplex}, MTU {}", link.mtu);
+    match (link.up, link.carrier) {
+        (false, _) => Finding::warning("wire", format!("down; {what}"), format!("ip link set {name} up")),
+        (true, false) => Finding::warning("wire", format!("no carrier; {what}"), "connect the other end"),
+        (true, true) if link.full_duplex == Some(false) => {
+            let next = "let both ends agree on full duplex: its two directions share the rate";
+            Finding::warning("wire", what, next)
+        }
+        (true, true) => Finding::ok("wire", what),
+    }
+}
+
+fn driver(link: &Link) -> Finding {
+    let name = link.driver.as_deref().or(link.kind.as_deref()).unwrap_or("not told");
+    let virtually = if link.kind.is_some() { ", virtual" } else { "" };
+    let rings = link.rings.map_or_else(String::new, |[rx, tx]| format!(", rings {rx} rx, {tx} tx"));
+    Finding::ok("driver", format!("{name}{virtually}, {} tx queues{rings}", link.tx_queues))
+}
+
+/// What a frame of ours still waits behind once our queue has let it go.
+fn queue(link: &Link) -> Finding {
+    let behind = match (link.kind.is_some(), link.byte_limits) {
+        (true, _) => "the other end of a virtual interface",
+        (false, Some(true)) => "the driver, which limits its bytes (BQL)",
+        (false, Some(false)) => "the driver's ring, which has no limit of bytes (no BQL)",
+        (false, None) => "the driver's ring",
+    };
+    let what =
+        format!("{} for the host's own packets; the router goes by it. Behind us: {behind}", link.qdisc);
+    if link.kind.is_none() && link.byte_limits == Some(false) {
+        return Finding::note("queues", what)
+            .then("keep --rate below the wire's, so that nothing waits there");
+    }
+    Finding::ok("queues", what)
+}
+
+/// Receive aggregation makes frames that are too long for the other port.
+fn aggregation(link: &Link, named: bool) -> Finding {
+    let on = |offload: &Offload| link.offloads.contains(offload);
+    let names: Vec<_> = [Offload::Gro, Offload::Lro].iter().filter(|it| on(it)).map(|it| it.name()).collect();
+    let subject = "receive aggregation";
+    if names.is_empty() {
+        return Finding::ok(subject, "off");
+    }
+    let off: Vec<_> = names.iter().map(|name| format!("{name} off")).collect();
+    let what = format!("{} on: it makes frames longer than the other interface takes", names.join(" and "));
+    let next = format!("`ethtool -K {} {}`, or `cutline router --fix-offloads`", link.name, off.join(" "));
+    if named { Finding::warning(subject, what, next) } else { Finding::note(subject, what).then(next) }
+}
+
+/// A virtual pair leaves checksums to hardware that is not there, and hands over long segments uncut. The end that
+/// sends is the one to be told; its host has addresses on it.
+fn checksums(link: &Link) -> Finding {
+    let subject = "transmit offloads";
+    let on: Vec<_> = [Offload::TxChecksum, Offload::Tso, Offload::Gso]
+        .iter()
+        .filter(|offload| link.offloads.contains(offload))
+        .map(|offload| offload.name())
+        .collect();
+    let what = if on.is_empty() { "off".to_owned() } else { format!("{} on", on.join(", ")) };
+    if link.kind.as_deref() != Some("veth") {
+        // The router's frames are whole, and need none of them.
+        return Finding::ok(subject, what);
+    }
+    if !link.addresses.is_empty() && link.offloads.contains(&Offload::TxChecksum) {
+        let what = format!("{what}: packets leave without checksums, and die behind a router");
+        return Finding::warning(subject, what, format!("ethtool -K {} tx off", link.name));
+    }
+    let next = "at the other end of the pair, where the host is: `ethtool -K ITS-END tx off`";
+    Finding::note(subject, format!("{what} at this end; what comes from the other end may lack checksums"))
+        .then(next)
+}
+
+fn addresses(link: &Link, named: bool) -> Option<Finding> {
+    let what = format!("{}: the kernel takes its frames, too", link.addresses.join(", "));
+    let next = format!("ip address flush dev {}, unless the host is reached by it", link.name);
+    match (link.addresses.is_empty(), named) {
+        (true, _) => None,
+        (false, true) => Some(Finding::warning("addresses", what, next)),
+        (false, false) => Some(Finding::note("addresses", link.addresses.join(", "))),
+    }
+}
+
+fn master(link: &Link, named: bool) -> Option<Finding> {
+    let master = link.master.as_ref()?;
+    let next = format!("ip link set {} nomaster, or name `{master}` instead", link.name);
+    let what = format!("it belongs to `{master}`, which takes its frames, too");
+    Some(if named { Finding::warning("master", what, next) } else { Finding::note("master", what) })
+}
+
+/// What an `AF_XDP` port could gain.
+fn xdp(link: &Link) -> Option<Finding> {
+    let features = link.xdp_features?;
+    Some(match (features.native, features.zero_copy) {
+        (true, true) => Finding::ok("XDP", "in the driver, with zero copy"),
+        (true, false) => Finding::note("XDP", "in the driver, copying: no faster than packet sockets"),
+        (false, _) => Finding::note("XDP", "not in the driver: no faster than packet sockets"),
+    })
+}
+
+fn xdp_program(link: &Link) -> Option<Finding> {
+    let next = format!("ip link set {} xdp off, if nothing needs it", link.name);
+    let what = "an XDP program sees frames before the router, and may keep them";
+    link.xdp.then(|| Finding::warning("XDP program", what, next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::State;
+    use cutline_linux::probe::XdpFeatures;
+    use cutline_units::Rate;
+
+    fn card() -> Link {
+        Link {
+            name: "eth0".into(),
+            driver: Some("e1000e".into()),
+            up: true,
+            carrier: true,
+            speed: Some(Rate::from_mbps(1000)),
+            full_duplex: Some(true),
+            mtu: 1500,
+            qdisc: "fq_codel".into(),
+            tx_queues: 1,
+            rings: Some([256, 512]),
+            byte_limits: Some(true),
+            ..Link::default()
+        }
+    }
+
+    fn of<'f>(findings: &'f [Finding], subject: &str) -> &'f Finding {
+        findings.iter().find(|finding| finding.subject == subject).unwrap()
+    }
+
+    #[test]
+    fn a_card_of_its_own_is_ok() {
+        let found = interface(&card(), true);
+        assert!(found.iter().all(|finding| finding.state == State::Ok), "{found:?}");
+        assert!(of(&found, "driver").what.contains("e1000e, 1 tx queues, rings 256 rx, 512 tx"), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_a_router_is_a_warning_where_it_is_named() {
+        let link = Link {
+            offloads: vec![Offload::Gro, Offload::TxChecksum],
+            addresses: vec!["10.0.0.1/24".into()],
+            master: Some("br0".into()),
+            ..card()
+        };
+        for (named, state) in [(true, State::Warning), (false, State::Note)] {
+            let found = interface(&link, named);
+            for subject in ["receive aggregation", "addresses", "master"] {
+                assert_eq!(of(&found, subject).state, state, "{subject}");
+            }
+        }
+        let found = interface(&link, true);
+        let gro = of(&found, "receive aggregation").do_next.as_deref().unwrap();
+        assert!(gro.contains("ethtool -K eth0 gro off") && gro.contains("--fix-offloads"), "{gro}");
+        assert_eq!(of(&found, "transmit offloads").state, State::Ok, "a card fills them in");
+    }
+
+    #[test]
+    fn a_wire_that_is_down_or_half() {
+        let next = |link: Link| of(&interface(&link, true), "wire").do_next.clone().unwrap();
+        assert_eq!(next(Link { up: false, ..card() }), "ip link set eth0 up");
+        assert!(next(Link { carrier: false, ..card() }).contains("other end"));
+        assert!(next(Link { full_duplex: Some(false), ..card() }).contains("full duplex"));
+    }
+
+    #[test]
+    fn virtual_pairs_leave_checksums_out() {
+        let veth = Link { kind: Some("veth".into()), offloads: vec![Offload::TxChecksum], ..card() };
+        let state = |link: &Link| of(&interface(link, true), "transmit offloads").state;
+        assert_eq!(state(&veth), State::Note, "the router's end");
+        let host = Link { addresses: vec!["10.0.0.1/24".into()], ..veth };
+        assert_eq!(state(&host), State::Warning, "the host's end");
+    }
+
+    #[test]
+    fn a_driver_without_limits_is_noted() {
+        let found = interface(&Link { byte_limits: Some(false), ..card() }, true);
+        assert_eq!(of(&found, "queues").state, State::Note);
+        let found = interface(&Link { xdp: true, ..card() }, false);
+        assert_eq!(of(&found, "XDP program").state, State::Warning);
+    }
+
+    #[test]
+    fn drivers_that_share_memory_are_ok() {
+        let state = |native, zero_copy| {
+            let link = Link { xdp_features: Some(XdpFeatures { native, zero_copy }), ..card() };
+            of(&interface(&link, true), "XDP").state
+        };
+        assert_eq!(
+            (state(true, true), state(true, false), state(false, false)),
+            (State::Ok, State::Note, State::Note)
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! What a machine offers to Cutline, and whether the bottleneck is where its queue is.
+//!
+//! Looking and judging are apart: [`Survey::take`] asks the probes of `cutline-linux`, and everything that follows from
+//! the answers is pure functions of them, tried with made-up answers.
+//!
+//! ```text
+//! survey        everything that the probes answer
+//! finding       what it comes to: state, words, what to do next
+//!   host        kernel, privileges, tools, timers
+//!   paths       ways of getting at frames, namespaces
+//!   queues      queue disciplines, eBPF
+//!   tcp         congestion controls, buffers
+//!   interface   one interface
+//! bottleneck    where queues build up: the judgement
+//!   statistics  what a router prints about its queue
+//!   feed        where that comes from: a file, a pipe, a socket
+//!   watch       observing for a while
+//! ```
+
+mod bottleneck;
+mod feed;
+mod finding;
+mod host;
+mod interface;
+mod paths;
+mod queues;
+mod statistics;
+mod survey;
+mod tcp;
+mod watch;
+mod words;
+
+pub use bottleneck::{
+    Confidence, Judgement, Observations, PathDelay, Place, Port, QueueLoad, Thresholds, judge,
+};
+pub use feed::{FeedError, Source};
+pub use finding::{Finding, Group, Report, State, Use};
+pub use interface::interface;
+pub use statistics::{Direction, Sample, StatisticsError, load, parse};
+pub use survey::Survey;
+pub use watch::{Watch, WatchError};
+
+/// Everything that follows from a survey: groups about the host, then one for each interface chosen. `named` says that
+/// somebody has named these interfaces, to put the router between them.
+pub fn report(survey: &Survey, interfaces: &[String], named: bool) -> Report {
+    let mut groups = vec![
+        Group::new("privileges", host::privileges(survey)),
+        Group::new("host", host::host(survey)),
+        Group::new("timers", host::timers(&survey.lateness, survey.privileges.fifo.is_yes())),
+        Group::new("packet paths", paths::paths(survey)),
+        Group::new("queues of the kernel", queues::queues(survey)),
+        Group::new("TCP", tcp::tcp(survey)),
+    ];
+    let links = survey.links.as_deref().unwrap_or_default();
+    let chosen = interfaces.iter().filter_map(|name| links.iter().find(|link| link.name == *name));
+    groups.extend(chosen.map(|link| Group::new(format!("interface {}", link.name), interface(link, named))));
+    Report { groups }
+}

@@ -1,0 +1,79 @@
+//! Queue disciplines of the kernel, and eBPF: what `cutline` does not need, and is compared with.
+
+use crate::finding::Finding;
+use crate::survey::Survey;
+use cutline_linux::probe::{Answer, Bpf};
+
+/// Which kinds there are, and what a queue discipline in eBPF needs.
+pub fn queues(survey: &Survey) -> Vec<Finding> {
+    let mut findings = kinds(&survey.kinds);
+    if let Some(default) = survey.sysctl("net.core.default_qdisc") {
+        findings.push(Finding::ok("default", default));
+    }
+    findings.extend(bpf(&survey.bpf));
+    findings
+}
+
+/// One line for those that are there, one for those that are not, one for the others.
+fn kinds(kinds: &[(&'static str, Answer)]) -> Vec<Finding> {
+    let those = |is: &dyn Fn(&Answer) -> bool| {
+        let names: Vec<_> = kinds.iter().filter(|(_, answer)| is(answer)).map(|(kind, _)| *kind).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let there = those(&Answer::is_yes).map(|names| Finding::ok("there", names));
+    let absent = those(&|answer| matches!(answer, Answer::No(_)))
+        .map(|names| Finding::note("not there", format!("{names} (the router needs none of them)")));
+    let unknown = those(&|answer| matches!(answer, Answer::Unknown(_)))
+        .map(|names| Finding::unknown("not tried", names).then("run it as root"));
+    [there, absent, unknown].into_iter().flatten().collect()
+}
+
+fn bpf(bpf: &Bpf) -> Vec<Finding> {
+    let compiled = match bpf.jit {
+        Some(true) => "can be loaded, and are compiled",
+        Some(false) => "can be loaded, and are interpreted (net.core.bpf_jit_enable)",
+        None => "can be loaded",
+    };
+    let kept = if bpf.file_system { "there" } else { "there; no bpffs at /sys/fs/bpf" };
+    vec![
+        Finding::optional("eBPF programs", &bpf.programs, compiled),
+        Finding::optional("XDP programs", &bpf.xdp, "can be loaded"),
+        Finding::optional("BTF", &bpf.btf, "the kernel's types are there"),
+        Finding::optional("eBPF qdiscs", &bpf.qdisc, kept),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::State;
+    use crate::survey::perfect;
+
+    #[test]
+    fn kinds_are_told_by_what_came_of_them() {
+        let found = kinds(&[
+            ("htb", Answer::Yes),
+            ("fq", Answer::No("the kernel has none".into())),
+            ("tbf", Answer::Yes),
+            ("pie", Answer::Unknown("no list".into())),
+        ]);
+        let texts: Vec<_> = found.iter().map(|finding| (finding.state, finding.what.as_str())).collect();
+        let expected = [
+            (State::Ok, "htb, tbf"),
+            (State::Note, "fq (the router needs none of them)"),
+            (State::Unknown, "pie"),
+        ];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn nothing_of_it_is_needed() {
+        let mut survey = perfect();
+        let no = || Answer::No("Function not implemented".into());
+        survey.bpf = Bpf { programs: no(), xdp: no(), btf: no(), qdisc: no(), jit: None, file_system: false };
+        survey.kinds.iter_mut().for_each(|(_, answer)| *answer = no());
+        let found = queues(&survey);
+        assert!(found.iter().all(|finding| finding.needed_for.is_empty() && finding.state <= State::Note));
+        assert!(found.iter().any(|finding| finding.what.contains("Function not implemented")));
+    }
+}

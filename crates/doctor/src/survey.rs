@@ -1,0 +1,150 @@
+//! Everything that the probes answer.
+
+use cutline_linux::probe::{
+    self, Answer, Bench, Bpf, Config, Congestion, Kernel, Lateness, Link, Paths, Privileges, Sysctl, Tools,
+    Waiting,
+};
+use cutline_units::Duration;
+
+/// The congestion controls that experiments name.
+pub(crate) const CONTROLS: [&str; 3] = ["reno", "cubic", "bbr"];
+
+/// The settings of the kernel that matter.
+const SYSCTLS: [&str; 7] = [
+    "net.ipv4.ip_forward",
+    "net.ipv6.conf.all.forwarding",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.default_qdisc",
+];
+
+/// How often and how long each way to wait is tried: about one frame of 1500 B at 15 Mbit/s, 0.7 s in all.
+const SLEEPS: u32 = 200;
+const SLEEP: Duration = Duration::from_micros(800);
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// Release, cores, clock.
+    pub kernel: Kernel,
+    /// What it was built with, where it says so.
+    pub config: Option<Config>,
+    /// Settings of the kernel.
+    pub sysctls: Vec<Sysctl>,
+    /// iproute2.
+    pub tools: Tools,
+    /// What this process may do.
+    pub privileges: Privileges,
+    /// How late sleeps end, by way of waiting.
+    pub lateness: Vec<Lateness>,
+    /// A network namespace with a virtual pair in it has been made.
+    pub bench: Answer,
+    /// Ways of getting at frames; `None` without a bench.
+    pub paths: Option<Paths>,
+    /// Kinds of queue disciplines: tried on the bench, or else as the kernel lists them.
+    pub kinds: Vec<(&'static str, Answer)>,
+    /// eBPF.
+    pub bpf: Bpf,
+    /// Congestion controls.
+    pub congestion: Congestion,
+    /// Interfaces, or why they could not be looked at.
+    pub links: Result<Vec<Link>, String>,
+}
+
+impl Survey {
+    /// Looks at everything. It takes about a second, and what it has made is gone afterwards.
+    pub fn take() -> Self {
+        let kernel = probe::kernel();
+        let config = probe::config(&kernel.release);
+        let privileges = probe::privileges();
+        let bench = Bench::create();
+        let listed = || probe::listed_kinds(&kernel.release, config.as_ref());
+        Self {
+            sysctls: SYSCTLS.iter().map(|name| probe::sysctl(name)).collect(),
+            tools: probe::tools(),
+            lateness: lateness(privileges.fifo.is_yes()),
+            paths: bench.as_ref().ok().and_then(|bench| probe::paths(bench).ok()),
+            kinds: bench.as_ref().map_or_else(|_| listed(), probe::kinds),
+            bench: Bench::answer(&bench),
+            bpf: probe::bpf(),
+            congestion: probe::congestion(&CONTROLS),
+            links: probe::links(),
+            kernel,
+            config,
+            privileges,
+        }
+    }
+
+    /// A setting's value.
+    pub(crate) fn sysctl(&self, name: &str) -> Option<&str> {
+        self.sysctls.iter().find(|sysctl| sysctl.name == name)?.value.as_deref()
+    }
+}
+
+fn lateness(fifo: bool) -> Vec<Lateness> {
+    let classes: &[bool] = if fifo { &[false, true] } else { &[false] };
+    let each = classes.iter().flat_map(|&fifo| Waiting::ALL.map(|waiting| (waiting, fifo)));
+    // What was allowed a moment ago and is refused now is left out.
+    each.filter_map(|(waiting, fifo)| probe::lateness(waiting, fifo, SLEEPS, SLEEP)).collect()
+}
+
+/// A survey of a machine that has everything, for tests to spoil.
+#[cfg(test)]
+pub(crate) fn perfect() -> Survey {
+    let sysctl = |name: &str, value: &str| Sysctl { name: name.into(), value: Some(value.into()) };
+    let late = |waiting, fifo| {
+        let mut late = cutline_units::Histogram::default();
+        late.record(Duration::from_micros(30));
+        Lateness { waiting, fifo, late }
+    };
+    Survey {
+        kernel: Kernel {
+            release: "6.18.0".into(),
+            cores: 4,
+            clock_source: Some("tsc".into()),
+            clock_read: Duration::from_nanos(30),
+        },
+        config: None,
+        sysctls: vec![
+            sysctl("net.ipv4.ip_forward", "0"),
+            sysctl("net.ipv6.conf.all.forwarding", "0"),
+            sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+            sysctl("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+            sysctl("net.core.rmem_max", "4194304"),
+            sysctl("net.core.wmem_max", "4194304"),
+            sysctl("net.core.default_qdisc", "fq_codel"),
+        ],
+        tools: Tools { ip: Some("ip 6.1".into()), tc: Some("tc 6.1".into()) },
+        privileges: Privileges {
+            root: true,
+            has: probe::CAPABILITIES.map(|(_, name, _)| name).to_vec(),
+            fifo: Answer::Yes,
+        },
+        lateness: vec![late(Waiting::Poll, false), late(Waiting::Poll, true)],
+        bench: Answer::Yes,
+        paths: Some(Paths {
+            packet: Answer::Yes,
+            xdp_copy: Answer::Yes,
+            xdp_zero_copy: Answer::No("Operation not supported".into()),
+            tun: Answer::Yes,
+        }),
+        kinds: probe::KINDS.map(|(kind, _)| (kind, Answer::Yes)).to_vec(),
+        bpf: Bpf {
+            programs: Answer::Yes,
+            xdp: Answer::Yes,
+            jit: Some(true),
+            btf: Answer::Yes,
+            qdisc: Answer::Yes,
+            file_system: true,
+        },
+        congestion: Congestion {
+            default: Some("cubic".into()),
+            available: CONTROLS.map(str::to_owned).to_vec(),
+            allowed: CONTROLS.map(str::to_owned).to_vec(),
+            tried: CONTROLS.map(|name| (name.to_owned(), Answer::Yes)).to_vec(),
+        },
+        links: Ok(Vec::new()),
+    }
+}

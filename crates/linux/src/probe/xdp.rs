@@ -1,0 +1,125 @@
+//! What a driver says of XDP, by the kernel's generic netlink family `netdev` (Linux 6.3 on;
+//! Documentation/netlink/specs/netdev.yaml). Asking changes nothing; binding a socket would make many drivers restart
+//! their queues.
+
+use rustix::fd::OwnedFd;
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
+};
+
+/// What a driver can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XdpFeatures {
+    /// Programs run in the driver, before the kernel has made anything of a frame.
+    pub native: bool,
+    /// Sockets share memory with the card.
+    pub zero_copy: bool,
+}
+
+/// The family that names the others, its question, and where name and number are.
+const CONTROL: u16 = 0x10;
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+/// The question of the family `netdev`, and where number and features are.
+const GET_DEVICE: u8 = 1;
+const INTERFACE: u16 = 1;
+const FEATURES: u16 = 3;
+/// Of the features.
+const BASIC: u64 = 1;
+const ZERO_COPY: u64 = 1 << 3;
+
+/// The header of a message, and the generic one behind it.
+const HEADER: usize = 16;
+const GENERIC: usize = 4;
+
+/// Asks about the interface with this number; `None` where the kernel does not say.
+pub(super) fn features(index: u32) -> Option<XdpFeatures> {
+    let socket =
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::GENERIC));
+    let socket = socket.ok()?;
+    connect(&socket, &SocketAddrNetlink::new(0, 0)).ok()?;
+    let family = ask(&socket, CONTROL, GET_FAMILY, FAMILY_NAME, b"netdev\0")?;
+    let family = u16::from_ne_bytes(*find(&family, FAMILY_ID)?.first_chunk()?);
+    let device = ask(&socket, family, GET_DEVICE, INTERFACE, &index.to_ne_bytes())?;
+    let features = u64::from_ne_bytes(*find(&device, FEATURES)?.first_chunk()?);
+    Some(XdpFeatures { native: features & BASIC != 0, zero_copy: features & ZERO_COPY != 0 })
+}
+
+/// One question with one attribute; the attributes of the answer.
+fn ask(socket: &OwnedFd, family: u16, command: u8, attribute: u16, value: &[u8]) -> Option<Vec<u8>> {
+    send(socket, &message(family, command, attribute, value), SendFlags::empty()).ok()?;
+    let mut answer = vec![0; 16 << 10];
+    let (length, _) = recv(socket, &mut answer[..], RecvFlags::empty()).ok()?;
+    attributes(&answer[..length], family).map(<[u8]>::to_vec)
+}
+
+/// A message in the machine's byte order: length, family, flags, sequence, sender; command, version; attribute.
+fn message(family: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
+    const REQUEST: u16 = 1;
+    let of_attribute = 4 + value.len();
+    let length = HEADER + GENERIC + of_attribute.next_multiple_of(4);
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend((length as u32).to_ne_bytes());
+    bytes.extend(family.to_ne_bytes());
+    bytes.extend(REQUEST.to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend([command, 1, 0, 0]);
+    bytes.extend((of_attribute as u16).to_ne_bytes());
+    bytes.extend(attribute.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(length, 0);
+    bytes
+}
+
+/// What is behind the headers of an answer by the family; `None` for an error, which is of another.
+fn attributes(answer: &[u8], family: u16) -> Option<&[u8]> {
+    let length = u32::from_ne_bytes(*answer.first_chunk()?) as usize;
+    let of = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
+    (of == family).then(|| answer.get(HEADER + GENERIC..length))?
+}
+
+/// An attribute's value. Each has its length, its own header included, its kind, and ends at a multiple of four.
+fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes(*attributes.first_chunk()?));
+        let found = u16::from_ne_bytes(*attributes.get(2..)?.first_chunk()?);
+        let value = attributes.get(4..length)?;
+        if found == kind {
+            return Some(value);
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_behind_others_and_nothing_is_read_past_the_end() {
+        let first = message(0x1c, 1, 7, b"abcde");
+        assert_eq!(first.len(), 16 + 4 + 12);
+        let mut both = attributes(&first, 0x1c).unwrap().to_vec();
+        both.extend(attributes(&message(0x1c, 1, 3, &[9; 8]), 0x1c).unwrap());
+        assert_eq!(
+            (find(&both, 7), find(&both, 3), find(&both, 5)),
+            (Some(&b"abcde"[..]), Some(&[9; 8][..]), None)
+        );
+        assert_eq!(attributes(&first, 2), None, "an error");
+        for end in 0..both.len() {
+            assert_eq!(find(&both[..end], 3), None, "cut off at {end}");
+        }
+        for end in 0..first.len() {
+            assert_eq!(attributes(&first[..end], 0x1c), None, "cut off at {end}");
+        }
+    }
+
+    /// Kernels before 6.3 say nothing.
+    #[test]
+    fn the_loopback_has_no_driver_to_run_programs_in() {
+        assert!(features(1).is_none_or(|features| !features.native && !features.zero_copy));
+        assert_eq!(features(u32::MAX), None);
+    }
+}
