@@ -21,7 +21,7 @@
 //! Not seen: queues that the probes do not pass, such as those of a path for other addresses, and a queue elsewhere that
 //! has stood all the time, unless the idle path's round-trip time is given.
 
-use crate::words::{approximately, percent};
+use crate::words::{approximately, as_bps, as_ms, as_optional_ms, percent};
 use cutline_units::{Duration, Rate};
 use serde::Serialize;
 
@@ -390,21 +390,6 @@ fn next(seen: &Observations, counted: &Counted, place: Place) -> Vec<String> {
 fn mean(values: impl Iterator<Item = Duration>) -> Duration {
     let (sum, count) = values.fold((Duration::ZERO, 0), |(sum, count), value| (sum + value, count + 1));
     sum / count.max(1)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn as_ms<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(time.as_millis_f64())
-}
-
-#[expect(clippy::ref_option, reason = "serde hands a reference")]
-fn as_optional_ms<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    time.map(Duration::as_millis_f64).serialize(to)
-}
-
-#[expect(clippy::ref_option, reason = "serde hands a reference")]
-fn as_bps<S: serde::Serializer>(rate: &Option<Rate>, to: S) -> Result<S::Ok, S::Error> {
-    rate.map(Rate::as_bps).serialize(to)
 }
 
 #[cfg(test)]

@@ -30,8 +30,10 @@ pub fn privileges(survey: &Survey) -> Vec<Finding> {
     };
     let fifo = match &survey.privileges.fifo {
         Answer::Yes => Finding::ok("SCHED_FIFO", "may be used: `chrt -f 1 cutline router ...`"),
-        Answer::No(why) | Answer::Unknown(why) => Finding::note("SCHED_FIFO", format!("refused: {why}"))
-            .then("run it as root; in a container, give its control group real-time bandwidth"),
+        Answer::No(why) | Answer::Unknown(why) => {
+            Finding::note("SCHED_FIFO", format!("may not be used: {why}"))
+                .then("run it as root; in a container, give its control group real-time bandwidth")
+        }
     };
     CAPABILITIES.iter().map(capability).chain([fifo]).collect()
 }

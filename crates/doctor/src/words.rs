@@ -1,6 +1,7 @@
 //! Numbers as a person wants to read them.
 
-use cutline_units::Duration;
+use cutline_units::{Duration, Rate};
+use serde::Serialize as _;
 
 /// To three digits that count.
 pub fn approximately(time: Duration) -> Duration {
@@ -12,6 +13,24 @@ pub fn approximately(time: Duration) -> Duration {
 /// A share as per cent.
 pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+/// Milliseconds, for JSON.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+pub fn as_ms<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(time.as_millis_f64())
+}
+
+/// Milliseconds or null, for JSON.
+#[expect(clippy::ref_option, reason = "serde hands a reference")]
+pub fn as_optional_ms<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    time.map(Duration::as_millis_f64).serialize(to)
+}
+
+/// Bits per second or null, for JSON.
+#[expect(clippy::ref_option, reason = "serde hands a reference")]
+pub fn as_bps<S: serde::Serializer>(rate: &Option<Rate>, to: S) -> Result<S::Ok, S::Error> {
+    rate.map(Rate::as_bps).serialize(to)
 }
 
 #[cfg(test)]
