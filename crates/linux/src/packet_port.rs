@@ -171,6 +171,11 @@ impl Port for PacketPort {
             }
         }
     }
+
+    #[inline]
+    fn clock(&self) -> Option<Instant> {
+        Some(clock::now())
+    }
 }
 
 impl PacketPort {

@@ -25,4 +25,11 @@ pub trait Port {
         frames: &mut dyn Iterator<Item = &'_ [u8]>,
         each: &mut dyn FnMut(bool),
     ) -> Result<(), Self::Error>;
+
+    /// The time on the caller's clock, asked for after a sending to know how late it was; `None` where no time passes
+    /// but that which the caller tells.
+    #[inline]
+    fn clock(&self) -> Option<Instant> {
+        None
+    }
 }

@@ -9,17 +9,18 @@
 //! must not flood what comes behind with a second's worth: [`Shaper::wake`] lets the schedule slip so that it is never
 //! more than [`ShaperParams::burst`] behind.
 //!
-//! A change of the rate takes effect from the next frame on; the queue keeps what it holds.
-//!
-//! Not implemented: exchanging the AQM under a queue that is not empty. A queue can only be emptied through its own
-//! verdicts, so its frames would be judged twice or lost.
+//! A change of the rate takes effect from the next frame on; the queue keeps what it holds. When the queue itself is
+//! exchanged, the old one *retires*: it takes no arrivals any more, and is served until it is empty; only then is the new
+//! one. So every frame is judged once, by the queue that was there when it came, and none that came before the
+//! exchange is overtaken by one that came after it. The price is paid once: until the old queue is empty, the new one knows
+//! only of what it holds itself, and as much may wait as both their limits allow.
 
 use crate::frames::{Frames, Slot};
 use crate::headers::{ETHERNET, Ecn, Headers, Ip};
 use crate::overhead::Overhead;
 use crate::port::Port;
 use crate::stats::{Loss, ShaperStats};
-use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, ParameterError, Queue, QueueSpec, Verdict};
+use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, ParameterError, Queue, QueueSpec, Shed, Verdict};
 use cutline_units::{
     Bytes, Duration, HintTable, Instant, Probability, RandomStream, Rate, RemarkTable, Serializer,
 };
@@ -49,7 +50,10 @@ pub struct ShaperParams {
 #[derive(Clone, Debug)]
 pub struct Shaper {
     params: ShaperParams,
+    /// What frames come to.
     queue: AnyQueue<Slot>,
+    /// What was exchanged and is not empty yet, the oldest first; served before `queue`.
+    retired: VecDeque<AnyQueue<Slot>>,
     random: RandomStream,
     serializer: Serializer,
     /// Whether a frame is on the link until the serializer is free.
@@ -57,8 +61,8 @@ pub struct Shaper {
     /// The latest moment the queue has been told of.
     clock: Instant,
     frames: Frames,
-    /// Frames whose sending has begun and that the port has not taken yet.
-    outbox: VecDeque<Slot>,
+    /// Frames whose sending has begun and that the port has not taken yet, with the time of that beginning.
+    outbox: VecDeque<(Slot, Instant)>,
     /// What the port says of them, while it is asked.
     settled: Vec<bool>,
     stats: ShaperStats,
@@ -90,6 +94,7 @@ impl Shaper {
     pub fn new(params: ShaperParams, random: RandomStream) -> Result<Self, ParameterError> {
         Ok(Self {
             queue: params.queue.build()?,
+            retired: VecDeque::new(),
             serializer: Serializer::new(params.queue.rate),
             frames: Frames::new(params.largest_frame as usize),
             params,
@@ -200,7 +205,7 @@ impl Shaper {
     /// The link is free at `now`.
     #[inline]
     fn start_next(&mut self, now: Instant) {
-        let next = self.queue.dequeue(now);
+        let next = self.next(now);
         self.busy = next.is_some();
         let Some(Departure { packet: slot, size, arrived, marked }) = next else { return };
         self.serializer.send(now, Bytes::new(u64::from(size)));
@@ -211,17 +216,41 @@ impl Shaper {
             self.stats.marked.add(length as u32);
         }
         self.stats.depart(frame.hint, length, now - arrived);
-        self.outbox.push_back(slot);
+        self.outbox.push_back((slot, now));
+    }
+
+    #[inline]
+    fn next(&mut self, now: Instant) -> Option<Departure<Slot>> {
+        if self.retired.is_empty() { self.queue.dequeue(now) } else { self.next_of_all(now) }
+    }
+
+    #[cold]
+    fn next_of_all(&mut self, now: Instant) -> Option<Departure<Slot>> {
+        while let Some(oldest) = self.retired.front_mut() {
+            let next = oldest.dequeue(now);
+            if next.is_some() {
+                return next;
+            }
+            // What it has thrown away instead is not in its backlog any more, but still here.
+            self.drop_shed();
+            self.retired.pop_front();
+        }
+        self.queue.dequeue(now)
     }
 
     /// Drops what the queue had kept and has thrown away since.
     #[inline]
     fn drop_shed(&mut self) {
-        while let Some(shed) = self.queue.shed() {
+        while let Some(shed) = self.shed() {
             let frame = self.frames.get(shed.packet);
             self.stats.drop_queued(shed.reason.into(), frame.hint, frame.bytes().len());
             self.frames.release(shed.packet);
         }
+    }
+
+    #[inline]
+    fn shed(&mut self) -> Option<Shed<Slot>> {
+        self.queue.shed().or_else(|| self.retired.iter_mut().find_map(Queue::shed))
     }
 
     /// When the next sending is due; [`Instant::FAR_FUTURE`] when nothing is on the link.
@@ -232,7 +261,7 @@ impl Shaper {
 
     /// The frames whose sending has begun and that no port has taken yet, in order.
     pub fn departed(&self) -> impl Iterator<Item = &[u8]> {
-        self.outbox.iter().map(|&slot| self.frames.get(slot).bytes())
+        self.outbox.iter().map(|&(slot, _)| self.frames.get(slot).bytes())
     }
 
     /// Gives these frames to a port. What it does not take now is offered again the next time.
@@ -245,21 +274,24 @@ impl Shaper {
             return Ok(());
         }
         let Self { outbox, frames, settled, .. } = self;
-        let mut departed = outbox.iter().map(|&slot| frames.get(slot).bytes());
+        let mut departed = outbox.iter().map(|&(slot, _)| frames.get(slot).bytes());
         let result = port.send(&mut departed, &mut |sent| settled.push(sent));
-        for place in 0..self.settled.len() {
-            self.settle(self.settled[place]);
+        if !self.settled.is_empty() {
+            let now = port.clock().unwrap_or(self.clock);
+            for place in 0..self.settled.len() {
+                self.settle(now, self.settled[place]);
+            }
+            self.settled.clear();
         }
-        self.settled.clear();
         result
     }
 
     /// The first frame of the outbox has been taken by the port, or lost there.
-    fn settle(&mut self, sent: bool) {
-        let slot = self.outbox.pop_front().expect("a port tells only of frames that it was given");
+    fn settle(&mut self, now: Instant, sent: bool) {
+        let (slot, due) = self.outbox.pop_front().expect("a port tells only of frames that it was given");
         let length = self.frames.get(slot).bytes().len();
         if sent {
-            self.stats.sent.add(length as u32);
+            self.stats.hand_over(length, now.saturating_since(due));
         } else {
             self.stats.lose(Loss::Unsent, length);
         }
@@ -271,7 +303,43 @@ impl Shaper {
         self.advance(now);
         self.serializer.set_rate(rate);
         self.queue.set_rate(self.clock, rate);
+        self.retired.iter_mut().for_each(|queue| queue.set_rate(self.clock, rate));
         self.params.queue.rate = rate;
+    }
+
+    /// Another queue, its rate included, for the frames that come from now on; the old one retires. No frame is lost,
+    /// judged twice or overtaken by one that comes later. If it is the same queue but for the rate, it stays.
+    ///
+    /// # Errors
+    /// When the queue cannot be built; then nothing has changed.
+    pub fn set_queue(&mut self, now: Instant, spec: QueueSpec) -> Result<(), ParameterError> {
+        let new = spec.build()?;
+        let is_same = QueueSpec { rate: self.params.queue.rate, ..spec.clone() } == self.params.queue;
+        if spec.rate != self.params.queue.rate {
+            self.set_rate(now, spec.rate);
+        }
+        if is_same {
+            return Ok(());
+        }
+        self.advance(now);
+        let old = std::mem::replace(&mut self.queue, new);
+        if old.backlog().packets > 0 {
+            self.retired.push_back(old);
+        }
+        self.params.queue = spec;
+        Ok(())
+    }
+
+    /// Works as `params` say, from the next frame on: as [`Shaper::set_queue`], and with their overhead, tables and burst.
+    /// The largest frame and the salt stay, for the port stays and so do flows.
+    ///
+    /// # Errors
+    /// When the queue cannot be built; then nothing has changed.
+    pub fn reconfigure(&mut self, now: Instant, params: ShaperParams) -> Result<(), ParameterError> {
+        let ShaperParams { queue, overhead, hints, remark, burst, .. } = params;
+        self.set_queue(now, queue)?;
+        self.params = ShaperParams { overhead, hints, remark, burst, ..self.params.clone() };
+        Ok(())
     }
 
     /// The hints of code points from the next frame on.
@@ -289,9 +357,17 @@ impl Shaper {
         &self.params
     }
 
-    /// What waits in the queue, in frames and the link's bytes.
+    /// What waits in the queue, and in those that it has replaced, in frames and the link's bytes.
     pub fn backlog(&self) -> Backlog {
-        self.queue.backlog()
+        self.retired.iter().fold(self.queue.backlog(), |sum, queue| {
+            let Backlog { packets, bytes } = queue.backlog();
+            Backlog { packets: sum.packets + packets, bytes: sum.bytes + bytes }
+        })
+    }
+
+    /// How many queues that were exchanged still hold frames.
+    pub fn retired(&self) -> usize {
+        self.retired.len()
     }
 
     /// Frames that have come in and neither gone out nor been lost.
@@ -299,7 +375,7 @@ impl Shaper {
         self.frames.taken()
     }
 
-    /// The AQM's drop probability as of the last frame.
+    /// The AQM's drop probability as of the last frame; after an exchange the new one's.
     pub fn probability(&self) -> Option<Probability> {
         self.queue.probability()
     }

@@ -4,7 +4,7 @@
 //! the link or, its sending begun, for the port.
 
 use cutline_aqm::{Count, DropReason};
-use cutline_units::{Duration, Hint};
+use cutline_units::{Duration, Hint, Histogram};
 
 /// How many hints are counted apart; a larger one counts as the largest.
 pub const HINTS: usize = 16;
@@ -25,7 +25,7 @@ pub enum Loss {
 }
 
 /// The counters of one direction. They only grow.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShaperStats {
     /// Came in.
     pub received: Count,
@@ -41,6 +41,7 @@ pub struct ShaperStats {
     by_hint: [HintStats; HINTS],
     /// How much of its schedule the router has given up because it was woken too late.
     pub slipped: Duration,
+    departure_error: Histogram,
 }
 
 /// What the frames of one hint met.
@@ -55,6 +56,10 @@ pub struct HintStats {
     /// The longest of these.
     pub longest_wait: Duration,
 }
+
+/// How many departure errors are remembered at most, before half of them are forgotten; a histogram's bucket holds
+/// twice as many.
+const ERRORS: u64 = 1 << 31;
 
 impl Loss {
     /// Every reason, in the order of the counters.
@@ -105,6 +110,22 @@ impl ShaperStats {
     /// What the frames of a hint met.
     pub fn of_hint(&self, hint: Hint) -> &HintStats {
         &self.by_hint[lane(hint)]
+    }
+
+    /// How late each frame was handed to the port: the time when the port had taken it, less that at which its sending
+    /// was to begin. What a slipped schedule has given up is not in it. Of more than 2^31 frames the newer ones weigh
+    /// more.
+    pub const fn departure_error(&self) -> &Histogram {
+        &self.departure_error
+    }
+
+    #[inline]
+    pub(crate) fn hand_over(&mut self, length: usize, late: Duration) {
+        self.sent.add(length as u32);
+        self.departure_error.record(late);
+        if self.departure_error.count() >= ERRORS {
+            self.departure_error.halve();
+        }
     }
 
     #[inline]

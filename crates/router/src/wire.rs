@@ -1,6 +1,8 @@
 //! A bump in the wire: two ports, and a shaper for each direction.
 
-use crate::{Port, Shaper};
+use crate::frames::Slot;
+use crate::{Port, Shaper, ShaperParams};
+use cutline_aqm::ParameterError;
 use cutline_units::Instant;
 
 /// Both directions between two ports.
@@ -32,6 +34,17 @@ impl Wire {
         pass(&mut self.forth, now, first, second, &mut round)?;
         pass(&mut self.back, now, second, first, &mut round)?;
         Ok(round)
+    }
+
+    /// Works as these say from the next frame on, forth and back: [`Shaper::reconfigure`].
+    ///
+    /// # Errors
+    /// When one of the queues cannot be built; then nothing has changed in either direction.
+    pub fn reconfigure(&mut self, now: Instant, params: [ShaperParams; 2]) -> Result<(), ParameterError> {
+        let [forth, back] = params;
+        back.queue.build::<Slot>()?;
+        self.forth.reconfigure(now, forth)?;
+        self.back.reconfigure(now, back)
     }
 
     /// When a frame is due next.

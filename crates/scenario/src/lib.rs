@@ -4,6 +4,7 @@
 //! reads it strictly, so that a slip is a message with file, line, key, value and what is allowed, and never a
 //! simulation of something else. [`ScenarioFile::expand`] turns a sweep into [`SweepPoint`]s, each a [`Scenario`] of
 //! plain values. [`runner`] runs them with every seed on all cores, and [`results`] stores what they measured.
+//! [`RouterSpec`] reads a router's file in the same way.
 
 mod catalogue;
 mod document;
@@ -25,5 +26,5 @@ pub use file::ScenarioFile;
 pub use lower::LowerError;
 pub use problem::{Errors, Location, Problem};
 pub use simulate::SimulateError;
-pub use spec::Scenario;
+pub use spec::{DirectionSpec, ProcessSpec, RouterSpec, Scenario};
 pub use sweep::{BASE, SweepPoint};

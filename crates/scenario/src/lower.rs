@@ -197,7 +197,8 @@ fn keeps_series(queue: &QueueSpec) -> bool {
     !matches!(queue.aqm, AqmSpec::DropTail(_)) || queue.tsq.is_some()
 }
 
-fn queue(spec: &QueueSpec, rate: Rate) -> cutline_aqm::QueueSpec {
+/// The queue before a link of this rate.
+pub(crate) fn queue(spec: &QueueSpec, rate: Rate) -> cutline_aqm::QueueSpec {
     let limit = match spec.limit {
         Limit::Packets(packets) => cutline_aqm::Limit::Packets(packets.try_into().unwrap_or(u32::MAX)),
         Limit::Bytes(bytes) => cutline_aqm::Limit::Bytes(bytes.get()),

@@ -182,6 +182,18 @@ impl Histogram {
         self.sum_squares += other.sum_squares;
     }
 
+    /// Forgets half of all values, of each size alike: quantiles and mean stay as they are, and what comes from now on
+    /// weighs twice as much. For who counts for ever: a bucket counts to 2^32 - 1. Extremes stay.
+    pub fn halve(&mut self) {
+        let mean = self.sum_ns as f64 / self.total.max(1) as f64;
+        for count in &mut self.counts {
+            *count = count.div_ceil(2);
+        }
+        self.total = self.counts.iter().map(|&count| u64::from(count)).sum();
+        self.sum_ns = (mean * self.total as f64) as u64;
+        self.sum_squares /= 2.0;
+    }
+
     /// Makes room for a bucket, with a little to spare so that a drifting delay does not widen at every packet.
     #[cold]
     fn widen(&mut self, bucket: u32) {
@@ -246,6 +258,16 @@ mod tests {
     fn nothing_has_no_mean() {
         let nothing = Histogram::default();
         assert_eq!((nothing.mean(), nothing.quantile(0.5), nothing.max()), (None, None, None));
+    }
+
+    #[test]
+    fn half_of_the_values_have_the_same_distribution() {
+        let mut histogram = of(&[3_000; 100]);
+        (0..900).for_each(|_| histogram.record(Duration::from_micros(90)));
+        let before = (histogram.quantile(0.05), histogram.quantile(0.99), histogram.max());
+        histogram.halve();
+        assert_eq!((histogram.count(), histogram.mean()), (500, Some(Duration::from_nanos(81_300))));
+        assert_eq!((histogram.quantile(0.05), histogram.quantile(0.99), histogram.max()), before);
     }
 
     #[test]

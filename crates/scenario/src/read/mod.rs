@@ -7,6 +7,7 @@ mod dumbbell;
 mod flow;
 mod graph;
 mod queue;
+mod router;
 mod transport;
 
 use crate::document::Document;

@@ -1,11 +1,13 @@
 //! What a scenario says, as plain values that cannot be wrong: the output of the reader, the input of a simulator.
 
 mod flow;
+mod router;
 
 pub use flow::{
     AdaptiveSpec, AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf,
     FlowSpec, Perspective, StartSpec, TcpSpec, TfrcSpec, TransportSpec, UdpSpec,
 };
+pub use router::{DirectionSpec, ProcessSpec, RouterSpec};
 
 use cutline_aqm::drop_tail::DropTailParams;
 use cutline_aqm::{AqmSpec, TsqParams};

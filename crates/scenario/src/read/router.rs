@@ -1,0 +1,246 @@
+//! A router's file: two interfaces, a link and a queue for each direction, code points, and the process.
+//!
+//! ```toml
+//! in = "eth0"
+//! out = "eth1"
+//! [forth]
+//! rate = "15 Mbit/s"
+//! queue = { aqm = "pi", limit = "1000 packets", tsq = true }
+//! [back]
+//! rate = "2 Mbit/s"
+//! queue = { aqm = "fq-codel", limit = "1000 packets" }
+//! ```
+//!
+//! Queues are those of a scenario, `[queue.NAME]` included. `overhead`, `hints` and `remark` stand at the top for both
+//! directions, or in `[forth]` and `[back]` for one, where they replace what stands at the top.
+
+use super::queue::{self, Named};
+use crate::document::{Document, Node, Value};
+use crate::kind;
+use crate::lower;
+use crate::problem::{Errors, Problem};
+use crate::reader::{Context, Kind, TableReader};
+use crate::spec::{self, DirectionSpec, ProcessSpec, RouterSpec};
+use cutline_router::Overhead;
+use cutline_units::{Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
+use std::path::Path;
+
+/// What re-marking may be set to.
+const REMARK: &str =
+    "\"to-hints\", \"without-hints\" or a table such as { CS1 = \"LE\" }, which may have all = \"to-hints\"";
+
+/// The key of a re-mark table that says what becomes of the code points it does not name.
+const ALL: &str = "all";
+
+/// The longest name of an interface, bytes (linux/if.h: `IFNAMSIZ`, less the zero at its end).
+const LONGEST_NAME: usize = 15;
+
+/// The longest path of a socket, bytes (unix(7): `sun_path`, less the zero at its end).
+const LONGEST_PATH: usize = 107;
+
+impl RouterSpec {
+    /// The router in the file at `path`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: &Path) -> Result<Self, Errors> {
+        let name = path.display().to_string();
+        let unreadable =
+            |error| Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))]);
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        Self::parse(&text, &name)
+    }
+
+    /// The router in a file's text; `name` is what messages call the file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
+        let document = Document::parse(text, name).map_err(Errors::new)?;
+        let cx = Context::new(&document);
+        let router = read(&cx.root());
+        let problems = cx.into_problems();
+        match router {
+            Some(router) if problems.is_empty() => Ok(router),
+            _ => Err(Errors::new(problems)),
+        }
+    }
+}
+
+/// What both directions have unless they say otherwise.
+struct Common {
+    queues: Named,
+    overhead: Overhead,
+    hints: HintTable,
+    /// `None` leaves it to a direction's own hints what `to-hints` means.
+    remark: Remark,
+}
+
+/// A re-mark table before it is known which hints it is for.
+#[derive(Clone, Default)]
+struct Remark {
+    all: All,
+    changes: Vec<(Dscp, Dscp)>,
+}
+
+/// What becomes of the code points that a re-mark table does not name.
+#[derive(Clone, Copy, Default)]
+enum All {
+    #[default]
+    Unchanged,
+    ToHints,
+    WithoutHints,
+}
+
+fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
+    let input = root.required("in", &interface());
+    let output = root.required("out", &interface());
+    if input.is_some() && input == output {
+        root.refuse("out", "it is the same interface as \"in\"");
+    }
+    let common = Common {
+        queues: queue::named(root),
+        overhead: root.or("overhead", &overhead(), Overhead::Ethernet),
+        hints: hints(root).unwrap_or_default(),
+        remark: remark(root).unwrap_or_default(),
+    };
+    let process = process(root);
+    let [forth, back] = ["forth", "back"].map(|key| direction(root, key, &common));
+    root.finish();
+    Some(RouterSpec { input: input?, output: output?, forth: forth?, back: back?, process })
+}
+
+fn process(root: &TableReader<'_>) -> ProcessSpec {
+    ProcessSpec {
+        fix_offloads: root.or("fix-offloads", &kind::flag(), false),
+        spin: root.optional("spin", &spin()),
+        seed: root.optional("seed", &kind::integer(0, i64::MAX)),
+        socket: root.optional("socket", &socket()).map(Into::into),
+        user: root.optional("user", &kind::text().only("the name of a user", |name| !name.is_empty())),
+    }
+}
+
+fn direction(root: &TableReader<'_>, key: &str, common: &Common) -> Option<DirectionSpec> {
+    let expected = format!("a table: write [{key}]");
+    let Some(table) = root.table(key, &expected) else {
+        if !root.has(key) {
+            root.lacks(key, &expected);
+        }
+        return None;
+    };
+    let rate = table.required("rate", &kind::rate());
+    let queue = queue::required(&table, "queue", &common.queues);
+    let overhead = table.or("overhead", &overhead(), common.overhead);
+    let hints = hints(&table).unwrap_or_else(|| common.hints.clone());
+    let remark = remark(&table).unwrap_or_else(|| common.remark.clone()).table(&hints);
+    table.finish();
+    let queue = queue_of(&table, queue?.as_ref(), rate?)?;
+    Some(DirectionSpec { queue, overhead, hints, remark })
+}
+
+/// The queue before its link, tried out: some parameters depend on the rate.
+fn queue_of(table: &TableReader<'_>, spec: &spec::QueueSpec, rate: Rate) -> Option<cutline_aqm::QueueSpec> {
+    if spec.pass_on.is_some() {
+        table.refuse("queue", "pass-on-waiting is for simulated routers: this one leaves hints as they are");
+        return None;
+    }
+    let queue = lower::queue(spec, rate);
+    match queue.build::<u32>() {
+        Ok(_) => Some(queue),
+        Err(error) => {
+            table.refuse("queue", &error.to_string());
+            None
+        }
+    }
+}
+
+fn hints(reader: &TableReader<'_>) -> Option<HintTable> {
+    const EXPECTED: &str = "a table of code points and levels such as { EF = 4 }";
+    let table = reader.table("hints", EXPECTED)?;
+    let level = kind::integer(1, i64::from(HintBits::PAPER.largest().level()));
+    let mut hints = HintTable::standard();
+    for (name, node) in table.entries() {
+        let (dscp, level) = (code_point(&table, name, node), table.optional(name, &level));
+        if let (Some(dscp), Some(level)) = (dscp, level) {
+            let hint = HintBits::PAPER.hint(level).expect("the range of the level has been checked");
+            hints.set(dscp, hint);
+        }
+    }
+    Some(hints)
+}
+
+fn remark(reader: &TableReader<'_>) -> Option<Remark> {
+    let node = reader.node("remark")?;
+    if let Value::Text(_) = node.value {
+        let all = reader.optional("remark", &all()).unwrap_or_default();
+        return Some(Remark { all, changes: Vec::new() });
+    }
+    let table = reader.table_in(node, "remark", REMARK)?;
+    let all = table.or(ALL, &all(), All::Unchanged);
+    let changed = |(name, node): (&str, &Node)| {
+        let from = code_point(&table, name, node);
+        let to = table.optional(name, &code_points());
+        Some((from?, to?))
+    };
+    let changes = table.entries().filter(|(name, _)| *name != ALL).filter_map(changed).collect();
+    Some(Remark { all, changes })
+}
+
+impl Remark {
+    fn table(&self, hints: &HintTable) -> RemarkTable {
+        let mut table = match self.all {
+            All::Unchanged => RemarkTable::unchanged(),
+            All::ToHints => RemarkTable::to_hints(hints),
+            All::WithoutHints => RemarkTable::without_hints(),
+        };
+        self.changes.iter().for_each(|(from, to)| table.set(*from, *to));
+        table
+    }
+}
+
+/// The code point that a key names; `None` after a report.
+fn code_point(table: &TableReader<'_>, name: &str, node: &Node) -> Option<Dscp> {
+    let report = |error: &dyn std::fmt::Display| {
+        table.cx.report(&table.path_of(name), Some(&node.place), format!(": {error}"));
+    };
+    name.parse().map_err(|error| report(&error)).ok()
+}
+
+fn code_points() -> Kind<Dscp> {
+    Kind::new("a code point such as \"LE\", \"hint-6\" or 1", |node| match &node.value {
+        Value::Integer(number) => {
+            let dscp = u8::try_from(*number).ok().and_then(Dscp::new);
+            dscp.ok_or_else(|| "a number is from 0 to 63".to_owned())
+        }
+        Value::Text(text) => text.parse().map_err(|error: cutline_units::DscpError| error.to_string()),
+        _ => Err(String::new()),
+    })
+}
+
+fn all() -> Kind<All> {
+    kind::one_of("one of", &[("to-hints", All::ToHints), ("without-hints", All::WithoutHints)])
+}
+
+fn overhead() -> Kind<Overhead> {
+    let words: Vec<_> = Overhead::ALL.iter().map(|overhead| (overhead.name(), *overhead)).collect();
+    kind::one_of("one of", &words)
+}
+
+fn interface() -> Kind<String> {
+    let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.len());
+    kind::text().only("the name of an interface, of 1 to 15 bytes", fits)
+}
+
+fn socket() -> Kind<String> {
+    let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
+    kind::text().only("an absolute path of at most 107 bytes", fits)
+}
+
+fn spin() -> Kind<Duration> {
+    let longest = Duration::from_millis(10);
+    kind::positive_duration().only("at most 10 ms", move |spin| *spin <= longest)
+}
+
+#[cfg(test)]
+#[path = "router_tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+//! A router's file: what it may say, and how it is told what is wrong.
+
+use super::*;
+use cutline_aqm::Limit;
+
+const GOOD: &str = r#"
+in = "eth0"
+out = "eth1"
+
+[forth]
+rate = "15 Mbit/s"
+queue = { aqm = "pi", limit = "800 packets", q-ref = "100 packets", tsq = { l = "60 ms" } }
+
+[back]
+rate = "2 Mbit/s"
+queue = "back"
+
+[queue.back]
+aqm = "fq-codel"
+limit = "64 KB"
+ecn = false
+"#;
+
+fn parse(text: &str) -> RouterSpec {
+    RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{}", errors.render()))
+}
+
+/// The messages about a file, without their excerpts.
+fn refusals(text: &str) -> String {
+    RouterSpec::parse(text, "r.toml").expect_err("it is wrong").to_string()
+}
+
+/// The messages about the good file with one text replaced.
+fn refusals_with(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    refusals(&GOOD.replacen(from, to, 1))
+}
+
+fn dscp(name: &str) -> Dscp {
+    name.parse().unwrap()
+}
+
+#[test]
+fn each_direction_has_its_own_queue() {
+    let RouterSpec { input, output, forth, back, process } = parse(GOOD);
+    assert_eq!((input.as_str(), output.as_str()), ("eth0", "eth1"));
+    assert_eq!((forth.queue.rate, back.queue.rate), (Rate::from_mbps(15), Rate::from_mbps(2)));
+    assert_eq!((forth.queue.aqm.name(), back.queue.aqm.name()), ("pi", "fq-codel"));
+    assert_eq!(forth.queue.tsq.map(|tsq| tsq.l), Some(Duration::from_millis(60)));
+    assert_eq!(back.queue.limit, Limit::Bytes(64_000));
+    assert!(forth.queue.ecn && !back.queue.ecn);
+    assert_eq!(forth.overhead, Overhead::Ethernet);
+    assert_eq!((forth.hints, forth.remark), (HintTable::standard(), RemarkTable::unchanged()));
+    assert_eq!(process, ProcessSpec::default());
+}
+
+#[test]
+fn what_stands_at_the_top_is_for_both_directions() {
+    let top = "overhead = \"pppoe\"\nhints = { EF = 4, 12 = 9 }\nremark = \"to-hints\"\n";
+    let own = "[back.remark]\nall = \"without-hints\"\nCS1 = \"LE\"\nhint-1 = 46\n[back.hints]\nEF = 2\n";
+    let spec = parse(&[top, GOOD, own].concat());
+    assert_eq!((spec.forth.overhead, spec.back.overhead), (Overhead::Pppoe, Overhead::Pppoe));
+    assert_eq!(spec.forth.hints.hint(dscp("EF")).level(), 4);
+    assert_eq!(spec.forth.remark.remark(dscp("EF")), dscp("hint-4"));
+    assert_eq!(spec.back.hints.hint(dscp("EF")).level(), 2);
+    assert_eq!(spec.back.hints.hint(dscp("12")).level(), 16, "a direction's own table replaces the other");
+    let remarked = ["CS1", "hint-1", "hint-2"].map(|name| spec.back.remark.remark(dscp(name)));
+    assert_eq!(remarked, [dscp("LE"), dscp("EF"), Dscp::DEFAULT]);
+}
+
+#[test]
+fn to_hints_follows_the_hints_of_its_direction() {
+    let spec = parse(&format!("remark = \"to-hints\"\n{GOOD}[back.hints]\nEF = 2\n"));
+    assert_eq!(spec.forth.remark.remark(dscp("EF")), dscp("hint-6"));
+    assert_eq!(spec.back.remark.remark(dscp("EF")), dscp("hint-2"));
+}
+
+#[test]
+fn the_process_is_described_too() {
+    let top =
+        "socket = \"/run/r.sock\"\nseed = 7\nspin = \"80 us\"\nfix-offloads = true\nuser = \"nobody\"\n";
+    let spec = parse(&[top, GOOD].concat());
+    let expected = ProcessSpec {
+        fix_offloads: true,
+        spin: Some(Duration::from_micros(80)),
+        seed: Some(7),
+        socket: Some("/run/r.sock".into()),
+        user: Some("nobody".to_owned()),
+    };
+    assert_eq!(spec.process, expected);
+    let all = ["in", "fix-offloads", "spin", "seed", "socket", "user"];
+    let plain = parse(&GOOD.replace("eth0", "eth2"));
+    assert_eq!(spec.fixed_differences(&plain), all);
+    assert_eq!(spec.fixed_differences(&spec), Vec::<&str>::new());
+}
+
+/// File, line, key, value and what is allowed.
+#[test]
+fn a_wrong_value_is_told_with_its_place() {
+    assert_eq!(
+        refusals_with("\"2 Mbit/s\"", "\"2 MB/s\""),
+        "r.toml:10:8: key \"back.rate\": value \"2 MB/s\" is not allowed: expected a rate such as \"15 Mbit/s\" \
+         (bit/s, kbit/s, Mbit/s, Gbit/s), above 0; \"MB/s\" is refused: half of those who write it mean bits: write \
+         Mbit/s (and 8 times the number for bytes)"
+    );
+    assert_eq!(
+        refusals_with("out = \"eth1\"", "out = \"eth0\""),
+        "r.toml:3:7: key \"out\": value \"eth0\" is not allowed: it is the same interface as \"in\""
+    );
+    let errors = refusals_with("\"15 Mbit/s\"", "\"0 bit/s\"");
+    assert!(errors.contains("r.toml:6:8: key \"forth.rate\": value \"0 bit/s\""), "{errors}");
+}
+
+#[test]
+fn slips_are_met_with_the_nearest_right_name() {
+    let slips = [
+        ("queue = \"back\"", "queue = \"bakc\"", "there is no [queue.bakc], did you mean \"back\"?"),
+        ("[back]", "[bakc]", "key \"bakc\" is not known here: did you mean \"back\"?"),
+        ("q-ref", "qref", "key \"forth.queue.qref\" is not known here: did you mean \"q-ref\"?"),
+        ("\"fq-codel\"", "\"fq-codl\"", "did you mean \"fq-codel\"?"),
+        ("in = \"eth0\"", "input = \"eth0\"", "key \"in\" is missing: expected a text in quotes"),
+        ("rate = \"2 Mbit/s\"\n", "", "key \"back.rate\" is missing: expected a rate"),
+        ("\n[queue.back]", "\noverhead = \"atm\"\n[queue.back]", "\"pppoe-atm\""),
+        ("tsq = { l", "tsq = { bits = 4, L", "\"forth.queue.tsq.L\" is not known here: did you mean \"l\"?"),
+    ];
+    for (from, to, what) in slips {
+        let errors = refusals_with(from, to);
+        assert!(errors.contains(what), "{errors}");
+    }
+}
+
+#[test]
+fn what_the_router_cannot_do_is_refused() {
+    let refused = [
+        ("ecn = false", "pass-on-waiting = true", "this one leaves hints as they are"),
+        ("ecn = false", "tsq = true", "fq-codel is a queue of its own"),
+        ("in = \"eth0\"", "in = \"an-interface-name\"", "of 1 to 15 bytes"),
+        ("in =", "socket = \"r.sock\"\nin =", "an absolute path"),
+        ("in =", "spin = \"1 s\"\nin =", "at most 10 ms"),
+        ("in =", "seed = -1\nin =", "a whole number of at least 0"),
+        (
+            "[back]",
+            "[hints]\nEF = 17\n[back]",
+            "key \"hints.EF\": value 17 is not allowed: expected a whole number from 1 to 16",
+        ),
+        ("[back]", "[hints]\nEG = 1\n[back]", "key \"hints.EG\": a code point is a number from 0 to 63"),
+        ("[back]", "[remark]\nCS1 = 64\n[back]", "a number is from 0 to 63"),
+        ("[back]", "[remark]\nall = \"to-hint\"\n[back]", "did you mean \"to-hints\"?"),
+        ("in =", "remark = 3\nin =", "\"to-hints\", \"without-hints\" or a table"),
+    ];
+    for (from, to, what) in refused {
+        let errors = refusals_with(from, to);
+        assert!(errors.contains(what), "{errors}");
+    }
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let errors = refusals("in = \"\"\nspeed = 3\n[forth]\nrate = 15\n");
+    assert_eq!(errors.lines().count(), 6, "{errors}");
+    assert!(refusals("in = ").contains("r.toml:1:"));
+    let unreadable = RouterSpec::load(Path::new("/nosuch/r.toml")).expect_err("it is not there").to_string();
+    assert!(unreadable.starts_with("/nosuch/r.toml: cannot be read: "), "{unreadable}");
+}
