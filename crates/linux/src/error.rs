@@ -13,6 +13,12 @@ pub enum LinuxError {
         /// What there is.
         known: Vec<String>,
     },
+    /// There is no such user.
+    #[error("there is no user `{name}` in /etc/passwd")]
+    NoUser {
+        /// What was asked for.
+        name: String,
+    },
     /// An interface that was there has been removed.
     #[error("interface `{name}` has been removed")]
     Gone {

@@ -8,6 +8,10 @@
 //! run           the router at work: waiting for frames and deadlines
 //! clock         the monotonic clock
 //! interface     interfaces by name
+//! privileges    what the process may do, given up after the start
+//! local         a local socket that answers
+//! notify        what a service tells its manager
+//! signal        SIGHUP
 //! offload       what a network card does to frames, and must not
 //! datagrams     many datagrams at once, with stamps and traffic classes
 //! tcp           what the kernel knows of a TCP connection
@@ -24,19 +28,26 @@ pub mod datagrams;
 pub mod echo;
 mod error;
 pub mod interface;
+mod local;
 pub mod namespace;
+mod notify;
 mod offload;
 mod packet_port;
 pub mod probe;
+pub mod privileges;
 mod ring;
 mod run;
+mod signal;
 mod socket;
 pub mod tcp;
 mod thread;
 
 pub use clock::now;
 pub use error::LinuxError;
+pub use local::{Answer, LocalSocket};
+pub use notify::Manager;
 pub use offload::Offloads;
 pub use packet_port::{PacketPort, PortStats};
 pub use run::{Observer, run, wait};
+pub use signal::Hangup;
 pub use thread::{Scheduled, cpu_time, run_first};

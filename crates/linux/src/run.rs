@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who looks at the router from time to time.
 pub trait Observer {
-    /// Called when it is due; answers when it wants to be called next.
-    fn look(&mut self, now: Instant, wire: &Wire, ports: &mut [PacketPort; 2]) -> Instant;
+    /// Called when it is due; answers when it wants to be called next. May change how the wire works.
+    fn look(&mut self, now: Instant, wire: &mut Wire, ports: &mut [PacketPort; 2]) -> Instant;
 }
 
 /// The longest wait: how late a request to stop may be noticed.
