@@ -42,7 +42,7 @@ enum Command {
     Compare(compare::Args),
     Check(check::Args),
     Aqm(aqm::Args),
-    Router(router::Args),
+    Router(Box<router::Args>),
     Lab(lab::Args),
     Doctor(doctor::Args),
 }

@@ -52,7 +52,7 @@ impl User {
             let (of_line, _password) = (fields.next()?.to_owned(), fields.next()?);
             Some(Self {
                 name: of_line,
-                user: fields.next()?.parse().ok()?,
+                id: fields.next()?.parse().ok()?,
                 group: fields.next()?.parse().ok()?,
             })
         };

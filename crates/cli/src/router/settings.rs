@@ -9,8 +9,9 @@ use cutline_router::Overhead;
 use cutline_scenario::quantity;
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 
-/// The queue, the same for both directions.
+/// The queue, the same for both directions unless the way back has its own.
 #[derive(clap::Args)]
+#[group(id = "queue", multiple = true, conflicts_with = "config")]
 pub struct QueueArgs {
     /// The queue's algorithm; `cutline aqm list` has them all
     #[arg(long, value_name = "NAME", default_value = "pi")]
@@ -29,8 +30,30 @@ pub struct QueueArgs {
     no_ecn: bool,
 }
 
+/// What is different on the way back.
+#[derive(clap::Args)]
+#[group(id = "queue_back", multiple = true, conflicts_with = "config")]
+pub struct BackArgs {
+    /// The rate from --out to --in [default: the same]
+    #[arg(id = "rate_back", long = "rate-back", value_name = "RATE", value_parser = rate)]
+    rate: Option<Rate>,
+    /// An algorithm of its own for the way back, which has only what --set-back and --tsq-back say
+    #[arg(id = "aqm_back", long = "aqm-back", value_name = "NAME")]
+    aqm: Option<String>,
+    /// Set a parameter of the way back's algorithm; may be repeated
+    #[arg(id = "set_back", long = "set-back", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// TSQ on the way back, with its parameters if given
+    #[arg(id = "tsq_back", long = "tsq-back", value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    tsq: Option<String>,
+    /// How much may wait on the way back [default: the same]
+    #[arg(id = "limit_back", long = "limit-back", value_name = "LIMIT", value_parser = limit)]
+    limit: Option<Limit>,
+}
+
 /// What code points mean, and what they become.
 #[derive(clap::Args)]
+#[group(id = "code_points", multiple = true, conflicts_with = "config")]
 pub struct CodePoints {
     /// Give a code point a hint from 1 to 16, such as EF=4; may be repeated
     #[arg(long, value_name = "CODEPOINT=LEVEL")]
@@ -39,6 +62,23 @@ pub struct CodePoints {
     /// `without-hints` those of hints to the default; may be repeated
     #[arg(long, value_name = "CODEPOINT=CODEPOINT")]
     remark: Vec<String>,
+}
+
+impl BackArgs {
+    /// The queue of the way back, where that forth is `forth` before a link of this rate.
+    pub fn spec(&self, forth: &QueueArgs, rate: Rate) -> Result<QueueSpec, Failure> {
+        let own = self.aqm.is_some();
+        let inherited = |value: &[String]| if own { Vec::new() } else { value.to_vec() };
+        let tsq = forth.tsq.clone().filter(|_| !own);
+        let back = QueueArgs {
+            aqm: self.aqm.clone().unwrap_or_else(|| forth.aqm.clone()),
+            set: [inherited(&forth.set), self.set.clone()].concat(),
+            tsq: self.tsq.clone().or(tsq),
+            limit: self.limit.unwrap_or(forth.limit),
+            no_ecn: forth.no_ecn,
+        };
+        back.spec(self.rate.unwrap_or(rate))
+    }
 }
 
 impl QueueArgs {
@@ -211,6 +251,31 @@ mod tests {
     fn args(aqm: &str, set: &[&str], tsq: Option<&str>) -> QueueArgs {
         let set = set.iter().map(ToString::to_string).collect();
         QueueArgs { aqm: aqm.into(), set, tsq: tsq.map(Into::into), limit: Limit::Packets(9), no_ecn: false }
+    }
+
+    fn back(aqm: Option<&str>, set: &[&str], tsq: Option<&str>) -> BackArgs {
+        BackArgs {
+            rate: Some(Rate::from_mbps(2)),
+            aqm: aqm.map(Into::into),
+            set: set.iter().map(ToString::to_string).collect(),
+            tsq: tsq.map(Into::into),
+            limit: None,
+        }
+    }
+
+    #[test]
+    fn the_way_back_is_like_that_forth_or_has_an_aqm_of_its_own() {
+        let (forth, rate) = (args("pi", &["q-ref=100"], Some("l=60ms")), Rate::from_mbps(15));
+        let spec = |back: BackArgs| back.spec(&forth, rate).unwrap();
+        let same = QueueSpec { rate: Rate::from_mbps(2), ..forth.spec(rate).unwrap() };
+        assert_eq!(spec(back(None, &[], None)), same);
+        let changed = spec(back(None, &["q-ref=50"], Some("l=40ms")));
+        assert_eq!(changed.tsq.unwrap().l, Duration::from_millis(40));
+        assert!(changed.aqm.values().contains(&("q-ref", Some(Value::Number(50.0)))));
+        let own = spec(back(Some("fq-codel"), &[], None));
+        assert_eq!((own.aqm.name(), own.tsq, own.limit), ("fq-codel", None, Limit::Packets(9)));
+        let no_tsq = back(Some("codel"), &[], Some("")).spec(&forth, rate);
+        assert!(refusal(no_tsq).contains("a queue of its own"));
     }
 
     fn refusal(result: Result<QueueSpec, Failure>) -> String {

@@ -1,0 +1,99 @@
+//! How a router is to work, as text and as JSON.
+
+use cutline_aqm::{Limit, Parameters as _, QueueSpec, Value as Setting};
+use cutline_scenario::{DirectionSpec, ProcessSpec, RouterSpec};
+use cutline_units::{Bytes, Dscp, HintTable};
+use serde_json::{Map, Value, json};
+
+/// All of it, for scripts.
+pub fn document(spec: &RouterSpec) -> Value {
+    let ProcessSpec { fix_offloads, spin, seed, socket, user } = &spec.process;
+    json!({
+        "in": spec.input,
+        "out": spec.output,
+        "forth": direction(&spec.forth),
+        "back": direction(&spec.back),
+        "fix_offloads": fix_offloads,
+        "spin_us": spin.map(|spin| spin.as_nanos() as f64 / 1e3),
+        "seed": seed,
+        "socket": socket,
+        "user": user,
+    })
+}
+
+fn direction(spec: &DirectionSpec) -> Value {
+    let standard = HintTable::standard();
+    let hint = |dscp: Dscp| {
+        let hint = spec.hints.hint(dscp);
+        (hint != standard.hint(dscp)).then(|| (dscp.to_string(), Value::from(hint.level())))
+    };
+    let remarked = |dscp: Dscp| {
+        let to = spec.remark.remark(dscp);
+        (to != dscp).then(|| (dscp.to_string(), Value::from(to.to_string())))
+    };
+    json!({
+        "rate_bps": spec.queue.rate.as_bps(),
+        "queue": queue(&spec.queue),
+        "overhead": spec.overhead.name(),
+        "hints": Dscp::all().filter_map(hint).collect::<Map<_, _>>(),
+        "remark": Dscp::all().filter_map(remarked).collect::<Map<_, _>>(),
+    })
+}
+
+fn queue(spec: &QueueSpec) -> Value {
+    json!({
+        "aqm": spec.aqm.name(),
+        "parameters": settings(spec.aqm.values()),
+        "limit": limit(spec.limit),
+        "ecn": spec.ecn,
+        "tsq": spec.tsq.map(|tsq| settings(tsq.values())),
+    })
+}
+
+/// Those that are set, as people write them.
+fn settings(values: Vec<(&'static str, Option<Setting>)>) -> Map<String, Value> {
+    let written = |(name, value): (&str, Option<Setting>)| Some((name.to_owned(), value?.to_string().into()));
+    values.into_iter().filter_map(written).collect()
+}
+
+fn limit(limit: Limit) -> String {
+    match limit {
+        Limit::Packets(packets) => format!("{packets} packets"),
+        Limit::Bytes(bytes) => Bytes::new(bytes).to_string(),
+    }
+}
+
+/// One line: both directions.
+pub fn line(spec: &RouterSpec) -> String {
+    let RouterSpec { input, output, forth, back, .. } = spec;
+    format!("{input} -> {output} {}, back {}", through(&forth.queue), through(&back.queue))
+}
+
+fn through(queue: &QueueSpec) -> String {
+    let tsq = if queue.tsq.is_some() { "TSQ over " } else { "" };
+    format!("at {} through {tsq}{}", queue.rate, queue.aqm.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_says_what_differs_from_the_standard() {
+        let text = "in = 'a'\nout = 'b'\nhints = { EF = 4 }\nremark = { CS1 = 'LE' }\n\
+                    queue.q = { aqm = 'pi', limit = '64 KB', q-ref = '100 packets', tsq = true }\n\
+                    forth = { rate = '15 Mbit/s', queue = 'q' }\n\
+                    back = { rate = '2 Mbit/s', queue = { aqm = 'codel', limit = '9 packets' } }\n";
+        let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let all = document(&spec);
+        assert_eq!(all["forth"]["hints"], json!({ "EF": 4 }));
+        assert_eq!(all["back"]["remark"], json!({ "CS1": "LE" }));
+        assert_eq!(all["forth"]["queue"]["parameters"]["q-ref"], "100");
+        assert_eq!(all["forth"]["queue"]["tsq"]["l"], "40 ms");
+        assert_eq!(
+            (&all["back"]["queue"]["limit"], &all["back"]["queue"]["tsq"]),
+            (&json!("9 packets"), &Value::Null)
+        );
+        assert_eq!(line(&spec), "a -> b at 15 Mbit/s through TSQ over pi, back at 2 Mbit/s through codel");
+    }
+}
