@@ -6,7 +6,7 @@ RESULTS ?= results
 ROUNDS ?= 10
 BIN := target/release/cutline
 
-.PHONY: help setup demo test properties lint bench validate validate-ns2 validate-traces install clean
+.PHONY: help setup demo test properties lint bench validate validate-ns2 validate-traces install install-service clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make validate  against ns-2, which writes docs/validation/ns2.md, and traces read by tshark and flent (installs all three)"
 	@echo "make install   the cutline command into $(PREFIX)/bin"
+	@echo "make install-service  the command into /usr/local/bin, the router's systemd unit, an example of its file (as root)"
 
 setup:
 	@tools/setup.sh base
@@ -58,6 +59,14 @@ validate-traces: setup
 
 install: $(BIN)
 	install -D -m 755 $(BIN) $(PREFIX)/bin/cutline
+
+# For all users, with the router's unit: run as root. Files that are there in /etc/cutline stay as they are.
+install-service:
+	@test -x $(BIN) || { echo "there is no $(BIN): run \`make $(BIN)\` first, as yourself"; exit 1; }
+	install -D -m 755 $(BIN) /usr/local/bin/cutline
+	install -D -m 644 packaging/cutline-router@.service /etc/systemd/system/cutline-router@.service
+	install -D -m 644 packaging/router.toml /etc/cutline/router/example.toml.dist
+	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 
 clean:
 	$(CARGO) clean

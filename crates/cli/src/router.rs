@@ -58,23 +58,32 @@ enum Action {
 
 /// What a file would say.
 #[derive(clap::Args)]
-#[group(id = "routing", multiple = true, conflicts_with = "config")]
 struct Routing {
     /// One interface
-    #[arg(long = "in", value_name = "INTERFACE", required_unless_present = "config")]
+    #[arg(
+        long = "in",
+        value_name = "INTERFACE",
+        required_unless_present = "config",
+        conflicts_with = "config"
+    )]
     input: Option<String>,
     /// The other
-    #[arg(long = "out", value_name = "INTERFACE", required_unless_present = "config")]
+    #[arg(
+        long = "out",
+        value_name = "INTERFACE",
+        required_unless_present = "config",
+        conflicts_with = "config"
+    )]
     output: Option<String>,
     /// The rate from --in to --out, such as 15Mbit or "1.5 Mbit/s"
-    #[arg(long, value_parser = rate, required_unless_present = "config")]
+    #[arg(long, value_parser = rate, required_unless_present = "config", conflicts_with = "config")]
     rate: Option<Rate>,
     #[command(flatten)]
     queue: QueueArgs,
     #[command(flatten)]
     back: BackArgs,
     /// What the slowest link adds to a frame: none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm
-    #[arg(long, default_value = "ethernet", value_parser = overhead)]
+    #[arg(long, default_value = "ethernet", value_parser = overhead, conflicts_with = "config")]
     overhead: Overhead,
     #[command(flatten)]
     code_points: CodePoints,
@@ -84,22 +93,21 @@ struct Routing {
 
 /// Where the router lives in its process.
 #[derive(clap::Args)]
-#[group(id = "process", multiple = true, conflicts_with = "config")]
 struct ProcessArgs {
     /// Look at the clock instead of sleeping for so long before each departure: exact, but it keeps a core busy
-    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "80us", value_parser = duration)]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "80us", value_parser = duration, conflicts_with = "config")]
     spin: Option<Duration>,
     /// Turn receive aggregation and transmit checksums of both interfaces off while it runs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "config")]
     fix_offloads: bool,
     /// The seed of the queues' random numbers [default: from the clock; printed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "config")]
     seed: Option<u64>,
     /// Answer `cutline router stats` at this local socket
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
     /// Go on as this user of /etc/passwd once the interfaces are open
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
     user: Option<String>,
 }
 

@@ -149,6 +149,12 @@ impl Board {
     /// Until the client is gone.
     fn watch(&self, time: &str, say: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> {
         let [least, most] = WATCH;
+        if time.is_empty() {
+            return refuse(
+                say,
+                &format!("watch: no time is given: allowed is a time from {least} to {most}"),
+            );
+        }
         let interval = match settings::duration(time) {
             Ok(interval) if (least..=most).contains(&interval) => interval,
             Ok(_) => return refuse(say, &format!("watch {time}: allowed is a time from {least} to {most}")),
@@ -192,7 +198,7 @@ mod tests {
         for (request, what) in [
             ("statistics", "allowed are stats, config, reload status, watch TIME"),
             ("", "is not known"),
-            ("watch", "the unit is missing"),
+            ("watch", "no time is given"),
             ("watch 1 ms", "a time from 100 ms to 3600 s"),
             ("watch soon", "starts with no decimal number"),
         ] {

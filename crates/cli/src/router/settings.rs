@@ -11,56 +11,53 @@ use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTabl
 
 /// The queue, the same for both directions unless the way back has its own.
 #[derive(clap::Args)]
-#[group(id = "queue", multiple = true, conflicts_with = "config")]
 pub struct QueueArgs {
     /// The queue's algorithm; `cutline aqm list` has them all
-    #[arg(long, value_name = "NAME", default_value = "pi")]
+    #[arg(long, value_name = "NAME", default_value = "pi", conflicts_with = "config")]
     aqm: String,
     /// Set a parameter of it, such as q-ref="200 packets"; may be repeated (`cutline aqm show NAME`)
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "config")]
     set: Vec<String>,
     /// TSQ on top of it, with its parameters if given, such as l=40ms,bits=4
-    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
     tsq: Option<String>,
     /// How much may wait: "1000 packets" or "64 KB"
-    #[arg(long, default_value = "1000 packets", value_parser = limit)]
+    #[arg(long, default_value = "1000 packets", value_parser = limit, conflicts_with = "config")]
     limit: Limit,
     /// Drop packets that could be marked, too
-    #[arg(long)]
+    #[arg(long, conflicts_with = "config")]
     no_ecn: bool,
 }
 
 /// What is different on the way back.
 #[derive(clap::Args)]
-#[group(id = "queue_back", multiple = true, conflicts_with = "config")]
 pub struct BackArgs {
     /// The rate from --out to --in [default: the same]
-    #[arg(id = "rate_back", long = "rate-back", value_name = "RATE", value_parser = rate)]
+    #[arg(id = "rate_back", long = "rate-back", value_name = "RATE", value_parser = rate, conflicts_with = "config")]
     rate: Option<Rate>,
     /// An algorithm of its own for the way back, which has only what --set-back and --tsq-back say
-    #[arg(id = "aqm_back", long = "aqm-back", value_name = "NAME")]
+    #[arg(id = "aqm_back", long = "aqm-back", value_name = "NAME", conflicts_with = "config")]
     aqm: Option<String>,
     /// Set a parameter of the way back's algorithm; may be repeated
-    #[arg(id = "set_back", long = "set-back", value_name = "KEY=VALUE")]
+    #[arg(id = "set_back", long = "set-back", value_name = "KEY=VALUE", conflicts_with = "config")]
     set: Vec<String>,
     /// TSQ on the way back, with its parameters if given
-    #[arg(id = "tsq_back", long = "tsq-back", value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    #[arg(id = "tsq_back", long = "tsq-back", value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
     tsq: Option<String>,
     /// How much may wait on the way back [default: the same]
-    #[arg(id = "limit_back", long = "limit-back", value_name = "LIMIT", value_parser = limit)]
+    #[arg(id = "limit_back", long = "limit-back", value_name = "LIMIT", value_parser = limit, conflicts_with = "config")]
     limit: Option<Limit>,
 }
 
 /// What code points mean, and what they become.
 #[derive(clap::Args)]
-#[group(id = "code_points", multiple = true, conflicts_with = "config")]
 pub struct CodePoints {
     /// Give a code point a hint from 1 to 16, such as EF=4; may be repeated
-    #[arg(long, value_name = "CODEPOINT=LEVEL")]
+    #[arg(long, value_name = "CODEPOINT=LEVEL", conflicts_with = "config")]
     hint: Vec<String>,
     /// Change a code point on the way out, such as CS1=LE or EF=hint-6; `to-hints` changes each to that of its hint,
     /// `without-hints` those of hints to the default; may be repeated
-    #[arg(long, value_name = "CODEPOINT=CODEPOINT")]
+    #[arg(long, value_name = "CODEPOINT=CODEPOINT", conflicts_with = "config")]
     remark: Vec<String>,
 }
 

@@ -1,0 +1,400 @@
+//! The router as a service: its file and the reload of it, what it tells its manager and those who ask, and what it may do.
+//!
+//! Needs root but for the last tests; without it they say so and pass:
+//! `sudo -E cargo test -p cutline-cli --test router_service`.
+
+mod common;
+
+use common::{Hosts, Lab, Router, assert_sums, packets};
+use cutline_linux::Offloads;
+use cutline_linux::namespace::Namespace;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::UdpSocket;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A folder with the router's file and socket.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// The file, with this queue and rate forth.
+    fn describe(&self, rate: &str, queue: &str) {
+        let text = format!(
+            "in = \"p0\"\nout = \"p1\"\nsocket = {:?}\n[forth]\nrate = {rate:?}\nqueue = {queue}\n\
+             [back]\nrate = \"50 Mbit/s\"\nqueue = {{ aqm = \"drop-tail\", limit = \"500 packets\" }}\n",
+            self.text("s.sock")
+        );
+        std::fs::write(self.path("r.toml"), text).unwrap();
+    }
+
+    /// A router of the file.
+    fn start(&self, hosts: Hosts) -> Lab {
+        let router = Router::spawn(&hosts.middle, &["--config", &self.text("r.toml")], &[]);
+        hosts.with(router)
+    }
+
+    /// What the router answers.
+    fn ask(&self, request: &str) -> Value {
+        let mut stream = UnixStream::connect(self.path("s.sock")).unwrap();
+        writeln!(stream, "{request}").unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+fn cutline(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cutline")).arg("router").args(arguments).output().unwrap()
+}
+
+/// Sends `bursts` of 20 numbered datagrams, 20 ms apart; answers how many.
+fn send_bursts(socket: UdpSocket, bursts: u32) -> JoinHandle<u32> {
+    spawn(move || {
+        let mut payload = [0; 1000];
+        for number in 0..bursts * 20 {
+            if number % 20 == 0 {
+                sleep(Duration::from_millis(20));
+            }
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            socket.send(&payload).unwrap();
+        }
+        bursts * 20
+    })
+}
+
+/// The numbers that come, until nothing comes any more.
+fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
+    // The receiver may be kept waiting for longer than its usual buffer lasts.
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 8 << 20).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    spawn(move || {
+        let (mut numbers, mut buffer) = (Vec::new(), [0; 2000]);
+        while socket.recv(&mut buffer).is_ok() {
+            numbers.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
+        }
+        numbers
+    })
+}
+
+/// Bursts wait 8 ms of every 20, and are not too much for the link; meanwhile the queue is exchanged again and again.
+#[test]
+fn a_reload_under_traffic_loses_no_packet() {
+    let Some(hosts) = Hosts::new("sr") else { return };
+    let home = Home::new();
+    home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\", tsq = true }");
+    let mut lab = home.start(hosts);
+    assert!(lab.is_crossed(false, 5001), "the hosts know each other");
+    let [source, sink] = lab.sockets(false, 5002);
+    let sink = receive_numbers(sink);
+    let source = send_bursts(source, 75);
+    let queues = [
+        ("fq-codel", "20 Mbit/s", ""),
+        ("drop-tail", "22 Mbit/s", ", tsq = true"),
+        ("codel", "22 Mbit/s", ""),
+        ("pi", "20 Mbit/s", ", q-ref = \"90 packets\""),
+    ];
+    for (aqm, rate, more) in queues.into_iter().cycle().take(12) {
+        home.describe(rate, &format!("{{ aqm = {aqm:?}, limit = \"500 packets\"{more} }}"));
+        lab.router.signal(Signal::HUP);
+        let line = lab.router.error_line();
+        assert!(line.starts_with("reloaded: routing p0 -> p1 at") && line.contains(aqm), "{line}");
+        sleep(Duration::from_millis(40));
+    }
+    let (sent, arrived) = (source.join().unwrap(), sink.join().unwrap());
+    let (code, end) = lab.router.end();
+    assert_eq!(arrived, (0..sent).collect::<Vec<_>>(), "all of them, in order; {end}");
+    assert_eq!((code, packets(&end, "/reload/done"), &end["reload"]["error"]), (Some(0), 12, &Value::Null));
+    assert_eq!(end["forth"]["queue"], "pi");
+    assert_sums(&end, "forth");
+    assert!(end["forth"]["departure_error_us"]["p99"].as_f64() > Some(0.0), "{end}");
+}
+
+#[test]
+fn a_bad_file_changes_nothing() {
+    let Some(hosts) = Hosts::new("sb") else { return };
+    let home = Home::new();
+    let queue = "{ aqm = \"pi\", limit = \"500 packets\" }";
+    home.describe("20 Mbit/s", queue);
+    let mut lab = home.start(hosts);
+    let refused = |lab: &mut Lab, why: &str| {
+        lab.router.signal(Signal::HUP);
+        assert_eq!(lab.router.error_line(), "not reloaded, goes on as before:\n");
+        let line = lab.router.error_line();
+        assert!(line.contains(why), "{line}");
+        let status = home.ask("reload status");
+        assert!(status["reload"]["error"].as_str().unwrap().contains(why), "{status}");
+        assert_eq!(home.ask("config")["config"]["forth"]["rate_bps"], 20_000_000);
+    };
+    let good = std::fs::read_to_string(home.path("r.toml")).unwrap();
+    std::fs::write(home.path("r.toml"), good.replace("\"p1\"", "\"p7\"")).unwrap();
+    refused(&mut lab, "key \"out\": cannot change while the router runs: restart it");
+    std::fs::remove_file(home.path("r.toml")).unwrap();
+    refused(&mut lab, "r.toml: cannot be read");
+    home.describe("20 MB/s", queue);
+    refused(&mut lab, "r.toml:5:8: key \"forth.rate\": value \"20 MB/s\" is not allowed");
+    // The excerpt: margin, line, carets.
+    (0..3).for_each(|_| drop(lab.router.error_line()));
+    assert!(lab.is_crossed(false, 5001), "it goes on");
+    home.describe("30 Mbit/s", queue);
+    lab.router.signal(Signal::HUP);
+    assert!(lab.router.error_line().starts_with("reloaded: routing p0 -> p1 at 30 Mbit/s"));
+    let status = home.ask("reload status");
+    assert_eq!((packets(&status, "/reload/done"), packets(&status, "/reload/refused")), (1, 3));
+    assert_eq!(home.ask("config")["config"]["forth"]["rate_bps"], 30_000_000);
+}
+
+#[test]
+fn the_socket_answers_and_a_killed_routers_is_replaced() {
+    let Some(hosts) = Hosts::new("ss") else { return };
+    let home = Home::new();
+    let (socket, path) = (home.text("s.sock"), home.path("s.sock"));
+    let options = ["--in", "p0", "--out", "p1", "--rate", "50Mbit", "--socket", &socket];
+    let router = Router::spawn(&hosts.middle, &options, &[]);
+    let mut lab = hosts.with(router);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+    assert!(lab.is_crossed(true, 5001));
+
+    let json = cutline(&["stats", &socket, "--json"]);
+    let document: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!(packets(&document, "/forth/sent/packets") > 0 && document["event"] == "stats", "{document}");
+    let text = String::from_utf8(cutline(&["stats", &socket]).stdout).unwrap();
+    assert!(text.contains("p0 -> p1: received") && text.contains("us (p99)"), "{text}");
+    assert_eq!(home.ask("config")["config"]["forth"]["queue"]["aqm"], "pi");
+    assert_eq!(home.ask("reload status")["reload"], Value::Null, "it has no file");
+    assert!(home.ask("stat")["error"].as_str().unwrap().contains("allowed are stats"));
+    watch(&socket);
+
+    let second = lab.middle.within(|| cutline(&options)).unwrap();
+    let message = String::from_utf8(second.stderr).unwrap();
+    assert!(second.status.code() == Some(1) && message.contains("another process serves it"), "{message}");
+    lab.router.kill();
+    assert!(path.exists(), "nobody could remove it");
+    let gone = cutline(&["stats", &socket]);
+    assert_eq!(gone.status.code(), Some(1));
+    lab.router = Router::spawn(&lab.middle, &options, &[]);
+    assert_eq!(home.ask("stats")["event"], "stats");
+    assert_eq!(lab.router.end().0, Some(0));
+    assert!(!path.exists(), "it goes with the router");
+}
+
+/// Documents come until the client goes.
+fn watch(socket: &str) {
+    let arguments = ["router", "stats", socket, "--watch", "100ms", "--json"];
+    let mut client =
+        Command::new(env!("CARGO_BIN_EXE_cutline")).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(client.stdout.take().unwrap()).lines().take(3);
+    let times: Vec<f64> = lines
+        .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()["elapsed_s"].as_f64().unwrap())
+        .collect();
+    client.kill().unwrap();
+    client.wait().unwrap();
+    assert!(times.len() == 3 && times.is_sorted_by(|a, b| a < b), "{times:?}");
+}
+
+/// A line of `/proc/PID/task/TID/status`, for every thread.
+fn of_threads(process: u32, key: &str) -> Vec<String> {
+    let folder = format!("/proc/{process}/task");
+    let status = |thread: PathBuf| std::fs::read_to_string(thread.join("status")).unwrap();
+    let value = |text: String| {
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+        line.split_once(':').unwrap().1.trim().to_owned()
+    };
+    std::fs::read_dir(folder).unwrap().map(|thread| value(status(thread.unwrap().path()))).collect()
+}
+
+fn assert_capabilities(process: u32, expected: u64) {
+    for key in ["CapEff", "CapPrm", "CapBnd"] {
+        let sets = of_threads(process, key);
+        assert!(sets.len() >= 3, "the router, signals, statistics: {sets:?}");
+        assert!(sets.iter().all(|set| u64::from_str_radix(set, 16) == Ok(expected)), "{key}: {sets:?}");
+    }
+    for key in ["CapInh", "CapAmb"] {
+        assert!(of_threads(process, key).iter().all(|set| set == "0000000000000000"), "{key}");
+    }
+    assert!(of_threads(process, "NoNewPrivs").iter().all(|set| set == "1"));
+}
+
+#[test]
+fn privileges_are_given_up() {
+    const NET_ADMIN: u64 = 1 << 12;
+    let Some(hosts) = Hosts::new("sp") else { return };
+    let home = Home::new();
+    let socket = home.text("s.sock");
+    let options = ["--in", "p0", "--out", "p1", "--rate", "50Mbit", "--socket", &socket];
+    let start = |middle: &Namespace, more: &[&str]| Router::spawn(middle, &[&options, more].concat(), &[]);
+    let router = start(&hosts.middle, &[]);
+    let mut lab = hosts.with(router);
+    assert_capabilities(lab.router.id(), 0);
+    assert!(lab.is_crossed(false, 5001), "an open port takes no capability");
+    lab.middle.ip(&["link", "set", "p1", "down"]).unwrap();
+    lab.middle.ip(&["link", "set", "p1", "up"]).unwrap();
+    assert!(lab.is_crossed(false, 5002), "nor does one that was down");
+    lab.router.end();
+
+    lab.router = start(&lab.middle, &["--fix-offloads"]);
+    assert_capabilities(lab.router.id(), NET_ADMIN);
+    lab.router.end();
+    let offloads = lab.middle.within(|| format!("{:?}", Offloads::turn_off("p0").unwrap())).unwrap();
+    assert!(!offloads.contains("were_on: []"), "they were turned on again: {offloads}");
+
+    lab.router = start(&lab.middle, &["--user", "nobody"]);
+    assert_capabilities(lab.router.id(), 0);
+    let nobody = std::fs::metadata(&socket).unwrap().uid();
+    assert_ne!(nobody, 0, "the socket is the user's");
+    let ids = [nobody.to_string().as_str(); 4].join("\t");
+    assert!(
+        of_threads(lab.router.id(), "Uid").iter().all(|uid| *uid == ids),
+        "real, effective, saved, file system"
+    );
+    assert!(of_threads(lab.router.id(), "Groups").iter().all(String::is_empty));
+    assert!(lab.is_crossed(false, 5003));
+    assert_eq!(lab.router.end().0, Some(0));
+}
+
+#[test]
+fn a_manager_is_told() {
+    let Some(hosts) = Hosts::new("sm") else { return };
+    let home = Home::new();
+    home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\" }");
+    let manager = UnixDatagram::bind(home.path("notify")).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let environment = [("NOTIFY_SOCKET", home.text("notify")), ("WATCHDOG_USEC", "200000".to_owned())];
+    let environment = environment.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let router = Router::spawn(&hosts.middle, &["--config", &home.text("r.toml")], &environment);
+    let mut lab = hosts.with(router);
+    // The next that begins like this; pings come in between.
+    let hear = |beginning: &str| {
+        let mut buffer = [0; 500];
+        (0..1000).any(|_| {
+            let length = manager.recv(&mut buffer).unwrap();
+            buffer[..length].starts_with(beginning.as_bytes())
+        })
+    };
+    assert!(hear("READY=1\nSTATUS=p0 -> p1 at 20 Mbit/s"));
+    assert!((0..3).all(|_| hear("WATCHDOG=1")));
+    lab.router.signal(Signal::HUP);
+    assert!(hear("RELOADING=1\nMONOTONIC_USEC=") && hear("READY=1\n") && hear("WATCHDOG=1"));
+    lab.router.end();
+    assert!(hear("STOPPING=1"));
+}
+
+/// As the unit starts it: another user, and the one capability.
+#[test]
+fn one_capability_is_enough() {
+    let Some(hosts) = Hosts::new("sc") else { return };
+    let set = ["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"];
+    let sets = ["--inh-caps=+net_raw", "--ambient-caps=+net_raw", "--bounding-set=-all,+net_raw"];
+    let run = |program: &[&str]| {
+        let command = || Command::new("setpriv").args(set).args(sets).args(program).output();
+        hosts.middle.within(command).unwrap()
+    };
+    let binary = env!("CARGO_BIN_EXE_cutline");
+    match run(&[binary, "--version"]) {
+        Ok(output) if output.status.success() => {}
+        other => {
+            eprintln!("skipped: `setpriv` of util-linux cannot run {binary} as another user here: {other:?}");
+            return;
+        }
+    }
+    let options = ["router", "--in", "p0", "--out", "p1", "--rate", "9Mbit", "--duration", "200ms", "--json"];
+    let output = run(&[&[binary], &options[..]].concat()).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let end: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(end["event"], "end");
+}
+
+fn packaging(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name)
+}
+
+#[test]
+fn the_example_is_right() {
+    let file = packaging("router.toml").to_str().unwrap().to_owned();
+    let output = cutline(&["--config", &file, "--check"]);
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pi, back at 48 Mbit/s through fq-codel\n"
+    );
+    let json: Value =
+        serde_json::from_slice(&cutline(&["--config", &file, "--check", "--json"]).stdout).unwrap();
+    assert_eq!((&json["forth"]["overhead"], &json["back"]["hints"]["EF"]), (&"pppoe-ptm".into(), &4.into()));
+}
+
+#[test]
+fn the_unit_is_right() {
+    let unit = std::fs::read_to_string(packaging("cutline-router@.service")).unwrap();
+    let installed = "/usr/local/bin/cutline";
+    assert!(unit.contains(&format!("ExecStart={installed} router --config /etc/cutline/router/%i.toml\n")));
+    let home = Home::new();
+    let here = home.path("cutline-router@.service");
+    std::fs::write(&here, unit.replace(installed, env!("CARGO_BIN_EXE_cutline"))).unwrap();
+    match Command::new("systemd-analyze").arg("verify").arg(&here).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success() && !said.contains("cutline-router@"), "{said}");
+        }
+        Err(error) => eprintln!("skipped: systemd-analyze cannot be run: {error}; install systemd"),
+    }
+}
+
+#[test]
+fn a_file_or_options_but_not_both() {
+    let home = Home::new();
+    home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\" }");
+    let file = home.text("r.toml");
+    let beside: [&[&str]; 18] = [
+        &["--in", "p0"],
+        &["--out", "p0"],
+        &["--rate", "1Mbit"],
+        &["--rate-back", "1Mbit"],
+        &["--aqm", "pi"],
+        &["--aqm-back", "pi"],
+        &["--set", "a=1"],
+        &["--set-back", "a=1"],
+        &["--tsq"],
+        &["--tsq-back"],
+        &["--limit", "9 packets"],
+        &["--overhead", "ip"],
+        &["--hint", "EF=1"],
+        &["--remark", "CS1=LE"],
+        &["--spin"],
+        &["--fix-offloads"],
+        &["--socket", "/tmp/x"],
+        &["--user", "nobody"],
+    ];
+    for options in beside {
+        let output = cutline(&[&["--config", &file, "--check"], options].concat());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(message.contains("cannot be used with") && message.contains(options[0]), "{message}");
+    }
+    assert!(cutline(&["--config", &file, "--check", "--stats", "1s", "--duration", "1s"]).status.success());
+    home.describe("0 bit/s", "{ aqm = \"pi\" }");
+    let output = cutline(&["--config", &file, "--check"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        message.contains("r.toml:5:8: key \"forth.rate\"")
+            && message.contains("\"forth.queue.limit\" is missing"),
+        "{message}"
+    );
+}
