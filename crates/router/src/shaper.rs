@@ -250,7 +250,12 @@ impl Shaper {
 
     #[inline]
     fn shed(&mut self) -> Option<Shed<Slot>> {
-        self.queue.shed().or_else(|| self.retired.iter_mut().find_map(Queue::shed))
+        if self.retired.is_empty() { self.queue.shed() } else { self.shed_of_all() }
+    }
+
+    #[cold]
+    fn shed_of_all(&mut self) -> Option<Shed<Slot>> {
+        self.retired.iter_mut().chain([&mut self.queue]).find_map(Queue::shed)
     }
 
     /// When the next sending is due; [`Instant::FAR_FUTURE`] when nothing is on the link.

@@ -2,6 +2,7 @@
 
 use super::*;
 use cutline_aqm::Limit;
+use proptest::prelude::*;
 
 const GOOD: &str = r#"
 in = "eth0"
@@ -161,4 +162,30 @@ fn all_problems_are_told_at_once() {
     assert!(refusals("in = ").contains("r.toml:1:"));
     let unreadable = RouterSpec::load(Path::new("/nosuch/r.toml")).expect_err("it is not there").to_string();
     assert!(unreadable.starts_with("/nosuch/r.toml: cannot be read: "), "{unreadable}");
+}
+
+/// A line of the good file, or what might be put in its place.
+fn line() -> impl Strategy<Value = String> {
+    let good: Vec<String> = GOOD.lines().map(str::to_owned).collect();
+    let words = [
+        "hints", "remark", "all", "EF", "tsq", "queue", "rate", "socket", "spin", "in", "seed", "=", "{", "}",
+    ];
+    let values =
+        ["1", "-1", "1e9", "true", "\"to-hints\"", "\"5 ms\"", "{}", "[]", "[1, 2]", "\"\"", "2020-01-01"];
+    prop_oneof![
+        4 => prop::sample::select(good),
+        2 => (prop::sample::select(words.to_vec()), prop::sample::select(values.to_vec()))
+            .prop_map(|(key, value)| format!("{key} = {value}")),
+        1 => ".{0,30}",
+    ]
+}
+
+proptest! {
+    /// Any mixture of lines is read or refused with at least one message that names the file.
+    #[test]
+    fn nothing_makes_it_panic(lines in prop::collection::vec(line(), 0..25)) {
+        if let Err(errors) = RouterSpec::parse(&lines.join("\n"), "r.toml") {
+            prop_assert!(errors.problems().iter().all(|problem| problem.to_string().starts_with("r.toml:")));
+        }
+    }
 }
