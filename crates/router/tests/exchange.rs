@@ -52,7 +52,7 @@ fn number_of(frame: &[u8]) -> usize {
     u32::from_be_bytes(*frame[NUMBER_AT..].first_chunk().unwrap()) as usize
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Op {
     Frame { size: usize, traffic_class: u8 },
     Wait(u64),
@@ -133,7 +133,9 @@ proptest! {
         let queues = queues();
         let (shaper, port) = (shaper(queues[first].clone()), Memory::default());
         let mut world = World { shaper, now: at_us(5), port, generation: 0, generation_of: Vec::new() };
-        ops.into_iter().for_each(|op| world.apply(op, &queues));
+        for op in ops {
+            world.apply(op, &queues);
+        }
         world.finish();
         prop_assert_eq!((world.shaper.queued(), world.shaper.retired()), (0, 0));
         let numbers: Vec<usize> = world.port.sent.iter().map(|frame| number_of(frame)).collect();
@@ -164,7 +166,8 @@ proptest! {
             }
             prop_assert_eq!((one.deadline(), one.backlog()), (many.deadline(), many.backlog()));
         }
-        [&mut one, &mut many].into_iter().for_each(|shaper| shaper.advance(at_us(300_000)));
+        one.advance(at_us(300_000));
+        many.advance(at_us(300_000));
         prop_assert!(one.departed().eq(many.departed()));
         prop_assert_eq!(one.stats(), many.stats());
     }
