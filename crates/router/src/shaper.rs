@@ -205,7 +205,7 @@ impl Shaper {
     /// The link is free at `now`.
     #[inline]
     fn start_next(&mut self, now: Instant) {
-        let next = self.next(now);
+        let next = if self.retired.is_empty() { self.queue.dequeue(now) } else { self.next_of_all(now) };
         self.busy = next.is_some();
         let Some(Departure { packet: slot, size, arrived, marked }) = next else { return };
         self.serializer.send(now, Bytes::new(u64::from(size)));
@@ -219,12 +219,9 @@ impl Shaper {
         self.outbox.push_back((slot, now));
     }
 
-    #[inline]
-    fn next(&mut self, now: Instant) -> Option<Departure<Slot>> {
-        if self.retired.is_empty() { self.queue.dequeue(now) } else { self.next_of_all(now) }
-    }
-
+    /// The next frame while there are retired queues.
     #[cold]
+    #[inline(never)]
     fn next_of_all(&mut self, now: Instant) -> Option<Departure<Slot>> {
         while let Some(oldest) = self.retired.front_mut() {
             let next = oldest.dequeue(now);
@@ -254,6 +251,7 @@ impl Shaper {
     }
 
     #[cold]
+    #[inline(never)]
     fn shed_of_all(&mut self) -> Option<Shed<Slot>> {
         self.retired.iter_mut().chain([&mut self.queue]).find_map(Queue::shed)
     }
