@@ -1,10 +1,14 @@
 //! What a service tells its manager: `sd_notify(3)`, which is a datagram of lines to the socket that `NOTIFY_SOCKET` names.
 //!
-//! A manager that has gone, or does not read, is no reason for a router to stop or to wait: nothing here blocks, and what
-//! cannot be told is not told. Where there is no manager every call does nothing.
+//! A manager that has gone, or does not read, is no reason for a router to stop or to wait: nothing here blocks. What
+//! finds the manager's socket full is told later, by the next call; a sign of life is not worth that. Where there is no
+//! manager every call does nothing.
 
 use cutline_units::{Duration, Instant};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
+use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -14,7 +18,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 pub struct Manager {
     socket: Option<UnixDatagram>,
     watchdog: Option<Duration>,
+    /// What could not be told yet.
+    unsaid: RefCell<VecDeque<String>>,
 }
+
+/// How much is kept to be told later: more than two reloads have to say.
+const UNSAID: usize = 8;
 
 impl Manager {
     /// The manager that the environment names.
@@ -30,7 +39,7 @@ impl Manager {
         let socket = socket.and_then(connect);
         let watchdog_us = watchdog_us.and_then(|us| us.parse().ok()).filter(|us| *us > 0);
         let watchdog = watchdog_us.map(Duration::from_micros).filter(|_| socket.is_some());
-        Self { socket, watchdog }
+        Self { socket, watchdog, unsaid: RefCell::default() }
     }
 
     /// How often it wants to hear that we are alive: half of the time after which it gives us up.
@@ -50,7 +59,9 @@ impl Manager {
 
     /// We are alive.
     pub fn alive(&self) {
-        self.tell("WATCHDOG=1");
+        if self.catch_up() {
+            self.send("WATCHDOG=1");
+        }
     }
 
     /// We come to an end.
@@ -58,10 +69,33 @@ impl Manager {
         self.tell("STOPPING=1");
     }
 
-    fn tell(&self, lines: &str) {
-        if let Some(socket) = &self.socket {
-            drop(socket.send(lines.as_bytes()));
+    /// Tells what could not be told before; answers whether nothing is left.
+    pub fn catch_up(&self) -> bool {
+        let mut unsaid = self.unsaid.borrow_mut();
+        while let Some(lines) = unsaid.front() {
+            if !self.send(lines) {
+                return false;
+            }
+            unsaid.pop_front();
         }
+        true
+    }
+
+    fn tell(&self, lines: &str) {
+        if self.catch_up() && self.send(lines) {
+            return;
+        }
+        let mut unsaid = self.unsaid.borrow_mut();
+        if unsaid.len() == UNSAID {
+            unsaid.pop_front();
+        }
+        unsaid.push_back(lines.to_owned());
+    }
+
+    /// Answers false when the manager's socket is full: it may be told later.
+    fn send(&self, lines: &str) -> bool {
+        let sent = self.socket.as_ref().map_or(Ok(0), |socket| socket.send(lines.as_bytes()));
+        !sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
@@ -119,6 +153,26 @@ mod tests {
         let name = format!("cutline-notify-{}", std::process::id());
         let by_name = heard(&SocketAddr::from_abstract_name(&name).unwrap(), OsStr::new(&format!("@{name}")));
         assert_eq!(by_name, expected);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_told_later() {
+        let name = format!("cutline-notify-full-{}", std::process::id());
+        let listener = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let manager = Manager::new(Some(OsStr::new(&format!("@{name}"))), None);
+        while manager.send("WATCHDOG=1") {}
+        manager.ready("late");
+        manager.alive();
+        assert!(!manager.catch_up());
+        let hear = || {
+            let mut buffer = [0; 50];
+            let length = listener.recv(&mut buffer).ok()?;
+            Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+        };
+        while hear().is_some() {}
+        assert!(manager.catch_up());
+        assert_eq!((hear().as_deref(), hear()), (Some("READY=1\nSTATUS=late"), None));
     }
 
     #[test]

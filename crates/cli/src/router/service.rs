@@ -81,6 +81,7 @@ impl Printer {
 impl Watchdog<'_> {
     /// Pings when it is time; answers when it will be next.
     fn look(&mut self, now: Instant) -> Instant {
+        self.manager.catch_up();
         let Some(interval) = self.manager.watchdog_interval() else { return Instant::FAR_FUTURE };
         if now >= self.next {
             self.manager.alive();
