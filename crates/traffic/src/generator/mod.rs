@@ -142,7 +142,9 @@ impl Work {
             self.flows[flow as usize].wake(now(), &self.sockets, flow);
             again.push(flow);
         }
-        again.into_iter().for_each(|flow| self.arm(flow));
+        for flow in again {
+            self.arm(flow);
+        }
         let ready: Vec<_> = self.sockets.wait(self.deadlines.next().min(end))?.collect();
         for (flow, flags) in ready {
             self.flows[flow as usize].ready(now(), flags);
