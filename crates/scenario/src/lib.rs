@@ -8,6 +8,7 @@
 mod catalogue;
 mod document;
 mod file;
+mod flows_file;
 mod kind;
 mod lower;
 mod nearest;
@@ -22,6 +23,7 @@ pub mod spec;
 mod sweep;
 
 pub use file::ScenarioFile;
+pub use flows_file::FlowsFile;
 pub use lower::LowerError;
 pub use problem::{Errors, Location, Problem};
 pub use simulate::SimulateError;

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends flows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Generator {
     plans: Vec<FlowPlan>,
     streams: Streams,
