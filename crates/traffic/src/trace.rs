@@ -49,8 +49,7 @@ pub fn parse_trace(text: &str) -> Result<Vec<Recorded>, TraceError> {
 }
 
 fn message(text: &str) -> Result<Recorded, &'static str> {
-    let columns: Vec<&str> =
-        text.split([',', ' ', '\t']).filter(|column| !column.is_empty()).collect();
+    let columns: Vec<&str> = text.split([',', ' ', '\t']).filter(|column| !column.is_empty()).collect();
     let [at, bytes] = columns[..] else { return Err("two columns: seconds and bytes") };
     let at = at.parse().ok().filter(|at: &f64| (0.0..=1e6).contains(at));
     let at = Duration::from_secs_f64(at.ok_or("a time of 0..1000000 seconds")?);

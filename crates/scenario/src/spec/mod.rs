@@ -213,7 +213,8 @@ fn instances(
 impl FlowSpec {
     /// The names of the group's flows, which their random numbers depend on.
     pub fn member_names(&self) -> impl Iterator<Item = String> + '_ {
-        (1..=self.count).map(|i| if self.count == 1 { self.name.clone() } else { format!("{}.{i}", self.name) })
+        (1..=self.count)
+            .map(|i| if self.count == 1 { self.name.clone() } else { format!("{}.{i}", self.name) })
     }
 }
 

@@ -59,7 +59,9 @@ impl ClockReport {
     /// How much the other clock went ahead of ours during the run, ns; zero for one clock.
     pub fn drift_ns(&self) -> i64 {
         match self.after {
-            Some(after) if !self.same => after.offset.as_nanos().saturating_sub(self.before.offset.as_nanos()),
+            Some(after) if !self.same => {
+                after.offset.as_nanos().saturating_sub(self.before.offset.as_nanos())
+            }
             _ => 0,
         }
     }

@@ -94,7 +94,9 @@ pub enum ControlError {
     #[error("{0} answers, but not as a receiver of cutline tg")]
     Stranger(String),
     /// A receiver of another version.
-    #[error("the receiver speaks version {theirs} of the protocol, and this is version {PROTOCOL}: use the same cutline")]
+    #[error(
+        "the receiver speaks version {theirs} of the protocol, and this is version {PROTOCOL}: use the same cutline"
+    )]
     Version {
         /// Its version.
         theirs: u32,
@@ -144,9 +146,10 @@ impl Line {
         match line.last() {
             None => Ok(None),
             Some(b'\n') => serde_json::from_slice(&line).map(Some).map_err(io::Error::from),
-            Some(_) if length as u64 == longest => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line of more than {longest} bytes")))
-            }
+            Some(_) if length as u64 == longest => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a line of more than {longest} bytes"),
+            )),
             Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }

@@ -1,9 +1,9 @@
 //! The receiver's side of a session: answers, and a meter in a thread of its own.
 
 use super::{ControlError, Hello, LONGEST_REQUEST, Line, PROTOCOL, Reply, Request, Start, Waited, boot_id};
+use crate::TrafficError;
 use crate::meter::{Meter, MeterParams};
 use crate::report::{MeterReport, Window};
-use crate::TrafficError;
 use cutline_linux::now;
 use cutline_units::{Duration, Instant};
 use std::net::{SocketAddr, TcpListener};

@@ -1,7 +1,9 @@
 //! The sender's side of a session: clocks, the run, what the receiver found.
 
 use super::exchange::{ClockEstimate, ClockReport, Exchange, estimate};
-use super::{ControlError, Hello, LONGEST_REPLY, Line, PROTOCOL, Reply, Request, Start, Waited, boot_id, std};
+use super::{
+    ControlError, Hello, LONGEST_REPLY, Line, PROTOCOL, Reply, Request, Start, Waited, boot_id, std,
+};
 use crate::generator::Generator;
 use crate::plan::FlowPlan;
 use crate::report::{MeterReport, SenderReport};
