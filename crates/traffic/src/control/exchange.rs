@@ -87,7 +87,7 @@ impl Exchange {
         let [left, came, left_there, came_back] =
             [self.left, self.came, self.left_there, self.came_back].map(i128::from);
         let round_trip = u64::try_from((came_back - left) - (left_there - came)).ok()?;
-        let offset = i64::try_from(((came - left) + (left_there - came_back)) / 2).ok()?;
+        let offset = i64::try_from((came - left).midpoint(left_there - came_back)).ok()?;
         let (offset, round_trip) = (ClockOffset::from_nanos(offset), Duration::from_nanos(round_trip));
         Some(ClockEstimate { offset, round_trip })
     }
