@@ -139,7 +139,11 @@ impl Work {
         let due_by = now();
         let mut again = Vec::new();
         while let Some(flow) = self.deadlines.pop(due_by) {
-            self.flows[flow as usize].wake(now(), &self.sockets, flow);
+            let now = now();
+            if now >= end {
+                return Ok(());
+            }
+            self.flows[flow as usize].wake(now, &self.sockets, flow);
             again.push(flow);
         }
         for flow in again {
