@@ -143,6 +143,7 @@ fn tcp_options(spec: &FlowSpec, tcp: &TcpSpec) -> Result<TcpOptions, Failure> {
     let control = match tcp.congestion_control {
         CongestionControl::NewReno => "reno",
         CongestionControl::Cubic => "cubic",
+        CongestionControl::Bbr => "bbr",
     };
     Ok(TcpOptions {
         congestion_control: Some(control.to_owned()),

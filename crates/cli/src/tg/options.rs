@@ -55,7 +55,7 @@ pub struct FlowArgs {
     /// The code point, such as EF, AF41, hint-6 or 46
     #[arg(long, value_name = "NAME", value_parser = dscp, conflicts_with = "plan")]
     dscp: Option<Dscp>,
-    /// Packets are ECN-capable (TCP needs net.ipv4.tcp_ecn = 1)
+    /// Packets are ECN-capable (for TCP the kernel has to be told: docs/guide/tg.md)
     #[arg(long, conflicts_with = "plan")]
     pub ecn: bool,
     /// TCP's congestion control, as the kernel names it: reno, cubic, bbr

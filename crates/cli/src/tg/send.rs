@@ -133,7 +133,9 @@ impl<'a> Found<'a> {
         });
         let groups: Vec<Summary> = summaries.collect();
         let mut total = Summary::default();
-        groups.iter().for_each(|group| total.merge(group));
+        for group in &groups {
+            total.merge(group);
+        }
         Self { receiver, seed, duration, interval, flows, outcome, received, groups, total }
     }
 

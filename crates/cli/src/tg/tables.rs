@@ -156,18 +156,14 @@ fn lateness(total: &Summary) -> String {
 }
 
 fn trouble(found: &Found<'_>) -> String {
-    let mut text = String::new();
-    for (name, error) in found.failures().take(MOST_FAILURES) {
-        text += &format!("flow {name}: {error}\n");
-    }
+    let told = found.failures().take(MOST_FAILURES).map(|(name, error)| format!("flow {name}: {error}\n"));
     let more = found.failures().count().saturating_sub(MOST_FAILURES);
-    if more > 0 {
-        text += &format!("and {more} flows more\n");
-    }
-    if found.total.unsent > 0 {
-        text += &format!("{} datagrams were not taken by the kernel\n", found.total.unsent);
-    }
-    text + &found.outcome.received.as_ref().map_or_else(String::new, strangers)
+    let counts = [
+        (more as u64, "flows more failed"),
+        (found.total.unsent, "datagrams were not taken by the kernel of this machine"),
+    ];
+    let strange = found.outcome.received.as_ref().map_or_else(String::new, strangers);
+    told.collect::<String>() + &counted(&counts) + &strange
 }
 
 fn strangers(report: &MeterReport) -> String {
@@ -175,6 +171,11 @@ fn strangers(report: &MeterReport) -> String {
         (report.overflowed, "datagrams found the receiver's own buffer full, and count as lost"),
         (report.strangers, "datagrams or connections were of no flow of this run"),
     ];
-    let line = |(count, what)| format!("{count} {what}\n");
-    told.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
+    counted(&told)
+}
+
+/// A line each for those that are not zero.
+fn counted(told: &[(u64, &str)]) -> String {
+    let line = |(count, what): &(u64, &str)| format!("{count} {what}\n");
+    told.iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
