@@ -18,6 +18,7 @@ mod router;
 mod run;
 mod scenario_args;
 mod table;
+mod tg;
 
 use clap::{Parser, Subcommand};
 use exit::Failure;
@@ -45,6 +46,7 @@ enum Command {
     Router(Box<router::Args>),
     Lab(lab::Args),
     Doctor(doctor::Args),
+    Tg(tg::Args),
 }
 
 impl Command {
@@ -59,6 +61,7 @@ impl Command {
             Self::Router(args) => router::execute(&args),
             Self::Lab(args) => lab::execute(&args),
             Self::Doctor(args) => doctor::execute(&args),
+            Self::Tg(args) => tg::execute(&args),
         }
     }
 }

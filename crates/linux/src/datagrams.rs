@@ -91,7 +91,7 @@ impl Inbox {
             header.msg_iov = &raw mut parts[i];
             header.msg_iovlen = 1;
             header.msg_control = self.controls[i].0.as_mut_ptr().cast();
-            header.msg_controllen = CONTROL as _;
+            header.msg_controllen = CONTROL;
         }
         // With MSG_TRUNC the length that is told is the datagram's own, not that of what has been copied.
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
@@ -112,7 +112,7 @@ impl Inbox {
         let (now, wall_ahead) = (clock::now(), clock::wall_ahead());
         for (i, message) in messages.iter().enumerate().take(count as usize) {
             let length = message.msg_len as usize;
-            let control = &self.controls[i].0[..(message.msg_hdr.msg_controllen as usize).min(CONTROL)];
+            let control = &self.controls[i].0[..message.msg_hdr.msg_controllen.min(CONTROL)];
             let told = Told::read(control);
             let at = told.stamp.map_or(now, |(seconds, nanos)| {
                 clock::of_stamp(seconds as u32, nanos as u32, wall_ahead, now)

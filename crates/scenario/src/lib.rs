@@ -9,6 +9,7 @@
 mod catalogue;
 mod document;
 mod file;
+mod flows_file;
 mod kind;
 mod lower;
 mod nearest;
@@ -23,6 +24,7 @@ pub mod spec;
 mod sweep;
 
 pub use file::ScenarioFile;
+pub use flows_file::FlowsFile;
 pub use lower::LowerError;
 pub use problem::{Errors, Location, Problem};
 pub use simulate::SimulateError;

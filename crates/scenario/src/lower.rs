@@ -206,6 +206,18 @@ pub(crate) fn queue(spec: &QueueSpec, rate: Rate) -> cutline_aqm::QueueSpec {
     cutline_aqm::QueueSpec { limit, ecn: spec.ecn, aqm: spec.aqm.clone(), tsq: spec.tsq, rate }
 }
 
+impl FlowSpec {
+    /// What the application is set to.
+    pub fn application(&self) -> app::Params {
+        application(&self.app)
+    }
+
+    /// What the transport is set to, as the simulator takes it.
+    pub fn transport(&self) -> cutline_sim::TransportSpec {
+        transport(&self.transport, self.ecn)
+    }
+}
+
 impl TransportSpec {
     /// Whether its values, each allowed by itself, and the defaults of the others go together.
     pub(crate) fn validate(&self) -> Result<(), ParamError> {
@@ -295,10 +307,13 @@ fn or(size: Option<Bytes>, default: u32) -> u32 {
     size.map_or(default, |size| size.get() as u32)
 }
 
-fn application(spec: &AppSpec) -> app::Params {
+pub(crate) fn application(spec: &AppSpec) -> app::Params {
     match *spec {
         AppSpec::Bulk => app::Params::Bulk,
         AppSpec::Cbr { rate, size } => app::Params::Cbr(app::CbrParams::new(rate, size)),
+        AppSpec::Poisson { rate, size } => {
+            app::Params::Poisson(app::PoissonParams { rate, size: bytes(size) })
+        }
         AppSpec::OnOff { rate, size, on, off } => {
             app::Params::OnOff(app::OnOffParams { rate, size, on: seconds(on), off: seconds(off) })
         }

@@ -32,7 +32,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Histogra
     if sum_ns > GREATEST_SUM {
         return Err(serde::de::Error::custom("a sum of times that nobody has measured"));
     }
-    let sum_squares = f64::from_bits(sum_squares).max(0.0).min(f64::MAX);
+    let sum_squares = Some(f64::from_bits(sum_squares)).filter(|sum| sum.is_finite()).unwrap_or_default();
     Ok(Histogram::from_parts(&HistogramParts { buckets, sum_ns, sum_squares, least_ns, greatest_ns }))
 }
 
@@ -62,7 +62,9 @@ mod tests {
         #[test]
         fn what_is_sent_is_what_was_measured(values in proptest::collection::vec(0_u64..1 << 45, 0..50)) {
             let mut histogram = Histogram::default();
-            values.iter().for_each(|ns| histogram.record(Duration::from_nanos(*ns)));
+            for ns in &values {
+                histogram.record(Duration::from_nanos(*ns));
+            }
             let Held(read) = serde_json::from_str(&serde_json::to_string(&Held(histogram.clone())).unwrap()).unwrap();
             prop_assert_eq!(read.parts(), histogram.parts());
             prop_assert_eq!((read.count(), read.quantile(0.9)), (histogram.count(), histogram.quantile(0.9)));

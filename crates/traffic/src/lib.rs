@@ -10,17 +10,21 @@
 //!   record   what is measured of a flow
 //! header     what a datagram, a message, a connection begin with
 //! report     what both ends found
+//! summary    like flows together
+//! trace      a recorded trace as text
 //! clock      two clocks, and how far they are apart
 //! agenda     who is due next
+//! control    a sender and a receiver on two machines: clocks compared, a run agreed on, reports brought together
 //! ```
 //!
 //! A [`Generator`] and a [`Meter`] each run in the calling thread, whose network namespace their sockets are in, until a
-//! time, or until a flag is set. Neither starts threads. Nothing here has `unsafe` code.
+//! time, or until a flag is set. Neither starts threads; [`control`] starts one for each. Nothing here has `unsafe` code.
 //!
 //! What is absent: QUIC, multicast, kernel pacing of UDP (a socket accepts it and ignores it).
 
 mod agenda;
 mod clock;
+pub mod control;
 mod generator;
 mod header;
 mod histogram;
@@ -29,6 +33,8 @@ mod plan;
 mod report;
 mod socket;
 mod stream;
+mod summary;
+mod trace;
 
 pub use clock::ClockOffset;
 pub use generator::Generator;
@@ -36,6 +42,8 @@ pub use header::{DATAGRAM_HEADER, MESSAGE_HEADER, TFRC_HEADER};
 pub use meter::{Meter, MeterParams};
 pub use plan::{FlowPlan, PlanError, TcpOptions, Transport};
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
+pub use summary::Summary;
+pub use trace::{TraceError, parse_trace};
 
 use std::io;
 

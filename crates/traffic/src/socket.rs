@@ -135,5 +135,5 @@ fn make_room(socket: &OwnedFd) {
 
 pub(crate) fn local_address(socket: impl AsFd) -> io::Result<SocketAddr> {
     let address = net::getsockname(socket)?;
-    SocketAddr::try_from(address).map_err(|errno| io::Error::from(errno))
+    SocketAddr::try_from(address).map_err(io::Error::from)
 }

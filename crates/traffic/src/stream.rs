@@ -278,7 +278,7 @@ mod tests {
             let bytes = outbox.next(at(9)).len();
             rest += outbox.taken(bytes);
         }
-        assert!(outbox.is_empty() && (payload(&found) + rest) % BULK_MESSAGE == 0);
+        assert!(outbox.is_empty() && (payload(&found) + rest).is_multiple_of(BULK_MESSAGE));
     }
 
     #[test]

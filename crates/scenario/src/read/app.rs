@@ -1,14 +1,15 @@
-//! Applications: `app = { kind = "bulk" | "cbr" | "on-off" | "files" | "request-response" | "talk-spurt", ... }`.
+//! Applications: `app = { kind = "bulk" | "cbr" | "poisson" | "on-off" | "files" | "request-response" | "talk-spurt", ... }`.
 
 use super::distribution;
 use crate::kind;
+use crate::lower;
 use crate::reader::{Kind, TableReader};
-use crate::spec::AppSpec;
+use crate::spec::{AppSpec, Distribution};
 use cutline_units::{Bytes, Duration, Rate};
 
 const EXPECTED: &str = "a table such as { kind = \"bulk\" }";
 
-const KINDS: [&str; 6] = ["bulk", "cbr", "on-off", "files", "request-response", "talk-spurt"];
+const KINDS: [&str; 7] = ["bulk", "cbr", "on-off", "files", "request-response", "talk-spurt", "poisson"];
 
 /// Mean talk spurt and pause of a speaker in conversation, ITU-T P.59 table 1.
 const TALK: Duration = Duration::from_millis(1004);
@@ -26,6 +27,7 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<AppSpec> {
     };
     let app = match kind {
         "cbr" => messages(&reader).map(|(rate, size)| AppSpec::Cbr { rate, size }),
+        "poisson" => poisson(&reader),
         "on-off" => on_off(&reader),
         "files" => files(&reader),
         "request-response" => request_response(&reader),
@@ -45,6 +47,7 @@ pub(super) fn kind_name(app: &AppSpec) -> &'static str {
         AppSpec::Files { .. } => KINDS[3],
         AppSpec::RequestResponse { .. } => KINDS[4],
         AppSpec::TalkSpurt { .. } => KINDS[5],
+        AppSpec::Poisson { .. } => KINDS[6],
     }
 }
 
@@ -54,6 +57,7 @@ pub(super) fn message_size(app: &AppSpec) -> Option<Bytes> {
         AppSpec::Cbr { size, .. } | AppSpec::OnOff { size, .. } | AppSpec::TalkSpurt { size, .. } => {
             Some(*size)
         }
+        AppSpec::Poisson { size: Distribution::Fixed(size), .. } => Some(*size),
         _ => None,
     }
 }
@@ -69,6 +73,16 @@ fn messages(reader: &TableReader<'_>) -> Option<(Rate, Bytes)> {
         return None;
     }
     Some((rate, size))
+}
+
+fn poisson(reader: &TableReader<'_>) -> Option<AppSpec> {
+    let rate = reader.required("rate", &kind::rate());
+    let size = distribution::required(reader, "size", kind::packet_size);
+    let app = AppSpec::Poisson { rate: rate?, size: size? };
+    if let Err(error) = lower::application(&app).validate() {
+        reader.refuse(error.field, error.allowed);
+    }
+    Some(app)
 }
 
 fn on_off(reader: &TableReader<'_>) -> Option<AppSpec> {

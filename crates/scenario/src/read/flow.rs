@@ -17,7 +17,8 @@ const FEW_FLOWS: u64 = 200;
 /// What the rest of the scenario allows a flow.
 pub(super) struct Surroundings<'a> {
     graph: Option<&'a GraphSpec>,
-    is_dumbbell: bool,
+    /// Why a flow has no ends of its own, if it has none.
+    no_ends: Option<&'static str>,
     /// The largest hint level that a flow may have.
     levels: u16,
     /// Those of the hint; the paper's where no queue has TSQ.
@@ -25,14 +26,24 @@ pub(super) struct Surroundings<'a> {
     duration: Option<Duration>,
 }
 
+const IN_A_DUMBBELL: &str = "in a dumbbell every flow has its own source and sink: leave it out";
+const WITHOUT_A_NETWORK: &str = "the flows of this file go from the sender to the receiver: leave it out";
+
 impl<'a> Surroundings<'a> {
+    /// No network: flows go from wherever they are sent.
+    pub fn nowhere() -> Self {
+        let bits = HintBits::PAPER;
+        let no_ends = Some(WITHOUT_A_NETWORK);
+        Self { graph: None, no_ends, levels: bits.levels(), bits, duration: None }
+    }
+
     /// `bits` is `None` when no queue has TSQ, or while the topology is wrong.
     pub fn new(topology: Option<&'a Topology>, bits: Option<HintBits>, duration: Option<Duration>) -> Self {
         // Where no queue looks at hints any level does no harm, so that a sweep may switch TSQ off.
         let graph = if let Some(Topology::Graph(graph)) = topology { Some(graph) } else { None };
         Self {
             graph,
-            is_dumbbell: matches!(topology, Some(Topology::Dumbbell(_))),
+            no_ends: matches!(topology, Some(Topology::Dumbbell(_))).then_some(IN_A_DUMBBELL),
             levels: bits.map_or(256, HintBits::levels),
             bits: bits.unwrap_or(HintBits::PAPER),
             duration,
@@ -122,10 +133,10 @@ fn ends(
     around: &Surroundings<'_>,
     transport: Option<&TransportSpec>,
 ) -> Option<Option<(String, String)>> {
-    if around.is_dumbbell {
+    if let Some(why) = around.no_ends {
         for key in ["from", "to"].into_iter().filter(|key| reader.has(key)) {
             reader.node(key);
-            reader.refuse(key, "in a dumbbell every flow has its own source and sink: leave it out");
+            reader.refuse(key, why);
         }
         return Some(None);
     }

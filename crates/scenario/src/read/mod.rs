@@ -11,6 +11,7 @@ mod router;
 mod transport;
 
 use crate::document::Document;
+use crate::flows_file::FlowsFile;
 use crate::kind;
 use crate::problem::Errors;
 use crate::reader::{Context, TableReader};
@@ -35,6 +36,24 @@ pub(crate) fn scenario(document: &Document) -> Result<Scenario, Errors> {
         Some(scenario) if problems.is_empty() => Ok(scenario),
         _ => Err(Errors::new(problems)),
     }
+}
+
+/// The flows that a document without a network describes.
+pub(crate) fn flows_file(document: &Document) -> Result<FlowsFile, Errors> {
+    let cx = Context::new(document);
+    let root = cx.root();
+    root.optional("name", &kind::name());
+    root.optional("title", &kind::text());
+    root.optional("description", &kind::text());
+    let file = FlowsFile {
+        seed: root.optional("seed", &kind::integer(0, i64::MAX)),
+        duration: root.optional("duration", &kind::positive_duration()),
+        interval: root.optional("interval", &kind::positive_duration()),
+        flows: flow::read_all(&root, &flow::Surroundings::nowhere()),
+    };
+    root.finish();
+    let problems = cx.into_problems();
+    if problems.is_empty() { Ok(file) } else { Err(Errors::new(problems)) }
 }
 
 /// Start, end and grain of measuring.

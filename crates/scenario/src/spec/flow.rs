@@ -221,6 +221,13 @@ pub enum AppSpec {
         /// Payload of a message.
         size: Bytes,
     },
+    /// Messages at random times, without memory.
+    Poisson {
+        /// Mean payload rate.
+        rate: Rate,
+        /// Payload of a message.
+        size: Distribution<Bytes>,
+    },
     /// A constant rate during on-times, nothing during off-times.
     OnOff {
         /// Payload rate while on.

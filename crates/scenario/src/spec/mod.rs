@@ -209,10 +209,15 @@ fn instances(
     group: usize,
     spec: &FlowSpec,
 ) -> impl Iterator<Item = (String, usize, &Option<(String, String)>)> + '_ {
-    (1..=spec.count).map(move |i| {
-        let name = if spec.count == 1 { spec.name.clone() } else { format!("{}.{i}", spec.name) };
-        (name, group, &spec.ends)
-    })
+    spec.member_names().map(move |name| (name, group, &spec.ends))
+}
+
+impl FlowSpec {
+    /// The names of the group's flows, which their random numbers depend on.
+    pub fn member_names(&self) -> impl Iterator<Item = String> + '_ {
+        (1..=self.count)
+            .map(|i| if self.count == 1 { self.name.clone() } else { format!("{}.{i}", self.name) })
+    }
 }
 
 impl DumbbellSpec {

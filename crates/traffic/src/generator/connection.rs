@@ -21,16 +21,23 @@ const TURN: usize = 16;
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: OwnedFd,
-    connected: bool,
+    state: State,
     outbox: Outbox,
     /// The beginning of a note whose end has not come.
     note: [u8; NOTE],
     held: usize,
     /// The socket would have taken more, and others had their turn.
     has_more: bool,
-    /// All has been written, and the other end knows it.
-    ended: bool,
+    /// The application has stopped.
     stopped: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connecting,
+    Open,
+    /// All has been written, and the other end has been told.
+    Ended,
 }
 
 impl Connection {
@@ -52,12 +59,11 @@ impl Connection {
         sockets.add(&socket, number, flags).map_err(refused("the socket cannot be waited for"))?;
         Ok(Self {
             socket,
-            connected: false,
+            state: State::Connecting,
             outbox: Outbox::new(&preamble, options.write_queue),
             note: [0; NOTE],
             held: 0,
             has_more: false,
-            ended: false,
             stopped: false,
         })
     }
@@ -84,24 +90,29 @@ impl Connection {
 
     /// The socket takes more, has brought a note, or has failed. The newest note, if one came.
     pub(super) fn ready(&mut self, flags: EventFlags) -> Result<Option<Note>, String> {
-        if flags.intersects(EventFlags::ERR | EventFlags::HUP) || !self.connected {
+        if flags.intersects(EventFlags::ERR | EventFlags::HUP) || self.state == State::Connecting {
             sockopt::socket_error(&self.socket).and_then(|result| result).map_err(broken)?;
         }
-        self.connected |= flags.contains(EventFlags::OUT);
+        if self.state == State::Connecting && flags.contains(EventFlags::OUT) {
+            self.state = State::Open;
+        }
         if flags.intersects(EventFlags::IN | EventFlags::RDHUP) { self.read() } else { Ok(None) }
     }
 
     /// Hands over what the socket takes.
     pub(super) fn pump(&mut self, run: &Run, report: &mut SenderReport) -> Result<(), String> {
         self.has_more = false;
-        if !self.connected {
+        if self.state != State::Open {
             return Ok(());
         }
         for _ in 0..TURN {
             let now = now();
             let bytes = self.outbox.next(now);
             if bytes.is_empty() {
-                return self.end_if_done();
+                if self.stopped {
+                    self.end();
+                }
+                return Ok(());
             }
             match net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
                 Ok(count) => run.sent(report, now, self.outbox.taken(count), 0),
@@ -125,15 +136,8 @@ impl Connection {
         self.end();
     }
 
-    fn end_if_done(&mut self) -> Result<(), String> {
-        if self.stopped && !self.ended {
-            self.end();
-        }
-        Ok(())
-    }
-
     fn end(&mut self) {
-        self.ended = true;
+        self.state = State::Ended;
         // A connection that is gone needs no end.
         let _gone = net::shutdown(&self.socket, Shutdown::Write);
     }
@@ -142,7 +146,7 @@ impl Connection {
         let mut newest = None;
         loop {
             match net::recv(&self.socket, &mut self.note[self.held..], RecvFlags::empty()) {
-                Ok((0, _)) if self.ended => return Ok(newest),
+                Ok((0, _)) if self.state == State::Ended => return Ok(newest),
                 Ok((0, _)) => return Err("the receiver has closed the connection".to_owned()),
                 Ok((count, _)) => self.held += count,
                 Err(Errno::AGAIN) => return Ok(newest),

@@ -14,6 +14,11 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags};
 use std::io;
+use std::sync::Arc;
+
+/// The nofeedback timer's least time here. A process is seldom later than this, and on paths of more than 25 ms the timer
+/// is what RFC 5348 says.
+const LEAST_NOFEEDBACK: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(super) struct Datagrams {
@@ -28,7 +33,7 @@ pub(super) struct Datagrams {
 #[derive(Debug)]
 enum Sender {
     Udp(udp::Sender),
-    Tfrc(tfrc::Sender),
+    Tfrc(Box<tfrc::Sender>),
 }
 
 /// A packet that may leave.
@@ -51,7 +56,9 @@ impl Datagrams {
                 sockets
                     .add(&socket, number, EventFlags::IN | EventFlags::ET)
                     .map_err(refused("the socket cannot be waited for"))?;
-                (Sender::Tfrc(tfrc::Sender::new(params, start)), params.segment_size)
+                let least_nofeedback = params.least_nofeedback.max(LEAST_NOFEEDBACK);
+                let params = Arc::new(tfrc::Params { least_nofeedback, ..**params });
+                (Sender::Tfrc(Box::new(tfrc::Sender::new(&params, start))), params.segment_size)
             }
             Transport::Udp(params) => (Sender::Udp(udp::Sender::new(params)), params.max_datagram),
             Transport::Tcp(_) => unreachable!("a connection carries TCP"),

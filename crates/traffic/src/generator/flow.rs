@@ -10,6 +10,10 @@ use crate::report::SenderReport;
 use cutline_transport::app::{App, Write};
 use cutline_units::{Instant, RandomStream, Streams};
 
+/// How many messages an application writes before others have their turn. One that is behind goes on in the next round, so
+/// that a machine that cannot keep up still looks at the clock.
+const TURN: usize = 64;
+
 #[derive(Debug)]
 pub(super) struct Flow {
     plan: FlowPlan,
@@ -140,7 +144,10 @@ impl Flow {
                 Carrier::Waiting | Carrier::Failed => {}
             }
         }
-        while !self.stopped {
+        for _ in 0..TURN {
+            if self.stopped {
+                break;
+            }
             let due = self.app.deadline();
             let Some(write) = self.app.poll(now, &mut self.random) else { break };
             if !self.plan.app.needs_reliability() {

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends flows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Generator {
     plans: Vec<FlowPlan>,
     streams: Streams,
@@ -139,10 +139,16 @@ impl Work {
         let due_by = now();
         let mut again = Vec::new();
         while let Some(flow) = self.deadlines.pop(due_by) {
-            self.flows[flow as usize].wake(now(), &self.sockets, flow);
+            let now = now();
+            if now >= end {
+                return Ok(());
+            }
+            self.flows[flow as usize].wake(now, &self.sockets, flow);
             again.push(flow);
         }
-        again.into_iter().for_each(|flow| self.arm(flow));
+        for flow in again {
+            self.arm(flow);
+        }
         let ready: Vec<_> = self.sockets.wait(self.deadlines.next().min(end))?.collect();
         for (flow, flags) in ready {
             self.flows[flow as usize].ready(now(), flags);

@@ -115,7 +115,9 @@ impl Connections {
         match connection.flow {
             None => self.unknown -= 1,
             Some((_, mut record)) => {
-                error.into_iter().for_each(|error| record.fail(error));
+                if let Some(error) = error {
+                    record.fail(error);
+                }
                 self.closed.push(record);
             }
         }

@@ -13,6 +13,7 @@ use cutline_units::{Dscp, Instant};
 use rustix::fd::OwnedFd;
 use rustix::net::{self, SendFlags};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// How many times the socket is read before others have their turn.
@@ -22,8 +23,9 @@ const CE: u8 = 0b11;
 
 pub(super) struct DatagramFlows {
     run: Run,
-    socket: OwnedFd,
-    inbox: Inbox,
+    socket: Rc<OwnedFd>,
+    /// Empty while it is read.
+    inbox: Option<Inbox>,
     flows: Vec<Option<Box<Receiving>>>,
     strangers: u64,
     overflowed: u64,
@@ -47,33 +49,28 @@ struct Tfrc {
 
 impl DatagramFlows {
     pub(super) fn new(run: Run, socket: OwnedFd) -> Self {
-        let (inbox, flows) = (Inbox::default(), Vec::new());
-        Self { run, socket, inbox, flows, strangers: 0, overflowed: 0, marked: Dscp::DEFAULT }
+        let (inbox, flows) = (Some(Inbox::default()), Vec::new());
+        Self {
+            run,
+            socket: Rc::new(socket),
+            inbox,
+            flows,
+            strangers: 0,
+            overflowed: 0,
+            marked: Dscp::DEFAULT,
+        }
     }
 
     /// Reads what has come, or as much as is one's turn.
     pub(super) fn read(&mut self, deadlines: &mut Deadlines) {
-        let mut inbox = std::mem::take(&mut self.inbox);
+        let Some(mut inbox) = self.inbox.take() else { return };
+        let socket = Rc::clone(&self.socket);
         for _ in 0..TURN {
-            let socket = &self.socket;
-            let mut come = Vec::new();
-            let read = inbox.receive(socket, |datagram| {
-                come.push((Data::read(datagram.head), Heard::new(&datagram)));
-            });
-            for (data, heard) in come {
-                self.overflowed = u64::from(heard.overflowed);
-                match data {
-                    Some(data) if data.flow < self.run.params.flows => {
-                        self.datagram(&data, &heard, deadlines)
-                    }
-                    _ => self.strangers += 1,
-                }
-            }
-            if read.is_err() {
+            if inbox.receive(&*socket, |datagram| self.datagram(&datagram, deadlines)).is_err() {
                 break;
             }
         }
-        self.inbox = inbox;
+        self.inbox = Some(inbox);
     }
 
     pub(super) fn deadline(&self, flow: u32) -> Instant {
@@ -92,22 +89,27 @@ impl DatagramFlows {
     }
 
     pub(super) fn finish(self) -> MeterReport {
-        let flows = self.flows.into_iter().flatten().map(|flow| flow.finish()).collect();
+        let flows = self.flows.into_iter().flatten().map(Receiving::finish).collect();
         MeterReport { flows, strangers: self.strangers, overflowed: self.overflowed }
     }
 
-    fn datagram(&mut self, data: &Data, heard: &Heard, deadlines: &mut Deadlines) {
+    fn datagram(&mut self, heard: &Datagram<'_>, deadlines: &mut Deadlines) {
+        self.overflowed = u64::from(heard.overflowed);
+        let Some(data) = Data::read(heard.head).filter(|data| data.flow < self.run.params.flows) else {
+            self.strangers += 1;
+            return;
+        };
         let index = data.flow as usize;
         if index >= self.flows.len() {
             self.flows.resize_with(index + 1, || None);
         }
         let run = self.run;
-        let flow = self.flows[index].get_or_insert_with(|| Box::new(Receiving::new(run, data, heard.from)));
+        let flow = self.flows[index].get_or_insert_with(|| Box::new(Receiving::new(run, &data, heard.from)));
         if flow.peer != heard.from || flow.tfrc.is_some() != data.tfrc.is_some() {
             self.strangers += 1;
             return;
         }
-        if let Some(report) = flow.arrive(run, data, heard) {
+        if let Some(report) = flow.arrive(run, &data, heard) {
             self.answer(data.flow, report);
         }
         deadlines.arm(data.flow, self.deadline(data.flow));
@@ -116,28 +118,12 @@ impl DatagramFlows {
     fn answer(&mut self, flow: u32, report: tfrc::Feedback) {
         let Some(receiving) = &self.flows[flow as usize] else { return };
         if receiving.dscp != self.marked {
-            mark_answers(&self.socket, receiving.peer, receiving.dscp);
+            mark_answers(&*self.socket, receiving.peer, receiving.dscp);
             self.marked = receiving.dscp;
         }
         let bytes = Feedback { flow, report }.write();
         // Feedback that the kernel does not take is lost, as it may be anywhere on its way.
-        let _lost = net::sendto(&self.socket, &bytes, SendFlags::NOSIGNAL, &receiving.peer);
-    }
-}
-
-/// What is known of a datagram beside what it says.
-struct Heard {
-    length: usize,
-    from: SocketAddr,
-    at: Instant,
-    traffic_class: Option<u8>,
-    overflowed: u32,
-}
-
-impl Heard {
-    fn new(datagram: &Datagram<'_>) -> Self {
-        let Datagram { length, from, at, traffic_class, overflowed, .. } = *datagram;
-        Self { length, from, at, traffic_class, overflowed }
+        let _lost = net::sendto(&*self.socket, &bytes, SendFlags::NOSIGNAL, &receiving.peer);
     }
 }
 
@@ -147,7 +133,7 @@ impl Receiving {
     }
 
     /// Counts a datagram; what TFRC reports at once, if it does.
-    fn arrive(&mut self, run: Run, data: &Data, heard: &Heard) -> Option<tfrc::Feedback> {
+    fn arrive(&mut self, run: Run, data: &Data, heard: &Datagram<'_>) -> Option<tfrc::Feedback> {
         let marked = heard.traffic_class.is_some_and(|octet| octet & CE == CE);
         let delay = heard.at.saturating_since(data.sent_at).min(LONGEST_DELAY);
         let packet = Packet { at: run.time(heard.at), bytes: heard.length as u64, delay, marked };

@@ -148,7 +148,9 @@ impl Record {
         let ipdv = self.last_delay.replace(delay).map(|last| delay.abs_diff(last));
         if self.window.contains(at) {
             self.report.delay.record(delay);
-            ipdv.into_iter().for_each(|ipdv| self.report.ipdv.record(ipdv));
+            if let Some(ipdv) = ipdv {
+                self.report.ipdv.record(ipdv);
+            }
         }
         if let Some(interval) = self.interval_at(at) {
             interval.delay_ns = interval.delay_ns.saturating_add(delay.as_nanos());
@@ -261,9 +263,9 @@ mod tests {
         #[test]
         fn every_packet_is_counted_once(numbers in prop::collection::vec(0_u64..900, 1..400)) {
             let mut subject = Record::new(0, Window::ALL, None);
-            numbers.iter().for_each(|&seq| {
+            for &seq in &numbers {
                 subject.datagram(seq, &packet(1, 1));
-            });
+            }
             let report = subject.finish();
             let distinct = numbers.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
             let highest = numbers.iter().max().unwrap() + 1;

@@ -40,6 +40,9 @@ pub struct Params {
     pub gradual_increase: bool,
     /// The longest time between two packets (`t_mbi`), 1 s..1 h. Default 64 s.
     pub t_mbi: Duration,
+    /// The least time of the nofeedback timer, at most 10 s. Default 0, as RFC 5348 4.3 step 3; a process that wakes up
+    /// later than four round trips of a short path needs one, or it would halve its rate for its own lateness.
+    pub least_nofeedback: Duration,
     /// The granularity of the sender's timer (RFC 5348 4.6), at most 1 s: a packet may leave up to half of it
     /// early. Default 0: timers here are exact.
     pub t_gran: Duration,
@@ -61,6 +64,7 @@ impl Default for Params {
             rto_tick: None,
             gradual_increase: false,
             t_mbi: Duration::from_secs(64),
+            least_nofeedback: Duration::ZERO,
             t_gran: Duration::ZERO,
             ecn: false,
         }
@@ -103,6 +107,8 @@ impl Params {
         require((Duration::from_millis(1)..=second).contains(&tick), "rto_tick", tick, "1 ms..1 s")?;
         let interval = second..=Duration::from_secs(3600);
         require(interval.contains(&self.t_mbi), "t_mbi", self.t_mbi, "1 s..1 h")?;
+        let least = self.least_nofeedback;
+        require(least <= Duration::from_secs(10), "least_nofeedback", least, "at most 10 s")?;
         require(self.t_gran <= second, "t_gran", self.t_gran, "at most 1 s")
     }
 
@@ -149,6 +155,7 @@ mod tests {
             ("q2", Params { q2: 1.0, ..base }),
             ("rto_tick", Params { rto_tick: Some(Duration::from_micros(999)), ..base }),
             ("t_mbi", Params { t_mbi: Duration::ZERO, ..base }),
+            ("least_nofeedback", Params { least_nofeedback: Duration::from_secs(11), ..base }),
             ("t_gran", Params { t_gran: Duration::from_secs(2), ..base }),
         ];
         for (field, params) in bad {

@@ -299,7 +299,8 @@ impl Sender {
     /// RFC 5348 4.3 steps 3 and 6.
     fn set_nofeedback_timer(&mut self, now: Instant) {
         let two_packets = Duration::from_secs_f64(2.0 * self.params.s() / self.x);
-        self.nofeedback = now.saturating_add((self.rtt * 4).max(two_packets));
+        let wait = (self.rtt * 4).max(two_packets).max(self.params.least_nofeedback);
+        self.nofeedback = now.saturating_add(wait);
         self.sent_since = false;
     }
 

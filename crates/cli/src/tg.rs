@@ -1,0 +1,54 @@
+//! `cutline tg`: the traffic generator and meter.
+
+mod flows;
+mod json;
+mod options;
+mod receive;
+mod send;
+mod tables;
+
+use crate::exit::Failure;
+use cutline_traffic::TrafficError;
+use cutline_traffic::control::ControlError;
+
+/// Generate traffic over real networks, and measure what becomes of it
+///
+/// `receive` waits at one end, `send` sends from the other: TCP, UDP and TFRC, from bulk data to talk spurts, hundreds of
+/// flows in one process, each with its delay hint or code point (docs/guide/tg.md). One-way delay, its variation, loss
+/// and throughput of both ends are printed by the sender, with the error of the clocks.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Send(Box<send::Args>),
+    Receive(receive::Args),
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::Send(args) => send::execute(args),
+        Command::Receive(args) => receive::execute(args),
+    }
+}
+
+impl From<TrafficError> for Failure {
+    fn from(error: TrafficError) -> Self {
+        match error {
+            TrafficError::Plan(_) => Self::Usage(error.to_string()),
+            TrafficError::System { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
+        match error {
+            ControlError::Traffic(error) => error.into(),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}

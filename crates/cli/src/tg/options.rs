@@ -1,0 +1,299 @@
+//! The options of a group of like flows.
+
+use crate::exit::Failure;
+use crate::router::settings::{duration, rate};
+use cutline_scenario::quantity;
+use cutline_traffic::{TcpOptions, Transport, parse_trace};
+use cutline_transport::app::talk_spurt::TalkSpurtParams;
+use cutline_transport::app::{
+    CbrParams, Distribution, FilesParams, OnOffParams, Params, PoissonParams, TraceParams,
+};
+use cutline_transport::{tfrc, udp};
+use cutline_units::{Bytes, Dscp, DscpPool2, Duration, HintBits, HintCodec as _, Rate};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A group of like flows, as options give it.
+#[derive(clap::Args)]
+pub struct FlowArgs {
+    /// What carries the flows: tcp, udp or tfrc
+    #[arg(long, value_enum, default_value = "tcp", value_name = "NAME", conflicts_with = "plan")]
+    pub transport: Carrier,
+    /// What writes: bulk, cbr, poisson, on-off, talk-spurt, files or trace [default: cbr with --rate or over UDP, files
+    /// with --think, trace with --trace, else bulk]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "plan")]
+    app: Option<App>,
+    /// How many flows
+    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "plan",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub flows: u32,
+    /// The payload rate of each flow, such as 128kbit or "1.5 Mbit/s"
+    #[arg(long, value_parser = rate, conflicts_with = "plan")]
+    rate: Option<Rate>,
+    /// The payload of a message or file, such as "160 B" or 58KB; for files and poisson also exponential:58KB,
+    /// pareto:4KB:1.2 (minimum, shape) with :1MB as a maximum, or lognormal:10KB:1.3 (median, sigma)
+    #[arg(long, conflicts_with = "plan")]
+    size: Option<String>,
+    /// Mean length of an on-off source's bursts, exponentially distributed [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "plan")]
+    on: Option<Duration>,
+    /// Mean length of its silences [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "plan")]
+    off: Option<Duration>,
+    /// Mean time from a file's arrival to the next, exponentially distributed [default: none]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "plan")]
+    think: Option<Duration>,
+    /// A recorded trace: lines of seconds and bytes
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    trace: Option<PathBuf>,
+    /// Play the trace again and again, this long after its end
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "trace")]
+    repeat: Option<Duration>,
+    /// The delay hint, 1 (little delay) to 16 (throughput), in the code point
+    #[arg(long, value_name = "LEVEL", conflicts_with_all = ["dscp", "plan"])]
+    hint: Option<u64>,
+    /// The code point, such as EF, AF41, hint-6 or 46
+    #[arg(long, value_name = "NAME", value_parser = dscp, conflicts_with = "plan")]
+    dscp: Option<Dscp>,
+    /// Packets are ECN-capable (for TCP the kernel has to be told: docs/guide/tg.md)
+    #[arg(long, conflicts_with = "plan")]
+    pub ecn: bool,
+    /// TCP's congestion control, as the kernel names it: reno, cubic, bbr
+    #[arg(long, value_name = "NAME", conflicts_with = "plan")]
+    congestion_control: Option<String>,
+    /// The largest payload of a TCP segment, bytes; segments with time stamps have 12 less
+    #[arg(long, value_name = "BYTES", conflicts_with = "plan")]
+    max_segment: Option<u32>,
+    /// TCP sends no faster than this
+    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "plan")]
+    pacing: Option<Rate>,
+    /// Small TCP segments do not wait (Nagle's algorithm is off)
+    #[arg(long, conflicts_with = "plan")]
+    no_delay: bool,
+    /// What may wait for TCP beside the kernel's buffer; messages that do not fit are refused [default: all]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "plan")]
+    write_queue: Option<Bytes>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Carrier {
+    Tcp,
+    Udp,
+    Tfrc,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum App {
+    Bulk,
+    Cbr,
+    Poisson,
+    OnOff,
+    TalkSpurt,
+    Files,
+    Trace,
+}
+
+/// A message that fits any path.
+const MESSAGE: Bytes = Bytes::new(1000);
+
+impl FlowArgs {
+    /// What the packets are marked with.
+    pub fn code_point(&self) -> Result<Dscp, Failure> {
+        let Some(level) = self.hint else { return Ok(self.dscp.unwrap_or_default()) };
+        let hint = HintBits::PAPER.hint(level).map_err(|error| usage("--hint", &level, &error))?;
+        Ok(DscpPool2.encode(hint).unwrap_or_default())
+    }
+
+    /// The name of the group.
+    pub fn name(&self) -> String {
+        use clap::ValueEnum as _;
+        let word = |value: Option<clap::builder::PossibleValue>| {
+            value.map_or_else(String::new, |value| value.get_name().to_owned())
+        };
+        format!("{}-{}", word(self.transport.to_possible_value()), word(self.app().to_possible_value()))
+    }
+
+    /// What carries the flows.
+    pub fn transport(&self) -> Result<Transport, Failure> {
+        let tcp_only = [
+            ("--congestion-control", self.congestion_control.is_some()),
+            ("--max-segment", self.max_segment.is_some()),
+            ("--pacing", self.pacing.is_some()),
+            ("--no-delay", self.no_delay),
+            ("--write-queue", self.write_queue.is_some()),
+        ];
+        if let Some((option, _)) = tcp_only.iter().find(|(_, given)| *given && self.transport != Carrier::Tcp)
+        {
+            return Err(Failure::Usage(format!("{option} is TCP's: leave it out, or use --transport tcp")));
+        }
+        Ok(match self.transport {
+            Carrier::Tcp => Transport::Tcp(TcpOptions {
+                congestion_control: self.congestion_control.clone(),
+                max_segment: self.max_segment,
+                max_pacing_rate: self.pacing,
+                no_delay: self.no_delay,
+                write_queue: self.write_queue.map(Bytes::get),
+                ..TcpOptions::default()
+            }),
+            Carrier::Udp => Transport::Udp(udp::Params::default()),
+            Carrier::Tfrc => {
+                let segment_size = match self.app() {
+                    App::Files | App::Poisson | App::Trace => MESSAGE,
+                    _ => self.message()?,
+                };
+                let segment_size = segment_size.get().try_into().unwrap_or(u32::MAX);
+                Transport::Tfrc(Arc::new(tfrc::Params {
+                    segment_size,
+                    ecn: self.ecn,
+                    ..tfrc::Params::default()
+                }))
+            }
+        })
+    }
+
+    /// What writes.
+    pub fn application(&self) -> Result<Params, Failure> {
+        let exponential = |mean: Option<Duration>| Distribution::Exponential {
+            mean: mean.unwrap_or(Duration::from_secs(1)).as_secs_f64(),
+        };
+        self.check_use()?;
+        Ok(match self.app() {
+            App::Bulk => Params::Bulk,
+            App::Cbr => Params::Cbr(CbrParams::new(self.rate()?, self.message()?)),
+            App::Poisson => Params::Poisson(PoissonParams { rate: self.rate()?, size: self.sizes(MESSAGE)? }),
+            App::OnOff => Params::OnOff(OnOffParams {
+                rate: self.rate()?,
+                size: self.message()?,
+                on: exponential(self.on),
+                off: exponential(self.off),
+            }),
+            App::TalkSpurt => {
+                let default = TalkSpurtParams::default();
+                let size = if self.size.is_some() { self.message()? } else { default.size };
+                let rate = self.rate.unwrap_or(default.rate);
+                Params::TalkSpurt(TalkSpurtParams { rate, size, ..default })
+            }
+            App::Files => {
+                let think = self.think.map_or(Distribution::Fixed(0.0), |think| exponential(Some(think)));
+                Params::Files(FilesParams { size: self.sizes(Bytes::new(100_000))?, think })
+            }
+            App::Trace => self.recorded()?,
+        })
+    }
+
+    fn app(&self) -> App {
+        let meant = if self.trace.is_some() {
+            App::Trace
+        } else if self.think.is_some() {
+            App::Files
+        } else if self.rate.is_some() || self.transport == Carrier::Udp {
+            App::Cbr
+        } else {
+            App::Bulk
+        };
+        self.app.unwrap_or(meant)
+    }
+
+    /// An option that the application has no use for is a slip.
+    fn check_use(&self) -> Result<(), Failure> {
+        let app = self.app();
+        let uses = |apps: &[App]| apps.contains(&app);
+        let options = [
+            ("--rate", self.rate.is_some(), uses(&[App::Cbr, App::Poisson, App::OnOff, App::TalkSpurt])),
+            // TFRC's bulk data come in packets of this size.
+            (
+                "--size",
+                self.size.is_some(),
+                app != App::Trace && (app != App::Bulk || self.transport == Carrier::Tfrc),
+            ),
+            ("--on", self.on.is_some(), uses(&[App::OnOff])),
+            ("--off", self.off.is_some(), uses(&[App::OnOff])),
+            ("--think", self.think.is_some(), uses(&[App::Files])),
+            ("--trace", self.trace.is_some(), uses(&[App::Trace])),
+        ];
+        match options.iter().find(|(_, given, used)| *given && !used) {
+            Some((option, ..)) => Err(Failure::Usage(format!("{option} has no meaning for {}", self.name()))),
+            None => Ok(()),
+        }
+    }
+
+    fn rate(&self) -> Result<Rate, Failure> {
+        self.rate.ok_or_else(|| Failure::Usage(format!("--rate is missing: {} needs it", self.name())))
+    }
+
+    fn message(&self) -> Result<Bytes, Failure> {
+        self.size
+            .as_deref()
+            .map_or(Ok(MESSAGE), |text| size(text).map_err(|error| usage("--size", &text, &error)))
+    }
+
+    fn sizes(&self, default: Bytes) -> Result<Distribution, Failure> {
+        let Some(text) = &self.size else { return Ok(Distribution::Fixed(default.get() as f64)) };
+        sizes(text).map_err(|error| usage("--size", text, &error))
+    }
+
+    fn recorded(&self) -> Result<Params, Failure> {
+        let path = self.trace.as_ref();
+        let path =
+            path.ok_or_else(|| Failure::Usage("--trace is missing: --app trace needs it".to_owned()))?;
+        let wrong = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let messages = parse_trace(&text).map_err(|error| wrong(&error))?;
+        Ok(Params::Trace(TraceParams { messages: messages.into(), repeat: self.repeat }))
+    }
+}
+
+fn usage(option: &str, value: &impl std::fmt::Display, error: &impl std::fmt::Display) -> Failure {
+    Failure::Usage(format!("{option} {value}: {error}"))
+}
+
+fn dscp(text: &str) -> Result<Dscp, String> {
+    text.parse().map_err(|error: cutline_units::DscpError| error.to_string())
+}
+
+/// A size; bytes where there is no unit.
+fn size(text: &str) -> Result<Bytes, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let with_unit = if plain { format!("{text} B") } else { text.to_owned() };
+    quantity::size(&with_unit).map_err(|error| format!("{error}; write 160, \"160 B\" or 58KB"))
+}
+
+/// A size, or a distribution of sizes.
+fn sizes(text: &str) -> Result<Distribution, String> {
+    let bytes = |text: &str| size(text).map(|size| size.get() as f64);
+    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("{text:?} is no number"));
+    let parts: Vec<&str> = text.split(':').collect();
+    Ok(match parts[..] {
+        [fixed] => Distribution::Fixed(bytes(fixed)?),
+        ["exponential", mean] => Distribution::Exponential { mean: bytes(mean)? },
+        ["lognormal", median, sigma] => {
+            Distribution::Lognormal { mu: bytes(median)?.ln(), sigma: number(sigma)? }
+        }
+        ["pareto", minimum, shape] => Distribution::Pareto { scale: bytes(minimum)?, shape: number(shape)? },
+        ["pareto", minimum, shape, maximum] => {
+            Distribution::BoundedPareto { min: bytes(minimum)?, shape: number(shape)?, max: bytes(maximum)? }
+        }
+        _ => {
+            return Err(
+                "write 58KB, exponential:MEAN, pareto:MINIMUM:SHAPE[:MAXIMUM] or lognormal:MEDIAN:SIGMA"
+                    .to_owned(),
+            );
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_fixed_or_drawn() {
+        assert_eq!(sizes("58KB"), Ok(Distribution::Fixed(58_000.0)));
+        assert_eq!(sizes("160"), Ok(Distribution::Fixed(160.0)));
+        assert_eq!(sizes("exponential:58 KB"), Ok(Distribution::Exponential { mean: 58_000.0 }));
+        let bounded = Distribution::BoundedPareto { min: 4000.0, shape: 1.2, max: 1e6 };
+        assert_eq!(sizes("pareto:4KB:1.2:1MB"), Ok(bounded));
+        assert!(sizes("pareto:4KB").unwrap_err().contains("pareto:MINIMUM:SHAPE"));
+        assert!(sizes("lognormal:4KB:x").unwrap_err().contains("no number"));
+    }
+}

@@ -1,0 +1,164 @@
+//! `cutline tg send`: generate, and print what both ends have found.
+
+use super::flows::Flows;
+use super::options::FlowArgs;
+use super::{json, tables};
+use crate::exit::Failure;
+use crate::router::settings::duration;
+use crate::{interrupt, output};
+use cutline_scenario::FlowsFile;
+use cutline_traffic::control::{self, Outcome, SendParams};
+use cutline_traffic::{ReceiverReport, Summary};
+use cutline_units::{Duration, Streams};
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// Send flows to a receiver, and print what both ends have found
+///
+/// One group of like flows by options, or several by a file. Ctrl-C ends it early, and what was measured by then is
+/// printed.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Where `cutline tg receive` runs: a name or an address, with its port if it is not 5203
+    #[arg(value_name = "HOST[:PORT]")]
+    receiver: String,
+    #[command(flatten)]
+    flows: FlowArgs,
+    /// Several groups, by a file whose [[flow]] tables are those of a scenario
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// The address to send from
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<std::net::IpAddr>,
+    /// How long to send [default: the plan's, or 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Print what came in each interval of this width, too
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    interval: Option<Duration>,
+    /// How long to wait afterwards for what is still on its way
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
+    linger: Duration,
+    /// The seed of the flows' random numbers [default: the plan's, or 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print JSON, one document
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline tg send 192.0.2.7 --flows 8 --congestion-control cubic --duration 30s --interval 1s
+  cutline tg send host --transport udp --rate 128kbit --size 160 --flows 25 --hint 6
+  cutline tg send host --app files --size pareto:4KB:1.2:1MB --think 2s --flows 50 --json
+  cutline tg send host:6000 --transport udp --trace game.txt --repeat 20ms --dscp EF
+  cutline tg send host --plan mixed.toml";
+
+/// What was sent, and what came of it, by group.
+pub struct Found<'a> {
+    pub receiver: SocketAddr,
+    pub seed: u64,
+    pub duration: Duration,
+    pub interval: Option<Duration>,
+    pub flows: &'a Flows,
+    pub outcome: &'a Outcome,
+    /// What came, by flow.
+    pub received: BTreeMap<u32, &'a ReceiverReport>,
+    /// A group each, and all together.
+    pub groups: Vec<Summary>,
+    pub total: Summary,
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let receiver = resolve(&args.receiver)?;
+    let file = args.plan.as_deref().map(FlowsFile::load).transpose()?;
+    let of_file = |value: fn(&FlowsFile) -> Option<Duration>| file.as_ref().and_then(value);
+    let seed = args.seed.or_else(|| file.as_ref().and_then(|file| file.seed)).unwrap_or(1);
+    let (duration, interval) = (
+        args.duration.or_else(|| of_file(|file| file.duration)).unwrap_or(Duration::from_secs(10)),
+        args.interval.or_else(|| of_file(|file| file.interval)),
+    );
+    let from = args.from.map(|address| SocketAddr::new(address, 0));
+    let streams = Streams::new(seed);
+    let flows = match &file {
+        Some(file) => Flows::of_file(file, streams, from, receiver)?,
+        None => Flows::of_options(&args.flows, from, receiver)?,
+    };
+    for plan in &flows.plans {
+        plan.validate().map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    let stop = interrupt::cancel_flag("What was measured so far is printed.".to_owned())?;
+    let params = SendParams { duration, linger: args.linger, interval, streams };
+    anstream::eprintln!("sending {} flows to {receiver} for {duration}, seed {seed}", flows.plans.len());
+    let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
+    let found = Found::new(receiver, (seed, duration, interval), &flows, &outcome);
+    if args.json {
+        output::print_json(&json::sent(&found))?;
+    } else {
+        output::print(&tables::sent(&found))?;
+    }
+    found.judge(stop.load(Ordering::Relaxed))
+}
+
+/// The receiver's address; its port is the usual one where none is given.
+fn resolve(text: &str) -> Result<SocketAddr, Failure> {
+    if let Ok(address) = text.parse::<std::net::IpAddr>() {
+        return Ok(SocketAddr::new(address, control::PORT));
+    }
+    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let with_port = if has_port { text.to_owned() } else { format!("{text}:{}", control::PORT) };
+    let found = with_port.to_socket_addrs();
+    let mut found = found.map_err(|error| Failure::Failed(format!("{text} has no address: {error}")))?;
+    found.next().ok_or_else(|| Failure::Failed(format!("{text} has no address")))
+}
+
+impl<'a> Found<'a> {
+    fn new(
+        receiver: SocketAddr,
+        (seed, duration, interval): (u64, Duration, Option<Duration>),
+        flows: &'a Flows,
+        outcome: &'a Outcome,
+    ) -> Self {
+        let reports = outcome.received.iter().flat_map(|report| &report.flows);
+        let received: BTreeMap<u32, _> = reports.map(|report| (report.flow, report)).collect();
+        let summaries = flows.groups.iter().map(|group| {
+            let mut summary = Summary::default();
+            for sent in &outcome.sent[group.members.clone()] {
+                summary.add(sent, received.get(&sent.flow).copied());
+            }
+            summary
+        });
+        let groups: Vec<Summary> = summaries.collect();
+        let mut total = Summary::default();
+        for group in &groups {
+            total.merge(group);
+        }
+        Self { receiver, seed, duration, interval, flows, outcome, received, groups, total }
+    }
+
+    /// The flows that did not come to their end, and why.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.outcome.sent.iter().filter_map(|sent| {
+            let received = self.received.get(&sent.flow).and_then(|received| received.error.as_deref());
+            Some((sent.name.as_str(), sent.error.as_deref().or(received)?))
+        })
+    }
+
+    /// Whether all went as it should.
+    fn judge(&self, stopped: bool) -> Result<(), Failure> {
+        if let Some(error) = &self.outcome.error {
+            return Err(Failure::Failed(error.to_string()));
+        }
+        if stopped {
+            let Self { duration, outcome, .. } = self;
+            return Err(Failure::Failed(format!("interrupted after {} of {duration}", outcome.elapsed)));
+        }
+        match self.total.failed {
+            0 => Ok(()),
+            failed => Err(Failure::Failed(format!("{failed} of {} flows failed", self.total.flows))),
+        }
+    }
+}

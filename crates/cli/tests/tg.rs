@@ -1,0 +1,281 @@
+//! The traffic generator as it is called, over the loopback.
+//!
+//! One test sends through a router between network namespaces and needs root; without it says so and passes:
+//! `sudo -E cargo test -p cutline-cli --test tg`.
+
+use cutline_linux::Offloads;
+use cutline_linux::namespace::{Namespace, sweep};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+fn cutline(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A program at work, killed if nobody has ended it.
+struct Running(Child);
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    /// Its exit code and what it printed.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut text = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        (self.0.wait().unwrap().code(), text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// The first line that a program says on stderr, which stays open.
+fn first_line(program: &mut Running) -> (String, BufReader<ChildStderr>) {
+    let mut reader = BufReader::new(program.0.stderr.take().unwrap());
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    (line, reader)
+}
+
+/// A receiver, and where it listens.
+fn receiver(options: &[&str]) -> (Running, String, BufReader<ChildStderr>) {
+    let all = [&["tg", "receive", "--listen", "127.0.0.1:0"], options].concat();
+    let mut receiver = Running(cutline(&all).spawn().unwrap());
+    let (line, rest) = first_line(&mut receiver);
+    let address = line.trim().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}"));
+    (receiver, address.to_owned(), rest)
+}
+
+fn send(address: &str, options: &[&str]) -> Output {
+    cutline(&[&["tg", "send", address], options].concat()).output().unwrap()
+}
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(bytes)))
+}
+
+fn at<'v>(document: &'v Value, path: &str) -> &'v Value {
+    document.pointer(path).unwrap_or_else(|| panic!("{path} is in {document}"))
+}
+
+#[test]
+fn what_is_sent_is_received_and_both_say_so() {
+    let (receiver, address, _rest) = receiver(&["--once", "--json"]);
+    let options = ["--transport", "udp", "--rate", "400kbit", "--size", "500", "--flows", "5", "--hint", "6"];
+    let more = ["--duration", "500ms", "--interval", "100ms", "--json"];
+    let output = send(&address, &[&options[..], &more].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let document = json(&output.stdout);
+    let total = at(&document, "/total");
+    // 100 messages a second and flow.
+    let packets = total["received_packets"].as_u64().unwrap();
+    assert!((200..=255).contains(&packets), "{total}");
+    assert_eq!((&total["sent_packets"], &total["lost"]), (&total["received_packets"], &Value::from(0)));
+    assert_eq!(total["delay_ms"]["count"], total["received_packets"]);
+    assert_eq!(at(&document, "/clock/same"), &Value::from(true));
+    assert_eq!(at(&document, "/groups/0/name"), &Value::from("udp-cbr"));
+    // Level 6 in pool 2: 010111, and no ECN.
+    assert_eq!(at(&document, "/flows/4/received/traffic_class"), &Value::from(0b0101_1100));
+    assert!(at(&document, "/total/intervals").as_array().unwrap().len() >= 5);
+
+    let (code, text) = receiver.end();
+    let other = json(text.as_bytes());
+    assert_eq!(code, Some(0));
+    let bytes: u64 =
+        at(&other, "/flows").as_array().unwrap().iter().map(|it| it["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(Value::from(bytes), total["received_bytes"]);
+}
+
+#[test]
+fn a_plan_has_several_groups() {
+    let (_receiver, address, _rest) = receiver(&[]);
+    let mut plan = tempfile::NamedTempFile::new().unwrap();
+    plan.write_all(
+        br#"
+duration = "600 ms"
+seed = 7
+
+[[flow]]
+name = "files"
+count = 3
+hint = 12
+transport = { protocol = "tcp", congestion-control = "cubic" }
+app = { kind = "files", size = { distribution = "exponential", mean = "20 KB" }, think-time = "20 ms" }
+
+[[flow]]
+name = "audio"
+count = 2
+hint = 6
+start = { from = "0 s", to = "100 ms" }
+transport = { protocol = "tfrc", packet-size = "160 B" }
+app = { kind = "talk-spurt", rate = "64 kbit/s", size = "160 B", talk = "1 s", silence = "10 ms" }
+
+[[flow]]
+name = "background"
+transport = { protocol = "udp" }
+app = { kind = "poisson", rate = "800 kbit/s", size = "500 B" }
+"#,
+    )
+    .unwrap();
+    let path = plan.path().to_str().unwrap();
+    let output = send(&address, &["--plan", path, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let document = json(&output.stdout);
+    assert_eq!(at(&document, "/seed"), &Value::from(7));
+    let names: Vec<_> =
+        (0..6).map(|i| at(&document, &format!("/flows/{i}/name")).as_str().unwrap()).collect();
+    assert_eq!(names, ["files.1", "files.2", "files.3", "audio.1", "audio.2", "background"]);
+    assert!(at(&document, "/groups/0/response_ms/count").as_u64().unwrap() > 10, "{document}");
+    assert!(at(&document, "/groups/1/received_packets").as_u64().unwrap() > 10, "{document}");
+    assert!(at(&document, "/groups/2/received_packets").as_u64().unwrap() > 50, "{document}");
+    assert_eq!(at(&document, "/flows/0/sent/tcp/max_segment"), &Value::from(1000));
+
+    let text = send(&address, &["--plan", path, "--interval", "200ms"]).stdout;
+    let text = String::from_utf8_lossy(&text);
+    for expected in ["background", "response time, ms", "all", "from s", "Both ends have the same clock."] {
+        assert!(text.contains(expected), "{expected} is in {text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_is_sent() {
+    let refused = |options: &[&str], what: &str| {
+        let output = send("127.0.0.1:9", options);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(what), "{what} is in {message}");
+    };
+    refused(&["--transport", "udp"], "--rate is missing");
+    refused(&["--transport", "udp", "--rate", "8kbit", "--size", "20"], "size = 20 B: 24 B at least");
+    refused(&["--transport", "udp", "--app", "bulk"], "UDP takes any");
+    refused(&["--transport", "udp", "--app", "files"], "that needs TCP");
+    refused(&["--hint", "17"], "a delay hint lies in 1..16");
+    refused(&["--dscp", "EFF"], "EFF");
+    refused(&["--app", "bulk", "--rate", "8kbit"], "--rate has no meaning for tcp-bulk");
+    refused(&["--transport", "tfrc", "--pacing", "8kbit"], "--pacing is TCP's");
+    refused(&["--app", "files", "--size", "pareto:4KB"], "pareto:MINIMUM:SHAPE");
+    refused(&["--trace", "/nonexistent/trace"], "/nonexistent/trace");
+    refused(&["--app", "trace"], "--trace is missing");
+    refused(&["--plan", "/nonexistent/plan.toml"], "cannot be read");
+    let plan = |text: &str, what: &str| {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        refused(&["--plan", file.path().to_str().unwrap()], what);
+    };
+    plan("duration = '1 s'", "at least one [[flow]]");
+    let flow = "[[flow]]\nname = 'a'\napp = { kind = 'bulk' }\ntransport = { protocol = 'tcp' }\n";
+    plan(&format!("{flow}from = 'x'"), "from the sender to the receiver");
+    plan(&flow.replace("'tcp'", "'tcp', sack = true"), "the kernel's: leave it out");
+    plan(&format!("{flow}hnit = 3"), "did you mean \"hint\"?");
+}
+
+#[test]
+fn a_receiver_that_is_killed_ends_the_sender() {
+    let (receiver, address, _rest) = receiver(&[]);
+    let options = ["tg", "send", &address, "--rate", "800kbit", "--duration", "1h", "--json"];
+    let mut sender = Running(cutline(&options).spawn().unwrap());
+    let (_, mut rest) = first_line(&mut sender);
+    sleep(Duration::from_millis(500));
+    receiver.signal(Signal::KILL);
+    let (code, text) = sender.end();
+    let mut error = String::new();
+    rest.read_to_string(&mut error).unwrap();
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("broke"), "{error}");
+    // What was sent is printed all the same.
+    assert!(at(&json(text.as_bytes()), "/total/sent_bytes").as_u64().unwrap() > 0);
+}
+
+#[test]
+fn an_interrupted_sender_prints_what_there_is() {
+    let (_receiver, address, _rest) = receiver(&[]);
+    let options =
+        ["tg", "send", &address, "--transport", "udp", "--rate", "800kbit", "--duration", "1h", "--json"];
+    let mut sender = Running(cutline(&options).spawn().unwrap());
+    let (_, mut rest) = first_line(&mut sender);
+    sleep(Duration::from_millis(700));
+    sender.signal(Signal::INT);
+    let (code, text) = sender.end();
+    let mut error = String::new();
+    rest.read_to_string(&mut error).unwrap();
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("interrupted after"), "{error}");
+    let document = json(text.as_bytes());
+    assert!(at(&document, "/total/received_packets").as_u64().unwrap() > 0);
+    assert!(at(&document, "/elapsed_s").as_f64().unwrap() < 3000.0);
+}
+
+/// Hosts a and b, and a router between them.
+struct Network {
+    router: Running,
+    a: Namespace,
+    b: Namespace,
+    _middle: Namespace,
+}
+
+impl Network {
+    /// `None` where this machine does not let us.
+    fn new() -> Option<Self> {
+        if !geteuid().is_root() {
+            eprintln!(
+                "skipped: network namespaces need root; run: sudo -E cargo test -p cutline-cli --test tg"
+            );
+            return None;
+        }
+        sweep().unwrap();
+        let [Ok(a), Ok(b), Ok(middle)] = ["tga", "tgb", "tgm"].map(Namespace::create) else {
+            eprintln!("skipped: network namespaces cannot be made here");
+            return None;
+        };
+        for (host, end, port, number) in [(&a, "a0", "p0", "1"), (&b, "b0", "p1", "2")] {
+            host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()])
+                .unwrap();
+            host.ip(&["address", "add", &format!("10.9.1.{number}/24"), "dev", end]).unwrap();
+            host.ip(&["link", "set", end, "up"]).unwrap();
+            middle.ip(&["link", "set", port, "up"]).unwrap();
+            host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
+        }
+        let options = ["router", "--in", "p0", "--out", "p1", "--rate", "20Mbit", "--tsq", "--json"];
+        let mut router = Running(middle.within(|| cutline(&options).spawn().unwrap()).unwrap());
+        let (line, _) = first_line(&mut router);
+        assert!(line.starts_with("routing p0 -> p1"), "{line}");
+        Some(Self { router, a, b, _middle: middle })
+    }
+}
+
+#[test]
+fn a_router_on_the_way_counts_the_hint() {
+    let Some(network) = Network::new() else { return };
+    let options = ["tg", "receive", "--listen", "10.9.1.2:5203", "--once"];
+    let mut receiver = Running(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap());
+    let (line, _rest) = first_line(&mut receiver);
+    assert!(line.starts_with("listening"), "{line}");
+    let options = ["tg", "send", "10.9.1.2", "--transport", "udp", "--rate", "400kbit", "--size", "500"];
+    let more = ["--hint", "6", "--flows", "4", "--duration", "1s", "--json"];
+    let sent = network.a.within(|| cutline(&[&options[..], &more].concat()).output().unwrap()).unwrap();
+    assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
+    let total = json(&sent.stdout)["total"].clone();
+    network.router.signal(Signal::TERM);
+    let (_, text) = {
+        let Network { router, .. } = network;
+        router.end()
+    };
+    let end = json(text.lines().last().unwrap().as_bytes());
+    let hints = at(&end, "/forth/hints").as_array().unwrap();
+    let six = hints.iter().find(|hint| hint["hint"] == 6).unwrap_or_else(|| panic!("{end}"));
+    assert_eq!(six["departed"]["packets"], total["received_packets"], "{end}");
+    assert!(total["received_packets"].as_u64().unwrap() > 200, "{total}");
+}

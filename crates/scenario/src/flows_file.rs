@@ -1,0 +1,80 @@
+//! A file of flows without a network: what a traffic generator sends.
+//!
+//! Its `[[flow]]` tables are those of a scenario but for `from` and `to`; beside them it may have `name`, `title`,
+//! `description`, `seed`, `duration` and `interval`. It is read by the very readers that read a scenario.
+
+use crate::document::Document;
+use crate::problem::{Errors, Problem};
+use crate::read;
+use crate::spec::FlowSpec;
+use cutline_units::Duration;
+use std::path::Path;
+
+/// The flows of a file, and how long they send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowsFile {
+    /// Where random numbers come from.
+    pub seed: Option<u64>,
+    /// How long is sent.
+    pub duration: Option<Duration>,
+    /// The width of the intervals that are kept.
+    pub interval: Option<Duration>,
+    /// Groups of like flows, at least one.
+    pub flows: Vec<FlowSpec>,
+}
+
+impl FlowsFile {
+    /// The file at `path`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: &Path) -> Result<Self, Errors> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))])
+        })?;
+        Self::parse(&text, &name)
+    }
+
+    /// A file's text; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
+        read::flows_file(&Document::parse(text, name).map_err(Errors::new)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_transport::app::{Distribution, Params};
+
+    const FLOW: &str = "[[flow]]\nname = 'a'\ncount = 2\nhint = 3\ntransport = { protocol = 'udp' }\n\
+                        app = { kind = 'poisson', rate = '1 Mbit/s', size = { distribution = 'exponential', mean = '500 B' } }\n";
+
+    fn why(text: &str) -> String {
+        FlowsFile::parse(text, "f.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn flows_need_no_network() {
+        let file = FlowsFile::parse(&format!("seed = 4\nduration = '9 s'\n{FLOW}"), "f.toml").unwrap();
+        assert_eq!((file.seed, file.duration, file.interval), (Some(4), Some(Duration::from_secs(9)), None));
+        let [flow] = &file.flows[..] else { panic!("one group") };
+        assert_eq!(
+            (flow.member_names().collect::<Vec<_>>(), flow.hint.level()),
+            (vec!["a.1".into(), "a.2".into()], 3)
+        );
+        let Params::Poisson(poisson) = flow.application() else { panic!("a Poisson source") };
+        assert_eq!(poisson.size, Distribution::Exponential { mean: 500.0 });
+    }
+
+    #[test]
+    fn what_only_a_network_has_is_refused() {
+        assert!(why(&format!("{FLOW}from = 'x'\n")).contains("from the sender to the receiver"));
+        assert!(why(&format!("[dumbbell]\n{FLOW}")).contains("dumbbell"));
+        assert!(why("duration = '1 s'\n").contains("at least one [[flow]]"));
+        assert!(why(&FLOW.replace("1 Mbit/s", "1")).contains("f.toml:6:"));
+    }
+}

@@ -1,0 +1,184 @@
+//! The receiver's side of a session: answers, and a meter in a thread of its own.
+
+use super::{ControlError, Hello, LONGEST_REQUEST, Line, PROTOCOL, Reply, Request, Start, Waited, boot_id};
+use crate::TrafficError;
+use crate::meter::{Meter, MeterParams};
+use crate::report::{MeterReport, Window};
+use cutline_linux::now;
+use cutline_units::{Duration, Instant};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// How often a request to stop is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a sender may be silent before the run, and after it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest run, and the farthest that its zero may lie from now.
+const LONGEST_RUN: Duration = Duration::from_secs(7 * 86_400);
+const FARTHEST_ZERO: Duration = Duration::from_secs(60);
+/// The most flows, and the shortest intervals.
+const MOST_FLOWS: u32 = 100_000;
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Waits for senders.
+#[derive(Debug)]
+pub struct Receiver {
+    listener: TcpListener,
+    data_port: u16,
+}
+
+/// What came of a sender.
+#[derive(Debug)]
+pub struct Session {
+    /// Who it was.
+    pub peer: SocketAddr,
+    /// How long it was planned to send.
+    pub until: Duration,
+    /// The width of the intervals.
+    pub interval: Option<Duration>,
+    /// What was measured; `None` if it did not come to that.
+    pub report: Option<MeterReport>,
+    /// Why it ended before its time.
+    pub error: Option<ControlError>,
+}
+
+impl Receiver {
+    /// Listens at an address; traffic goes to `data_port`, with 0 to one that is free.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub fn bind(address: SocketAddr, data_port: u16) -> Result<Self, TrafficError> {
+        let failed = |error| TrafficError::of(format!("{address} cannot be listened at"))(error);
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Self { listener, data_port })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn address(&self) -> Result<SocketAddr, TrafficError> {
+        self.listener.local_addr().map_err(TrafficError::of("the address that is listened at"))
+    }
+
+    /// The next sender, from its coming to its end; `None` when `stop` was set before one came.
+    ///
+    /// # Errors
+    /// When nobody can come any more. What befalls a session is in it.
+    pub fn session(&self, stop: &AtomicBool) -> Result<Option<Session>, TrafficError> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        while !stop.load(Ordering::Relaxed) {
+            let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
+            let look = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as _ };
+            // A signal ends the wait early, and the flag is looked at.
+            let _woken = poll(&mut fds, Some(&look));
+            match self.listener.accept() {
+                Ok((stream, peer)) => return Ok(Some(self.serve(stream, peer, stop))),
+                Err(error) if super::is_timeout(&error) => {}
+                // One that went away before it was taken is nobody.
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
+                Err(error) => return Err(TrafficError::of("senders cannot be listened for")(error)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn serve(&self, stream: std::net::TcpStream, peer: SocketAddr, stop: &AtomicBool) -> Session {
+        let mut session = Session { peer, until: Duration::ZERO, interval: None, report: None, error: None };
+        let line = stream.set_nonblocking(false).and_then(|()| Line::new(stream));
+        let done = line.map_err(ControlError::Broken).and_then(|mut line| {
+            let hello = Hello { cutline_tg: PROTOCOL, boot_id: boot_id() };
+            line.send(&Reply::Hello(hello)).map_err(ControlError::Broken)?;
+            let Some(Request::Start(start)) = answer(&mut line, PATIENCE, stop)? else {
+                return Err(ControlError::Unexpected("an end before a start".to_owned()));
+            };
+            self.measure(&mut line, start, stop, &mut session)
+        });
+        session.error = done.err();
+        session
+    }
+
+    fn measure(
+        &self,
+        line: &mut Line,
+        start: Start,
+        stop: &AtomicBool,
+        session: &mut Session,
+    ) -> Result<(), ControlError> {
+        let refuse = |line: &Line, why: String| {
+            // Whether or not it is heard.
+            let _told = line.send(&Reply::Refused(why.clone()));
+            ControlError::Unexpected(why)
+        };
+        let (zero, params) = check(start).map_err(|why| refuse(line, why))?;
+        let local = line.stream().local_addr().map_err(ControlError::Broken)?;
+        let data = SocketAddr::new(local.ip(), self.data_port);
+        let meter = Meter::bind(data, params).map_err(|error| refuse(line, error.to_string()))?;
+        let until = Duration::from_nanos(start.until_ns);
+        (session.until, session.interval) = (until, params.interval);
+        line.send(&Reply::Ready { port: meter.address().port() }).map_err(ControlError::Broken)?;
+        let ended = AtomicBool::new(false);
+        let last = until + PATIENCE;
+        let (answered, report) = thread::scope(|scope| {
+            let meter = scope.spawn(|| meter.run(zero, last, &ended));
+            let patience = zero.saturating_add(last).saturating_since(now());
+            let answered = answer(line, patience, stop);
+            ended.store(true, Ordering::Relaxed);
+            (answered, meter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let report = session.report.insert(report?);
+        match answered? {
+            // A sender that was stopped here still gets what there is.
+            Some(Request::Finish) | None => {
+                line.send(&Reply::Report(Box::new(report.clone()))).map_err(ControlError::Broken)
+            }
+            Some(_) => Err(ControlError::Unexpected("a second start".to_owned())),
+        }
+    }
+}
+
+/// Answers what is asked of the clock until something else is asked for; `None` when `stop` is set.
+fn answer(line: &mut Line, patience: Duration, stop: &AtomicBool) -> Result<Option<Request>, ControlError> {
+    let gone = || ControlError::Broken(std::io::ErrorKind::UnexpectedEof.into());
+    let tired = now().saturating_add(patience);
+    loop {
+        match line.wait(LOOK).map_err(ControlError::Broken)? {
+            _ if stop.load(Ordering::Relaxed) => return Ok(None),
+            Waited::Nothing if now() < tired => continue,
+            Waited::Nothing => return Err(ControlError::Unexpected("silence".to_owned())),
+            Waited::End => return Err(gone()),
+            Waited::Message => {}
+        }
+        let came_ns = now().as_nanos();
+        match line.receive(LONGEST_REQUEST).map_err(ControlError::Broken)?.ok_or_else(gone)? {
+            Request::Clock => {
+                let left_ns = now().as_nanos();
+                line.send(&Reply::Clock { came_ns, left_ns }).map_err(ControlError::Broken)?;
+            }
+            other => return Ok(Some(other)),
+        }
+    }
+}
+
+/// The run that a sender asks for, if it can be.
+fn check(start: Start) -> Result<(Instant, MeterParams), String> {
+    let Start { flows, zero_ns, until_ns, interval_ns } = start;
+    let zero = Instant::from_nanos(zero_ns);
+    let away = Duration::from_nanos(zero_ns.abs_diff(now().as_nanos()));
+    let interval = interval_ns.map(Duration::from_nanos);
+    if !(1..=MOST_FLOWS).contains(&flows) {
+        return Err(format!("flows = {flows}: 1..{MOST_FLOWS}"));
+    }
+    if away > FARTHEST_ZERO {
+        return Err(format!("the run's zero is {away} away: at most {FARTHEST_ZERO}"));
+    }
+    if until_ns > LONGEST_RUN.as_nanos() {
+        return Err(format!("duration = {}: at most {LONGEST_RUN}", Duration::from_nanos(until_ns)));
+    }
+    if let Some(interval) = interval.filter(|interval| *interval < LEAST_INTERVAL) {
+        return Err(format!("interval = {interval}: at least {LEAST_INTERVAL}"));
+    }
+    Ok((zero, MeterParams { flows, window: Window::ALL, interval }))
+}

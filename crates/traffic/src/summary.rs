@@ -1,0 +1,161 @@
+//! Like flows together: sums, and distributions merged.
+
+use crate::report::{ReceivedInterval, ReceiverReport, SenderReport};
+use cutline_units::{Duration, Histogram};
+
+/// What a group of flows did and got.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// How many flows.
+    pub flows: u64,
+    /// Of these, with an error at either end.
+    pub failed: u64,
+    /// Payload bytes that left the applications for the kernel.
+    pub sent_bytes: u64,
+    /// Datagrams sent; for TCP, data segments.
+    pub sent_packets: u64,
+    /// Payload bytes that came.
+    pub received_bytes: u64,
+    /// Datagrams that came; for TCP, messages.
+    pub received_packets: u64,
+    /// Datagrams lost.
+    pub lost: u64,
+    /// Datagrams that came after one that was sent later.
+    pub reordered: u64,
+    /// Datagrams that came again.
+    pub duplicated: u64,
+    /// Datagrams that a router marked; for TCP, segments acknowledged with an ECN echo.
+    pub marked: u64,
+    /// Segments that TCP sent again.
+    pub retransmissions: u64,
+    /// Bytes that applications wrote and that found no room.
+    pub refused_bytes: u64,
+    /// Datagrams that the kernel did not take.
+    pub unsent: u64,
+    /// One-way delays.
+    pub delay: Histogram,
+    /// Changes of the one-way delay.
+    pub ipdv: Histogram,
+    /// Response times of files and pages.
+    pub responses: Histogram,
+    /// How late applications were asked.
+    pub lateness: Histogram,
+    /// What came in each interval, if it was asked for.
+    pub intervals: Vec<ReceivedInterval>,
+}
+
+impl Summary {
+    /// Counts a flow, by what its two ends say. Nothing may have come of it.
+    pub fn add(&mut self, sent: &SenderReport, received: Option<&ReceiverReport>) {
+        self.flows += 1;
+        let failed = sent.error.is_some() || received.is_some_and(|received| received.error.is_some());
+        self.failed += u64::from(failed);
+        self.sent_bytes += sent.bytes;
+        self.sent_packets += sent.packets;
+        self.retransmissions += sent.retransmissions;
+        self.refused_bytes += sent.refused_bytes;
+        self.unsent += sent.unsent;
+        self.marked += sent.tcp.map_or(0, |tcp| u64::from(tcp.delivered_ce));
+        self.responses.merge(&sent.responses);
+        self.lateness.merge(&sent.lateness);
+        match received {
+            Some(received) => self.add_received(received),
+            // Of datagrams of which none came all are lost.
+            None if sent.tcp.is_none() => self.lost += sent.packets,
+            None => {}
+        }
+        if let Some(received) = received.filter(|_| sent.tcp.is_none()) {
+            // Those behind the last that came have left no gap.
+            let unseen = sent.packets.saturating_sub(received.packets + received.lost);
+            self.lost += unseen;
+        }
+    }
+
+    /// Counts what came of a flow whose sender is not known.
+    pub fn add_received(&mut self, received: &ReceiverReport) {
+        self.received_bytes += received.bytes;
+        self.received_packets += received.packets;
+        self.lost += received.lost;
+        self.reordered += received.reordered;
+        self.duplicated += received.duplicated;
+        self.marked += received.marked;
+        self.delay.merge(&received.delay);
+        self.ipdv.merge(&received.ipdv);
+        if self.intervals.len() < received.intervals.len() {
+            self.intervals.resize(received.intervals.len(), ReceivedInterval::default());
+        }
+        for (sum, interval) in self.intervals.iter_mut().zip(&received.intervals) {
+            sum.bytes += interval.bytes;
+            sum.packets += interval.packets;
+            sum.lost += interval.lost;
+            sum.marked += interval.marked;
+            sum.delay_ns = sum.delay_ns.saturating_add(interval.delay_ns);
+            sum.ipdv_ns = sum.ipdv_ns.saturating_add(interval.ipdv_ns);
+        }
+    }
+
+    /// Adds another group.
+    pub fn merge(&mut self, other: &Self) {
+        let received = ReceiverReport {
+            bytes: other.received_bytes,
+            packets: other.received_packets,
+            lost: other.lost,
+            reordered: other.reordered,
+            duplicated: other.duplicated,
+            marked: other.marked,
+            delay: other.delay.clone(),
+            ipdv: other.ipdv.clone(),
+            intervals: other.intervals.clone(),
+            ..ReceiverReport::default()
+        };
+        self.add_received(&received);
+        self.flows += other.flows;
+        self.failed += other.failed;
+        self.sent_bytes += other.sent_bytes;
+        self.sent_packets += other.sent_packets;
+        self.retransmissions += other.retransmissions;
+        self.refused_bytes += other.refused_bytes;
+        self.unsent += other.unsent;
+        self.responses.merge(&other.responses);
+        self.lateness.merge(&other.lateness);
+    }
+
+    /// The share of datagrams that were lost, 0..=1; `None` where there were none.
+    pub fn loss(&self) -> Option<f64> {
+        let all = self.received_packets + self.lost;
+        (all > 0).then(|| self.lost as f64 / all as f64)
+    }
+
+    /// Bits of payload a second that came, over a time.
+    pub fn goodput_bps(&self, elapsed: Duration) -> f64 {
+        if elapsed.is_zero() { 0.0 } else { self.received_bytes as f64 * 8.0 / elapsed.as_secs_f64() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_came_is_lost_too() {
+        let sent = SenderReport { packets: 10, bytes: 1000, ..SenderReport::default() };
+        let some = ReceiverReport { packets: 6, bytes: 600, lost: 1, ..ReceiverReport::default() };
+        let mut group = Summary::default();
+        group.add(&sent, Some(&some));
+        group.add(&sent, None);
+        assert_eq!((group.flows, group.lost, group.received_packets), (2, 4 + 10, 6));
+        assert_eq!(group.loss(), Some(0.7));
+        let mut both = group.clone();
+        both.merge(&group);
+        assert_eq!((both.flows, both.lost, both.sent_bytes), (4, 28, 4000));
+    }
+
+    #[test]
+    fn tcp_loses_nothing_in_the_end() {
+        let tcp = Some(cutline_linux::tcp::TcpInfo { delivered_ce: 3, ..Default::default() });
+        let sent = SenderReport { packets: 50, tcp, ..SenderReport::default() };
+        let mut group = Summary::default();
+        group.add(&sent, Some(&ReceiverReport { packets: 2, ..ReceiverReport::default() }));
+        assert_eq!((group.lost, group.marked), (0, 3));
+    }
+}
