@@ -136,10 +136,12 @@ mod tests {
                         queue = { aqm = \"drop-tail\", limit = \"10 packets\" }\n"
                 .to_owned();
         for (number, transport) in transports.iter().enumerate() {
-            text += &format!(
+            write!(
+                text,
                 "[[flow]]\nname = \"f{number}\"\ntransport = {{ protocol = \"tcp\", {transport} }}\n\
                  app = {{ kind = \"bulk\" }}\n"
-            );
+            )
+            .expect("a string takes whatever is written");
         }
         let scenario = ScenarioFile::parse(&text, "tuning.toml").unwrap().scenario().unwrap();
         scenario.network().unwrap().flows().to_vec()

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{measured, measured_and_drawn, quick};
-use cutline_reproduce::{BITS, CHEATERS, LAB, MODERN, Place, RIVALS, STUDIES, Study};
+use cutline_reproduce::{BITS, CHEATERS, Experiment, LAB, MODERN, Place, RIVALS, STUDIES, Study};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
@@ -45,15 +45,15 @@ fn every_experiment_is_a_scenario_of_ten_seeds() {
 
 #[test]
 fn what_is_run_in_the_laboratory_can_be_and_is_simulated_too() {
-    let (simulated, in_lab): (Vec<_>, Vec<_>) =
+    let (simulated, in_lab): (Vec<&Experiment>, Vec<&Experiment>) =
         LAB.experiments.iter().partition(|experiment| experiment.place == Place::Simulator);
     for experiment in &in_lab {
         for point in experiment.scenario_file(false).unwrap().expand().unwrap() {
             cutline_lab::check(&point.scenario).unwrap();
             assert!(point.scenario.seeds < 10, "real time is dear: {}", experiment.id);
         }
-        let file = |of: &&&cutline_reproduce::Experiment| of.file == experiment.file;
-        assert!(simulated.iter().find(file).is_some(), "{} has nothing beside it", experiment.id);
+        let beside = simulated.iter().any(|of| of.file == experiment.file);
+        assert!(beside, "{} has nothing beside it", experiment.id);
     }
     assert_eq!(simulated.len() + in_lab.len(), LAB.experiments.len());
 }

@@ -2,7 +2,7 @@
 
 use cutline_scenario::results::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow, Store, StoreError,
-    Summary, markdown,
+    Summary, TimingRow, markdown,
 };
 use cutline_scenario::runner::{
     Ending, Event, Job, Options, Progress, conclude, plan, run_and_store, run_in_memory,
@@ -90,6 +90,7 @@ fn fake(scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
             count: 3,
             ..DistributionRow::default()
         }],
+        timing: vec![TimingRow { kept: 1, frames: seed, ..TimingRow::default() }],
     })
 }
 
@@ -161,6 +162,7 @@ fn what_is_written_is_read_back() {
     assert_eq!(store.read::<FlowRow>().unwrap(), join(|result| &result.flows));
     assert_eq!(store.read::<SeriesRow>().unwrap().len(), 12 * 50);
     assert_eq!(store.read::<DistributionRow>().unwrap()[11].count, 3);
+    assert_eq!(store.read_timing().unwrap().len(), 12);
     assert_eq!(store.read_run(&jobs[4].key.run).unwrap(), expected[4]);
     let settings = store.read::<PointRow>().unwrap();
     assert_eq!(settings.len(), 4 * 2);
