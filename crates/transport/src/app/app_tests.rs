@@ -6,7 +6,7 @@ fn rng(purpose: &str) -> RandomStream {
     Streams::new(5).stream("app", purpose)
 }
 
-fn start(params: Params) -> (App, RandomStream) {
+fn start(params: &Params) -> (App, RandomStream) {
     let mut rng = rng("start");
     assert_eq!(params.validate(), Ok(()));
     (params.start(at(1.0), &mut rng), rng)
@@ -34,7 +34,7 @@ fn cbr(random_phase: bool) -> Params {
 
 #[test]
 fn bulk_begins_once_and_never_ends() {
-    let (mut app, mut rng) = start(Params::Bulk);
+    let (mut app, mut rng) = start(&Params::Bulk);
     assert_eq!((app.deadline(), app.poll(at(0.9), &mut rng)), (at(1.0), None));
     assert_eq!(app.poll(at(1.0), &mut rng), Some(Write::Unlimited));
     assert_eq!((app.deadline(), app.poll(at(2.0), &mut rng)), (Instant::FAR_FUTURE, None));
@@ -43,7 +43,7 @@ fn bulk_begins_once_and_never_ends() {
 
 #[test]
 fn a_constant_rate_is_exact() {
-    let (mut app, mut rng) = start(cbr(false));
+    let (mut app, mut rng) = start(&cbr(false));
     let written = writes(&mut app, &mut rng, at(101.0));
     // 128 kbit/s are 16 messages of 1000 B a second.
     assert_eq!((written[0].0, written[1600].0), (at(1.0), at(101.0)));
@@ -54,7 +54,7 @@ fn a_constant_rate_is_exact() {
 #[test]
 fn a_rate_that_does_not_divide_leaves_no_drift() {
     let params = CbrParams { random_phase: false, ..CbrParams::new(Rate::from_bps(7_777), Bytes::new(97)) };
-    let (mut app, mut rng) = start(Params::Cbr(params));
+    let (mut app, mut rng) = start(&Params::Cbr(params));
     let written = writes(&mut app, &mut rng, at(10_001.0));
     // 7777 bit/s for 10,000 s are 77,770,000 bits: 100,219.07 messages of 776 bits, and the first at 0.
     assert_eq!(written.len(), 100_220);
@@ -76,7 +76,7 @@ fn an_on_off_source_bursts_at_its_rate() {
         on: Distribution::Fixed(0.055),
         off: Distribution::Fixed(1.0),
     };
-    let (mut app, mut rng) = start(Params::OnOff(params));
+    let (mut app, mut rng) = start(&Params::OnOff(params));
     let written = writes(&mut app, &mut rng, at(4.0));
     // Silent for 1 s, then a message each 10 ms for 55 ms, and again 1 s after the burst's end.
     let expected = [2.0, 2.01, 2.02, 2.03, 2.04, 2.05, 3.055, 3.065, 3.075, 3.085, 3.095, 3.105].map(at);
@@ -85,7 +85,7 @@ fn an_on_off_source_bursts_at_its_rate() {
 
 #[test]
 fn speech_is_active_as_p_59_says() {
-    let (mut app, mut rng) = start(Params::TalkSpurt(TalkSpurtParams::default()));
+    let (mut app, mut rng) = start(&Params::TalkSpurt(TalkSpurtParams::default()));
     let written = writes(&mut app, &mut rng, at(20_001.0));
     let rate = written.iter().map(|write| write.1).sum::<u64>() as f64 * 8.0 / 20_000.0;
     // ITU-T P.59: 38.53 % of 64 kbit/s; each spurt ends with a whole frame, 10 ms more in the mean.
@@ -97,7 +97,7 @@ fn speech_is_active_as_p_59_says() {
 #[test]
 fn a_file_begins_a_think_time_after_the_last_arrived() {
     let params = FilesParams { size: Distribution::Fixed(5000.0), think: Distribution::Fixed(2.0) };
-    let (mut app, mut rng) = start(Params::Files(params));
+    let (mut app, mut rng) = start(&Params::Files(params));
     assert_eq!(app.poll(at(1.0), &mut rng), Some(Write::Bytes(5000)));
     assert_eq!((app.poll(at(1.0), &mut rng), app.deadline()), (None, Instant::FAR_FUTURE));
     assert_eq!(app.on_delivered(at(1.5), 4999), None);
@@ -112,7 +112,7 @@ fn a_file_begins_a_think_time_after_the_last_arrived() {
 #[test]
 fn file_sizes_follow_their_distribution() {
     let size = Distribution::Exponential { mean: 30_000.0 };
-    let (mut app, mut rng) = start(Params::Files(FilesParams { size, think: Distribution::Fixed(0.0) }));
+    let (mut app, mut rng) = start(&Params::Files(FilesParams { size, think: Distribution::Fixed(0.0) }));
     let mut total = 0;
     for i in 0..5000 {
         let Some(Write::Bytes(bytes)) = app.poll(at(1.0 + f64::from(i)), &mut rng) else {
@@ -135,7 +135,7 @@ fn web(embedded: f64) -> RequestResponseParams {
 
 #[test]
 fn a_page_is_its_main_object_and_then_all_in_it() {
-    let (mut app, mut rng) = start(Params::RequestResponse(web(3.0)));
+    let (mut app, mut rng) = start(&Params::RequestResponse(web(3.0)));
     // The request takes 50 ms to the server.
     assert_eq!((app.poll(at(1.0), &mut rng), app.deadline()), (None, at(1.05)));
     assert_eq!(app.poll(at(1.05), &mut rng), Some(Write::Bytes(10_000)));
@@ -150,7 +150,7 @@ fn a_page_is_its_main_object_and_then_all_in_it() {
 
 #[test]
 fn a_page_without_embedded_objects_is_done_at_once() {
-    let (mut app, mut rng) = start(Params::RequestResponse(web(0.0)));
+    let (mut app, mut rng) = start(&Params::RequestResponse(web(0.0)));
     app.poll(at(1.0), &mut rng);
     app.poll(at(1.05), &mut rng);
     assert!(app.on_delivered(at(1.2), 10_000).is_some());
@@ -161,7 +161,7 @@ fn a_page_without_embedded_objects_is_done_at_once() {
 fn a_poisson_source_has_its_rate_and_no_memory() {
     let size = Distribution::Exponential { mean: 500.0 };
     let params = PoissonParams { rate: Rate::from_kbps(400), size };
-    let (mut app, mut rng) = start(Params::Poisson(params));
+    let (mut app, mut rng) = start(&Params::Poisson(params));
     let written = writes(&mut app, &mut rng, at(1001.0));
     let rate = written.iter().map(|write| write.1).sum::<u64>() as f64 * 8.0 / 1000.0;
     assert!((rate / 400e3 - 1.0).abs() < 0.02, "{rate} bit/s");
@@ -179,14 +179,14 @@ fn recorded(messages: &[(u64, u64)], repeat: Option<Duration>) -> Params {
 
 #[test]
 fn a_trace_is_played_as_it_was_recorded() {
-    let (mut app, mut rng) = start(recorded(&[(0, 100), (250, 7), (250, 8)], None));
+    let (mut app, mut rng) = start(&recorded(&[(0, 100), (250, 7), (250, 8)], None));
     assert_eq!(writes(&mut app, &mut rng, at(9.0)), [(at(1.0), 100), (at(1.25), 7), (at(1.25), 8)]);
     assert_eq!((app.deadline(), app.poll(at(9.0), &mut rng)), (Instant::FAR_FUTURE, None));
 }
 
 #[test]
 fn a_repeated_trace_begins_again_a_pause_after_its_end() {
-    let (mut app, mut rng) = start(recorded(&[(500, 1), (1500, 2)], Some(Duration::from_millis(250))));
+    let (mut app, mut rng) = start(&recorded(&[(500, 1), (1500, 2)], Some(Duration::from_millis(250))));
     let times: Vec<Instant> = writes(&mut app, &mut rng, at(5.0)).into_iter().map(|(when, _)| when).collect();
     assert_eq!(times, [1.5, 2.5, 3.25, 4.25, 5.0].map(at));
 }
