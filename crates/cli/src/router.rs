@@ -82,8 +82,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::cancel_flag("What waits in the queues is lost.".to_owned())?;
     anstream::eprintln!("{}", args.describe(&wire, seed));
     let mut reporter = Reporter::new(&args.input, &args.output, args.json, args.stats, args.duration, &stop);
-    cutline_linux::run(&mut wire, &mut ports, args.spin.unwrap_or_default(), &stop, &mut reporter)?;
-    reporter.finish(&wire, &mut ports)
+    let ended =
+        cutline_linux::run(&mut wire, &mut ports, args.spin.unwrap_or_default(), &stop, &mut reporter);
+    // What was counted is printed even when an interface is gone.
+    reporter.finish(&wire, &mut ports)?;
+    Ok(ended?)
 }
 
 impl Args {

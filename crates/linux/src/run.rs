@@ -22,6 +22,8 @@ pub trait Observer {
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// How soon frames are offered again that a port did not take.
 const RETRY: Duration = Duration::from_micros(100);
+/// How often it is looked whether the interfaces are still there.
+const CHECK: Duration = Duration::from_millis(500);
 
 /// Runs until `stop` is set. For the last `spin` before a deadline it looks at the clock instead of sleeping.
 ///
@@ -36,12 +38,16 @@ pub fn run(
 ) -> Result<(), LinuxError> {
     // Without it the kernel may let a timer be 50 us late to save wake-ups. A kernel that refuses is only less exact.
     let _exact = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let mut look_at = clock::now();
+    let (mut look_at, mut check_at) = (clock::now(), clock::now() + CHECK);
     while !stop.load(Ordering::Relaxed) {
         let now = clock::now();
         let round = wire.round(now, ports)?;
         if now >= look_at {
             look_at = observer.look(now, wire, ports);
+        }
+        if now >= check_at {
+            ports.iter().try_for_each(PacketPort::check)?;
+            check_at = now + CHECK;
         }
         if round.received == 0 {
             let retry = if round.stuck { now + RETRY } else { Instant::FAR_FUTURE };

@@ -1,0 +1,218 @@
+//! The router between two hosts: network namespaces, joined by virtual pairs through a third in which it runs.
+//!
+//! ```text
+//! host a        middle         host b
+//! a0 ══════ p0  router  p1 ══════ b0
+//! ```
+//!
+//! Needs root; without it a [`Lab`] says so and is `None`.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use cutline_linux::namespace::{Namespace, sweep};
+use cutline_linux::{LinuxError, Offloads, now};
+use cutline_units::Instant;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
+
+/// What to run where a test was skipped for want of root.
+pub const COMMAND: &str = "sudo -E cargo test -p cutline-cli";
+
+/// The namespaces and the router at work. The router goes first, then the namespaces.
+pub struct Lab {
+    pub router: Router,
+    pub a: Namespace,
+    pub b: Namespace,
+    pub middle: Namespace,
+}
+
+/// A running router, killed if nobody has ended it.
+pub struct Router(pub Child);
+
+impl Router {
+    pub fn start(middle: &Namespace, options: &[&str]) -> Self {
+        let start = || {
+            Command::new(env!("CARGO_BIN_EXE_cutline"))
+                .args(["router", "--in", "p0", "--out", "p1", "--json"])
+                .args(options)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+        };
+        let mut router = Self(middle.within(start).unwrap().unwrap());
+        let mut line = String::new();
+        let mut stderr = BufReader::new(router.0.stderr.take().unwrap());
+        stderr.read_line(&mut line).unwrap();
+        router.0.stderr = Some(stderr.into_inner());
+        assert!(line.starts_with("routing p0 -> p1"), "{line}");
+        router
+    }
+
+    /// Asks it to end; answers its exit code and the last line that it printed.
+    pub fn end(&mut self) -> (Option<i32>, Value) {
+        self.signal(Signal::TERM);
+        self.ended()
+    }
+
+    /// Waits until it has ended of itself; answers the same.
+    pub fn ended(&mut self) -> (Option<i32>, Value) {
+        let mut text = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let last = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        (self.0.wait().unwrap().code(), last)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    /// What it has said since it began.
+    pub fn messages(&mut self) -> String {
+        let mut text = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// What it holds in memory, bytes.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Lab {
+    /// `None` where this machine does not let us.
+    pub fn new(label: &str, options: &[&str]) -> Option<Self> {
+        let skip = |why: &str| eprintln!("skipped: {why}; run: {COMMAND}");
+        if !geteuid().is_root() {
+            skip("network namespaces need root");
+            return None;
+        }
+        sweep().unwrap();
+        let [a, b, middle] = match ["a", "b", "m"].map(|host| Namespace::create(&format!("{label}{host}"))) {
+            [Ok(a), Ok(b), Ok(middle)] => [a, b, middle],
+            [Err(LinuxError::Ip { message, .. }), ..] if message.contains("not permitted") => {
+                skip(&message);
+                return None;
+            }
+            other => panic!("{other:?}"),
+        };
+        for (host, end, port, number) in [(&a, "a0", "p0", "1"), (&b, "b0", "p1", "2")] {
+            host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()])
+                .unwrap();
+            host.ip(&["address", "add", &format!("10.9.0.{number}/24"), "dev", end]).unwrap();
+            host.ip(&["address", "add", &format!("fd09::{number}/64"), "dev", end, "nodad"]).unwrap();
+            host.ip(&["link", "set", end, "up"]).unwrap();
+            middle.ip(&["link", "set", port, "up"]).unwrap();
+            host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
+        }
+        Some(Self { router: Router::start(&middle, options), a, b, middle })
+    }
+
+    /// Sockets at both ends, connected to each other.
+    pub fn sockets(&self, v6: bool, port: u16) -> [UdpSocket; 2] {
+        let address = |number: u8| {
+            if v6 { format!("[fd09::{number}]:{port}") } else { format!("10.9.0.{number}:{port}") }
+        };
+        let open =
+            |host: &Namespace, own: u8| host.within(|| UdpSocket::bind(address(own)).unwrap()).unwrap();
+        let sockets = [open(&self.a, 1), open(&self.b, 2)];
+        sockets[0].connect(address(2)).unwrap();
+        sockets[1].connect(address(1)).unwrap();
+        for socket in &sockets {
+            socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        }
+        sockets
+    }
+
+    /// Whether datagrams come across, both ways. The first ones may be lost until the hosts know each other.
+    pub fn is_crossed(&self, v6: bool, port: u16) -> bool {
+        let [a, b] = self.sockets(v6, port);
+        [(&a, &b), (&b, &a)].into_iter().all(|(from, to)| {
+            let mut buffer = [0; 100];
+            (0..10).any(|_| {
+                from.send(b"hello").is_ok() && to.recv(&mut buffer).is_ok_and(|n| &buffer[..n] == b"hello")
+            })
+        })
+    }
+}
+
+/// What came, with its delay on the way.
+pub struct Arrivals {
+    pub bytes: u64,
+    pub first: Instant,
+    pub last: Instant,
+    pub delays_ms: Vec<f64>,
+}
+
+impl Arrivals {
+    pub fn median_delay_ms(&mut self) -> f64 {
+        self.delays_ms.sort_by(f64::total_cmp);
+        self.delays_ms[self.delays_ms.len() / 2]
+    }
+}
+
+/// Sends datagrams that say when they left.
+pub fn send(socket: UdpSocket, size: usize, every: Duration, for_long: Duration) -> JoinHandle<()> {
+    spawn(move || {
+        let mut payload = vec![0; size];
+        let (start, mut next) = (std::time::Instant::now(), Duration::ZERO);
+        while start.elapsed() < for_long {
+            // What is late is sent at once, so that the rate holds on a busy machine.
+            sleep(next.saturating_sub(start.elapsed()));
+            next += every;
+            payload[..8].copy_from_slice(&now().as_nanos().to_be_bytes());
+            let _lost = socket.send(&payload);
+        }
+    })
+}
+
+/// Receives until nothing comes any more.
+pub fn receive(socket: UdpSocket) -> JoinHandle<Arrivals> {
+    spawn(move || {
+        let mut arrivals = Arrivals { bytes: 0, first: now(), last: now(), delays_ms: Vec::new() };
+        let mut buffer = [0; 2000];
+        while let Ok(length) = socket.recv(&mut buffer) {
+            let (at, sent) = (now(), u64::from_be_bytes(*buffer.first_chunk().unwrap()));
+            if arrivals.bytes == 0 {
+                arrivals.first = at;
+            }
+            // IPv4 and UDP headers.
+            arrivals.bytes += length as u64 + 28;
+            arrivals.last = at;
+            arrivals.delays_ms.push((at - Instant::from_nanos(sent)).as_millis_f64());
+        }
+        arrivals
+    })
+}
+
+pub fn packets(document: &Value, path: &str) -> u64 {
+    document.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} is in {document}"))
+}
+
+/// received = sent + dropped + queued.
+pub fn assert_sums(document: &Value, direction: &str) {
+    let at = |path: &str| packets(document, &format!("/{direction}/{path}"));
+    let losses = ["early", "overflow", "oversize", "runt", "unsent"];
+    let dropped: u64 = losses.iter().map(|loss| at(&format!("dropped/{loss}/packets"))).sum();
+    assert_eq!(at("received/packets"), at("sent/packets") + dropped + at("queued_packets"), "{document}");
+}
