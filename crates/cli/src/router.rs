@@ -6,7 +6,7 @@ mod statistics;
 use crate::exit::Failure;
 use crate::interrupt;
 use cutline_aqm::QueueSpec;
-use cutline_linux::{LinuxError, Offloads, PacketPort};
+use cutline_linux::{AnyPort, LinuxError, LinuxPort as _, Offloads};
 use cutline_router::{Overhead, Shaper, ShaperParams, Wire};
 use cutline_units::{Duration, HintTable, Rate, RemarkTable, Streams};
 use settings::{CodePoints, QueueArgs, duration, overhead, rate};
@@ -20,7 +20,7 @@ use statistics::Reporter;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// One interface
+    /// One interface; tun:NAME for a TUN interface of a host that routes
     #[arg(long = "in", value_name = "INTERFACE")]
     input: String,
     /// The other
@@ -62,6 +62,7 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   cutline router --in eth0 --out eth1 --rate 15Mbit --aqm pi --tsq
   cutline router --in lan --out wan --rate 50Mbit --rate-back 8Mbit --aqm fq-codel --overhead pppoe-ptm
+  cutline router --in tun:cut0 --out tun:cut1 --rate 20Mbit --tsq
   cutline router --in a0 --out b0 --rate 15Mbit --tsq l=40ms,bits=4 --hint EF=4 --stats 1s --json";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
@@ -72,7 +73,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("--in and --out are both `{}`", args.input)));
     }
     let tables = args.code_points.tables()?;
-    let mut ports = [PacketPort::open(&args.input)?, PacketPort::open(&args.output)?];
+    let mut ports = AnyPort::open_pair([&args.input, &args.output])?;
     let [input, output] = &ports;
     let mut wire = Wire {
         forth: args.shaper(forth, &tables, output, Streams::new(seed), "forth")?,
@@ -94,7 +95,7 @@ impl Args {
         &self,
         queue: QueueSpec,
         (hints, remark): &(HintTable, RemarkTable),
-        outgoing: &PacketPort,
+        outgoing: &AnyPort,
         streams: Streams,
         name: &str,
     ) -> Result<Shaper, Failure> {
@@ -113,7 +114,8 @@ impl Args {
 
     fn offloads(&self) -> Result<Vec<Offloads>, Failure> {
         let names = [&self.input, &self.output];
-        let asked_for = names.into_iter().filter(|_| self.fix_offloads);
+        // The kernel undoes what it does for TUN interfaces itself.
+        let asked_for = names.into_iter().filter(|name| self.fix_offloads && !name.starts_with("tun:"));
         Ok(asked_for.map(|name| Offloads::turn_off(name)).collect::<Result<_, _>>()?)
     }
 
@@ -130,7 +132,9 @@ impl Args {
 impl From<LinuxError> for Failure {
     fn from(error: LinuxError) -> Self {
         match error {
-            LinuxError::NoInterface { .. } => Self::Usage(error.to_string()),
+            LinuxError::NoInterface { .. } | LinuxError::NoTun { .. } | LinuxError::Unlike { .. } => {
+                Self::Usage(error.to_string())
+            }
             _ => Self::Failed(error.to_string()),
         }
     }

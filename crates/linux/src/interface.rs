@@ -26,6 +26,15 @@ pub fn index(name: &str) -> Result<u32, LinuxError> {
     })
 }
 
+/// How many packets the kernel has dropped on their way out by an interface; zero where it is not known.
+pub(crate) fn dropped_towards(name: &str) -> u64 {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let is_it = |line: &&str| line.split_once(':').is_some_and(|(other, _)| other.trim() == name);
+    // Eight columns of what was received, and bytes, packets and errors of what was sent.
+    let dropped = |line: &str| line.split_once(':')?.1.split_whitespace().nth(11)?.parse().ok();
+    table.lines().find(is_it).and_then(dropped).unwrap_or(0)
+}
+
 /// Whether there is an interface of this number, whatever it is called by now.
 pub(crate) fn exists(index: u32) -> Result<bool, LinuxError> {
     Ok(index_to_name(any_socket()?, index).is_ok())

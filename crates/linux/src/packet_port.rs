@@ -106,7 +106,11 @@ impl PacketPort {
     pub(crate) fn check(&self) -> Result<(), LinuxError> {
         // Reading the error clears it, so that it does not wake us again.
         let _cleared = sockopt::socket_error(&self.socket);
-        if interface::exists(self.index)? { Ok(()) } else { Err(LinuxError::Gone { name: self.name.clone() }) }
+        if interface::exists(self.index)? {
+            Ok(())
+        } else {
+            Err(LinuxError::Gone { name: self.name.clone() })
+        }
     }
 }
 

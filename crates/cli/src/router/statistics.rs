@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use cutline_aqm::Count;
-use cutline_linux::{Observer, PacketPort, PortStats};
+use cutline_linux::{AnyPort, LinuxPort as _, Observer, PortStats};
 use cutline_router::{HINTS, HintStats, Loss, Shaper, ShaperStats, Wire};
 use cutline_units::{Duration, Hint, Instant};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Prints everything at the end.
-    pub fn finish(self, wire: &Wire, ports: &mut [PacketPort; 2]) -> Result<(), Failure> {
+    pub fn finish(self, wire: &Wire, ports: &mut [AnyPort; 2]) -> Result<(), Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -117,8 +117,8 @@ impl<'a> Reporter<'a> {
     }
 }
 
-impl Observer for Reporter<'_> {
-    fn look(&mut self, now: Instant, wire: &Wire, _: &mut [PacketPort; 2]) -> Instant {
+impl Observer<AnyPort> for Reporter<'_> {
+    fn look(&mut self, now: Instant, wire: &Wire, _: &mut [AnyPort; 2]) -> Instant {
         if now >= self.report_at {
             self.failure = self.report(now, wire).err();
             while self.report_at <= now {

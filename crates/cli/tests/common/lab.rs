@@ -36,9 +36,13 @@ pub struct Router(pub Child);
 
 impl Router {
     pub fn start(middle: &Namespace, options: &[&str]) -> Self {
+        Self::start_between(middle, ["p0", "p1"], options)
+    }
+
+    pub fn start_between(middle: &Namespace, [input, output]: [&str; 2], options: &[&str]) -> Self {
         let start = || {
             Command::new(env!("CARGO_BIN_EXE_cutline"))
-                .args(["router", "--in", "p0", "--out", "p1", "--json"])
+                .args(["router", "--in", input, "--out", output, "--json"])
                 .args(options)
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -49,7 +53,7 @@ impl Router {
         let mut stderr = BufReader::new(router.0.stderr.take().unwrap());
         stderr.read_line(&mut line).unwrap();
         router.0.stderr = Some(stderr.into_inner());
-        assert!(line.starts_with("routing p0 -> p1"), "{line}");
+        assert!(line.starts_with(&format!("routing {input} -> {output}")), "{line}");
         router
     }
 
@@ -99,23 +103,28 @@ impl Drop for Router {
     }
 }
 
+/// Three new namespaces; `None` where this machine does not let us.
+pub fn namespaces(label: &str) -> Option<[Namespace; 3]> {
+    let skip = |why: &str| eprintln!("skipped: {why}; run: {COMMAND}");
+    if !geteuid().is_root() {
+        skip("network namespaces need root");
+        return None;
+    }
+    sweep().unwrap();
+    match ["a", "b", "m"].map(|host| Namespace::create(&format!("{label}{host}"))) {
+        [Ok(a), Ok(b), Ok(middle)] => Some([a, b, middle]),
+        [Err(LinuxError::Ip { message, .. }), ..] if message.contains("not permitted") => {
+            skip(&message);
+            None
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 impl Lab {
     /// `None` where this machine does not let us.
     pub fn new(label: &str, options: &[&str]) -> Option<Self> {
-        let skip = |why: &str| eprintln!("skipped: {why}; run: {COMMAND}");
-        if !geteuid().is_root() {
-            skip("network namespaces need root");
-            return None;
-        }
-        sweep().unwrap();
-        let [a, b, middle] = match ["a", "b", "m"].map(|host| Namespace::create(&format!("{label}{host}"))) {
-            [Ok(a), Ok(b), Ok(middle)] => [a, b, middle],
-            [Err(LinuxError::Ip { message, .. }), ..] if message.contains("not permitted") => {
-                skip(&message);
-                return None;
-            }
-            other => panic!("{other:?}"),
-        };
+        let [a, b, middle] = namespaces(label)?;
         for (host, end, port, number) in [(&a, "a0", "p0", "1"), (&b, "b0", "p1", "2")] {
             host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()])
                 .unwrap();
