@@ -155,8 +155,8 @@ fn a_flood_of_the_smallest_frames() {
     let grown = lab.router.resident().saturating_sub(memory);
     // 1000 frames of at most 1518 B may wait, in each direction.
     assert!(grown < 8_000_000, "{grown} B more than before");
-    let after = counters(&lab);
     let (code, end) = lab.router.end();
+    let after = counters(&lab);
     assert_eq!(code, Some(0));
     assert_adds_up(&end);
     let of_port = |what: &str| packets(&end, &format!("/ports/0/{what}"));

@@ -45,13 +45,17 @@ impl Routed {
                 end.ip(&["route", "add", "default", "via", &gateway]).unwrap();
             }
         }
-        switch(&host, "ipv4/ip_forward");
-        switch(&host, "ipv6/conf/all/forwarding");
+        switch(&host, "ipv4/ip_forward", "1");
+        switch(&host, "ipv6/conf/all/forwarding", "1");
+        // Strict, as some distributions have it.
+        switch(&host, "ipv4/conf/all/rp_filter", "1");
         for (table, port, tun) in [("100", "p0", "cut0"), ("101", "p1", "cut1")] {
             host.ip(&["tuntap", "add", tun, "mode", "tun"]).unwrap();
             host.ip(&["link", "set", tun, "up"]).unwrap();
-            switch(&host, &format!("ipv4/conf/{tun}/ignore_routes_with_linkdown"));
-            switch(&host, &format!("ipv6/conf/{tun}/ignore_routes_with_linkdown"));
+            switch(&host, &format!("ipv4/conf/{tun}/rp_filter"), "2");
+            for version in ["ipv4", "ipv6"] {
+                switch(&host, &format!("{version}/conf/{tun}/ignore_routes_with_linkdown"), "1");
+            }
             for version in ["-4", "-6"] {
                 host.ip(&[version, "route", "add", "default", "dev", tun, "table", table]).unwrap();
                 host.ip(&[version, "rule", "add", "iif", port, "lookup", table]).unwrap();
@@ -107,8 +111,8 @@ impl Routed {
     }
 }
 
-fn switch(host: &Namespace, name: &str) {
-    host.within(|| std::fs::write(format!("/proc/sys/net/{name}"), "1")).unwrap().unwrap();
+fn switch(host: &Namespace, name: &str, value: &str) {
+    host.within(|| std::fs::write(format!("/proc/sys/net/{name}"), value)).unwrap().unwrap();
 }
 
 /// TCP's hosts leave segmentation and checksums to their virtual interfaces, which have no hardware for it.

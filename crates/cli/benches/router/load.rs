@@ -70,7 +70,9 @@ pub fn send(port: &mut PacketPort, frame: &[u8], pace: Pace, for_long: Duration)
         };
         let batch = &mut frames[..due.min(BATCH as u64) as usize];
         let stamp = now().as_nanos().to_be_bytes();
-        batch.iter_mut().for_each(|frame| frame[STAMP..STAMP + 8].copy_from_slice(&stamp));
+        for frame in batch.iter_mut() {
+            frame[STAMP..STAMP + 8].copy_from_slice(&stamp);
+        }
         port.send(&mut batch.iter().map(Vec::as_slice), &mut |_| sent += 1)?;
         if matches!(pace, Pace::Relaxed(_)) && due <= BATCH as u64 {
             std::thread::sleep(std::time::Duration::from_micros(100));
