@@ -118,8 +118,7 @@ fn shaper((aqm, tsq): (&str, bool), overhead: Overhead) -> Shaper {
     for bits in 0..64 {
         remark.set(Dscp::new(bits).unwrap(), Dscp::new(bits ^ 1).unwrap());
     }
-    let params =
-        ShaperParams { overhead, largest_frame: LARGEST as u32, remark, ..ShaperParams::new(queue) };
+    let params = ShaperParams { overhead, largest_frame: LARGEST as u32, remark, ..ShaperParams::new(queue) };
     Shaper::new(params, Streams::new(1).stream("router", "drop")).unwrap()
 }
 

@@ -195,7 +195,11 @@ fn a_port_that_takes_nothing_holds_the_link_and_memory_stays_bounded() {
     }
     assert_eq!((shaper.departed().count(), shaper.backlog().packets), (4096, 100));
     assert_eq!(shaper.stats().lost(Loss::Overflow).packets, 10_000 - 4096 - 100);
-    assert_eq!(shaper.deadline(), Instant::FAR_FUTURE, "there is no use in waking before the port takes something");
+    assert_eq!(
+        shaper.deadline(),
+        Instant::FAR_FUTURE,
+        "there is no use in waking before the port takes something"
+    );
     port.room = 10;
     shaper.send(&mut port).unwrap();
     shaper.wake(at_us(10_000_000));

@@ -9,7 +9,7 @@
 //! address; what comes to it is thrown away by its kernel at once.
 
 use cutline_linux::namespace::{Namespace, sweep};
-use cutline_linux::{LinuxError, PacketPort};
+use cutline_linux::{LinuxError, PacketPort, Scheduled, run_first};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -95,6 +95,8 @@ impl Bed {
     /// Starts `cutline router` with these options, and waits until it works.
     pub fn router(&self, options: &[&str]) -> Result<Router, LinuxError> {
         let start = || {
+            // The router inherits it from the thread that starts it; the sender's thread has less.
+            assert_eq!(run_first(), Scheduled::First, "root may have priority");
             Command::new(env!("CARGO_BIN_EXE_cutline"))
                 .args(["router", "--in", "p0", "--out", "p1", "--json"])
                 .args(options)

@@ -1,10 +1,9 @@
 //! Load: frames of one size at a pace, and what came of them.
 
 use crate::bed::{Carrier, GATEWAY, NOBODY};
-use cutline_linux::{LinuxError, PacketPort, now};
+use cutline_linux::{LinuxError, PacketPort, cpu_time, now};
 use cutline_router::{ETHERNET, Port};
 use cutline_units::{Duration, Instant};
-use rustix::time::{ClockId, clock_gettime};
 
 /// Where a frame says when it was sent: behind Ethernet, IPv4 and UDP.
 const STAMP: usize = ETHERNET + 28;
@@ -57,12 +56,12 @@ pub fn frame(carrier: Carrier, size: usize) -> Vec<u8> {
 /// Sends copies of a frame, each with the time of its sending, at a pace for some time.
 pub fn send(port: &mut PacketPort, frame: &[u8], pace: Pace, for_long: Duration) -> Result<Sent, LinuxError> {
     let mut frames = vec![frame.to_vec(); BATCH];
-    let (start, cpu) = (now(), thread_cpu());
+    let (start, cpu) = (now(), cpu_time());
     let mut sent = 0;
     loop {
         let elapsed = now() - start;
         if elapsed >= for_long {
-            return Ok(Sent { frames: sent, elapsed, cpu_ns: thread_cpu() - cpu });
+            return Ok(Sent { frames: sent, elapsed, cpu_ns: cpu_time().saturating_sub(cpu).as_nanos() });
         }
         let due = match pace {
             Pace::Flat => BATCH as u64,
@@ -90,9 +89,4 @@ pub fn receive(port: &mut PacketPort, arrivals: &mut Vec<Arrival>) -> Result<(),
     };
     while port.receive(now(), &mut take)? > 0 {}
     Ok(())
-}
-
-fn thread_cpu() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -6,8 +6,9 @@
 //!
 //! Measured, by packet size: CPU time and added delay, in turns with the kernel, and how many packets a second one core
 //! carries without loss; and by rate, how exact the rate and the departures are. The file is a list of
-//! `{id, value, unit, peer, peer_value, ratio}`, as `validate/bench.py` writes it. It takes some two minutes, in which it
-//! has priority over other work on the machine: what is asked for is how the router does, not how it is scheduled.
+//! `{id, value, unit, peer, peer_value, ratio}`, as `validate/bench.py` writes it. It takes some two minutes, in which the
+//! router is scheduled before all ordinary threads (`SCHED_FIFO`) and the load with a nice value of -20: what is asked for is
+//! how the router does, not what else the machine does.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its tables")]
 
@@ -32,7 +33,7 @@ fn main() {
         println!("skipped: network namespaces need root; run: sudo -E make bench-router");
         return;
     }
-    // What is started from here on inherits it.
+    // The receiver's thread inherits it.
     setpriority_process(None, -20).expect("root may have priority");
     println!("load of the machine before: {}", load_average());
     let figures = measure().expect("the test bed works");
