@@ -214,7 +214,7 @@ fn malformed(number: u64) -> Vec<u8> {
         frame.push(noise());
     }
     // Every other IPv4 length is believable, so that some are IP.
-    if number % 12 == 0 && frame.len() > 40 {
+    if number.is_multiple_of(12) && frame.len() > 40 {
         let length = (frame.len() as u16 - 14).to_be_bytes();
         frame[16..18].copy_from_slice(&length);
     }
@@ -227,7 +227,7 @@ fn a_killed_router_leaves_nothing_and_the_next_goes_on() {
     let Some(mut lab) = Lab::new("k", &["--rate", "100Mbit"]) else { return };
     assert!(lab.is_crossed(false, 5001));
     let [a, b] = lab.sockets(false, 5002);
-    let source = send(a, 500, Duration::from_micros(500), Duration::from_millis(1000));
+    let source = send(a, 500, Duration::from_micros(500), Duration::from_secs(1));
     sleep(Duration::from_millis(200));
     lab.router.kill();
     while b.recv(&mut [0; 600]).is_ok() {}
@@ -255,7 +255,7 @@ fn a_stopped_router_lets_its_schedule_slip() {
     let source = send(a, 708, Duration::from_millis(1), Duration::from_millis(1600));
     sleep(Duration::from_millis(200));
     lab.router.signal(Signal::STOP);
-    sleep(Duration::from_millis(1000));
+    sleep(Duration::from_secs(1));
     lab.router.signal(Signal::CONT);
     source.join().unwrap();
     sleep(Duration::from_millis(300));

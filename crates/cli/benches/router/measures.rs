@@ -85,7 +85,7 @@ pub fn latency(bed: &Bed, carrier: Carrier, size: usize) -> Result<Delays, Linux
     bed.forward(carrier == Carrier::Kernel)?;
     let router = (carrier == Carrier::Router).then(|| bed.router(&FREE)).transpose()?;
     let (mut source, mut sink) = (bed.source()?, bed.sink()?);
-    send(&mut source, &frame(carrier, size), Pace::Exact(1000.0), Duration::from_millis(2000))?;
+    send(&mut source, &frame(carrier, size), Pace::Exact(1000.0), Duration::from_secs(2))?;
     sleep(std::time::Duration::from_millis(20));
     let mut arrivals = Vec::new();
     receive(&mut sink, &mut arrivals)?;
