@@ -11,6 +11,7 @@
 use cutline_linux::namespace::{Namespace, sweep};
 use cutline_linux::{LinuxError, PacketPort, Scheduled, run_first};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -95,8 +96,12 @@ impl Bed {
     /// Starts `cutline router` with these options, and waits until it works.
     pub fn router(&self, options: &[&str]) -> Result<Router, LinuxError> {
         let start = || {
-            // The router inherits it from the thread that starts it; the sender's thread has less.
-            assert_eq!(run_first(), Scheduled::First, "root may have priority");
+            // The router inherits both from the thread that starts it.
+            pin(ROUTERS_CORE);
+            // A thread of this kind that never sleeps would be stopped by the kernel for 50 ms of every second.
+            if !options.contains(&"--spin") {
+                assert_eq!(run_first(), Scheduled::First, "root may have priority");
+            }
             Command::new(env!("CARGO_BIN_EXE_cutline"))
                 .args(["router", "--in", "p0", "--out", "p1", "--json"])
                 .args(options)
@@ -138,6 +143,19 @@ impl Drop for Router {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+/// Where load is made and received.
+pub const LOADS_CORE: usize = 0;
+/// Where the router works: one that woke up on the load's core would stop it for every frame.
+const ROUTERS_CORE: usize = 1;
+
+/// Keeps this thread, and what it starts, on a core, where there are several.
+pub fn pin(core: usize) {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    // With a single core, or fewer to choose from, they share what there is.
+    let _shared = sched_setaffinity(None, &cores);
 }
 
 /// Sets a switch of the network under /proc/sys/net.

@@ -7,8 +7,8 @@
 //! Measured, by packet size: CPU time and added delay, in turns with the kernel, and how many packets a second one core
 //! carries without loss; and by rate, how exact the rate and the departures are. The file is a list of
 //! `{id, value, unit, peer, peer_value, ratio}`, as `validate/bench.py` writes it. It takes some two minutes, in which the
-//! router is scheduled before all ordinary threads (`SCHED_FIFO`) and the load with a nice value of -20: what is asked for is
-//! how the router does, not what else the machine does.
+//! router has a core of its own and is scheduled before all ordinary threads (`SCHED_FIFO`; not with `--spin`), and the load
+//! has a nice value of -20 on another: what is asked for is how the router does, not what else the machine does.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its tables")]
 
@@ -33,7 +33,8 @@ fn main() {
         println!("skipped: network namespaces need root; run: sudo -E make bench-router");
         return;
     }
-    // The receiver's thread inherits it.
+    // The receiver's thread inherits both.
+    bed::pin(bed::LOADS_CORE);
     setpriority_process(None, -20).expect("root may have priority");
     println!("load of the machine before: {}", load_average());
     let figures = measure().expect("the test bed works");
