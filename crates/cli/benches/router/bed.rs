@@ -103,7 +103,8 @@ impl Bed {
                 assert_eq!(run_first(), Scheduled::First, "root may have priority");
             }
             Command::new(env!("CARGO_BIN_EXE_cutline"))
-                .args(["router", "--in", "p0", "--out", "p1", "--json"])
+                // An end of its own, should the bench be killed.
+                .args(["router", "--in", "p0", "--out", "p1", "--json", "--duration", "60s"])
                 .args(options)
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
