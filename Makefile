@@ -6,7 +6,7 @@ RESULTS ?= results
 ROUNDS ?= 10
 BIN := target/release/cutline
 
-.PHONY: help setup demo test properties lint bench validate validate-ns2 validate-traces install install-service clean
+.PHONY: help setup demo test properties lint bench bench-router validate validate-ns2 validate-traces install install-service clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -14,6 +14,7 @@ help:
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make lint      formatting and clippy, warnings are errors"
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
+	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate  against ns-2, which writes docs/validation/ns2.md, and traces read by tshark and flent (installs all three)"
 	@echo "make install   the cutline command into $(PREFIX)/bin"
 	@echo "make install-service  the command into /usr/local/bin, the router's systemd unit, an example of its file (as root)"
@@ -43,9 +44,12 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
-bench: $(BIN)
+bench: $(BIN) bench-router
 	@tools/setup.sh ns2
 	python3 validate/bench.py --cutline $(BIN) --out bench.json
+
+bench-router: setup
+	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
 validate: validate-traces validate-ns2
 

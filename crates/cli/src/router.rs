@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::{interrupt, output};
 use board::Board;
 use cutline_linux::privileges::{Kept, User, give_up};
-use cutline_linux::{Hangup, LinuxError, LocalSocket, Manager, Offloads, PacketPort};
+use cutline_linux::{AnyPort, Hangup, LinuxError, LinuxPort as _, LocalSocket, Manager, Offloads};
 use cutline_router::{Overhead, Shaper, ShaperParams, Wire};
 use cutline_scenario::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_units::{Duration, Rate, Streams};
@@ -59,7 +59,7 @@ enum Action {
 /// What a file would say.
 #[derive(clap::Args)]
 struct Routing {
-    /// One interface
+    /// One interface; tun:NAME for a TUN interface of a host that routes
     #[arg(
         long = "in",
         value_name = "INTERFACE",
@@ -115,6 +115,7 @@ const EXAMPLES: &str = "Examples:
   cutline router --in eth0 --out eth1 --rate 15Mbit --aqm pi --tsq
   cutline router --in lan --out wan --rate 50Mbit --rate-back 8Mbit --aqm fq-codel --overhead pppoe-ptm
   cutline router --in lan --out wan --rate 50Mbit --tsq --rate-back 8Mbit --aqm-back codel --socket /run/wan.sock
+  cutline router --in tun:cut0 --out tun:cut1 --rate 20Mbit --tsq
   cutline router --in a0 --out b0 --rate 15Mbit --tsq l=40ms,bits=4 --hint EF=4 --stats 1s --json
   cutline router --config /etc/cutline/router/lan.toml --check
   cutline router stats /run/cutline/lan.sock --watch 1s";
@@ -141,7 +142,7 @@ impl Args {
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
         let seed = spec.process.seed.unwrap_or_else(|| cutline_linux::now().as_nanos());
         let user = spec.process.user.as_deref().map(User::find).transpose()?;
-        let mut ports = [PacketPort::open(&spec.input)?, PacketPort::open(&spec.output)?];
+        let mut ports = AnyPort::open_pair([&spec.input, &spec.output])?;
         let mut wire = wire(&spec, &ports, Streams::new(seed))?;
         let socket = socket(&spec.process, user.as_ref())?;
         let _offloads = offloads(&spec)?;
@@ -162,8 +163,9 @@ impl Args {
         let spin = spec.process.spin.unwrap_or_default();
         let ended = cutline_linux::run(&mut wire, &mut ports, spin, &stop, &mut service);
         manager.stopping();
-        ended?;
-        service.finish(&wire, &mut ports)
+        // What was counted is printed even when an interface is gone.
+        service.finish(&wire, &mut ports)?;
+        Ok(ended?)
     }
 
     /// Without a file SIGHUP ends the router, as Ctrl-C does.
@@ -200,19 +202,14 @@ impl Routing {
     }
 }
 
-fn wire(spec: &RouterSpec, [input, output]: &[PacketPort; 2], streams: Streams) -> Result<Wire, Failure> {
+fn wire(spec: &RouterSpec, [input, output]: &[AnyPort; 2], streams: Streams) -> Result<Wire, Failure> {
     Ok(Wire {
         forth: shaper(&spec.forth, output, streams, "forth")?,
         back: shaper(&spec.back, input, streams, "back")?,
     })
 }
 
-fn shaper(
-    spec: &DirectionSpec,
-    outgoing: &PacketPort,
-    streams: Streams,
-    name: &str,
-) -> Result<Shaper, Failure> {
+fn shaper(spec: &DirectionSpec, outgoing: &AnyPort, streams: Streams, name: &str) -> Result<Shaper, Failure> {
     let entity = format!("router.{name}");
     let base = ShaperParams {
         largest_frame: outgoing.largest_frame(),
@@ -241,14 +238,18 @@ fn open_board(socket: &LocalSocket, spec: &Arc<RouterSpec>) -> Result<Arc<Board>
 
 fn offloads(spec: &RouterSpec) -> Result<Vec<Offloads>, Failure> {
     let names = [&spec.input, &spec.output];
-    let asked_for = names.into_iter().filter(|_| spec.process.fix_offloads);
+    // The kernel undoes what it does for TUN interfaces itself.
+    let asked_for = names.into_iter().filter(|name| spec.process.fix_offloads && !name.starts_with("tun:"));
     Ok(asked_for.map(|name| Offloads::turn_off(name)).collect::<Result<_, _>>()?)
 }
 
 impl From<LinuxError> for Failure {
     fn from(error: LinuxError) -> Self {
         match error {
-            LinuxError::NoInterface { .. } | LinuxError::NoUser { .. } => Self::Usage(error.to_string()),
+            LinuxError::NoInterface { .. }
+            | LinuxError::NoUser { .. }
+            | LinuxError::NoTun { .. }
+            | LinuxError::Unlike { .. } => Self::Usage(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }

@@ -15,6 +15,7 @@ use cutline_sim::{FlowOutcome, Network, Outcome, TransportCounts};
 use cutline_traffic::{Generator, Meter, MeterParams, SenderReport, TrafficError, Window};
 use cutline_units::{Duration, HintBits, Instant, Streams};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
@@ -55,7 +56,8 @@ pub fn run(
     for (flow, report) in outcome.flows.iter_mut().zip(sent) {
         take_over(flow, report);
     }
-    let busy = before.and_then(|before| Busy::now()?.share_since(before));
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let busy = before.and_then(|before| Busy::now()?.share_since(before, cores));
     let mut result = scenario.rows(&network, &outcome);
     result.timing.push(clocked.row(&options.bounds, scenario.duration, busy, failed));
     Ok(result)

@@ -4,8 +4,10 @@
 //! laboratory that is short of processor time measures itself. Three things are looked at: how late packets left
 //! (the departure error), how busy the machine was, and whether packets came faster than they were read.
 
+use cutline_linux::now;
 use cutline_scenario::results::TimingRow;
-use cutline_units::{Duration, Histogram};
+use cutline_units::{Duration, Histogram, Instant};
+use std::num::NonZeroUsize;
 
 /// What the links have noted of themselves.
 #[derive(Clone, Debug, Default)]
@@ -94,32 +96,39 @@ impl Clocked {
     }
 }
 
-/// The time that all cores together have been busy and idle since the machine started, in ticks.
+/// How long all cores together had been busy, and when.
+///
+/// The idle time that the kernel tells is not used: cores that sleep for long are not asked, and it comes late.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy {
-    busy: u64,
-    all: u64,
+    /// In ticks of a hundredth of a second (`USER_HZ`).
+    ticks: u64,
+    at: Instant,
 }
+
+/// How many ticks a second has.
+const TICKS: f64 = 100.0;
 
 impl Busy {
     /// As of now; `None` where `/proc/stat` cannot be read.
     pub fn now() -> Option<Self> {
-        Self::of(&std::fs::read_to_string("/proc/stat").ok()?)
+        Self::of(&std::fs::read_to_string("/proc/stat").ok()?, now())
     }
 
     /// From the text of `/proc/stat` (`proc_stat(5)`).
-    fn of(text: &str) -> Option<Self> {
+    fn of(text: &str, at: Instant) -> Option<Self> {
         let line = text.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
         // user nice system idle iowait irq softirq steal; guests' time is in the user's already.
-        let (idle, all) = (ticks.get(3)? + ticks.get(4)?, ticks.iter().take(8).sum::<u64>());
-        Some(Self { busy: all - idle, all })
+        let [user, nice, system, _, _, irq, softirq, steal] = *ticks.first_chunk()?;
+        Some(Self { ticks: user + nice + system + irq + softirq + steal, at })
     }
 
-    /// The share of the time since then that the cores were busy, 0..=1; `None` when no tick has passed.
-    pub fn share_since(self, before: Self) -> Option<f64> {
-        let all = self.all.checked_sub(before.all).filter(|&all| all > 0)?;
-        Some(self.busy.saturating_sub(before.busy) as f64 / all as f64)
+    /// The share of the time since then that the cores were busy, 0..=1; `None` when no time has passed.
+    pub fn share_since(self, before: Self, cores: NonZeroUsize) -> Option<f64> {
+        let seconds = self.at.saturating_since(before.at).as_secs_f64();
+        let share = self.ticks.saturating_sub(before.ticks) as f64 / (TICKS * seconds * cores.get() as f64);
+        (seconds > 0.0).then(|| share.min(1.0))
     }
 }
 
@@ -162,10 +171,12 @@ mod tests {
 
     #[test]
     fn the_share_of_busy_time_is_what_passed_between_two_looks() {
-        let before = Busy::of("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1").unwrap();
-        let after = Busy::of("cpu  160 0 60 820 60 0 0 0 0 0\n").unwrap();
-        assert_eq!(after.share_since(before), Some(0.7));
-        assert_eq!(before.share_since(before), None);
-        assert!(Busy::of("intr 5").is_none());
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let cores = NonZeroUsize::new(2).unwrap();
+        let before = Busy::of("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1", at(1)).unwrap();
+        let after = Busy::of("cpu  160 5 60 820 60 2 1 2 0 0\n", at(2)).unwrap();
+        assert_eq!(after.share_since(before, cores), Some(0.4));
+        assert_eq!(before.share_since(before, cores), None);
+        assert!(Busy::of("intr 5", at(1)).is_none());
     }
 }

@@ -25,6 +25,18 @@ pub enum LinuxError {
         /// Its name.
         name: String,
     },
+    /// An interface is there, but of another kind.
+    #[error("interface `{name}` is no TUN interface; make one with `ip tuntap add {name} mode tun`")]
+    NoTun {
+        /// Its name.
+        name: String,
+    },
+    /// Frames and packets cannot be joined.
+    #[error("`{}` and `{}` cannot be joined: both ends must be TUN interfaces, or none", names[0], names[1])]
+    Unlike {
+        /// What was asked for.
+        names: [String; 2],
+    },
     /// The process may not do this.
     #[error("{doing}: not permitted; run it as root, or give it the capability {capability}")]
     NotPermitted {
@@ -56,7 +68,10 @@ impl LinuxError {
     pub(crate) fn of(doing: impl Into<String>, source: impl Into<io::Error>) -> Self {
         let (doing, source) = (doing.into(), source.into());
         if source.kind() == io::ErrorKind::PermissionDenied {
-            return Self::NotPermitted { doing, capability: "CAP_NET_RAW, and CAP_NET_ADMIN for offloads" };
+            return Self::NotPermitted {
+                doing,
+                capability: "CAP_NET_RAW, and CAP_NET_ADMIN for offloads and TUN",
+            };
         }
         Self::System { doing, source }
     }

@@ -3,7 +3,7 @@
 use crate::LinuxError;
 use crate::socket::{self, any_socket};
 use rustix::io::Errno;
-use rustix::net::netdevice::name_to_index;
+use rustix::net::netdevice::{index_to_name, name_to_index};
 
 /// The names of all interfaces, in order.
 pub fn names() -> Vec<String> {
@@ -26,6 +26,20 @@ pub fn index(name: &str) -> Result<u32, LinuxError> {
     })
 }
 
+/// How many packets the kernel has dropped on their way out by an interface; zero where it is not known.
+pub(crate) fn dropped_towards(name: &str) -> u64 {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let is_it = |line: &&str| line.split_once(':').is_some_and(|(other, _)| other.trim() == name);
+    // Eight columns of what was received, and bytes, packets and errors of what was sent.
+    let dropped = |line: &str| line.split_once(':')?.1.split_whitespace().nth(11)?.parse().ok();
+    table.lines().find(is_it).and_then(dropped).unwrap_or(0)
+}
+
+/// Whether there is an interface of this number, whatever it is called by now.
+pub(crate) fn exists(index: u32) -> Result<bool, LinuxError> {
+    Ok(index_to_name(any_socket()?, index).is_ok())
+}
+
 /// The most bytes that an interface carries behind its own header.
 ///
 /// # Errors
@@ -42,7 +56,8 @@ mod tests {
     #[test]
     fn the_loopback_is_there_and_a_stranger_is_not() {
         assert!(names().contains(&"lo".to_owned()));
-        assert!(index("lo").unwrap() > 0);
+        let lo = index("lo").unwrap();
+        assert!(exists(lo).unwrap() && !exists(i32::MAX as u32).unwrap());
         let error = index("nosuch0").unwrap_err().to_string();
         assert!(error.contains("`nosuch0`; there are: ") && error.contains("lo"), "{error}");
     }

@@ -5,6 +5,8 @@
 //! packet_port   an interface as a port of the router: AF_PACKET
 //!   ring        the ring of memory that the kernel puts arriving frames into
 //!   socket      the socket's options, and sending many frames with one call
+//! tun_port      a TUN interface as a port, for hosts that route
+//! any_port      either, by name
 //! run           the router at work: waiting for frames and deadlines
 //! clock         the monotonic clock
 //! interface     interfaces by name
@@ -21,8 +23,9 @@
 //! echo          round-trip times
 //! ```
 //!
-//! Not here: ports by TUN or `AF_XDP`, `tc`.
+//! Not here: ports by `AF_XDP`, `tc`.
 
+mod any_port;
 mod clock;
 pub mod datagrams;
 pub mod echo;
@@ -41,7 +44,9 @@ mod signal;
 mod socket;
 pub mod tcp;
 mod thread;
+mod tun_port;
 
+pub use any_port::{AnyPort, LinuxPort};
 pub use clock::now;
 pub use error::LinuxError;
 pub use local::{Answer, LocalSocket};
@@ -51,3 +56,4 @@ pub use packet_port::{PacketPort, PortStats};
 pub use run::{Observer, run, wait};
 pub use signal::Hangup;
 pub use thread::{Scheduled, cpu_time, run_first};
+pub use tun_port::TunPort;

@@ -97,16 +97,19 @@ impl PacketPort {
         Ok(self.stats)
     }
 
-    /// After the socket has reported an error: that the interface is down is none, since it may come up again.
+    /// Looks whether the interface is still there, after the socket has reported an error and from time to time: when it
+    /// goes down before it is removed, the socket tells of the former alone. That it is down is no error, since it may
+    /// come up again.
     ///
     /// # Errors
     /// When the interface has been removed.
     pub(crate) fn check(&self) -> Result<(), LinuxError> {
         // Reading the error clears it, so that it does not wake us again.
         let _cleared = sockopt::socket_error(&self.socket);
-        match interface::index(&self.name) {
-            Ok(index) if index == self.index => Ok(()),
-            _ => Err(LinuxError::Gone { name: self.name.clone() }),
+        if interface::exists(self.index)? {
+            Ok(())
+        } else {
+            Err(LinuxError::Gone { name: self.name.clone() })
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The system calls that `rustix` has no safe face for: options of packet sockets, sending many frames at once, and the
-//! ioctls that ask about interfaces.
+//! ioctls about interfaces.
 #![expect(unsafe_code, reason = "system calls that no safe crate wraps")]
 
 use crate::LinuxError;
@@ -116,6 +116,18 @@ pub(crate) fn ethtool_buffer(name: &str, command: u32, buffer: &mut [u8]) -> io:
     ioctl(socket.as_fd(), libc::SIOCETHTOOL as _, &mut request)
 }
 
+/// Makes an open `/dev/net/tun` the far end of a TUN interface: whole packets, without aggregates and with their
+/// checksums filled in.
+pub(crate) fn attach_tun(file: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let mut request = request(name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as i16;
+    ioctl(file, libc::TUNSETIFF as _, &mut request)?;
+    let no_offloads: libc::c_ulong = 0;
+    // SAFETY: this request takes its argument by value and touches no memory of ours.
+    let code = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, no_offloads) };
+    check(code.into()).map(drop)
+}
+
 /// A request about an interface; names too long are cut off, and then there is no such interface.
 fn request(name: &str) -> libc::ifreq {
     // SAFETY: all-zero bits are a valid ifreq: an empty name and zeros.
@@ -128,7 +140,7 @@ fn request(name: &str) -> libc::ifreq {
 }
 
 fn ioctl(socket: BorrowedFd<'_>, number: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: both requests used here read and write one ifreq, and `ifru_data`, where it is used, points to a value
+    // SAFETY: all requests used here read and write one ifreq, and `ifru_data`, where it is used, points to a value
     // that lives until the call is over.
     let code = unsafe { libc::ioctl(socket.as_raw_fd(), number as _, from_mut(request)) };
     check(code.into()).map(drop)

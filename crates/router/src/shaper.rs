@@ -7,7 +7,10 @@
 //!
 //! What has been due goes out at once, in a burst, when the caller wakes up late. A caller that was stopped for a second
 //! must not flood what comes behind with a second's worth: [`Shaper::wake`] lets the schedule slip so that it is never
-//! more than [`ShaperParams::burst`] behind.
+//! more than [`ShaperParams::burst`] behind, and frames that came before that count as coming then.
+//!
+//! A port that takes nothing for a while, because the other side told its card to pause, holds the link: once as many
+//! frames as the outbox has room for wait for the port, the rest stay in the queue, under the AQM.
 //!
 //! A change of the rate takes effect from the next frame on; the queue keeps what it holds. When the queue itself is
 //! exchanged, the old one *retires*: it takes no arrivals any more, and is served until it is empty; only then is the new
@@ -60,6 +63,8 @@ pub struct Shaper {
     busy: bool,
     /// The latest moment the queue has been told of.
     clock: Instant,
+    /// What came before has been waiting too long to catch up with.
+    earliest: Instant,
     frames: Frames,
     /// Frames whose sending has begun and that the port has not taken yet, with the time of that beginning.
     outbox: VecDeque<(Slot, Instant)>,
@@ -67,6 +72,9 @@ pub struct Shaper {
     settled: Vec<bool>,
     stats: ShaperStats,
 }
+
+/// How many frames may wait for the port: more than fall due in the default burst at 1 Gbit/s, but for the shortest.
+const OUTBOX: usize = 4096;
 
 impl ShaperParams {
     /// The default of [`ShaperParams::burst`].
@@ -101,6 +109,7 @@ impl Shaper {
             random,
             busy: false,
             clock: Instant::ZERO,
+            earliest: Instant::ZERO,
             outbox: VecDeque::new(),
             settled: Vec::new(),
             stats: ShaperStats::default(),
@@ -109,12 +118,11 @@ impl Shaper {
 
     /// The caller looks at the clock, and it is `now`: a schedule too far behind slips.
     pub fn wake(&mut self, now: Instant) {
-        let due = self.serializer.free_at();
-        let late = now.saturating_since(due);
-        if self.busy && late > self.params.burst {
-            let slip = late.saturating_sub(self.params.burst);
+        self.earliest = Instant::ZERO + now.saturating_since(Instant::ZERO + self.params.burst);
+        let slip = self.earliest.saturating_since(self.serializer.free_at());
+        if self.busy && slip > Duration::ZERO {
             self.stats.slipped += slip;
-            self.serializer.skip_to(due + slip);
+            self.serializer.skip_to(self.earliest);
         }
     }
 
@@ -122,7 +130,7 @@ impl Shaper {
     /// in the simulator, where packets that were spaced by this link come back to it exactly when it is free.
     #[inline]
     pub fn receive(&mut self, at: Instant, bytes: &[u8]) {
-        let at = at.max(self.clock);
+        let at = self.on_time(at.max(self.clock));
         self.clock = at;
         self.serve_while(|free_at| free_at < at);
         self.stats.received.add(bytes.len() as u32);
@@ -133,6 +141,15 @@ impl Shaper {
         } else {
             self.enqueue(at, bytes);
         }
+    }
+
+    /// An idle link would have begun with a frame when it came. If that is too long ago, its schedule slips as well.
+    #[inline]
+    fn on_time(&mut self, at: Instant) -> Instant {
+        if at < self.earliest && !self.busy {
+            self.stats.slipped += self.earliest - at;
+        }
+        at.max(self.earliest)
     }
 
     fn enqueue(&mut self, now: Instant, bytes: &[u8]) {
@@ -196,7 +213,7 @@ impl Shaper {
 
     #[inline]
     fn serve_while(&mut self, is_due: impl Fn(Instant) -> bool) {
-        while self.busy && is_due(self.serializer.free_at()) {
+        while self.busy && !self.is_held() && is_due(self.serializer.free_at()) {
             self.start_next(self.serializer.free_at());
             self.drop_shed();
         }
@@ -256,10 +273,16 @@ impl Shaper {
         self.retired.iter_mut().chain([&mut self.queue]).find_map(Queue::shed)
     }
 
-    /// When the next sending is due; [`Instant::FAR_FUTURE`] when nothing is on the link.
+    /// Whether too much waits for the port to begin with more.
     #[inline]
-    pub const fn deadline(&self) -> Instant {
-        if self.busy { self.serializer.free_at() } else { Instant::FAR_FUTURE }
+    fn is_held(&self) -> bool {
+        self.outbox.len() >= OUTBOX
+    }
+
+    /// When the next sending is due; [`Instant::FAR_FUTURE`] when nothing is on the link, or the port holds it up.
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        if self.busy && !self.is_held() { self.serializer.free_at() } else { Instant::FAR_FUTURE }
     }
 
     /// The frames whose sending has begun and that no port has taken yet, in order.

@@ -152,6 +152,62 @@ fn a_schedule_far_behind_slips() {
     assert_eq!(shaper.stats().slipped, Duration::from_millis(489));
 }
 
+/// A second's frames have come at half the link's rate while the caller was stopped: none was due when it stopped.
+#[test]
+fn a_stopped_caller_does_not_flood_with_what_came_meanwhile() {
+    let mut shaper = plain(drop_tail(1000));
+    shaper.wake(at_us(1_000_000));
+    (0..500).for_each(|number| shaper.receive(at_us(number * 2000), &ip_frame(1000, 0, 0)));
+    shaper.advance(at_us(1_000_000));
+    // What came before 990 ms counts as coming then: it goes at 990, 991, ... 1000 ms.
+    assert_eq!(shaper.departed().count(), 11);
+    assert_eq!(shaper.stats().slipped, Duration::from_millis(990));
+}
+
+#[test]
+fn stamps_far_in_the_past_or_the_future_do_no_lasting_harm() {
+    let mut shaper = plain(drop_tail(1000));
+    let hour = Duration::from_secs(3600);
+    let now = Instant::ZERO + hour;
+    shaper.wake(now);
+    shaper.advance(now);
+    // The wall clock was set forth by more than an hour between stamp and reading: the frame counts as coming now.
+    shaper.receive(Instant::ZERO, &ip_frame(1000, 0, 0));
+    assert_eq!(shaper.departed().count(), 1);
+    assert_eq!(shaper.deadline(), now + Duration::from_millis(1));
+    // A caller with a stamp of the future moves the queue's time there, once; what comes then is served from then on.
+    shaper.receive(now + hour, &ip_frame(1000, 0, 0));
+    shaper.receive(now, &ip_frame(1000, 0, 0));
+    assert_eq!(shaper.departed().count(), 2);
+    assert_eq!(shaper.deadline(), now + hour + Duration::from_millis(1));
+    assert_eq!((shaper.stats().slipped, shaper.queued()), (Duration::ZERO, 3));
+}
+
+#[test]
+fn a_port_that_takes_nothing_holds_the_link_and_memory_stays_bounded() {
+    let mut shaper = plain(drop_tail(100));
+    let mut port = Memory::default();
+    for ms in 0..10_000 {
+        shaper.wake(at_us(ms * 1000));
+        shaper.receive(at_us(ms * 1000), &ip_frame(1000, 0, 0));
+        shaper.advance(at_us(ms * 1000));
+        shaper.send(&mut port).unwrap();
+    }
+    assert_eq!((shaper.departed().count(), shaper.backlog().packets), (4096, 100));
+    assert_eq!(shaper.stats().lost(Loss::Overflow).packets, 10_000 - 4096 - 100);
+    assert_eq!(
+        shaper.deadline(),
+        Instant::FAR_FUTURE,
+        "there is no use in waking before the port takes something"
+    );
+    port.room = 10;
+    shaper.send(&mut port).unwrap();
+    shaper.wake(at_us(10_000_000));
+    shaper.advance(at_us(10_000_000));
+    assert_eq!(shaper.departed().count(), 4096, "ten were taken, and ten of a second's worth follow");
+    assert!(shaper.stats().slipped > Duration::from_secs(5));
+}
+
 #[test]
 fn a_changed_rate_keeps_what_waits() {
     let mut shaper = plain(drop_tail(100));

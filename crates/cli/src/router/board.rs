@@ -6,7 +6,7 @@
 
 use super::document::{Document, Port, Reload, Seen};
 use super::{configuration, settings};
-use cutline_linux::{Answer, PacketPort, PortStats};
+use cutline_linux::{Answer, AnyPort, LinuxPort as _, PortStats};
 use cutline_router::Wire;
 use cutline_scenario::RouterSpec;
 use cutline_units::{Duration, Instant};
@@ -55,7 +55,7 @@ impl Snapshot {
         names: &Arc<[String; 2]>,
         elapsed: Duration,
         wire: &Wire,
-        ports: &mut [PacketPort; 2],
+        ports: &mut [AnyPort; 2],
         reload: Option<&Reload>,
     ) -> Self {
         // An interface that is gone ends the router; its counters go with it.

@@ -6,7 +6,7 @@ use super::configuration;
 use super::document::{Document, Reload};
 use crate::exit::Failure;
 use crate::output;
-use cutline_linux::{Hangup, Manager, Observer, PacketPort};
+use cutline_linux::{AnyPort, Hangup, Manager, Observer};
 use cutline_router::{ShaperParams, Wire};
 use cutline_scenario::{DirectionSpec, RouterSpec};
 use cutline_units::{Duration, Instant};
@@ -200,7 +200,7 @@ impl<'a> Service<'a> {
     }
 
     /// Prints everything at the end.
-    pub fn finish(self, wire: &Wire, ports: &mut [PacketPort; 2]) -> Result<(), Failure> {
+    pub fn finish(self, wire: &Wire, ports: &mut [AnyPort; 2]) -> Result<(), Failure> {
         let document = self.snapshot(wire, ports).document("end");
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -209,12 +209,12 @@ impl<'a> Service<'a> {
         output::print(&text)
     }
 
-    fn snapshot(&self, wire: &Wire, ports: &mut [PacketPort; 2]) -> Snapshot {
+    fn snapshot(&self, wire: &Wire, ports: &mut [AnyPort; 2]) -> Snapshot {
         let reload = self.reloader.as_ref().map(|reloader| &reloader.status);
         Snapshot::take(&self.names, elapsed(self.started), wire, ports, reload)
     }
 
-    fn print(&mut self, now: Instant, wire: &Wire, ports: &mut [PacketPort; 2]) {
+    fn print(&mut self, now: Instant, wire: &Wire, ports: &mut [AnyPort; 2]) {
         if now >= self.printer.next {
             let document = Document { ports: Vec::new(), ..self.snapshot(wire, ports).document("interval") };
             self.failure = self.printer.print(now, document).err();
@@ -238,7 +238,7 @@ impl<'a> Service<'a> {
         self.watchdog.manager.ready(&line);
     }
 
-    fn answer(&mut self, wire: &Wire, ports: &mut [PacketPort; 2]) {
+    fn answer(&mut self, wire: &Wire, ports: &mut [AnyPort; 2]) {
         let Some((desk, wanted)) =
             self.board.as_ref().and_then(|desk| Some((desk, desk.board.wanted(desk.answered)?)))
         else {
@@ -252,8 +252,8 @@ impl<'a> Service<'a> {
     }
 }
 
-impl Observer for Service<'_> {
-    fn look(&mut self, now: Instant, wire: &mut Wire, ports: &mut [PacketPort; 2]) -> Instant {
+impl Observer<AnyPort> for Service<'_> {
+    fn look(&mut self, now: Instant, wire: &mut Wire, ports: &mut [AnyPort; 2]) -> Instant {
         self.print(now, wire, ports);
         self.reload(now, wire);
         self.answer(wire, ports);

@@ -21,7 +21,7 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
 /// How to run the tests that need root.
-pub const COMMAND: &str = "sudo -E cargo test -p cutline-cli --test router --test router_service";
+pub const COMMAND: &str = "sudo -E cargo test -p cutline-cli";
 
 /// The namespaces and the router at work. The router goes first, then the namespaces.
 pub struct Lab {
@@ -40,7 +40,12 @@ pub struct Router {
 impl Router {
     /// A router between p0 and p1, described by options.
     pub fn start(middle: &Namespace, options: &[&str]) -> Self {
-        Self::spawn(middle, &[&["--in", "p0", "--out", "p1"], options].concat(), &[])
+        Self::start_between(middle, ["p0", "p1"], options)
+    }
+
+    /// A router between two interfaces, described by options.
+    pub fn start_between(middle: &Namespace, [input, output]: [&str; 2], options: &[&str]) -> Self {
+        Self::spawn(middle, &[&["--in", input, "--out", output], options].concat(), &[])
     }
 
     /// A router that is started with these arguments and variables.
@@ -58,7 +63,7 @@ impl Router {
         let errors = BufReader::new(process.stderr.take().unwrap());
         let mut router = Self { process, errors };
         let line = router.error_line();
-        assert!(line.starts_with("routing p0 -> p1"), "{line}");
+        assert!(line.starts_with("routing "), "{line}");
         router
     }
 
@@ -82,10 +87,29 @@ impl Router {
     /// Asks it to end; answers its exit code and the last line that it printed.
     pub fn end(&mut self) -> (Option<i32>, Value) {
         self.signal(Signal::TERM);
+        self.ended()
+    }
+
+    /// Waits until it has ended of itself; answers the same.
+    pub fn ended(&mut self) -> (Option<i32>, Value) {
         let mut text = String::new();
         self.process.stdout.take().unwrap().read_to_string(&mut text).unwrap();
         let last = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         (self.process.wait().unwrap().code(), last)
+    }
+
+    /// What it has said since it began.
+    pub fn messages(&mut self) -> String {
+        let mut text = String::new();
+        self.errors.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// What it holds in memory, bytes.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
     /// SIGKILL.
@@ -138,6 +162,24 @@ impl Lab {
     }
 }
 
+/// Three new namespaces; `None` where this machine does not let us.
+pub fn namespaces(label: &str) -> Option<[Namespace; 3]> {
+    let skip = |why: &str| eprintln!("skipped: {why}; run: {COMMAND}");
+    if !geteuid().is_root() {
+        skip("network namespaces need root");
+        return None;
+    }
+    sweep().unwrap();
+    match ["a", "b", "m"].map(|host| Namespace::create(&format!("{label}{host}"))) {
+        [Ok(a), Ok(b), Ok(middle)] => Some([a, b, middle]),
+        [Err(LinuxError::Ip { message, .. }), ..] if message.contains("not permitted") => {
+            skip(&message);
+            None
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The namespaces without a router.
 pub struct Hosts {
     pub a: Namespace,
@@ -148,20 +190,7 @@ pub struct Hosts {
 impl Hosts {
     /// `None` where this machine does not let us.
     pub fn new(label: &str) -> Option<Self> {
-        let skip = |why: &str| eprintln!("skipped: {why}; run: {COMMAND}");
-        if !geteuid().is_root() {
-            skip("network namespaces need root");
-            return None;
-        }
-        sweep().unwrap();
-        let [a, b, middle] = match ["a", "b", "m"].map(|host| Namespace::create(&format!("{label}{host}"))) {
-            [Ok(a), Ok(b), Ok(middle)] => [a, b, middle],
-            [Err(LinuxError::Ip { message, .. }), ..] if message.contains("not permitted") => {
-                skip(&message);
-                return None;
-            }
-            other => panic!("{other:?}"),
-        };
+        let [a, b, middle] = namespaces(label)?;
         for (host, end, port, number) in [(&a, "a0", "p0", "1"), (&b, "b0", "p1", "2")] {
             host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()])
                 .unwrap();

@@ -1,0 +1,184 @@
+//! The test bed: two hosts and a machine between them, which forwards by the kernel, by the router, or not at all.
+//!
+//! ```text
+//! host a          middle            host b
+//! a0 ════════ p0  forwards  p1 ════════ b0
+//! ```
+//!
+//! Frames are sent and received by packet sockets, so that no transport has its part in what is measured. Host b has no
+//! address; what comes to it is thrown away by its kernel at once.
+
+use cutline_linux::namespace::{Namespace, sweep};
+use cutline_linux::{LinuxError, PacketPort, Scheduled, run_first};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Who carries frames from `p0` to `p1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// Nobody: the middle machine throws them away where the others take them up.
+    Nobody,
+    /// The kernel's IPv4 forwarding.
+    Kernel,
+    /// `cutline router`.
+    Router,
+}
+
+/// The namespaces.
+pub struct Bed {
+    a: Namespace,
+    b: Namespace,
+    middle: Namespace,
+}
+
+/// A router at work; killed when it is dropped.
+pub struct Router(Child);
+
+/// A unicast address that nobody has: frames to it are none of the host's business.
+pub const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
+/// The address of `p0`.
+pub const GATEWAY: [u8; 6] = [2, 0, 0, 0, 0, 0x10];
+
+impl Bed {
+    pub fn new() -> Result<Self, LinuxError> {
+        sweep()?;
+        let [a, b, middle] = ["a", "b", "m"].map(|host| Namespace::create(&format!("bench{host}")));
+        let bed = Self { a: a?, b: b?, middle: middle? };
+        let Self { a, b, middle } = &bed;
+        for host in [a, b, middle] {
+            // Neighbour and router discovery would be counted with the load.
+            write(host, "ipv6/conf/all/disable_ipv6", "1")?;
+            write(host, "ipv6/conf/default/disable_ipv6", "1")?;
+        }
+        for (host, end, port) in [(a, "a0", "p0"), (b, "b0", "p1")] {
+            host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()])?;
+            host.ip(&["link", "set", end, "up"])?;
+        }
+        middle.ip(&["link", "set", "p0", "address", "02:00:00:00:00:10"])?;
+        for (port, address) in [("p0", "10.8.1.1/24"), ("p1", "10.8.2.1/24")] {
+            middle.ip(&["address", "add", address, "dev", port])?;
+            middle.ip(&["link", "set", port, "up"])?;
+        }
+        let neighbour = ["neighbour", "add", "10.8.2.2", "lladdr", "02:00:00:00:00:99", "dev", "p1"];
+        middle.ip(&neighbour)?;
+        write(middle, "ipv4/conf/all/rp_filter", "0")?;
+        Ok(bed)
+    }
+
+    /// Whether the kernel forwards.
+    pub fn forward(&self, is_on: bool) -> Result<(), LinuxError> {
+        write(&self.middle, "ipv4/ip_forward", if is_on { "1" } else { "0" })
+    }
+
+    pub fn source(&self) -> Result<PacketPort, LinuxError> {
+        self.a.within(|| PacketPort::open("a0"))?
+    }
+
+    pub fn sink(&self) -> Result<PacketPort, LinuxError> {
+        self.b.within(|| PacketPort::open("b0"))?
+    }
+
+    /// Frames that have left by `p1`.
+    pub fn carried(&self) -> Result<u64, LinuxError> {
+        self.middle.within(|| {
+            let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+            let line = table.lines().find_map(|line| line.trim().strip_prefix("p1:"));
+            // Behind eight columns of what was received, and the bytes sent.
+            line.and_then(|line| line.split_whitespace().nth(9)?.parse().ok()).unwrap_or(0)
+        })
+    }
+
+    /// Starts `cutline router` with these options, and waits until it works.
+    pub fn router(&self, options: &[&str]) -> Result<Router, LinuxError> {
+        let start = || {
+            // The router inherits both from the thread that starts it.
+            pin(ROUTERS_CORE);
+            // A thread of this kind that never sleeps would be stopped by the kernel for 50 ms of every second.
+            if !options.contains(&"--spin") {
+                assert_eq!(run_first(), Scheduled::First, "root may have priority");
+            }
+            Command::new(env!("CARGO_BIN_EXE_cutline"))
+                // An end of its own, should the bench be killed.
+                .args(["router", "--in", "p0", "--out", "p1", "--json", "--duration", "60s"])
+                .args(options)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("cargo has built the command")
+        };
+        let mut child = self.middle.within(start)?;
+        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        drop(stderr.read_line(&mut line));
+        assert!(line.starts_with("routing"), "the router has not started: {line}");
+        child.stderr = Some(stderr.into_inner());
+        Ok(Router(child))
+    }
+}
+
+impl Router {
+    pub fn process(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Ends it; answers what it has counted.
+    pub fn end(mut self) -> Value {
+        // What it has taken must have gone, or it would be counted as queued.
+        sleep(Duration::from_millis(20));
+        let asked = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        assert!(asked.is_ok(), "the router has ended of itself");
+        let mut text = String::new();
+        drop(self.0.stdout.take().expect("it is piped").read_to_string(&mut text));
+        drop(self.0.wait());
+        serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Where load is made and received.
+pub const LOADS_CORE: usize = 0;
+/// Where the router works: one that woke up on the load's core would stop it for every frame.
+const ROUTERS_CORE: usize = 1;
+
+/// Keeps this thread, and what it starts, on a core, where there are several.
+pub fn pin(core: usize) {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    // With a single core, or fewer to choose from, they share what there is.
+    let _shared = sched_setaffinity(None, &cores);
+}
+
+/// Sets a switch of the network under /proc/sys/net.
+fn write(host: &Namespace, switch: &str, value: &str) -> Result<(), LinuxError> {
+    let path = format!("/proc/sys/net/{switch}");
+    // A kernel without IPv6 has none of its switches, and needs none.
+    host.within(|| std::fs::write(&path, value)).map(drop)
+}
+
+/// CPU time of a process with one thread that works, ns.
+pub fn cpu_nanos(process: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap_or_default();
+    text.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
+}
+
+/// CPU time of the kernel's threads that do what senders have no time for, ns.
+pub fn softirq_nanos() -> u64 {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_softirq = |process: &u32| {
+        std::fs::read_to_string(format!("/proc/{process}/comm"))
+            .is_ok_and(|name| name.starts_with("ksoftirqd/"))
+    };
+    numbers.filter(is_softirq).map(cpu_nanos).sum()
+}
