@@ -131,6 +131,28 @@ fn a_scenario_is_measured_as_in_the_simulation() {
     assert!(table.contains("goodput_bps") && table.contains("r1->r2"), "{table}");
 }
 
+/// One after the other and beside each other: what a run has asked of its threads is not the next one's.
+#[test]
+fn runs_follow_each_other() {
+    let Some((folder, file)) = laboratory(SCENARIO) else { return };
+    let arguments = [
+        "lab",
+        "run",
+        file.to_str().unwrap(),
+        "--json",
+        "--quiet",
+        "--no-store",
+        "--seeds",
+        "4",
+        "--jobs",
+        "2",
+    ];
+    let short = ["--set", "duration=1.5 s", "--set", "warm-up=0.5 s"];
+    let output = succeeds(folder.path(), &[&arguments[..], &short].concat());
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["runs"].as_array().unwrap().len(), 4);
+}
+
 fn start(folder: &Path, file: &Path) -> Child {
     let mut command = cutline(folder, &["lab", "run", file.to_str().unwrap(), "--quiet"]);
     command.stdout(Stdio::null()).stderr(Stdio::null());

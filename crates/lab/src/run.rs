@@ -97,7 +97,8 @@ impl Experiment<'_> {
             let sinks = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| meter.run(zero, end, &stop))));
             let sources =
                 scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));
-            let found = links.run(&ended);
+            // A thread of its own: it is run before all others, and so would be whatever the caller's does next.
+            let found = joined(scope.spawn(|| links.run(&ended)));
             if ended() || found.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }

@@ -14,8 +14,11 @@ pub enum Scheduled {
     AsOthers,
 }
 
-/// Asks that the calling thread be run before all ordinary ones. What takes milliseconds on a busy machine takes
-/// microseconds then.
+/// Asks that the calling thread be run before all ordinary ones, until it ends. What takes milliseconds on a busy machine
+/// takes microseconds then.
+///
+/// Threads and processes that it starts inherit that, and the kernel has writes that try again until an ordinary thread gets
+/// on (some of `/proc/sys/net`): a thread that runs first should do nothing but what it is run first for.
 pub fn run_first() -> Scheduled {
     // A kernel that refuses is only less exact.
     let _exact = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));

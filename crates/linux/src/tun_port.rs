@@ -12,7 +12,7 @@
 
 use crate::packet_port::PortStats;
 use crate::socket::attach_tun;
-use crate::{LinuxError, LinuxPort, interface};
+use crate::{LinuxError, LinuxPort, clock, interface};
 use cutline_router::{ETHERNET, Port};
 use cutline_units::Instant;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
