@@ -43,16 +43,11 @@ struct Leaving {
 const RETRY: Duration = Duration::from_micros(100);
 
 impl Links {
-    /// Idle links; the interfaces are looked for in the namespace of the calling thread. `zero` is when the scenario begins.
+    /// Idle links; the interfaces are looked for in the namespace of the calling thread.
     ///
     /// # Errors
     /// When the network or an interface cannot be had.
-    pub fn new(
-        network: &Network,
-        settings: &Settings,
-        interfaces: [&str; 2],
-        zero: Instant,
-    ) -> Result<Self, LabError> {
+    pub fn new(network: &Network, settings: &Settings, interfaces: [&str; 2]) -> Result<Self, LabError> {
         let [sources, sinks] = interfaces.map(PacketPort::open);
         Ok(Self {
             simulation: Simulation::new(network, settings)?,
@@ -62,19 +57,24 @@ impl Links {
             outboxes: Default::default(),
             journeys: Vec::new(),
             arrivals: Vec::new(),
-            zero,
+            zero: Instant::ZERO,
             duration: settings.duration,
             clocked: Clocked::default(),
         })
     }
 
-    /// Runs to the scenario's end, or until `ended` says so; answers what was measured.
+    /// Runs from `zero` to the scenario's end, or until `ended` says so; answers what was measured.
     ///
     /// # Errors
     /// When an interface is gone.
-    pub fn run(mut self, ended: &dyn Fn() -> bool) -> Result<(Outcome, Clocked), LabError> {
+    pub fn run(
+        mut self,
+        zero: Instant,
+        ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Outcome, Clocked), LabError> {
         run_first();
-        let end = self.zero + self.duration;
+        self.zero = zero;
+        let end = zero + self.duration;
         let cpu_before = cpu_time();
         while !ended() {
             let now = now();

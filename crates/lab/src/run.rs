@@ -88,9 +88,9 @@ impl Experiment<'_> {
         let everywhere = SocketAddr::from(([0, 0, 0, 0], SINK_PORT));
         let params = MeterParams { flows: self.network.flows().len() as u32, ..MeterParams::default() };
         let meter = hosts.sinks.within(|| Meter::bind(everywhere, params))??;
-        let zero = now() + LEAD;
-        let end = settings.duration;
-        let links = hosts.network.within(|| Links::new(self.network, &settings, INTERFACES, zero))??;
+        // Their rings take the kernel some time.
+        let links = hosts.network.within(|| Links::new(self.network, &settings, INTERFACES))??;
+        let (zero, end) = (now() + LEAD, settings.duration);
         let stop = AtomicBool::new(false);
         let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
         std::thread::scope(|scope| {
@@ -98,7 +98,7 @@ impl Experiment<'_> {
             let sources =
                 scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));
             // A thread of its own: it is run before all others, and so would be whatever the caller's does next.
-            let found = joined(scope.spawn(|| links.run(&ended)));
+            let found = joined(scope.spawn(|| links.run(zero, &ended)));
             if ended() || found.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
