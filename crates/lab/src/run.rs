@@ -47,13 +47,14 @@ pub fn run(
     network.put_ends_outside();
     let hosts = Hosts::create(network.flows(), options.stack)?;
     let before = Busy::now();
-    let (mut outcome, clocked, sent) =
+    let (mut outcome, mut clocked, sent) =
         Experiment { scenario, network: &network, seed }.run(&hosts, cancel)?;
     if cancel.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);
     }
     let failed = sent.iter().filter(|report| report.error.is_some()).count() as u64;
     for (flow, report) in outcome.flows.iter_mut().zip(sent) {
+        clocked.sources.merge(&report.lateness);
         take_over(flow, report);
     }
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);

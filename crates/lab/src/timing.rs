@@ -9,7 +9,7 @@ use cutline_scenario::results::TimingRow;
 use cutline_units::{Duration, Histogram, Instant};
 use std::num::NonZeroUsize;
 
-/// What the links have noted of themselves.
+/// What a run has noted of itself.
 #[derive(Clone, Debug, Default)]
 pub struct Clocked {
     /// How long after its time each packet had been handed to its host.
@@ -26,6 +26,8 @@ pub struct Clocked {
     pub unsent: u64,
     /// How long the links' thread has run.
     pub cpu: Duration,
+    /// How late the applications were.
+    pub sources: Histogram,
 }
 
 /// What is good enough.
@@ -63,6 +65,7 @@ impl Clocked {
             departure_error_max_ms: ms(self.departure.max()),
             departure_bound_ms: bounds.departure.as_millis_f64(),
             reading_delay_p99_ms: ms(self.reading.quantile(0.99)),
+            source_lateness_p99_ms: ms(self.sources.quantile(0.99)),
             network_cpu: self.cpu.as_secs_f64() / duration.as_secs_f64(),
             machine_busy: busy,
             frames: self.frames,

@@ -135,6 +135,7 @@ fn timing(row: &TimingRow) -> Value {
             "bound": row.departure_bound_ms,
         },
         "reading_delay_p99_ms": row.reading_delay_p99_ms,
+        "source_lateness_p99_ms": row.source_lateness_p99_ms,
         "network_cpu": row.network_cpu,
         "machine_busy": row.machine_busy,
         "frames": row.frames,

@@ -183,6 +183,7 @@ row! {
         departure_error_max_ms: Option<f64>, "ms", "How late packets left, largest.";
         departure_bound_ms: f64, "ms", "What the 99th percentile may be.";
         reading_delay_p99_ms: Option<f64>, "ms", "How long arrived packets waited to be read, 99th percentile; they count from their arrival.";
+        source_lateness_p99_ms: Option<f64>, "ms", "How late applications wrote what was due, 99th percentile over all writes.";
         network_cpu: f64, "0..1", "Share of a core that the links took.";
         machine_busy: Option<f64>, "0..1", "Share of all cores that were busy, whoever with.";
         frames: u64, "packets", "Packets that came in from the hosts.";
