@@ -7,8 +7,11 @@
 //!
 //! Most of it needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test doctor`.
 
+mod common;
+
+use common::may_make_namespaces;
+use cutline_linux::Offloads;
 use cutline_linux::namespace::{Namespace, sweep};
-use cutline_linux::{LinuxError, Offloads};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 use std::fs::File;
@@ -20,30 +23,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-cli --test doctor";
 const CUTLINE: &str = env!("CARGO_BIN_EXE_cutline");
 const NOBODY: u32 = 65534;
-
-fn is_root() -> bool {
-    if !geteuid().is_root() {
-        eprintln!("skipped: network namespaces need root; run: {COMMAND}");
-    }
-    geteuid().is_root()
-}
-
-/// Whether namespaces can be made here; a container may not let root.
-fn may_make_namespaces() -> bool {
-    if !is_root() {
-        return false;
-    }
-    match Namespace::create("may") {
-        Err(LinuxError::Ip { message, .. }) if message.contains("not permitted") => {
-            eprintln!("skipped: {message}; run: {COMMAND}");
-            false
-        }
-        other => other.map(drop).is_ok(),
-    }
-}
 
 /// A process that is killed if nobody has ended it.
 struct Running(Child);

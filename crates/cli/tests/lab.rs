@@ -2,8 +2,10 @@
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test lab`.
 
-use cutline_linux::namespace::Namespace;
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+mod common;
+
+use common::may_make_namespaces;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -54,13 +56,7 @@ app = { kind = "cbr", rate = "128 kbit/s", size = "500 B" }
 
 /// A folder with a scenario; `None` where this machine does not let us make namespaces.
 fn laboratory(scenario: &str) -> Option<(TempDir, PathBuf)> {
-    let skip = |why: &str| eprintln!("skipped: {why}; run: sudo -E cargo test -p cutline-cli --test lab");
-    if !geteuid().is_root() {
-        skip("network namespaces need root");
-        return None;
-    }
-    if let Err(error) = Namespace::create("try") {
-        skip(&error.to_string());
+    if !may_make_namespaces() {
         return None;
     }
     let folder = TempDir::new().unwrap();

@@ -3,9 +3,10 @@
 //! One test sends through a router between network namespaces and needs root; without it says so and passes:
 //! `sudo -E cargo test -p cutline-cli --test tg`.
 
-use cutline_linux::Offloads;
-use cutline_linux::namespace::{Namespace, sweep};
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+mod common;
+
+use common::Lab;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -218,62 +219,19 @@ fn an_interrupted_sender_prints_what_there_is() {
     assert!(at(&document, "/elapsed_s").as_f64().unwrap() < 3000.0);
 }
 
-/// Hosts a and b, and a router between them.
-struct Network {
-    router: Running,
-    a: Namespace,
-    b: Namespace,
-    _middle: Namespace,
-}
-
-impl Network {
-    /// `None` where this machine does not let us.
-    fn new() -> Option<Self> {
-        if !geteuid().is_root() {
-            eprintln!(
-                "skipped: network namespaces need root; run: sudo -E cargo test -p cutline-cli --test tg"
-            );
-            return None;
-        }
-        sweep().unwrap();
-        let [Ok(a), Ok(b), Ok(middle)] = ["tga", "tgb", "tgm"].map(Namespace::create) else {
-            eprintln!("skipped: network namespaces cannot be made here");
-            return None;
-        };
-        for (host, end, port, number) in [(&a, "a0", "p0", "1"), (&b, "b0", "p1", "2")] {
-            host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()])
-                .unwrap();
-            host.ip(&["address", "add", &format!("10.9.1.{number}/24"), "dev", end]).unwrap();
-            host.ip(&["link", "set", end, "up"]).unwrap();
-            middle.ip(&["link", "set", port, "up"]).unwrap();
-            host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
-        }
-        let options = ["router", "--in", "p0", "--out", "p1", "--rate", "20Mbit", "--tsq", "--json"];
-        let mut router = Running(middle.within(|| cutline(&options).spawn().unwrap()).unwrap());
-        let (line, _) = first_line(&mut router);
-        assert!(line.starts_with("routing p0 -> p1"), "{line}");
-        Some(Self { router, a, b, _middle: middle })
-    }
-}
-
 #[test]
 fn a_router_on_the_way_counts_the_hint() {
-    let Some(network) = Network::new() else { return };
-    let options = ["tg", "receive", "--listen", "10.9.1.2:5203", "--once"];
+    let Some(mut network) = Lab::new("tg", &["--rate", "20Mbit", "--tsq"]) else { return };
+    let options = ["tg", "receive", "--listen", "10.9.0.2:5203", "--once"];
     let mut receiver = Running(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap());
     let (line, _rest) = first_line(&mut receiver);
     assert!(line.starts_with("listening"), "{line}");
-    let options = ["tg", "send", "10.9.1.2", "--transport", "udp", "--rate", "400kbit", "--size", "500"];
+    let options = ["tg", "send", "10.9.0.2", "--transport", "udp", "--rate", "400kbit", "--size", "500"];
     let more = ["--hint", "6", "--flows", "4", "--duration", "1s", "--json"];
     let sent = network.a.within(|| cutline(&[&options[..], &more].concat()).output().unwrap()).unwrap();
     assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
     let total = json(&sent.stdout)["total"].clone();
-    network.router.signal(Signal::TERM);
-    let (_, text) = {
-        let Network { router, .. } = network;
-        router.end()
-    };
-    let end = json(text.lines().last().unwrap().as_bytes());
+    let (_, end) = network.router.end();
     let hints = at(&end, "/forth/hints").as_array().unwrap();
     let six = hints.iter().find(|hint| hint["hint"] == 6).unwrap_or_else(|| panic!("{end}"));
     assert_eq!(six["departed"]["packets"], total["received_packets"], "{end}");

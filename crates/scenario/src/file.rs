@@ -1,7 +1,7 @@
 //! A scenario file: loaded, overridden from the command line, read as one scenario or as all points of its sweep.
 
 use crate::document::Document;
-use crate::problem::{Errors, Problem, Source};
+use crate::problem::{Errors, Problem, Source, text_of};
 use crate::read;
 use crate::spec::Scenario;
 use crate::sweep::{self, SweepPoint};
@@ -20,10 +20,7 @@ impl ScenarioFile {
     /// # Errors
     /// When it cannot be read or is not TOML.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let name = path.display().to_string();
-        let unreadable =
-            |error| Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))]);
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let (text, name) = text_of(path)?;
         Self::parse(&text, &name)
     }
 

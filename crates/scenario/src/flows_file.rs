@@ -4,7 +4,7 @@
 //! `description`, `seed`, `duration` and `interval`. It is read by the very readers that read a scenario.
 
 use crate::document::Document;
-use crate::problem::{Errors, Problem};
+use crate::problem::{Errors, text_of};
 use crate::read;
 use crate::spec::FlowSpec;
 use cutline_units::Duration;
@@ -29,10 +29,7 @@ impl FlowsFile {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))])
-        })?;
+        let (text, name) = text_of(path)?;
         Self::parse(&text, &name)
     }
 

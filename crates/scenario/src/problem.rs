@@ -2,6 +2,7 @@
 
 use crate::document::Place;
 use std::fmt;
+use std::path::Path;
 
 /// A text that values come from: the scenario file, or one `--set` of the command line.
 #[derive(Clone, Debug)]
@@ -121,6 +122,15 @@ impl fmt::Display for Problem {
             Some(key) => write!(f, "key \"{key}\"{}", self.text),
             None => write!(f, "{}", self.text),
         }
+    }
+}
+
+/// A file's text, and what messages call it.
+pub(crate) fn text_of(path: &Path) -> Result<(String, String), Errors> {
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((text, name)),
+        Err(error) => Err(Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))])),
     }
 }
 

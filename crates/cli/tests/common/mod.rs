@@ -17,6 +17,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::OnceLock;
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
@@ -162,22 +163,33 @@ impl Lab {
     }
 }
 
+/// Whether this machine lets us make namespaces; if not, says why and what would.
+pub fn may_make_namespaces() -> bool {
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    let why_not = WHY_NOT.get_or_init(|| {
+        if !geteuid().is_root() {
+            return Some("network namespaces need root".to_owned());
+        }
+        sweep().unwrap();
+        match Namespace::create("may") {
+            // Root of a container may not.
+            Err(LinuxError::Ip { message, .. }) if message.contains("not permitted") => Some(message),
+            other => {
+                other.unwrap();
+                None
+            }
+        }
+    });
+    if let Some(why) = why_not {
+        eprintln!("skipped: {why}; run: {COMMAND}");
+    }
+    why_not.is_none()
+}
+
 /// Three new namespaces; `None` where this machine does not let us.
 pub fn namespaces(label: &str) -> Option<[Namespace; 3]> {
-    let skip = |why: &str| eprintln!("skipped: {why}; run: {COMMAND}");
-    if !geteuid().is_root() {
-        skip("network namespaces need root");
-        return None;
-    }
-    sweep().unwrap();
-    match ["a", "b", "m"].map(|host| Namespace::create(&format!("{label}{host}"))) {
-        [Ok(a), Ok(b), Ok(middle)] => Some([a, b, middle]),
-        [Err(LinuxError::Ip { message, .. }), ..] if message.contains("not permitted") => {
-            skip(&message);
-            None
-        }
-        other => panic!("{other:?}"),
-    }
+    let made = || ["a", "b", "m"].map(|host| Namespace::create(&format!("{label}{host}")).unwrap());
+    may_make_namespaces().then(made)
 }
 
 /// The namespaces without a router.

@@ -18,7 +18,7 @@ use super::queue::{self, Named};
 use crate::document::{Document, Node, Value};
 use crate::kind;
 use crate::lower;
-use crate::problem::{Errors, Problem};
+use crate::problem::{Errors, text_of};
 use crate::reader::{Context, Kind, TableReader};
 use crate::spec::{self, DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_router::Overhead;
@@ -44,10 +44,7 @@ impl RouterSpec {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let name = path.display().to_string();
-        let unreadable =
-            |error| Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))]);
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let (text, name) = text_of(path)?;
         Self::parse(&text, &name)
     }
 

@@ -22,6 +22,22 @@ impl Simulation {
     /// A data packet reaches the sink; what goes back leaves in the same calendar entry.
     #[inline]
     pub(super) fn reach_sink(&mut self, now: Instant, handle: Handle, id: usize) {
+        let (reply, delivered) = self.read_data(now, handle, id);
+        let flow = &self.receiving[id];
+        let (route, hint, tells_app) = (flow.route, flow.hint, flow.app_waits && delivered > 0);
+        match reply {
+            Some(reply) => self.emit(now, handle, route, hint, reply),
+            None => self.calendar.release(handle),
+        }
+        self.arm_sink(id);
+        if tells_app {
+            self.tell_app(now, id);
+        }
+    }
+
+    /// A data packet is read and measured; answers what goes back, and how many bytes it has brought the application.
+    #[inline]
+    pub(super) fn read_data(&mut self, now: Instant, handle: Handle, id: usize) -> (Option<Outgoing>, u64) {
         let flow = &mut self.receiving[id];
         let packet = self.calendar.payload(handle);
         let before = flow.sink.delivered();
@@ -32,27 +48,11 @@ impl Simulation {
             delivered: flow.sink.delivered() - before,
             marked: packet.marked,
         };
-        self.note_received(now, id, &arrival);
-        let flow = &self.receiving[id];
-        let (route, hint, tells_app) = (flow.route, flow.hint, flow.app_waits && arrival.delivered > 0);
-        match receipt.reply {
-            Some(reply) => self.emit(now, handle, route, hint, reply),
-            None => self.calendar.release(handle),
-        }
-        self.arm_sink(id);
-        if tells_app {
-            self.tell_app(now, id);
-        }
-    }
-
-    /// A data packet has reached its end.
-    #[inline]
-    pub(super) fn note_received(&mut self, now: Instant, id: usize, arrival: &Received) {
-        let flow = &mut self.receiving[id];
         if flow.is_noted {
-            self.background[id].note(now, arrival, flow.record.ipdv(arrival.one_way));
+            self.background[id].note(now, &arrival, flow.record.ipdv(arrival.one_way));
         }
-        flow.record.received(now, self.settings.window, arrival, &mut self.delays[flow.delays as usize]);
+        flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
+        (receipt.reply, arrival.delivered)
     }
 
     /// A data packet leaves its source.

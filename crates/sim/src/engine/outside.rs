@@ -2,7 +2,6 @@
 
 use super::Simulation;
 use crate::calendar::Handle;
-use crate::measure::Received;
 use crate::outside::{Fate, Injected, Left, OutsideEnd, Part};
 use crate::packet::{Header, Packet};
 use cutline_transport::{tcp, udp};
@@ -56,27 +55,13 @@ impl Simulation {
     pub(super) fn leave(&mut self, now: Instant, handle: Handle, index: usize) {
         let end = OutsideEnd::of_index(index);
         if end.is_data {
+            // What the sink would answer comes from outside.
             self.read_data(now, handle, end.flow);
         }
         let packet = self.calendar.payload(handle);
         let fate = Fate::Arrived { marked: packet.marked, hint: packet.hint };
         self.outside.leave(now, handle, fate);
         self.calendar.release(handle);
-    }
-
-    /// A data packet counts as it does where the sink is here; what the sink would answer comes from outside.
-    fn read_data(&mut self, now: Instant, handle: Handle, id: usize) {
-        let flow = &mut self.receiving[id];
-        let packet = self.calendar.payload(handle);
-        let before = flow.sink.delivered();
-        let receipt = flow.sink.receive(now, handle, packet, &self.wide_headers);
-        let arrival = Received {
-            queuing: packet.queued,
-            one_way: now - receipt.sent_at,
-            delivered: flow.sink.delivered() - before,
-            marked: packet.marked,
-        };
-        self.note_received(now, id, &arrival);
     }
 }
 
