@@ -140,8 +140,8 @@ fn one_and_two_and_eight_threads_write_the_same_bytes() {
         run_into(folder.path(), threads);
         contents(folder.path())
     });
-    // 12 runs of five tables, the five joined, the points and the summary.
-    assert_eq!(folders[0].len(), 12 * 5 + 5 + 1 + 1);
+    // 12 runs of six tables, the six joined, the points and the summary.
+    assert_eq!(folders[0].len(), 12 * 6 + 6 + 1 + 1);
     assert!(
         folders[0] == folders[1] && folders[1] == folders[2],
         "the files differ by the number of threads"

@@ -188,6 +188,8 @@ fn stack(claim: Claim, id: &str, stored: &[Stored<'_>]) -> Claim {
         "stock" => judged(claim, drops(lab, simulated), near_ratio),
         "classic" => judged(claim, drops("lab-tcp-classic", simulated), near_ratio),
         "delack" => judged(claim, drops("lab-tcp-delack", "lab-tcp-simulated-delack"), near_ratio),
+        "sack" => judged(claim, drops("lab-tcp-sack", "lab-tcp-simulated-sack"), near_ratio),
+        "sack-classic" => judged(claim, drops("lab-tcp-sack-classic", "lab-tcp-simulated-sack"), near_ratio),
         "cubic" => judged(claim, drops("lab-tcp-cubic", "lab-tcp-simulated-cubic"), near_ratio),
         "bbr" => judged(claim, drops("lab-tcp-bbr", lab), |found| found.is_above(1.0)),
         "queue" => {

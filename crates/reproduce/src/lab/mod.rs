@@ -35,6 +35,8 @@ const TCP: (&str, &str) = ("lab/tcp.toml", include_str!("../../../../experiments
 const SEEDS: (&str, &str) = ("seeds", "3");
 /// A receiver that waits for a second segment; Linux waits for 40 ms at least.
 const DELAYED: (&str, &str) = ("flow.bulk.transport.delayed-ack", "40 ms");
+/// Without it Linux has no RACK either.
+const SACK: (&str, &str) = ("flow.bulk.transport.sack", "true");
 const CUBIC: (&str, &str) = ("flow.bulk.transport.congestion-control", "cubic");
 const BBR: (&str, &str) = ("flow.bulk.transport.congestion-control", "bbr");
 
@@ -43,7 +45,7 @@ const CLASSIC: Place = Place::Laboratory(Stack::Classic);
 /// Shapes only; the laboratory takes its time.
 const QUICK: &[(&str, &str)] = &[("duration", "12 s"), ("warm-up", "6 s"), ("seeds", "2")];
 
-const EXPERIMENTS: [Experiment; 14] = [
+const EXPERIMENTS: [Experiment; 17] = [
     simulated("lab-audio-simulated", "simulated", AUDIO),
     in_lab("lab-audio", "laboratory", AUDIO),
     simulated("lab-mixed-simulated", "simulated", MIXED),
@@ -55,6 +57,9 @@ const EXPERIMENTS: [Experiment; 14] = [
     in_lab("lab-tcp", "Linux Reno", TCP),
     in_lab("lab-tcp-classic", "Linux Reno, classic", TCP).at(CLASSIC),
     in_lab("lab-tcp-delack", "Linux Reno, delayed ACKs", TCP).with(&[SEEDS, DELAYED]),
+    simulated("lab-tcp-simulated-sack", "simulated NewReno, SACK", TCP).with(&[SACK]),
+    in_lab("lab-tcp-sack", "Linux Reno, SACK", TCP).with(&[SEEDS, SACK]),
+    in_lab("lab-tcp-sack-classic", "Linux Reno, SACK, classic", TCP).with(&[SEEDS, SACK]).at(CLASSIC),
     simulated("lab-tcp-simulated-cubic", "simulated CUBIC", TCP).with(&[CUBIC]),
     in_lab("lab-tcp-cubic", "Linux CUBIC", TCP).with(&[SEEDS, CUBIC]),
     in_lab("lab-tcp-bbr", "Linux BBR", TCP).with(&[SEEDS, BBR]),
