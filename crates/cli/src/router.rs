@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::{interrupt, output};
 use board::Board;
 use cutline_linux::privileges::{Kept, User, give_up};
-use cutline_linux::{AnyPort, Hangup, LinuxError, LinuxPort as _, LocalSocket, Manager, Offloads};
+use cutline_linux::{AnyPort, Hangup, LinuxError, LinuxPort as _, LocalSocket, Manager, Offloads, PortKind};
 use cutline_router::{Overhead, Shaper, ShaperParams, Wire};
 use cutline_scenario::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_units::{Duration, Rate, Streams};
@@ -59,7 +59,7 @@ enum Action {
 /// What a file would say.
 #[derive(clap::Args)]
 struct Routing {
-    /// One interface; tun:NAME for a TUN interface of a host that routes
+    /// One interface; tun:NAME for a TUN interface of a host that routes, xdp:NAME by AF_XDP
     #[arg(
         long = "in",
         value_name = "INTERFACE",
@@ -116,6 +116,7 @@ const EXAMPLES: &str = "Examples:
   cutline router --in lan --out wan --rate 50Mbit --rate-back 8Mbit --aqm fq-codel --overhead pppoe-ptm
   cutline router --in lan --out wan --rate 50Mbit --tsq --rate-back 8Mbit --aqm-back codel --socket /run/wan.sock
   cutline router --in tun:cut0 --out tun:cut1 --rate 20Mbit --tsq
+  cutline router --in xdp:eth0 --out xdp:eth1 --rate 900Mbit --aqm fq-codel --fix-offloads
   cutline router --in a0 --out b0 --rate 15Mbit --tsq l=40ms,bits=4 --hint EF=4 --stats 1s --json
   cutline router --config /etc/cutline/router/lan.toml --check
   cutline router stats /run/cutline/lan.sock --watch 1s";
@@ -142,10 +143,11 @@ impl Args {
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
         let seed = spec.process.seed.unwrap_or_else(|| cutline_linux::now().as_nanos());
         let user = spec.process.user.as_deref().map(User::find).transpose()?;
+        // Before the ports: changing them may restart a card, and AF_XDP wants them off.
+        let _offloads = offloads(&spec)?;
         let mut ports = AnyPort::open_pair([&spec.input, &spec.output])?;
         let mut wire = wire(&spec, &ports, Streams::new(seed))?;
         let socket = socket(&spec.process, user.as_ref())?;
-        let _offloads = offloads(&spec)?;
         // No thread is made before.
         give_up(Kept { net_admin: spec.process.fix_offloads }, user.as_ref())?;
         let stop = interrupt::cancel_flag("What waits in the queues is lost.".to_owned())?;
@@ -159,6 +161,7 @@ impl Args {
             .with_board(board);
         let line = configuration::line(&spec);
         anstream::eprintln!("routing {line}, seed {seed}");
+        tell_kinds(&mut ports)?;
         manager.ready(&line);
         let spin = spec.process.spin.unwrap_or_default();
         let ended = cutline_linux::run(&mut wire, &mut ports, spin, &stop, &mut service);
@@ -237,10 +240,26 @@ fn open_board(socket: &LocalSocket, spec: &Arc<RouterSpec>) -> Result<Arc<Board>
 }
 
 fn offloads(spec: &RouterSpec) -> Result<Vec<Offloads>, Failure> {
-    let names = [&spec.input, &spec.output];
-    // The kernel undoes what it does for TUN interfaces itself.
-    let asked_for = names.into_iter().filter(|name| spec.process.fix_offloads && !name.starts_with("tun:"));
-    Ok(asked_for.map(|name| Offloads::turn_off(name)).collect::<Result<_, _>>()?)
+    if !spec.process.fix_offloads {
+        return Ok(Vec::new());
+    }
+    let off = [&spec.input, &spec.output].map(|name| AnyPort::turn_offloads_off(name));
+    Ok(off.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?)
+}
+
+/// What AF_XDP has got of an interface is not known before.
+fn tell_kinds(ports: &mut [AnyPort; 2]) -> Result<(), Failure> {
+    for port in ports {
+        let (name, kind) = (port.name().to_owned(), port.stats()?.kind);
+        match kind {
+            PortKind::Packet | PortKind::Tun => {}
+            PortKind::XdpZeroCopy => anstream::eprintln!("{name}: {}", kind.name()),
+            PortKind::XdpDriver | PortKind::XdpKernel => {
+                anstream::eprintln!("{name}: {}: a packet socket is as fast", kind.name());
+            }
+        }
+    }
+    Ok(())
 }
 
 impl From<LinuxError> for Failure {
@@ -249,7 +268,10 @@ impl From<LinuxError> for Failure {
             LinuxError::NoInterface { .. }
             | LinuxError::NoUser { .. }
             | LinuxError::NoTun { .. }
-            | LinuxError::Unlike { .. } => Self::Usage(error.to_string()),
+            | LinuxError::Unlike { .. }
+            | LinuxError::Same { .. }
+            | LinuxError::TooLong { .. }
+            | LinuxError::TagsRemoved { .. } => Self::Usage(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }

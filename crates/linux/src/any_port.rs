@@ -2,7 +2,7 @@
 //!
 //! The kind is told apart once for a batch of frames and not for each, so that it costs nothing that can be measured.
 
-use crate::{LinuxError, PacketPort, PortStats, TunPort, clock};
+use crate::{LinuxError, Offloads, PacketPort, PortStats, TunPort, XdpPort, clock};
 use cutline_router::Port;
 use cutline_units::Instant;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -34,28 +34,56 @@ pub enum AnyPort {
     Packet(PacketPort),
     /// A TUN interface.
     Tun(TunPort),
+    /// An interface by `AF_XDP`.
+    Xdp(XdpPort),
 }
 
 /// What goes before the name of a TUN interface.
 const TUN: &str = "tun:";
+/// And of an interface that is to be had by `AF_XDP`.
+const XDP: &str = "xdp:";
 
 impl AnyPort {
-    /// Opens `NAME` as a packet socket, `tun:NAME` as the far end of a TUN interface.
+    /// Opens `NAME` as a packet socket, `tun:NAME` as the far end of a TUN interface, `xdp:NAME` by `AF_XDP`.
     ///
     /// # Errors
     /// As the kinds of port tell.
     pub fn open(name: &str) -> Result<Self, LinuxError> {
-        match name.strip_prefix(TUN) {
-            Some(name) => TunPort::open(name).map(Self::Tun),
+        if let Some(name) = name.strip_prefix(TUN) {
+            return TunPort::open(name).map(Self::Tun);
+        }
+        match name.strip_prefix(XDP) {
+            Some(name) => XdpPort::open(name).map(Self::Xdp),
             None => PacketPort::open(name).map(Self::Packet),
         }
+    }
+
+    /// Turns off what the card does to frames and a port of this name cannot do with.
+    ///
+    /// # Errors
+    /// As [`Offloads::turn_off`].
+    pub fn turn_offloads_off(name: &str) -> Result<Option<Offloads>, LinuxError> {
+        if name.starts_with(TUN) {
+            // The kernel undoes what it does for TUN interfaces itself.
+            return Ok(None);
+        }
+        let offloads = match name.strip_prefix(XDP) {
+            Some(name) => Offloads::turn_off_with_tags(name),
+            None => Offloads::turn_off(name),
+        };
+        offloads.map(Some)
     }
 
     /// Opens two ports to join: both carry frames, or both carry packets.
     ///
     /// # Errors
-    /// As [`AnyPort::open`], and when they are not of one kind: packets have no link's addresses to be sent to.
+    /// As [`AnyPort::open`]; when they are one interface; and when one carries frames and the other packets, which have
+    /// no link's addresses to be sent to.
     pub fn open_pair(names: [&str; 2]) -> Result<[Self; 2], LinuxError> {
+        let [first, second] = names.map(interface_of);
+        if first == second {
+            return Err(LinuxError::Same { names: names.map(ToOwned::to_owned) });
+        }
         if names[0].starts_with(TUN) != names[1].starts_with(TUN) {
             return Err(LinuxError::Unlike { names: names.map(ToOwned::to_owned) });
         }
@@ -66,8 +94,14 @@ impl AnyPort {
         match self {
             Self::Packet(port) => port,
             Self::Tun(port) => port,
+            Self::Xdp(port) => port,
         }
     }
+}
+
+/// The interface's own name.
+fn interface_of(port: &str) -> &str {
+    [TUN, XDP].into_iter().find_map(|kind| port.strip_prefix(kind)).unwrap_or(port)
 }
 
 impl AsFd for AnyPort {
@@ -75,6 +109,7 @@ impl AsFd for AnyPort {
         match self {
             Self::Packet(port) => port.as_fd(),
             Self::Tun(port) => port.as_fd(),
+            Self::Xdp(port) => port.as_fd(),
         }
     }
 }
@@ -87,6 +122,7 @@ impl Port for AnyPort {
         match self {
             Self::Packet(port) => port.receive(now, each),
             Self::Tun(port) => port.receive(now, each),
+            Self::Xdp(port) => port.receive(now, each),
         }
     }
 
@@ -99,6 +135,7 @@ impl Port for AnyPort {
         match self {
             Self::Packet(port) => port.send(frames, each),
             Self::Tun(port) => port.send(frames, each),
+            Self::Xdp(port) => port.send(frames, each),
         }
     }
 
@@ -121,6 +158,7 @@ impl LinuxPort for AnyPort {
         match self {
             Self::Packet(port) => port.stats(),
             Self::Tun(port) => port.stats(),
+            Self::Xdp(port) => port.stats(),
         }
     }
 

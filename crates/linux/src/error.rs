@@ -37,6 +37,49 @@ pub enum LinuxError {
         /// What was asked for.
         names: [String; 2],
     },
+    /// Both ends are one interface.
+    #[error("`{}` and `{}` are the same interface", names[0], names[1])]
+    Same {
+        /// What was asked for.
+        names: [String; 2],
+    },
+    /// The kernel has no `AF_XDP`.
+    #[error(
+        "interface `{name}` cannot be had by AF_XDP: this kernel has none (CONFIG_XDP_SOCKETS, Linux 5.9 on)"
+    )]
+    NoXdp {
+        /// The interface's name.
+        name: String,
+    },
+    /// Somebody else has the interface.
+    #[error(
+        "interface `{name}` has an XDP program already, or one of its queues an AF_XDP socket: see `ip link show {name}`"
+    )]
+    Taken {
+        /// Its name.
+        name: String,
+    },
+    /// An interface carries longer frames than a port takes.
+    #[error(
+        "interface `{name}` has an MTU of {mtu} B; AF_XDP takes at most {most} B: lower it, or use a packet socket"
+    )]
+    TooLong {
+        /// Its name.
+        name: String,
+        /// Its MTU, bytes.
+        mtu: u32,
+        /// What would do, bytes.
+        most: u32,
+    },
+    /// An interface takes VLAN tags out of frames.
+    #[error(
+        "interface `{name}` takes VLAN tags out of frames, and AF_XDP is not told of them: `ethtool -K {name} rxvlan off`, \
+         or --fix-offloads"
+    )]
+    TagsRemoved {
+        /// Its name.
+        name: String,
+    },
     /// The process may not do this.
     #[error("{doing}: not permitted; run it as root, or give it the capability {capability}")]
     NotPermitted {

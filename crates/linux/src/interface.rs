@@ -49,6 +49,33 @@ pub fn mtu(name: &str) -> Result<u32, LinuxError> {
     socket::mtu(name)
 }
 
+/// How many receive queues an interface has at work. Drivers that do not say are asked by sysfs, where it shows this
+/// network namespace; what shows nowhere has one.
+pub(crate) fn receive_queues(name: &str, index: u32) -> u32 {
+    /// `ETHTOOL_GCHANNELS`, and its struct of nine numbers: among them those of receive and of combined channels.
+    const CHANNELS: u32 = 0x3c;
+    const RECEIVE: usize = 5;
+    const COMBINED: usize = 8;
+    let mut buffer = [0; 36];
+    let queues = if socket::ethtool_buffer(name, CHANNELS, &mut buffer).is_ok() {
+        let number = |at: usize| u32::from_ne_bytes(*buffer[at * 4..].first_chunk().expect("it lies within"));
+        number(RECEIVE) + number(COMBINED)
+    } else {
+        queues_of_sysfs(&format!("/sys/class/net/{name}"), index)
+    };
+    queues.max(1)
+}
+
+fn queues_of_sysfs(folder: &str, index: u32) -> u32 {
+    let shown = std::fs::read_to_string(format!("{folder}/ifindex"));
+    if shown.ok().and_then(|text| text.trim().parse().ok()) != Some(index) {
+        return 0;
+    }
+    let Ok(entries) = std::fs::read_dir(format!("{folder}/queues")) else { return 0 };
+    let is_receive = |name: std::ffi::OsString| name.to_string_lossy().starts_with("rx-");
+    entries.flatten().filter(|entry| is_receive(entry.file_name())).count() as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +85,7 @@ mod tests {
         assert!(names().contains(&"lo".to_owned()));
         let lo = index("lo").unwrap();
         assert!(exists(lo).unwrap() && !exists(i32::MAX as u32).unwrap());
+        assert_eq!((receive_queues("lo", lo), receive_queues("nosuch0", u32::MAX)), (1, 1));
         let error = index("nosuch0").unwrap_err().to_string();
         assert!(error.contains("`nosuch0`; there are: ") && error.contains("lo"), "{error}");
     }

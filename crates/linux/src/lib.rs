@@ -6,7 +6,10 @@
 //!   ring        the ring of memory that the kernel puts arriving frames into
 //!   socket      the socket's options, and sending many frames with one call
 //! tun_port      a TUN interface as a port, for hosts that route
-//! any_port      either, by name
+//! xdp_port      an interface as a port, by AF_XDP
+//!   xdp         its sockets, memory, rings and program
+//! any_port      any of them, by name
+//! bpf           loading eBPF programs
 //! run           the router at work: waiting for frames and deadlines
 //! clock         the monotonic clock
 //! interface     interfaces by name
@@ -23,9 +26,10 @@
 //! echo          round-trip times
 //! ```
 //!
-//! Not here: ports by `AF_XDP`, `tc`.
+//! Not here: `tc`.
 
 mod any_port;
+mod bpf;
 mod clock;
 pub mod datagrams;
 pub mod echo;
@@ -45,6 +49,8 @@ mod socket;
 pub mod tcp;
 mod thread;
 mod tun_port;
+mod xdp;
+mod xdp_port;
 
 pub use any_port::{AnyPort, LinuxPort};
 pub use clock::now;
@@ -52,8 +58,9 @@ pub use error::LinuxError;
 pub use local::{Answer, LocalSocket};
 pub use notify::Manager;
 pub use offload::Offloads;
-pub use packet_port::{PacketPort, PortStats};
+pub use packet_port::{PacketPort, PortKind, PortStats};
 pub use run::{Observer, run, wait};
 pub use signal::Hangup;
 pub use thread::{Scheduled, cpu_time, run_first};
 pub use tun_port::TunPort;
+pub use xdp_port::XdpPort;

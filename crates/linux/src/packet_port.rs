@@ -16,7 +16,7 @@
 //! Network cards take a VLAN tag out of the frame and hand it over beside it; it is put back.
 
 use crate::ring::{Received, Ring};
-use crate::socket::{BATCH, bind, send, set_option, statistics};
+use crate::socket::{BATCH, bind, make_promiscuous, send, set_option, statistics};
 use crate::{LinuxError, clock, interface};
 use cutline_aqm::Count;
 use cutline_router::{ETHERNET, Port};
@@ -41,12 +41,43 @@ pub struct PacketPort {
 /// What a port counts beside the router's own counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
+    /// What the port is.
+    pub kind: PortKind,
     /// Did not get into the ring because it was full; as of the last [`PacketPort::stats`]. Frames.
     pub missed: u64,
     /// Came in longer than the ring's places and were dropped.
     pub truncated: Count,
     /// Came in with a checksum that nobody had filled in, and passed.
     pub unfilled: Count,
+}
+
+/// How a port gets at frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortKind {
+    /// A packet socket.
+    #[default]
+    Packet,
+    /// A TUN interface.
+    Tun,
+    /// `AF_XDP`, in memory that the card itself reads and writes.
+    XdpZeroCopy,
+    /// `AF_XDP` with a program in the driver; frames are copied.
+    XdpDriver,
+    /// `AF_XDP` with a program in the kernel; frames are copied.
+    XdpKernel,
+}
+
+impl PortKind {
+    /// As it is told.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "packet socket",
+            Self::Tun => "TUN",
+            Self::XdpZeroCopy => "AF_XDP, zero copy",
+            Self::XdpDriver => "AF_XDP in the driver, with copies",
+            Self::XdpKernel => "AF_XDP in the kernel, with copies",
+        }
+    }
 }
 
 /// How many frames are told of before the other port has its turn.
@@ -118,13 +149,7 @@ fn set_up(socket: BorrowedFd<'_>, index: u32, largest: usize) -> io::Result<Ring
     let ring = Ring::new(socket, largest, RING_FRAMES)?;
     set_option(socket, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
     set_option(socket, libc::PACKET_QDISC_BYPASS, &1_i32)?;
-    let promiscuous = libc::packet_mreq {
-        mr_ifindex: index as i32,
-        mr_type: libc::PACKET_MR_PROMISC as u16,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+    make_promiscuous(socket, index)?;
     bind(socket, index)?;
     Ok(ring)
 }

@@ -39,6 +39,17 @@ pub(crate) fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_sta
     check(code.into()).map(|_| stats)
 }
 
+/// Makes an interface take frames for others, too, for as long as a packet socket is open.
+pub(crate) fn make_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    let promiscuous = libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
+}
+
 /// Binds a packet socket to an interface; from then on all its frames come.
 pub(crate) fn bind(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     // SAFETY: all-zero bits are a valid sockaddr_ll.

@@ -10,7 +10,7 @@
 //!
 //! There are no stamps of the kernel: a packet counts as coming when it is read.
 
-use crate::packet_port::PortStats;
+use crate::packet_port::{PortKind, PortStats};
 use crate::socket::attach_tun;
 use crate::{LinuxError, LinuxPort, clock, interface};
 use cutline_router::{ETHERNET, Port};
@@ -80,7 +80,8 @@ impl LinuxPort for TunPort {
     /// Only what came faster than it was read can go wrong here.
     fn stats(&mut self) -> Result<PortStats, LinuxError> {
         let dropped = interface::dropped_towards(&self.name);
-        Ok(PortStats { missed: dropped.saturating_sub(self.dropped_before), ..PortStats::default() })
+        let missed = dropped.saturating_sub(self.dropped_before);
+        Ok(PortStats { kind: PortKind::Tun, missed, ..PortStats::default() })
     }
 
     fn check(&self) -> Result<(), LinuxError> {

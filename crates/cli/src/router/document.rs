@@ -78,6 +78,9 @@ pub struct OfHint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Port {
     pub interface: String,
+    /// How frames are got at.
+    #[serde(default)]
+    pub kind: String,
     pub missed_packets: u64,
     pub truncated: Counted,
     pub without_checksum: Counted,
@@ -174,9 +177,10 @@ fn hints(stats: &ShaperStats) -> Vec<OfHint> {
 
 impl Port {
     pub fn new(name: &str, stats: PortStats) -> Self {
-        let PortStats { missed, truncated, unfilled } = stats;
+        let PortStats { kind, missed, truncated, unfilled } = stats;
         Self {
             interface: name.to_owned(),
+            kind: kind.name().to_owned(),
             missed_packets: missed,
             truncated: truncated.into(),
             without_checksum: unfilled.into(),

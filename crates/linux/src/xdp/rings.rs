@@ -1,0 +1,296 @@
+//! The rings by which chunks change hands: one side produces, the other consumes, and each writes its own index alone.
+//!
+//! An index counts all entries there have ever been, modulo 2^32; its lower bits are the place in the ring, whose size is
+//! a power of two. `producer - consumer` entries wait.
+//!
+//! Orderings: an entry is written before the producer's index that covers it (release), and read after that index was
+//! (acquire). It is read before the consumer's index passes it (release), and overwritten after that index was read
+//! (acquire). And whether the kernel wants to be woken is asked after the producer's index is out, by a full fence: the
+//! kernel says that it sleeps, then looks at the index once more; of both sides at least one sees the other.
+#![expect(unsafe_code, reason = "memory that is shared with the kernel")]
+
+use super::umem::Mapping;
+use rustix::fd::BorrowedFd;
+use rustix::net::xdp::XdpRingOffset;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::{align_of, size_of};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// What entries of a ring may be: valid for any bits, and the same to the kernel.
+pub(crate) trait Entry: Copy {}
+
+/// An address in the memory: fill ring and completion ring.
+impl Entry for u64 {}
+
+/// An address with a length: receive ring and send ring.
+impl Entry for libc::xdp_desc {}
+
+/// A ring, from either side.
+struct Ring<E> {
+    memory: Mapping,
+    producer: usize,
+    consumer: usize,
+    /// `None` before Linux 5.4.
+    flags: Option<usize>,
+    entries: usize,
+    size: u32,
+    kind: PhantomData<E>,
+}
+
+/// A ring that we put entries into.
+pub(crate) struct Producer<E> {
+    ring: Ring<E>,
+    /// The index behind what we have put, published or not.
+    next: u32,
+}
+
+/// A ring that we take entries out of.
+pub(crate) struct Consumer<E> {
+    ring: Ring<E>,
+    /// The index behind what we have taken, told or not.
+    next: u32,
+    /// The producer's index when we last looked.
+    end: u32,
+}
+
+impl<E: Entry> Ring<E> {
+    /// The ring that a socket shares at `page`.
+    fn of(socket: BorrowedFd<'_>, page: u64, at: &XdpRingOffset, size: u32) -> io::Result<Self> {
+        let length = at.desc as usize + size as usize * size_of::<E>();
+        Self::over(Mapping::of(socket, page, length)?, at, size)
+    }
+
+    /// A ring in this memory.
+    fn over(memory: Mapping, at: &XdpRingOffset, size: u32) -> io::Result<Self> {
+        let has = |at: u64, length: usize, align: usize| {
+            let end = at.checked_add(length as u64);
+            at % align as u64 == 0 && end.is_some_and(|end| end <= memory.length() as u64)
+        };
+        let index = |at: u64| has(at, size_of::<AtomicU32>(), align_of::<AtomicU32>());
+        let lies_in = index(at.producer)
+            && index(at.consumer)
+            && at.flags.is_none_or(index)
+            && has(at.desc, size as usize * size_of::<E>(), align_of::<E>());
+        if !lies_in || !size.is_power_of_two() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the kernel tells of a ring that cannot be",
+            ));
+        }
+        let flags = at.flags.map(|at| at as usize);
+        let [producer, consumer, entries] = [at.producer, at.consumer, at.desc].map(|at| at as usize);
+        Ok(Self { memory, producer, consumer, flags, entries, size, kind: PhantomData })
+    }
+
+    #[inline]
+    fn index(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: `over` has seen that four aligned bytes are there, which both sides touch atomically only; the mapping
+        // lives as long as `self`.
+        unsafe { AtomicU32::from_ptr(self.memory.start().add(at).cast().as_ptr()) }
+    }
+
+    #[inline]
+    fn producer(&self) -> &AtomicU32 {
+        self.index(self.producer)
+    }
+
+    #[inline]
+    fn consumer(&self) -> &AtomicU32 {
+        self.index(self.consumer)
+    }
+
+    /// The place of an entry.
+    #[inline]
+    fn entry(&self, index: u32) -> NonNull<E> {
+        let place = (index & (self.size - 1)) as usize;
+        // SAFETY: `place` is below the size, and `over` has seen that as many aligned entries lie in the mapping.
+        unsafe { self.memory.start().add(self.entries).cast::<E>().add(place) }
+    }
+}
+
+impl<E: Entry> Producer<E> {
+    /// The ring of this size that a socket shares at `page`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn of(socket: BorrowedFd<'_>, page: u64, at: &XdpRingOffset, size: u32) -> io::Result<Self> {
+        Ring::of(socket, page, at, size).map(Self::new)
+    }
+
+    fn new(ring: Ring<E>) -> Self {
+        let next = ring.producer().load(Ordering::Relaxed);
+        Self { ring, next }
+    }
+
+    /// Puts an entry in, which the other side sees after [`Producer::publish`]; answers false where there is no room.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: E) -> bool {
+        if self.waiting() >= self.ring.size {
+            return false;
+        }
+        // SAFETY: the consumer is past what was in this place (acquire), and has not been told of what comes now.
+        unsafe { self.ring.entry(self.next).write(entry) };
+        self.next = self.next.wrapping_add(1);
+        true
+    }
+
+    /// Shows the other side what has been put in.
+    #[inline]
+    pub(crate) fn publish(&mut self) {
+        self.ring.producer().store(self.next, Ordering::Release);
+    }
+
+    /// How many entries the other side has not taken.
+    #[inline]
+    pub(crate) fn waiting(&self) -> u32 {
+        self.next.wrapping_sub(self.taken())
+    }
+
+    /// The index behind what the other side has taken.
+    #[inline]
+    pub(crate) fn taken(&self) -> u32 {
+        self.ring.consumer().load(Ordering::Acquire)
+    }
+
+    /// The index behind what has been put in.
+    #[inline]
+    pub(crate) const fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Whether the kernel has to be woken to take what has been published. Kernels that cannot say always have.
+    #[inline]
+    pub(crate) fn needs_wakeup(&self) -> bool {
+        let Some(at) = self.ring.flags else { return true };
+        fence(Ordering::SeqCst);
+        self.ring.index(at).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+}
+
+impl<E: Entry> Consumer<E> {
+    /// The ring of this size that a socket shares at `page`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn of(socket: BorrowedFd<'_>, page: u64, at: &XdpRingOffset, size: u32) -> io::Result<Self> {
+        Ring::of(socket, page, at, size).map(Self::new)
+    }
+
+    fn new(ring: Ring<E>) -> Self {
+        let next = ring.consumer().load(Ordering::Relaxed);
+        Self { ring, next, end: next }
+    }
+
+    /// Takes the next entry, if there is one. The other side does not use its place again before [`Consumer::release`].
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<E> {
+        if self.next == self.end {
+            self.end = self.ring.producer().load(Ordering::Acquire);
+            if self.next == self.end {
+                return None;
+            }
+        }
+        // SAFETY: the producer has published this entry (acquire) and does not touch it until we release it; all bits are
+        // valid.
+        let entry = unsafe { self.ring.entry(self.next).read() };
+        self.next = self.next.wrapping_add(1);
+        Some(entry)
+    }
+
+    /// Gives the places of what has been taken back.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.ring.consumer().store(self.next, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: XdpRingOffset = XdpRingOffset { producer: 0, consumer: 64, desc: 192, flags: Some(128) };
+    const SIZE: u32 = 8;
+
+    /// A ring whose indices stand shortly before they wrap.
+    fn ring<E: Entry>() -> Ring<E> {
+        let ring = Ring::over(Mapping::new(4096).unwrap(), &AT, SIZE).unwrap();
+        let start = u32::MAX - 2;
+        ring.producer().store(start, Ordering::Relaxed);
+        ring.consumer().store(start, Ordering::Relaxed);
+        ring
+    }
+
+    #[test]
+    fn a_producer_fills_the_ring_over_the_wrap_and_not_further() {
+        let mut fill = Producer::new(ring::<u64>());
+        let start = fill.next();
+        for entry in 0..u64::from(SIZE) {
+            assert!(fill.push(entry));
+        }
+        assert!(!fill.push(99), "full");
+        assert_eq!(
+            fill.ring.producer().load(Ordering::Relaxed),
+            start,
+            "nothing is seen before it is published"
+        );
+        fill.publish();
+        assert_eq!(fill.ring.producer().load(Ordering::Relaxed), start.wrapping_add(SIZE));
+        assert_eq!(fill.waiting(), SIZE);
+        // The kernel takes three.
+        fill.ring.consumer().store(start.wrapping_add(3), Ordering::Relaxed);
+        assert_eq!((fill.waiting(), fill.taken()), (5, 0));
+        for entry in 10..13 {
+            assert!(fill.push(entry));
+        }
+        assert!(!fill.push(99), "full again");
+        // SAFETY: nobody else has this memory.
+        let held: Vec<u64> = (0..SIZE).map(|index| unsafe { fill.ring.entry(index).read() }).collect();
+        assert_eq!(held, [3, 4, 5, 6, 7, 10, 11, 12], "in their places: the index 0 is the fourth");
+    }
+
+    #[test]
+    fn a_consumer_takes_what_is_published_over_the_wrap_in_order() {
+        let mut arrived = Consumer::new(ring::<libc::xdp_desc>());
+        let start = arrived.next;
+        assert!(arrived.pop().is_none());
+        for number in 0..5_u32 {
+            let entry = libc::xdp_desc { addr: u64::from(number) * 4096 + 256, len: 60 + number, options: 0 };
+            // SAFETY: nobody else has this memory.
+            unsafe { arrived.ring.entry(start.wrapping_add(number)).write(entry) };
+        }
+        arrived.ring.producer().store(start.wrapping_add(5), Ordering::Relaxed);
+        for number in 0..5 {
+            let entry = arrived.pop().unwrap();
+            assert_eq!((entry.addr, entry.len), (u64::from(number) * 4096 + 256, 60 + number));
+        }
+        assert!(arrived.pop().is_none());
+        assert_eq!(arrived.ring.consumer().load(Ordering::Relaxed), start, "still ours");
+        arrived.release();
+        assert_eq!(arrived.ring.consumer().load(Ordering::Relaxed), start.wrapping_add(5));
+    }
+
+    #[test]
+    fn the_kernel_is_woken_when_it_says_so_or_cannot_say() {
+        let mut sending = Producer::new(ring::<u64>());
+        assert!(!sending.needs_wakeup());
+        sending.ring.index(128).store(libc::XDP_RING_NEED_WAKEUP, Ordering::Relaxed);
+        assert!(sending.needs_wakeup());
+        sending.ring.index(128).store(0, Ordering::Relaxed);
+        sending.ring.flags = None;
+        assert!(sending.needs_wakeup());
+    }
+
+    #[test]
+    fn a_ring_that_does_not_fit_its_memory_is_refused() {
+        let over = |at: XdpRingOffset, size| Ring::<u64>::over(Mapping::new(256).unwrap(), &at, size).is_ok();
+        assert!(over(AT, 8));
+        assert!(!over(AT, 9), "no power of two");
+        assert!(!over(AT, 16), "entries behind the end");
+        assert!(!over(XdpRingOffset { producer: 254, ..AT }, 8));
+        assert!(!over(XdpRingOffset { consumer: 66, ..AT }, 8), "not aligned");
+        assert!(!over(XdpRingOffset { desc: 196, ..AT }, 4), "not aligned");
+        assert!(!over(XdpRingOffset { flags: Some(u64::MAX - 1), ..AT }, 8));
+    }
+}
