@@ -109,7 +109,7 @@ pub(crate) fn put_socket(map: BorrowedFd<'_>, key: u32, socket: BorrowedFd<'_>) 
     unsafe { call(MAP_UPDATE, &attributes) }.map(drop)
 }
 
-/// Attaches an XDP program to an interface for as long as the answer is open. `flags` are `XDP_FLAGS_*` of linux/if_link.h.
+/// Attaches an XDP program to an interface for as long as the answer is open. `flags` are `XDP_FLAGS_*` of `linux/if_link.h`.
 pub(crate) fn attach_xdp(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let attributes = CreateLink { program: program.as_raw_fd() as u32, interface, attach: ATTACH_XDP, flags };
     // SAFETY: the attributes point to nothing.

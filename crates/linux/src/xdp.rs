@@ -1,4 +1,4 @@
-//! `AF_XDP` (the kernel's Documentation/networking/af_xdp.rst): frames in memory that is shared with the kernel, or with
+//! `AF_XDP` (the kernel's `Documentation/networking/af_xdp.rst`): frames in memory that is shared with the kernel, or with
 //! the card itself.
 //!
 //! ```text
@@ -22,19 +22,24 @@ pub(crate) mod rings;
 pub(crate) mod sender;
 pub(crate) mod umem;
 
+use crate::clock;
+use cutline_units::Duration;
+use rustix::thread::nanosleep;
 use std::io;
-use std::time::{Duration, Instant};
 
 /// How long a former owner's queues and programs may stay taken after it has ended.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Tries again for a while as long as the kernel says that it is busy.
 pub(crate) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let started = Instant::now();
+    let end = clock::now() + PATIENCE;
     loop {
         match attempt() {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && started.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(10));
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && clock::now() < end => {
+                // Interrupted or not, it is tried again.
+                let _slept = nanosleep(&clock::timespec(PAUSE));
             }
             done => return done,
         }

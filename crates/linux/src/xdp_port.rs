@@ -1,4 +1,4 @@
-//! An interface as a port of the router, by `AF_XDP` (the kernel's Documentation/networking/af_xdp.rst).
+//! An interface as a port of the router, by `AF_XDP` (the kernel's `Documentation/networking/af_xdp.rst`).
 //!
 //! A program leads what comes in by each receive queue to a socket of ours, and *past the host*: unlike a packet socket
 //! these are no copies, and while the port is open the host itself cannot be reached by the interface. The program goes

@@ -24,7 +24,7 @@ pub(crate) struct Program {
     _link: OwnedFd,
 }
 
-/// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE` (linux/if_link.h).
+/// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE` (`linux/if_link.h`).
 const KERNEL: u32 = 1 << 1;
 const DRIVER: u32 = 1 << 2;
 

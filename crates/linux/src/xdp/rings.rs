@@ -66,7 +66,7 @@ impl<E: Entry> Ring<E> {
     fn over(memory: Mapping, at: &XdpRingOffset, size: u32) -> io::Result<Self> {
         let has = |at: u64, length: usize, align: usize| {
             let end = at.checked_add(length as u64);
-            at % align as u64 == 0 && end.is_some_and(|end| end <= memory.length() as u64)
+            at.is_multiple_of(align as u64) && end.is_some_and(|end| end <= memory.length() as u64)
         };
         let index = |at: u64| has(at, size_of::<AtomicU32>(), align_of::<AtomicU32>());
         let lies_in = index(at.producer)

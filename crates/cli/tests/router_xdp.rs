@@ -1,0 +1,309 @@
+//! The router by AF_XDP, between virtual pairs: with a program in the driver and copies, which is what they have.
+//!
+//! ```text
+//! host a        middle                 host b
+//! a0 ══════ p0  xdp:p0 router xdp:p1  p1 ══════ b0
+//! ```
+//!
+//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_xdp`.
+
+mod common;
+
+use common::{Hosts, Lab, Router, assert_sums, namespaces, packets};
+use cutline_linux::namespace::Namespace;
+use cutline_linux::{Offloads, PacketPort, now};
+use cutline_router::Port;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+const PORTS: [&str; 2] = ["xdp:p0", "xdp:p1"];
+const OPTIONS: [&str; 5] = ["--rate", "200Mbit", "--aqm", "pi", "--fix-offloads"];
+/// Counters may differ by what the kernel itself sends in these namespaces: neighbour and router discovery.
+const OF_THE_KERNEL: u64 = 40;
+
+/// `None` where this machine does not let us.
+fn lab(label: &str, ports: [&str; 2], options: &[&str]) -> Option<Lab> {
+    let hosts = Hosts::new(label)?;
+    let router = Router::start_between(&hosts.middle, ports, options);
+    Some(hosts.with(router))
+}
+
+/// Ends it as it should end; answers what it counted.
+fn ended(lab: &mut Lab) -> Value {
+    let (code, end) = lab.router.end();
+    assert_eq!((code, &end["event"]), (Some(0), &Value::from("end")));
+    assert_sums(&end, "forth");
+    assert_sums(&end, "back");
+    end
+}
+
+fn port(host: &Namespace, name: &str) -> PacketPort {
+    host.within(|| PacketPort::open(name).unwrap()).unwrap()
+}
+
+/// An Ethernet frame of `length` bytes of a type for local experiments (IEEE 802: 88B5).
+fn frame(length: usize) -> Vec<u8> {
+    let mut frame = vec![7; length];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    frame
+}
+
+/// Sends this frame so often, waiting where the port is full; answers how often it was taken.
+fn flood(port: &mut PacketPort, frame: &[u8], times: usize) -> u64 {
+    let (mut settled, mut taken) = (0, 0);
+    while settled < times {
+        let mut rest = (settled..times).map(|_| frame);
+        port.send(&mut rest, &mut |sent| {
+            settled += 1;
+            taken += u64::from(sent);
+        })
+        .unwrap();
+    }
+    taken
+}
+
+/// What the kernel lost at a virtual pair on the way to its other end: that end's ring was full.
+fn lost_on_the_way(host: &Namespace, interface: &str) -> u64 {
+    let read = || {
+        let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        let line = table.lines().find_map(|line| line.trim().strip_prefix(&format!("{interface}:"))).unwrap();
+        line.split_whitespace().nth(11).unwrap().parse().unwrap()
+    };
+    host.within(read).unwrap()
+}
+
+/// Sends by TCP from a to b, and what b has read back to a.
+fn echo(lab: &Lab, bytes: &[u8]) -> Vec<u8> {
+    let listener = lab.b.within(|| TcpListener::bind("10.9.0.2:5100").unwrap()).unwrap();
+    let timeout = Some(Duration::from_secs(5));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(timeout).unwrap();
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).unwrap();
+            stream.write_all(&all).unwrap();
+        });
+        let mut stream = lab.a.within(|| TcpStream::connect("10.9.0.2:5100").unwrap()).unwrap();
+        stream.set_read_timeout(timeout).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut back = Vec::new();
+        stream.read_to_end(&mut back).unwrap();
+        back
+    })
+}
+
+/// Whether the kernel shows an XDP program at an interface.
+fn has_program(host: &Namespace, interface: &str) -> bool {
+    let arguments = ["-n", host.name(), "-j", "link", "show", interface];
+    let output = Command::new("ip").args(arguments).output().unwrap();
+    let links: Value = serde_json::from_slice(&output.stdout).unwrap();
+    links[0].get("xdp").is_some()
+}
+
+/// Whether frames with a VLAN tag come through as they are.
+fn are_tags_kept(lab: &Lab) -> bool {
+    let (mut a, mut b) = (port(&lab.a, "a0"), port(&lab.b, "b0"));
+    let tagged = [&[2; 12][..], &[0x81, 0x00, 0x20, 0x64, 0x88, 0xb5], &[7; 60]].concat();
+    assert_eq!(flood(&mut a, &tagged, 1), 1);
+    let mut found = false;
+    for _ in 0..50 {
+        b.receive(now(), &mut |_, frame| found |= frame == tagged).unwrap();
+        if found {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    found
+}
+
+#[test]
+fn frames_cross_and_a_killed_router_leaves_no_program() {
+    let Some(mut lab) = lab("x", PORTS, &OPTIONS) else { return };
+    for name in ["p0", "p1"] {
+        let line = lab.router.error_line();
+        assert!(line.starts_with(&format!("{name}: AF_XDP in the driver, with copies")), "{line}");
+        assert!(has_program(&lab.middle, name));
+    }
+    assert!(lab.is_crossed(false, 5001), "IPv4");
+    assert!(lab.is_crossed(true, 5002), "IPv6");
+    assert!(are_tags_kept(&lab));
+    let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
+    assert_eq!(echo(&lab, &bytes), bytes);
+    let end = ended(&mut lab);
+    assert_eq!(end["ports"][0]["kind"], "AF_XDP in the driver, with copies");
+    for direction in ["forth", "back"] {
+        // A megabyte in packets of 1500 B, at the least.
+        assert!(packets(&end, &format!("/{direction}/sent/packets")) > 700, "{end}");
+        assert_eq!(packets(&end, &format!("/{direction}/dropped/oversize/packets")), 0, "{end}");
+    }
+
+    lab.router = Router::start_between(&lab.middle, PORTS, &OPTIONS);
+    assert!(lab.is_crossed(false, 5003), "the next router has the same interfaces at once");
+    lab.router.kill();
+    assert!(!has_program(&lab.middle, "p0") && !has_program(&lab.middle, "p1"));
+    assert!(!lab.is_crossed(false, 5004), "nothing but the router joins the hosts");
+    // The killed one has left the offloads off.
+    lab.router = Router::start_between(&lab.middle, PORTS, &OPTIONS[..4]);
+    assert!(lab.is_crossed(true, 5005), "a router after the killed one");
+    ended(&mut lab);
+}
+
+/// Traffic classes reach the queue and the other side, whichever kind the ports are.
+#[test]
+fn marks_and_hints_are_read_and_kept_as_with_a_packet_socket() {
+    /// hint-1 with ECT(0), EF with ECT(1), CS1 with CE.
+    const SENT: [u8; 3] = [0b0000_1110, 0b1011_1001, 0b0010_0011];
+    for ports in [["p0", "p1"], PORTS, ["xdp:p0", "p1"], ["p0", "xdp:p1"]] {
+        let options = ["--rate", "100Mbit", "--tsq", "--remark", "CS1=LE", "--fix-offloads"];
+        let Some(mut lab) = lab("h", ports, &options) else { return };
+        assert!(lab.is_crossed(false, 5001) && lab.is_crossed(true, 5002));
+        let [socket, _sink] = lab.sockets(false, 5003);
+        let mut b = port(&lab.b, "b0");
+        for traffic_class in SENT {
+            rustix::net::sockopt::set_ip_tos(&socket, traffic_class).unwrap();
+            (0..10).for_each(|_| assert_eq!(socket.send(&[traffic_class; 100]).unwrap(), 100));
+        }
+        // What was sent and what has come of it: payload and traffic class of IPv4.
+        let mut seen = Vec::new();
+        for _ in 0..100 {
+            b.receive(now(), &mut |_, frame| {
+                if frame.len() == 14 + 20 + 8 + 100 {
+                    seen.push((frame[42], frame[15]));
+                }
+            })
+            .unwrap();
+            if seen.len() >= 30 {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        let count = |pair| seen.iter().filter(|&&other| other == pair).count();
+        let [hinted, ef, cs1] = SENT;
+        assert_eq!(
+            [(hinted, hinted), (ef, ef), (cs1, 0b0000_0111)].map(count),
+            [10; 3],
+            "{ports:?} {seen:?}"
+        );
+        let end = ended(&mut lab);
+        let departed = |hint: u64| {
+            let hints = end["forth"]["hints"].as_array().unwrap();
+            let of = hints.iter().find(|of| of["hint"] == hint).unwrap_or_else(|| panic!("{hint}: {end}"));
+            of["departed"]["packets"].as_u64().unwrap()
+        };
+        assert_eq!((departed(1), departed(6)), (10, 10), "{ports:?} {end}");
+        assert_eq!(packets(&end, "/forth/remarked/packets"), 10, "{ports:?}");
+    }
+}
+
+/// The smallest frames as fast as a neighbour can send them, to a router at work, and to one that does not look.
+#[test]
+fn what_came_too_fast_is_told() {
+    let Some(mut lab) = lab("f", PORTS, &["--rate", "1Gbit", "--aqm", "fq-codel", "--fix-offloads"]) else {
+        return;
+    };
+    assert!(lab.is_crossed(false, 5001));
+    let (mut a, lost) = (port(&lab.a, "a0"), lost_on_the_way(&lab.a, "a0"));
+    let mut taken = flood(&mut a, &frame(60), 50_000);
+    sleep(Duration::from_millis(100));
+    lab.router.signal(Signal::STOP);
+    taken += flood(&mut a, &frame(60), 10_000);
+    lab.router.signal(Signal::CONT);
+    assert!(lab.is_crossed(false, 5002), "IPv4 after the flood");
+    assert!(lab.is_crossed(true, 5003), "IPv6 after the flood");
+    let lost = lost_on_the_way(&lab.a, "a0") - lost;
+    let end = ended(&mut lab);
+    let missed = packets(&end, "/ports/0/missed_packets");
+    let came = packets(&end, "/forth/received/packets") + missed;
+    assert!(missed > 1000, "more came to a stopped router than there are chunks: {end}");
+    assert!((came + lost).abs_diff(taken) < OF_THE_KERNEL, "{taken} sent, {lost} lost on the way: {end}");
+    assert_eq!(packets(&end, "/forth/dropped/unsent/packets"), 0, "{end}");
+}
+
+/// Down and up, each of the two; then one is removed.
+#[test]
+fn an_interface_goes_down_and_comes_back() {
+    let Some(mut lab) = lab("d", PORTS, &OPTIONS) else { return };
+    assert!(lab.is_crossed(false, 5001));
+    for (down, source, name) in [("p1", &lab.a, "a0"), ("p0", &lab.b, "b0")] {
+        let mut source = port(source, name);
+        lab.middle.ip(&["link", "set", down, "down"]).unwrap();
+        assert_eq!(flood(&mut source, &frame(500), 200), 200);
+        sleep(Duration::from_millis(100));
+        lab.middle.ip(&["link", "set", down, "up"]).unwrap();
+        assert!(lab.is_crossed(false, 5002), "IPv4 after {down} was down");
+        assert!(lab.is_crossed(true, 5003), "IPv6 after {down} was down");
+    }
+    // The hosts' own ends: the carrier goes, and the interface takes frames and loses them.
+    let mut b = port(&lab.b, "b0");
+    lab.a.ip(&["link", "set", "a0", "down"]).unwrap();
+    assert_eq!(flood(&mut b, &frame(500), 200), 200);
+    sleep(Duration::from_millis(100));
+    lab.a.ip(&["link", "set", "a0", "up"]).unwrap();
+    assert!(lab.is_crossed(false, 5004), "after a carrier was lost");
+    lab.middle.ip(&["link", "delete", "p1"]).unwrap();
+    let (code, end) = lab.router.ended();
+    let messages = lab.router.messages();
+    assert_eq!(code, Some(1), "{messages}");
+    assert!(messages.contains("`p1` has been removed"), "{messages}");
+    for direction in ["forth", "back"] {
+        assert_sums(&end, direction);
+        let unsent = packets(&end, &format!("/{direction}/dropped/unsent/packets"));
+        assert!(unsent > 100, "frames for an interface that is down are lost there: {end}");
+    }
+}
+
+/// Each receive queue has a socket: flows come by any of them.
+#[test]
+fn frames_of_every_receive_queue_cross() {
+    const FLOWS: u16 = 40;
+    let Some(hosts) = Hosts::new("q") else { return };
+    let (a, middle) = (&hosts.a, &hosts.middle);
+    a.ip(&["link", "delete", "a0"]).unwrap();
+    let queues = ["numtxqueues", "3", "numrxqueues", "3"];
+    let near = [&["link", "add", "a0"][..], &queues, &["type", "veth", "peer", "name", "p0"]].concat();
+    a.ip(&[&near[..], &queues, &["netns", middle.name()]].concat()).unwrap();
+    a.ip(&["address", "add", "10.9.0.1/24", "dev", "a0"]).unwrap();
+    a.ip(&["link", "set", "a0", "up"]).unwrap();
+    middle.ip(&["link", "set", "p0", "up"]).unwrap();
+    a.within(|| Offloads::turn_off("a0").unwrap().keep()).unwrap();
+    let router = Router::start_between(middle, PORTS, &OPTIONS);
+    let mut lab = hosts.with(router);
+    assert!(lab.is_crossed(false, 5001));
+    for flow in 0..FLOWS {
+        assert!(lab.is_crossed(false, 6000 + flow), "flow {flow}");
+    }
+    let end = ended(&mut lab);
+    assert_eq!(packets(&end, "/ports/0/missed_packets"), 0, "{end}");
+}
+
+#[test]
+fn what_cannot_be_had_is_told() {
+    let Some([host, ..]) = namespaces("w") else { return };
+    host.ip(&["link", "add", "p0", "type", "veth", "peer", "name", "p1"]).unwrap();
+    let refused = |arguments: &[&str], code: i32, what: &str| {
+        let arguments = [&["router", "--rate", "8Mbit"], arguments].concat();
+        let run = || Command::new(env!("CARGO_BIN_EXE_cutline")).args(arguments).output().unwrap();
+        let output = host.within(run).unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(message.contains(what), "{message}");
+    };
+    refused(&["--in", "xdp:p0", "--out", "p1"], 2, "`ethtool -K p0 rxvlan off`, or --fix-offloads");
+    refused(&["--in", "xdp:p0", "--out", "p0"], 2, "`xdp:p0` and `p0` are the same interface");
+    refused(&["--in", "xdp:p0", "--out", "tun:p1"], 2, "both ends must be TUN interfaces, or none");
+    refused(&["--in", "xdp:q0", "--out", "p1"], 2, "there is no interface `q0`");
+    host.ip(&["link", "set", "p0", "mtu", "4000"]).unwrap();
+    refused(&["--in", "xdp:p0", "--out", "p1"], 2, "`p0` has an MTU of 4000 B; AF_XDP takes at most 3818 B");
+    host.ip(&["link", "set", "p0", "mtu", "1500"]).unwrap();
+    let mut router = Router::start_between(&host, PORTS, &OPTIONS);
+    refused(&["--in", "xdp:p0", "--out", "lo"], 1, "interface `p0` has an XDP program already");
+    assert_eq!(router.end().0, Some(0));
+    assert!(!has_program(&host, "p0"));
+}
