@@ -283,6 +283,34 @@ fn frames_of_every_receive_queue_cross() {
     assert_eq!(packets(&end, "/ports/0/missed_packets"), 0, "{end}");
 }
 
+/// A virtual pair's driver takes no program where a frame would not fit into its page.
+#[test]
+fn long_frames_cross_by_a_program_in_the_kernel() {
+    let Some(hosts) = Hosts::new("k") else { return };
+    for (host, name) in [(&hosts.a, "a0"), (&hosts.middle, "p0"), (&hosts.middle, "p1"), (&hosts.b, "b0")] {
+        host.ip(&["link", "set", name, "mtu", "3700"]).unwrap();
+    }
+    let mut router = Router::start_between(&hosts.middle, PORTS, &OPTIONS);
+    for name in ["p0", "p1"] {
+        let line = router.error_line();
+        assert!(line.starts_with(&format!("{name}: AF_XDP in the kernel, with copies")), "{line}");
+    }
+    let mut lab = hosts.with(router);
+    assert!(lab.is_crossed(false, 5001) && lab.is_crossed(true, 5002));
+    let [a, b] = lab.sockets(false, 5003);
+    let (sent, mut buffer) = ([5; 3600], [0; 4000]);
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        assert_eq!(from.send(&sent).unwrap(), sent.len());
+        let length = to.recv(&mut buffer).unwrap();
+        assert_eq!(buffer[..length], sent);
+    }
+    assert!(are_tags_kept(&lab));
+    let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
+    assert_eq!(echo(&lab, &bytes), bytes);
+    ended(&mut lab);
+    assert!(!has_program(&lab.middle, "p0"));
+}
+
 #[test]
 fn what_cannot_be_had_is_told() {
     let Some([host, ..]) = namespaces("w") else { return };

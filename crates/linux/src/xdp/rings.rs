@@ -206,11 +206,56 @@ impl<E: Entry> Consumer<E> {
     }
 }
 
+/// What tests do in the kernel's place.
 #[cfg(test)]
-mod tests {
+pub(crate) mod kernel {
     use super::*;
 
-    const AT: XdpRingOffset = XdpRingOffset { producer: 0, consumer: 64, desc: 192, flags: Some(128) };
+    pub(super) const AT: XdpRingOffset =
+        XdpRingOffset { producer: 0, consumer: 64, desc: 192, flags: Some(128) };
+
+    fn ring<E: Entry>(size: u32) -> Ring<E> {
+        Ring::over(Mapping::new(1 << 16).unwrap(), &AT, size).unwrap()
+    }
+
+    impl<E: Entry> Producer<E> {
+        /// A ring of no socket.
+        pub(crate) fn of_tests(size: u32) -> Self {
+            Self::new(ring(size))
+        }
+
+        /// Takes so many entries.
+        pub(crate) fn take(&self, count: u32) -> Vec<E> {
+            let start = self.taken();
+            assert!(count <= self.ring.producer().load(Ordering::Acquire).wrapping_sub(start));
+            // SAFETY: these entries have been published, and nobody else has this memory.
+            let entry = |number: u32| unsafe { self.ring.entry(start.wrapping_add(number)).read() };
+            let entries = (0..count).map(entry).collect();
+            self.ring.consumer().store(start.wrapping_add(count), Ordering::Release);
+            entries
+        }
+    }
+
+    impl<E: Entry> Consumer<E> {
+        /// A ring of no socket.
+        pub(crate) fn of_tests(size: u32) -> Self {
+            Self::new(ring(size))
+        }
+
+        /// Offers one more entry.
+        pub(crate) fn offer(&self, entry: E) {
+            let index = self.ring.producer().load(Ordering::Relaxed);
+            // SAFETY: the entry is not published before the next line, and nobody else has this memory.
+            unsafe { self.ring.entry(index).write(entry) };
+            self.ring.producer().store(index.wrapping_add(1), Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kernel::AT;
+    use super::*;
     const SIZE: u32 = 8;
 
     /// A ring whose indices stand shortly before they wrap.

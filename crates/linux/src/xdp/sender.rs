@@ -203,6 +203,88 @@ fn wake(socket: BorrowedFd<'_>) -> Woken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fd::{AsFd as _, OwnedFd};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    /// A sender with `chunks`, and a socket that says of every waking that it went well.
+    struct Bed {
+        sender: Sender,
+        memory: Umem,
+        socket: OwnedFd,
+        _peer: OwnedFd,
+    }
+
+    impl Bed {
+        fn new(chunks: u32, zero_copy: bool) -> Self {
+            let flags = SocketFlags::CLOEXEC;
+            let (socket, peer) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+            let free = (0..chunks).map(Umem::address).collect();
+            let mut sender = Sender::new(Producer::of_tests(64), Consumer::of_tests(64), free);
+            sender.set_zero_copy(zero_copy);
+            Self { sender, memory: Umem::new(chunks).unwrap(), socket, _peer: peer }
+        }
+
+        /// Offers frames of these lengths; answers what was told.
+        fn send(&mut self, lengths: &[usize]) -> Vec<bool> {
+            let frames: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![length as u8; length]).collect();
+            let mut told = Vec::new();
+            let Self { sender, memory, socket, .. } = self;
+            let mut frames = frames.iter().map(Vec::as_slice);
+            sender.send(socket.as_fd(), memory, &mut frames, &mut |sent| told.push(sent));
+            told
+        }
+
+        /// What the kernel finds in the ring: lengths, and whether the bytes are there.
+        fn taken(&self, count: u32) -> Vec<u32> {
+            let entries = self.sender.ring.take(count);
+            for entry in &entries {
+                // SAFETY: there is no kernel, and nothing is written while this is looked at.
+                let bytes = unsafe { self.memory.frame(entry.addr, entry.len) }.unwrap();
+                assert!(bytes.iter().all(|&byte| byte == entry.len as u8));
+            }
+            entries.iter().map(|entry| entry.len).collect()
+        }
+    }
+
+    #[test]
+    fn with_zero_copy_frames_are_sent_once_they_are_in_the_ring_and_wait_for_chunks() {
+        let mut bed = Bed::new(40, true);
+        assert_eq!(bed.send(&[60; 45]), [true; 40], "five have no chunk");
+        assert_eq!(bed.taken(40), [60; 40]);
+        assert!(bed.send(&[60; 5]).is_empty());
+        for chunk in [3, 7] {
+            bed.sender.completed.offer(Umem::address(chunk));
+        }
+        assert_eq!(bed.send(&[61, 62, 63]), [true; 2]);
+        assert_eq!(bed.taken(2), [61, 62]);
+    }
+
+    #[test]
+    fn with_copies_frames_are_told_of_when_the_kernel_has_taken_them_and_put_in_once() {
+        let mut bed = Bed::new(64, false);
+        assert!(bed.send(&[60; 40]).is_empty(), "the kernel has taken none");
+        assert_eq!(bed.sender.untold(), BATCH);
+        assert!(bed.send(&[60; 40]).is_empty(), "the same are offered again");
+        assert_eq!(bed.taken(20), [60; 20]);
+        assert_eq!(bed.send(&[60; 40]), [true; 20]);
+        // Twelve are in the ring still.
+        let twelve = [&[60; 12][..], &[70; 30]].concat();
+        assert!(bed.send(&twelve[..12]).is_empty());
+        assert_eq!(bed.taken(12), [60; 12]);
+        assert_eq!(bed.send(&twelve), [true; 12]);
+        assert_eq!(bed.sender.untold(), BATCH - 12, "of those offered behind them as many as had room");
+    }
+
+    #[test]
+    fn a_frame_that_fits_no_chunk_is_lost_in_its_turn() {
+        let mut bed = Bed::new(8, false);
+        assert_eq!(bed.send(&[5000, 60, 5000, 61]), [false]);
+        assert_eq!(bed.taken(1), [60]);
+        assert_eq!(bed.send(&[60, 5000, 61]), [true, false]);
+        assert_eq!(bed.taken(1), [61]);
+        assert_eq!(bed.send(&[61]), [true]);
+        assert!(bed.send(&[]).is_empty());
+    }
 
     #[test]
     fn what_the_kernel_has_taken_is_sent_but_for_the_last_where_that_was_lost() {
