@@ -59,7 +59,7 @@ enum Action {
 /// What a file would say.
 #[derive(clap::Args)]
 struct Routing {
-    /// One interface; tun:NAME for a TUN interface of a host that routes, xdp:NAME by AF_XDP
+    /// One interface; tun:NAME for a TUN interface of a host that routes, xdp:NAME by `AF_XDP`
     #[arg(
         long = "in",
         value_name = "INTERFACE",
@@ -247,7 +247,7 @@ fn offloads(spec: &RouterSpec) -> Result<Vec<Offloads>, Failure> {
     Ok(off.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?)
 }
 
-/// What AF_XDP has got of an interface is not known before.
+/// What `AF_XDP` has got of an interface is not known before.
 fn tell_kinds(ports: &mut [AnyPort; 2]) -> Result<(), Failure> {
     for port in ports {
         let (name, kind) = (port.name().to_owned(), port.stats()?.kind);

@@ -1,4 +1,4 @@
-//! The router by AF_XDP, between virtual pairs: with a program in the driver and copies, which is what they have.
+//! The router by `AF_XDP`, between virtual pairs: with a program in the driver and copies, which is what they have.
 //!
 //! ```text
 //! host a        middle                 host b

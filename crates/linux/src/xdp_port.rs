@@ -134,8 +134,8 @@ fn explained(name: &str, error: io::Error) -> LinuxError {
         Some(libc::EAFNOSUPPORT) => LinuxError::NoXdp { name },
         Some(libc::ENOBUFS | libc::ENOMEM) => {
             let doing = format!(
-                "the memory for AF_XDP at `{name}` cannot be locked; raise RLIMIT_MEMLOCK (ulimit -l) to 12 MiB and 8 MiB \
-                 for each further receive queue"
+                "the memory for AF_XDP at `{name}` cannot be locked; give it CAP_IPC_LOCK, or raise RLIMIT_MEMLOCK \
+                 (ulimit -l) to 12 MiB for each such interface and 8 MiB for each further receive queue"
             );
             LinuxError::System { doing, source: error }
         }
