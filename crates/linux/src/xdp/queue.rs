@@ -25,13 +25,18 @@ pub(crate) struct Queue {
     socket: OwnedFd,
     memory: Umem,
     fill: Producer<u64>,
+    /// Chunks that are ours: to be given to the kernel.
+    spare: Vec<u64>,
     arrived: Consumer<libc::xdp_desc>,
     sender: Option<Sender>,
     zero_copy: bool,
 }
 
-/// Chunks for arriving frames, and places in their rings: 1.4 ms of the smallest frames at 1 Gbit/s, 25 ms of the largest.
-pub(crate) const ARRIVING: u32 = 2048;
+/// Chunks for arriving frames, and places in their ring: 1.4 ms of the smallest frames at 1 Gbit/s, 25 ms of the largest.
+const ARRIVING: u32 = 2048;
+/// Places in the fill ring. The kernel says that it has taken chunks only after it has handed over frames in them, or when
+/// it has taken all that it knew of: up to as many as there are. So a chunk may come back while its old place is not free.
+const FILL: u32 = 2 * ARRIVING;
 /// Chunks for frames to send, and places in their rings.
 const SENDING: u32 = 1024;
 /// Each memory must have a completion ring, also one that nothing is sent from.
@@ -49,20 +54,20 @@ impl Queue {
         let sending = if sends { SENDING } else { 0 };
         let memory = Umem::new(ARRIVING + sending)?;
         sockopt::set_xdp_umem_reg(&socket, memory.registration())?;
-        sockopt::set_xdp_umem_fill_ring_size(&socket, ARRIVING)?;
+        sockopt::set_xdp_umem_fill_ring_size(&socket, FILL)?;
         sockopt::set_xdp_umem_completion_ring_size(&socket, sending.max(UNUSED))?;
         sockopt::set_xdp_rx_ring_size(&socket, ARRIVING)?;
         let mut sender = if sends { Some(sender(socket.as_fd())?) } else { None };
         let at = sockopt::xdp_mmap_offsets(&socket)?;
         let arrived = Consumer::of(socket.as_fd(), XDP_PGOFF_RX_RING, &at.rx, ARRIVING)?;
-        let mut fill = Producer::of(socket.as_fd(), XDP_UMEM_PGOFF_FILL_RING, &at.fr, ARRIVING)?;
-        (0..ARRIVING).for_each(|chunk| give(&mut fill, Umem::address(chunk)));
-        fill.publish();
+        let mut fill = Producer::of(socket.as_fd(), XDP_UMEM_PGOFF_FILL_RING, &at.fr, FILL)?;
+        let mut spare = (0..ARRIVING).map(Umem::address).collect();
+        give(&mut fill, &mut spare);
         let zero_copy = take_queue(&socket, interface, number, place)?;
         if let Some(sender) = &mut sender {
             sender.set_zero_copy(zero_copy);
         }
-        Ok(Self { socket, memory, fill, arrived, sender, zero_copy })
+        Ok(Self { socket, memory, fill, spare, arrived, sender, zero_copy })
     }
 
     /// Whether the card writes into the memory itself.
@@ -79,12 +84,12 @@ impl Queue {
             if let Some(frame) = unsafe { self.memory.frame(entry.addr, entry.len) } {
                 each(frame);
             }
-            give(&mut self.fill, Umem::chunk_of(entry.addr));
+            self.spare.push(Umem::chunk_of(entry.addr));
             count += 1;
         }
         if count > 0 {
             self.arrived.release();
-            self.fill.publish();
+            give(&mut self.fill, &mut self.spare);
             if self.fill.needs_wakeup() {
                 self.wake();
             }
@@ -122,10 +127,15 @@ impl AsFd for Queue {
     }
 }
 
-/// Gives the kernel a chunk to put a frame into.
-fn give(fill: &mut Producer<u64>, chunk: u64) {
-    let has_room = fill.push(chunk);
-    assert!(has_room, "the fill ring has as many places as there are chunks");
+/// Gives the kernel chunks to put frames into, as many as have room.
+fn give(fill: &mut Producer<u64>, spare: &mut Vec<u64>) {
+    while let Some(&chunk) = spare.last() {
+        if !fill.push(chunk) {
+            break;
+        }
+        spare.pop();
+    }
+    fill.publish();
 }
 
 /// What a socket sends by, from the chunks behind those for arriving frames.
@@ -147,4 +157,23 @@ fn take_queue(socket: &OwnedFd, interface: u32, number: u32, place: Place) -> io
     let address = SocketAddrXdp::new(copy | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP, interface, number);
     while_busy(|| Ok(bind(socket, &address)?))?;
     Ok(sockopt::xdp_options(socket)?.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel tells late that it has taken chunks: those that come back meanwhile wait for a place.
+    #[test]
+    fn chunks_without_a_place_in_the_fill_ring_are_given_later() {
+        let mut fill = Producer::of_tests(8);
+        let mut spare: Vec<u64> = (0..10).map(Umem::address).collect();
+        give(&mut fill, &mut spare);
+        assert_eq!((fill.waiting(), spare.len()), (8, 2));
+        give(&mut fill, &mut spare);
+        assert_eq!((fill.waiting(), spare.len()), (8, 2));
+        assert_eq!(fill.take(5), [9, 8, 7, 6, 5].map(Umem::address));
+        give(&mut fill, &mut spare);
+        assert_eq!((fill.take(5), spare.len()), ([4, 3, 2, 1, 0].map(Umem::address).to_vec(), 0));
+    }
 }
