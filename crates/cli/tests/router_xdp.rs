@@ -210,10 +210,10 @@ fn what_came_too_fast_is_told() {
     };
     assert!(lab.is_crossed(false, 5001));
     let (mut a, lost) = (port(&lab.a, "a0"), lost_on_the_way(&lab.a, "a0"));
-    let mut taken = flood(&mut a, &frame(60), 50_000);
+    flood(&mut a, &frame(60), 50_000);
     sleep(Duration::from_millis(100));
     lab.router.signal(Signal::STOP);
-    taken += flood(&mut a, &frame(60), 10_000);
+    flood(&mut a, &frame(60), 10_000);
     lab.router.signal(Signal::CONT);
     assert!(lab.is_crossed(false, 5002), "IPv4 after the flood");
     assert!(lab.is_crossed(true, 5003), "IPv6 after the flood");
@@ -222,7 +222,10 @@ fn what_came_too_fast_is_told() {
     let missed = packets(&end, "/ports/0/missed_packets");
     let came = packets(&end, "/forth/received/packets") + missed;
     assert!(missed > 1000, "more came to a stopped router than there are chunks: {end}");
-    assert!((came + lost).abs_diff(taken) < OF_THE_KERNEL, "{taken} sent, {lost} lost on the way: {end}");
+    // Nothing vanishes untold, and nothing comes twice. The kernel may count a frame as lost that a0 sent once more.
+    let told = format!("{came} came, {lost} lost on the way: {end}");
+    assert!(came + lost >= 60_000, "{told}");
+    assert!(came < 60_000 + OF_THE_KERNEL, "{told}");
     assert_eq!(packets(&end, "/forth/dropped/unsent/packets"), 0, "{end}");
 }
 
