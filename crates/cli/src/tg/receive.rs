@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where to listen: [ADDRESS:]PORT; without an address everywhere
+    /// Where to listen: `[ADDRESS:]PORT`; without an address everywhere
     #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = listen, default_value = "5203")]
     listen: Listen,
     /// The port that traffic comes to, TCP and UDP [default: one that is free, which the sender is told]

@@ -27,7 +27,7 @@ pub struct Args {
     receiver: String,
     #[command(flatten)]
     flows: FlowArgs,
-    /// Several groups, by a file whose [[flow]] tables are those of a scenario
+    /// Several groups, by a file whose `[[flow]]` tables are those of a scenario
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
     /// The address to send from
