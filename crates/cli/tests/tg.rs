@@ -234,6 +234,9 @@ fn a_router_on_the_way_counts_the_hint() {
     let (_, end) = network.router.end();
     let hints = at(&end, "/forth/hints").as_array().unwrap();
     let six = hints.iter().find(|hint| hint["hint"] == 6).unwrap_or_else(|| panic!("{end}"));
-    assert_eq!(six["departed"]["packets"], total["received_packets"], "{end}");
-    assert!(total["received_packets"].as_u64().unwrap() > 200, "{total}");
+    let (departed, received) =
+        (six["departed"]["packets"].as_u64().unwrap(), total["received_packets"].as_u64().unwrap());
+    // The meter does not wait for ever for what a busy machine holds up.
+    assert!((received..received + 20).contains(&departed), "{received} received; {end}");
+    assert!(received > 200, "{total}");
 }
