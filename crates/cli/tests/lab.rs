@@ -110,9 +110,8 @@ fn a_scenario_is_measured_as_in_the_simulation() {
     }
     let marks: u64 = bulk.iter().map(|flow| flow["marks"].as_u64().unwrap()).sum();
     assert!(marks > 0, "what can be marked is marked");
-    // A loss at the end of a file costs it a timeout of a second or more.
-    assert!(group(run, "files")[0]["transfers"].as_u64().unwrap() > 0);
-    assert!(group(run, "media")[0]["goodput_bps"].as_f64().unwrap() > 15_000.0);
+    assert!(group(run, "files")[0]["transfers"].as_u64().unwrap() > 2);
+    assert!(group(run, "media")[0]["goodput_bps"].as_f64().unwrap() > 40_000.0);
     let queue = &run["queues"][0];
     assert_eq!(queue["name"], "r1->r2");
     assert!(queue["utilisation"].as_f64().unwrap() > 0.6, "{queue}");

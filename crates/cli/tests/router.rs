@@ -82,8 +82,8 @@ fn the_rate_is_kept_and_hinted_packets_wait_less() {
     let slipped = end["forth"]["slipped_ms"].as_f64().unwrap() * 1e-3;
     let seconds = (unmarked.last - unmarked.first).as_secs_f64() - slipped;
     let ratio = (unmarked.bytes + hinted.bytes) as f64 * 8.0 / seconds / RATE;
-    // Two packets more than the interval holds, at most; and the slip of what came before the first, or after the last.
-    assert!((0.85..1.1).contains(&ratio), "{ratio} of the rate; {end}");
+    // Two packets more than the interval holds, at most.
+    assert!((0.85..1.02).contains(&ratio), "{ratio} of the rate; {end}");
     let (slow, fast) = (unmarked.median_delay_ms(), hinted.median_delay_ms());
     assert!(hinted.delays_ms.len() > 50, "most hinted packets come: {}", hinted.delays_ms.len());
     assert!(fast < slow / 2.0, "hinted {fast} ms, unmarked {slow} ms");

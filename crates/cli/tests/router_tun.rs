@@ -10,11 +10,10 @@
 
 mod common;
 
-use common::{Router, assert_sums, namespaces, packets};
+use common::{Router, assert_sums, echo, namespaces, packets};
 use cutline_linux::namespace::Namespace;
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
 
@@ -83,28 +82,6 @@ impl Routed {
         })
     }
 
-    /// Sends by TCP from a to b, and what b has read back to a.
-    fn echo(&self, bytes: &[u8]) -> Vec<u8> {
-        let listener = self.b.within(|| TcpListener::bind("10.9.2.2:5100").unwrap()).unwrap();
-        let timeout = Some(Duration::from_secs(5));
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let (mut stream, _) = listener.accept().unwrap();
-                stream.set_read_timeout(timeout).unwrap();
-                let mut all = Vec::new();
-                stream.read_to_end(&mut all).unwrap();
-                stream.write_all(&all).unwrap();
-            });
-            let mut stream = self.a.within(|| TcpStream::connect("10.9.2.2:5100").unwrap()).unwrap();
-            stream.set_read_timeout(timeout).unwrap();
-            stream.write_all(bytes).unwrap();
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
-            let mut back = Vec::new();
-            stream.read_to_end(&mut back).unwrap();
-            back
-        })
-    }
-
     fn router(&self) -> Router {
         Router::start_between(&self.host, ["tun:cut0", "tun:cut1"], &OPTIONS)
     }
@@ -122,7 +99,7 @@ fn forwarded_packets_pass_through_the_router_and_without_it_past_it() {
     assert!(lab.is_crossed(false, 5001), "IPv4");
     assert!(lab.is_crossed(true, 5002), "IPv6");
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
-    assert_eq!(lab.echo(&bytes), bytes);
+    assert_eq!(echo([&lab.a, &lab.b], "10.9.2.2:5100", &bytes), bytes);
     let (code, end) = router.end();
     assert_eq!((code, &end["event"]), (Some(0), &Value::from("end")));
     for (direction, least) in [("forth", 700), ("back", 700)] {

@@ -9,14 +9,12 @@
 
 mod common;
 
-use common::{Hosts, Lab, Router, assert_sums, namespaces, packets};
+use common::{Hosts, Lab, Router, assert_sums, echo, namespaces, packets};
 use cutline_linux::namespace::Namespace;
 use cutline_linux::{Offloads, PacketPort, now};
 use cutline_router::Port;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -77,28 +75,6 @@ fn lost_on_the_way(host: &Namespace, interface: &str) -> u64 {
     host.within(read).unwrap()
 }
 
-/// Sends by TCP from a to b, and what b has read back to a.
-fn echo(lab: &Lab, bytes: &[u8]) -> Vec<u8> {
-    let listener = lab.b.within(|| TcpListener::bind("10.9.0.2:5100").unwrap()).unwrap();
-    let timeout = Some(Duration::from_secs(5));
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(timeout).unwrap();
-            let mut all = Vec::new();
-            stream.read_to_end(&mut all).unwrap();
-            stream.write_all(&all).unwrap();
-        });
-        let mut stream = lab.a.within(|| TcpStream::connect("10.9.0.2:5100").unwrap()).unwrap();
-        stream.set_read_timeout(timeout).unwrap();
-        stream.write_all(bytes).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
-        let mut back = Vec::new();
-        stream.read_to_end(&mut back).unwrap();
-        back
-    })
-}
-
 /// Whether the kernel shows an XDP program at an interface.
 fn has_program(host: &Namespace, interface: &str) -> bool {
     let arguments = ["-n", host.name(), "-j", "link", "show", interface];
@@ -135,7 +111,7 @@ fn frames_cross_and_a_killed_router_leaves_no_program() {
     assert!(lab.is_crossed(true, 5002), "IPv6");
     assert!(are_tags_kept(&lab));
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
-    assert_eq!(echo(&lab, &bytes), bytes);
+    assert_eq!(echo([&lab.a, &lab.b], "10.9.0.2:5100", &bytes), bytes);
     let end = ended(&mut lab);
     assert_eq!(end["ports"][0]["kind"], "AF_XDP in the driver, with copies");
     for direction in ["forth", "back"] {
@@ -309,7 +285,7 @@ fn long_frames_cross_by_a_program_in_the_kernel() {
     }
     assert!(are_tags_kept(&lab));
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
-    assert_eq!(echo(&lab, &bytes), bytes);
+    assert_eq!(echo([&lab.a, &lab.b], "10.9.0.2:5100", &bytes), bytes);
     ended(&mut lab);
     assert!(!has_program(&lab.middle, "p0"));
 }

@@ -14,8 +14,8 @@ use cutline_linux::{LinuxError, Offloads, now};
 use cutline_units::Instant;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::OnceLock;
 use std::thread::{JoinHandle, sleep, spawn};
@@ -220,6 +220,28 @@ impl Hosts {
         let Self { a, b, middle } = self;
         Lab { router, a, b, middle }
     }
+}
+
+/// Sends by TCP from a to b, and what b has read back to a.
+pub fn echo([a, b]: [&Namespace; 2], address: &str, bytes: &[u8]) -> Vec<u8> {
+    let listener = b.within(|| TcpListener::bind(address).unwrap()).unwrap();
+    let timeout = Some(Duration::from_secs(5));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(timeout).unwrap();
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).unwrap();
+            stream.write_all(&all).unwrap();
+        });
+        let mut stream = a.within(|| TcpStream::connect(address).unwrap()).unwrap();
+        stream.set_read_timeout(timeout).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut back = Vec::new();
+        stream.read_to_end(&mut back).unwrap();
+        back
+    })
 }
 
 /// What came, with its delay on the way.
