@@ -1,24 +1,20 @@
 //! `cutline router`: the queue on real interfaces.
 
-mod board;
-mod client;
-mod configuration;
-mod document;
-mod service;
+mod listener;
 pub(crate) mod settings;
+mod stats;
+mod text;
 
 use crate::exit::Failure;
 use crate::{interrupt, output};
-use board::Board;
-use cutline_linux::privileges::{Kept, User, give_up};
-use cutline_linux::{AnyPort, Hangup, LinuxError, LinuxPort as _, LocalSocket, Manager, Offloads, PortKind};
-use cutline_router::{Overhead, Shaper, ShaperParams, Wire};
+use cutline_daemon::{DaemonError, Router, Schedule, configuration, summary};
+use cutline_linux::{LinuxError, PortKind};
+use cutline_router::Overhead;
 use cutline_scenario::{DirectionSpec, ProcessSpec, RouterSpec};
-use cutline_units::{Duration, Rate, Streams};
-use service::{Printer, Reloader, Service};
+use cutline_units::{Duration, Rate};
+use listener::Printer;
 use settings::{BackArgs, CodePoints, QueueArgs, duration, overhead, rate};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Route frames between two interfaces, each direction through a queue of its own
 ///
@@ -53,7 +49,7 @@ pub struct Args {
 /// What is done instead of routing.
 #[derive(clap::Subcommand)]
 enum Action {
-    Stats(client::Args),
+    Stats(stats::Args),
 }
 
 /// What a file would say.
@@ -123,7 +119,7 @@ const EXAMPLES: &str = "Examples:
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     if let Some(Action::Stats(args)) = &args.action {
-        return client::execute(args);
+        return stats::execute(args);
     }
     let spec = match &args.config {
         Some(path) => RouterSpec::load(path)?,
@@ -135,46 +131,26 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 impl Args {
     fn report(&self, spec: &RouterSpec) -> Result<(), Failure> {
         if self.json {
-            return output::print_json(&configuration::document(spec));
+            return output::print_json(&configuration(spec));
         }
-        output::print(&format!("routing {}\n", configuration::line(spec)))
+        output::print(&format!("routing {}\n", summary(spec)))
     }
 
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
-        let seed = spec.process.seed.unwrap_or_else(|| cutline_linux::now().as_nanos());
-        let user = spec.process.user.as_deref().map(User::find).transpose()?;
-        // Before the ports: changing them may restart a card, and AF_XDP wants them off.
-        let _offloads = offloads(&spec)?;
-        let mut ports = AnyPort::open_pair([&spec.input, &spec.output])?;
-        let mut wire = wire(&spec, &ports, Streams::new(seed))?;
-        let socket = socket(&spec.process, user.as_ref())?;
-        // No thread is made before.
-        give_up(Kept { net_admin: spec.process.fix_offloads }, user.as_ref())?;
+        // Before a thread is made, which would keep the privileges.
+        let mut router = Router::open(spec)?;
         let stop = interrupt::cancel_flag("What waits in the queues is lost.".to_owned())?;
-        let spec = Arc::new(spec);
-        let reloader = self.reloader(&spec)?;
-        let board = socket.as_ref().map(|socket| open_board(socket, &spec)).transpose()?;
-        let manager = Manager::of_environment();
-        let printer = Printer::new(self.json, self.stats);
-        let mut service = Service::new(&spec, printer, self.duration, &manager, &stop)
-            .with_reloader(reloader)
-            .with_board(board);
-        let line = configuration::line(&spec);
-        anstream::eprintln!("routing {line}, seed {seed}");
-        tell_kinds(&mut ports)?;
-        manager.ready(&line);
-        let spin = spec.process.spin.unwrap_or_default();
-        let ended = cutline_linux::run(&mut wire, &mut ports, spin, &stop, &mut service);
-        manager.stopping();
-        // What was counted is printed even when an interface is gone.
-        service.finish(&wire, &mut ports)?;
+        // Without a file SIGHUP ends the router, as Ctrl-C does.
+        if let Some(path) = &self.config {
+            router.reload_from(path)?;
+        }
+        anstream::eprintln!("routing {}, seed {}", router.summary(), router.seed());
+        router.interfaces()?.iter().for_each(|(name, kind)| tell_kind(name, *kind));
+        let mut printer = Printer::new(self.json);
+        let schedule = Schedule { duration: self.duration, interval: self.stats };
+        let ended = router.run(schedule, &stop, &mut printer);
+        printer.finish()?;
         Ok(ended?)
-    }
-
-    /// Without a file SIGHUP ends the router, as Ctrl-C does.
-    fn reloader(&self, spec: &Arc<RouterSpec>) -> Result<Option<Reloader>, Failure> {
-        let Some(path) = &self.config else { return Ok(None) };
-        Ok(Some(Reloader::new(Hangup::catch()?, path.clone(), Arc::clone(spec))))
     }
 }
 
@@ -205,61 +181,15 @@ impl Routing {
     }
 }
 
-fn wire(spec: &RouterSpec, [input, output]: &[AnyPort; 2], streams: Streams) -> Result<Wire, Failure> {
-    Ok(Wire {
-        forth: shaper(&spec.forth, output, streams, "forth")?,
-        back: shaper(&spec.back, input, streams, "back")?,
-    })
-}
-
-fn shaper(spec: &DirectionSpec, outgoing: &AnyPort, streams: Streams, name: &str) -> Result<Shaper, Failure> {
-    let entity = format!("router.{name}");
-    let base = ShaperParams {
-        largest_frame: outgoing.largest_frame(),
-        salt: streams.stream(&entity, "salt").uniform().to_bits(),
-        ..ShaperParams::new(spec.queue.clone())
-    };
-    Shaper::new(service::params(&base, spec), streams.stream(&entity, "drop"))
-        .map_err(|error| Failure::Usage(error.to_string()))
-}
-
-fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSocket>, Failure> {
-    let Some(path) = &process.socket else { return Ok(None) };
-    let socket = LocalSocket::bind(path)?;
-    if let Some(user) = user {
-        socket.give_to(user)?;
-    }
-    Ok(Some(socket))
-}
-
-fn open_board(socket: &LocalSocket, spec: &Arc<RouterSpec>) -> Result<Arc<Board>, Failure> {
-    let board = Arc::new(Board::default());
-    board.configure(spec);
-    socket.serve(Arc::clone(&board).answer())?;
-    Ok(board)
-}
-
-fn offloads(spec: &RouterSpec) -> Result<Vec<Offloads>, Failure> {
-    if !spec.process.fix_offloads {
-        return Ok(Vec::new());
-    }
-    let off = [&spec.input, &spec.output].map(|name| AnyPort::turn_offloads_off(name));
-    Ok(off.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?)
-}
-
 /// What `AF_XDP` has got of an interface is not known before.
-fn tell_kinds(ports: &mut [AnyPort; 2]) -> Result<(), Failure> {
-    for port in ports {
-        let (name, kind) = (port.name().to_owned(), port.stats()?.kind);
-        match kind {
-            PortKind::Packet | PortKind::Tun => {}
-            PortKind::XdpZeroCopy => anstream::eprintln!("{name}: {}", kind.name()),
-            PortKind::XdpDriver | PortKind::XdpKernel => {
-                anstream::eprintln!("{name}: {}: a packet socket is as fast", kind.name());
-            }
+fn tell_kind(interface: &str, kind: PortKind) {
+    match kind {
+        PortKind::Packet | PortKind::Tun => {}
+        PortKind::XdpZeroCopy => anstream::eprintln!("{interface}: {}", kind.name()),
+        PortKind::XdpDriver | PortKind::XdpKernel => {
+            anstream::eprintln!("{interface}: {}: a packet socket is as fast", kind.name());
         }
     }
-    Ok(())
 }
 
 impl From<LinuxError> for Failure {
@@ -273,6 +203,15 @@ impl From<LinuxError> for Failure {
             | LinuxError::TooLong { .. }
             | LinuxError::TagsRemoved { .. } => Self::Usage(error.to_string()),
             _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<DaemonError> for Failure {
+    fn from(error: DaemonError) -> Self {
+        match error {
+            DaemonError::Linux(error) => error.into(),
+            DaemonError::Queue(error) => Self::Usage(error.to_string()),
         }
     }
 }

@@ -269,6 +269,23 @@ fn router(middle: &Namespace, statistics: &Path) -> Running {
     Running(middle.within(|| command.spawn()).unwrap().unwrap())
 }
 
+/// How often it is looked again when the machine stood still.
+const ATTEMPTS: usize = 4;
+/// What the router's schedule may slip by in an attempt: 2 % of it.
+const SLIP_MS: f64 = 100.0;
+
+/// What was observed in the first attempt in which the router was run in time: a machine that stands still is a
+/// bottleneck of its own, and the doctor says so.
+fn observed<const N: usize>(attempt: impl Fn() -> [Value; N]) -> [Value; N] {
+    let slipped_ms = |found: &Value| {
+        let intervals = found["observed"]["intervals"].as_array().unwrap().iter();
+        intervals.filter_map(|interval| interval["queue"]["slipped_ms"].as_f64()).sum::<f64>()
+    };
+    let in_time = |found: &[Value; N]| found.iter().all(|found| slipped_ms(found) < SLIP_MS);
+    let found = (0..ATTEMPTS).map(|_| attempt()).find(in_time);
+    found.unwrap_or_else(|| panic!("the router slipped by {SLIP_MS} ms and more in {ATTEMPTS} attempts"))
+}
+
 /// Judges by what a process has printed.
 fn judgement(mut doctor: Running) -> Value {
     let child = &mut doctor.0;
@@ -285,23 +302,24 @@ fn our_queue_is_found_to_be_the_bottleneck() {
         return;
     }
     let path = Chain::new("o", &[]);
-    let through = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
-    let beside = path.doctor(&path.middle, &["--out", "p1"]);
-    sleep(Duration::from_millis(1500));
-    path.load(12_000_000, 3.0);
-    let found = judgement(through);
+    let [found, beside] = observed(|| {
+        let through = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
+        let beside = path.doctor(&path.middle, &["--out", "p1"]);
+        sleep(Duration::from_millis(1500));
+        path.load(12_000_000, 3.0);
+        [judgement(through), judgement(beside)]
+    });
     assert_eq!(found["judgement"]["place"], "ours", "{found}");
     assert_ne!(found["judgement"]["confidence"], "low", "{found}");
     assert!(found["observed"]["path"]["answered"].as_u64().unwrap() > 10, "{found}");
-    let found = judgement(beside);
     assert_eq!(
-        (&found["judgement"]["place"], &found["observed"]["port"]["name"]),
+        (&beside["judgement"]["place"], &beside["observed"]["port"]["name"]),
         (&"ours".into(), &"p1".into()),
-        "{found}"
+        "{beside}"
     );
     assert_eq!(
-        found["judgement"]["confidence"], "medium",
-        "nothing behind the interface was looked at: {found}"
+        beside["judgement"]["confidence"], "medium",
+        "nothing behind the interface was looked at: {beside}"
     );
 }
 
@@ -311,10 +329,12 @@ fn a_slower_hop_behind_the_router_is_found() {
         return;
     }
     let path = Chain::new("e", &["tbf", "rate", "3mbit", "burst", "16kb", "latency", "200ms"]);
-    let doctor = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
-    sleep(Duration::from_millis(1500));
-    path.load(6_000_000, 3.0);
-    let found = judgement(doctor);
+    let [found] = observed(|| {
+        let doctor = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
+        sleep(Duration::from_millis(1500));
+        path.load(6_000_000, 3.0);
+        [judgement(doctor)]
+    });
     assert_eq!(found["judgement"]["place"], "elsewhere", "{found}");
     assert_ne!(found["judgement"]["confidence"], "low", "{found}");
 }

@@ -1,21 +1,18 @@
 //! Where a router's statistics come from: a file that it writes, a pipe, or its socket.
 
-use crate::statistics::{Sample, StatisticsError, parse};
+use cutline_daemon::{AskError, Client, Request, Statistics, StatisticsError};
 use cutline_linux::now;
 use cutline_units::{Duration, Instant};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 /// How often a socket is asked.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 /// How long its answer may take.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
-/// The question.
-const QUESTION: &[u8] = b"stats\n";
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where statistics are to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +32,9 @@ pub enum FeedError {
     /// What it says is something else.
     #[error("{0}: {1}")]
     Other(String, StatisticsError),
+    /// A router does not answer.
+    #[error(transparent)]
+    Ask(#[from] AskError),
 }
 
 /// An open source.
@@ -88,7 +88,7 @@ impl Feed {
     ///
     /// # Errors
     /// When it cannot be read, or says something else.
-    pub fn take(&mut self) -> Result<Vec<Sample>, FeedError> {
+    pub fn take(&mut self) -> Result<Vec<Statistics>, FeedError> {
         match self {
             Self::File { name, file, line } => appended(name, file, line),
             Self::Lines { name, lines, ended } => {
@@ -107,9 +107,8 @@ impl Feed {
             }
             Self::Socket { path, next } if now() >= *next => {
                 *next = now() + ASK_EVERY;
-                let name = path.display().to_string();
-                let answer = ask(path).map_err(|error| FeedError::Io(name.clone(), error))?;
-                Ok(vec![sample(&name, &answer)?])
+                let reply = Client::ask(path, Request::Statistics, PATIENCE)?.reply()?;
+                Ok(reply.statistics.into_iter().collect())
             }
             Self::Socket { .. } => Ok(Vec::new()),
         }
@@ -122,7 +121,7 @@ impl Feed {
 }
 
 /// Whole lines that have been appended; half a line is kept for the next time.
-fn appended(name: &str, file: &mut BufReader<File>, line: &mut String) -> Result<Vec<Sample>, FeedError> {
+fn appended(name: &str, file: &mut BufReader<File>, line: &mut String) -> Result<Vec<Statistics>, FeedError> {
     let mut samples = Vec::new();
     while file.read_line(line).map_err(|error| FeedError::Io(name.to_owned(), error))? > 0 {
         if line.ends_with('\n') {
@@ -133,34 +132,18 @@ fn appended(name: &str, file: &mut BufReader<File>, line: &mut String) -> Result
     Ok(samples)
 }
 
-fn sample(name: &str, line: &str) -> Result<Sample, FeedError> {
-    parse(line).map_err(|error| FeedError::Other(name.to_owned(), error))
-}
-
-/// One question, one line of answer.
-fn ask(path: &Path) -> io::Result<String> {
-    let mut socket = UnixStream::connect(path)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    socket.write_all(QUESTION)?;
-    let mut answer = String::new();
-    // A router's statistics have a few kilobytes.
-    BufReader::new(socket.take(1 << 20)).read_line(&mut answer)?;
-    Ok(answer)
+fn sample(name: &str, line: &str) -> Result<Statistics, FeedError> {
+    Statistics::parse(line).map_err(|error| FeedError::Other(name.to_owned(), error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
     use std::os::unix::net::UnixListener;
 
-    const DIRECTION: &str = r#"{"direction":"a -> b","rate_bps":8000000,"sent":{"packets":1,"bytes":100},
-        "dropped":{"early":{"packets":0,"bytes":0},"overflow":{"packets":0,"bytes":0},
-        "unsent":{"packets":0,"bytes":0}},"queued_packets":0,"backlog":{"packets":0,"bytes":0},"slipped_ms":0.0,"hints":[]}"#;
-
-    fn line(elapsed: u32) -> String {
-        let direction = DIRECTION.replace('\n', "");
-        format!("{{\"elapsed_s\":{elapsed},\"forth\":{direction},\"back\":{direction}}}\n")
+    fn line(elapsed_s: u32) -> String {
+        Statistics { elapsed_s: elapsed_s.into(), ..Statistics::default() }.json() + "\n"
     }
 
     fn elapsed(feed: &mut Feed) -> Vec<f64> {
@@ -190,14 +173,14 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         let answering = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut question = [0; QUESTION.len()];
-            stream.read_exact(&mut question).unwrap();
+            let mut question = String::new();
+            BufReader::new(&stream).read_line(&mut question).unwrap();
             stream.write_all(line(7).as_bytes()).unwrap();
             question
         });
         let mut feed = Feed::open(&Source::Path(path), true).unwrap();
         assert_eq!(elapsed(&mut feed), [7.0]);
-        assert_eq!(answering.join().unwrap(), QUESTION);
+        assert_eq!(answering.join().unwrap(), "stats\n");
         assert!(elapsed(&mut feed).is_empty(), "not again at once");
     }
 

@@ -12,8 +12,8 @@
 //!   tcp         congestion controls, buffers
 //!   interface   one interface
 //! bottleneck    where queues build up: the judgement
-//!   statistics  what a router prints about its queue
-//!   feed        where that comes from: a file, a pipe, a socket
+//!   load        how busy its queue was, from a router's statistics
+//!   feed        where these come from: a file, a pipe, a socket
 //!   watch       observing for a while
 //! ```
 
@@ -22,9 +22,9 @@ mod feed;
 mod finding;
 mod host;
 mod interface;
+mod load;
 mod paths;
 mod queues;
-mod statistics;
 mod survey;
 mod tcp;
 mod watch;
@@ -36,7 +36,6 @@ pub use bottleneck::{
 pub use feed::{FeedError, Source};
 pub use finding::{Finding, Group, Report, State, Use};
 pub use interface::interface;
-pub use statistics::{Direction, Sample, StatisticsError, load, parse};
 pub use survey::Survey;
 pub use watch::{Watch, WatchError};
 

@@ -2,7 +2,8 @@
 
 use crate::bottleneck::{Interval, Observations, PathDelay, Port, QueueLoad};
 use crate::feed::{Feed, FeedError, Source};
-use crate::statistics::{self, Sample};
+use crate::load::load;
+use cutline_daemon::Statistics;
 use cutline_linux::echo::Echo;
 use cutline_linux::probe::{self, Backlog};
 use cutline_linux::{LinuxError, now, run_first};
@@ -69,7 +70,7 @@ pub enum WatchError {
 /// The observation under way.
 struct Progress<'w> {
     watch: &'w Watch,
-    last: Option<Sample>,
+    last: Option<Statistics>,
     samples: usize,
     /// Of the interval that has not ended.
     times: Vec<Duration>,
@@ -150,7 +151,7 @@ impl<'w> Progress<'w> {
     }
 
     /// A document of the router ends an interval, unless that would be too short.
-    fn sample(&mut self, sample: Sample) {
+    fn sample(&mut self, sample: Statistics) {
         self.samples += 1;
         let direction = sample.direction(self.watch.back);
         self.seen.rate = Some(direction.rate());
@@ -161,7 +162,7 @@ impl<'w> Progress<'w> {
                 return;
             }
             let Watch { back, overhead, hint, .. } = *self.watch;
-            let load = statistics::load(last.direction(back), direction, seconds, overhead, hint);
+            let load = load(last.direction(back), direction, seconds, overhead, hint);
             if seconds > 0.0 {
                 self.end_interval(Some(load));
             }

@@ -5,8 +5,8 @@ use cutline_scenario::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_units::{Bytes, Dscp, HintTable};
 use serde_json::{Map, Value, json};
 
-/// All of it, for scripts.
-pub fn document(spec: &RouterSpec) -> Value {
+/// How a router works, all of it, for scripts: rates in bit/s, quantities as people write them.
+pub fn configuration(spec: &RouterSpec) -> Value {
     let ProcessSpec { fix_offloads, spin, seed, socket, user } = &spec.process;
     json!({
         "in": spec.input,
@@ -63,8 +63,8 @@ fn limit(limit: Limit) -> String {
     }
 }
 
-/// One line: both directions.
-pub fn line(spec: &RouterSpec) -> String {
+/// What it does, in one line: both directions.
+pub fn summary(spec: &RouterSpec) -> String {
     let RouterSpec { input, output, forth, back, .. } = spec;
     format!("{input} -> {output} {}, back {}", through(&forth.queue), through(&back.queue))
 }
@@ -85,7 +85,7 @@ mod tests {
                     forth = { rate = '15 Mbit/s', queue = 'q' }\n\
                     back = { rate = '2 Mbit/s', queue = { aqm = 'codel', limit = '9 packets' } }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
-        let all = document(&spec);
+        let all = configuration(&spec);
         assert_eq!(all["forth"]["hints"], json!({ "EF": 4 }));
         assert_eq!(all["back"]["remark"], json!({ "CS1": "LE" }));
         assert_eq!(all["forth"]["queue"]["parameters"]["q-ref"], "100");
@@ -94,6 +94,6 @@ mod tests {
             (&all["back"]["queue"]["limit"], &all["back"]["queue"]["tsq"]),
             (&json!("9 packets"), &Value::Null)
         );
-        assert_eq!(line(&spec), "a -> b at 15 Mbit/s through TSQ over pi, back at 2 Mbit/s through codel");
+        assert_eq!(summary(&spec), "a -> b at 15 Mbit/s through TSQ over pi, back at 2 Mbit/s through codel");
     }
 }

@@ -1,0 +1,205 @@
+//! What the router lays out for those who ask by its socket.
+//!
+//! The loop that forwards frames must wait for nobody. Whoever asks says so by a counter and waits for the loop's next look,
+//! at most 50 ms; the loop then copies its counters here, if it gets the lock at once. Writing documents is done by whoever
+//! has asked, in a thread of its own.
+
+use crate::configuration::configuration;
+use crate::request::Request;
+use crate::statistics::{Interface, Refusal, ReloadStatus, Seen, Statistics};
+use cutline_linux::{Answer, AnyPort, LinuxPort as _, PortStats, now};
+use cutline_router::Wire;
+use cutline_scenario::RouterSpec;
+use cutline_units::Duration;
+use serde_json::json;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// A router at a moment, copied.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    names: Arc<[String; 2]>,
+    elapsed: Duration,
+    directions: [Seen; 2],
+    ports: [PortStats; 2],
+    reload: Option<ReloadStatus>,
+}
+
+/// Where snapshots are laid out.
+#[derive(Debug)]
+pub struct Board {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// How many snapshots have been asked for.
+    wanted: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    /// How many had been asked for when `snapshot` was taken.
+    answered: u64,
+    snapshot: Option<Arc<Snapshot>>,
+    configuration: Arc<RouterSpec>,
+}
+
+/// Hands a line to the client; fails when the client is gone or too slow.
+type Say<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
+
+/// How long an answer may take; the loop looks every 50 ms unless the machine is stopped.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+/// What is said when it takes longer.
+const SILENT: &str = "the router does not answer";
+
+impl Snapshot {
+    /// The router `elapsed` after its start, `names` being those of its interfaces.
+    pub fn take(
+        names: &Arc<[String; 2]>,
+        elapsed: Duration,
+        wire: &Wire,
+        ports: &mut [AnyPort; 2],
+        reload: Option<&ReloadStatus>,
+    ) -> Self {
+        // An interface that is gone ends the router; its counters go with it.
+        let ports = ports.each_mut().map(|port| port.stats().unwrap_or_default());
+        let directions = [Seen::of(&wire.forth), Seen::of(&wire.back)];
+        Self { names: Arc::clone(names), elapsed, directions, ports, reload: reload.cloned() }
+    }
+
+    /// The document of this moment.
+    pub fn statistics(&self, event: &str) -> Statistics {
+        let [input, output] = &*self.names;
+        let [forth, back] = &self.directions;
+        let interfaces = self.names.iter().zip(self.ports);
+        Statistics {
+            event: event.to_owned(),
+            elapsed_s: self.elapsed.as_secs_f64(),
+            forth: forth.direction(format!("{input} -> {output}")),
+            back: back.direction(format!("{output} -> {input}")),
+            interfaces: interfaces.map(|(name, stats)| Interface::new(name, stats)).collect(),
+            reload: self.reload.clone(),
+        }
+    }
+}
+
+impl Board {
+    /// An empty one of a router that works so.
+    pub fn new(configuration: Arc<RouterSpec>) -> Self {
+        let state = State { answered: 0, snapshot: None, configuration };
+        Self { state: Mutex::new(state), changed: Condvar::new(), wanted: AtomicU64::new(0) }
+    }
+
+    /// Whether somebody waits for a snapshot, and if so for which.
+    pub fn wanted(&self, answered: u64) -> Option<u64> {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        (wanted > answered).then_some(wanted)
+    }
+
+    /// Lays a snapshot out for all who have asked until `wanted`; answers false when that would have to wait.
+    pub fn lay_out(&self, wanted: u64, snapshot: Snapshot) -> bool {
+        let Ok(mut state) = self.state.try_lock() else { return false };
+        state.answered = wanted;
+        state.snapshot = Some(Arc::new(snapshot));
+        drop(state);
+        self.changed.notify_all();
+        true
+    }
+
+    /// How the router works from now on.
+    pub fn configure(&self, spec: &Arc<RouterSpec>) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).configuration = Arc::clone(spec);
+    }
+
+    /// Answers requests from what is laid out here.
+    pub fn answer(self: Arc<Self>) -> Arc<Answer> {
+        Arc::new(move |request, say| self.reply(request, say))
+    }
+
+    /// A snapshot of now, which is waited for; `None` when the router does not give one.
+    fn ask(&self) -> Option<Arc<Snapshot>> {
+        let mine = self.wanted.fetch_add(1, Ordering::Relaxed) + 1;
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |state: &mut State| state.answered < mine;
+        let (state, result) =
+            self.changed.wait_timeout_while(state, PATIENCE, waits).unwrap_or_else(PoisonError::into_inner);
+        if result.timed_out() { None } else { state.snapshot.clone() }
+    }
+
+    fn configuration(&self) -> Arc<RouterSpec> {
+        Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).configuration)
+    }
+
+    fn reply(&self, line: &str, say: Say) -> io::Result<()> {
+        match line.parse() {
+            Ok(Request::Statistics) => self.say_statistics(say),
+            Ok(Request::Configuration) => {
+                let configuration = configuration(&self.configuration());
+                say(&json!({ "event": "config", "config": configuration }).to_string())
+            }
+            Ok(Request::Reload) => {
+                self.say_now(say, |seen| json!({ "event": "reload", "reload": seen.reload }).to_string())
+            }
+            Ok(Request::Watch(interval)) => self.watch(interval, say),
+            Err(error) => say(&Refusal::new(&error).json()),
+        }
+    }
+
+    fn say_statistics(&self, say: Say) -> io::Result<()> {
+        self.say_now(say, |seen| seen.statistics("stats").json())
+    }
+
+    /// Says what the router is now like.
+    fn say_now(&self, say: Say, line: impl FnOnce(&Snapshot) -> String) -> io::Result<()> {
+        let line = self.ask().map_or_else(|| Refusal::new(&SILENT).json(), |snapshot| line(&snapshot));
+        say(&line)
+    }
+
+    /// Until the client is gone.
+    fn watch(&self, interval: Duration, say: Say) -> io::Result<()> {
+        loop {
+            let next = now() + interval;
+            self.say_statistics(say)?;
+            std::thread::park_timeout(std::time::Duration::from_nanos(
+                next.saturating_since(now()).as_nanos(),
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board() -> Board {
+        let text = "in = 'a'\nout = 'b'\nforth = { rate = '15 Mbit/s', queue = { aqm = 'pi', limit = '9 packets' } }\n";
+        let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        Board::new(Arc::new(spec))
+    }
+
+    fn reply(board: &Board, request: &str) -> String {
+        let mut lines = Vec::new();
+        let mut say = |line: &str| {
+            lines.push(line.to_owned());
+            Ok(())
+        };
+        board.reply(request, &mut say).unwrap();
+        assert_eq!(lines.len(), 1, "{request}: {lines:?}");
+        lines.remove(0)
+    }
+
+    #[test]
+    fn every_request_has_one_line_of_answer() {
+        let board = board();
+        assert!(reply(&board, "config").contains(r#""in":"a""#));
+        let refused = Statistics::parse(&reply(&board, "statistics")).unwrap_err().to_string();
+        assert!(refused.starts_with("the router says: request \"statistics\" is not known"), "{refused}");
+    }
+
+    #[test]
+    fn a_request_is_wanted_until_it_is_answered() {
+        let board = board();
+        assert_eq!(board.wanted(0), None);
+        board.wanted.fetch_add(2, Ordering::Relaxed);
+        assert_eq!((board.wanted(1), board.wanted(2)), (Some(2), None));
+    }
+}

@@ -1,0 +1,125 @@
+//! Asking a router at work by its socket.
+
+use crate::error::{AskError, AskProblem};
+use crate::request::Request;
+use crate::statistics::{Statistics, StatisticsError};
+use cutline_units::Duration;
+use serde::Deserialize;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// A question that has been asked, and its answers.
+#[derive(Debug)]
+pub struct Client {
+    path: PathBuf,
+    stream: BufReader<UnixStream>,
+}
+
+/// A line of a router.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// As it came, without its end.
+    pub line: String,
+    /// What it says of what is counted, if it does.
+    pub statistics: Option<Statistics>,
+}
+
+/// What is common to all that a router says.
+#[derive(Deserialize)]
+struct Event {
+    event: String,
+}
+
+/// The longest line, bytes: a router's statistics have a few thousand.
+const LONGEST: u64 = 1 << 20;
+
+impl Client {
+    /// Asks the router whose socket is at `path`. Each of its answers may take `patience`, beyond the time that a watch has
+    /// between them.
+    ///
+    /// # Errors
+    /// When nobody listens there, or we may not ask.
+    pub fn ask(path: &Path, request: Request, patience: Duration) -> Result<Self, AskError> {
+        let between = if let Request::Watch(time) = request { time } else { Duration::ZERO };
+        let longest = std::time::Duration::from_nanos((patience + between).as_nanos());
+        let connect = || {
+            let mut stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(longest))?;
+            stream.set_write_timeout(Some(longest))?;
+            writeln!(stream, "{request}")?;
+            Ok(BufReader::new(stream))
+        };
+        let failed = |error| AskError { path: path.to_owned(), why: AskProblem::Io(error) };
+        Ok(Self { path: path.to_owned(), stream: connect().map_err(failed)? })
+    }
+
+    /// The next answer, which is waited for.
+    ///
+    /// # Errors
+    /// When none comes, or it is a refusal or no router's.
+    pub fn reply(&mut self) -> Result<Reply, AskError> {
+        self.read().map_err(|why| AskError { path: self.path.clone(), why })
+    }
+
+    fn read(&mut self) -> Result<Reply, AskProblem> {
+        let mut line = String::new();
+        (&mut self.stream).take(LONGEST).read_line(&mut line)?;
+        let Some(line) = line.strip_suffix('\n') else { return Err(AskProblem::Closed) };
+        let event = serde_json::from_str(line).map(|Event { event }| event).map_err(StatisticsError::from)?;
+        let is_other = matches!(event.as_str(), "config" | "reload");
+        let statistics = (!is_other).then(|| Statistics::parse(line)).transpose()?;
+        Ok(Reply { line: line.to_owned(), statistics })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Refusal;
+    use std::os::unix::net::UnixListener;
+
+    /// What a client hears of a router that answers so.
+    fn hear(answer: &str, request: Request) -> (String, Result<Reply, AskError>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let answer = answer.to_owned();
+        let router = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream);
+            let mut question = String::new();
+            lines.read_line(&mut question).unwrap();
+            lines.get_mut().write_all(answer.as_bytes()).unwrap();
+            question
+        });
+        let reply = Client::ask(&path, request, Duration::from_secs(60)).unwrap().reply();
+        (router.join().unwrap(), reply)
+    }
+
+    #[test]
+    fn what_a_router_says_is_read() {
+        let statistics = Statistics { event: "stats".to_owned(), elapsed_s: 7.0, ..Statistics::default() };
+        let (question, reply) = hear(&(statistics.json() + "\n"), Request::Statistics);
+        assert_eq!((question.as_str(), reply.unwrap().statistics), ("stats\n", Some(statistics)));
+        let (question, reply) = hear("{\"event\":\"config\",\"config\":{}}\n", Request::Configuration);
+        assert_eq!((question.as_str(), reply.unwrap().statistics), ("config\n", None));
+    }
+
+    #[test]
+    fn what_goes_wrong_is_told_with_the_sockets_name() {
+        let missing = Client::ask(Path::new("/nosuch"), Request::Reload, Duration::from_secs(1)).unwrap_err();
+        assert!(missing.to_string().starts_with("the router at /nosuch: "), "{missing}");
+        for (answer, what) in [
+            ("", "it has closed its socket"),
+            ("{\"event\":\"stats\"", "it has closed its socket"),
+            ("words\n", "this is no line of"),
+            ("{\"event\":\"stats\"}\n", "elapsed_s"),
+            (&(Refusal::new(&"no time").json() + "\n"), "the router says: no time"),
+        ] {
+            let (_, reply) = hear(answer, Request::Statistics);
+            let error = reply.unwrap_err().to_string();
+            assert!(error.contains(what), "{answer}: {error}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Why a router does not work, or does not answer.
+
+use crate::statistics::StatisticsError;
+use cutline_aqm::ParameterError;
+use cutline_linux::LinuxError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a router cannot be opened, or has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The kernel does not do what it was asked for.
+    #[error(transparent)]
+    Linux(#[from] LinuxError),
+    /// A queue cannot be what it should be.
+    #[error(transparent)]
+    Queue(#[from] ParameterError),
+}
+
+/// Why a router has not answered.
+#[derive(Debug, thiserror::Error)]
+#[error("the router at {}: {why}", path.display())]
+pub struct AskError {
+    /// Its socket.
+    pub path: PathBuf,
+    /// What happened.
+    pub why: AskProblem,
+}
+
+/// What may happen when a router is asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AskProblem {
+    /// Its socket cannot be reached, or it has not answered in time.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It has ended, or has had enough of us.
+    #[error("it has closed its socket")]
+    Closed,
+    /// It says something else.
+    #[error(transparent)]
+    Other(#[from] StatisticsError),
+}

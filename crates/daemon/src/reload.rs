@@ -1,0 +1,107 @@
+//! A router's file is read anew on SIGHUP.
+
+use crate::statistics::ReloadStatus;
+use cutline_linux::{Hangup, LinuxError};
+use cutline_router::{ShaperParams, Wire};
+use cutline_scenario::{DirectionSpec, RouterSpec};
+use cutline_units::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+/// The router's file, and what has become of reading it anew.
+#[derive(Debug)]
+pub struct Reloader {
+    hangup: Hangup,
+    path: PathBuf,
+    spec: Arc<RouterSpec>,
+    /// A file that is being read, by a thread of its own: disks may be slow.
+    reading: Option<Receiver<Result<RouterSpec, String>>>,
+    status: ReloadStatus,
+}
+
+impl Reloader {
+    /// A router that works as `spec`, the content of the file at `path`. From now on SIGHUP does not end the process.
+    pub fn new(path: &Path, spec: Arc<RouterSpec>) -> Result<Self, LinuxError> {
+        let (hangup, status) = (Hangup::catch()?, ReloadStatus::default());
+        Ok(Self { hangup, path: path.to_owned(), spec, reading: None, status })
+    }
+
+    /// How the router works now.
+    pub const fn spec(&self) -> &Arc<RouterSpec> {
+        &self.spec
+    }
+
+    /// How it went so far.
+    pub const fn status(&self) -> &ReloadStatus {
+        &self.status
+    }
+
+    /// A file that has been read to its end, if there is one. Begins to read when it was asked to.
+    pub fn poll(&mut self) -> Option<Result<RouterSpec, String>> {
+        if self.reading.is_none() && self.hangup.take() {
+            self.reading = Some(read(self.path.clone()));
+        }
+        let result = match self.reading.as_ref()?.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => Err("the file could not be read".to_owned()),
+            Ok(result) => result,
+        };
+        self.reading = None;
+        Some(result)
+    }
+
+    /// Lets the wire work as a file says that has been read, `elapsed` after the router's start.
+    pub fn take_over(
+        &mut self,
+        read: Result<RouterSpec, String>,
+        now: Instant,
+        elapsed: Duration,
+        wire: &mut Wire,
+    ) -> Result<(), String> {
+        let result = read.and_then(|new| self.change(new, now, wire));
+        self.status.last_s = Some(elapsed.as_secs_f64());
+        self.status.error = result.as_ref().err().cloned();
+        match result {
+            Ok(()) => self.status.done += 1,
+            Err(_) => self.status.refused += 1,
+        }
+        result
+    }
+
+    fn change(&mut self, new: RouterSpec, now: Instant, wire: &mut Wire) -> Result<(), String> {
+        let fixed = self.spec.fixed_differences(&new);
+        if !fixed.is_empty() {
+            let (keys, path) = (fixed.join("\", \""), self.path.display());
+            return Err(format!("{path}: key \"{keys}\": cannot change while the router runs: restart it"));
+        }
+        let params = [(&wire.forth, &new.forth), (&wire.back, &new.back)]
+            .map(|(shaper, spec)| params(shaper.params(), spec));
+        wire.reconfigure(now, params).map_err(|error| error.to_string())?;
+        self.spec = Arc::new(new);
+        Ok(())
+    }
+}
+
+/// A shaper's parameters as a direction describes them; the rest as in `base`.
+pub fn params(base: &ShaperParams, spec: &DirectionSpec) -> ShaperParams {
+    ShaperParams {
+        queue: spec.queue.clone(),
+        overhead: spec.overhead,
+        hints: spec.hints.clone(),
+        remark: spec.remark.clone(),
+        ..*base
+    }
+}
+
+/// Reads a router's file by a thread of its own.
+fn read(path: PathBuf) -> Receiver<Result<RouterSpec, String>> {
+    let (sender, receiver) = channel();
+    let work = move || {
+        // Nobody waits for it any more when the router has ended.
+        drop(sender.send(RouterSpec::load(&path).map_err(|errors| errors.render())));
+    };
+    // A thread that cannot be made drops the sender, which is told as a failure.
+    drop(std::thread::Builder::new().name("reload".to_owned()).spawn(work));
+    receiver
+}

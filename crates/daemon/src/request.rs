@@ -1,0 +1,102 @@
+//! What a router at work can be asked by its socket: a line.
+
+use cutline_scenario::quantity::{self, QuantityError};
+use cutline_units::Duration;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// A question. As text it is the line that a client writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// What is counted.
+    Statistics,
+    /// How it works now.
+    Configuration,
+    /// How reading its file anew went.
+    Reload,
+    /// What is counted, again and again, so often.
+    Watch(Duration),
+}
+
+/// Why a line is no request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// It is something else.
+    #[error("request {0:?} is not known: allowed are stats, config, reload status, watch TIME")]
+    Unknown(String),
+    /// There is no time in it.
+    #[error("watch: no time is given: allowed is a time from {least} to {most}", least = Request::WATCH.start(), most = Request::WATCH.end())]
+    NoTime,
+    /// The time is too short or too long.
+    #[error("watch {0}: allowed is a time from {least} to {most}", least = Request::WATCH.start(), most = Request::WATCH.end())]
+    OutOfRange(Duration),
+    /// The time is none.
+    #[error("watch {0}: {1}")]
+    NotATime(String, QuantityError),
+}
+
+impl Request {
+    /// How often a client may ask to be told.
+    pub const WATCH: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Statistics => f.write_str("stats"),
+            Self::Configuration => f.write_str("config"),
+            Self::Reload => f.write_str("reload status"),
+            Self::Watch(time) => write!(f, "watch {} ns", time.as_nanos()),
+        }
+    }
+}
+
+impl FromStr for Request {
+    type Err = RequestError;
+
+    fn from_str(line: &str) -> Result<Self, RequestError> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["stats"] => Ok(Self::Statistics),
+            ["config"] => Ok(Self::Configuration),
+            ["reload", "status"] => Ok(Self::Reload),
+            ["watch"] => Err(RequestError::NoTime),
+            ["watch", ref time @ ..] => {
+                let text = time.join(" ");
+                let time = quantity::duration(&text).map_err(|error| RequestError::NotATime(text, error))?;
+                let is_allowed = Self::WATCH.contains(&time);
+                if is_allowed { Ok(Self::Watch(time)) } else { Err(RequestError::OutOfRange(time)) }
+            }
+            _ => Err(RequestError::Unknown(line.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_as_it_is_written() {
+        let watch = Request::Watch(Duration::from_micros(100_001));
+        for request in [Request::Statistics, Request::Configuration, Request::Reload, watch] {
+            assert_eq!(request.to_string().parse(), Ok(request));
+        }
+        assert_eq!("watch 1s".parse(), Ok(Request::Watch(Duration::from_secs(1))));
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_with_what_is() {
+        for (line, what) in [
+            ("statistics", "allowed are stats, config, reload status, watch TIME"),
+            ("", "is not known"),
+            ("watch", "no time is given"),
+            ("watch 1 ms", "a time from 100 ms to 3600 s"),
+            ("watch soon", "starts with no decimal number"),
+        ] {
+            let error = line.parse::<Request>().unwrap_err().to_string();
+            assert!(error.contains(what), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A router between two interfaces of this machine.
+
+use crate::board::Board;
+use crate::configuration::summary;
+use crate::error::DaemonError;
+use crate::reload::{Reloader, params};
+use crate::service::{Listener, Service};
+use cutline_linux::privileges::{Kept, User, give_up};
+use cutline_linux::{AnyPort, LinuxError, LinuxPort as _, LocalSocket, Manager, Offloads, PortKind, now};
+use cutline_router::{Shaper, ShaperParams, Wire};
+use cutline_scenario::{DirectionSpec, ProcessSpec, RouterSpec};
+use cutline_units::{Duration, Streams};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A router whose interfaces are open, and which has given up the privileges that it needs no more.
+pub struct Router {
+    spec: Arc<RouterSpec>,
+    seed: u64,
+    wire: Wire,
+    socket: Option<LocalSocket>,
+    reloader: Option<Reloader>,
+    ports: [AnyPort; 2],
+    /// Last, so that the interfaces are as they were when nobody uses them.
+    _offloads: Vec<Offloads>,
+}
+
+/// How long a router works, and how often it tells of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// From the start to the end; until it is stopped where there is none.
+    pub duration: Option<Duration>,
+    /// From one telling to the next; only at the end where there is none.
+    pub interval: Option<Duration>,
+}
+
+impl Router {
+    /// Opens interfaces and socket, and gives up privileges. The process should have one thread only: those that there
+    /// are keep theirs.
+    ///
+    /// # Errors
+    /// When something cannot be had; then everything is as it was, but for privileges.
+    pub fn open(spec: RouterSpec) -> Result<Self, DaemonError> {
+        let process = &spec.process;
+        let seed = process.seed.unwrap_or_else(|| now().as_nanos());
+        let user = process.user.as_deref().map(User::find).transpose()?;
+        // Before the ports: changing them may restart a card, and AF_XDP wants them off.
+        let offloads = offloads(&spec)?;
+        let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
+        let wire = wire(&spec, &ports, Streams::new(seed))?;
+        let socket = socket(process, user.as_ref())?;
+        give_up(Kept { net_admin: process.fix_offloads }, user.as_ref())?;
+        let spec = Arc::new(spec);
+        Ok(Self { spec, seed, wire, socket, reloader: None, ports, _offloads: offloads })
+    }
+
+    /// Reads the file at `path` anew on SIGHUP, which ends the process otherwise. The router was opened as it says.
+    ///
+    /// # Errors
+    /// When the signal cannot be caught.
+    pub fn reload_from(&mut self, path: &Path) -> Result<(), DaemonError> {
+        self.reloader = Some(Reloader::new(path, Arc::clone(&self.spec))?);
+        Ok(())
+    }
+
+    /// What it does, in one line.
+    pub fn summary(&self) -> String {
+        summary(&self.spec)
+    }
+
+    /// The seed of the queues' random numbers.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Its interfaces, and how frames are got at, which for `AF_XDP` is not known before.
+    ///
+    /// # Errors
+    /// When one is gone.
+    pub fn interfaces(&mut self) -> Result<Vec<(String, PortKind)>, DaemonError> {
+        let kind = |port: &mut AnyPort| Ok((port.name().to_owned(), port.stats()?.kind));
+        self.ports.iter_mut().map(kind).collect()
+    }
+
+    /// Works until `stop` is set or its time is over. What was counted is told even when an interface is gone.
+    ///
+    /// # Errors
+    /// When an interface is gone, or a thread for its socket cannot be made.
+    pub fn run(
+        mut self,
+        schedule: Schedule,
+        stop: &AtomicBool,
+        listener: &mut dyn Listener,
+    ) -> Result<(), DaemonError> {
+        let Schedule { duration, interval } = schedule;
+        let manager = Manager::of_environment();
+        let board = self.socket.as_ref().map(|socket| open_board(socket, &self.spec)).transpose()?;
+        let mut service = Service::new(&self.spec, duration, interval, &manager, stop, listener)
+            .with_reloader(self.reloader)
+            .with_board(board);
+        manager.ready(&summary(&self.spec));
+        let spin = self.spec.process.spin.unwrap_or_default();
+        let ended = cutline_linux::run(&mut self.wire, &mut self.ports, spin, stop, &mut service);
+        manager.stopping();
+        service.finish(&self.wire, &mut self.ports);
+        Ok(ended?)
+    }
+}
+
+fn wire(spec: &RouterSpec, [input, output]: &[AnyPort; 2], streams: Streams) -> Result<Wire, DaemonError> {
+    Ok(Wire {
+        forth: shaper(&spec.forth, output, streams, "forth")?,
+        back: shaper(&spec.back, input, streams, "back")?,
+    })
+}
+
+fn shaper(
+    spec: &DirectionSpec,
+    outgoing: &AnyPort,
+    streams: Streams,
+    name: &str,
+) -> Result<Shaper, DaemonError> {
+    let entity = format!("router.{name}");
+    let base = ShaperParams {
+        largest_frame: outgoing.largest_frame(),
+        salt: streams.stream(&entity, "salt").uniform().to_bits(),
+        ..ShaperParams::new(spec.queue.clone())
+    };
+    Ok(Shaper::new(params(&base, spec), streams.stream(&entity, "drop"))?)
+}
+
+fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSocket>, LinuxError> {
+    let Some(path) = &process.socket else { return Ok(None) };
+    let socket = LocalSocket::bind(path)?;
+    if let Some(user) = user {
+        socket.give_to(user)?;
+    }
+    Ok(Some(socket))
+}
+
+fn open_board(socket: &LocalSocket, spec: &Arc<RouterSpec>) -> Result<Arc<Board>, LinuxError> {
+    let board = Arc::new(Board::new(Arc::clone(spec)));
+    socket.serve(Arc::clone(&board).answer())?;
+    Ok(board)
+}
+
+fn offloads(spec: &RouterSpec) -> Result<Vec<Offloads>, LinuxError> {
+    if !spec.process.fix_offloads {
+        return Ok(Vec::new());
+    }
+    let off = [&spec.input, &spec.output].map(|name| AnyPort::turn_offloads_off(name));
+    off.into_iter().filter_map(Result::transpose).collect()
+}

@@ -1,0 +1,109 @@
+//! How busy a router's queue was, from two of its documents: what has happened in between is their difference.
+
+use crate::bottleneck::QueueLoad;
+use cutline_daemon::Direction;
+use cutline_router::{Headers, Ip, Loss, Overhead, Version};
+use cutline_units::Duration;
+
+/// What has happened in one direction between two documents, `seconds` apart. `hint` is that of the probes.
+pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overhead, hint: u16) -> QueueLoad {
+    let [packets, bytes] = [
+        after.sent.packets.saturating_sub(before.sent.packets),
+        after.sent.bytes.saturating_sub(before.sent.bytes),
+    ];
+    let could = after.rate_bps as f64 * seconds;
+    let lost = |of: &Direction, loss| of.lost(loss).packets;
+    let of_queue = |of: &Direction| lost(of, Loss::Early) + lost(of, Loss::Overflow);
+    QueueLoad {
+        utilisation: if could > 0.0 { on_link(packets, bytes, overhead) * 8.0 / could } else { 0.0 },
+        mean_wait: waited(before, after, Some(hint))
+            .or_else(|| waited(before, after, None))
+            .unwrap_or_default(),
+        dropped: of_queue(after).saturating_sub(of_queue(before)),
+        unsent: lost(after, Loss::Unsent).saturating_sub(lost(before, Loss::Unsent)),
+        stuck: after.queued_packets.saturating_sub(after.backlog.packets),
+        slipped: Duration::from_secs_f64((after.slipped_ms - before.slipped_ms) / 1e3),
+    }
+}
+
+/// What these frames took of the link, bytes. Each counts as one of the mean length, which is exact where the overhead
+/// is the same for all.
+fn on_link(packets: u64, bytes: u64, overhead: Overhead) -> f64 {
+    let Some(mean) = bytes.checked_div(packets) else { return 0.0 };
+    let mean = mean as u32;
+    let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: mean.saturating_sub(14), flow: 0 };
+    let size = overhead.size(mean, &Headers { payload: 14, ip: Some(ip) });
+    let added = f64::from(size) - f64::from(mean);
+    (bytes as f64 + packets as f64 * added).max(0.0)
+}
+
+/// The mean wait of those that have departed in between, of one hint or of all; `None` where there were none.
+fn waited(before: &Direction, after: &Direction, hint: Option<u16>) -> Option<Duration> {
+    let sums = |of: &Direction| {
+        let of_hint = of.hints.iter().filter(|of| hint.is_none_or(|hint| of.hint == hint));
+        of_hint.fold((0, 0.0), |(packets, ms), of| {
+            (packets + of.departed.packets, ms + of.departed.packets as f64 * of.mean_wait_ms)
+        })
+    };
+    let ((packets_before, ms_before), (packets_after, ms_after)) = (sums(before), sums(after));
+    let packets = packets_after.checked_sub(packets_before).filter(|&packets| packets > 0)?;
+    Some(Duration::from_secs_f64((ms_after - ms_before).max(0.0) / packets as f64 / 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_daemon::{Counted, HintStatistics};
+
+    fn direction(packets: u64, hints: &[HintStatistics]) -> Direction {
+        let count = |packets: u64| Counted { packets, bytes: packets * 1514 };
+        let lost = [(Loss::Early, 3), (Loss::Overflow, 1), (Loss::Unsent, packets / 1000)];
+        Direction {
+            rate_bps: 12_304_000,
+            received: count(packets + 5),
+            sent: count(packets),
+            dropped: lost.map(|(loss, packets)| (loss.name().to_owned(), count(packets))).into(),
+            queued_packets: 7,
+            backlog: count(5),
+            slipped_ms: packets as f64 / 100.0,
+            hints: hints.to_vec(),
+            ..Direction::default()
+        }
+    }
+
+    fn hint(hint: u16, packets: u64, mean_wait_ms: f64) -> HintStatistics {
+        let departed = Counted { packets, bytes: 0 };
+        HintStatistics { hint, departed, mean_wait_ms, ..HintStatistics::default() }
+    }
+
+    /// 1000 frames of 1514 B and 24 B around each are all of 12.304 Mbit/s for a second.
+    #[test]
+    fn an_interval_is_the_difference_of_two_documents() {
+        let before = direction(1000, &[hint(1, 10, 1.0), hint(16, 90, 10.0)]);
+        let after = direction(2000, &[hint(1, 20, 1.0), hint(16, 190, 20.0)]);
+        let found = load(&before, &after, 1.0, Overhead::Ethernet, 16);
+        assert!((found.utilisation - 1.0).abs() < 1e-9, "{found:?}");
+        // (190 * 20 - 90 * 10) / 100.
+        assert_eq!(found.mean_wait, Duration::from_millis(29));
+        assert_eq!((found.dropped, found.unsent, found.stuck), (0, 1, 2));
+        assert_eq!(found.slipped, Duration::from_millis(10));
+        let of_all = load(&before, &after, 1.0, Overhead::Ethernet, 9).mean_wait;
+        assert!((of_all.as_millis_f64() - (2900.0 + 10.0) / 110.0).abs() < 1e-6, "{of_all}");
+    }
+
+    #[test]
+    fn nothing_sent_is_no_load_and_nothing_waited() {
+        let one = direction(1000, &[hint(16, 90, 10.0)]);
+        let found = load(&one, &one, 1.0, Overhead::PppoeAtm, 16);
+        assert_eq!((found.utilisation, found.mean_wait), (0.0, Duration::ZERO));
+        assert_eq!(load(&one, &one, 0.0, Overhead::Ip, 16).utilisation, 0.0);
+    }
+
+    #[test]
+    fn a_router_that_began_anew_counts_as_nothing_sent() {
+        let before = direction(5000, &[hint(16, 90, 10.0)]);
+        let after = direction(10, &[hint(16, 1, 1.0)]);
+        let found = load(&before, &after, 1.0, Overhead::Ethernet, 16);
+        assert_eq!((found.utilisation, found.unsent, found.mean_wait), (0.0, 0, Duration::ZERO));
+    }
+}
