@@ -19,7 +19,9 @@ pub struct Router {
     spec: Arc<RouterSpec>,
     seed: u64,
     wire: Wire,
-    socket: Option<LocalSocket>,
+    /// Kept, as its file goes with it.
+    _socket: Option<LocalSocket>,
+    board: Option<Arc<Board>>,
     reloader: Option<Reloader>,
     ports: [AnyPort; 2],
     /// Last, so that the interfaces are as they were when nobody uses them.
@@ -36,8 +38,8 @@ pub struct Schedule {
 }
 
 impl Router {
-    /// Opens interfaces and socket, and gives up privileges. The process should have one thread only: those that there
-    /// are keep theirs.
+    /// Opens interfaces and socket, and gives up privileges: those of this thread and of all that it makes later. Whoever asks
+    /// at the socket is answered when the router runs.
     ///
     /// # Errors
     /// When something cannot be had; then everything is as it was, but for privileges.
@@ -52,7 +54,9 @@ impl Router {
         let socket = socket(process, user.as_ref())?;
         give_up(Kept { net_admin: process.fix_offloads }, user.as_ref())?;
         let spec = Arc::new(spec);
-        Ok(Self { spec, seed, wire, socket, reloader: None, ports, _offloads: offloads })
+        let board = socket.as_ref().map(|socket| open_board(socket, &spec)).transpose()?;
+        let reloader = None;
+        Ok(Self { spec, seed, wire, _socket: socket, board, reloader, ports, _offloads: offloads })
     }
 
     /// Reads the file at `path` anew on SIGHUP, which ends the process otherwise. The router was opened as it says.
@@ -86,7 +90,7 @@ impl Router {
     /// Works until `stop` is set or its time is over. What was counted is told even when an interface is gone.
     ///
     /// # Errors
-    /// When an interface is gone, or a thread for its socket cannot be made.
+    /// When an interface is gone.
     pub fn run(
         mut self,
         schedule: Schedule,
@@ -95,10 +99,9 @@ impl Router {
     ) -> Result<(), DaemonError> {
         let Schedule { duration, interval } = schedule;
         let manager = Manager::of_environment();
-        let board = self.socket.as_ref().map(|socket| open_board(socket, &self.spec)).transpose()?;
         let mut service = Service::new(&self.spec, duration, interval, &manager, stop, listener)
             .with_reloader(self.reloader)
-            .with_board(board);
+            .with_board(self.board);
         manager.ready(&summary(&self.spec));
         let spin = self.spec.process.spin.unwrap_or_default();
         let ended = cutline_linux::run(&mut self.wire, &mut self.ports, spin, stop, &mut service);
