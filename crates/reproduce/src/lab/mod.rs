@@ -49,7 +49,7 @@ const EXPERIMENTS: [Experiment; 17] = [
     simulated("lab-audio-simulated", "simulated", AUDIO),
     in_lab("lab-audio", "laboratory", AUDIO),
     simulated("lab-mixed-simulated", "simulated", MIXED),
-    in_lab("lab-mixed", "laboratory", MIXED).with(&[("seeds", "2")]),
+    in_lab("lab-mixed", "laboratory", MIXED),
     simulated("lab-cheat-simulated", "simulated", CHEAT),
     in_lab("lab-cheat", "laboratory", CHEAT),
     simulated("lab-tcp-simulated", "simulated NewReno", TCP),
