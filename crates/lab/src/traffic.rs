@@ -19,7 +19,8 @@ fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -
     let group = &scenario.flows[flow.group.0 as usize];
     let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
     let (transport, ecn) = match &flow.transport {
-        TransportSpec::Tcp(params) => (Transport::Tcp(options(params, &group.transport)), params.ecn),
+        // The connection's route says it (`tuning::route_there`).
+        TransportSpec::Tcp(params) => (Transport::Tcp(options(params, &group.transport)), false),
         TransportSpec::Tfrc(params) => (Transport::Tfrc(params.clone()), params.ecn),
         TransportSpec::Udp(params) => (Transport::Udp(*params), false),
     };

@@ -10,7 +10,8 @@
 //! | largest window | route attribute `window` at the sink: what it advertises |
 //! | least retransmission timeout | route attribute `rto_min` |
 //! | no delayed acknowledgement | route attribute `quickack` at the sink; else Linux's own, 40 ms and more |
-//! | SACK, ECN, idle restart | `tcp_sack`, `tcp_ecn`, `tcp_slow_start_after_idle`; one value for all flows |
+//! | ECN | route attribute `features ecn`; who listens agrees (`tcp_ecn = 2`) |
+//! | SACK, idle restart | `tcp_sack`, `tcp_slow_start_after_idle`; one value for all flows |
 //! | Nagle | `TCP_NODELAY` |
 //!
 //! What cannot is Linux's own: limited transmit is always on, timeouts before the first sample are 1 s, the first
@@ -47,6 +48,7 @@ impl Stack {
 pub fn parameters(flows: &[FlowSpec], stack: Stack) -> Result<Vec<(&'static str, String)>, LabError> {
     let mut all: Vec<(&'static str, String)> = [
         ("net.ipv4.tcp_timestamps", "0"),
+        ("net.ipv4.tcp_ecn", "2"),
         // What one flow has learned of a path is none of the next one's business.
         ("net.ipv4.tcp_no_metrics_save", "1"),
         ("net.ipv4.tcp_rmem", "4096 262144 33554432"),
@@ -61,9 +63,6 @@ pub fn parameters(flows: &[FlowSpec], stack: Stack) -> Result<Vec<(&'static str,
     let number = |flag: bool| u8::from(flag).to_string();
     if let Some(sack) = shared(flows, "sack", |params| params.sack)? {
         all.push(("net.ipv4.tcp_sack", number(sack)));
-    }
-    if let Some(ecn) = shared(flows, "ecn", |params| params.ecn)? {
-        all.push(("net.ipv4.tcp_ecn", number(ecn)));
     }
     if let Some(restart) = shared(flows, "idle-restart", |params| params.idle_restart)? {
         all.push(("net.ipv4.tcp_slow_start_after_idle", number(restart)));
@@ -104,7 +103,8 @@ fn tcp_of(flow: &FlowSpec) -> Option<&tcp::Params> {
 pub fn route_there(flow: &FlowSpec) -> String {
     let Some(params) = tcp_of(flow) else { return String::new() };
     let segments = params.initial_window_bytes().div_ceil(u64::from(params.mss)).max(1);
-    format!(" initcwnd {segments} rto_min {}ms", whole_ms(params.min_rto))
+    let features = if params.ecn { " features ecn" } else { "" };
+    format!(" initcwnd {segments} rto_min {}ms{features}", whole_ms(params.min_rto))
 }
 
 /// Attributes of the route back.
@@ -129,17 +129,18 @@ mod tests {
     use super::*;
     use cutline_scenario::ScenarioFile;
 
-    fn flows(transports: &[&str]) -> Vec<FlowSpec> {
+    /// A flow for each pair: its transport's keys, and its own.
+    fn flows(keys: &[[&str; 2]]) -> Vec<FlowSpec> {
         let mut text =
             "name = \"tuning\"\nduration = \"10 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\ndelay = \"10 ms\"\n\
                         access-rate = \"10 Mbit/s\"\naccess-delay = \"1 ms\"\n\
                         queue = { aqm = \"drop-tail\", limit = \"10 packets\" }\n"
                 .to_owned();
-        for (number, transport) in transports.iter().enumerate() {
+        for (number, [transport, own]) in keys.iter().enumerate() {
             write!(
                 text,
                 "[[flow]]\nname = \"f{number}\"\ntransport = {{ protocol = \"tcp\", {transport} }}\n\
-                 app = {{ kind = \"bulk\" }}\n"
+                 app = {{ kind = \"bulk\" }}\n{own}\n"
             )
             .expect("a string takes whatever is written");
         }
@@ -149,9 +150,12 @@ mod tests {
 
     #[test]
     fn routes_carry_what_a_connection_is_to_begin_with() {
-        let flows =
-            flows(&["initial-window = \"2 packets\", min-rto = \"300 ms\", max-window = \"20 packets\""]);
+        let flows = flows(&[
+            ["initial-window = '2 packets', min-rto = '300 ms', max-window = '20 packets'", ""],
+            ["initial-window = '3 packets', min-rto = '1 s'", "ecn = true"],
+        ]);
         assert_eq!(route_there(&flows[0]), " initcwnd 2 rto_min 300ms");
+        assert_eq!(route_there(&flows[1]), " initcwnd 3 rto_min 1000ms features ecn");
         assert!(route_back(&flows[0]).contains(" window 20000"));
         let all = parameters(&flows, Stack::Stock).unwrap();
         assert!(!all.iter().any(|(name, _)| name.ends_with("tcp_recovery")));
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn flows_that_disagree_on_a_parameter_of_the_namespace_are_refused() {
-        let flows = flows(&["sack = true", "sack = false"]);
+        let flows = flows(&[["sack = true", ""], ["sack = false", ""]]);
         let error = parameters(&flows, Stack::Stock).unwrap_err().to_string();
         assert_eq!(
             error,

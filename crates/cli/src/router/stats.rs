@@ -46,8 +46,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
             Some(now) if !args.json => text::whole(now),
             _ => line + "\n",
         };
-        output::print(&text)?;
-        if args.watch.is_none() {
+        if output::print_on(&text)?.is_break() || args.watch.is_none() {
             return Ok(());
         }
         last = statistics;
