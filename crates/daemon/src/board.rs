@@ -171,7 +171,8 @@ mod tests {
     use super::*;
 
     fn board() -> Board {
-        let text = "in = 'a'\nout = 'b'\nforth = { rate = '15 Mbit/s', queue = { aqm = 'pi', limit = '9 packets' } }\n";
+        let text = "in = 'a'\nout = 'b'\nqueue.q = { aqm = 'pi', limit = '9 packets' }\n\
+                    forth = { rate = '15 Mbit/s', queue = 'q' }\nback = { rate = '2 Mbit/s', queue = 'q' }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
         Board::new(Arc::new(spec))
     }
