@@ -50,7 +50,7 @@ struct RunArgs {
     /// Store nothing
     #[arg(long, conflicts_with_all = ["results", "resume"])]
     no_store: bool,
-    /// Go on where an earlier run stopped: what is stored is not run again
+    /// Go on where an earlier run stopped: what is stored, and has kept its time, is not run again
     #[arg(long)]
     resume: bool,
     /// Which of Linux's TCP
@@ -129,7 +129,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let outcome = work.execute(store)?;
     bar.finish();
     outcome.print(&points, args.json)?;
-    let bad = warn(&outcome.timing);
+    let bad = warn(&outcome.timing, !args.no_store);
     outcome.verdict(jobs.len())?;
     if args.strict && bad > 0 {
         return Err(Failure::Failed(format!(
@@ -157,13 +157,17 @@ fn forecast(jobs: &[Job<'_>], at_a_time: NonZeroUsize) -> String {
     format!("{} runs in real time: about {minutes:.1} minutes", jobs.len())
 }
 
-/// Says which runs have not kept their time; answers how many.
-fn warn(timing: &[TimingRow]) -> usize {
+/// Says which runs have not kept their time, and what to do if they are stored; answers how many.
+fn warn(timing: &[TimingRow], are_stored: bool) -> usize {
     let bad = timing.iter().filter(|row| row.kept == 0);
     for row in bad.clone() {
         anstream::eprintln!("warning: {} with seed {}: {}", row.point, row.seed, row.problem);
     }
-    bad.count()
+    let count = bad.count();
+    if count > 0 && are_stored {
+        anstream::eprintln!("the same command with --resume runs them again: {count} of {}", timing.len());
+    }
+    count
 }
 
 fn bound(text: &str) -> Result<Duration, String> {

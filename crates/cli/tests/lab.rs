@@ -188,20 +188,17 @@ fn what_a_killed_run_leaves_behind_is_swept_by_the_next() {
 #[test]
 fn a_bound_that_no_machine_keeps_is_told() {
     let Some((folder, file)) = laboratory(SCENARIO) else { return };
-    let arguments = [
-        "lab",
-        "run",
-        file.to_str().unwrap(),
-        "--quiet",
-        "--no-store",
-        "--strict",
-        "--departure-bound",
-        "1 us",
-    ];
-    let output = cutline(folder.path(), &arguments).args(["--set", "duration=3 s"]).output().unwrap();
+    let arguments = ["lab", "run", file.to_str().unwrap(), "--quiet", "--set", "duration=3 s"];
+    let output =
+        cutline(folder.path(), &arguments).args(["--strict", "--departure-bound", "1 us"]).output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("warning: base with seed 1: 1 % of the packets left more than"), "{errors}");
+    assert!(errors.contains("--resume runs them again"), "{errors}");
+
+    let again = Instant::now();
+    succeeds(folder.path(), &[&arguments[..], &["--resume"]].concat());
+    assert!(again.elapsed() >= Duration::from_secs(3), "what has not kept its time is run again");
 }
 
 fn is_refused(scenario: &str, command: &[&str], why: &str) {

@@ -161,8 +161,9 @@ impl<'a> Service<'a> {
             desk.board.configure(reloader.spec());
         }
         let summary = summary(reloader.spec());
+        let refused = if result.is_err() { "; its file was refused as it is now" } else { "" };
+        self.watchdog.manager.ready(&format!("{summary}{refused}"));
         self.listener.reloaded(result, &summary);
-        self.watchdog.manager.ready(&summary);
     }
 
     fn answer(&mut self, wire: &Wire, ports: &mut [AnyPort; 2]) {

@@ -84,7 +84,8 @@ pub fn plan<'p>(points: &'p [SweepPoint], version: &str) -> Vec<Job<'p>> {
     points.iter().flat_map(jobs).collect()
 }
 
-/// Runs the jobs that are not stored yet and stores each as it finishes; answers how each job ended, in their order.
+/// Runs the jobs that are not stored yet, or have not kept their time, and stores each as it finishes; answers how each job
+/// ended, in their order.
 ///
 /// `simulate` gets the scenario and the seed. Its error is the job's; the other jobs go on.
 ///
@@ -104,7 +105,7 @@ pub fn run_and_store(
     let again: Vec<bool> = jobs.iter().map(|job| !seen.insert(&job.key.run)).collect();
     let one = |i: usize| {
         let key = &jobs[i].key;
-        if again[i] || store.has(&key.run) {
+        if again[i] || store.is_done(&key.run) {
             teller.tell(key, Event::Skipped);
             return Ending::Stored;
         }

@@ -171,6 +171,39 @@ fn what_is_written_is_read_back() {
     assert!(written.complete && written.finished.len() == 12 && written.scenario == TEXT);
 }
 
+/// What a machine that was too busy has measured stays until it is measured again.
+#[test]
+fn a_run_that_has_not_kept_its_time_is_run_again() {
+    let folder = TempDir::new().unwrap();
+    let (points, cancel) = (points(), AtomicBool::new(false));
+    let jobs = plan(&points, VERSION);
+    let store = Store::create(folder.path()).unwrap();
+    let simulated = AtomicUsize::new(0);
+    let kept_unless_seed = |late: u64| {
+        let simulated = &simulated;
+        move |scenario: &Scenario, seed: u64| {
+            simulated.fetch_add(1, Ordering::Relaxed);
+            fake(scenario, seed).map(|mut result| {
+                result.timing[0].kept = u64::from(seed != late);
+                result
+            })
+        }
+    };
+    let run = |late| {
+        simulated.store(0, Ordering::Relaxed);
+        let endings =
+            run_and_store(&jobs, &store, &options(2, &cancel, &|_| {}), kept_unless_seed(late)).unwrap();
+        assert!(endings.iter().all(|ending| *ending == Ending::Stored));
+        simulated.load(Ordering::Relaxed)
+    };
+    assert_eq!(run(8), 12);
+    let of_seed_8 = jobs.iter().filter(|job| job.key.seed == 8);
+    assert!(of_seed_8.clone().all(|job| store.has(&job.key.run) && !store.is_done(&job.key.run)));
+    assert_eq!(run(0), of_seed_8.count());
+    assert!(jobs.iter().all(|job| store.is_done(&job.key.run)));
+    assert_eq!(run(0), 0);
+}
+
 #[test]
 fn a_resumed_experiment_runs_only_what_is_missing() {
     let folder = TempDir::new().unwrap();

@@ -108,7 +108,7 @@ fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
         )
     } else {
         format!(
-            "{}: {} of {runs} runs did not keep their time: {}.",
+            "{}: {} of {runs} runs did not keep their time (--resume runs them again): {}.",
             experiment.id,
             bad.len(),
             bad.join("; ")

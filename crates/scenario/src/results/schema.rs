@@ -32,7 +32,7 @@ give the same bytes, whatever the number of threads.
 settings, the runs that finished and those that failed and why, the machine, and when it began and ended.
 
 While an experiment runs, each finished run is a folder `runs/RUN/` with the same tables; `--resume` goes on from
-there.
+there, and runs those again that have not kept their time (`timing.parquet`).
 ";
 
 /// The page `docs/guide/results.md`.

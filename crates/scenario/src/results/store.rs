@@ -66,7 +66,16 @@ impl Store {
         self.runs().join(run).is_dir()
     }
 
-    /// Stores a run: completely or not at all.
+    /// Whether a run need not be done again: it is complete, and has kept its time if it had one to keep. What cannot be read
+    /// is done again.
+    pub fn is_done(&self, run: &str) -> bool {
+        let folder = self.runs().join(run);
+        let has_kept_time =
+            || read_in(&folder).is_ok_and(|rows: Vec<TimingRow>| rows.iter().all(|row| row.kept == 1));
+        self.has(run) && (!has_table::<TimingRow>(&folder) || has_kept_time())
+    }
+
+    /// Stores a run: completely or not at all. One that is there already stays until then.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -82,6 +91,9 @@ impl Store {
         write_in(&unfinished, &result.distributions)?;
         if !result.timing.is_empty() {
             write_in(&unfinished, &result.timing)?;
+        }
+        if self.has(&key.run) {
+            fs::remove_dir_all(&folder).map_err(|error| StoreError::io(&folder, error))?;
         }
         fs::rename(&unfinished, &folder).map_err(|error| StoreError::io(&folder, error))
     }
