@@ -70,8 +70,13 @@ pub fn summary(spec: &RouterSpec) -> String {
 }
 
 fn through(queue: &QueueSpec) -> String {
+    format!("at {} through {}", queue.rate, in_words(queue))
+}
+
+/// A queue's name, such as `TSQ over pi`.
+pub fn in_words(queue: &QueueSpec) -> String {
     let tsq = if queue.tsq.is_some() { "TSQ over " } else { "" };
-    format!("at {} through {tsq}{}", queue.rate, queue.aqm.name())
+    format!("{tsq}{}", queue.aqm.name())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a router counts, as a document: a line of JSON. It is the same for a router's own output and for one that is asked
 //! by its socket. Counters count from the router's start; an interval is the difference of two documents.
 
+use crate::configuration::in_words;
 use cutline_aqm::Count;
 use cutline_linux::PortStats;
 use cutline_router::{HINTS, HintStats, Loss, Shaper, ShaperStats};
@@ -210,10 +211,9 @@ impl Refusal {
 impl Seen {
     pub fn of(shaper: &Shaper) -> Self {
         let (spec, backlog) = (&shaper.params().queue, shaper.backlog());
-        let tsq = if spec.tsq.is_some() { "TSQ over " } else { "" };
         Self {
             rate: spec.rate,
-            queue: format!("{tsq}{}", spec.aqm.name()),
+            queue: in_words(spec),
             stats: shaper.stats().clone(),
             queued: shaper.queued(),
             backlog: Counted { packets: backlog.packets.into(), bytes: backlog.bytes },
