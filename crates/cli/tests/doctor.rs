@@ -12,6 +12,7 @@ mod common;
 use common::may_make_namespaces;
 use cutline_linux::Offloads;
 use cutline_linux::namespace::{Namespace, sweep};
+use cutline_testbed::undisturbed;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 use std::fs::File;
@@ -228,16 +229,13 @@ impl Chain {
         Running(host.within(start).unwrap().unwrap())
     }
 
-    /// Datagrams of 1000 B from a to b at a rate, for a time; answers the longest pause that was none of ours.
-    fn load(&self, bps: u64, seconds: f64) -> Duration {
+    /// Datagrams of 1000 B from a to b at a rate, for a time.
+    fn load(&self, bps: u64, seconds: f64) {
         let sink = self.b.within(|| UdpSocket::bind("10.9.1.2:9009").unwrap()).unwrap();
         let source = self.a.within(|| UdpSocket::bind("10.9.0.1:9009").unwrap()).unwrap();
         source.connect(sink.local_addr().unwrap()).unwrap();
         let (start, mut sent) = (Instant::now(), 0_u64);
-        let (mut last, mut longest) = (start, Duration::ZERO);
         while start.elapsed().as_secs_f64() < seconds {
-            longest = longest.max(last.elapsed());
-            last = Instant::now();
             // What is late is sent at once, so that the rate holds on a busy machine.
             while (sent * 8000) as f64 / (bps as f64) < start.elapsed().as_secs_f64() {
                 let _lost = source.send(&[0; 972]);
@@ -245,7 +243,6 @@ impl Chain {
             }
             sleep(Duration::from_millis(2));
         }
-        longest
     }
 }
 
@@ -273,28 +270,6 @@ fn router(middle: &Namespace, statistics: &Path) -> Running {
     Running(middle.within(|| command.spawn()).unwrap().unwrap())
 }
 
-/// How often it is looked again when the machine stood still.
-const ATTEMPTS: usize = 4;
-/// What the router's schedule may slip by in an attempt, and for how long the load may stand still: 2 % of it.
-const SLIP_MS: f64 = 100.0;
-
-/// What was observed in the first attempt in which router and load were run in time: a machine that stands still is a
-/// bottleneck of its own, and one without load has none. An attempt answers the longest pause of the load, and what
-/// the doctors say.
-fn observed<const N: usize>(attempt: impl Fn() -> (Duration, [Value; N])) -> [Value; N] {
-    let slipped_ms = |found: &Value| {
-        let intervals = found["observed"]["intervals"].as_array().unwrap().iter();
-        intervals.filter_map(|interval| interval["queue"]["slipped_ms"].as_f64()).sum::<f64>()
-    };
-    let in_time = |(pause, found): &(Duration, [Value; N])| {
-        pause.as_secs_f64() * 1e3 < SLIP_MS && found.iter().all(|found| slipped_ms(found) < SLIP_MS)
-    };
-    let found = (0..ATTEMPTS).map(|_| attempt()).find(in_time);
-    found
-        .unwrap_or_else(|| panic!("the machine stood still for {SLIP_MS} ms and more in {ATTEMPTS} attempts"))
-        .1
-}
-
 /// Judges by what a process has printed.
 fn judgement(mut doctor: Running) -> Value {
     let child = &mut doctor.0;
@@ -311,25 +286,25 @@ fn our_queue_is_found_to_be_the_bottleneck() {
         return;
     }
     let path = Chain::new("o", &[]);
-    let [found, beside] = observed(|| {
+    undisturbed(|| {
         let through = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
         let beside = path.doctor(&path.middle, &["--out", "p1"]);
         sleep(Duration::from_millis(1500));
-        let pause = path.load(12_000_000, 3.0);
-        (pause, [judgement(through), judgement(beside)])
+        path.load(12_000_000, 3.0);
+        let [found, beside] = [through, beside].map(judgement);
+        assert_eq!(found["judgement"]["place"], "ours", "{found}");
+        assert_ne!(found["judgement"]["confidence"], "low", "{found}");
+        assert!(found["observed"]["path"]["answered"].as_u64().unwrap() > 10, "{found}");
+        assert_eq!(
+            (&beside["judgement"]["place"], &beside["observed"]["port"]["name"]),
+            (&"ours".into(), &"p1".into()),
+            "{beside}"
+        );
+        assert_eq!(
+            beside["judgement"]["confidence"], "medium",
+            "nothing behind the interface was looked at: {beside}"
+        );
     });
-    assert_eq!(found["judgement"]["place"], "ours", "{found}");
-    assert_ne!(found["judgement"]["confidence"], "low", "{found}");
-    assert!(found["observed"]["path"]["answered"].as_u64().unwrap() > 10, "{found}");
-    assert_eq!(
-        (&beside["judgement"]["place"], &beside["observed"]["port"]["name"]),
-        (&"ours".into(), &"p1".into()),
-        "{beside}"
-    );
-    assert_eq!(
-        beside["judgement"]["confidence"], "medium",
-        "nothing behind the interface was looked at: {beside}"
-    );
 }
 
 #[test]
@@ -338,12 +313,12 @@ fn a_slower_hop_behind_the_router_is_found() {
         return;
     }
     let path = Chain::new("e", &["tbf", "rate", "3mbit", "burst", "16kb", "latency", "200ms"]);
-    let [found] = observed(|| {
+    undisturbed(|| {
         let doctor = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
         sleep(Duration::from_millis(1500));
-        let pause = path.load(6_000_000, 3.0);
-        (pause, [judgement(doctor)])
+        path.load(6_000_000, 3.0);
+        let found = judgement(doctor);
+        assert_eq!(found["judgement"]["place"], "elsewhere", "{found}");
+        assert_ne!(found["judgement"]["confidence"], "low", "{found}");
     });
-    assert_eq!(found["judgement"]["place"], "elsewhere", "{found}");
-    assert_ne!(found["judgement"]["confidence"], "low", "{found}");
 }

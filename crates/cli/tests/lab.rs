@@ -5,6 +5,7 @@
 mod common;
 
 use common::may_make_namespaces;
+use cutline_testbed::undisturbed;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -89,43 +90,45 @@ fn group<'v>(run: &'v Value, name: &str) -> Vec<&'v Value> {
 
 #[test]
 fn a_scenario_is_measured_as_in_the_simulation() {
-    let Some((folder, file)) = laboratory(SCENARIO) else { return };
-    let file = file.to_str().unwrap();
-    let started = Instant::now();
-    let output = succeeds(folder.path(), &["lab", "run", file, "--json", "--quiet"]);
-    assert!(started.elapsed() >= Duration::from_secs(8), "it takes as long as it says");
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let run = &document["runs"][0];
+    undisturbed(|| {
+        let Some((folder, file)) = laboratory(SCENARIO) else { return };
+        let file = file.to_str().unwrap();
+        let started = Instant::now();
+        let output = succeeds(folder.path(), &["lab", "run", file, "--json", "--quiet"]);
+        assert!(started.elapsed() >= Duration::from_secs(8), "it takes as long as it says");
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let run = &document["runs"][0];
 
-    let voice = group(run, "voice")[0];
-    assert!((voice["goodput_bps"].as_f64().unwrap() - 64_000.0).abs() < 3_000.0, "{voice}");
-    assert_eq!(voice["hint"], 2);
-    let queuing = |flow: &Value| flow["queuing_ms"]["mean"].as_f64().unwrap();
-    let bulk = group(run, "bulk");
-    assert_eq!(bulk.len(), 4);
-    for flow in &bulk {
-        assert!(flow["goodput_bps"].as_f64().unwrap() > 50_000.0, "{flow}");
-        assert!(queuing(flow) > queuing(voice), "a hint of 2 waits less: {flow} {voice}");
-    }
-    let marks: u64 = bulk.iter().map(|flow| flow["marks"].as_u64().unwrap()).sum();
-    assert!(marks > 0, "what can be marked is marked");
-    let files = group(run, "files")[0];
-    assert!(files["transfers"].as_u64().unwrap() > 2);
-    assert_eq!(files["marks"], 0, "each flow by itself: {files}");
-    assert!(group(run, "media")[0]["goodput_bps"].as_f64().unwrap() > 40_000.0);
-    let queue = &run["queues"][0];
-    assert_eq!(queue["name"], "r1->r2");
-    assert!(queue["utilisation"].as_f64().unwrap() > 0.6, "{queue}");
-    let timing = &run["timing"];
-    assert!(timing["frames"].as_u64().unwrap() > 1000 && timing["failed_flows"] == 0, "{timing}");
+        let voice = group(run, "voice")[0];
+        assert!((voice["goodput_bps"].as_f64().unwrap() - 64_000.0).abs() < 3_000.0, "{voice}");
+        assert_eq!(voice["hint"], 2);
+        let queuing = |flow: &Value| flow["queuing_ms"]["mean"].as_f64().unwrap();
+        let bulk = group(run, "bulk");
+        assert_eq!(bulk.len(), 4);
+        for flow in &bulk {
+            assert!(flow["goodput_bps"].as_f64().unwrap() > 50_000.0, "{flow}");
+            assert!(queuing(flow) > queuing(voice), "a hint of 2 waits less: {flow} {voice}");
+        }
+        let marks: u64 = bulk.iter().map(|flow| flow["marks"].as_u64().unwrap()).sum();
+        assert!(marks > 0, "what can be marked is marked");
+        let files = group(run, "files")[0];
+        assert!(files["transfers"].as_u64().unwrap() > 2);
+        assert_eq!(files["marks"], 0, "each flow by itself: {files}");
+        assert!(group(run, "media")[0]["goodput_bps"].as_f64().unwrap() > 40_000.0);
+        let queue = &run["queues"][0];
+        assert_eq!(queue["name"], "r1->r2");
+        assert!(queue["utilisation"].as_f64().unwrap() > 0.6, "{queue}");
+        let timing = &run["timing"];
+        assert!(timing["frames"].as_u64().unwrap() > 1000 && timing["failed_flows"] == 0, "{timing}");
 
-    let folder = folder.path();
-    assert!(folder.join("results/lab/small/timing.parquet").exists());
-    succeeds(folder, &["run", file, "--quiet"]);
-    assert!(!folder.join("results/small/timing.parquet").exists(), "a simulation has no timing");
-    let compared = succeeds(folder, &["compare", "results/small", "results/lab/small"]);
-    let table = String::from_utf8(compared.stdout).unwrap();
-    assert!(table.contains("goodput_bps") && table.contains("r1->r2"), "{table}");
+        let folder = folder.path();
+        assert!(folder.join("results/lab/small/timing.parquet").exists());
+        succeeds(folder, &["run", file, "--quiet"]);
+        assert!(!folder.join("results/small/timing.parquet").exists(), "a simulation has no timing");
+        let compared = succeeds(folder, &["compare", "results/small", "results/lab/small"]);
+        let table = String::from_utf8(compared.stdout).unwrap();
+        assert!(table.contains("goodput_bps") && table.contains("r1->r2"), "{table}");
+    });
 }
 
 /// One after the other and beside each other: what a run has asked of its threads is not the next one's.

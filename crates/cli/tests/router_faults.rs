@@ -10,6 +10,7 @@ use common::{Lab, Router, assert_sums, packets, send};
 use cutline_linux::namespace::Namespace;
 use cutline_linux::{PacketPort, now};
 use cutline_router::Port;
+use cutline_testbed::undisturbed;
 use cutline_units::Instant;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -243,35 +244,37 @@ fn a_killed_router_leaves_nothing_and_the_next_goes_on() {
 /// not all that came meanwhile goes out at once.
 #[test]
 fn a_stopped_router_lets_its_schedule_slip() {
-    const BYTES_A_MS: usize = 1000;
-    let Some(mut lab) = Lab::new("s", &["--rate", "8Mbit", "--overhead", "none", "--aqm", "drop-tail"])
-    else {
-        return;
-    };
-    assert!(lab.is_crossed(false, 5001));
-    let mut sink = port(&lab.b, "b0");
-    let [a, _b] = lab.sockets(false, 5002);
-    let source = send(a, 708, Duration::from_millis(1), Duration::from_millis(1600));
-    sleep(Duration::from_millis(200));
-    lab.router.signal(Signal::STOP);
-    sleep(Duration::from_secs(1));
-    lab.router.signal(Signal::CONT);
-    source.join().unwrap();
-    sleep(Duration::from_millis(300));
-    let mut arrivals: Vec<(Instant, usize)> = Vec::new();
-    while sink.receive(now(), &mut |at, frame| arrivals.push((at, frame.len()))).unwrap() > 0 {}
+    undisturbed(|| {
+        const BYTES_A_MS: usize = 1000;
+        let Some(mut lab) = Lab::new("s", &["--rate", "8Mbit", "--overhead", "none", "--aqm", "drop-tail"])
+        else {
+            return;
+        };
+        assert!(lab.is_crossed(false, 5001));
+        let mut sink = port(&lab.b, "b0");
+        let [a, _b] = lab.sockets(false, 5002);
+        let source = send(a, 708, Duration::from_millis(1), Duration::from_millis(1600));
+        sleep(Duration::from_millis(200));
+        lab.router.signal(Signal::STOP);
+        sleep(Duration::from_secs(1));
+        lab.router.signal(Signal::CONT);
+        source.join().unwrap();
+        sleep(Duration::from_millis(300));
+        let mut arrivals: Vec<(Instant, usize)> = Vec::new();
+        while sink.receive(now(), &mut |at, frame| arrivals.push((at, frame.len()))).unwrap() > 0 {}
 
-    let within = |from: usize| {
-        let end = arrivals[from].0 + cutline_units::Duration::from_millis(100);
-        arrivals[from..].iter().take_while(|(at, _)| *at < end).map(|(_, length)| length).sum::<usize>()
-    };
-    let most = (0..arrivals.len()).map(within).max().unwrap();
-    // 100 ms and 10 ms to catch up with; as much again for a machine that stops it between clock and sending. What had
-    // come meanwhile were 750 ms.
-    assert!(most < 220 * BYTES_A_MS, "{most} B within 100 ms");
-    let (code, end) = lab.router.end();
-    assert_eq!(code, Some(0));
-    assert_adds_up(&end);
-    let slipped = end.pointer("/forth/slipped_ms").and_then(Value::as_f64).unwrap();
-    assert!(slipped > 800.0, "{end}");
+        let within = |from: usize| {
+            let end = arrivals[from].0 + cutline_units::Duration::from_millis(100);
+            arrivals[from..].iter().take_while(|(at, _)| *at < end).map(|(_, length)| length).sum::<usize>()
+        };
+        let most = (0..arrivals.len()).map(within).max().unwrap();
+        // 100 ms and 10 ms to catch up with; as much again for a machine that stops it between clock and sending. What had
+        // come meanwhile were 750 ms.
+        assert!(most < 220 * BYTES_A_MS, "{most} B within 100 ms");
+        let (code, end) = lab.router.end();
+        assert_eq!(code, Some(0));
+        assert_adds_up(&end);
+        let slipped = end.pointer("/forth/slipped_ms").and_then(Value::as_f64).unwrap();
+        assert!(slipped > 800.0, "{end}");
+    });
 }

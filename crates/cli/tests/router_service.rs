@@ -5,18 +5,17 @@
 
 mod common;
 
-use common::{Hosts, Lab, Router, assert_sums, packets};
+use common::{Hosts, Lab, Router, assert_sums, packets, receive_numbers, send_bursts};
 use cutline_linux::Offloads;
 use cutline_linux::namespace::Namespace;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write as _};
-use std::net::UdpSocket;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::thread::{JoinHandle, sleep, spawn};
+use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -64,35 +63,6 @@ impl Home {
 
 fn cutline(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cutline")).arg("router").args(arguments).output().unwrap()
-}
-
-/// Sends `bursts` of 20 numbered datagrams, 20 ms apart; answers how many.
-fn send_bursts(socket: UdpSocket, bursts: u32) -> JoinHandle<u32> {
-    spawn(move || {
-        let mut payload = [0; 1000];
-        for number in 0..bursts * 20 {
-            if number % 20 == 0 {
-                sleep(Duration::from_millis(20));
-            }
-            payload[..4].copy_from_slice(&number.to_be_bytes());
-            socket.send(&payload).unwrap();
-        }
-        bursts * 20
-    })
-}
-
-/// The numbers that come, until nothing comes any more.
-fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
-    // The receiver may be kept waiting for longer than its usual buffer lasts.
-    rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 8 << 20).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-    spawn(move || {
-        let (mut numbers, mut buffer) = (Vec::new(), [0; 2000]);
-        while socket.recv(&mut buffer).is_ok() {
-            numbers.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
-        }
-        numbers
-    })
 }
 
 /// Bursts wait 8 ms of every 20, and are not too much for the link; meanwhile the queue is exchanged again and again. Each

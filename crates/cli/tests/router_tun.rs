@@ -10,7 +10,7 @@
 
 mod common;
 
-use common::{Router, assert_sums, echo, namespaces, packets};
+use common::{Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
 use cutline_linux::namespace::Namespace;
 use serde_json::Value;
 use std::net::UdpSocket;
@@ -62,8 +62,8 @@ impl Routed {
         Some(Self { a, b, host })
     }
 
-    /// Whether datagrams come across, both ways.
-    fn is_crossed(&self, v6: bool, port: u16) -> bool {
+    /// Sockets at both ends, connected to each other.
+    fn sockets(&self, v6: bool, port: u16) -> [UdpSocket; 2] {
         let address = |net: u8| {
             if v6 { format!("[fd09:{net}::2]:{port}") } else { format!("10.9.{net}.2:{port}") }
         };
@@ -73,7 +73,12 @@ impl Routed {
             socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
             socket
         };
-        let (a, b) = (open(&self.a, 1, 2), open(&self.b, 2, 1));
+        [open(&self.a, 1, 2), open(&self.b, 2, 1)]
+    }
+
+    /// Whether datagrams come across, both ways.
+    fn is_crossed(&self, v6: bool, port: u16) -> bool {
+        let [a, b] = self.sockets(v6, port);
         [(&a, &b), (&b, &a)].into_iter().all(|(from, to)| {
             let mut buffer = [0; 100];
             (0..10).any(|_| {
@@ -98,6 +103,7 @@ fn forwarded_packets_pass_through_the_router_and_without_it_past_it() {
     let mut router = lab.router();
     assert!(lab.is_crossed(false, 5001), "IPv4");
     assert!(lab.is_crossed(true, 5002), "IPv6");
+    assert_a_backlog_crosses(&router, lab.sockets(false, 5008));
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
     assert_eq!(echo([&lab.a, &lab.b], "10.9.2.2:5100", &bytes), bytes);
     let (code, end) = router.end();

@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{Hosts, Lab, Router, assert_sums, echo, namespaces, packets};
+use common::{Hosts, Lab, Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
 use cutline_linux::namespace::Namespace;
 use cutline_linux::{Offloads, PacketPort, now};
 use cutline_router::Port;
@@ -176,6 +176,16 @@ fn marks_and_hints_are_read_and_kept_as_with_a_packet_socket() {
         assert_eq!((departed(1), departed(6)), (10, 10), "{ports:?} {end}");
         assert_eq!(packets(&end, "/forth/remarked/packets"), 10, "{ports:?}");
     }
+}
+
+#[test]
+fn what_waited_for_a_stopped_router_crosses_once_and_in_order() {
+    let Some(mut lab) = lab("b", PORTS, &["--rate", "1Gbit", "--aqm", "drop-tail", "--fix-offloads"]) else {
+        return;
+    };
+    assert!(lab.is_crossed(false, 5001), "the hosts know each other");
+    assert_a_backlog_crosses(&lab.router, lab.sockets(false, 5002));
+    ended(&mut lab);
 }
 
 /// The smallest frames as fast as a neighbour can send them, to a router at work, and to one that does not look.

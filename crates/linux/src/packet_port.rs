@@ -190,7 +190,8 @@ impl Port for PacketPort {
     ) -> Result<(), LinuxError> {
         loop {
             let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
-            let count = frames.zip(&mut batch).map(|(frame, place)| *place = frame).count();
+            // A place first: the frame behind the last one that has a place must not be taken from the iterator.
+            let count = batch.iter_mut().zip(&mut *frames).map(|(place, frame)| *place = frame).count();
             if count == 0 {
                 return Ok(());
             }

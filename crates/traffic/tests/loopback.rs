@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test waits for what has been sent to arrive")]
 
 use cutline_linux::now;
+use cutline_testbed::undisturbed;
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TcpOptions, TrafficError, Transport,
     Window,
@@ -73,170 +74,189 @@ fn measure(plans: Vec<FlowPlan>, time_ms: u64) -> (Vec<SenderReport>, MeterRepor
 
 #[test]
 fn every_datagram_of_a_constant_rate_arrives() {
-    for address in [LOOPBACK, "[::1]:0"] {
-        let flow = plan(0, udp(), cbr(Rate::from_mbps(4), 500));
-        let params = MeterParams { interval: Some(Duration::from_millis(100)), ..MeterParams::default() };
-        let (sent, received) = measure_at(address, vec![flow], params, Duration::from_millis(600));
-        let (sent, flow) = (&sent[0], &received.flows[0]);
-        assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
-        assert_eq!((sent.packets, sent.bytes), (flow.packets, flow.bytes), "{received:?}");
-        // 1000 messages a second; a machine that stops for long sends what it missed afterwards.
-        assert!((540..=601).contains(&sent.packets), "{}", sent.packets);
-        assert_eq!((flow.lost, flow.duplicated, flow.traffic_class), (0, 0, Some(0)));
-        assert_eq!((flow.delay.count(), flow.ipdv.count()), (sent.packets, sent.packets - 1));
-        assert!(flow.delay.quantile(0.5).unwrap() < Duration::from_millis(500), "{:?}", flow.delay);
-        assert_eq!(flow.intervals.iter().map(|interval| interval.bytes).sum::<u64>(), flow.bytes);
-        assert_eq!(sent.intervals.iter().map(|interval| interval.packets).sum::<u64>(), sent.packets);
-        assert_eq!(sent.lateness.count(), sent.messages);
-    }
+    undisturbed(|| {
+        for address in [LOOPBACK, "[::1]:0"] {
+            let flow = plan(0, udp(), cbr(Rate::from_mbps(4), 500));
+            let params = MeterParams { interval: Some(Duration::from_millis(100)), ..MeterParams::default() };
+            let (sent, received) = measure_at(address, vec![flow], params, Duration::from_millis(600));
+            let (sent, flow) = (&sent[0], &received.flows[0]);
+            assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
+            assert_eq!((sent.packets, sent.bytes), (flow.packets, flow.bytes), "{received:?}");
+            // 1000 messages a second; a machine that stops for long sends what it missed afterwards.
+            assert!((540..=601).contains(&sent.packets), "{}", sent.packets);
+            assert_eq!((flow.lost, flow.duplicated, flow.traffic_class), (0, 0, Some(0)));
+            assert_eq!((flow.delay.count(), flow.ipdv.count()), (sent.packets, sent.packets - 1));
+            assert!(flow.delay.quantile(0.5).unwrap() < Duration::from_millis(500), "{:?}", flow.delay);
+            assert_eq!(flow.intervals.iter().map(|interval| interval.bytes).sum::<u64>(), flow.bytes);
+            assert_eq!(sent.intervals.iter().map(|interval| interval.packets).sum::<u64>(), sent.packets);
+            assert_eq!(sent.lateness.count(), sent.messages);
+        }
+    });
 }
 
 #[test]
 fn tcp_carries_bulk_data_in_order() {
-    let paced = TcpOptions {
-        max_pacing_rate: Some(Rate::from_mbps(80)),
-        congestion_control: Some("reno".to_owned()),
-        max_segment: Some(1012),
-        not_sent_lowat: Some(16_384),
-        send_buffer: Some(200_000),
-        receive_buffer: Some(200_000),
-        no_delay: true,
-        write_queue: None,
-    };
-    let plans = vec![plan(0, Transport::Tcp(paced), Params::Bulk), plan(1, tcp(), Params::Bulk)];
-    let (sent, received) = measure(plans, 500);
-    for (sent, flow) in sent.iter().zip(&received.flows) {
-        assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
-        assert_eq!((sent.flow, sent.bytes), (flow.flow, flow.bytes));
-        assert!(flow.packets > 10 && flow.delay.count() == flow.packets, "{flow:?}");
-    }
-    let info = sent[0].tcp.unwrap();
-    // A segment of 1012 bytes less a time stamp's 12; the preamble comes on top.
-    assert_eq!(info.max_segment, 1000, "{info:?}");
-    assert!(info.bytes_sent - info.bytes_retransmitted <= sent[0].bytes + 16 + 1, "{info:?}");
-    assert!(
-        sent[0].bytes < 12_000_000 && sent[0].bytes < sent[1].bytes,
-        "{} {}",
-        sent[0].bytes,
-        sent[1].bytes
-    );
+    undisturbed(|| {
+        let paced = TcpOptions {
+            max_pacing_rate: Some(Rate::from_mbps(80)),
+            congestion_control: Some("reno".to_owned()),
+            max_segment: Some(1012),
+            not_sent_lowat: Some(16_384),
+            send_buffer: Some(200_000),
+            receive_buffer: Some(200_000),
+            no_delay: true,
+            write_queue: None,
+        };
+        let plans = vec![plan(0, Transport::Tcp(paced), Params::Bulk), plan(1, tcp(), Params::Bulk)];
+        let (sent, received) = measure(plans, 500);
+        for (sent, flow) in sent.iter().zip(&received.flows) {
+            assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
+            assert_eq!((sent.flow, sent.bytes), (flow.flow, flow.bytes));
+            assert!(flow.packets > 10 && flow.delay.count() == flow.packets, "{flow:?}");
+        }
+        let info = sent[0].tcp.unwrap();
+        // A segment of 1012 bytes less a time stamp's 12; the preamble comes on top.
+        assert_eq!(info.max_segment, 1000, "{info:?}");
+        assert!(info.bytes_sent - info.bytes_retransmitted <= sent[0].bytes + 16 + 1, "{info:?}");
+        assert!(
+            sent[0].bytes < 12_000_000 && sent[0].bytes < sent[1].bytes,
+            "{} {}",
+            sent[0].bytes,
+            sent[1].bytes
+        );
+    });
 }
 
 #[test]
 fn files_are_complete_when_their_last_byte_is_there() {
-    let (size, think) = (Distribution::Fixed(50_000.0), Distribution::Fixed(0.02));
-    let short = Distribution::Fixed(3.0);
-    let files = |size| Params::Files(FilesParams { size, think });
-    let (sent, received) = measure(vec![plan(0, tcp(), files(size)), plan(1, tcp(), files(short))], 600);
-    for (sent, flow) in sent.iter().zip(&received.flows) {
-        let responses = sent.responses.count();
-        assert!(responses >= 5 && sent.messages - responses <= 1, "{responses} of {}", sent.messages);
-        assert!(flow.packets >= responses);
-        assert!(sent.responses.min().unwrap() < Duration::from_millis(500), "{:?}", sent.responses);
-        // Think times of 20 ms: 30 files at most, and the first one.
-        assert!(sent.messages <= 31, "{}", sent.messages);
-    }
-    assert_eq!(sent[0].bytes % 50_000, 0);
-    assert_eq!((sent[1].bytes, received.flows[1].delay.count()), (sent[1].messages * 3, 0));
+    undisturbed(|| {
+        let (size, think) = (Distribution::Fixed(50_000.0), Distribution::Fixed(0.02));
+        let short = Distribution::Fixed(3.0);
+        let files = |size| Params::Files(FilesParams { size, think });
+        let (sent, received) = measure(vec![plan(0, tcp(), files(size)), plan(1, tcp(), files(short))], 600);
+        for (sent, flow) in sent.iter().zip(&received.flows) {
+            let responses = sent.responses.count();
+            assert!(responses >= 5 && sent.messages - responses <= 1, "{responses} of {}", sent.messages);
+            assert!(flow.packets >= responses);
+            assert!(sent.responses.min().unwrap() < Duration::from_millis(500), "{:?}", sent.responses);
+            // Think times of 20 ms: 30 files at most, and the first one.
+            assert!(sent.messages <= 31, "{}", sent.messages);
+        }
+        assert_eq!(sent[0].bytes % 50_000, 0);
+        assert_eq!((sent[1].bytes, received.flows[1].delay.count()), (sent[1].messages * 3, 0));
+    });
 }
 
 #[test]
 fn tfrc_gets_feedback() {
-    let params = Arc::new(tfrc::Params { segment_size: 500, ..tfrc::Params::default() });
-    let limited = plan(0, Transport::Tfrc(params.clone()), cbr(Rate::from_kbps(800), 500));
-    let (sent, received) = measure(vec![limited, plan(1, Transport::Tfrc(params), Params::Bulk)], 700);
-    let (cbr, bulk) = (&sent[0], &sent[1]);
-    // Without feedback it would be a packet a second.
-    assert!(cbr.packets > 60 && bulk.packets > 1000, "{} {}", cbr.packets, bulk.packets);
-    let rtt = cbr.tfrc_rtt.unwrap();
-    assert!(rtt < Duration::from_millis(200), "{rtt}");
-    assert_eq!(received.flows[0].loss_event_rate, Some(0.0));
-    assert_eq!((cbr.error.as_ref(), received.flows[0].lost), (None, 0));
-    assert_eq!(cbr.packets, received.flows[0].packets);
+    undisturbed(|| {
+        let params = Arc::new(tfrc::Params { segment_size: 500, ..tfrc::Params::default() });
+        let limited = plan(0, Transport::Tfrc(params.clone()), cbr(Rate::from_kbps(800), 500));
+        let bulk = plan(1, Transport::Tfrc(params.clone()), Params::Bulk);
+        let (sent, received) = measure(vec![limited, bulk], 700);
+        let (cbr, bulk) = (&sent[0], &sent[1]);
+        // 140 messages; without feedback it would be a packet a second, and if the other had no turns, fewer, too.
+        assert!(cbr.packets > 120 && bulk.packets > 1000, "{} {}", cbr.packets, bulk.packets);
+        let rtt = cbr.tfrc_rtt.unwrap();
+        assert!(rtt < Duration::from_millis(200), "{rtt}");
+        assert_eq!((cbr.error.as_ref(), received.flows[0].lost), (None, 0));
+        assert_eq!(received.flows[0].loss_event_rate, Some(0.0));
+        assert_eq!(cbr.packets, received.flows[0].packets);
+    });
 }
 
 #[test]
 fn two_hundred_flows_share_a_thread() {
-    let flow = |id: u32| {
-        let transport = if id.is_multiple_of(2) { udp() } else { tcp() };
-        let size = Distribution::BoundedPareto { shape: 1.2, min: 100.0, max: 1000.0 };
-        let app = if id % 4 < 2 {
-            cbr(Rate::from_kbps(64), 160)
-        } else {
-            Params::Poisson(PoissonParams { rate: Rate::from_kbps(64), size })
+    undisturbed(|| {
+        let flow = |id: u32| {
+            let transport = if id.is_multiple_of(2) { udp() } else { tcp() };
+            let size = Distribution::BoundedPareto { shape: 1.2, min: 100.0, max: 1000.0 };
+            let app = if id % 4 < 2 {
+                cbr(Rate::from_kbps(64), 160)
+            } else {
+                Params::Poisson(PoissonParams { rate: Rate::from_kbps(64), size })
+            };
+            plan(id, transport, app)
         };
-        plan(id, transport, app)
-    };
-    let (sent, received) = measure((0..200).map(flow).collect(), 800);
-    assert_eq!((sent.len(), received.strangers, received.overflowed), (200, 0, 0));
-    let heard: Vec<_> = sent.iter().filter(|flow| flow.bytes > 0).collect();
-    assert!(heard.len() > 150 && heard.len() == received.flows.len(), "{}", heard.len());
-    for (sent, flow) in heard.iter().zip(&received.flows) {
-        assert_eq!((sent.flow, sent.bytes, &sent.error), (flow.flow, flow.bytes, &None));
-        assert_eq!(flow.lost, 0);
-    }
-    let seconds = 0.8;
-    let rate = sent.iter().map(|flow| flow.bytes).sum::<u64>() as f64 * 8.0 / seconds;
-    assert!((0.8..1.2).contains(&(rate / 200.0 / 64e3)), "{rate} bit/s");
+        let (sent, received) = measure((0..200).map(flow).collect(), 800);
+        assert_eq!((sent.len(), received.strangers, received.overflowed), (200, 0, 0));
+        let heard: Vec<_> = sent.iter().filter(|flow| flow.bytes > 0).collect();
+        assert!(heard.len() > 150 && heard.len() == received.flows.len(), "{}", heard.len());
+        for (sent, flow) in heard.iter().zip(&received.flows) {
+            assert_eq!((sent.flow, sent.bytes, &sent.error), (flow.flow, flow.bytes, &None));
+            assert_eq!(flow.lost, 0);
+        }
+        let seconds = 0.8;
+        let rate = sent.iter().map(|flow| flow.bytes).sum::<u64>() as f64 * 8.0 / seconds;
+        assert!((0.8..1.2).contains(&(rate / 200.0 / 64e3)), "{rate} bit/s");
+    });
 }
 
 #[test]
 fn the_code_point_is_on_the_wire() {
-    let hint = DscpPool2.encode(Hint::from_level(6)).unwrap();
-    let flows = vec![
-        FlowPlan { dscp: hint, ecn: true, ..plan(0, udp(), cbr(Rate::from_kbps(800), 100)) },
-        FlowPlan { dscp: "EF".parse().unwrap(), ..plan(1, udp(), cbr(Rate::from_kbps(800), 100)) },
-    ];
-    for address in [LOOPBACK, "[::1]:0"] {
-        let time = Duration::from_millis(100);
-        let (_, received) = measure_at(address, flows.clone(), MeterParams::default(), time);
-        let classes: Vec<_> = received.flows.iter().map(|flow| flow.traffic_class).collect();
-        // Level 6 is 010111, and ECT(0) behind it; EF is 101110.
-        assert_eq!(classes, [Some(0b0101_1110), Some(0b1011_1000)]);
-    }
+    undisturbed(|| {
+        let hint = DscpPool2.encode(Hint::from_level(6)).unwrap();
+        let flows = vec![
+            FlowPlan { dscp: hint, ecn: true, ..plan(0, udp(), cbr(Rate::from_kbps(800), 100)) },
+            FlowPlan { dscp: "EF".parse().unwrap(), ..plan(1, udp(), cbr(Rate::from_kbps(800), 100)) },
+        ];
+        for address in [LOOPBACK, "[::1]:0"] {
+            let time = Duration::from_millis(100);
+            let (_, received) = measure_at(address, flows.clone(), MeterParams::default(), time);
+            let classes: Vec<_> = received.flows.iter().map(|flow| flow.traffic_class).collect();
+            // Level 6 is 010111, and ECT(0) behind it; EF is 101110.
+            assert_eq!(classes, [Some(0b0101_1110), Some(0b1011_1000)]);
+        }
+    });
 }
 
 #[test]
 fn the_window_cuts_warm_up_off() {
-    let window = Window { from: Duration::from_millis(200), until: Duration::from_millis(400) };
-    let params = MeterParams { window, ..MeterParams::default() };
-    let flow = plan(0, udp(), cbr(Rate::from_mbps(4), 500));
-    let (sent, received) = measure_at(LOOPBACK, vec![flow], params, Duration::from_millis(500));
-    let flow = &received.flows[0];
-    assert!(flow.window_packets > 0 && flow.window_packets < flow.packets * 7 / 10, "{flow:?}");
-    assert_eq!(flow.delay.count(), flow.window_packets);
-    assert!(sent[0].window_packets > 0 && sent[0].window_packets < sent[0].packets);
+    undisturbed(|| {
+        let window = Window { from: Duration::from_millis(200), until: Duration::from_millis(400) };
+        let params = MeterParams { window, ..MeterParams::default() };
+        let flow = plan(0, udp(), cbr(Rate::from_mbps(4), 500));
+        let (sent, received) = measure_at(LOOPBACK, vec![flow], params, Duration::from_millis(500));
+        let flow = &received.flows[0];
+        assert!(flow.window_packets > 0 && flow.window_packets < flow.packets * 7 / 10, "{flow:?}");
+        assert_eq!(flow.delay.count(), flow.window_packets);
+        assert!(sent[0].window_packets > 0 && sent[0].window_packets < sent[0].packets);
+    });
 }
 
 #[test]
 fn times_of_start_and_stop_are_kept() {
-    let (start, stop) = (Duration::from_millis(200), Some(Duration::from_millis(300)));
-    let flow = FlowPlan { start, stop, ..plan(0, tcp(), cbr(Rate::from_mbps(4), 500)) };
-    let (sent, received) = measure(vec![flow], 500);
-    let flow = &received.flows[0];
-    assert!(flow.first.unwrap() >= start, "{flow:?}");
-    // 100 messages in 100 ms, and what a phase adds.
-    assert!((95..=101).contains(&sent[0].messages), "{}", sent[0].messages);
-    assert_eq!((sent[0].bytes, &sent[0].error), (flow.bytes, &None));
+    undisturbed(|| {
+        let (start, stop) = (Duration::from_millis(200), Some(Duration::from_millis(300)));
+        let flow = FlowPlan { start, stop, ..plan(0, tcp(), cbr(Rate::from_mbps(4), 500)) };
+        let (sent, received) = measure(vec![flow], 500);
+        let flow = &received.flows[0];
+        assert!(flow.first.unwrap() >= start, "{flow:?}");
+        // 100 messages in 100 ms, and what a phase adds.
+        assert!((95..=101).contains(&sent[0].messages), "{}", sent[0].messages);
+        assert_eq!((sent[0].bytes, &sent[0].error), (flow.bytes, &None));
+    });
 }
 
 #[test]
 fn a_full_queue_refuses_whole_messages() {
-    // Nobody reads what comes to this listener.
-    let listener = TcpListener::bind(LOOPBACK).unwrap();
-    let options = TcpOptions {
-        send_buffer: Some(4096),
-        write_queue: Some(20_000),
-        receive_buffer: Some(4096),
-        ..TcpOptions::default()
-    };
-    let flow = FlowPlan {
-        to: listener.local_addr().unwrap(),
-        ..plan(0, Transport::Tcp(options), cbr(Rate::from_mbps(400), 10_000))
-    };
-    let sent = send(vec![flow], 400).unwrap();
-    assert!(sent[0].refused_bytes > 0 && sent[0].refused_bytes.is_multiple_of(10_000), "{sent:?}");
-    assert!(sent[0].messages * 10_000 >= sent[0].refused_bytes + sent[0].bytes);
+    undisturbed(|| {
+        // Nobody reads what comes to this listener.
+        let listener = TcpListener::bind(LOOPBACK).unwrap();
+        let options = TcpOptions {
+            send_buffer: Some(4096),
+            write_queue: Some(20_000),
+            receive_buffer: Some(4096),
+            ..TcpOptions::default()
+        };
+        let flow = FlowPlan {
+            to: listener.local_addr().unwrap(),
+            ..plan(0, Transport::Tcp(options), cbr(Rate::from_mbps(400), 10_000))
+        };
+        let sent = send(vec![flow], 400).unwrap();
+        assert!(sent[0].refused_bytes > 0 && sent[0].refused_bytes.is_multiple_of(10_000), "{sent:?}");
+        assert!(sent[0].messages * 10_000 >= sent[0].refused_bytes + sent[0].bytes);
+    });
 }
 
 fn send(plans: Vec<FlowPlan>, time_ms: u64) -> Result<Vec<SenderReport>, TrafficError> {
@@ -255,28 +275,30 @@ fn nobody_and_somebody() -> (SocketAddr, SocketAddr) {
 
 #[test]
 fn a_flow_that_fails_does_not_end_the_others() {
-    let meter = UdpSocket::bind(LOOPBACK).unwrap();
-    let (nobody, somebody) = nobody_and_somebody();
-    let to = meter.local_addr().unwrap();
-    let unknown = TcpOptions { congestion_control: Some("nosuch".to_owned()), ..TcpOptions::default() };
-    let slow = || cbr(Rate::from_kbps(400), 500);
-    let sent = send(
-        vec![
-            FlowPlan { to: nobody, ..plan(0, tcp(), slow()) },
-            FlowPlan { to: somebody, ..plan(1, tcp(), slow()) },
-            FlowPlan { to: nobody, ..plan(2, udp(), slow()) },
-            FlowPlan { to, ..plan(3, Transport::Tcp(unknown), slow()) },
-            FlowPlan { to, ..plan(4, udp(), slow()) },
-        ],
-        400,
-    )
-    .unwrap();
-    let error = |flow: usize| sent[flow].error.clone().unwrap_or_default();
-    assert!(error(0).contains("refused"), "{}", error(0));
-    assert!(error(1).contains("closed") || error(1).contains("reset"), "{}", error(1));
-    assert!(error(2).contains("nobody listens") && sent[2].unsent > 0, "{}", error(2));
-    assert!(error(3).contains("\"nosuch\""), "{}", error(3));
-    assert!(sent[4].error.is_none() && sent[4].packets > 30, "{:?}", sent[4]);
+    undisturbed(|| {
+        let meter = UdpSocket::bind(LOOPBACK).unwrap();
+        let (nobody, somebody) = nobody_and_somebody();
+        let to = meter.local_addr().unwrap();
+        let unknown = TcpOptions { congestion_control: Some("nosuch".to_owned()), ..TcpOptions::default() };
+        let slow = || cbr(Rate::from_kbps(400), 500);
+        let sent = send(
+            vec![
+                FlowPlan { to: nobody, ..plan(0, tcp(), slow()) },
+                FlowPlan { to: somebody, ..plan(1, tcp(), slow()) },
+                FlowPlan { to: nobody, ..plan(2, udp(), slow()) },
+                FlowPlan { to, ..plan(3, Transport::Tcp(unknown), slow()) },
+                FlowPlan { to, ..plan(4, udp(), slow()) },
+            ],
+            400,
+        )
+        .unwrap();
+        let error = |flow: usize| sent[flow].error.clone().unwrap_or_default();
+        assert!(error(0).contains("refused"), "{}", error(0));
+        assert!(error(1).contains("closed") || error(1).contains("reset"), "{}", error(1));
+        assert!(error(2).contains("nobody listens") && sent[2].unsent > 0, "{}", error(2));
+        assert!(error(3).contains("\"nosuch\""), "{}", error(3));
+        assert!(sent[4].error.is_none() && sent[4].packets > 30, "{:?}", sent[4]);
+    });
 }
 
 #[test]
@@ -297,50 +319,58 @@ fn a_bad_plan_is_refused_before_a_socket_is_opened() {
 
 #[test]
 fn strangers_are_counted_and_do_no_harm() {
-    let meter =
-        Meter::bind(LOOPBACK.parse().unwrap(), MeterParams { flows: 2, ..MeterParams::default() }).unwrap();
-    let to = meter.address();
-    let outside = FlowPlan { to, ..plan(2, udp(), cbr(Rate::from_mbps(1), 100)) };
-    let outside_tcp = FlowPlan { to, ..plan(3, tcp(), cbr(Rate::from_mbps(1), 100)) };
-    let inside = FlowPlan { to, ..plan(1, tcp(), cbr(Rate::from_mbps(1), 100)) };
-    let (zero, stop) = (now(), AtomicBool::new(false));
-    let report = thread::scope(|scope| {
-        let meter = scope.spawn(|| meter.run(zero, Duration::from_secs(60), &stop).unwrap());
-        let noise = UdpSocket::bind(LOOPBACK).unwrap();
-        for length in [0, 1, 24, 36, 1000] {
-            noise.send_to(&vec![0xc7; length], to).unwrap();
-        }
-        let mut http = std::net::TcpStream::connect(to).unwrap();
-        http.write_all(b"GET / HTTP/1.1\r\nHost: meter\r\n\r\n").unwrap();
-        send(vec![inside, outside, outside_tcp], 200).unwrap();
-        thread::sleep(std::time::Duration::from_millis(100));
-        stop.store(true, Ordering::Relaxed);
-        meter.join().unwrap()
+    undisturbed(|| {
+        let meter =
+            Meter::bind(LOOPBACK.parse().unwrap(), MeterParams { flows: 2, ..MeterParams::default() })
+                .unwrap();
+        let to = meter.address();
+        let outside = FlowPlan { to, ..plan(2, udp(), cbr(Rate::from_mbps(1), 100)) };
+        let outside_tcp = FlowPlan { to, ..plan(3, tcp(), cbr(Rate::from_mbps(1), 100)) };
+        let inside = FlowPlan { to, ..plan(1, tcp(), cbr(Rate::from_mbps(1), 100)) };
+        let (zero, stop) = (now(), AtomicBool::new(false));
+        let report = thread::scope(|scope| {
+            let meter = scope.spawn(|| meter.run(zero, Duration::from_secs(60), &stop).unwrap());
+            let noise = UdpSocket::bind(LOOPBACK).unwrap();
+            for length in [0, 1, 24, 36, 1000] {
+                noise.send_to(&vec![0xc7; length], to).unwrap();
+            }
+            let mut http = std::net::TcpStream::connect(to).unwrap();
+            http.write_all(b"GET / HTTP/1.1\r\nHost: meter\r\n\r\n").unwrap();
+            send(vec![inside, outside, outside_tcp], 200).unwrap();
+            thread::sleep(std::time::Duration::from_millis(100));
+            stop.store(true, Ordering::Relaxed);
+            meter.join().unwrap()
+        });
+        assert_eq!(report.flows.len(), 1, "{report:?}");
+        assert!(report.flows[0].packets > 100 && report.strangers > 5 + 1 + 100, "{report:?}");
     });
-    assert_eq!(report.flows.len(), 1, "{report:?}");
-    assert!(report.flows[0].packets > 100 && report.strangers > 5 + 1 + 100, "{report:?}");
 }
 
 #[test]
 fn more_than_the_machine_can_send_ends_in_time() {
-    let meter = UdpSocket::bind(LOOPBACK).unwrap();
-    let to = meter.local_addr().unwrap();
-    // Ten million datagrams a second.
-    let flow = |id| FlowPlan { to, ..plan(id, udp(), cbr(Rate::from_mbps(800), 100)) };
-    let sent = send((0..10).map(flow).collect(), 300).unwrap();
-    let messages: u64 = sent.iter().map(|flow| flow.messages).sum();
-    // A run that made up for what it had missed would send them all.
-    assert!(messages > 1000 && messages < 2_900_000, "{messages}");
-    assert!(sent.iter().all(|flow| flow.packets > 0 && flow.lateness.max().unwrap() > Duration::ZERO));
+    undisturbed(|| {
+        let meter = UdpSocket::bind(LOOPBACK).unwrap();
+        let to = meter.local_addr().unwrap();
+        // Ten million datagrams a second.
+        let flow = |id| FlowPlan { to, ..plan(id, udp(), cbr(Rate::from_mbps(800), 100)) };
+        let sent = send((0..10).map(flow).collect(), 300).unwrap();
+        let messages: u64 = sent.iter().map(|flow| flow.messages).sum();
+        // A run that made up for what it had missed would send them all.
+        assert!(messages > 1000 && messages < 2_900_000, "{messages}");
+        assert!(sent.iter().all(|flow| flow.packets > 0 && flow.lateness.max().unwrap() > Duration::ZERO));
+    });
 }
 
 #[test]
 fn a_run_may_begin_later() {
-    let meter = UdpSocket::bind(LOOPBACK).unwrap();
-    let flow = FlowPlan { to: meter.local_addr().unwrap(), ..plan(0, udp(), cbr(Rate::from_mbps(1), 500)) };
-    let zero = Instant::from_nanos(now().as_nanos() + 150_000_000);
-    let generator = Generator::new(vec![flow], Streams::new(1)).unwrap();
-    let sent = generator.run(zero, Duration::from_millis(100), &AtomicBool::new(false)).unwrap();
-    assert!(now() >= zero + Duration::from_millis(100));
-    assert!((20..=26).contains(&sent[0].packets), "{}", sent[0].packets);
+    undisturbed(|| {
+        let meter = UdpSocket::bind(LOOPBACK).unwrap();
+        let flow =
+            FlowPlan { to: meter.local_addr().unwrap(), ..plan(0, udp(), cbr(Rate::from_mbps(1), 500)) };
+        let zero = Instant::from_nanos(now().as_nanos() + 150_000_000);
+        let generator = Generator::new(vec![flow], Streams::new(1)).unwrap();
+        let sent = generator.run(zero, Duration::from_millis(100), &AtomicBool::new(false)).unwrap();
+        assert!(now() >= zero + Duration::from_millis(100));
+        assert!((20..=26).contains(&sent[0].packets), "{}", sent[0].packets);
+    });
 }

@@ -293,6 +293,50 @@ pub fn receive(socket: UdpSocket) -> JoinHandle<Arrivals> {
     })
 }
 
+/// Sends `bursts` of 20 numbered datagrams, 20 ms apart; answers how many.
+pub fn send_bursts(socket: UdpSocket, bursts: u32) -> JoinHandle<u32> {
+    spawn(move || {
+        for number in 0..bursts * 20 {
+            if number % 20 == 0 {
+                sleep(Duration::from_millis(20));
+            }
+            send_number(&socket, number);
+        }
+        bursts * 20
+    })
+}
+
+fn send_number(socket: &UdpSocket, number: u32) {
+    let mut payload = [0; 1000];
+    payload[..4].copy_from_slice(&number.to_be_bytes());
+    socket.send(&payload).unwrap();
+}
+
+/// The numbers that come, until nothing comes any more.
+pub fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
+    // The receiver may be kept waiting for longer than its usual buffer lasts.
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 8 << 20).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    spawn(move || {
+        let (mut numbers, mut buffer) = (Vec::new(), [0; 2000]);
+        while socket.recv(&mut buffer).is_ok() {
+            numbers.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
+        }
+        numbers
+    })
+}
+
+/// A router is stopped while datagrams come, so that many are due when it goes on, more than a port sends with one call:
+/// each crosses once, in its turn.
+pub fn assert_a_backlog_crosses(router: &Router, [from, to]: [UdpSocket; 2]) {
+    const DATAGRAMS: u32 = 300;
+    let numbers = receive_numbers(to);
+    router.signal(Signal::STOP);
+    (0..DATAGRAMS).for_each(|number| send_number(&from, number));
+    router.signal(Signal::CONT);
+    assert_eq!(numbers.join().unwrap(), (0..DATAGRAMS).collect::<Vec<_>>());
+}
+
 pub fn packets(document: &Value, path: &str) -> u64 {
     document.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} is in {document}"))
 }

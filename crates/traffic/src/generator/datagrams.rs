@@ -1,6 +1,6 @@
 //! A flow over UDP or TFRC: each packet of the state machine becomes a datagram, stamped as it leaves.
 
-use super::Run;
+use super::{Run, TURN};
 use crate::agenda::{EventFlags, Sockets};
 use crate::header::{Data, FEEDBACK, Feedback, TfrcData};
 use crate::plan::{FlowPlan, Transport};
@@ -111,9 +111,12 @@ impl Datagrams {
         }
     }
 
-    /// Hands over what may leave.
+    /// Hands over what may leave: all of UDP's, which is what the application has just written, and a turn's worth of
+    /// TFRC's, which over a short path may be more than a machine can send. The rest is due at once.
     pub(super) fn pump(&mut self, now: Instant, run: &Run, report: &mut SenderReport) -> Result<(), String> {
-        while let Some(packet) = self.transmit(now) {
+        let turn = if matches!(self.sender, Sender::Tfrc(_)) { TURN } else { usize::MAX };
+        for _ in 0..turn {
+            let Some(packet) = self.transmit(now) else { break };
             self.send(&packet, run, report)?;
         }
         Ok(())

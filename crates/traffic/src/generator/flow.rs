@@ -1,18 +1,14 @@
 //! A flow at its sender: the application says what it writes, the carrier takes it to the socket.
 
-use super::Run;
 use super::connection::Connection;
 use super::datagrams::Datagrams;
+use super::{Run, TURN};
 use crate::agenda::{EventFlags, Sockets};
 use crate::clock::at;
 use crate::plan::{FlowPlan, Transport};
 use crate::report::SenderReport;
 use cutline_transport::app::{App, Write};
 use cutline_units::{Instant, RandomStream, Streams};
-
-/// How many messages an application writes before others have their turn. One that is behind goes on in the next round, so
-/// that a machine that cannot keep up still looks at the clock.
-const TURN: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Flow {

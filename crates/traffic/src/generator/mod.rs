@@ -24,6 +24,10 @@ use flow::Flow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// How many messages an application writes, or packets TFRC sends, before other flows have their turn. Who is behind goes on
+/// in the next round, so that a machine that cannot keep up still looks at its sockets and the clock.
+const TURN: usize = 64;
+
 /// Sends flows.
 #[derive(Clone, Debug)]
 pub struct Generator {
