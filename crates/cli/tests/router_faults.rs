@@ -224,20 +224,22 @@ fn malformed(number: u64) -> Vec<u8> {
 /// Killed while datagrams come from both sides: nothing is left of it, and the next one carries them.
 #[test]
 fn a_killed_router_leaves_nothing_and_the_next_goes_on() {
-    let Some(mut lab) = Lab::new("k", &["--rate", "100Mbit"]) else { return };
-    assert!(lab.is_crossed(false, 5001));
-    let [a, b] = lab.sockets(false, 5002);
-    let source = send(a, 500, Duration::from_micros(500), Duration::from_secs(1));
-    sleep(Duration::from_millis(200));
-    lab.router.kill();
-    while b.recv(&mut [0; 600]).is_ok() {}
-    lab.router = Router::start(&lab.middle, &["--rate", "100Mbit"]);
-    assert!(b.recv(&mut [0; 600]).is_ok(), "datagrams come again");
-    source.join().unwrap();
-    assert!(lab.is_crossed(true, 5003));
-    let (code, end) = lab.router.end();
-    assert_eq!(code, Some(0));
-    assert_adds_up(&end);
+    undisturbed(|| {
+        let Some(mut lab) = Lab::new("k", &["--rate", "100Mbit"]) else { return };
+        assert!(lab.is_crossed(false, 5001));
+        let [a, b] = lab.sockets(false, 5002);
+        let source = send(a, 500, Duration::from_micros(500), Duration::from_secs(1));
+        sleep(Duration::from_millis(200));
+        lab.router.kill();
+        while b.recv(&mut [0; 600]).is_ok() {}
+        lab.router = Router::start(&lab.middle, &["--rate", "100Mbit"]);
+        assert!(b.recv(&mut [0; 600]).is_ok(), "datagrams come again");
+        source.join().unwrap();
+        assert!(lab.is_crossed(true, 5003));
+        let (code, end) = lab.router.end();
+        assert_eq!(code, Some(0));
+        assert_adds_up(&end);
+    });
 }
 
 /// Stopped for a second while datagrams come at three quarters of the rate: the link has been idle in between, and yet

@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Only intervals count in which there was load: those that are busy or grown. If in half of them the growth is
-//! unexplained, packets wait elsewhere, whether or not they wait here, too. If in half of them our queue is busy and no
-//! growth is left unexplained, the bottleneck is ours. `g < w` is no contradiction: queues that favour sparse flows let
-//! probes wait less than others. Where nothing is grown, our queue is idle and has dropped nothing, and probes get lost
+//! unexplained, packets wait elsewhere, whether or not they wait here, too. If in half of them our queue is busy, or the wait in
+//! it explains the growth, the bottleneck is ours: a link can be less than busy where load comes in bursts, or where the
+//! router was not run in time. `g < w` is no contradiction: queues that favour sparse flows let probes wait less than
+//! others. Where nothing is grown, our queue is idle and has dropped nothing, and probes get lost
 //! all the same, something drops without queuing: a policer, or a very short queue.
 //!
 //! The interface behind us is asked as well: frames that it does not take, packets in its queue disciplines, bytes in its
@@ -179,6 +180,8 @@ struct Counted {
     busy: usize,
     grown: usize,
     unexplained: usize,
+    /// Busy, or grown by the wait in our queue.
+    ours: usize,
     idle: usize,
     /// Means over the loaded intervals, of those that have them.
     growth: Duration,
@@ -224,6 +227,9 @@ impl Counted {
             let left = growth.saturating_sub(queue.mean_wait);
             is_grown(interval) && left > thresholds.tolerance && left > growth.mul_f64(thresholds.unexplained)
         };
+        let is_ours = |interval: &Interval| {
+            is_busy(interval) || interval.queue.is_some() && is_grown(interval) && !is_unexplained(interval)
+        };
         let loaded: Vec<&Interval> =
             seen.intervals.iter().filter(|interval| is_busy(interval) || is_grown(interval)).collect();
         let count = |is: &dyn Fn(&Interval) -> bool| loaded.iter().filter(|interval| is(interval)).count();
@@ -234,6 +240,7 @@ impl Counted {
             busy: count(&is_busy),
             grown: count(&is_grown),
             unexplained: count(&is_unexplained),
+            ours: count(&is_ours),
             idle: seen.intervals.len() - loaded.len(),
             growth: mean(loaded.iter().filter_map(|interval| growth(interval))),
             wait: mean(queues().map(|of| of.mean_wait)),
@@ -268,7 +275,7 @@ impl Counted {
                 ),
             });
         }
-        if self.loaded > 0 && self.busy + self.unexplained > 0 {
+        if self.ours + self.unexplained > 0 {
             let wait = approximately(self.wait);
             told.push(format!("under load packets have waited {wait} in our queue on average"));
         }
@@ -336,7 +343,7 @@ fn on_path(seen: &Observations, counted: &Counted, thresholds: &Thresholds) -> (
         let sure = counted.is_nearly_all(counted.unexplained) && base_is_known;
         return (Place::Elsewhere, if sure { Confidence::High } else { Confidence::Medium });
     }
-    if counted.is_most(counted.busy, thresholds) {
+    if counted.is_most(counted.ours, thresholds) {
         let sure = counted.is_nearly_all(counted.busy) && base_is_known;
         return (Place::Ours, if sure { Confidence::High } else { Confidence::Medium });
     }

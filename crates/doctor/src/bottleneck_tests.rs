@@ -32,7 +32,7 @@ type Case = (&'static str, &'static [(f64, u64, u64)], Place, Confidence);
 #[test]
 fn where_packets_wait() {
     const IDLE: (f64, u64, u64) = (0.1, 0, 20);
-    let cases: [Case; 8] = [
+    let cases: [Case; 9] = [
         ("ours", &[IDLE, (1.0, 60, 81), (1.0, 70, 90), (0.99, 65, 84)], Place::Ours, Confidence::High),
         (
             "ours, and probes are favoured",
@@ -41,6 +41,7 @@ fn where_packets_wait() {
             Confidence::High,
         ),
         ("ours, load all the time", &[(1.0, 60, 25), (1.0, 61, 24)], Place::Ours, Confidence::Medium),
+        ("ours, in bursts", &[IDLE, (0.6, 60, 81), (0.5, 50, 75)], Place::Ours, Confidence::Medium),
         ("a slower link", &[IDLE, (0.6, 0, 150), (0.6, 1, 160)], Place::Elsewhere, Confidence::High),
         (
             "ours and a slower link",
