@@ -8,7 +8,7 @@ use crate::data::Data;
 use crate::experiment::{Experiment, Place};
 use crate::study::{Stored, Study};
 use cutline_lab::Stack;
-use cutline_report::report::Section;
+use cutline_report::report::{Claim, Section, Verdict};
 
 /// The study. It runs in real time and needs root, so it is not one of [`crate::STUDIES`].
 pub const LAB: Study = Study {
@@ -80,12 +80,24 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
         3 => charts::cheat(stored),
         _ => charts::stacks(stored),
     };
+    let kept_time = stored.iter().all(|(_, data)| data.timing.iter().all(|row| row.kept != 0));
     let claims = figure.claim_ids().map(|id| {
         let source = figure.experiments.iter().find(|id| !id.contains("simulated")).expect("each has one");
-        measure::judge(figure.claim(source, id), figure.number, id, stored)
+        let claim = measure::judge(figure.claim(source, id), figure.number, id, stored);
+        if kept_time { claim } else { in_doubt(claim) }
     });
     let notes = stored.iter().filter_map(|(experiment, data)| timing(experiment, data)).collect();
     vec![Section { we_see, figures, claims: claims.collect(), notes, ..Section::default() }]
+}
+
+/// A claim as far as runs tell that have not all kept their time: a difference may be the machine's.
+fn in_doubt(claim: Claim) -> Claim {
+    if claim.holds != Verdict::Differs {
+        return claim;
+    }
+    let doubt = "It differs here, but not all runs have kept their time: see below.";
+    let note = [claim.note.as_str(), doubt].join(" ").trim().to_owned();
+    Claim { holds: Verdict::Unclear, note, ..claim }
 }
 
 /// Whether an experiment's runs have kept their time.
@@ -114,4 +126,23 @@ fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
             bad.join("; ")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_have_not_kept_their_time_show_no_difference() {
+        let claim = |holds, note: &str| Claim {
+            holds,
+            note: note.to_owned(),
+            ..Claim::new("lab-cheat.others", "3", "others lose little")
+        };
+        assert_eq!(in_doubt(claim(Verdict::Holds, "as before")), claim(Verdict::Holds, "as before"));
+        let doubted = in_doubt(claim(Verdict::Differs, "Linux waits."));
+        assert_eq!(doubted.holds, Verdict::Unclear);
+        assert!(doubted.note.starts_with("Linux waits. It differs here"), "{}", doubted.note);
+        assert!(in_doubt(claim(Verdict::Differs, "")).note.starts_with("It differs"));
+    }
 }
