@@ -58,9 +58,9 @@ pub fn run(
         take_over(flow, report);
     }
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let busy = before.and_then(|before| Busy::now()?.share_since(before, cores));
+    let machine = before.and_then(|before| Busy::now()?.since(before, cores));
     let mut result = scenario.rows(&network, &outcome);
-    result.timing.push(clocked.row(&options.bounds, scenario.duration, busy, failed));
+    result.timing.push(clocked.row(&options.bounds, scenario.duration, machine, failed));
     Ok(result)
 }
 

@@ -52,11 +52,11 @@ impl Clocked {
         &self,
         bounds: &Bounds,
         duration: Duration,
-        busy: Option<f64>,
+        machine: Option<Machine>,
         failed_flows: u64,
     ) -> TimingRow {
         let ms = |time: Option<Duration>| time.map(Duration::as_millis_f64);
-        let problem = self.problem(bounds, busy, failed_flows);
+        let problem = self.problem(bounds, machine, failed_flows);
         TimingRow {
             kept: u64::from(problem.is_empty()),
             problem: problem.into(),
@@ -67,7 +67,8 @@ impl Clocked {
             reading_delay_p99_ms: ms(self.reading.quantile(0.99)),
             source_lateness_p99_ms: ms(self.sources.quantile(0.99)),
             network_cpu: self.cpu.as_secs_f64() / duration.as_secs_f64(),
-            machine_busy: busy,
+            machine_busy: machine.map(|of| of.busy),
+            machine_stolen: machine.map(|of| of.stolen),
             frames: self.frames,
             missed: self.missed + self.unsent,
             failed_flows,
@@ -76,18 +77,16 @@ impl Clocked {
     }
 
     /// What was not good enough; empty if nothing.
-    fn problem(&self, bounds: &Bounds, busy: Option<f64>, failed_flows: u64) -> String {
+    fn problem(&self, bounds: &Bounds, machine: Option<Machine>, failed_flows: u64) -> String {
         let mut problems = Vec::new();
         if let Some(late) = self.departure.quantile(0.99).filter(|late| *late > bounds.departure) {
             problems
                 .push(format!("1 % of the packets left more than {late} late (bound {})", bounds.departure));
         }
-        if let Some(busy) = busy.filter(|busy| *busy > bounds.busy) {
-            problems.push(format!(
-                "the machine was {:.0} % busy (bound {:.0} %)",
-                busy * 100.0,
-                bounds.busy * 100.0
-            ));
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        if let Some(machine) = machine.filter(|of| of.busy > bounds.busy) {
+            let (busy, bound) = (percent(machine.busy), percent(bounds.busy));
+            problems.push(format!("the machine was {busy} busy (bound {bound})"));
         }
         if self.missed + self.unsent > 0 {
             problems.push(format!("{} packets were lost outside the queues", self.missed + self.unsent));
@@ -95,8 +94,25 @@ impl Clocked {
         if failed_flows > 0 {
             problems.push(format!("{failed_flows} flows ended with an error"));
         }
+        // No problem by itself, but often the reason for one.
+        if let Some(machine) = machine.filter(|of| !problems.is_empty() && of.stolen >= WORTH_TELLING) {
+            let stolen = percent(machine.stolen);
+            problems.push(format!("this virtual machine's host gave {stolen} of the cores' time to others"));
+        }
         problems.join("; ")
     }
+}
+
+/// The stolen share from which on it may be why packets were late.
+const WORTH_TELLING: f64 = 0.01;
+
+/// What all cores together did over some time, as shares of it, 0..=1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// They were busy, whoever with, or not to be had.
+    pub busy: f64,
+    /// They were wanted, and the host of a virtual machine ran others.
+    pub stolen: f64,
 }
 
 /// How long all cores together had been busy, and when.
@@ -104,8 +120,9 @@ impl Clocked {
 /// The idle time that the kernel tells is not used: cores that sleep for long are not asked, and it comes late.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy {
-    /// In ticks of a hundredth of a second (`USER_HZ`).
+    /// In ticks of a hundredth of a second (`USER_HZ`), the stolen ones among them.
     ticks: u64,
+    stolen: u64,
     at: Instant,
 }
 
@@ -123,15 +140,20 @@ impl Busy {
         let line = text.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
         // user nice system idle iowait irq softirq steal; guests' time is in the user's already.
-        let [user, nice, system, _, _, irq, softirq, steal] = *ticks.first_chunk()?;
-        Some(Self { ticks: user + nice + system + irq + softirq + steal, at })
+        let [user, nice, system, _, _, irq, softirq, stolen] = *ticks.first_chunk()?;
+        Some(Self { ticks: user + nice + system + irq + softirq + stolen, stolen, at })
     }
 
-    /// The share of the time since then that the cores were busy, 0..=1; `None` when no time has passed.
-    pub fn share_since(self, before: Self, cores: NonZeroUsize) -> Option<f64> {
+    /// What the cores did with the time since then; `None` when no time has passed.
+    pub fn since(self, before: Self, cores: NonZeroUsize) -> Option<Machine> {
         let seconds = self.at.saturating_since(before.at).as_secs_f64();
-        let share = self.ticks.saturating_sub(before.ticks) as f64 / (TICKS * seconds * cores.get() as f64);
-        (seconds > 0.0).then(|| share.min(1.0))
+        let share = |now: u64, before: u64| {
+            (now.saturating_sub(before) as f64 / (TICKS * seconds * cores.get() as f64)).min(1.0)
+        };
+        (seconds > 0.0).then(|| Machine {
+            busy: share(self.ticks, before.ticks),
+            stolen: share(self.stolen, before.stolen),
+        })
     }
 }
 
@@ -145,10 +167,16 @@ mod tests {
         clocked
     }
 
+    const QUIET: Machine = Machine { busy: 0.4, stolen: 0.01 };
+
     #[test]
     fn a_run_that_kept_its_time_has_no_problem() {
-        let row =
-            clocked(Duration::from_micros(80)).row(&Bounds::default(), Duration::from_secs(10), Some(0.4), 0);
+        let row = clocked(Duration::from_micros(80)).row(
+            &Bounds::default(),
+            Duration::from_secs(10),
+            Some(QUIET),
+            0,
+        );
         assert_eq!((row.kept, &*row.problem), (1, ""));
         assert!(row.departure_error_p99_ms.unwrap() < 0.1);
     }
@@ -156,15 +184,24 @@ mod tests {
     #[test]
     fn each_problem_is_named_with_its_bound() {
         let seconds = Duration::from_secs(10);
-        let problem = |clocked: &Clocked, busy, failed| {
-            let row = clocked.row(&Bounds::default(), seconds, busy, failed);
+        let problem = |clocked: &Clocked, machine, failed| {
+            let row = clocked.row(&Bounds::default(), seconds, machine, failed);
             assert_eq!(row.kept, 0);
             row.problem.to_string()
         };
         let late = problem(&clocked(Duration::from_millis(3)), None, 0);
         assert!(late.contains("late (bound 1ms)") || late.contains("late (bound 1 ms)"), "{late}");
         let fine = clocked(Duration::ZERO);
-        assert!(problem(&fine, Some(0.99), 0).contains("99 % busy (bound 95 %)"));
+        assert_eq!(
+            problem(&fine, Some(Machine { busy: 0.99, stolen: 0.0 }), 0),
+            "the machine was 99 % busy (bound 95 %)"
+        );
+        let stolen =
+            problem(&clocked(Duration::from_millis(3)), Some(Machine { busy: 0.6, stolen: 0.37 }), 0);
+        assert!(
+            stolen.ends_with("; this virtual machine's host gave 37 % of the cores' time to others"),
+            "{stolen}"
+        );
         assert_eq!(
             problem(&Clocked { missed: 2, ..fine.clone() }, None, 0),
             "2 packets were lost outside the queues"
@@ -178,8 +215,8 @@ mod tests {
         let cores = NonZeroUsize::new(2).unwrap();
         let before = Busy::of("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1", at(1)).unwrap();
         let after = Busy::of("cpu  160 5 60 820 60 2 1 2 0 0\n", at(2)).unwrap();
-        assert_eq!(after.share_since(before, cores), Some(0.4));
-        assert_eq!(before.share_since(before, cores), None);
+        assert_eq!(after.since(before, cores), Some(QUIET));
+        assert_eq!(before.since(before, cores), None);
         assert!(Busy::of("intr 5", at(1)).is_none());
     }
 }

@@ -138,6 +138,7 @@ fn timing(row: &TimingRow) -> Value {
         "source_lateness_p99_ms": row.source_lateness_p99_ms,
         "network_cpu": row.network_cpu,
         "machine_busy": row.machine_busy,
+        "machine_stolen": row.machine_stolen,
         "frames": row.frames,
         "missed": row.missed,
         "failed_flows": row.failed_flows,

@@ -185,7 +185,8 @@ row! {
         reading_delay_p99_ms: Option<f64>, "ms", "How long arrived packets waited to be read, 99th percentile; they count from their arrival.";
         source_lateness_p99_ms: Option<f64>, "ms", "How late applications wrote what was due, 99th percentile over all writes.";
         network_cpu: f64, "0..1", "Share of a core that the links took.";
-        machine_busy: Option<f64>, "0..1", "Share of all cores that were busy, whoever with.";
+        machine_busy: Option<f64>, "0..1", "Share of all cores' time that they were busy, whoever with, or stolen.";
+        machine_stolen: Option<f64>, "0..1", "Share of it in which they were wanted and the host of a virtual machine ran others.";
         frames: u64, "packets", "Packets that came in from the hosts.";
         missed: u64, "packets", "Packets that came faster than they were read, and were lost.";
         failed_flows: u64, "-", "Flows that ended with an error.";
