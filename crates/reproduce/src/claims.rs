@@ -97,6 +97,9 @@ pub(crate) trait Judge {
 
     /// Whether its interval meets a range.
     fn meets(&self, low: f64, high: f64) -> Verdict;
+
+    /// Whether it is within a range: unclear when its interval reaches beyond, or there is none.
+    fn is_within(&self, low: f64, high: f64) -> Verdict;
 }
 
 impl Judge for Estimate {
@@ -130,6 +133,14 @@ impl Judge for Estimate {
         let (from, to) = self.interval.unwrap_or((self.mean, self.mean));
         (from <= high && to >= low).into()
     }
+
+    fn is_within(&self, low: f64, high: f64) -> Verdict {
+        match self.interval {
+            Some((from, to)) if from >= low && to <= high => Verdict::Holds,
+            Some((from, to)) if from > high || to < low => Verdict::Differs,
+            _ => Verdict::Unclear,
+        }
+    }
 }
 
 /// Fills in what was measured and the verdict; nothing where there is no estimate.
@@ -158,5 +169,8 @@ mod tests {
         assert_eq!(estimate(1.05, 0.1).is_not_above(1.0), Verdict::Holds);
         assert_eq!(estimate(1.15, 0.1).is_not_above(1.0), Verdict::Differs);
         assert_eq!(estimate(1.10, 0.01).meets(1.00, 1.04), Verdict::Differs);
+        assert_eq!(estimate(1.02, 0.01).is_within(1.00, 1.04), Verdict::Holds);
+        assert_eq!(estimate(1.02, 0.03).is_within(1.00, 1.04), Verdict::Unclear);
+        assert_eq!(estimate(1.10, 0.01).is_within(1.00, 1.04), Verdict::Differs);
     }
 }

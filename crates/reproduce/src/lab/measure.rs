@@ -110,11 +110,11 @@ fn pair<'s>(stored: &'s [Stored<'_>], id: &str) -> Option<[&'s Data; 2]> {
 }
 
 fn near_ratio(found: &Estimate) -> Verdict {
-    found.meets(NEAR_RATIO.0, NEAR_RATIO.1)
+    found.is_within(NEAR_RATIO.0, NEAR_RATIO.1)
 }
 
 fn near_quality(found: &Estimate) -> Verdict {
-    found.meets(-NEAR_QUALITY, NEAR_QUALITY)
+    found.is_within(-NEAR_QUALITY, NEAR_QUALITY)
 }
 
 fn by_hint(claim: Claim, id: &str, [lab, simulated]: [&Data; 2]) -> Claim {
@@ -171,7 +171,7 @@ fn cheat(claim: Claim, id: &str, [lab, simulated]: [&Data; 2]) -> Claim {
         }
         "loss-1" => judged(claim, both(1, LOSS), near_ratio),
         "loss-6" => judged(claim, both(6, LOSS), near_ratio),
-        "throughput-6" => judged(claim, both(6, KBPS), |found| found.meets(0.95, 1.05)),
+        "throughput-6" => judged(claim, both(6, KBPS), |found| found.is_within(0.95, 1.05)),
         "others" => {
             let bulk = |hint| at_hint(lab, "cheater", hint, "bulk", KBPS);
             judged(claim, ratio(&bulk(1), &bulk(16)), |found| found.is_not_below(1.0))
@@ -198,7 +198,9 @@ fn stack(claim: Claim, id: &str, stored: &[Stored<'_>]) -> Claim {
         }
         "utilisation" => {
             let percent: fn(&QueueRow) -> f64 = |row| 100.0 * row.utilisation;
-            judged(claim, apart(&of(lab, percent), &of(simulated, percent)), |found| found.meets(-2.0, 2.0))
+            judged(claim, apart(&of(lab, percent), &of(simulated, percent)), |found| {
+                found.is_within(-2.0, 2.0)
+            })
         }
         id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
     }

@@ -24,7 +24,8 @@ pub const LAB: Study = Study {
 const INTRO: &str = "\
 The same scenarios, simulated and in the laboratory: Linux's own TCP and real TFRC and UDP sources in network namespaces, with the \
 delay hint in the DSCP field of each packet, and the simulator's links between them in real time. Both sides are measured by \
-the same code at the same points. Simulations have 10 seeds, the laboratory 3; differences are given with Welch's 95 % interval.";
+the same code at the same points. Simulations have 10 seeds, the laboratory 3; differences are given with Welch's 95 % interval. That \
+both sides agree holds when this interval lies within the range that is stated, and is unclear when it reaches beyond.";
 
 const AUDIO: (&str, &str) = ("lab/audio.toml", include_str!("../../../../experiments/lab/audio.toml"));
 const MIXED: (&str, &str) = ("lab/mixed.toml", include_str!("../../../../experiments/lab/mixed.toml"));
