@@ -12,7 +12,7 @@ mod common;
 use common::may_make_namespaces;
 use cutline_linux::Offloads;
 use cutline_linux::namespace::{Namespace, sweep};
-use cutline_testbed::undisturbed;
+use cutline_testbed::{in_time, undisturbed};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 use std::fs::File;
@@ -292,14 +292,11 @@ fn our_queue_is_found_to_be_the_bottleneck() {
         sleep(Duration::from_millis(1500));
         path.load(12_000_000, 3.0);
         let [found, beside] = [through, beside].map(judgement);
-        assert_eq!(found["judgement"]["place"], "ours", "{found}");
-        assert_ne!(found["judgement"]["confidence"], "low", "{found}");
-        assert!(found["observed"]["path"]["answered"].as_u64().unwrap() > 10, "{found}");
-        assert_eq!(
-            (&beside["judgement"]["place"], &beside["observed"]["port"]["name"]),
-            (&"ours".into(), &"p1".into()),
-            "{beside}"
-        );
+        in_time!(found["judgement"]["place"] == "ours", "{found}");
+        in_time!(found["judgement"]["confidence"] != "low", "{found}");
+        in_time!(found["observed"]["path"]["answered"].as_u64().unwrap() > 10, "{found}");
+        in_time!(beside["judgement"]["place"] == "ours", "{beside}");
+        assert_eq!(beside["observed"]["port"]["name"], "p1", "{beside}");
         assert_eq!(
             beside["judgement"]["confidence"], "medium",
             "nothing behind the interface was looked at: {beside}"
@@ -318,7 +315,7 @@ fn a_slower_hop_behind_the_router_is_found() {
         sleep(Duration::from_millis(1500));
         path.load(6_000_000, 3.0);
         let found = judgement(doctor);
-        assert_eq!(found["judgement"]["place"], "elsewhere", "{found}");
-        assert_ne!(found["judgement"]["confidence"], "low", "{found}");
+        in_time!(found["judgement"]["place"] == "elsewhere", "{found}");
+        in_time!(found["judgement"]["confidence"] != "low", "{found}");
     });
 }

@@ -3,10 +3,12 @@
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
 //! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
 //! is wrong with the code. Bounds wide enough for that would find nothing; [`undisturbed`] keeps them narrow, and lets a
-//! witness say in which attempts they mean something.
+//! witness say in which attempts they mean something. Only what is claimed by [`in_time!`] is excused by a machine that stood
+//! still: that nothing is lost, doubled or out of order has to hold there, too, and is asserted as ever.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::fmt::Arguments;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -21,17 +23,36 @@ const STALL: Duration = Duration::from_millis(4);
 /// How long a witness sleeps at a time.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Runs a test that tells time, alone among those of this process. A failure counts if no processor stood still for 4 ms in
-/// that attempt, which the test's bounds should allow for; otherwise the test is tried again, several times.
+/// Asserts, within [`undisturbed`], what is true only where the machine ran the test in time: a condition, and what to say.
+#[macro_export]
+macro_rules! in_time {
+    ($holds:expr, $($found:tt)+) => { $crate::claim($holds, format_args!($($found)+)) };
+}
+
+/// What a claim on time panics with.
+struct Late;
+
+/// What [`in_time!`] comes to.
+#[doc(hidden)]
+#[track_caller]
+pub fn claim(holds: bool, found: Arguments<'_>) {
+    if !holds {
+        eprintln!("not in time: {found}");
+        panic_any(Late);
+    }
+}
+
+/// Runs a test that tells time, alone among those of this process. That a claim on time fails counts if no processor stood
+/// still for 4 ms in that attempt, which the test's bounds should allow for; otherwise the test is tried again, several times.
 ///
 /// # Panics
-/// As the test does in an attempt that counts, or in the last one: code under test that hogs a processor looks like a machine
-/// that stands still.
+/// As the test does: at once where it was no claim on time, in an attempt that counts, or in the last one, since code under
+/// test that hogs a processor looks like a machine that stands still.
 pub fn undisturbed(test: impl Fn()) {
     attempts(STALL, test);
 }
 
-/// As [`undisturbed`], where a failure counts if no processor stood still for `stall`.
+/// As [`undisturbed`], where a claim counts if no processor stood still for `stall`.
 fn attempts(stall: Duration, test: impl Fn()) {
     static ALONE: Mutex<()> = Mutex::new(());
     // A test that failed leaves nothing behind in `()`.
@@ -42,7 +63,7 @@ fn attempts(stall: Duration, test: impl Fn()) {
             Ok(()) => return,
             Err(failure) => {
                 eprintln!("attempt {attempt} of {ATTEMPTS}: a processor stood still for {stood_still:?}");
-                if stood_still < stall || attempt == ATTEMPTS {
+                if !failure.is::<Late>() || stood_still < stall || attempt == ATTEMPTS {
                     resume_unwind(failure);
                 }
             }
@@ -97,7 +118,7 @@ mod tests {
         let count = Cell::new(0);
         let test = || {
             count.set(count.get() + 1);
-            assert!(count.get() >= succeeds_at, "as it is meant to");
+            in_time!(count.get() >= succeeds_at, "as it is meant to");
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| attempts(stall, test)));
         (count.get(), outcome.is_err())
@@ -116,6 +137,17 @@ mod tests {
         assert_eq!(tried(ALWAYS, 1), (1, false));
         assert_eq!(tried(ALWAYS, 3), (3, false));
         assert_eq!(tried(ALWAYS, usize::MAX), (ATTEMPTS, true), "but not for ever");
+    }
+
+    #[test]
+    fn what_is_no_claim_on_time_is_never_excused() {
+        let count = Cell::new(0);
+        let test = || {
+            count.set(count.get() + 1);
+            panic!("as it is meant to");
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| attempts(Duration::ZERO, test)));
+        assert_eq!((count.get(), outcome.is_err()), (1, true));
     }
 
     #[test]

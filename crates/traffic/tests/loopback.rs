@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test waits for what has been sent to arrive")]
 
 use cutline_linux::now;
-use cutline_testbed::undisturbed;
+use cutline_testbed::{in_time, undisturbed};
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TcpOptions, TrafficError, Transport,
     Window,
@@ -83,10 +83,10 @@ fn every_datagram_of_a_constant_rate_arrives() {
             assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
             assert_eq!((sent.packets, sent.bytes), (flow.packets, flow.bytes), "{received:?}");
             // 1000 messages a second; a machine that stops for long sends what it missed afterwards.
-            assert!((540..=601).contains(&sent.packets), "{}", sent.packets);
+            in_time!((540..=601).contains(&sent.packets), "{}", sent.packets);
             assert_eq!((flow.lost, flow.duplicated, flow.traffic_class), (0, 0, Some(0)));
             assert_eq!((flow.delay.count(), flow.ipdv.count()), (sent.packets, sent.packets - 1));
-            assert!(flow.delay.quantile(0.5).unwrap() < Duration::from_millis(500), "{:?}", flow.delay);
+            in_time!(flow.delay.quantile(0.5).unwrap() < Duration::from_millis(500), "{:?}", flow.delay);
             assert_eq!(flow.intervals.iter().map(|interval| interval.bytes).sum::<u64>(), flow.bytes);
             assert_eq!(sent.intervals.iter().map(|interval| interval.packets).sum::<u64>(), sent.packets);
             assert_eq!(sent.lateness.count(), sent.messages);
@@ -112,7 +112,8 @@ fn tcp_carries_bulk_data_in_order() {
         for (sent, flow) in sent.iter().zip(&received.flows) {
             assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
             assert_eq!((sent.flow, sent.bytes), (flow.flow, flow.bytes));
-            assert!(flow.packets > 10 && flow.delay.count() == flow.packets, "{flow:?}");
+            in_time!(flow.packets > 10, "{flow:?}");
+            assert_eq!(flow.delay.count(), flow.packets, "{flow:?}");
         }
         let info = sent[0].tcp.unwrap();
         // A segment of 1012 bytes less a time stamp's 12; the preamble comes on top.
@@ -136,9 +137,10 @@ fn files_are_complete_when_their_last_byte_is_there() {
         let (sent, received) = measure(vec![plan(0, tcp(), files(size)), plan(1, tcp(), files(short))], 600);
         for (sent, flow) in sent.iter().zip(&received.flows) {
             let responses = sent.responses.count();
-            assert!(responses >= 5 && sent.messages - responses <= 1, "{responses} of {}", sent.messages);
+            in_time!(responses >= 5, "{responses} of {}", sent.messages);
+            assert!(sent.messages - responses <= 1, "{responses} of {}", sent.messages);
             assert!(flow.packets >= responses);
-            assert!(sent.responses.min().unwrap() < Duration::from_millis(500), "{:?}", sent.responses);
+            in_time!(sent.responses.min().unwrap() < Duration::from_millis(500), "{:?}", sent.responses);
             // Think times of 20 ms: 30 files at most, and the first one.
             assert!(sent.messages <= 31, "{}", sent.messages);
         }
@@ -156,9 +158,9 @@ fn tfrc_gets_feedback() {
         let (sent, received) = measure(vec![limited, bulk], 700);
         let (cbr, bulk) = (&sent[0], &sent[1]);
         // 140 messages; without feedback it would be a packet a second, and if the other had no turns, fewer, too.
-        assert!(cbr.packets > 120 && bulk.packets > 1000, "{} {}", cbr.packets, bulk.packets);
+        in_time!(cbr.packets > 120 && bulk.packets > 1000, "{} {}", cbr.packets, bulk.packets);
         let rtt = cbr.tfrc_rtt.unwrap();
-        assert!(rtt < Duration::from_millis(200), "{rtt}");
+        in_time!(rtt < Duration::from_millis(200), "{rtt}");
         assert_eq!((cbr.error.as_ref(), received.flows[0].lost), (None, 0));
         assert_eq!(received.flows[0].loss_event_rate, Some(0.0));
         assert_eq!(cbr.packets, received.flows[0].packets);
@@ -181,33 +183,32 @@ fn two_hundred_flows_share_a_thread() {
         let (sent, received) = measure((0..200).map(flow).collect(), 800);
         assert_eq!((sent.len(), received.strangers, received.overflowed), (200, 0, 0));
         let heard: Vec<_> = sent.iter().filter(|flow| flow.bytes > 0).collect();
-        assert!(heard.len() > 150 && heard.len() == received.flows.len(), "{}", heard.len());
+        in_time!(heard.len() > 150, "{}", heard.len());
+        assert_eq!(heard.len(), received.flows.len());
         for (sent, flow) in heard.iter().zip(&received.flows) {
             assert_eq!((sent.flow, sent.bytes, &sent.error), (flow.flow, flow.bytes, &None));
             assert_eq!(flow.lost, 0);
         }
         let seconds = 0.8;
         let rate = sent.iter().map(|flow| flow.bytes).sum::<u64>() as f64 * 8.0 / seconds;
-        assert!((0.8..1.2).contains(&(rate / 200.0 / 64e3)), "{rate} bit/s");
+        in_time!((0.8..1.2).contains(&(rate / 200.0 / 64e3)), "{rate} bit/s");
     });
 }
 
 #[test]
 fn the_code_point_is_on_the_wire() {
-    undisturbed(|| {
-        let hint = DscpPool2.encode(Hint::from_level(6)).unwrap();
-        let flows = vec![
-            FlowPlan { dscp: hint, ecn: true, ..plan(0, udp(), cbr(Rate::from_kbps(800), 100)) },
-            FlowPlan { dscp: "EF".parse().unwrap(), ..plan(1, udp(), cbr(Rate::from_kbps(800), 100)) },
-        ];
-        for address in [LOOPBACK, "[::1]:0"] {
-            let time = Duration::from_millis(100);
-            let (_, received) = measure_at(address, flows.clone(), MeterParams::default(), time);
-            let classes: Vec<_> = received.flows.iter().map(|flow| flow.traffic_class).collect();
-            // Level 6 is 010111, and ECT(0) behind it; EF is 101110.
-            assert_eq!(classes, [Some(0b0101_1110), Some(0b1011_1000)]);
-        }
-    });
+    let hint = DscpPool2.encode(Hint::from_level(6)).unwrap();
+    let flows = vec![
+        FlowPlan { dscp: hint, ecn: true, ..plan(0, udp(), cbr(Rate::from_kbps(800), 100)) },
+        FlowPlan { dscp: "EF".parse().unwrap(), ..plan(1, udp(), cbr(Rate::from_kbps(800), 100)) },
+    ];
+    for address in [LOOPBACK, "[::1]:0"] {
+        let time = Duration::from_millis(100);
+        let (_, received) = measure_at(address, flows.clone(), MeterParams::default(), time);
+        let classes: Vec<_> = received.flows.iter().map(|flow| flow.traffic_class).collect();
+        // Level 6 is 010111, and ECT(0) behind it; EF is 101110.
+        assert_eq!(classes, [Some(0b0101_1110), Some(0b1011_1000)]);
+    }
 }
 
 #[test]
@@ -218,9 +219,9 @@ fn the_window_cuts_warm_up_off() {
         let flow = plan(0, udp(), cbr(Rate::from_mbps(4), 500));
         let (sent, received) = measure_at(LOOPBACK, vec![flow], params, Duration::from_millis(500));
         let flow = &received.flows[0];
-        assert!(flow.window_packets > 0 && flow.window_packets < flow.packets * 7 / 10, "{flow:?}");
+        in_time!(flow.window_packets > 0 && flow.window_packets < flow.packets * 7 / 10, "{flow:?}");
         assert_eq!(flow.delay.count(), flow.window_packets);
-        assert!(sent[0].window_packets > 0 && sent[0].window_packets < sent[0].packets);
+        in_time!(sent[0].window_packets > 0 && sent[0].window_packets < sent[0].packets, "{sent:?}");
     });
 }
 
@@ -233,30 +234,28 @@ fn times_of_start_and_stop_are_kept() {
         let flow = &received.flows[0];
         assert!(flow.first.unwrap() >= start, "{flow:?}");
         // 100 messages in 100 ms, and what a phase adds.
-        assert!((95..=101).contains(&sent[0].messages), "{}", sent[0].messages);
+        in_time!((95..=101).contains(&sent[0].messages), "{}", sent[0].messages);
         assert_eq!((sent[0].bytes, &sent[0].error), (flow.bytes, &None));
     });
 }
 
 #[test]
 fn a_full_queue_refuses_whole_messages() {
-    undisturbed(|| {
-        // Nobody reads what comes to this listener.
-        let listener = TcpListener::bind(LOOPBACK).unwrap();
-        let options = TcpOptions {
-            send_buffer: Some(4096),
-            write_queue: Some(20_000),
-            receive_buffer: Some(4096),
-            ..TcpOptions::default()
-        };
-        let flow = FlowPlan {
-            to: listener.local_addr().unwrap(),
-            ..plan(0, Transport::Tcp(options), cbr(Rate::from_mbps(400), 10_000))
-        };
-        let sent = send(vec![flow], 400).unwrap();
-        assert!(sent[0].refused_bytes > 0 && sent[0].refused_bytes.is_multiple_of(10_000), "{sent:?}");
-        assert!(sent[0].messages * 10_000 >= sent[0].refused_bytes + sent[0].bytes);
-    });
+    // Nobody reads what comes to this listener.
+    let listener = TcpListener::bind(LOOPBACK).unwrap();
+    let options = TcpOptions {
+        send_buffer: Some(4096),
+        write_queue: Some(20_000),
+        receive_buffer: Some(4096),
+        ..TcpOptions::default()
+    };
+    let flow = FlowPlan {
+        to: listener.local_addr().unwrap(),
+        ..plan(0, Transport::Tcp(options), cbr(Rate::from_mbps(400), 10_000))
+    };
+    let sent = send(vec![flow], 400).unwrap();
+    assert!(sent[0].refused_bytes > 0 && sent[0].refused_bytes.is_multiple_of(10_000), "{sent:?}");
+    assert!(sent[0].messages * 10_000 >= sent[0].refused_bytes + sent[0].bytes);
 }
 
 fn send(plans: Vec<FlowPlan>, time_ms: u64) -> Result<Vec<SenderReport>, TrafficError> {
@@ -297,7 +296,8 @@ fn a_flow_that_fails_does_not_end_the_others() {
         assert!(error(1).contains("closed") || error(1).contains("reset"), "{}", error(1));
         assert!(error(2).contains("nobody listens") && sent[2].unsent > 0, "{}", error(2));
         assert!(error(3).contains("\"nosuch\""), "{}", error(3));
-        assert!(sent[4].error.is_none() && sent[4].packets > 30, "{:?}", sent[4]);
+        in_time!(sent[4].packets > 30, "{:?}", sent[4]);
+        assert_eq!(sent[4].error, None);
     });
 }
 
@@ -342,7 +342,7 @@ fn strangers_are_counted_and_do_no_harm() {
             meter.join().unwrap()
         });
         assert_eq!(report.flows.len(), 1, "{report:?}");
-        assert!(report.flows[0].packets > 100 && report.strangers > 5 + 1 + 100, "{report:?}");
+        in_time!(report.flows[0].packets > 100 && report.strangers > 5 + 1 + 100, "{report:?}");
     });
 }
 
@@ -356,7 +356,7 @@ fn more_than_the_machine_can_send_ends_in_time() {
         let sent = send((0..10).map(flow).collect(), 300).unwrap();
         let messages: u64 = sent.iter().map(|flow| flow.messages).sum();
         // A run that made up for what it had missed would send them all.
-        assert!(messages > 1000 && messages < 2_900_000, "{messages}");
+        in_time!(messages > 1000 && messages < 2_900_000, "{messages}");
         assert!(sent.iter().all(|flow| flow.packets > 0 && flow.lateness.max().unwrap() > Duration::ZERO));
     });
 }
@@ -371,6 +371,6 @@ fn a_run_may_begin_later() {
         let generator = Generator::new(vec![flow], Streams::new(1)).unwrap();
         let sent = generator.run(zero, Duration::from_millis(100), &AtomicBool::new(false)).unwrap();
         assert!(now() >= zero + Duration::from_millis(100));
-        assert!((20..=26).contains(&sent[0].packets), "{}", sent[0].packets);
+        in_time!((20..=26).contains(&sent[0].packets), "{}", sent[0].packets);
     });
 }
