@@ -6,12 +6,13 @@ RESULTS ?= results
 ROUNDS ?= 10
 BIN := target/release/cutline
 
-.PHONY: help setup demo test properties lint bench bench-router validate validate-ns2 validate-traces install install-service clean
+.PHONY: help setup demo test properties bless lint bench bench-router validate validate-ns2 validate-traces install install-service clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
 	@echo "make test      all tests"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
+	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"
 	@echo "make lint      formatting and clippy, warnings are errors"
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
@@ -38,6 +39,10 @@ properties: setup
 		seed=$$(shuf -i 1-1000000000 -n 1); echo "PROPTEST_RNG_SEED=$$seed"; \
 		PROPTEST_RNG_SEED=$$seed $(CARGO) test --workspace --locked --quiet || exit 1; \
 	done
+
+bless: setup
+	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-scenario \
+		--test pages --test goldens --test broken --test store
 
 lint: setup
 	$(CARGO) fmt --all -- --check

@@ -53,6 +53,13 @@ pub struct Column<R> {
     pub(crate) set: fn(&mut R, CellValue),
 }
 
+impl<R> Column<R> {
+    /// The cell of a row.
+    pub fn value(&self, row: &R) -> CellValue {
+        (self.get)(row)
+    }
+}
+
 /// A row of one of the result tables.
 pub trait Row: Clone + Default + Send + 'static {
     /// The file it is stored in.

@@ -176,7 +176,7 @@ fn write_column<D: DataType, R>(
     let mut values = Vec::with_capacity(rows.len());
     let mut levels = Vec::with_capacity(if column.optional { rows.len() } else { 0 });
     for row in rows {
-        let cell = convert((column.get)(row));
+        let cell = convert(column.value(row));
         if column.optional {
             levels.push(i16::from(cell.is_some()));
         }

@@ -1,0 +1,192 @@
+//! Golden results: what short scenarios come to, row by row, as a digest of every cell.
+//!
+//! The scenarios lie in `tests/goldens`: each queue, TSQ over each law, each transport and application, a graph with two
+//! bottlenecks, hints that adapt, rates that change. Besides, every experiment of a study runs for four seconds at the
+//! first and the last point of its sweep. `tests/goldens/results.txt` has a line for each run: counts that a person can
+//! compare, and the digest. So a build that computes anything else than the builds before it is noticed, whatever
+//! compiler, optimisation or refactoring made it.
+//!
+//! `make bless` writes the table anew. The diff is the review, and the commit says why results have changed.
+
+use cutline_scenario::results::{CellValue, FlowRow, Row, RunResult};
+use cutline_scenario::{ScenarioFile, SweepPoint};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+const SEED: u64 = 1;
+
+/// Experiments that cannot be cut: flows come later than four seconds into them.
+const LATE: [&str; 3] = ["step.toml", "maxp-down.toml", "maxp-up.toml"];
+
+/// What experiments are cut to.
+const SHORTER: [&str; 4] = ["duration=4 s", "warm-up=1 s", "measure-until=4 s", "interval=500 ms"];
+
+#[test]
+fn results_are_those_of_earlier_builds() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut runs: Vec<Run> = files(&here.join("tests/goldens")).iter().flat_map(|path| whole(path)).collect();
+    let experiments = files(&here.join("../../experiments"));
+    let early = experiments.iter().filter(|path| LATE.iter().all(|late| !path.ends_with(late)));
+    runs.extend(early.flat_map(|path| shortened(path)));
+    let table = table(&runs);
+
+    let path = here.join("tests/goldens/results.txt");
+    if std::env::var_os("CUTLINE_BLESS").is_some() {
+        return fs::write(&path, table).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap();
+    let changed = difference(&expected, &table);
+    assert!(
+        changed.is_empty(),
+        "results differ from those of earlier builds (-) in:\n{changed}\n\
+         If they are meant to, run `make bless` and say in the commit why."
+    );
+}
+
+/// A run and how the table calls it.
+struct Run {
+    file: String,
+    number: usize,
+    point: SweepPoint,
+}
+
+/// The scenarios in a folder and the folders in it, by path.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.retain(|path| path.file_name().is_some_and(|name| name != "figures.toml"));
+    files.extend(folders.iter().flat_map(|folder| self::files(folder)));
+    files.sort();
+    files
+}
+
+/// Every point of a scenario.
+fn whole(path: &Path) -> Vec<Run> {
+    runs(path, &ScenarioFile::load(path).unwrap())
+}
+
+/// The first and the last point of an experiment that can be simulated, shortened.
+fn shortened(path: &Path) -> Vec<Run> {
+    let mut file = ScenarioFile::load(path).unwrap();
+    for setting in SHORTER {
+        file.set_pair(setting).unwrap();
+    }
+    let mut runs = runs(path, &file);
+    runs.retain(|run| run.point.scenario.check_simulated().is_ok());
+    let middle = 1..runs.len().saturating_sub(1).max(1);
+    runs.drain(middle);
+    runs
+}
+
+fn runs(path: &Path, file: &ScenarioFile) -> Vec<Run> {
+    let folder = path.parent().and_then(Path::file_name).unwrap().to_string_lossy();
+    let name = format!("{folder}/{}", path.file_stem().unwrap().to_string_lossy());
+    let points = file.expand().unwrap().into_iter();
+    points.zip(1..).map(|(point, number)| Run { file: name.clone(), number, point }).collect()
+}
+
+/// One line per run, in columns.
+fn table(runs: &[Run]) -> String {
+    let head = ["run", "sent", "received", "dropped", "marked", "rows", "digest", "point"];
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(simulate(runs));
+    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let [run, counts @ .., digest, point] = line;
+        let _ = write!(text, "{run:<0$}", widths[0]);
+        for (count, width) in counts.iter().zip(&widths[1..]) {
+            let _ = write!(text, "  {count:>width$}");
+        }
+        let _ = writeln!(text, "  {digest:<0$}  {point}", widths[6]);
+    }
+    text
+}
+
+/// Simulates all runs, on all cores.
+fn simulate(runs: &[Run]) -> Vec<[String; 8]> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let share = |first: usize| move || runs.iter().skip(first).step_by(threads).map(line).collect::<Vec<_>>();
+    let shares: Vec<Vec<_>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|first| scope.spawn(share(first))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    (0..runs.len()).map(|run| shares[run % threads][run / threads].clone()).collect()
+}
+
+fn line(run: &Run) -> [String; 8] {
+    let result = run.point.scenario.simulate(SEED, &AtomicBool::new(false)).unwrap();
+    let count = |packets: fn(&FlowRow) -> u64| result.flows.iter().map(packets).sum::<u64>().to_string();
+    [
+        format!("{} {}", run.file, run.number),
+        count(|flow| flow.packets_sent),
+        count(|flow| flow.packets_received),
+        count(|flow| flow.packets_dropped),
+        count(|flow| flow.packets_marked),
+        rows(&result).to_string(),
+        digest(&result),
+        run.point.label(),
+    ]
+}
+
+fn rows(result: &RunResult) -> usize {
+    let RunResult { flows, queues, series, queue_series, distributions, timing } = result;
+    flows.len() + queues.len() + series.len() + queue_series.len() + distributions.len() + timing.len()
+}
+
+/// SHA-256 over every cell, its first 64 bits.
+fn digest(result: &RunResult) -> String {
+    let RunResult { flows, queues, series, queue_series, distributions, timing } = result;
+    let mut hash = Sha256::new();
+    add(&mut hash, flows);
+    add(&mut hash, queues);
+    add(&mut hash, series);
+    add(&mut hash, queue_series);
+    add(&mut hash, distributions);
+    add(&mut hash, timing);
+    hash.finalize()[..8].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// Adds each cell as a letter for its kind and its bytes; a text ends with a byte that no text has.
+fn add<R: Row>(hash: &mut Sha256, rows: &[R]) {
+    let columns = R::columns();
+    for row in rows {
+        for column in &columns {
+            match column.value(row) {
+                CellValue::Null => hash.update(b"-"),
+                CellValue::Text(text) => {
+                    hash.update(b"t");
+                    hash.update(text.as_bytes());
+                    hash.update([0xff]);
+                }
+                CellValue::Count(count) => {
+                    hash.update(b"c");
+                    hash.update(count.to_be_bytes());
+                }
+                CellValue::Real(number) => {
+                    hash.update(b"r");
+                    hash.update(number.to_bits().to_be_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// The lines that are in one of the tables alone, for a person to read.
+fn difference(expected: &str, found: &str) -> String {
+    let mut text = String::new();
+    let lines = |table: &str| table.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (expected, found) = (lines(expected), lines(found));
+    for (sign, these, others) in [('-', &expected, &found), ('+', &found, &expected)] {
+        for line in these.iter().filter(|line| !others.contains(line)) {
+            let _ = writeln!(text, "{sign} {line}");
+        }
+    }
+    text
+}
