@@ -19,11 +19,6 @@
 //!   else blue first
 //! ```
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `delay` | time | 100 us..10 s | 20 ms | Hurley et al.'s green bound is of tens of ms |
-//! | `green-hints` | | 0..15 | 6 | ours: hints up to this are green |
-//!
 //! Worked numbers: at 8 Mbit/s (1000 B in 1 ms), ten blue packets that come at 0 must begin at 0, 1, ... 9 ms. A
 //! green one right after them has to wait for all ten, for no blue one can spare a millisecond; it goes after
 //! 10 ms. Green ones that came first leave room, and are let ahead (`green_goes_ahead_where_blue_can_wait`).
@@ -45,52 +40,28 @@
 
 use crate::pool::{Books, Held, List, Pool};
 use crate::{
-    Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Field, Limit, Parameter, ParameterError,
-    Parameters, Queue, QueueStats, Shed, Value, Verdict,
+    Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Limit, Queue, QueueStats, Shed, Verdict,
 };
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, RandomStream, Rate};
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct AbeParams {
-    /// The longest a green packet waits.
+    /// The longest that a green packet waits.
+    #[param(
+        default = Duration::from_millis(20),
+        range = (Duration::from_micros(100), Duration::from_secs(10)),
+        source = "Hurley et al. 2001: tens of milliseconds"
+    )]
     pub delay: Duration,
-    /// The largest hint that is green.
+    /// Packets with hints up to this are green.
+    #[param(
+        default = 6,
+        range = (0, 15),
+        source = "ours: the hint that suits audio and video in the TSQ paper"
+    )]
     pub green_hints: u64,
-}
-
-impl Default for AbeParams {
-    fn default() -> Self {
-        Self { delay: Duration::from_millis(20), green_hints: 6 }
-    }
-}
-
-impl Parameters for AbeParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter::time(
-                "delay",
-                (Duration::from_micros(100), Duration::from_secs(10)),
-                Some(Duration::from_millis(20)),
-                "Hurley et al. 2001: tens of milliseconds",
-                "the longest a green packet waits",
-            ),
-            get: |params| Some(Value::Duration(params.delay)),
-            set: |params, value| params.delay = value.duration(),
-        },
-        Field {
-            about: Parameter::whole(
-                "green-hints",
-                "",
-                (0, 15),
-                Some(6),
-                "ours: the hint that suits audio and video in the TSQ paper",
-                "hints up to this are green",
-            ),
-            get: |params| Some(Value::Count(params.green_hints)),
-            set: |params, value| params.green_hints = value.count(),
-        },
-    ];
 }
 
 /// A packet and its deadline: the handle that the lists of this queue keep.

@@ -2,9 +2,10 @@
 
 use crate::registry::Built;
 use crate::{
-    AnyAqm, AnyDiscipline, AqmSpec, Arrival, Backlog, Departure, Fifo, Limit, ParameterError, Queue,
-    QueueStats, Readings, Shed, Tsq, TsqParams, Verdict, drop_tail,
+    AnyAqm, AnyDiscipline, AqmSpec, Arrival, Backlog, Departure, Fifo, Limit, Queue, QueueStats, Readings,
+    Shed, Tsq, TsqParams, Verdict, drop_tail,
 };
+use cutline_params::ParameterError;
 use cutline_units::{Instant, Probability, RandomStream, Rate};
 
 /// What a queue is to be.

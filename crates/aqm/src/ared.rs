@@ -13,19 +13,6 @@
 //!
 //! All else is [`crate::red`]. Thresholds and w_q are automatic unless set.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `min-th`, `max-th`, `w-q` | | | automatic | Adaptive RED, sections 5 and 6 |
-//! | `max-p` | | 0.0001..1 | 0.02 | what `max_p` begins with |
-//! | `gentle` | | | true | Adaptive RED, section 4 |
-//! | `mode`, `spacing`, `mean-packet`, `target-delay`, `ns-2` | | | | [`crate::red`] |
-//! | `interval` | time | 1 ms..100 s | 500 ms | figure 1 |
-//! | `alpha` | | 0.0001..1 | min(0.01, max_p / 4) | figure 1; RED-Worcester's figure 4 has 0.1 |
-//! | `beta` | | 0.01..0.999 | 0.9 | figure 1 |
-//! | `range` | of max-th - min-th | 0..0.5 | 0.1 | figure 1: from 0.4 to 0.6 of the span |
-//! | `floor` | | 0.0001..1 | 0.01 | figure 1 |
-//! | `ceiling` | | 0.0001..1 | 0.5 | figure 1; RED-Worcester lets it reach 1 |
-//!
 //! Worked numbers: max_p = 0.02 grows by 0.005 to 0.025, and 0.1 by 0.01; 0.1 shrinks to 0.09
 //! (`steps_of_the_paper`).
 //!
@@ -49,163 +36,75 @@
 //!   NewReno and TFRC on RED-Worcester's topology, and three flows of NewReno.
 
 use crate::beat::first_after;
-use crate::red::{self, Core, HasRed, RedParams, Steered, Steering};
-use crate::{Aqm, Backlog, Field, Parameter, ParameterError, Parameters, Value};
+use crate::red::{self, Core, RedParams, Steered, Steering};
+use crate::{Aqm, Backlog};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Rate};
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+const SECTION_5: &str = "automatic: Adaptive RED 2001, section 5";
+const SECTION_6: &str = "automatic: Adaptive RED 2001, section 6";
+const FIGURE_1: &str = "Adaptive RED 2001, figure 1";
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+#[parameters(check = check)]
 pub struct AredParams {
     /// What RED has; `max_p` is where it begins.
+    #[group(
+        default = RedParams { min_th: None, max_th: None, w_q: None, gentle: true, ..RedParams::default() },
+        sources(
+            min_th = SECTION_6,
+            max_th = SECTION_6,
+            max_p = "Floyd and Jacobson 1993",
+            w_q = SECTION_5,
+            gentle = "Adaptive RED 2001, section 4",
+        ),
+        without(automatic)
+    )]
     pub red: RedParams,
     /// How `max_p` moves.
+    #[group]
     pub adaptation: AdaptationParams,
 }
 
 /// How `max_p` moves.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdaptationParams {
-    /// The time between steps.
+    /// The time between changes of max_p.
+    #[param(
+        default = Duration::from_millis(500),
+        range = (Duration::from_millis(1), Duration::from_secs(100)),
+        source = FIGURE_1
+    )]
     pub interval: Duration,
-    /// What is added to `max_p`; `None` is min(0.01, `max_p` / 4).
+    /// What is added to max_p; off is min(0.01, max_p / 4).
+    #[param(
+        default = None,
+        range = (1e-4, 1.0),
+        source = "off: Adaptive RED 2001, figure 1; RED-Worcester's figure 4 has 0.1"
+    )]
     pub alpha: Option<f64>,
-    /// What `max_p` is multiplied with to make it less.
+    /// What max_p is multiplied with to make it less.
+    #[param(default = 0.9, range = (0.01, 0.999), source = FIGURE_1)]
     pub beta: f64,
-    /// How far the average may be from the target, as a share of the span between the thresholds.
+    /// How far the average may be from its target, as a share of max-th - min-th.
+    #[param(default = 0.1, range = (0.0, 0.5), source = FIGURE_1)]
     pub range: f64,
-    /// The least `max_p`.
+    /// The least max_p.
+    #[param(default = 0.01, range = (1e-4, 1.0), source = FIGURE_1)]
     pub floor: f64,
-    /// The largest `max_p`.
+    /// The largest max_p; not below floor.
+    #[param(default = 0.5, range = (1e-4, 1.0), source = FIGURE_1)]
     pub ceiling: f64,
 }
 
-impl Default for AdaptationParams {
-    fn default() -> Self {
-        let interval = Duration::from_millis(500);
-        Self { interval, alpha: None, beta: 0.9, range: 0.1, floor: 0.01, ceiling: 0.5 }
-    }
-}
-
-impl Default for AredParams {
-    fn default() -> Self {
-        let red = RedParams { min_th: None, max_th: None, w_q: None, gentle: true, ..RedParams::default() };
-        Self { red, adaptation: AdaptationParams::default() }
-    }
-}
-
-impl Parameters for AredParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        red::min_th(None, "automatic: Adaptive RED 2001, section 6"),
-        red::max_th(None, "automatic: Adaptive RED 2001, section 6"),
-        red::max_p(0.02, "Floyd and Jacobson 1993"),
-        red::w_q(None, "automatic: Adaptive RED 2001, section 5"),
-        red::gentle(true, "Adaptive RED 2001, section 4"),
-        red::mode(),
-        red::spacing(),
-        red::mean_packet(),
-        red::target_delay(),
-        red::ns2(),
-        interval(),
-        alpha(),
-        beta(),
-        range(),
-        floor(),
-        ceiling(0.5, "Adaptive RED 2001, figure 1"),
-    ];
-
-    fn check_together(&self) -> Result<(), ParameterError> {
-        check(self)
-    }
-}
-
-/// Parameters that have Adaptive RED's among them.
-pub(crate) trait HasAred {
-    fn ared(&self) -> &AredParams;
-    fn ared_mut(&mut self) -> &mut AredParams;
-}
-
-impl HasAred for AredParams {
-    fn ared(&self) -> &AredParams {
-        self
-    }
-    fn ared_mut(&mut self) -> &mut AredParams {
-        self
-    }
-}
-
-impl<P: HasAred> HasRed for P {
-    fn red(&self) -> &RedParams {
-        &self.ared().red
-    }
-    fn red_mut(&mut self) -> &mut RedParams {
-        &mut self.ared_mut().red
-    }
-}
-
-const FIGURE_1: &str = "Adaptive RED 2001, figure 1";
-
-pub(crate) const fn interval<P: HasAred>() -> Field<P> {
-    let range = (Duration::from_millis(1), Duration::from_secs(100));
-    let default = Some(Duration::from_millis(500));
-    Field {
-        about: Parameter::time("interval", range, default, FIGURE_1, "the time between changes of max_p"),
-        get: |params| Some(Value::Duration(params.ared().adaptation.interval)),
-        set: |params, value| params.ared_mut().adaptation.interval = value.duration(),
-    }
-}
-
-pub(crate) const fn alpha<P: HasAred>() -> Field<P> {
-    let source = "min(0.01, max_p / 4): Adaptive RED 2001, figure 1; RED-Worcester's figure 4 has 0.1";
-    Field {
-        about: Parameter::number("alpha", "", (1e-4, 1.0), None, source, "what is added to max_p"),
-        get: |params| params.ared().adaptation.alpha.map(Value::Number),
-        set: |params, value| params.ared_mut().adaptation.alpha = Some(value.number()),
-    }
-}
-
-pub(crate) const fn beta<P: HasAred>() -> Field<P> {
-    let doc = "what max_p is multiplied with to make it less";
-    Field {
-        about: Parameter::number("beta", "", (0.01, 0.999), Some(0.9), FIGURE_1, doc),
-        get: |params| Some(Value::Number(params.ared().adaptation.beta)),
-        set: |params, value| params.ared_mut().adaptation.beta = value.number(),
-    }
-}
-
-pub(crate) const fn range<P: HasAred>() -> Field<P> {
-    let doc = "how far the average may be from its target, as a share of max-th - min-th";
-    Field {
-        about: Parameter::number("range", "", (0.0, 0.5), Some(0.1), FIGURE_1, doc),
-        get: |params| Some(Value::Number(params.ared().adaptation.range)),
-        set: |params, value| params.ared_mut().adaptation.range = value.number(),
-    }
-}
-
-pub(crate) const fn floor<P: HasAred>() -> Field<P> {
-    Field {
-        about: Parameter::number("floor", "", (1e-4, 1.0), Some(0.01), FIGURE_1, "the least max_p"),
-        get: |params| Some(Value::Number(params.ared().adaptation.floor)),
-        set: |params, value| params.ared_mut().adaptation.floor = value.number(),
-    }
-}
-
-pub(crate) const fn ceiling<P: HasAred>(default: f64, source: &'static str) -> Field<P> {
-    let doc = "the largest max_p; not below floor";
-    Field {
-        about: Parameter::number("ceiling", "", (1e-4, 1.0), Some(default), source, doc),
-        get: |params| Some(Value::Number(params.ared().adaptation.ceiling)),
-        set: |params, value| params.ared_mut().adaptation.ceiling = value.number(),
-    }
-}
-
-pub(crate) fn check(params: &impl HasAred) -> Result<(), ParameterError> {
-    red::check_thresholds(params)?;
-    let AdaptationParams { floor, ceiling, .. } = params.ared().adaptation;
+pub(crate) fn check(params: &AredParams) -> Result<(), ParameterError> {
+    red::check_thresholds(&params.red)?;
+    let AdaptationParams { floor, ceiling, .. } = params.adaptation;
     if floor <= ceiling {
         return Ok(());
     }
-    let (parameter, value) = ("ceiling".to_owned(), ceiling.to_string());
-    Err(ParameterError { parameter, value, allowed: format!("at least floor = {floor}"), nearest: None })
+    Err(ParameterError::new("ceiling", ceiling, format!("at least floor = {floor}")))
 }
 
 /// What is remembered: `max_p`, and when it may change.

@@ -8,13 +8,6 @@
 //! upon the link being idle:             if now - last_update >= freeze-time:  p -= d2, last_update = now
 //! ```
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `d1` | | 0.000001..1 | 0.02 | Feng et al., configuration B4 |
-//! | `d2` | | 0.000001..1 | 0.002 | Feng et al., configuration B4 |
-//! | `freeze-time` | time | 1 ms..100 s | 100 ms | Feng et al., configuration B4 |
-//! | `threshold` | packets | 0..10,000,000 | off | Feng et al., section III: L, room for bursts |
-//!
 //! Worked numbers: overflows at 100, 150 and 200 ms give p = 0.02 and then 0.04, for the second comes too soon;
 //! an idle second takes ten times 0.002 off (`overflow_raises_and_idleness_lowers`).
 //!
@@ -32,69 +25,31 @@
 //! - Not checked: the text of the paper was not at hand, so the values of configuration B4 have not been held
 //!   against its table. ns-2 as Debian has it knows no BLUE to compare with.
 
-use crate::{
-    Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Field, Parameter, ParameterError,
-    Parameters, Value, Verdict,
-};
+use crate::{Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Verdict};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
-
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BlueParams {
-    /// What a loss adds to p.
-    pub d1: f64,
-    /// What idleness takes off p.
-    pub d2: f64,
-    /// The least time between two changes.
-    pub freeze_time: Duration,
-    /// A queue beyond this counts as a loss, packets; `None` for losses alone.
-    pub threshold: Option<f64>,
-}
-
-impl Default for BlueParams {
-    fn default() -> Self {
-        Self { d1: 0.02, d2: 0.002, freeze_time: Duration::from_millis(100), threshold: None }
-    }
-}
 
 const B4: &str = "Feng et al. 2002, configuration B4";
 
-impl Parameters for BlueParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter::number("d1", "", (1e-6, 1.0), Some(0.02), B4, "what a loss adds to p"),
-            get: |params| Some(Value::Number(params.d1)),
-            set: |params, value| params.d1 = value.number(),
-        },
-        Field {
-            about: Parameter::number("d2", "", (1e-6, 1.0), Some(0.002), B4, "what idleness takes off p"),
-            get: |params| Some(Value::Number(params.d2)),
-            set: |params, value| params.d2 = value.number(),
-        },
-        Field {
-            about: Parameter::time(
-                "freeze-time",
-                (Duration::from_millis(1), Duration::from_secs(100)),
-                Some(Duration::from_millis(100)),
-                B4,
-                "the least time between two changes of p",
-            ),
-            get: |params| Some(Value::Duration(params.freeze_time)),
-            set: |params, value| params.freeze_time = value.duration(),
-        },
-        Field {
-            about: Parameter::number(
-                "threshold",
-                "packets",
-                (0.0, 1e7),
-                None,
-                "off: Feng et al. 2002, figure 4",
-                "a queue beyond this counts as a loss",
-            ),
-            get: |params| params.threshold.map(Value::Number),
-            set: |params, value| params.threshold = Some(value.number()),
-        },
-    ];
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+pub struct BlueParams {
+    /// What a loss adds to p.
+    #[param(default = 0.02, range = (1e-6, 1.0), source = B4)]
+    pub d1: f64,
+    /// What idleness takes off p.
+    #[param(default = 0.002, range = (1e-6, 1.0), source = B4)]
+    pub d2: f64,
+    /// The shortest time between two changes of p.
+    #[param(
+        default = Duration::from_millis(100),
+        range = (Duration::from_millis(1), Duration::from_secs(100)),
+        source = B4
+    )]
+    pub freeze_time: Duration,
+    /// A longer queue counts as a loss; off counts losses alone.
+    #[param(default = None, range = (0.0, 1e7), unit = "packets", source = "off: Feng et al. 2002, figure 4")]
+    pub threshold: Option<f64>,
 }
 
 /// What is remembered.

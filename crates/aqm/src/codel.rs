@@ -8,12 +8,6 @@
 //! sojourn < target  ->  stop; soon again (within 16 intervals), count goes on from where it was
 //! ```
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `target` | time | 10 us..10 s | 5 ms | RFC 8289 section 4.4 |
-//! | `interval` | time | 100 us..100 s | 100 ms | RFC 8289 section 4.3 |
-//! | `mtu` | B | 1..1,000,000 | 1500 | RFC 8289 section 5, `maxpacket_` |
-//!
 //! Worked numbers: drops follow the first after 100 ms, 70.7 ms, 57.7 ms, 50 ms (`drops_come_ever_faster`).
 //!
 //! With ECN a packet that can be marked is marked and sent where it would be dropped.
@@ -34,81 +28,30 @@
 //!   commonly rendered.
 
 use crate::pool::{Books, Held, List, Pool};
-use crate::{
-    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
-    Queue, QueueStats, Shed, Value, Verdict,
-};
+use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, RandomStream, Rate};
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct CoDelParams {
     /// The sojourn time that is always acceptable.
+    #[param(
+        default = Duration::from_millis(5),
+        range = (Duration::from_micros(10), Duration::from_secs(10)),
+        source = "RFC 8289 section 4.4"
+    )]
     pub target: Duration,
-    /// How long it may be exceeded: a round-trip time of the slower flows.
+    /// How long the target may be exceeded: about the longest round-trip time.
+    #[param(
+        default = Duration::from_millis(100),
+        range = (Duration::from_micros(100), Duration::from_secs(100)),
+        source = "RFC 8289 section 4.3"
+    )]
     pub interval: Duration,
-    /// With no more than this waiting nothing is dropped, B.
+    /// With no more than this waiting nothing is dropped.
+    #[param(default = 1500, range = (1, 1_000_000), unit = "B", source = "RFC 8289 section 5")]
     pub mtu: u64,
-}
-
-impl Default for CoDelParams {
-    fn default() -> Self {
-        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100), mtu: 1500 }
-    }
-}
-
-impl Parameters for CoDelParams {
-    const FIELDS: &'static [Field<Self>] = &[target(), interval(), mtu()];
-}
-
-/// Parameters that have CoDel's among them.
-pub(crate) trait HasCoDel {
-    fn codel(&self) -> &CoDelParams;
-    fn codel_mut(&mut self) -> &mut CoDelParams;
-}
-
-impl HasCoDel for CoDelParams {
-    fn codel(&self) -> &CoDelParams {
-        self
-    }
-    fn codel_mut(&mut self) -> &mut CoDelParams {
-        self
-    }
-}
-
-pub(crate) const fn target<P: HasCoDel>() -> Field<P> {
-    let range = (Duration::from_micros(10), Duration::from_secs(10));
-    let (source, doc) = ("RFC 8289 section 4.4", "the sojourn time that is always acceptable");
-    Field {
-        about: Parameter::time("target", range, Some(Duration::from_millis(5)), source, doc),
-        get: |params| Some(Value::Duration(params.codel().target)),
-        set: |params, value| params.codel_mut().target = value.duration(),
-    }
-}
-
-pub(crate) const fn interval<P: HasCoDel>() -> Field<P> {
-    let range = (Duration::from_micros(100), Duration::from_secs(100));
-    let doc = "how long the target may be exceeded: about the longest round-trip time";
-    Field {
-        about: Parameter::time(
-            "interval",
-            range,
-            Some(Duration::from_millis(100)),
-            "RFC 8289 section 4.3",
-            doc,
-        ),
-        get: |params| Some(Value::Duration(params.codel().interval)),
-        set: |params, value| params.codel_mut().interval = value.duration(),
-    }
-}
-
-pub(crate) const fn mtu<P: HasCoDel>() -> Field<P> {
-    let (source, doc) = ("RFC 8289 section 5", "with no more than this waiting nothing is dropped");
-    Field {
-        about: Parameter::whole("mtu", "B", (1, 1_000_000), Some(1500), source, doc),
-        get: |params| Some(Value::Count(params.codel().mtu)),
-        set: |params, value| params.codel_mut().mtu = value.count(),
-    }
 }
 
 /// When to drop; one for each queue (RFC 8289 section 5).

@@ -8,76 +8,44 @@
 //!
 //! PI2 and DualPI2 add it to p' ([`Controller`]); PIE tunes it first.
 
-use crate::{Field, Parameter, Value};
+use cutline_params::Parameters;
 use cutline_units::Duration;
 
-/// What can be set of such a controller.
-#[derive(Clone, Copy, Debug, PartialEq)]
+const SOURCE: &str = "RFC 8033 section 4.2";
+const GAINS: (f64, f64) = (0.0, 100.0);
+
+/// What can be set of such a controller; the defaults are PIE's.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct DelayControlParams {
-    /// The delay to hold.
+    /// The queuing delay to hold.
+    #[param(
+        default = Duration::from_millis(15),
+        range = (Duration::from_micros(100), Duration::from_secs(10)),
+        source = SOURCE
+    )]
     pub target: Duration,
-    /// The time between updates.
+    /// The time between updates of the probability.
+    #[param(
+        default = Duration::from_millis(15),
+        range = (Duration::from_millis(1), Duration::from_secs(10)),
+        source = SOURCE
+    )]
     pub t_update: Duration,
-    /// The gain on the delay's distance from the target, Hz.
+    /// The gain on the delay's distance from the target.
+    #[param(default = 0.125, range = GAINS, unit = "per s", source = SOURCE)]
     pub alpha: f64,
-    /// The gain on the delay's change, Hz.
+    /// The gain on the delay's change since the last update.
+    #[param(default = 1.25, range = GAINS, unit = "per s", source = SOURCE)]
     pub beta: f64,
 }
+
+/// What the factor k between scalable and classic packets may be.
+pub(crate) const COUPLING: (f64, f64) = (1.0, 10.0);
 
 impl DelayControlParams {
     /// What an update adds, before any tuning; delays in s.
     pub(crate) fn step(&self, qdelay: f64, qdelay_old: f64) -> f64 {
         self.alpha * (qdelay - self.target.as_secs_f64()) + self.beta * (qdelay - qdelay_old)
-    }
-}
-
-/// Parameters that have such a controller's among them.
-pub(crate) trait HasDelayControl {
-    /// Its defaults.
-    const DEFAULT: DelayControlParams;
-    /// Where they come from.
-    const SOURCE: &'static str;
-    fn control(&self) -> &DelayControlParams;
-    fn control_mut(&mut self) -> &mut DelayControlParams;
-}
-
-pub(crate) const fn target<P: HasDelayControl>() -> Field<P> {
-    let range = (Duration::from_micros(100), Duration::from_secs(10));
-    let doc = "the queuing delay to hold";
-    Field {
-        about: Parameter::time("target", range, Some(P::DEFAULT.target), P::SOURCE, doc),
-        get: |params| Some(Value::Duration(params.control().target)),
-        set: |params, value| params.control_mut().target = value.duration(),
-    }
-}
-
-pub(crate) const fn t_update<P: HasDelayControl>() -> Field<P> {
-    let range = (Duration::from_millis(1), Duration::from_secs(10));
-    let doc = "the time between updates of the probability";
-    Field {
-        about: Parameter::time("t-update", range, Some(P::DEFAULT.t_update), P::SOURCE, doc),
-        get: |params| Some(Value::Duration(params.control().t_update)),
-        set: |params, value| params.control_mut().t_update = value.duration(),
-    }
-}
-
-const GAINS: (f64, f64) = (0.0, 100.0);
-
-pub(crate) const fn alpha<P: HasDelayControl>() -> Field<P> {
-    let doc = "gain on the delay's distance from the target";
-    Field {
-        about: Parameter::number("alpha", "per s", GAINS, Some(P::DEFAULT.alpha), P::SOURCE, doc),
-        get: |params| Some(Value::Number(params.control().alpha)),
-        set: |params, value| params.control_mut().alpha = value.number(),
-    }
-}
-
-pub(crate) const fn beta<P: HasDelayControl>() -> Field<P> {
-    let doc = "gain on the delay's change since the last update";
-    Field {
-        about: Parameter::number("beta", "per s", GAINS, Some(P::DEFAULT.beta), P::SOURCE, doc),
-        get: |params| Some(Value::Number(params.control().beta)),
-        set: |params, value| params.control_mut().beta = value.number(),
     }
 }
 
@@ -110,20 +78,5 @@ impl Controller {
 
     pub(crate) const fn reset(&mut self) {
         (self.p_prime, self.qdelay_old) = (0.0, 0.0);
-    }
-}
-
-/// Parameters that have the factor between scalable and classic packets among them.
-pub(crate) trait HasCoupling {
-    fn coupling(&self) -> f64;
-    fn coupling_mut(&mut self) -> &mut f64;
-}
-
-pub(crate) const fn coupling<P: HasCoupling>(source: &'static str) -> Field<P> {
-    let doc = "k: scalable packets are marked with k p', classic ones hit with p'^2";
-    Field {
-        about: Parameter::number("coupling", "", (1.0, 10.0), Some(2.0), source, doc),
-        get: |params| Some(Value::Number(params.coupling())),
-        set: |params, value| *params.coupling_mut() = value.number(),
     }
 }

@@ -1,6 +1,7 @@
 //! Queues that are more than a law at the entrance: they choose who goes next, or drop where packets leave.
 
-use crate::{Limit, ParameterError, Parameters};
+use crate::Limit;
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::Rate;
 use std::fmt::Debug;
 

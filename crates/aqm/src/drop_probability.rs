@@ -1,6 +1,7 @@
 //! What an AQM is to a queue: a control law that answers a probability.
 
-use crate::{Arrival, Backlog, ParameterError, Parameters, Verdict};
+use crate::{Arrival, Backlog, Verdict};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Instant, Probability, Rate};
 use std::fmt::Debug;
 

@@ -8,20 +8,17 @@
 //! Against ns-2's drop-tail queue: the cases named drop-tail of docs/validation/ns2.md. It needs no worked values: limit,
 //! order and counters are what the conformance suite looks at.
 
-use crate::{Aqm, Arrival, Backlog, DropProbability, Field, ParameterError, Parameters};
+use crate::{Aqm, Arrival, Backlog, DropProbability};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Instant, Probability, Rate};
 
 /// Nothing can be set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct DropTailParams {}
 
 /// The law that never drops early. A [`Fifo`](crate::Fifo) of it is drop-tail.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoEarlyDrop;
-
-impl Parameters for DropTailParams {
-    const FIELDS: &'static [Field<Self>] = &[];
-}
 
 impl Aqm for NoEarlyDrop {
     type Params = DropTailParams;

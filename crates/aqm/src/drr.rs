@@ -9,14 +9,6 @@
 //!   empty: deficit = 0, and it is no longer active; else to the end of the active ones
 //! ```
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `by` | | flow, hint | flow | Shreedhar and Varghese; by hint: ours |
-//! | `quantum` | B | 1..1,000,000 | 1500 | section 3: at least the largest packet |
-//! | `queues` | | 1..65,536 | 1024 | for `by` flow: how many queues flows are hashed into |
-//! | `classes` | | 1..16 | 16 | for `by` hint: as in [`crate::strict_priority`] |
-//! | `weights` | | 16 of 1..1000 | off: all the same | ours; the paper's section 5 lets quanta differ |
-//!
 //! **Weights** are those of the hints: a queue has that of the packet that makes it active. By hint, with a class
 //! for each, that is weighted fair queueing between the hints; by flow, between the flows, each with the weight of
 //! its hint. Queues that always wait share the link as their weights, give or take a quantum and a packet each
@@ -37,15 +29,13 @@
 use crate::buckets::FlowHash;
 use crate::pool::{Books, Held, List, Pool};
 use crate::strict_priority::{LEVELS, class_of};
-use crate::{
-    Arrival, Backlog, Departure, Discipline, DropReason, Field, Kind, Limit, Parameter, ParameterError,
-    Parameters, Queue, QueueStats, Shed, Value, Verdict,
-};
+use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// What has a queue of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum By {
     /// A flow, as far as hashing keeps it apart.
     Flow,
@@ -53,93 +43,29 @@ pub enum By {
     Hint,
 }
 
-const BY: &[&str] = &["flow", "hint"];
-
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct DrrParams {
-    /// What has a queue of its own.
+    /// Whether flows or hints have queues of their own.
+    #[param(default = By::Flow, source = "Shreedhar and Varghese 1995")]
     pub by: By,
-    /// What a queue may send more in each of its turns, B.
+    /// What a queue may send more in each of its turns.
+    #[param(
+        default = 1500,
+        range = (1, 1_000_000),
+        unit = "B",
+        source = "Shreedhar and Varghese 1995, section 3: at least the largest packet"
+    )]
     pub quantum: u64,
     /// How many queues flows are hashed into.
+    #[param(default = 1024, range = (1, 65_536), source = "as FQ-CoDel's")]
     pub queues: u64,
     /// How many classes hints are divided into.
+    #[param(default = LEVELS as u64, range = (1, LEVELS as u64), source = "ours: one for each hint of 4 bits")]
     pub classes: u64,
-    /// The weight of each hint; `None` for all the same.
+    /// The weight of each hint, from 1 to 16: how many quanta it has in a turn.
+    #[param(default = None, range = (1, 1000), source = "off: every queue has the same weight")]
     pub weights: Option<[u64; LEVELS]>,
-}
-
-impl Default for DrrParams {
-    fn default() -> Self {
-        Self { by: By::Flow, quantum: 1500, queues: 1024, classes: LEVELS as u64, weights: None }
-    }
-}
-
-impl Parameters for DrrParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter::choice(
-                "by",
-                BY,
-                "flow",
-                "Shreedhar and Varghese 1995",
-                "whether flows or hints have queues of their own",
-            ),
-            get: |params| Some(Value::Choice(BY[params.by as usize].into())),
-            set: |params, value| params.by = [By::Flow, By::Hint][value.index_in(BY)],
-        },
-        Field {
-            about: Parameter::whole(
-                "quantum",
-                "B",
-                (1, 1_000_000),
-                Some(1500),
-                "Shreedhar and Varghese 1995, section 3: at least the largest packet",
-                "what a queue may send more in each of its turns",
-            ),
-            get: |params| Some(Value::Count(params.quantum)),
-            set: |params, value| params.quantum = value.count(),
-        },
-        Field {
-            about: Parameter::whole(
-                "queues",
-                "",
-                (1, 65_536),
-                Some(1024),
-                "as FQ-CoDel's",
-                "how many queues flows are hashed into",
-            ),
-            get: |params| Some(Value::Count(params.queues)),
-            set: |params, value| params.queues = value.count(),
-        },
-        Field {
-            about: Parameter::whole(
-                "classes",
-                "",
-                (1, LEVELS as u64),
-                Some(LEVELS as u64),
-                "ours: one for each hint of 4 bits",
-                "how many classes hints are divided into",
-            ),
-            get: |params| Some(Value::Count(params.classes)),
-            set: |params, value| params.classes = value.count(),
-        },
-        Field {
-            about: Parameter {
-                name: "weights",
-                unit: "",
-                kind: Kind::Counts { len: LEVELS, least: 1, most: 1000 },
-                default: None,
-                source: "off: every queue has the same weight",
-                doc: "the weight of each hint, from 1 to 16: how many quanta it has in a turn",
-            },
-            get: |params| params.weights.map(|weights| Value::Counts(weights.to_vec().into())),
-            set: |params, value| {
-                params.weights = Some(value.counts().try_into().expect("the number has been checked"));
-            },
-        },
-    ];
 }
 
 /// One of the queues in turn.

@@ -15,17 +15,6 @@
 //! (`recur`, appendix A.1). The scalable queue goes first, but for a share of the link that the classic one has
 //! when both wait.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `target` | time | 100 us..10 s | 15 ms | RFC 9332 appendix A.1 |
-//! | `t-update` | time | 1 ms..10 s | 16 ms | RFC 9332 appendix A.1 |
-//! | `alpha` | Hz | 0..100 | 0.16 | RFC 9332 appendix A.1: 0.1 t-update / (100 ms)^2 |
-//! | `beta` | Hz | 0..100 | 3.2 | RFC 9332 appendix A.1; 0.3 / 100 ms would be 3 |
-//! | `coupling` | | 1..10 | 2 | RFC 9332 section 2.1: k |
-//! | `min-th`, `range` | time | 1 us..10 s | 800 us, 400 us | RFC 9332 appendix A.1 |
-//! | `classic-share` | 1 in | 2..1000 | 16 | as in its authors' first implementation; Linux has 10 % |
-//! | `low-delay-hints` | | 0..16 | 0 | ours |
-//!
 //! Worked numbers: a classic packet that has waited 30 ms where the last update found 20 ms gives
 //! p' = 0.16 x 0.015 + 3.2 x 0.01 = 0.0344, p_C = 0.00118 and k p' = 0.0688 (`the_coupling`). One that came at
 //! 24 ms and is never sent gives p' = 0, 0.02448, 0.07712, 0.13232, ... from 16 ms on (`a_queue_that_grows`).
@@ -50,126 +39,48 @@
 //!   comparison with another engine, and no scalable transport here (DCTCP, Prague) to drive it with.
 
 use crate::beat::Beat;
-use crate::delay_control::{self, Controller, DelayControlParams, HasCoupling, HasDelayControl};
+use crate::delay_control::{COUPLING, Controller, DelayControlParams};
 use crate::pool::{Books, Held, List, Pool};
-use crate::{
-    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
-    Queue, QueueStats, Shed, Value, Verdict,
-};
+use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
-
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DualPi2Params {
-    /// The controller of p'.
-    pub control: DelayControlParams,
-    /// k.
-    pub coupling: f64,
-    /// Where the ramp of the scalable queue begins.
-    pub min_th: Duration,
-    /// How long the ramp is.
-    pub range: Duration,
-    /// The classic queue has one byte in so many.
-    pub classic_share: u64,
-    /// The largest hint of which all packets go to the scalable queue.
-    pub low_delay_hints: u64,
-}
-
-impl Default for DualPi2Params {
-    fn default() -> Self {
-        Self {
-            control: Self::DEFAULT,
-            coupling: 2.0,
-            min_th: Duration::from_micros(800),
-            range: Duration::from_micros(400),
-            classic_share: 16,
-            low_delay_hints: 0,
-        }
-    }
-}
 
 const RAMP: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(10));
 const A_1: &str = "RFC 9332 appendix A.1";
 
-impl Parameters for DualPi2Params {
-    const FIELDS: &'static [Field<Self>] = &[
-        delay_control::target(),
-        delay_control::t_update(),
-        delay_control::alpha(),
-        delay_control::beta(),
-        delay_control::coupling("RFC 9332 section 2.1"),
-        Field {
-            about: Parameter::time(
-                "min-th",
-                RAMP,
-                Some(Duration::from_micros(800)),
-                A_1,
-                "the sojourn time from which scalable packets are marked whatever p' is",
-            ),
-            get: |params| Some(Value::Duration(params.min_th)),
-            set: |params, value| params.min_th = value.duration(),
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+pub struct DualPi2Params {
+    /// The controller of p'.
+    #[group(
+        default = DelayControlParams {
+            target: Duration::from_millis(15),
+            t_update: Duration::from_millis(16),
+            alpha: 0.16,
+            beta: 3.2,
         },
-        Field {
-            about: Parameter::time(
-                "range",
-                RAMP,
-                Some(Duration::from_micros(400)),
-                A_1,
-                "how much longer until all of them are",
-            ),
-            get: |params| Some(Value::Duration(params.range)),
-            set: |params, value| params.range = value.duration(),
-        },
-        Field {
-            about: Parameter::whole(
-                "classic-share",
-                "",
-                (2, 1000),
-                Some(16),
-                "as in its authors' first implementation; Linux has 10 %",
-                "the classic queue is sure of one byte in so many",
-            ),
-            get: |params| Some(Value::Count(params.classic_share)),
-            set: |params, value| params.classic_share = value.count(),
-        },
-        Field {
-            about: Parameter::whole(
-                "low-delay-hints",
-                "",
-                (0, 16),
-                Some(0),
-                "0: RFC 9332 section 2.5.1 goes by ECT(1) alone",
-                "packets of hints up to this go to the scalable queue too",
-            ),
-            get: |params| Some(Value::Count(params.low_delay_hints)),
-            set: |params, value| params.low_delay_hints = value.count(),
-        },
-    ];
-}
-
-impl HasDelayControl for DualPi2Params {
-    const DEFAULT: DelayControlParams = DelayControlParams {
-        target: Duration::from_millis(15),
-        t_update: Duration::from_millis(16),
-        alpha: 0.16,
-        beta: 3.2,
-    };
-    const SOURCE: &'static str = A_1;
-    fn control(&self) -> &DelayControlParams {
-        &self.control
-    }
-    fn control_mut(&mut self) -> &mut DelayControlParams {
-        &mut self.control
-    }
-}
-
-impl HasCoupling for DualPi2Params {
-    fn coupling(&self) -> f64 {
-        self.coupling
-    }
-    fn coupling_mut(&mut self) -> &mut f64 {
-        &mut self.coupling
-    }
+        source = A_1
+    )]
+    pub control: DelayControlParams,
+    /// k: scalable packets are marked with probability k p', classic ones hit with p'^2.
+    #[param(default = 2.0, range = COUPLING, source = "RFC 9332 section 2.1")]
+    pub coupling: f64,
+    /// The sojourn time from which scalable packets are marked whatever p' is.
+    #[param(default = Duration::from_micros(800), range = RAMP, source = A_1)]
+    pub min_th: Duration,
+    /// How much longer the sojourn time must be for all of them to be marked.
+    #[param(default = Duration::from_micros(400), range = RAMP, source = A_1)]
+    pub range: Duration,
+    /// The classic queue is sure of one byte in so many.
+    #[param(
+        default = 16,
+        range = (2, 1000),
+        source = "as in its authors' first implementation; Linux has 10 %"
+    )]
+    pub classic_share: u64,
+    /// Packets with hints up to this go to the scalable queue too.
+    #[param(default = 0, range = (0, 16), source = "0: RFC 9332 section 2.5.1 goes by ECT(1) alone")]
+    pub low_delay_hints: u64,
 }
 
 /// Spaces hits evenly (`recur` of RFC 9332 appendix A.1).

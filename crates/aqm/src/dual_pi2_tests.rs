@@ -133,7 +133,7 @@ fn the_ramp_marks_what_has_waited_a_millisecond() {
 
 #[test]
 fn scalable_goes_first_and_classic_has_its_share() {
-    let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..DualPi2Params::DEFAULT };
+    let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..DualPi2Params::default().control };
     let mut queue = queue(DualPi2Params { control: idle, ..DualPi2Params::default() });
     (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, classic(), 0));
     (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, scalable(), 1));

@@ -11,12 +11,6 @@
 //! too full:   up to 64 packets, and half of what waits there, leave the head of the bucket with most bytes
 //! ```
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `target`, `interval`, `mtu` | | | | [`crate::codel`] |
-//! | `quantum` | B | 1..1,000,000 | 1514 | RFC 8290 section 5.2.4 |
-//! | `flows` | buckets | 1..65,536 | 1024 | RFC 8290 section 5.2.5 |
-//!
 //! Worked number: 100 flows fall into 1024 buckets so that 1 - (1023 / 1024)^99 = 9.2 % of them share one
 //! (`flows_collide_as_often_as_chance_has_it`).
 //!
@@ -39,71 +33,25 @@
 //!   addresses and ports. The RFC's own text was not at hand: its algorithm was compared as it is commonly rendered.
 
 use crate::buckets::FlowHash;
-use crate::codel::{self, CoDelParams, Control, Exit, HasCoDel};
+use crate::codel::{CoDelParams, Control, Exit};
 use crate::pool::{Books, Held, List, Pool};
-use crate::{
-    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
-    Queue, QueueStats, Shed, Value, Verdict,
-};
+use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct FqCoDelParams {
-    /// What every flow's CoDel has.
+    /// CoDel's own, for each flow.
+    #[group]
     pub codel: CoDelParams,
-    /// What a flow may send in its turn, B.
+    /// What a flow may send in its turn.
+    #[param(default = 1514, range = (1, 1_000_000), unit = "B", source = "RFC 8290 section 5.2.4")]
     pub quantum: u64,
-    /// The number of buckets.
+    /// The number of buckets that flows are hashed into.
+    #[param(default = 1024, range = (1, 65_536), source = "RFC 8290 section 5.2.5")]
     pub flows: u64,
-}
-
-impl Default for FqCoDelParams {
-    fn default() -> Self {
-        Self { codel: CoDelParams::default(), quantum: 1514, flows: 1024 }
-    }
-}
-
-impl Parameters for FqCoDelParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        codel::target(),
-        codel::interval(),
-        codel::mtu(),
-        Field {
-            about: Parameter::whole(
-                "quantum",
-                "B",
-                (1, 1_000_000),
-                Some(1514),
-                "RFC 8290 section 5.2.4",
-                "what a flow may send in its turn",
-            ),
-            get: |params| Some(Value::Count(params.quantum)),
-            set: |params, value| params.quantum = value.count(),
-        },
-        Field {
-            about: Parameter::whole(
-                "flows",
-                "",
-                (1, 65_536),
-                Some(1024),
-                "RFC 8290 section 5.2.5",
-                "the number of buckets that flows are hashed into",
-            ),
-            get: |params| Some(Value::Count(params.flows)),
-            set: |params, value| params.flows = value.count(),
-        },
-    ];
-}
-
-impl HasCoDel for FqCoDelParams {
-    fn codel(&self) -> &CoDelParams {
-        &self.codel
-    }
-    fn codel_mut(&mut self) -> &mut CoDelParams {
-        &mut self.codel
-    }
 }
 
 /// How many packets make room at once (RFC 8290 section 4.1).

@@ -10,14 +10,6 @@
 //! `q(k)` is the backlog in packets at the k-th sample, `qref` where it should be. a > b: their difference is
 //! the integral gain, which works until the error is gone.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `a` | per packet | 0..1, above `b` | 1.822e-5 | Hollot et al., section IV |
-//! | `b` | per packet | 0..1 | 1.816e-5 | Hollot et al., section IV |
-//! | `frequency` | Hz | 0.001..1,000,000 | 170 | Hollot et al., section IV |
-//! | `q-ref` | packets | 0..10,000,000 | 200 | Hollot et al.; TSQ section 4.1 |
-//! | `mean-packet` | B | 1..1,000,000 | off | ours; TSQ's packets are 1000 B |
-//!
 //! With `mean-packet` the queue is measured in bytes and divided by it, so that a buffer limited in bytes, or
 //! one full of small packets, is held at `q-ref` packets' worth of bytes.
 //!
@@ -43,103 +35,55 @@
 //! - Not checked: the gains against the design rules of section III; they are taken as printed.
 
 use crate::beat::first_after;
-use crate::{
-    Aqm, Arrival, Backlog, DropProbability, Field, Kind, Parameter, ParameterError, Parameters, Value,
-};
+use crate::{Aqm, Arrival, Backlog, DropProbability};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+#[parameters(check = check)]
 pub struct PiParams {
-    /// The gain on the error now, per packet.
+    /// The gain on the present error of the queue.
+    #[param(
+        default = 1.822e-5,
+        range = (0.0, 1.0),
+        unit = "per packet",
+        source = "Hollot et al. 2001, section IV"
+    )]
     pub a: f64,
-    /// The gain on the error one sample ago, per packet; below `a`.
+    /// The gain on the error one sample ago; below `a`.
+    #[param(
+        default = 1.816e-5,
+        range = (0.0, 1.0),
+        unit = "per packet",
+        source = "Hollot et al. 2001, section IV"
+    )]
     pub b: f64,
-    /// How often the queue is sampled, Hz.
+    /// How often the queue is sampled.
+    #[param(default = 170.0, range = (0.001, 1e6), hertz, source = "Hollot et al. 2001, section IV")]
     pub frequency: f64,
-    /// The reference queue length, packets.
+    /// The length at which the queue is held.
+    #[param(
+        default = 200.0,
+        range = (0.0, 1e7),
+        unit = "packets",
+        source = "Hollot et al. 2001, section V; TSQ section 4.1"
+    )]
     pub q_ref: f64,
-    /// The packet size that turns a backlog in bytes into packets; `None` counts packets as they are.
+    /// Measures the queue in bytes and divides by this; off counts whole packets.
+    #[param(
+        default = None,
+        range = (1, 1_000_000),
+        unit = "B",
+        source = "off: whole packets are counted, as in the paper"
+    )]
     pub mean_packet: Option<u64>,
 }
 
-impl Default for PiParams {
-    fn default() -> Self {
-        Self { a: 1.822e-5, b: 1.816e-5, frequency: 170.0, q_ref: 200.0, mean_packet: None }
-    }
-}
-
-impl Parameters for PiParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter {
-                name: "a",
-                unit: "per packet",
-                kind: Kind::Number { least: 0.0, most: 1.0 },
-                default: Some(Value::Number(1.822e-5)),
-                source: "Hollot et al. 2001, section IV",
-                doc: "gain on the present error of the queue",
-            },
-            get: |params| Some(Value::Number(params.a)),
-            set: |params, value| params.a = value.number(),
-        },
-        Field {
-            about: Parameter {
-                name: "b",
-                unit: "per packet",
-                kind: Kind::Number { least: 0.0, most: 1.0 },
-                default: Some(Value::Number(1.816e-5)),
-                source: "Hollot et al. 2001, section IV",
-                doc: "gain on the error one sample ago; below a",
-            },
-            get: |params| Some(Value::Number(params.b)),
-            set: |params, value| params.b = value.number(),
-        },
-        Field {
-            about: Parameter {
-                name: "frequency",
-                unit: "",
-                kind: Kind::Frequency { least: 0.001, most: 1e6 },
-                default: Some(Value::Frequency(170.0)),
-                source: "Hollot et al. 2001, section IV",
-                doc: "how often the queue is sampled",
-            },
-            get: |params| Some(Value::Frequency(params.frequency)),
-            set: |params, value| params.frequency = value.hertz(),
-        },
-        Field {
-            about: Parameter {
-                name: "q-ref",
-                unit: "packets",
-                kind: Kind::Number { least: 0.0, most: 1e7 },
-                default: Some(Value::Number(200.0)),
-                source: "Hollot et al. 2001, section V; TSQ section 4.1",
-                doc: "the length at which the queue is held",
-            },
-            get: |params| Some(Value::Number(params.q_ref)),
-            set: |params, value| params.q_ref = value.number(),
-        },
-        Field {
-            about: Parameter {
-                name: "mean-packet",
-                unit: "B",
-                kind: Kind::Count { least: 1, most: 1_000_000 },
-                default: None,
-                source: "off: whole packets are counted, as in the paper",
-                doc: "measures the queue in bytes and divides by this",
-            },
-            get: |params| params.mean_packet.map(Value::Count),
-            set: |params, value| params.mean_packet = Some(value.count()),
-        },
-    ];
-
-    fn check_together(&self) -> Result<(), ParameterError> {
-        if self.a > self.b {
-            return Ok(());
-        }
-        let (parameter, value) = ("b".to_owned(), self.b.to_string());
-        Err(ParameterError { parameter, value, allowed: format!("less than a = {}", self.a), nearest: None })
-    }
+/// A gain on the older error that is not the smaller one makes the integral push the wrong way.
+fn check(params: &PiParams) -> Result<(), ParameterError> {
+    let PiParams { a, b, .. } = *params;
+    if a > b { Ok(()) } else { Err(ParameterError::new("b", b, format!("less than a = {a}"))) }
 }
 
 /// What is remembered.

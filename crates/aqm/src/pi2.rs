@@ -13,15 +13,6 @@
 //! loop's gain no longer depends on p, and what PIE does by its table of divisors is not needed. The factor k
 //! gives both the same rate.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `target` | time | 100 us..10 s | 20 ms | De Schepper et al., table 1 |
-//! | `t-update` | time | 1 ms..10 s | 32 ms | De Schepper et al., table 1 |
-//! | `alpha` | Hz | 0..100 | 0.3125 | De Schepper et al., table 1: 5/16 |
-//! | `beta` | Hz | 0..100 | 3.125 | De Schepper et al., table 1: 50/16 |
-//! | `coupling` | | 1..10 | 2 | De Schepper et al., section 4: k |
-//! | `estimate` | | link-rate, timestamp, departure-rate | link-rate | [`Estimate`] |
-//!
 //! Worked numbers: 30 ms after 20 ms give p' = 0.3125 x 0.01 + 3.125 x 0.01 = 0.034375; classic packets are hit
 //! with 0.0011816, scalable ones with 0.06875 (`the_square_and_the_coupling`).
 //!
@@ -40,71 +31,32 @@
 //! - Not checked: the paper's figures. Its text was not at hand, see above.
 
 use crate::beat::Beat;
-use crate::delay_control::{self, Controller, DelayControlParams, HasCoupling, HasDelayControl};
-use crate::queue_delay::{self, Estimate, HasEstimate, QueueDelay};
-use crate::{Aqm, Arrival, Backlog, DropProbability, Field, ParameterError, Parameters};
+use crate::delay_control::{COUPLING, Controller, DelayControlParams};
+use crate::queue_delay::{ESTIMATE_SOURCE, Estimate, QueueDelay};
+use crate::{Aqm, Arrival, Backlog, DropProbability};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct Pi2Params {
     /// The controller of p'.
+    #[group(
+        default = DelayControlParams {
+            target: Duration::from_millis(20),
+            t_update: Duration::from_millis(32),
+            alpha: 0.3125,
+            beta: 3.125,
+        },
+        source = "De Schepper et al. 2016, table 1"
+    )]
     pub control: DelayControlParams,
-    /// k: how much likelier scalable packets are marked than p'.
+    /// k: scalable packets are marked with probability k p', classic ones hit with p'^2.
+    #[param(default = 2.0, range = COUPLING, source = "De Schepper et al. 2016, section 4")]
     pub coupling: f64,
-    /// How the delay is known.
+    /// How the delay is known: backlog over link rate, sojourn time, or measured departure rate.
+    #[param(default = Estimate::LinkRate, source = ESTIMATE_SOURCE)]
     pub estimate: Estimate,
-}
-
-impl Default for Pi2Params {
-    fn default() -> Self {
-        Self { control: Self::DEFAULT, coupling: 2.0, estimate: Estimate::LinkRate }
-    }
-}
-
-impl Parameters for Pi2Params {
-    const FIELDS: &'static [Field<Self>] = &[
-        delay_control::target(),
-        delay_control::t_update(),
-        delay_control::alpha(),
-        delay_control::beta(),
-        delay_control::coupling("De Schepper et al. 2016, section 4"),
-        queue_delay::estimate(),
-    ];
-}
-
-impl HasDelayControl for Pi2Params {
-    const DEFAULT: DelayControlParams = DelayControlParams {
-        target: Duration::from_millis(20),
-        t_update: Duration::from_millis(32),
-        alpha: 0.3125,
-        beta: 3.125,
-    };
-    const SOURCE: &'static str = "De Schepper et al. 2016, table 1";
-    fn control(&self) -> &DelayControlParams {
-        &self.control
-    }
-    fn control_mut(&mut self) -> &mut DelayControlParams {
-        &mut self.control
-    }
-}
-
-impl HasCoupling for Pi2Params {
-    fn coupling(&self) -> f64 {
-        self.coupling
-    }
-    fn coupling_mut(&mut self) -> &mut f64 {
-        &mut self.coupling
-    }
-}
-
-impl HasEstimate for Pi2Params {
-    fn estimate(&self) -> Estimate {
-        self.estimate
-    }
-    fn estimate_mut(&mut self) -> &mut Estimate {
-        &mut self.estimate
-    }
 }
 
 /// PI2.

@@ -13,19 +13,6 @@
 //! A packet is never dropped while a burst allowance lasts (section 4.4), while qdelay_old < target / 2 and
 //! drop_prob < 0.2, or while at most two packets of `mean-packet` wait (section 4.1).
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `target` | time | 100 us..10 s | 15 ms | RFC 8033 section 4.2, `QDELAY_REF` |
-//! | `t-update` | time | 1 ms..10 s | 15 ms | RFC 8033 section 4.2, `T_UPDATE` |
-//! | `alpha` | Hz | 0..100 | 0.125 | RFC 8033 section 4.2 |
-//! | `beta` | Hz | 0..100 | 1.25 | RFC 8033 section 4.2 |
-//! | `max-burst` | time | 0..10 s | 150 ms | RFC 8033 section 4.4, `MAX_BURST` |
-//! | `auto-tune` | | | true | RFC 8033 section 4.2 |
-//! | `ecn-threshold` | | 0..1 | 0.1 | RFC 8033 section 5.1, `MARK_ECNTH` |
-//! | `derandomize` | | | false | RFC 8033 section 5.4, optional |
-//! | `estimate` | | link-rate, timestamp, departure-rate | link-rate | [`Estimate`] |
-//! | `mean-packet` | B | 1..1,000,000 | 1000 | RFC 8033's `MEAN_PKTSIZE` is 1 KB |
-//!
 //! Worked numbers: at drop_prob 0.05, a delay of 30 ms that was 20 ms gives p = (0.125 x 0.015 + 1.25 x 0.01) / 2
 //! = 0.0071875 (`a_step_of_the_rfc`).
 //!
@@ -53,137 +40,42 @@
 //! - Not checked against another engine: ns-2 as Debian has it knows no PIE.
 
 use crate::beat::Beat;
-use crate::delay_control::{self, DelayControlParams, HasDelayControl};
-use crate::queue_delay::{self, Estimate, HasEstimate, QueueDelay};
-use crate::{
-    Aqm, Arrival, Backlog, DropProbability, DropReason, Field, Parameter, ParameterError, Parameters, Value,
-    Verdict,
-};
+use crate::delay_control::DelayControlParams;
+use crate::queue_delay::{ESTIMATE_SOURCE, Estimate, QueueDelay};
+use crate::{Aqm, Arrival, Backlog, DropProbability, DropReason, Verdict};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
-
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PieParams {
-    /// The controller whose steps are tuned.
-    pub control: DelayControlParams,
-    /// How long a burst passes untouched.
-    pub max_burst: Duration,
-    /// Whether steps are smaller while the probability is small.
-    pub auto_tune: bool,
-    /// From this probability on, packets are dropped even if they can be marked.
-    pub ecn_threshold: f64,
-    /// Whether drops are kept from coming too close together or too far apart.
-    pub derandomize: bool,
-    /// How the delay is known.
-    pub estimate: Estimate,
-    /// A typical packet, B.
-    pub mean_packet: u64,
-}
-
-impl Default for PieParams {
-    fn default() -> Self {
-        Self {
-            control: Self::DEFAULT,
-            max_burst: Duration::from_millis(150),
-            auto_tune: true,
-            ecn_threshold: 0.1,
-            derandomize: false,
-            estimate: Estimate::LinkRate,
-            mean_packet: 1000,
-        }
-    }
-}
 
 const SECTION_4_2: &str = "RFC 8033 section 4.2";
 
-impl Parameters for PieParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        delay_control::target(),
-        delay_control::t_update(),
-        delay_control::alpha(),
-        delay_control::beta(),
-        Field {
-            about: Parameter::time(
-                "max-burst",
-                (Duration::ZERO, Duration::from_secs(10)),
-                Some(Duration::from_millis(150)),
-                "RFC 8033 section 4.4",
-                "how long a burst into a quiet queue passes untouched",
-            ),
-            get: |params| Some(Value::Duration(params.max_burst)),
-            set: |params, value| params.max_burst = value.duration(),
-        },
-        Field {
-            about: Parameter::flag(
-                "auto-tune",
-                true,
-                SECTION_4_2,
-                "take smaller steps while the probability is small",
-            ),
-            get: |params| Some(Value::Flag(params.auto_tune)),
-            set: |params, value| params.auto_tune = value.is_set(),
-        },
-        Field {
-            about: Parameter::number(
-                "ecn-threshold",
-                "",
-                (0.0, 1.0),
-                Some(0.1),
-                "RFC 8033 section 5.1",
-                "from this probability on, packets are dropped even if they can be marked",
-            ),
-            get: |params| Some(Value::Number(params.ecn_threshold)),
-            set: |params, value| params.ecn_threshold = value.number(),
-        },
-        Field {
-            about: Parameter::flag(
-                "derandomize",
-                false,
-                "RFC 8033 section 5.4 leaves it open",
-                "keep drops from coming too close together or too far apart",
-            ),
-            get: |params| Some(Value::Flag(params.derandomize)),
-            set: |params, value| params.derandomize = value.is_set(),
-        },
-        queue_delay::estimate(),
-        Field {
-            about: Parameter::whole(
-                "mean-packet",
-                "B",
-                (1, 1_000_000),
-                Some(1000),
-                "RFC 8033 appendix A has 1 KB",
-                "a typical packet: nothing is dropped while at most two wait",
-            ),
-            get: |params| Some(Value::Count(params.mean_packet)),
-            set: |params, value| params.mean_packet = value.count(),
-        },
-    ];
-}
-
-impl HasDelayControl for PieParams {
-    const DEFAULT: DelayControlParams = DelayControlParams {
-        target: Duration::from_millis(15),
-        t_update: Duration::from_millis(15),
-        alpha: 0.125,
-        beta: 1.25,
-    };
-    const SOURCE: &'static str = SECTION_4_2;
-    fn control(&self) -> &DelayControlParams {
-        &self.control
-    }
-    fn control_mut(&mut self) -> &mut DelayControlParams {
-        &mut self.control
-    }
-}
-
-impl HasEstimate for PieParams {
-    fn estimate(&self) -> Estimate {
-        self.estimate
-    }
-    fn estimate_mut(&mut self) -> &mut Estimate {
-        &mut self.estimate
-    }
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+pub struct PieParams {
+    /// The controller whose steps are tuned.
+    #[group]
+    pub control: DelayControlParams,
+    /// How long a burst into a quiet queue passes untouched.
+    #[param(
+        default = Duration::from_millis(150),
+        range = (Duration::ZERO, Duration::from_secs(10)),
+        source = "RFC 8033 section 4.4"
+    )]
+    pub max_burst: Duration,
+    /// Take smaller steps while the probability is small.
+    #[param(default = true, source = SECTION_4_2)]
+    pub auto_tune: bool,
+    /// From this probability on, packets are dropped even if they can be marked.
+    #[param(default = 0.1, range = (0.0, 1.0), source = "RFC 8033 section 5.1")]
+    pub ecn_threshold: f64,
+    /// Keep drops from coming too close together or too far apart.
+    #[param(default = false, source = "RFC 8033 section 5.4 leaves it open")]
+    pub derandomize: bool,
+    /// How the delay is known: backlog over link rate, sojourn time, or measured departure rate.
+    #[param(default = Estimate::LinkRate, source = ESTIMATE_SOURCE)]
+    pub estimate: Estimate,
+    /// A typical packet: nothing is dropped while at most two wait.
+    #[param(default = 1000, range = (1, 1_000_000), unit = "B", source = "RFC 8033 appendix A has 1 KB")]
+    pub mean_packet: u64,
 }
 
 /// What is remembered.

@@ -57,7 +57,7 @@ fn steps_are_at_most_two_per_cent_once_ten_are_dropped() {
 
 #[test]
 fn the_probability_decays_once_the_queue_is_short() {
-    let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..PieParams::DEFAULT };
+    let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..PieParams::default().control };
     let mut pie = pie(PieParams { control: idle, ..PieParams::default() });
     pie.vars.drop_prob = 0.5;
     pie.advance(updates(1), packets(7));

@@ -9,11 +9,12 @@
 //!
 //! Under TSQ a sojourn time is that of the packet's hint rather than the queue's; there the other two are right.
 
-use crate::{Backlog, DrainRate, Field, Parameter, Value};
+use crate::{Backlog, DrainRate};
+use cutline_params::Choice;
 use cutline_units::{Instant, Rate};
 
-/// Which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the queuing delay is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Estimate {
     /// What waits, at the link's rate.
     LinkRate,
@@ -23,26 +24,9 @@ pub enum Estimate {
     DepartureRate,
 }
 
-const ESTIMATES: &[&str] = &["link-rate", "timestamp", "departure-rate"];
-
-/// Parameters of which one is the way to estimate the delay.
-pub(crate) trait HasEstimate {
-    fn estimate(&self) -> Estimate;
-    fn estimate_mut(&mut self) -> &mut Estimate;
-}
-
-pub(crate) const fn estimate<P: HasEstimate>() -> Field<P> {
-    let source = "ours: RFC 8033 section 4.3 takes timestamps, which differ by hint under TSQ";
-    let doc = "how the delay is known: backlog over link rate, sojourn time, or measured departure rate";
-    Field {
-        about: Parameter::choice("estimate", ESTIMATES, "link-rate", source, doc),
-        get: |params| Some(Value::Choice(ESTIMATES[params.estimate() as usize].into())),
-        set: |params, value| {
-            let all = [Estimate::LinkRate, Estimate::Timestamp, Estimate::DepartureRate];
-            *params.estimate_mut() = all[value.index_in(ESTIMATES)];
-        },
-    }
-}
+/// Where the default, the link's rate, comes from.
+pub(crate) const ESTIMATE_SOURCE: &str =
+    "ours: RFC 8033 section 4.3 takes timestamps, which differ by hint under TSQ";
 
 /// `DQ_THRESHOLD` of RFC 8033 section 5.2, B.
 const THRESHOLD: u64 = 1 << 14;

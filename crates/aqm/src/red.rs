@@ -15,20 +15,6 @@
 //! p_a = p_b / (1 - count p_b)                       spacing uniform; count = packets since the last hit
 //! ```
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `min-th` | packets | 0..10,000,000 | 5 | Floyd and Jacobson, section VI |
-//! | `max-th` | packets | 0..10,000,000, above `min-th` | 15 | three times min-th, section VI |
-//! | `max-p` | | 0.0001..1 | 0.02 | Floyd and Jacobson, section VI |
-//! | `w-q` | | 1e-6..1 | 0.002 | Floyd and Jacobson, section VI |
-//! | `gentle` | | | false | Floyd and Jacobson; Floyd 2000 recommends true |
-//! | `mode` | | packets, bytes | packets | Floyd and Jacobson, section VII |
-//! | `spacing` | | uniform, wait, none | uniform | Floyd and Jacobson, eq. 4 and figure 2 |
-//! | `mean-packet` | B | 1..1,000,000 | 1000 | the papers' packets |
-//! | `automatic` | | | false | thresholds and w_q as Adaptive RED sets them |
-//! | `target-delay` | time | 100 us..10 s | 5 ms | Adaptive RED, section 6 |
-//! | `ns-2` | | | false | ns-2.35, see below |
-//!
 //! With C the link's rate in packets of `mean-packet` a second, `automatic` sets w_q = 1 - exp(-1 / C),
 //! min_th = max(5, C target-delay / 2) and max_th = 3 min_th. In mode bytes the queue is measured in bytes and
 //! divided by `mean-packet`, so thresholds are packets in either mode.
@@ -72,16 +58,11 @@
 
 mod params;
 
-use crate::{
-    Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, ParameterError, Parameters, Readings,
-    Verdict,
-};
+use crate::{Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Readings, Verdict};
+use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
 
-pub(crate) use params::{
-    HasRed, check_thresholds, gentle, max_p, max_th, mean_packet, min_th, mode, ns2, spacing, target_delay,
-    w_q,
-};
+pub(crate) use params::check_thresholds;
 pub use params::{Mode, RedParams, Spacing};
 
 /// The slope from average to probability.

@@ -11,14 +11,6 @@
 //! and Adaptive RED ([`crate::ared`]) steers the average to `MovingTarget`, give or take `range` of the span,
 //! instead of to the middle of the thresholds.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | all of [`crate::ared`] | | | but `ceiling` 1 | the paper's figure 10 has max_p = 1 |
-//! | `w-t` | | 0.0001..1 | 0.02 | section 2.3 |
-//! | `step` | time | 100 us..1 s | 5 ms | ours: the paper's hints as levels, 16 = 80 ms |
-//! | `delays` | 16 times | 0..10 s | off | ours: the delay of each level, instead of `step` times the level |
-//! | `largest-is-unmarked` | | | false | ours, see below |
-//!
 //! Worked number: at 5 Mbit/s and 1000 B, level 16 asks for 80 ms and so 50 packets, level 6 for 30 ms and
 //! 18.75; `MovingTarget` goes from 50 to 0.98 x 50 + 0.02 x 18.75 = 49.375 (`the_target_moves`).
 //!
@@ -42,118 +34,53 @@
 //! - The paper's evaluation: `cutline reproduce redw` measures each of its claims (figures 8 to 14).
 //! - No other engine has it. What it shares with Adaptive RED is compared with ns-2's ([`crate::ared`]).
 
-use crate::ared::{self, Adaptation, AredParams, HasAred, middle};
-use crate::red::{self, Core, Steered, Steering};
-use crate::{Aqm, Arrival, Backlog, Field, Kind, Parameter, ParameterError, Parameters, Value};
+use crate::ared::{self, Adaptation, AdaptationParams, AredParams, middle};
+use crate::red::{Core, Steered, Steering};
+use crate::{Aqm, Arrival, Backlog};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, HintBits, Instant, Rate};
 use std::array;
 
 /// How many levels the paper's experiments need, and a table of delays has.
 const LEVELS: usize = HintBits::PAPER.levels() as usize;
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+#[parameters(check = check)]
 pub struct RedWorcesterParams {
     /// What Adaptive RED has.
+    #[group(
+        default = AredParams {
+            adaptation: AdaptationParams { ceiling: 1.0, ..AdaptationParams::default() },
+            ..AredParams::default()
+        },
+        sources(ceiling = "RED-Worcester, figure 10")
+    )]
     pub ared: AredParams,
-    /// The weight of an arrival in the moving target.
+    /// The weight of each arrival in the moving target.
+    #[param(default = 0.02, range = (1e-4, 1.0), source = "RED-Worcester, section 2.3")]
     pub w_t: f64,
-    /// The delay that a level asks for, divided by the level.
+    /// The delay that level 1 asks for; a level asks for that many times as much.
+    #[param(
+        default = Duration::from_millis(5),
+        range = (Duration::from_micros(100), Duration::from_secs(1)),
+        source = "RED-Worcester, section 4: level 16 is 80 ms"
+    )]
     pub step: Duration,
-    /// The delay that each level asks for; `None` takes `step`.
+    /// The delay that each level asks for, from 1 to 16.
+    #[param(
+        default = None,
+        range = (Duration::ZERO, Duration::from_secs(10)),
+        source = "off: step times the level"
+    )]
     pub delays: Option<[Duration; LEVELS]>,
-    /// Whether a packet of the largest level counts as unmarked.
+    /// Count packets of the largest level with the middle of the thresholds, as unmarked ones.
+    #[param(default = false, source = "RED-Worcester's experiments mark all traffic")]
     pub largest_is_unmarked: bool,
 }
 
-impl Default for RedWorcesterParams {
-    fn default() -> Self {
-        let mut ared = AredParams::default();
-        ared.adaptation.ceiling = 1.0;
-        let step = Duration::from_millis(5);
-        Self { ared, w_t: 0.02, step, delays: None, largest_is_unmarked: false }
-    }
-}
-
-impl Parameters for RedWorcesterParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        red::min_th(None, "automatic: Adaptive RED 2001, section 6"),
-        red::max_th(None, "automatic: Adaptive RED 2001, section 6"),
-        red::max_p(0.02, "Floyd and Jacobson 1993"),
-        red::w_q(None, "automatic: Adaptive RED 2001, section 5"),
-        red::gentle(true, "Adaptive RED 2001, section 4"),
-        red::mode(),
-        red::spacing(),
-        red::mean_packet(),
-        red::target_delay(),
-        red::ns2(),
-        ared::interval(),
-        ared::alpha(),
-        ared::beta(),
-        ared::range(),
-        ared::floor(),
-        ared::ceiling(1.0, "RED-Worcester, figure 10"),
-        Field {
-            about: Parameter::number(
-                "w-t",
-                "",
-                (1e-4, 1.0),
-                Some(0.02),
-                "RED-Worcester, section 2.3",
-                "the weight of each arrival in the moving target",
-            ),
-            get: |params| Some(Value::Number(params.w_t)),
-            set: |params, value| params.w_t = value.number(),
-        },
-        Field {
-            about: Parameter::time(
-                "step",
-                (Duration::from_micros(100), Duration::from_secs(1)),
-                Some(Duration::from_millis(5)),
-                "RED-Worcester, section 4: level 16 is 80 ms",
-                "the delay that level 1 asks for; a level asks for that many times as much",
-            ),
-            get: |params| Some(Value::Duration(params.step)),
-            set: |params, value| params.step = value.duration(),
-        },
-        Field {
-            about: Parameter {
-                name: "delays",
-                unit: "",
-                kind: Kind::Durations { len: LEVELS, least: Duration::ZERO, most: Duration::from_secs(10) },
-                default: None,
-                source: "off: step times the level",
-                doc: "the delay that each level asks for, from 1 to 16",
-            },
-            get: |params| params.delays.map(|delays| Value::Durations(delays.to_vec().into())),
-            set: |params, value| {
-                params.delays = Some(value.durations().try_into().expect("the number has been checked"));
-            },
-        },
-        Field {
-            about: Parameter::flag(
-                "largest-is-unmarked",
-                false,
-                "RED-Worcester's experiments mark all traffic",
-                "count packets of the largest level with the middle of the thresholds, as unmarked ones",
-            ),
-            get: |params| Some(Value::Flag(params.largest_is_unmarked)),
-            set: |params, value| params.largest_is_unmarked = value.is_set(),
-        },
-    ];
-
-    fn check_together(&self) -> Result<(), ParameterError> {
-        ared::check(self)
-    }
-}
-
-impl HasAred for RedWorcesterParams {
-    fn ared(&self) -> &AredParams {
-        &self.ared
-    }
-    fn ared_mut(&mut self) -> &mut AredParams {
-        &mut self.ared
-    }
+fn check(params: &RedWorcesterParams) -> Result<(), ParameterError> {
+    ared::check(&params.ared)
 }
 
 /// RED-Worcester.

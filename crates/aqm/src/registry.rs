@@ -6,9 +6,9 @@
 
 use crate::drop_probability::{Aqm, DropProbability};
 use crate::{
-    Arrival, Backlog, Departure, Discipline, Limit, Parameter, ParameterError, Parameters, Queue, QueueStats,
-    Readings, Shed, TsqParams, Value, Verdict,
+    Arrival, Backlog, Departure, Discipline, Limit, Queue, QueueStats, Readings, Shed, TsqParams, Verdict,
 };
+use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
 use cutline_units::{Instant, Probability, RandomStream, Rate};
 
 /// All there is to say about an AQM.
@@ -104,7 +104,7 @@ macro_rules! registry {
             }
 
             /// Every parameter with what it is set to.
-            pub fn values(&self) -> Vec<(&'static str, Option<Value>)> {
+            pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self {
                     $(Self::$variant(params) => params.values(),)+
                     $(Self::$queue(params) => params.values()),+

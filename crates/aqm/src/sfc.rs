@@ -22,14 +22,6 @@
 //!
 //! It is sampled: every `interval`, dq/dt = (q(k) - q(k-1)) / interval.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `flows` | | 1..1,000,000 | 60 | Hollot et al., section IV: N |
-//! | `rtt` | time | 1 ms..10 s | 246 ms | Hollot et al., section IV: R |
-//! | `q-ref` | packets | 0..10,000,000 | 200 | as PI's, for comparison |
-//! | `mean-packet` | B | 1..1,000,000 | 1000 | the TSQ paper's packets |
-//! | `interval` | time | 1 ms..10 s | 20 ms | ours: about R / 12 |
-//!
 //! Worked numbers: 15 Mbit/s of 1000 B are C = 1875; N = 100 and R = 300 ms give k1 = 3.1605e-4 and p0 = 0.06321;
 //! 50 packets too many, growing by 10 packets in 20 ms, give p = k1 (50 + 200 + 150) = 0.12642 (`the_law`).
 //!
@@ -48,99 +40,30 @@
 //!   once a round trip and knows delayed acknowledgements, which ours does not; its gains are other than these.
 
 use crate::beat::Beat;
-use crate::{Aqm, Arrival, Backlog, DropProbability, Field, Parameter, ParameterError, Parameters, Value};
+use crate::{Aqm, Arrival, Backlog, DropProbability};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
-
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SfcParams {
-    /// N: how many TCP flows the gains are for.
-    pub flows: u64,
-    /// R: the round-trip time the gains are for.
-    pub rtt: Duration,
-    /// The queue to hold, packets.
-    pub q_ref: f64,
-    /// The packet size that turns bytes into packets, B.
-    pub mean_packet: u64,
-    /// The time between samples.
-    pub interval: Duration,
-}
-
-impl Default for SfcParams {
-    fn default() -> Self {
-        Self {
-            flows: 60,
-            rtt: Duration::from_millis(246),
-            q_ref: 200.0,
-            mean_packet: 1000,
-            interval: Duration::from_millis(20),
-        }
-    }
-}
 
 const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(10));
 
-impl Parameters for SfcParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter::whole(
-                "flows",
-                "",
-                (1, 1_000_000),
-                Some(60),
-                "Hollot et al. 2001, section IV",
-                "how many TCP flows the gains are for",
-            ),
-            get: |params| Some(Value::Count(params.flows)),
-            set: |params, value| params.flows = value.count(),
-        },
-        Field {
-            about: Parameter::time(
-                "rtt",
-                TIMES,
-                Some(Duration::from_millis(246)),
-                "Hollot et al. 2001, section IV",
-                "the round-trip time the gains are for, queue included",
-            ),
-            get: |params| Some(Value::Duration(params.rtt)),
-            set: |params, value| params.rtt = value.duration(),
-        },
-        Field {
-            about: Parameter::number(
-                "q-ref",
-                "packets",
-                (0.0, 1e7),
-                Some(200.0),
-                "as PI's, for comparison",
-                "the length at which the queue is held",
-            ),
-            get: |params| Some(Value::Number(params.q_ref)),
-            set: |params, value| params.q_ref = value.number(),
-        },
-        Field {
-            about: Parameter::whole(
-                "mean-packet",
-                "B",
-                (1, 1_000_000),
-                Some(1000),
-                "TSQ section 4.1",
-                "the packet that turns bytes into packets",
-            ),
-            get: |params| Some(Value::Count(params.mean_packet)),
-            set: |params, value| params.mean_packet = value.count(),
-        },
-        Field {
-            about: Parameter::time(
-                "interval",
-                TIMES,
-                Some(Duration::from_millis(20)),
-                "ours: about a twelfth of the rtt",
-                "the time between samples",
-            ),
-            get: |params| Some(Value::Duration(params.interval)),
-            set: |params, value| params.interval = value.duration(),
-        },
-    ];
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+pub struct SfcParams {
+    /// N: how many TCP flows the gains are for.
+    #[param(default = 60, range = (1, 1_000_000), source = "Hollot et al. 2001, section IV")]
+    pub flows: u64,
+    /// R: the round-trip time that the gains are for, queue included.
+    #[param(default = Duration::from_millis(246), range = TIMES, source = "Hollot et al. 2001, section IV")]
+    pub rtt: Duration,
+    /// The length at which the queue is held.
+    #[param(default = 200.0, range = (0.0, 1e7), unit = "packets", source = "as PI's, for comparison")]
+    pub q_ref: f64,
+    /// The packet that turns bytes into packets.
+    #[param(default = 1000, range = (1, 1_000_000), unit = "B", source = "TSQ section 4.1")]
+    pub mean_packet: u64,
+    /// The time between samples.
+    #[param(default = Duration::from_millis(20), range = TIMES, source = "ours: about a twelfth of the rtt")]
+    pub interval: Duration,
 }
 
 /// The law for one link rate.

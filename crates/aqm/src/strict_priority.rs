@@ -3,10 +3,6 @@
 //! Source: RFC 7567 section 2.2.2 and RFC 2474 section 4.2.2.2, as class selectors are commonly served. It is what a
 //! hint would mean if nobody paid for it: whoever claims hint 1 is ahead of all, and who claims 16 may starve.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `classes` | | 1..16 | 16 | ours: one for each hint of 4 bits |
-//!
 //! With fewer classes, neighbouring hints share one: class = (hint - 1) classes / 16, rounded down
 //! (`hints_share_classes`). Hints beyond 16 count as 16. Within a class it is first in, first out.
 //!
@@ -19,41 +15,19 @@
 //!   `a_full_queue_throws_out_the_last_class`.
 
 use crate::pool::{Books, Held, List, Pool};
-use crate::{
-    Arrival, Backlog, Departure, Discipline, DropReason, Field, Limit, Parameter, ParameterError, Parameters,
-    Queue, QueueStats, Shed, Value, Verdict,
-};
+use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Hint, Instant, RandomStream, Rate};
 
 /// The levels that are told apart.
 pub(crate) const LEVELS: usize = 16;
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct StrictPriorityParams {
-    /// The number of classes.
+    /// The number of classes that the hints are divided into.
+    #[param(default = LEVELS as u64, range = (1, LEVELS as u64), source = "ours: one for each hint of 4 bits")]
     pub classes: u64,
-}
-
-impl Default for StrictPriorityParams {
-    fn default() -> Self {
-        Self { classes: LEVELS as u64 }
-    }
-}
-
-impl Parameters for StrictPriorityParams {
-    const FIELDS: &'static [Field<Self>] = &[Field {
-        about: Parameter::whole(
-            "classes",
-            "",
-            (1, LEVELS as u64),
-            Some(LEVELS as u64),
-            "ours: one for each hint of 4 bits",
-            "the number of classes that the hints are divided into",
-        ),
-        get: |params| Some(Value::Count(params.classes)),
-        set: |params, value| params.classes = value.count(),
-    }];
 }
 
 /// Strict priority.

@@ -15,12 +15,6 @@
 //! comes from the throughput of TCP (eq. 3), `T = K / (r sqrt(p))`: who gets a shorter round-trip time r pays with a
 //! p that leaves T as it was. With d = 2^n, q' = q and p' = p.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `bits` | | 1..8 | 4 | TSQ section 3.2: n |
-//! | `l` | time | 1 ms..1 s; 40..100 ms is sensible | 40 ms | TSQ section 3.3 |
-//! | `max-ratio` | | 1..1,000,000 | off | ours; bounds p' / p |
-//!
 //! Worked numbers: 100 packets of 1000 B wait at 15 Mbit/s, td = 53.33 ms; hint 6 weighs 20 ms more than its
 //! arrival time (`six_sixteenths_of_the_drain_time`). With l = 40 ms, hint 1 and 400 ms in front of it, q' is
 //! about 25 ms and p' = ((40 + 400) / (40 + 25))^2 p = 45.8 p (`the_charge_is_steep_behind_a_long_queue`).
@@ -58,67 +52,28 @@
 
 use crate::lanes::{Entry, Lanes};
 use crate::{
-    Arrival, Backlog, Departure, DrainRate, DropProbability, DropReason, Field, Kind, Limit, Parameter,
-    ParameterError, Parameters, Queue, QueueStats, Readings, Value, Verdict,
+    Arrival, Backlog, Departure, DrainRate, DropProbability, DropReason, Limit, Queue, QueueStats, Readings,
+    Verdict,
 };
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate};
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct TsqParams {
-    /// n: the number of hint bits, 1..=8.
+    /// n: the number of hint bits; hints are 1 to 2^n.
+    #[param(default = 4, range = (1, 8), source = "TSQ section 3.2")]
     pub bits: u64,
-    /// l: the constant of the charge, the round-trip time that is not the queue's doing.
+    /// The delay outside the queue that the charge for cutting in line assumes.
+    #[param(
+        default = Duration::from_millis(40),
+        range = (Duration::from_millis(1), Duration::from_secs(1)),
+        source = "TSQ section 3.3; 40 ms to 100 ms is sensible"
+    )]
     pub l: Duration,
-    /// The most that p' / p may be; `None` is the paper's law.
+    /// The largest p'/p allowed.
+    #[param(default = None, range = (1.0, 1e6), source = "off: the paper's law has no bound")]
     pub max_ratio: Option<f64>,
-}
-
-impl Default for TsqParams {
-    fn default() -> Self {
-        Self { bits: 4, l: Duration::from_millis(40), max_ratio: None }
-    }
-}
-
-impl Parameters for TsqParams {
-    const FIELDS: &'static [Field<Self>] = &[
-        Field {
-            about: Parameter {
-                name: "bits",
-                unit: "",
-                kind: Kind::Count { least: 1, most: 8 },
-                default: Some(Value::Count(4)),
-                source: "TSQ section 3.2",
-                doc: "n: the number of hint bits; hints are 1 to 2^n",
-            },
-            get: |params| Some(Value::Count(params.bits)),
-            set: |params, value| params.bits = value.count(),
-        },
-        Field {
-            about: Parameter {
-                name: "l",
-                unit: "",
-                kind: Kind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(1) },
-                default: Some(Value::Duration(Duration::from_millis(40))),
-                source: "TSQ section 3.3; 40 ms to 100 ms is sensible",
-                doc: "the delay outside the queue that the charge for cutting in line assumes",
-            },
-            get: |params| Some(Value::Duration(params.l)),
-            set: |params, value| params.l = value.duration(),
-        },
-        Field {
-            about: Parameter {
-                name: "max-ratio",
-                unit: "",
-                kind: Kind::Number { least: 1.0, most: 1e6 },
-                default: None,
-                source: "off: the paper's law has no bound",
-                doc: "the most times p that a packet pays for cutting in line",
-            },
-            get: |params| params.max_ratio.map(Value::Number),
-            set: |params, value| params.max_ratio = Some(value.number()),
-        },
-    ];
 }
 
 /// What an arriving packet is offered: its place, and what stands ahead of it.

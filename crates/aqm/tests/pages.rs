@@ -102,17 +102,12 @@ const NOTE: &str =
 fn page(about: &About) -> String {
     let Header { summary, text, validation } = header_of(about.name);
     let mut page = format!("{NOTE}\n# {}\n\n{summary}\n\n{}\n", about.title, facts(about));
-    let mut in_table = false;
     for line in text.iter().skip_while(|line| line.is_empty()) {
-        let row = line.starts_with('|');
-        if row && !in_table {
-            page += &parameters(&about.parameters);
-        } else if !row {
-            push(&mut page, &linked(line));
-        }
-        in_table = row;
+        push(&mut page, &linked(line));
     }
-    page += "## Validation\n\n";
+    page += "## Parameters\n\n";
+    page += &parameters(&about.parameters);
+    page += "\n## Validation\n\n";
     for line in validation.iter().skip_while(|line| line.is_empty()) {
         push(&mut page, &linked(line));
     }
@@ -146,6 +141,9 @@ fn facts(about: &About) -> String {
 
 /// The table that `cutline aqm show` prints.
 fn parameters(parameters: &[&Parameter]) -> String {
+    if parameters.is_empty() {
+        return "It has no parameters.\n".to_owned();
+    }
     let mut table =
         "| parameter | meaning | allowed | default | default from |\n| --- | --- | --- | --- | --- |\n"
             .to_owned();

@@ -5,7 +5,7 @@ use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
 use cutline_aqm::registry::{self, AqmDescription};
-use cutline_aqm::{Kind, Parameter, Value};
+use cutline_aqm::{Parameter, Value};
 use serde_json::json;
 
 /// List the queues' algorithms and what can be set on them
@@ -93,9 +93,9 @@ fn as_json(aqm: &AqmDescription) -> serde_json::Value {
         json!({
             "name": parameter.name,
             "unit": parameter.unit,
-            "kind": kind(parameter.kind),
+            "kind": parameter.kind.name(),
             "allowed": parameter.kind.to_string(),
-            "default": parameter.default.as_ref().map(value),
+            "default": value(&parameter.default),
             "source": parameter.source,
             "doc": parameter.doc,
         })
@@ -110,20 +110,7 @@ fn as_json(aqm: &AqmDescription) -> serde_json::Value {
     })
 }
 
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Number { .. } => "number",
-        Kind::Count { .. } => "count",
-        Kind::Duration { .. } => "duration",
-        Kind::Frequency { .. } => "frequency",
-        Kind::Flag => "flag",
-        Kind::Choice(_) => "choice",
-        Kind::Durations { .. } => "durations",
-        Kind::Counts { .. } => "counts",
-    }
-}
-
-/// Numbers and switches as such; times and frequencies as a scenario writes them.
+/// Numbers and switches as such; times and frequencies as a scenario writes them; null for what is off.
 fn value(value: &Value) -> serde_json::Value {
     match value {
         Value::Number(x) => json!(x),
@@ -132,5 +119,6 @@ fn value(value: &Value) -> serde_json::Value {
         Value::Durations(times) => json!(times.iter().map(ToString::to_string).collect::<Vec<_>>()),
         Value::Counts(counts) => json!(counts),
         Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) => json!(value.to_string()),
+        Value::Off => serde_json::Value::Null,
     }
 }

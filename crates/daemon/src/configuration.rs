@@ -51,9 +51,9 @@ fn queue(spec: &QueueSpec) -> Value {
 }
 
 /// Those that are set, as people write them.
-fn settings(values: Vec<(&'static str, Option<Setting>)>) -> Map<String, Value> {
-    let written = |(name, value): (&str, Option<Setting>)| Some((name.to_owned(), value?.to_string().into()));
-    values.into_iter().filter_map(written).collect()
+fn settings(values: Vec<(&'static str, Setting)>) -> Map<String, Value> {
+    let set = values.into_iter().filter(|(_, value)| *value != Setting::Off);
+    set.map(|(name, value)| (name.to_owned(), value.to_string().into())).collect()
 }
 
 fn limit(limit: Limit) -> String {

@@ -95,8 +95,15 @@ mod tests {
     use cutline_aqm::Kind as Allowed;
 
     fn read(unit: &'static str, allowed: Allowed, text: &str) -> Result<Value, String> {
-        let parameter =
-            Parameter { name: "x", unit, kind: allowed, default: None, source: "a test", doc: "a test" };
+        let parameter = Parameter {
+            name: "x",
+            unit,
+            kind: allowed,
+            optional: false,
+            default: Value::Off,
+            source: "a test",
+            doc: "a test",
+        };
         let document = Document::parse(&format!("x = {text}"), "test.toml").unwrap();
         kind_of(&parameter).read(document.root.get("x").unwrap())
     }
@@ -128,9 +135,7 @@ mod tests {
     fn every_default_of_the_registry_can_be_written() {
         for aqm in names() {
             for parameter in parameters(aqm) {
-                if let Some(default) = &parameter.default {
-                    assert_eq!(parameter.check(default), Ok(()), "{aqm}: {}", parameter.name);
-                }
+                assert_eq!(parameter.check(&parameter.default), Ok(()), "{aqm}: {}", parameter.name);
                 assert!(!kind_of(parameter).expected.is_empty(), "{aqm}: {}", parameter.name);
             }
         }

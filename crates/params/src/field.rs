@@ -1,0 +1,79 @@
+//! A parameter and the place in a struct that holds it.
+
+use crate::{Kind, Parameter, ParameterType, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// Reads a parameter.
+type Get<P> = Arc<dyn Fn(&P) -> Value + Send + Sync>;
+
+/// Sets a parameter.
+type Set<P> = Arc<dyn Fn(&mut P, &Value) + Send + Sync>;
+
+/// A parameter and how it is read from and written to the struct `P` that holds it.
+#[derive(Clone)]
+pub struct Field<P> {
+    /// The parameter's description.
+    pub about: Parameter,
+    get: Get<P>,
+    set: Set<P>,
+}
+
+/// Where a struct `P` holds a `T`.
+#[derive(Debug)]
+pub struct Accessor<P, T> {
+    /// The `T` to be read.
+    pub get: fn(&P) -> &T,
+    /// The `T` to be changed.
+    pub get_mut: fn(&mut P) -> &mut T,
+}
+
+impl<P: 'static> Field<P> {
+    /// The field of a struct's own; the derive calls this. `default` is the struct of defaults.
+    pub fn new<T: ParameterType>(
+        name: &'static str,
+        (unit, source, doc): (&'static str, &'static str, &'static str),
+        kind: Kind,
+        default: &P,
+        Accessor { get, get_mut }: Accessor<P, T>,
+    ) -> Self {
+        let default = kind.present(get(default).to_value());
+        Self {
+            about: Parameter { name, unit, kind, optional: T::OPTIONAL, default, source, doc },
+            get: Arc::new(move |params| kind.present(get(params).to_value())),
+            set: Arc::new(move |params, value| *get_mut(params) = T::from_value(value)),
+        }
+    }
+
+    /// The field of a group `G` in a struct; the derive calls this. `source` replaces where the default comes from.
+    pub fn in_group<G: 'static>(
+        field: &Field<G>,
+        source: Option<&'static str>,
+        default: &P,
+        Accessor { get, get_mut }: Accessor<P, G>,
+    ) -> Self {
+        let (inner_get, inner_set) = (Arc::clone(&field.get), Arc::clone(&field.set));
+        let source = source.unwrap_or(field.about.source);
+        Self {
+            about: Parameter { default: inner_get(get(default)), source, ..field.about.clone() },
+            get: Arc::new(move |params| inner_get(get(params))),
+            set: Arc::new(move |params, value| inner_set(get_mut(params), value)),
+        }
+    }
+
+    /// What the parameter is set to; [`Value::Off`] where it is switched off.
+    pub fn get(&self, params: &P) -> Value {
+        (self.get)(params)
+    }
+
+    /// Sets the parameter to a value that [`Parameter::check`] has passed.
+    pub fn set(&self, params: &mut P, value: &Value) {
+        (self.set)(params, value);
+    }
+}
+
+impl<P> fmt::Debug for Field<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Field").field(&self.about).finish()
+    }
+}

@@ -1,0 +1,129 @@
+//! Which values a parameter may have.
+
+use crate::Value;
+use cutline_units::Duration;
+use std::fmt;
+
+/// Which values a parameter may have. Ranges include their ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A number; a count is taken as well.
+    Number {
+        /// The smallest allowed.
+        least: f64,
+        /// The largest allowed.
+        most: f64,
+    },
+    /// A whole number.
+    Count {
+        /// The smallest allowed.
+        least: u64,
+        /// The largest allowed.
+        most: u64,
+    },
+    /// A time.
+    Duration {
+        /// The shortest allowed.
+        least: Duration,
+        /// The longest allowed.
+        most: Duration,
+    },
+    /// A frequency.
+    Frequency {
+        /// The smallest allowed, Hz.
+        least: f64,
+        /// The largest allowed, Hz.
+        most: f64,
+    },
+    /// Yes or no.
+    Flag,
+    /// One of these names.
+    Choice(&'static [&'static str]),
+    /// A list of times.
+    Durations {
+        /// How many.
+        len: usize,
+        /// The shortest allowed for each.
+        least: Duration,
+        /// The longest allowed for each.
+        most: Duration,
+    },
+    /// A list of whole numbers.
+    Counts {
+        /// How many.
+        len: usize,
+        /// The smallest allowed for each.
+        least: u64,
+        /// The largest allowed for each.
+        most: u64,
+    },
+}
+
+impl Kind {
+    /// Whether `value` is of this kind and within its range.
+    pub fn allows(self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Number { least, most }, Value::Number(x)) => (least..=most).contains(x),
+            (Self::Number { least, most }, Value::Count(n)) => (least..=most).contains(&(*n as f64)),
+            (Self::Count { least, most }, Value::Count(n)) => (least..=most).contains(n),
+            (Self::Duration { least, most }, Value::Duration(t)) => (least..=most).contains(t),
+            (Self::Frequency { least, most }, Value::Frequency(hz)) => (least..=most).contains(hz),
+            (Self::Flag, Value::Flag(_)) => true,
+            (Self::Choice(names), Value::Choice(name)) => names.contains(&&**name),
+            (Self::Durations { len, least, most }, Value::Durations(times)) => {
+                times.len() == len && times.iter().all(|time| (least..=most).contains(time))
+            }
+            (Self::Counts { len, least, most }, Value::Counts(counts)) => {
+                counts.len() == len && counts.iter().all(|n| (least..=most).contains(n))
+            }
+            _ => false,
+        }
+    }
+
+    /// A number as a frequency; the derive calls this for `hertz`.
+    pub fn in_hertz(self) -> Self {
+        let Self::Number { least, most } = self else { panic!("a frequency is a number, not {self}") };
+        Self::Frequency { least, most }
+    }
+
+    /// `value` as a value of this kind, where a type of field has several.
+    pub(crate) fn present(self, value: Value) -> Value {
+        match (self, value) {
+            (Self::Frequency { .. }, Value::Number(hz)) => Value::Frequency(hz),
+            (_, value) => value,
+        }
+    }
+
+    /// The kind's name, as `cutline aqm show --json` writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Number { .. } => "number",
+            Self::Count { .. } => "count",
+            Self::Duration { .. } => "duration",
+            Self::Frequency { .. } => "frequency",
+            Self::Flag => "flag",
+            Self::Choice(_) => "choice",
+            Self::Durations { .. } => "durations",
+            Self::Counts { .. } => "counts",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number { least, most } => write!(f, "a number from {least} to {most}"),
+            Self::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
+            Self::Duration { least, most } => write!(f, "a time from {least} to {most}"),
+            Self::Frequency { least, most } => write!(f, "a frequency from {least} Hz to {most} Hz"),
+            Self::Flag => write!(f, "true or false"),
+            Self::Choice(names) => write!(f, "one of {}", names.join(", ")),
+            Self::Durations { len, least, most } => {
+                write!(f, "a list of {len} times from {least} to {most}")
+            }
+            Self::Counts { len, least, most } => {
+                write!(f, "a list of {len} whole numbers from {least} to {most}")
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Parameters as data: what can be set of an algorithm, described once, beside the field that holds it.
+//!
+//! A struct of parameters derives [`Parameters`]; each field says in its attribute what it defaults to, which values
+//! are allowed and where the default comes from, and its documentation comment is the parameter's documentation:
+//!
+//! ```
+//! use cutline_params::{Parameters, Value};
+//! use cutline_units::Duration;
+//!
+//! /// What can be set.
+//! #[derive(Debug, Parameters)]
+//! pub struct ControllerParams {
+//!     /// The queuing delay to hold.
+//!     #[param(default = Duration::from_millis(15), range = (Duration::from_millis(1), Duration::from_secs(1)),
+//!         source = "RFC 8033 section 4.2")]
+//!     pub target: Duration,
+//!     /// The gain on the delay's distance from the target.
+//!     #[param(default = 0.125, range = (0.0, 100.0), unit = "per s", source = "RFC 8033 section 4.2")]
+//!     pub alpha: f64,
+//! }
+//!
+//! let params = ControllerParams::from_values([("alpha", Value::Number(0.5))]).unwrap();
+//! assert_eq!((params.target, params.alpha), (Duration::from_millis(15), 0.5));
+//! let error = ControllerParams::from_values([("alpha", Value::Number(-1.0))]).unwrap_err();
+//! assert_eq!(error.to_string(), "alpha = -1: allowed is a number from 0 to 100 per s");
+//! ```
+//!
+//! From that one entry come the field, its default, the check of its range, the key in scenario files and `--set`, the
+//! row of `cutline aqm show`, and the row of the documentation's table.
+//!
+//! | attribute of a field | meaning |
+//! | --- | --- |
+//! | `default = EXPR` | the default; required |
+//! | `range = (LEAST, MOST)` | the allowed values, ends included; required for numbers, counts and times |
+//! | `source = "..."` | where the default comes from; required |
+//! | `unit = "..."` | the unit of a number or count (`packets`, `B`, `bit/s` are written with the unit in files) |
+//! | `hertz` | the number is a frequency |
+//! | `name = "..."` | the parameter's name, where it is not the field's with `-` for `_` |
+//! | `skip` | the field is no parameter: it has only a default |
+//!
+//! A field of type `Option<T>` can be switched off. A field whose type derives [`Choice`] takes one of its names.
+//!
+//! Parameters that several algorithms share are a struct of their own, and a field of each with `#[group(...)]`, where
+//! `default = EXPR` gives other defaults, `source = "..."` another source for all of them, `sources(NAME = "...")` for
+//! some, and `without(NAME)` leaves some out.
+//!
+//! `#[parameters(check = FUNCTION)]` on the struct names a function that checks parameters that are allowed each by
+//! itself together: `fn(&Self) -> Result<(), ParameterError>`.
+//!
+//! What is absent: reading files. `cutline-config` reads a value from a document or a text as its parameter asks.
+
+mod choice;
+mod error;
+mod field;
+mod kind;
+mod nearest;
+mod parameter;
+mod parameters;
+mod types;
+mod value;
+
+pub use choice::Choice;
+pub use cutline_params_derive::{Choice, Parameters};
+pub use error::ParameterError;
+pub use field::{Accessor, Field};
+pub use kind::Kind;
+pub use nearest::nearest;
+pub use parameter::Parameter;
+pub use parameters::Parameters;
+pub use types::ParameterType;
+pub use value::Value;

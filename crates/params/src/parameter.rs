@@ -1,0 +1,87 @@
+//! The description of one parameter.
+
+use crate::nearest::nearest;
+use crate::{Kind, ParameterError, Value};
+
+/// All there is to say about a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// The name, in kebab-case.
+    pub name: &'static str,
+    /// The unit of a number or count, such as `packets`; empty where there is none or the kind says it.
+    pub unit: &'static str,
+    /// Which values are allowed.
+    pub kind: Kind,
+    /// Whether it can be switched off.
+    pub optional: bool,
+    /// The default; [`Value::Off`] for a parameter that is off unless set.
+    pub default: Value,
+    /// Where the default comes from.
+    pub source: &'static str,
+    /// What it does, in a sentence.
+    pub doc: &'static str,
+}
+
+impl Parameter {
+    /// Whether `value` is allowed.
+    ///
+    /// # Errors
+    /// When it is of another kind or out of range.
+    pub fn check(&self, value: &Value) -> Result<(), ParameterError> {
+        if self.kind.allows(value) || (self.optional && *value == Value::Off) {
+            return Ok(());
+        }
+        let nearest = match (self.kind, value) {
+            (Kind::Choice(names), Value::Choice(given)) => nearest(given, names.iter().copied()),
+            _ => None,
+        };
+        let (parameter, value, allowed) = (self.name.to_owned(), value.to_string(), self.allowed());
+        Err(ParameterError { parameter, value, allowed, nearest })
+    }
+
+    /// Which values are allowed, with the unit, as a person writes it.
+    pub fn allowed(&self) -> String {
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        format!("{}{unit}", self.kind)
+    }
+
+    /// The default as a person writes it: small numbers with an exponent, `off` for none.
+    pub fn default_text(&self) -> String {
+        match &self.default {
+            Value::Number(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
+            value => value.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Duration;
+
+    fn parameter(name: &'static str, kind: Kind, optional: bool) -> Parameter {
+        Parameter { name, unit: "", kind, optional, default: Value::Off, source: "a test", doc: "a test" }
+    }
+
+    #[test]
+    fn values_of_another_kind_are_refused_with_what_is_allowed() {
+        let kind = Kind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(1) };
+        let l = parameter("l", kind, false);
+        let error = l.check(&Value::Number(3.0)).unwrap_err().to_string();
+        assert_eq!(error, "l = 3: allowed is a time from 1 ms to 1 s");
+        assert!(l.check(&Value::Duration(Duration::from_millis(40))).is_ok());
+    }
+
+    #[test]
+    fn choices_name_the_nearest() {
+        let mode = parameter("mode", Kind::Choice(&["automatic", "fixed"]), false);
+        let error = mode.check(&Value::Choice("automtic".into())).unwrap_err().to_string();
+        assert_eq!(error, "mode = automtic: allowed is one of automatic, fixed; did you mean automatic?");
+    }
+
+    #[test]
+    fn only_optional_parameters_can_be_switched_off() {
+        assert!(parameter("x", Kind::Flag, true).check(&Value::Off).is_ok());
+        assert!(parameter("x", Kind::Flag, false).check(&Value::Off).is_err());
+    }
+}

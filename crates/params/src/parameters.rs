@@ -1,0 +1,75 @@
+//! A struct of parameters.
+
+use crate::{Field, Parameter, ParameterError, Value};
+
+/// A set of parameters with a description of each. Derive it; see the crate's documentation.
+pub trait Parameters: Default + 'static {
+    /// Every parameter, in the order in which it should be listed.
+    fn fields() -> &'static [Field<Self>];
+
+    /// Whether parameters that are each allowed also go together.
+    ///
+    /// # Errors
+    /// When they do not.
+    fn check_together(&self) -> Result<(), ParameterError> {
+        Ok(())
+    }
+
+    /// The descriptions.
+    fn describe() -> Vec<&'static Parameter> {
+        Self::fields().iter().map(|field| &field.about).collect()
+    }
+
+    /// The defaults, changed by `values`.
+    ///
+    /// # Errors
+    /// When a name is unknown, a value is not allowed, or values do not go together.
+    fn from_values<'v>(values: impl IntoIterator<Item = (&'v str, Value)>) -> Result<Self, ParameterError> {
+        Self::default().with_values(values)
+    }
+
+    /// These parameters, changed by `values`.
+    ///
+    /// # Errors
+    /// When a name is unknown, a value is not allowed, or values do not go together.
+    fn with_values<'v>(
+        mut self,
+        values: impl IntoIterator<Item = (&'v str, Value)>,
+    ) -> Result<Self, ParameterError> {
+        for (name, value) in values {
+            let field = Self::field(name, &value)?;
+            field.about.check(&value)?;
+            field.set(&mut self, &value);
+        }
+        self.check_together()?;
+        Ok(self)
+    }
+
+    /// The field of a name; `value` is only for the error.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn field(name: &str, value: &Value) -> Result<&'static Field<Self>, ParameterError> {
+        let found = Self::fields().iter().find(|field| field.about.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = Self::fields().iter().map(|field| field.about.name).collect();
+            ParameterError::unknown(name, value, &names)
+        })
+    }
+
+    /// Checks values that were set in code rather than by [`Parameters::from_values`].
+    ///
+    /// # Errors
+    /// When one is not allowed, or they do not go together.
+    fn validate(&self) -> Result<(), ParameterError> {
+        for field in Self::fields() {
+            field.about.check(&field.get(self))?;
+        }
+        self.check_together()
+    }
+
+    /// Every parameter with what it is set to.
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        Self::fields().iter().map(|field| (field.about.name, field.get(self))).collect()
+    }
+}

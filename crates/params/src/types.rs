@@ -1,0 +1,157 @@
+//! The types that a parameter's field may have.
+
+use crate::{Kind, Value};
+use cutline_units::Duration;
+
+/// A type of field. Enums get it with the derive of [`crate::Choice`].
+pub trait ParameterType: Sized + 'static {
+    /// What the attribute `range` gives.
+    type Range;
+
+    /// Whether it can be switched off.
+    const OPTIONAL: bool = false;
+
+    /// Which values are allowed.
+    fn kind(range: Self::Range) -> Kind;
+
+    /// What is set.
+    fn to_value(&self) -> Value;
+
+    /// Takes a value that has been checked.
+    fn from_value(value: &Value) -> Self;
+}
+
+fn unchecked(value: &Value, what: &str) -> ! {
+    panic!("{value} has been checked to be {what}")
+}
+
+impl ParameterType for f64 {
+    type Range = (f64, f64);
+
+    fn kind((least, most): (f64, f64)) -> Kind {
+        Kind::Number { least, most }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Number(*self)
+    }
+
+    fn from_value(value: &Value) -> Self {
+        match *value {
+            Value::Number(x) | Value::Frequency(x) => x,
+            Value::Count(n) => n as f64,
+            _ => unchecked(value, "a number"),
+        }
+    }
+}
+
+/// Whole numbers of any width. A range beyond the width is a mistake of the struct's author.
+macro_rules! whole {
+    ($($type:ty),+) => {$(
+        impl ParameterType for $type {
+            type Range = (u64, u64);
+
+            fn kind((least, most): (u64, u64)) -> Kind {
+                assert!(<$type>::try_from(most).is_ok(), "{most} fits into the field");
+                Kind::Count { least, most }
+            }
+
+            fn to_value(&self) -> Value {
+                Value::Count(u64::from(*self))
+            }
+
+            fn from_value(value: &Value) -> Self {
+                let Value::Count(n) = *value else { unchecked(value, "a whole number") };
+                <$type>::try_from(n).unwrap_or_else(|_| unchecked(value, "within its range"))
+            }
+        }
+    )+};
+}
+
+whole!(u8, u16, u32, u64);
+
+impl ParameterType for Duration {
+    type Range = (Self, Self);
+
+    fn kind((least, most): (Self, Self)) -> Kind {
+        Kind::Duration { least, most }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Duration(*self)
+    }
+
+    fn from_value(value: &Value) -> Self {
+        let Value::Duration(time) = *value else { unchecked(value, "a time") };
+        time
+    }
+}
+
+impl ParameterType for bool {
+    type Range = ();
+
+    fn kind((): ()) -> Kind {
+        Kind::Flag
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Flag(*self)
+    }
+
+    fn from_value(value: &Value) -> Self {
+        let Value::Flag(flag) = *value else { unchecked(value, "true or false") };
+        flag
+    }
+}
+
+impl<const N: usize> ParameterType for [Duration; N] {
+    type Range = (Duration, Duration);
+
+    fn kind((least, most): (Duration, Duration)) -> Kind {
+        Kind::Durations { len: N, least, most }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Durations(self.to_vec().into())
+    }
+
+    fn from_value(value: &Value) -> Self {
+        let Value::Durations(times) = value else { unchecked(value, "a list of times") };
+        (&**times).try_into().unwrap_or_else(|_| unchecked(value, "a list of the right length"))
+    }
+}
+
+impl<const N: usize> ParameterType for [u64; N] {
+    type Range = (u64, u64);
+
+    fn kind((least, most): (u64, u64)) -> Kind {
+        Kind::Counts { len: N, least, most }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Counts(self.to_vec().into())
+    }
+
+    fn from_value(value: &Value) -> Self {
+        let Value::Counts(counts) = value else { unchecked(value, "a list of whole numbers") };
+        (&**counts).try_into().unwrap_or_else(|_| unchecked(value, "a list of the right length"))
+    }
+}
+
+impl<T: ParameterType> ParameterType for Option<T> {
+    type Range = T::Range;
+
+    const OPTIONAL: bool = true;
+
+    fn kind(range: T::Range) -> Kind {
+        T::kind(range)
+    }
+
+    fn to_value(&self) -> Value {
+        self.as_ref().map_or(Value::Off, T::to_value)
+    }
+
+    fn from_value(value: &Value) -> Self {
+        (*value != Value::Off).then(|| T::from_value(value))
+    }
+}

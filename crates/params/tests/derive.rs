@@ -1,0 +1,123 @@
+//! What the derive makes of a struct: names, units, ranges, defaults, sources, groups and checks.
+
+use cutline_params::{Choice, Kind, ParameterError, Parameters, Value};
+use cutline_units::Duration;
+
+const PAPER: &str = "the paper, section 1";
+
+#[derive(Clone, Copy, Debug, PartialEq, Choice)]
+enum Mode {
+    Packets,
+    WholeBytes,
+    #[choice("k")]
+    Kibibytes,
+}
+
+/// What every queue has.
+#[derive(Clone, Debug, PartialEq, Parameters)]
+struct Common {
+    /// The delay to hold,
+    /// in two lines.
+    ///
+    /// More than the listing needs.
+    #[param(default = Duration::from_millis(5), range = (Duration::ZERO, Duration::from_secs(1)), source = PAPER)]
+    target: Duration,
+    /// How the queue is measured.
+    #[param(default = Mode::Packets, source = PAPER)]
+    mode: Mode,
+    /// A length; off counts nothing.
+    #[param(default = None, range = (1, 9), unit = "packets", source = "ours")]
+    most: Option<u32>,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq, Parameters)]
+#[parameters(check = check)]
+struct Special {
+    /// What every queue has.
+    #[group(
+        default = Common { mode: Mode::Kibibytes, ..Common::default() },
+        source = "another paper",
+        sources(mode = "a third"),
+        without(most)
+    )]
+    common: Common,
+    /// How often.
+    #[param(name = "how-often", default = 170.0, range = (1.0, 1e3), hertz, source = PAPER)]
+    frequency: f64,
+    /// Weights.
+    #[param(default = [1, 2], range = (1, 5), source = PAPER)]
+    weights: [u64; 2],
+    /// No parameter.
+    #[param(default = 7, skip)]
+    scratch: u8,
+}
+
+fn check(params: &Special) -> Result<(), ParameterError> {
+    let [first, second] = params.weights;
+    if first <= second { Ok(()) } else { Err(ParameterError::new("weights", first, "at most the second")) }
+}
+
+#[test]
+fn an_entry_says_everything_once() {
+    let [target, mode, most] = Common::describe()[..] else { panic!("there are three parameters") };
+    assert_eq!(
+        (target.name, target.doc, target.source),
+        ("target", "The delay to hold, in two lines", PAPER)
+    );
+    assert_eq!(target.default, Value::Duration(Duration::from_millis(5)));
+    assert_eq!(mode.kind, Kind::Choice(&["packets", "whole-bytes", "k"]));
+    assert_eq!((most.optional, &most.default, most.unit), (true, &Value::Off, "packets"));
+    assert_eq!(most.kind, Kind::Count { least: 1, most: 9 });
+}
+
+#[test]
+fn a_group_has_its_own_defaults_and_sources() {
+    let about = Special::describe();
+    let names: Vec<_> = about.iter().map(|parameter| parameter.name).collect();
+    assert_eq!(names, ["target", "mode", "how-often", "weights"]);
+    assert_eq!((about[0].source, about[1].source), ("another paper", "a third"));
+    assert_eq!(about[1].default, Value::Choice("k".into()));
+    assert_eq!(about[2].default, Value::Frequency(170.0));
+}
+
+#[test]
+fn values_are_set_read_and_checked() {
+    let values = [
+        ("target", Value::Duration(Duration::from_millis(9))),
+        ("mode", Value::Choice("whole-bytes".into())),
+        ("how-often", Value::Frequency(2.0)),
+        ("weights", Value::Counts(vec![2, 3].into())),
+    ];
+    let special = Special::from_values(values.clone()).unwrap();
+    assert_eq!((special.common.target, special.common.mode), (Duration::from_millis(9), Mode::WholeBytes));
+    assert_eq!((special.frequency, special.weights, special.scratch), (2.0, [2, 3], 7));
+    assert_eq!(special.values(), values);
+    let refused = |name, value| Special::from_values([(name, value)]).unwrap_err().to_string();
+    assert_eq!(
+        refused("weights", Value::Counts(vec![3, 2].into())),
+        "weights = 3: allowed is at most the second"
+    );
+    assert!(
+        refused("most", Value::Count(3)).starts_with("most = 3: allowed is one of the names target, mode")
+    );
+    assert!(refused("targt", Value::Flag(true)).ends_with("did you mean target?"));
+    assert!(refused("how-often", Value::Frequency(0.0)).contains("a frequency from 1 Hz to 1000 Hz"));
+}
+
+#[test]
+fn only_what_is_optional_can_be_switched_off() {
+    let common = Common { most: Some(3), ..Common::default() };
+    assert_eq!(common.clone().with_values([("most", Value::Off)]).unwrap().most, None);
+    assert!(common.with_values([("mode", Value::Off)]).is_err());
+}
+
+#[test]
+fn what_code_has_set_is_checked_too() {
+    let special = Special { common: Common { most: Some(99), ..Common::default() }, ..Special::default() };
+    assert_eq!(special.validate(), Ok(()), "the group's `most` is not among the parameters");
+    assert_eq!(
+        Common { most: Some(99), ..Common::default() }.validate().unwrap_err().to_string(),
+        "most = 99: allowed is a whole number from 1 to 9 packets"
+    );
+}
