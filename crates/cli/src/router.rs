@@ -7,9 +7,9 @@ mod text;
 
 use crate::exit::Failure;
 use crate::{interrupt, output};
-use cutline_daemon::{DaemonError, Router, Schedule, configuration, summary};
 use cutline_linux::{LinuxError, PortKind};
 use cutline_router::Overhead;
+use cutline_router_service::{Router, Schedule, ServiceError, configuration, summary};
 use cutline_scenario::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_units::{Duration, Rate};
 use listener::Printer;
@@ -207,11 +207,11 @@ impl From<LinuxError> for Failure {
     }
 }
 
-impl From<DaemonError> for Failure {
-    fn from(error: DaemonError) -> Self {
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
         match error {
-            DaemonError::Linux(error) => error.into(),
-            DaemonError::Queue(error) => Self::Usage(error.to_string()),
+            ServiceError::Linux(error) => error.into(),
+            ServiceError::Queue(error) => Self::Usage(error.to_string()),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! How busy a router's queue was, from two of its documents: what has happened in between is their difference.
 
 use crate::bottleneck::QueueLoad;
-use cutline_daemon::Direction;
 use cutline_router::{Headers, Ip, Loss, Overhead, Version};
+use cutline_router_service::Direction;
 use cutline_units::Duration;
 
 /// What has happened in one direction between two documents, `seconds` apart. `hint` is that of the probes.
@@ -53,7 +53,7 @@ fn waited(before: &Direction, after: &Direction, hint: Option<u16>) -> Option<Du
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_daemon::{Counted, HintStatistics};
+    use cutline_router_service::{Counted, HintStatistics};
 
     fn direction(packets: u64, hints: &[HintStatistics]) -> Direction {
         let count = |packets: u64| Counted { packets, bytes: packets * 1514 };

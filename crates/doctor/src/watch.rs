@@ -3,11 +3,11 @@
 use crate::bottleneck::{Interval, Observations, PathDelay, Port, QueueLoad};
 use crate::feed::{Feed, FeedError, Source};
 use crate::load::load;
-use cutline_daemon::Statistics;
 use cutline_linux::echo::Echo;
 use cutline_linux::probe::{self, Backlog};
 use cutline_linux::{LinuxError, now, run_first};
 use cutline_router::Overhead;
+use cutline_router_service::Statistics;
 use cutline_units::{Duration, Instant};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

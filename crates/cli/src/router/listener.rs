@@ -3,7 +3,7 @@
 use super::text;
 use crate::exit::Failure;
 use crate::output;
-use cutline_daemon::{Listener, Statistics};
+use cutline_router_service::{Listener, Statistics};
 use std::ops::ControlFlow;
 
 /// Prints statistics on stdout, and what becomes of the file on stderr.

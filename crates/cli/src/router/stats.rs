@@ -4,7 +4,7 @@ use super::settings::duration;
 use super::text;
 use crate::exit::Failure;
 use crate::output;
-use cutline_daemon::{AskError, Client, Reply, Request, Statistics};
+use cutline_router_service::{AskError, Client, Reply, Request, Statistics};
 use cutline_units::Duration;
 use std::path::PathBuf;
 

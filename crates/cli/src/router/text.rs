@@ -1,8 +1,8 @@
 //! What a router has counted, for a terminal.
 
 use crate::table::Table;
-use cutline_daemon::{Counted, DepartureError, Direction, Interface, ReloadStatus, Statistics};
 use cutline_router::Loss;
+use cutline_router_service::{Counted, DepartureError, Direction, Interface, ReloadStatus, Statistics};
 
 /// All of it.
 pub fn whole(statistics: &Statistics) -> String {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Why a router cannot be opened, or has ended.
 #[derive(Debug, thiserror::Error)]
-pub enum DaemonError {
+pub enum ServiceError {
     /// The kernel does not do what it was asked for.
     #[error(transparent)]
     Linux(#[from] LinuxError),

@@ -26,7 +26,7 @@ mod statistics;
 
 pub use client::{Client, Reply};
 pub use configuration::{configuration, summary};
-pub use error::{AskError, AskProblem, DaemonError};
+pub use error::{AskError, AskProblem, ServiceError};
 pub use request::{Request, RequestError};
 pub use router::{Router, Schedule};
 pub use service::Listener;

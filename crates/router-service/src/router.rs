@@ -2,7 +2,7 @@
 
 use crate::board::Board;
 use crate::configuration::summary;
-use crate::error::DaemonError;
+use crate::error::ServiceError;
 use crate::reload::{Reloader, params};
 use crate::service::{Listener, Service};
 use cutline_linux::privileges::{Kept, User, give_up};
@@ -43,7 +43,7 @@ impl Router {
     ///
     /// # Errors
     /// When something cannot be had; then everything is as it was, but for privileges.
-    pub fn open(spec: RouterSpec) -> Result<Self, DaemonError> {
+    pub fn open(spec: RouterSpec) -> Result<Self, ServiceError> {
         let process = &spec.process;
         let seed = process.seed.unwrap_or_else(|| now().as_nanos());
         let user = process.user.as_deref().map(User::find).transpose()?;
@@ -63,7 +63,7 @@ impl Router {
     ///
     /// # Errors
     /// When the signal cannot be caught.
-    pub fn reload_from(&mut self, path: &Path) -> Result<(), DaemonError> {
+    pub fn reload_from(&mut self, path: &Path) -> Result<(), ServiceError> {
         self.reloader = Some(Reloader::new(path, Arc::clone(&self.spec))?);
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Router {
     ///
     /// # Errors
     /// When one is gone.
-    pub fn interfaces(&mut self) -> Result<Vec<(String, PortKind)>, DaemonError> {
+    pub fn interfaces(&mut self) -> Result<Vec<(String, PortKind)>, ServiceError> {
         let kind = |port: &mut AnyPort| Ok((port.name().to_owned(), port.stats()?.kind));
         self.ports.iter_mut().map(kind).collect()
     }
@@ -96,7 +96,7 @@ impl Router {
         schedule: Schedule,
         stop: &AtomicBool,
         listener: &mut dyn Listener,
-    ) -> Result<(), DaemonError> {
+    ) -> Result<(), ServiceError> {
         let Schedule { duration, interval } = schedule;
         let manager = Manager::of_environment();
         let mut service = Service::new(&self.spec, duration, interval, &manager, stop, listener)
@@ -111,7 +111,7 @@ impl Router {
     }
 }
 
-fn wire(spec: &RouterSpec, [input, output]: &[AnyPort; 2], streams: Streams) -> Result<Wire, DaemonError> {
+fn wire(spec: &RouterSpec, [input, output]: &[AnyPort; 2], streams: Streams) -> Result<Wire, ServiceError> {
     Ok(Wire {
         forth: shaper(&spec.forth, output, streams, "forth")?,
         back: shaper(&spec.back, input, streams, "back")?,
@@ -123,7 +123,7 @@ fn shaper(
     outgoing: &AnyPort,
     streams: Streams,
     name: &str,
-) -> Result<Shaper, DaemonError> {
+) -> Result<Shaper, ServiceError> {
     let entity = format!("router.{name}");
     let base = ShaperParams {
         largest_frame: outgoing.largest_frame(),
