@@ -1,7 +1,7 @@
 //! How a command ends when it does not end well.
 
 use anstyle::{AnsiColor, Style};
-use cutline_scenario::Errors;
+use cutline_config::Errors;
 use cutline_scenario::results::StoreError;
 use std::process::ExitCode;
 

@@ -2,8 +2,8 @@
 
 use crate::claims::UnknownFigure;
 use crate::experiment::Experiment;
+use cutline_config::Errors;
 use cutline_report::report::{WriteError, Written};
-use cutline_scenario::Errors;
 use cutline_scenario::results::StoreError;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

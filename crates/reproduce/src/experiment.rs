@@ -1,10 +1,11 @@
 //! An experiment: a scenario file of a paper, or a variant of one.
 
 use crate::evaluation::{Options, ReproduceError};
+use cutline_config::Errors;
 use cutline_lab::Stack;
 use cutline_scenario::results::{RunResult, Store, Summary};
 use cutline_scenario::runner::{self, Progress};
-use cutline_scenario::{Errors, Scenario, ScenarioFile};
+use cutline_scenario::{Scenario, ScenarioFile};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

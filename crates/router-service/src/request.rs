@@ -1,6 +1,6 @@
 //! What a router at work can be asked by its socket: a line.
 
-use cutline_scenario::quantity::{self, QuantityError};
+use cutline_config::quantity::{self, QuantityError};
 use cutline_units::Duration;
 use std::fmt;
 use std::ops::RangeInclusive;

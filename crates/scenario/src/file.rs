@@ -1,13 +1,15 @@
 //! A scenario file: loaded, overridden from the command line, read as one scenario or as all points of its sweep.
 
-use crate::document::Document;
-use crate::problem::{Errors, Problem, Source, text_of};
 use crate::read;
 use crate::spec::Scenario;
 use crate::sweep::{self, SweepPoint};
+use cutline_config::{Document, Errors, Problem};
 use std::path::Path;
 
-/// A scenario file that is TOML; whether it is a scenario is found when it is read.
+/// The lists of tables whose members a path such as `flow.audio.hint` chooses by name.
+const NAMED_LISTS: [&str; 3] = ["flow", "node", "link"];
+
+/// A scenario file that is TOML. Reading it as a scenario finds what else is wrong with it.
 #[derive(Clone)]
 pub struct ScenarioFile {
     document: Document,
@@ -20,8 +22,7 @@ impl ScenarioFile {
     /// # Errors
     /// When it cannot be read or is not TOML.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let (text, name) = text_of(path)?;
-        Self::parse(&text, &name)
+        Document::load(path).map(Self::new)
     }
 
     /// A file's text; `name` is what messages call it.
@@ -29,8 +30,11 @@ impl ScenarioFile {
     /// # Errors
     /// When it is not TOML.
     pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
-        let document = Document::parse(text, name).map_err(Errors::new)?;
-        Ok(Self { document, overrides: Vec::new() })
+        Document::parse(text, name).map(Self::new)
+    }
+
+    fn new(document: Document) -> Self {
+        Self { document: document.with_named_lists(&NAMED_LISTS), overrides: Vec::new() }
     }
 
     /// Sets the key at `path` (`flow.audio.hint`) to a TOML value; a text may go without quotes (`15 Mbit/s`).
@@ -38,14 +42,8 @@ impl ScenarioFile {
     /// # Errors
     /// When the path leads nowhere. A key or value that is not allowed is found when the scenario is read.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), Errors> {
-        let source = Source::setting(path, value);
-        let node = self.document.parse_value(source);
-        let place = node.place.clone();
         self.overrides.push((path.to_owned(), value.to_owned()));
-        self.document.set(path, &place, node).map_err(|why| {
-            let key = Some(path.to_owned());
-            Errors::new(vec![Problem::new(&self.document.sources, Some(&place), key, format!(": {why}"))])
-        })
+        self.document.set_text(path, value)
     }
 
     /// Sets a key as the command line gives it: `flow.audio.hint=6`.
@@ -53,13 +51,11 @@ impl ScenarioFile {
     /// # Errors
     /// When there is no `=`, and as [`ScenarioFile::set`].
     pub fn set_pair(&mut self, pair: &str) -> Result<(), Errors> {
-        match pair.split_once('=') {
-            Some((path, value)) => self.set(path.trim(), value.trim()),
-            None => Err(Errors::new(vec![Problem::of_file(
-                &format!("--set {pair}"),
-                "expected KEY=VALUE such as flow.audio.hint=6".to_owned(),
-            )])),
-        }
+        let Some((path, value)) = pair.split_once('=') else {
+            let expected = "expected KEY=VALUE such as flow.audio.hint=6".to_owned();
+            return Err(Problem::in_file(&format!("--set {pair}"), expected).into());
+        };
+        self.set(path.trim(), value.trim())
     }
 
     /// The scenario, its sweep left aside.
@@ -76,7 +72,7 @@ impl ScenarioFile {
     /// Everything that is wrong with the sweep or with any point of it, each problem once.
     pub fn expand(&self) -> Result<Vec<SweepPoint>, Errors> {
         let is_set = |path: &str| self.overrides.iter().any(|(set, _)| set == path);
-        let combinations = sweep::combinations(&self.document, is_set).map_err(Errors::new)?;
+        let combinations = sweep::combinations(&self.document, is_set)?;
         let total = combinations.len();
         let mut points = Vec::with_capacity(total);
         let mut problems: Vec<Found> = Vec::new();
@@ -95,12 +91,12 @@ impl ScenarioFile {
 
     /// The file's text as it was read, without the overrides.
     pub fn text(&self) -> &str {
-        &self.document.sources[0].text
+        self.document.text()
     }
 
     /// What messages call the file.
     pub fn name(&self) -> &str {
-        &self.document.sources[0].name
+        self.document.name()
     }
 
     /// The overrides in the order in which they were made: path and value.
@@ -119,7 +115,10 @@ struct Found {
 impl Found {
     /// The problem, and the first point that has it if not all of them have.
     fn labelled(self, total: usize) -> Problem {
-        if self.points == total { self.problem } else { self.problem.in_point(&self.first_point) }
+        if self.points == total {
+            return self.problem;
+        }
+        self.problem.with_note(&format!("at the point {}", self.first_point))
     }
 }
 

@@ -1,12 +1,11 @@
 //! A file of flows without a network: what a traffic generator sends.
 //!
 //! Its `[[flow]]` tables are those of a scenario but for `from` and `to`; beside them it may have `name`, `title`,
-//! `description`, `seed`, `duration` and `interval`. It is read by the very readers that read a scenario.
+//! `description`, `seed`, `duration` and `interval`. The same reader reads flows here and in scenarios.
 
-use crate::document::Document;
-use crate::problem::{Errors, text_of};
-use crate::read;
+use crate::read::flow;
 use crate::spec::FlowSpec;
+use cutline_config::{Document, Errors, TableReader, kind};
 use cutline_units::Duration;
 use std::path::Path;
 
@@ -29,8 +28,7 @@ impl FlowsFile {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let (text, name) = text_of(path)?;
-        Self::parse(&text, &name)
+        Self::from_document(&Document::load(path)?)
     }
 
     /// A file's text; `name` is what messages call it.
@@ -38,8 +36,26 @@ impl FlowsFile {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
-        read::flows_file(&Document::parse(text, name).map_err(Errors::new)?)
+        Self::from_document(&Document::parse(text, name)?)
     }
+
+    fn from_document(document: &Document) -> Result<Self, Errors> {
+        cutline_config::read(document, |root| Some(read(root)))
+    }
+}
+
+fn read(root: &TableReader<'_>) -> FlowsFile {
+    root.optional("name", &kind::name());
+    root.optional("title", &kind::text());
+    root.optional("description", &kind::text());
+    let file = FlowsFile {
+        seed: root.optional("seed", &kind::integer(0, i64::MAX)),
+        duration: root.optional("duration", &kind::positive_duration()),
+        interval: root.optional("interval", &kind::positive_duration()),
+        flows: flow::read_all(root, &flow::Surroundings::nowhere()),
+    };
+    root.finish();
+    file
 }
 
 #[cfg(test)]

@@ -6,17 +6,10 @@
 //! plain values. [`runner`] runs them with every seed on all cores, and [`results`] stores what they measured.
 //! [`RouterSpec`] reads a router's file in the same way.
 
-mod catalogue;
-mod document;
 mod file;
 mod flows_file;
-mod kind;
 mod lower;
-mod nearest;
-mod problem;
-pub mod quantity;
 mod read;
-mod reader;
 pub mod results;
 pub mod runner;
 mod simulate;
@@ -26,7 +19,6 @@ mod sweep;
 pub use file::ScenarioFile;
 pub use flows_file::FlowsFile;
 pub use lower::LowerError;
-pub use problem::{Errors, Location, Problem};
 pub use simulate::SimulateError;
 pub use spec::{DirectionSpec, ProcessSpec, RouterSpec, Scenario};
 pub use sweep::{BASE, SweepPoint};

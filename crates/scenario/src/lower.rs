@@ -2,10 +2,11 @@
 
 use crate::spec::{
     AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, DumbbellSpec,
-    FlowSpec, GraphSpec, Limit, PassOnSpec, Perspective, QueueSpec, RateChange, Scenario, StartSpec, TcpSpec,
-    TfrcSpec, Topology, TransportSpec, UdpSpec,
+    FlowSpec, GraphSpec, Perspective, RateChange, Scenario, StartSpec, TcpSpec, TfrcSpec, Topology,
+    TransportSpec, UdpSpec,
 };
 use cutline_aqm::AqmSpec;
+use cutline_config::queue::{PassOn, QueueConfig};
 use cutline_quality::Class;
 use cutline_sim::{
     AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId,
@@ -82,9 +83,9 @@ impl Scenario {
                 to: nodes[link.to.as_str()],
                 rate: link.rate,
                 delay: link.delay,
-                queue: queue(&link.queue, link.rate),
+                queue: link.queue.at_rate(link.rate),
                 rate_changes: rate_changes(&link.rate_changes),
-                pass_on: link.queue.pass_on.map(|PassOnSpec { step, largest }| HintBudget {
+                pass_on: link.queue.pass_on.map(|PassOn { step, largest }| HintBudget {
                     bits: self.hint_bits,
                     step,
                     largest,
@@ -181,9 +182,9 @@ fn dumbbell(spec: &DumbbellSpec) -> Dumbbell {
         delay: spec.delay,
         access_rate: spec.access_rate,
         access_delay: spec.access_delay,
-        queue: queue(&spec.queue, spec.rate),
-        reverse_queue: queue(&spec.reverse_queue, spec.rate),
-        access_queue: queue(&spec.access_queue, spec.access_rate),
+        queue: spec.queue.at_rate(spec.rate),
+        reverse_queue: spec.reverse_queue.at_rate(spec.rate),
+        access_queue: spec.access_queue.at_rate(spec.access_rate),
         rate_changes: rate_changes(&spec.rate_changes),
     }
 }
@@ -193,17 +194,8 @@ fn rate_changes(changes: &[RateChange]) -> Vec<(Instant, Rate)> {
 }
 
 /// A link behind an AQM or TSQ keeps its interval series: its probability is what one looks at.
-fn keeps_series(queue: &QueueSpec) -> bool {
+fn keeps_series(queue: &QueueConfig) -> bool {
     !matches!(queue.aqm, AqmSpec::DropTail(_)) || queue.tsq.is_some()
-}
-
-/// The queue before a link of this rate.
-pub(crate) fn queue(spec: &QueueSpec, rate: Rate) -> cutline_aqm::QueueSpec {
-    let limit = match spec.limit {
-        Limit::Packets(packets) => cutline_aqm::Limit::Packets(packets.try_into().unwrap_or(u32::MAX)),
-        Limit::Bytes(bytes) => cutline_aqm::Limit::Bytes(bytes.get()),
-    };
-    cutline_aqm::QueueSpec { limit, ecn: spec.ecn, aqm: spec.aqm.clone(), tsq: spec.tsq, rate }
 }
 
 impl FlowSpec {

@@ -5,9 +5,8 @@
 //! the n-th values belong to each other. A path that was set from the command line does not vary: it is left out of the
 //! sweep, and points that differed in nothing else are one.
 
-use crate::document::{Document, Node, Place, Table, Value, write_value};
-use crate::problem::Problem;
 use crate::spec::Scenario;
+use cutline_config::{Document, Errors, Node, Problem, Span, Table, Value};
 use std::collections::BTreeSet;
 
 /// The key that holds the sweep.
@@ -53,7 +52,7 @@ pub(crate) fn label(settings: &[(String, String)]) -> String {
 /// One path and the values it takes.
 struct Axis<'a> {
     path: String,
-    key: &'a Place,
+    key: &'a Span,
     values: Vec<Node>,
 }
 
@@ -71,11 +70,11 @@ pub(crate) struct Combination {
 pub(crate) fn combinations(
     document: &Document,
     is_set: impl Fn(&str) -> bool,
-) -> Result<Vec<Combination>, Vec<Problem>> {
+) -> Result<Vec<Combination>, Errors> {
     let mut reader = SweepReader { document, problems: Vec::new(), taken: BTreeSet::new() };
     let mut bundles = reader.bundles();
     if !reader.problems.is_empty() {
-        return Err(reader.problems);
+        return Err(Errors::new(reader.problems));
     }
     for bundle in &mut bundles {
         leave_out(bundle, &is_set);
@@ -83,11 +82,8 @@ pub(crate) fn combinations(
     bundles.retain(|bundle| !bundle.is_empty());
     let points = bundles.iter().map(|bundle| bundle[0].values.len()).try_fold(1usize, usize::checked_mul);
     if points.is_none_or(|points| points > MOST_POINTS) {
-        return Err(vec![reader.problem(
-            SWEEP_KEYS,
-            None,
-            format!(": there are more than {MOST_POINTS} points"),
-        )]);
+        let text = format!(": there are more than {MOST_POINTS} points");
+        return Err(reader.problem(SWEEP_KEYS, None, text).into());
     }
     let combine = |index| combination(document, &bundles, index);
     (0..points.unwrap_or(1)).map(combine).collect()
@@ -108,11 +104,7 @@ fn leave_out(bundle: &mut Bundle<'_>, is_set: impl Fn(&str) -> bool) {
 }
 
 /// Combination number `index`: its digits in the mixed radix of the bundles' lengths, the first bundle's highest.
-fn combination(
-    document: &Document,
-    bundles: &[Bundle<'_>],
-    mut index: usize,
-) -> Result<Combination, Vec<Problem>> {
+fn combination(document: &Document, bundles: &[Bundle<'_>], mut index: usize) -> Result<Combination, Errors> {
     let mut chosen = vec![0; bundles.len()];
     for (digit, bundle) in chosen.iter_mut().zip(bundles).rev() {
         *digit = index % bundle[0].values.len();
@@ -127,15 +119,15 @@ fn combination(
         point.settings.push((axis.path.clone(), shown(&node)));
         if let Err(why) = point.document.set(&axis.path, axis.key, node) {
             let key = format!("{SWEEP_KEYS}.{}", axis.path);
-            problems.push(Problem::new(&document.sources, Some(axis.key), Some(key), format!(": {why}")));
+            problems.push(document.problem(Some(axis.key), Some(&key), format!(": {why}")));
         }
     }
-    if problems.is_empty() { Ok(point) } else { Err(problems) }
+    if problems.is_empty() { Ok(point) } else { Err(Errors::new(problems)) }
 }
 
 /// A value in a label: texts without quotes.
 fn shown(node: &Node) -> String {
-    node.as_text().map_or_else(|| write_value(&node.value), str::to_owned)
+    node.as_text().map_or_else(|| node.value.canonical(), str::to_owned)
 }
 
 struct SweepReader<'a> {
@@ -146,7 +138,7 @@ struct SweepReader<'a> {
 
 impl<'a> SweepReader<'a> {
     fn bundles(&mut self) -> Vec<Bundle<'a>> {
-        let Some(node) = self.document.root.get(SWEEP_KEYS) else { return Vec::new() };
+        let Some(node) = self.document.root().get(SWEEP_KEYS) else { return Vec::new() };
         let Value::Table(table) = &node.value else {
             self.wrong(SWEEP_KEYS, node, "a table: write [sweep]");
             return Vec::new();
@@ -199,14 +191,14 @@ impl<'a> SweepReader<'a> {
     }
 
     /// The axis of a path or, for keys written with dots and no quotes, those below it.
-    fn axes(&mut self, path: &str, key: &'a Place, node: &'a Node) -> Vec<Axis<'a>> {
+    fn axes(&mut self, path: &str, key: &'a Span, node: &'a Node) -> Vec<Axis<'a>> {
         match &node.value {
             Value::Table(table) if !is_range(table) => self.flatten(path, table),
             _ => self.axis(path, key, node).into_iter().collect(),
         }
     }
 
-    fn axis(&mut self, path: &str, key: &'a Place, node: &'a Node) -> Option<Axis<'a>> {
+    fn axis(&mut self, path: &str, key: &'a Span, node: &'a Node) -> Option<Axis<'a>> {
         let name = format!("{SWEEP_KEYS}.{path}");
         if SHARED.contains(&path.split('.').next()?) {
             let problem =
@@ -223,7 +215,7 @@ impl<'a> SweepReader<'a> {
             Some(values) if !values.is_empty() => Some(Axis { path: path.to_owned(), key, values }),
             Some(_) => {
                 let problem =
-                    self.problem(&name, Some(&node.place), ": there are no values to sweep over".to_owned());
+                    self.problem(&name, Some(&node.span), ": there are no values to sweep over".to_owned());
                 self.problems.push(problem);
                 None
             }
@@ -235,13 +227,13 @@ impl<'a> SweepReader<'a> {
     }
 
     fn wrong(&mut self, key: &str, node: &Node, expected: &str) {
-        let text = format!(": value {} is not allowed: expected {expected}", write_value(&node.value));
-        let problem = self.problem(key, Some(&node.place), text);
+        let text = format!(": value {} is not allowed: expected {expected}", node.value.canonical());
+        let problem = self.problem(key, Some(&node.span), text);
         self.problems.push(problem);
     }
 
-    fn problem(&self, key: &str, place: Option<&Place>, text: String) -> Problem {
-        Problem::new(&self.document.sources, place, Some(key.to_owned()), text)
+    fn problem(&self, key: &str, span: Option<&Span>, text: String) -> Problem {
+        self.document.problem(span, Some(key), text)
     }
 }
 
@@ -256,12 +248,12 @@ fn is_range(table: &Table) -> bool {
 fn values(node: &Node) -> Option<Vec<Node>> {
     match &node.value {
         Value::List(list) => Some(list.clone()),
-        Value::Table(table) => range(table, &node.place),
+        Value::Table(table) => range(table, &node.span),
         _ => None,
     }
 }
 
-fn range(table: &Table, place: &Place) -> Option<Vec<Node>> {
+fn range(table: &Table, span: &Span) -> Option<Vec<Node>> {
     let integer = |key| match table.get(key)?.value {
         Value::Integer(number) => Some(number),
         _ => None,
@@ -272,6 +264,6 @@ fn range(table: &Table, place: &Place) -> Option<Vec<Node>> {
     if step < 1 || !known || (to.checked_sub(from)?) / step >= MOST_POINTS as i64 {
         return None;
     }
-    let node = |number| Node { value: Value::Integer(number), place: place.clone() };
+    let node = |number| Node { value: Value::Integer(number), span: span.clone() };
     Some((from..=to).step_by(step as usize).map(node).collect())
 }

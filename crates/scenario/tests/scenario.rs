@@ -1,9 +1,9 @@
 //! Right scenarios mean what they say: values, defaults, expansion, overrides and sweeps.
 
-use cutline_aqm::AqmSpec;
+use cutline_aqm::{AqmSpec, Limit};
 use cutline_scenario::spec::{
-    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, Limit,
-    Perspective, StartSpec, TcpSpec, Topology, TransportSpec,
+    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, Perspective,
+    StartSpec, TcpSpec, Topology, TransportSpec,
 };
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_units::{Bytes, Duration, HintBits, Rate};
@@ -190,10 +190,7 @@ fn a_graph_is_read_as_it_is_written() {
     let graph = scenario.graph();
     let names: Vec<&str> = graph.links.iter().map(|link| link.name.as_str()).collect();
     assert_eq!(names, ["a->b", "b->a", "b->c"]);
-    assert_eq!(
-        (graph.links[0].queue.limit, graph.links[0].queue.ecn),
-        (Limit::Bytes(Bytes::new(65_536)), false)
-    );
+    assert_eq!((graph.links[0].queue.limit, graph.links[0].queue.ecn), (Limit::Bytes(65_536), false));
     assert_eq!(graph.links[2].queue.limit, Limit::Packets(1000));
     let [game, web] = &scenario.flows[..] else { panic!("there are two flows") };
     assert_eq!(game.ends, Some(("a".to_owned(), "c".to_owned())));

@@ -5,8 +5,8 @@ use cutline_aqm::registry::{self, AqmDescription};
 use cutline_aqm::{
     AqmSpec, Kind, Limit, Parameter, ParameterError, Parameters as _, QueueSpec, TsqParams, Value,
 };
+use cutline_config::quantity;
 use cutline_router::Overhead;
-use cutline_scenario::quantity;
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 
 /// The queue, the same for both directions unless the way back has its own.

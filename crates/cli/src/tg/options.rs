@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::router::settings::{duration, rate};
-use cutline_scenario::quantity;
+use cutline_config::quantity;
 use cutline_traffic::{TcpOptions, Transport, parse_trace};
 use cutline_transport::app::talk_spurt::TalkSpurtParams;
 use cutline_transport::app::{

@@ -2,10 +2,8 @@
 //!
 //! `hint = 6`, `hint = "adaptive"`, `hint = { adaptive = { start = 8, measure = "10 s" } }`.
 
-use crate::document::Value;
-use crate::kind;
-use crate::reader::{Kind, TableReader};
 use crate::spec::AdaptiveSpec;
+use cutline_config::{Kind, TableReader, Value, kind};
 use cutline_quality::{HintParamError, HintParams};
 use cutline_units::{Duration, Hint, HintBits};
 

@@ -1,10 +1,9 @@
 //! Applications: `app = { kind = "bulk" | "cbr" | "poisson" | "on-off" | "files" | "request-response" | "talk-spurt", ... }`.
 
 use super::distribution;
-use crate::kind;
 use crate::lower;
-use crate::reader::{Kind, TableReader};
 use crate::spec::{AppSpec, Distribution};
+use cutline_config::{Kind, TableReader, kind};
 use cutline_units::{Bytes, Duration, Rate};
 
 const EXPECTED: &str = "a table such as { kind = \"bulk\" }";

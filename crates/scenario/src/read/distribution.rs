@@ -1,8 +1,7 @@
 //! Random quantities: `"58 KB"`, or `{ distribution = "pareto", minimum = "4 KB", shape = 1.2 }`.
 
-use crate::kind;
-use crate::reader::{Kind, TableReader};
 use crate::spec::Distribution;
+use cutline_config::{Kind, TableReader, kind};
 use std::fmt::Display;
 
 const NAMES: [&str; 4] = ["fixed", "exponential", "lognormal", "pareto"];

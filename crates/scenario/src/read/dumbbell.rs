@@ -1,10 +1,9 @@
 //! The dumbbell: `s1..sN - r1 = r2 - d1..dN`.
 
 use super::graph::rate_changes;
-use super::queue::{self, Named};
-use crate::kind;
-use crate::reader::TableReader;
-use crate::spec::{DumbbellSpec, QueueSpec};
+use crate::spec::DumbbellSpec;
+use cutline_config::queue::{self, Named, QueueConfig};
+use cutline_config::{TableReader, kind};
 use std::sync::Arc;
 
 pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSpec> {
@@ -27,7 +26,7 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSp
     }
     reader.finish();
     let queue = queue?;
-    let like_forward = || Arc::new(QueueSpec::drop_tail(queue.limit));
+    let like_forward = || Arc::new(QueueConfig::drop_tail(queue.limit));
     Some(DumbbellSpec {
         rate: rate?,
         delay: delay?,

@@ -1,13 +1,11 @@
 //! Flows: `[[flow]]`, a group of like ones.
 
 use super::{adaptive, app, graph, transport};
-use crate::document::Value;
-use crate::kind;
-use crate::reader::TableReader;
 use crate::spec::{
     AdaptiveSpec, AppSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology,
     TransportSpec,
 };
+use cutline_config::{TableReader, Value, kind};
 use cutline_units::{Bytes, Duration, HintBits};
 use std::collections::BTreeSet;
 
@@ -15,7 +13,7 @@ use std::collections::BTreeSet;
 const FEW_FLOWS: u64 = 200;
 
 /// What the rest of the scenario allows a flow.
-pub(super) struct Surroundings<'a> {
+pub(crate) struct Surroundings<'a> {
     graph: Option<&'a GraphSpec>,
     /// Why a flow has no ends of its own, if it has none.
     no_ends: Option<&'static str>,
@@ -51,7 +49,7 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-pub(super) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec<FlowSpec> {
+pub(crate) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec<FlowSpec> {
     let tables = root.tables("flow");
     if tables.is_empty() && !root.has("flow") {
         root.lacks("flow", "at least one [[flow]]");

@@ -1,9 +1,8 @@
 //! Any graph: `[[node]]`, `[[link]]`, and whether one node can reach another.
 
-use super::queue::{self, Named};
-use crate::kind;
-use crate::reader::TableReader;
-use crate::spec::{GraphSpec, LinkSpec, NodeSpec, QueueSpec, RateChange};
+use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
+use cutline_config::queue::{self, Named, QueueConfig};
+use cutline_config::{Kind, TableReader, kind};
 use cutline_units::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -68,7 +67,7 @@ fn link(
     let (from, to, rate, delay) = (from?, to?, rate?, delay?);
     join(reader, (&from, &to), both_ways, joined)?;
     let forth = LinkSpec { rate_changes, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
-    let back = back.unwrap_or_else(|| Arc::new(QueueSpec::drop_tail(queue.limit)));
+    let back = back.unwrap_or_else(|| Arc::new(QueueConfig::drop_tail(queue.limit)));
     let back = both_ways.then(|| LinkSpec::new(&to, &from, rate, delay, &back));
     Some([Some(forth), back].into_iter().flatten().collect())
 }
@@ -95,7 +94,7 @@ fn join(
 }
 
 /// The name of one of these nodes; any name when none could be read.
-pub(super) fn node_name(nodes: &[String]) -> crate::reader::Kind<String> {
+pub(super) fn node_name(nodes: &[String]) -> Kind<String> {
     if nodes.is_empty() {
         return kind::name();
     }

@@ -4,19 +4,15 @@ mod adaptive;
 mod app;
 mod distribution;
 mod dumbbell;
-mod flow;
+pub(crate) mod flow;
 mod graph;
-mod queue;
 mod router;
 mod transport;
 
-use crate::document::Document;
-use crate::flows_file::FlowsFile;
-use crate::kind;
-use crate::problem::Errors;
-use crate::reader::{Context, TableReader};
-use crate::spec::{QueueSpec, Scenario, Topology};
+use crate::spec::{Scenario, Topology};
 use crate::sweep::SWEEP_KEYS;
+use cutline_config::queue::{self, QueueConfig};
+use cutline_config::{Document, Errors, TableReader, kind};
 use cutline_units::{Duration, HintBits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,31 +25,7 @@ const MOST_FLOWS: u64 = 10_000_000;
 
 /// The scenario a document describes.
 pub(crate) fn scenario(document: &Document) -> Result<Scenario, Errors> {
-    let cx = Context::new(document);
-    let scenario = read(&cx.root());
-    let problems = cx.into_problems();
-    match scenario {
-        Some(scenario) if problems.is_empty() => Ok(scenario),
-        _ => Err(Errors::new(problems)),
-    }
-}
-
-/// The flows that a document without a network describes.
-pub(crate) fn flows_file(document: &Document) -> Result<FlowsFile, Errors> {
-    let cx = Context::new(document);
-    let root = cx.root();
-    root.optional("name", &kind::name());
-    root.optional("title", &kind::text());
-    root.optional("description", &kind::text());
-    let file = FlowsFile {
-        seed: root.optional("seed", &kind::integer(0, i64::MAX)),
-        duration: root.optional("duration", &kind::positive_duration()),
-        interval: root.optional("interval", &kind::positive_duration()),
-        flows: flow::read_all(&root, &flow::Surroundings::nowhere()),
-    };
-    root.finish();
-    let problems = cx.into_problems();
-    if problems.is_empty() { Ok(file) } else { Err(Errors::new(problems)) }
+    cutline_config::read(document, read)
 }
 
 /// Start, end and grain of measuring.
@@ -78,7 +50,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     root.node(SWEEP_KEYS);
     root.finish();
     if flows.iter().map(|flow| flow.count).sum::<u64>() > MOST_FLOWS {
-        root.cx.report("flow", None, format!(": there are more than {MOST_FLOWS} flows in all"));
+        root.report("flow", None, format!(": there are more than {MOST_FLOWS} flows in all"));
     }
     let Times { duration, warm_up, measure_until, interval } = times?;
     Some(Scenario {
@@ -94,7 +66,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         hint_bits: hint_bits.unwrap_or(HintBits::PAPER),
         topology: topology?,
         flows,
-        canonical: root.cx.document.canonical(&NOT_SIMULATED),
+        canonical: root.document().canonical(&NOT_SIMULATED),
     })
 }
 
@@ -125,7 +97,7 @@ fn topology(root: &TableReader<'_>) -> Option<Topology> {
     let is_graph = root.has("node") || root.has("link");
     if dumbbell.is_some() && is_graph {
         let other = if root.has("node") { "node" } else { "link" };
-        root.cx.refuse(
+        root.refuse_at(
             other,
             "a scenario has either a [dumbbell] or [[node]] and [[link]], and this one has both",
         );
@@ -156,13 +128,13 @@ fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
             ": TSQ must have the same bits everywhere, but {at} has {bits} and {elsewhere} has {other}"
         );
         let key = if root.has("dumbbell") { elsewhere.as_str() } else { "link" };
-        root.cx.report(key, root.cx.document.locate(key).as_ref(), why);
+        root.report(key, root.document().locate(key).as_ref(), why);
     }
     Some(HintBits::new(*bits).expect("the kind of bits allows 1..8"))
 }
 
 /// Every queue, and how a message calls it.
-fn queues(topology: &Topology) -> Vec<(String, &Arc<QueueSpec>)> {
+fn queues(topology: &Topology) -> Vec<(String, &Arc<QueueConfig>)> {
     match topology {
         Topology::Dumbbell(dumbbell) => vec![
             ("dumbbell.queue".to_owned(), &dumbbell.queue),

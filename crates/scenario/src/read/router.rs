@@ -14,13 +14,10 @@
 //! Queues are those of a scenario, `[queue.NAME]` included. `overhead`, `hints` and `remark` stand at the top for both
 //! directions, or in `[forth]` and `[back]` for one, where they replace what stands at the top.
 
-use super::queue::{self, Named};
-use crate::document::{Document, Node, Value};
-use crate::kind;
-use crate::lower;
-use crate::problem::{Errors, text_of};
-use crate::reader::{Context, Kind, TableReader};
-use crate::spec::{self, DirectionSpec, ProcessSpec, RouterSpec};
+use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
+use cutline_aqm::QueueSpec;
+use cutline_config::queue::{self, Named, QueueConfig};
+use cutline_config::{Document, Errors, Kind, Node, TableReader, Value, kind};
 use cutline_router::Overhead;
 use cutline_units::{Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 use std::path::Path;
@@ -44,8 +41,7 @@ impl RouterSpec {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let (text, name) = text_of(path)?;
-        Self::parse(&text, &name)
+        cutline_config::read(&Document::load(path)?, read)
     }
 
     /// The router in a file's text; `name` is what messages call the file.
@@ -53,14 +49,7 @@ impl RouterSpec {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
-        let document = Document::parse(text, name).map_err(Errors::new)?;
-        let cx = Context::new(&document);
-        let router = read(&cx.root());
-        let problems = cx.into_problems();
-        match router {
-            Some(router) if problems.is_empty() => Ok(router),
-            _ => Err(Errors::new(problems)),
-        }
+        cutline_config::read(&Document::parse(text, name)?, read)
     }
 }
 
@@ -136,12 +125,12 @@ fn direction(root: &TableReader<'_>, key: &str, common: &Common) -> Option<Direc
 }
 
 /// The queue before its link, tried out: some parameters depend on the rate.
-fn queue_of(table: &TableReader<'_>, spec: &spec::QueueSpec, rate: Rate) -> Option<cutline_aqm::QueueSpec> {
-    if spec.pass_on.is_some() {
+fn queue_of(table: &TableReader<'_>, config: &QueueConfig, rate: Rate) -> Option<QueueSpec> {
+    if config.pass_on.is_some() {
         table.refuse("queue", "pass-on-waiting is for simulated routers: this one leaves hints as they are");
         return None;
     }
-    let queue = lower::queue(spec, rate);
+    let queue = config.at_rate(rate);
     match queue.build::<u32>() {
         Ok(_) => Some(queue),
         Err(error) => {
@@ -198,7 +187,7 @@ impl Remark {
 /// The code point that a key names; `None` after a report.
 fn code_point(table: &TableReader<'_>, name: &str, node: &Node) -> Option<Dscp> {
     let report = |error: &dyn std::fmt::Display| {
-        table.cx.report(&table.path_of(name), Some(&node.place), format!(": {error}"));
+        table.report(&table.path_of(name), Some(&node.span), format!(": {error}"));
     };
     name.parse().map_err(|error| report(&error)).ok()
 }

@@ -1,8 +1,7 @@
 //! Transports: `transport = { protocol = "tcp" | "tfrc" | "udp", ... }`.
 
-use crate::kind;
-use crate::reader::TableReader;
-use crate::spec::{CongestionControl, Defaults, TcpSpec, TfrcSpec, TransportSpec, UdpSpec};
+use crate::spec::{Bound, CongestionControl, Defaults, TcpSpec, TfrcSpec, TransportSpec, UdpSpec};
+use cutline_config::{Kind, TableReader, kind};
 use cutline_transport::ParamError;
 use cutline_units::{Bytes, Duration};
 
@@ -57,7 +56,7 @@ fn refuse(reader: &TableReader<'_>, error: &ParamError) {
 
 fn tcp(reader: &TableReader<'_>) -> TcpSpec {
     let flag = |key| reader.optional(key, &kind::flag());
-    let bound = |key| reader.optional(key, &kind::bound());
+    let bound = |key| reader.optional(key, &packets_or_none());
     let time = |key| reader.optional(key, &kind::positive_duration());
     let controls = [
         ("newreno", CongestionControl::NewReno),
@@ -70,7 +69,7 @@ fn tcp(reader: &TableReader<'_>) -> TcpSpec {
         congestion_control: reader.or("congestion-control", &control, CongestionControl::NewReno),
         mss: reader.or("mss", &kind::packet_size(), DEFAULT_PAYLOAD),
         header: header(reader),
-        ack_size: reader.optional("ack-size", &kind::control_size()),
+        ack_size: reader.optional("ack-size", &control_size()),
         sack: flag("sack"),
         delayed_ack: delayed_ack(reader),
         limited_transmit: flag("limited-transmit"),
@@ -100,7 +99,7 @@ fn tfrc(reader: &TableReader<'_>) -> TfrcSpec {
         defaults: defaults(reader),
         packet_size: reader.or("packet-size", &kind::packet_size(), DEFAULT_PAYLOAD),
         header: header(reader),
-        feedback_size: reader.optional("feedback-size", &kind::control_size()),
+        feedback_size: reader.optional("feedback-size", &control_size()),
         rto_tick: reader.optional("rto-tick", &kind::duration()),
         send_buffer: reader.optional("send-buffer", &kind::packets()),
     }
@@ -111,6 +110,18 @@ fn defaults(reader: &TableReader<'_>) -> Defaults {
     reader.or("defaults", &kind::one_of("a set of defaults", &words), Defaults::Rfc)
 }
 
+/// A header's size: at most 1000 B, so that a packet has room for payload.
 fn header(reader: &TableReader<'_>) -> Option<Bytes> {
-    reader.optional("header", &kind::header_size())
+    let fits = |size: &Bytes| size.get() <= 1000;
+    reader.optional("header", &kind::size().only("at most 1000 B", fits))
+}
+
+/// The size of a packet that carries no payload, 1..=1500 bytes.
+fn control_size() -> Kind<Bytes> {
+    kind::size().only("from 1 B to 1500 B", |size| (1..=1500).contains(&size.get()))
+}
+
+/// A number of packets, or `"none"` for no bound.
+fn packets_or_none() -> Kind<Bound> {
+    kind::packets().map(Bound::Packets).or(kind::word("none", Bound::None))
 }

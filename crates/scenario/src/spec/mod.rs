@@ -9,9 +9,8 @@ pub use flow::{
 };
 pub use router::{DirectionSpec, ProcessSpec, RouterSpec};
 
-use cutline_aqm::drop_tail::DropTailParams;
-use cutline_aqm::{AqmSpec, TsqParams};
-use cutline_units::{Bytes, Duration, HintBits, Rate};
+use cutline_config::queue::QueueConfig;
+use cutline_units::{Duration, HintBits, Rate};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -67,11 +66,11 @@ pub struct DumbbellSpec {
     /// Propagation delay of each access link, on either side.
     pub access_delay: Duration,
     /// The queue r1 -> r2.
-    pub queue: Arc<QueueSpec>,
+    pub queue: Arc<QueueConfig>,
     /// The queue r2 -> r1.
-    pub reverse_queue: Arc<QueueSpec>,
+    pub reverse_queue: Arc<QueueConfig>,
     /// The queues at both ends of each access link.
-    pub access_queue: Arc<QueueSpec>,
+    pub access_queue: Arc<QueueConfig>,
     /// Changes of the rate r1 -> r2, in order of time.
     pub rate_changes: Vec<RateChange>,
 }
@@ -106,7 +105,7 @@ pub struct LinkSpec {
     /// Propagation delay.
     pub delay: Duration,
     /// The queue at `from`.
-    pub queue: Arc<QueueSpec>,
+    pub queue: Arc<QueueConfig>,
     /// Changes of the rate, in order of time.
     pub rate_changes: Vec<RateChange>,
 }
@@ -118,39 +117,6 @@ pub struct RateChange {
     pub at: Duration,
     /// The new rate.
     pub rate: Rate,
-}
-
-/// A queue: its AQM, its limit, and TSQ on top.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QueueSpec {
-    /// The AQM and its parameters.
-    pub aqm: AqmSpec,
-    /// What fits.
-    pub limit: Limit,
-    /// Whether ECN-capable packets are marked instead of dropped.
-    pub ecn: bool,
-    /// TSQ on top of the AQM, if switched on.
-    pub tsq: Option<TsqParams>,
-    /// Takes the time that a packet has waited here off its hint, if switched on.
-    pub pass_on: Option<PassOnSpec>,
-}
-
-/// What a hint stands for where waiting is taken off it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PassOnSpec {
-    /// The delay of one level.
-    pub step: Duration,
-    /// Whether the largest hint is a delay like the others.
-    pub largest: bool,
-}
-
-/// How much fits into a queue, the packet in service left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// This many packets.
-    Packets(u64),
-    /// This many bytes.
-    Bytes(Bytes),
 }
 
 /// One flow of a group.
@@ -239,7 +205,7 @@ impl DumbbellSpec {
         graph
     }
 
-    fn bottleneck(&self, from: &str, to: &str, queue: &Arc<QueueSpec>, changes: &[RateChange]) -> LinkSpec {
+    fn bottleneck(&self, from: &str, to: &str, queue: &Arc<QueueConfig>, changes: &[RateChange]) -> LinkSpec {
         LinkSpec { rate_changes: changes.to_vec(), ..LinkSpec::new(from, to, self.rate, self.delay, queue) }
     }
 
@@ -255,7 +221,7 @@ impl GraphSpec {
 }
 
 impl LinkSpec {
-    pub(crate) fn new(from: &str, to: &str, rate: Rate, delay: Duration, queue: &Arc<QueueSpec>) -> Self {
+    pub(crate) fn new(from: &str, to: &str, rate: Rate, delay: Duration, queue: &Arc<QueueConfig>) -> Self {
         Self {
             name: format!("{from}->{to}"),
             from: from.to_owned(),
@@ -265,12 +231,5 @@ impl LinkSpec {
             queue: Arc::clone(queue),
             rate_changes: Vec::new(),
         }
-    }
-}
-
-impl QueueSpec {
-    /// A drop-tail queue: what links have that nobody said anything about.
-    pub fn drop_tail(limit: Limit) -> Self {
-        Self { aqm: AqmSpec::DropTail(DropTailParams {}), limit, ecn: true, tsq: None, pass_on: None }
     }
 }

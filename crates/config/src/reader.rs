@@ -1,111 +1,84 @@
-//! Reads a table key by key, strictly: what is not asked for is unknown, and said so with the nearest right name.
+//! Reads a table key by key, strictly: a key that the reader does not ask for is unknown, and is an error.
 //!
-//! A [`TableReader`] hands out values of a [`Kind`] and remembers which keys were asked for; [`TableReader::finish`]
-//! then reports the missing and the unknown ones. Problems are collected, so that one reading finds them all.
+//! A [`TableReader`] returns values of a [`Kind`] and remembers which keys were asked for. [`TableReader::finish`] then
+//! reports the missing keys, and the unknown ones with the nearest right name. Problems are collected, so that one reading
+//! finds them all.
 
-use crate::document::{Document, Node, Place, Table, Value};
+use crate::document::Document;
+use crate::kind::Kind;
 use crate::nearest::nearest;
-use crate::problem::Problem;
+use crate::problem::{Errors, Problem};
+use crate::span::Span;
+use crate::value::{Node, Table, Value};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// What a key may be set to: how it is described, and how a value becomes a `T`.
-pub(crate) struct Kind<T> {
-    /// `a rate such as "15 Mbit/s" (bit/s, kbit/s, Mbit/s, Gbit/s)`
-    pub expected: String,
-    read: Reading<T>,
-}
-
-/// A value, or a reason to add to what is expected, which may be empty.
-type Reading<T> = Box<dyn Fn(&Node) -> Result<T, String>>;
-
-impl<T: 'static> Kind<T> {
-    pub fn new(expected: impl Into<String>, read: impl Fn(&Node) -> Result<T, String> + 'static) -> Self {
-        Self { expected: expected.into(), read: Box::new(read) }
-    }
-
-    /// Only values that `allowed` accepts, which `condition` describes.
-    pub fn only(self, condition: &str, allowed: impl Fn(&T) -> bool + 'static) -> Self {
-        let Self { expected, read } = self;
-        let check = move |node: &Node| {
-            read(node).and_then(|value| if allowed(&value) { Ok(value) } else { Err(String::new()) })
-        };
-        Self::new(format!("{expected}, {condition}"), check)
-    }
-
-    pub fn map<U: 'static>(self, change: impl Fn(T) -> U + 'static) -> Kind<U> {
-        let Self { expected, read } = self;
-        Kind::new(expected, move |node| read(node).map(&change))
-    }
-
-    /// This kind or another.
-    pub fn or(self, other: Self) -> Self {
-        let expected = format!("{} or {}", self.expected, other.expected);
-        Self::new(expected, move |node| {
-            (self.read)(node).or_else(|first| {
-                (other.read)(node).map_err(|second| if second.is_empty() { first } else { second })
-            })
-        })
-    }
-
-    pub fn read(&self, node: &Node) -> Result<T, String> {
-        (self.read)(node)
+/// Reads a whole document with `reading`, which gets the reader of the file's table and must call
+/// [`TableReader::finish`] on it.
+///
+/// # Errors
+/// Everything that is wrong with the document.
+///
+/// # Panics
+/// When `reading` answers `None` although it has reported no problem.
+pub fn read<T>(
+    document: &Document,
+    reading: impl FnOnce(&TableReader<'_>) -> Option<T>,
+) -> Result<T, Errors> {
+    let context = Context { document, problems: RefCell::default() };
+    let span = Span { source: 0, bytes: 0..0 };
+    let result = reading(&TableReader::new(&context, document.root(), span, String::new()));
+    let problems = context.problems.into_inner();
+    match result {
+        Some(value) if problems.is_empty() => Ok(value),
+        _ => Err(Errors::new(problems)),
     }
 }
 
 /// What all readers of one document share.
-pub(crate) struct Context<'a> {
-    pub document: &'a Document,
+struct Context<'a> {
+    document: &'a Document,
     problems: RefCell<Vec<Problem>>,
 }
 
-impl<'a> Context<'a> {
-    pub fn new(document: &'a Document) -> Self {
-        Self { document, problems: RefCell::new(Vec::new()) }
-    }
-
-    pub fn into_problems(self) -> Vec<Problem> {
-        self.problems.into_inner()
-    }
-
-    /// Reports a problem with the key at `path`; `text` goes on after the key's name.
-    pub fn report(&self, path: &str, place: Option<&Place>, text: String) {
-        let problem = Problem::new(&self.document.sources, place, Some(path.to_owned()), text);
-        self.problems.borrow_mut().push(problem);
-    }
-
-    /// Reports that the value at `path` is not allowed although it has the right form.
-    pub fn refuse(&self, path: &str, why: &str) {
-        let node = self.document.locate(path);
-        let text = match &node {
-            Some(place) if !self.document.written(place).starts_with('[') => {
-                format!(": value {} is not allowed: {why}", shorten(self.document.written(place)))
-            }
-            _ => format!(": {why}"),
-        };
-        self.report(path, node.as_ref(), text);
-    }
-
-    pub fn root(&'a self) -> TableReader<'a> {
-        let place = Place { source: 0, bytes: 0..0 };
-        TableReader::new(self, &self.document.root, place, String::new())
-    }
-}
-
 /// One table being read.
-pub(crate) struct TableReader<'a> {
-    pub cx: &'a Context<'a>,
+pub struct TableReader<'a> {
+    context: &'a Context<'a>,
     table: &'a Table,
-    place: Place,
-    pub path: String,
+    span: Span,
+    path: String,
     asked: RefCell<BTreeSet<String>>,
     /// Required keys that are not there, and what they should be.
     missing: RefCell<Vec<(String, String)>>,
 }
 
 impl<'a> TableReader<'a> {
-    pub fn new(cx: &'a Context<'a>, table: &'a Table, place: Place, path: String) -> Self {
-        Self { cx, table, place, path, asked: RefCell::default(), missing: RefCell::default() }
+    fn new(context: &'a Context<'a>, table: &'a Table, span: Span, path: String) -> Self {
+        Self { context, table, span, path, asked: RefCell::default(), missing: RefCell::default() }
+    }
+
+    /// The document that the table belongs to.
+    pub const fn document(&self) -> &'a Document {
+        self.context.document
+    }
+
+    /// Reports a problem with the key at `path`, a path from the file's own table; the message is the key's name followed by
+    /// `text`.
+    pub fn report(&self, path: &str, span: Option<&Span>, text: String) {
+        let problem = self.document().problem(span, Some(path), text);
+        self.context.problems.borrow_mut().push(problem);
+    }
+
+    /// Reports that the value at `path`, a path from the file's own table, is not allowed although it is of the right kind.
+    pub fn refuse_at(&self, path: &str, why: &str) {
+        let document = self.document();
+        let span = document.locate(path);
+        let written = span.as_ref().map(|span| document.written(span));
+        let text = match written.filter(|written| !written.starts_with('[')) {
+            Some(written) => format!(": value {} is not allowed: {why}", shorten(written)),
+            None => format!(": {why}"),
+        };
+        self.report(path, span.as_ref(), text);
     }
 
     /// The path of one of this table's keys.
@@ -113,17 +86,18 @@ impl<'a> TableReader<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// The node of a key, which from now on counts as known.
+    /// The value of a key, which counts as known from now on.
     pub fn node(&self, key: &str) -> Option<&'a Node> {
         self.asked.borrow_mut().insert(key.to_owned());
         self.table.get(key)
     }
 
+    /// Whether the table has a key. The key does not count as known from this alone.
     pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }
 
-    /// The value of a key; `None` when it is absent or, after a report, wrong.
+    /// The value of a key; `None` when it is absent, or wrong and reported.
     pub fn optional<T: 'static>(&self, key: &str, kind: &Kind<T>) -> Option<T> {
         let node = self.node(key)?;
         match kind.read(node) {
@@ -140,7 +114,7 @@ impl<'a> TableReader<'a> {
         self.optional(key, kind).unwrap_or(default)
     }
 
-    /// The value of a key that must be there; `None` after a report.
+    /// The value of a key that must be there; `None` when it is absent or wrong, which is reported.
     pub fn required<T: 'static>(&self, key: &str, kind: &Kind<T>) -> Option<T> {
         if self.node(key).is_none() {
             self.lacks(key, &kind.expected);
@@ -148,21 +122,21 @@ impl<'a> TableReader<'a> {
         self.optional(key, kind)
     }
 
-    /// Notes that a required key is absent.
+    /// Notes that a required key is absent; [`TableReader::finish`] reports it.
     pub fn lacks(&self, key: &str, expected: &str) {
         self.missing.borrow_mut().push((key.to_owned(), expected.to_owned()));
     }
 
-    /// A reader of the table that a key holds; `None` when absent or, after a report, no table.
+    /// A reader of the table that a key holds; `None` when it is absent, or not a table and reported.
     pub fn table(&self, key: &str, expected: &str) -> Option<TableReader<'a>> {
         let node = self.node(key)?;
         self.table_in(node, key, expected)
     }
 
-    /// A reader of a node of this table that should be a table.
+    /// A reader of a value of this table that should be a table; `None` when it is not one, which is reported.
     pub fn table_in(&self, node: &'a Node, key: &str, expected: &str) -> Option<TableReader<'a>> {
         if let Value::Table(table) = &node.value {
-            return Some(TableReader::new(self.cx, table, node.place.clone(), self.path_of(key)));
+            return Some(TableReader::new(self.context, table, node.span.clone(), self.path_of(key)));
         }
         self.wrong(key, node, expected, "");
         None
@@ -188,7 +162,7 @@ impl<'a> TableReader<'a> {
                 self.wrong(key, node, &format!("a table: write [[{key}]]"), "");
                 return None;
             };
-            Some(TableReader::new(self.cx, table, node.place.clone(), path(i)))
+            Some(TableReader::new(self.context, table, node.span.clone(), path(i)))
         };
         list.iter().enumerate().filter_map(member).collect()
     }
@@ -203,34 +177,35 @@ impl<'a> TableReader<'a> {
         let shown = shorten(self.shown(node));
         let reason = if reason.is_empty() { String::new() } else { format!("; {reason}") };
         let text = format!(": value {shown} is not allowed: expected {expected}{reason}");
-        self.cx.report(&self.path_of(key), Some(&node.place), text);
+        self.report(&self.path_of(key), Some(&node.span), text);
     }
 
-    /// Reports something about the value of a key that is there.
+    /// Reports that the value of a key is not allowed although it is of the right kind. Of an absent key it reports `why`
+    /// at the table.
     pub fn refuse(&self, key: &str, why: &str) {
         let Some(node) = self.table.get(key) else {
-            return self.cx.report(&self.path_of(key), Some(&self.place), format!(": {why}"));
+            return self.report(&self.path_of(key), Some(&self.span), format!(": {why}"));
         };
         let text = format!(": value {} is not allowed: {why}", shorten(self.shown(node)));
-        self.cx.report(&self.path_of(key), Some(&node.place), text);
+        self.report(&self.path_of(key), Some(&node.span), text);
     }
 
-    /// Reports what is unknown and what is missing. Read everything first.
+    /// Reports the unknown and the missing keys. Call it after everything has been read.
     pub fn finish(&self) {
         let suggested = self.report_unknown();
         self.missing.borrow_mut().retain(|(key, _)| !suggested.contains(key));
         self.report_missing();
     }
 
-    /// Reports what is missing alone: for a table whose other keys cannot be judged.
+    /// Reports the missing keys alone: for a table whose other keys cannot be judged.
     pub fn report_missing(&self) {
         for (key, expected) in self.missing.take() {
-            let place = (!self.path.is_empty()).then_some(&self.place);
-            self.cx.report(&self.path_of(&key), place, format!(" is missing: expected {expected}"));
+            let span = (!self.path.is_empty()).then_some(&self.span);
+            self.report(&self.path_of(&key), span, format!(" is missing: expected {expected}"));
         }
     }
 
-    /// Reports the unknown keys, and answers which names were suggested instead.
+    /// Reports the unknown keys; returns the names that were suggested instead.
     fn report_unknown(&self) -> BTreeSet<String> {
         let asked = self.asked.borrow();
         let mut suggested = BTreeSet::new();
@@ -242,7 +217,7 @@ impl<'a> TableReader<'a> {
                 Some(near) => format!(" is not known here: did you mean {near:?}?"),
                 None => format!(" is not known here: known are {}", list(&asked)),
             };
-            self.cx.report(&self.path_of(key), Some(&entry.key), text);
+            self.report(&self.path_of(key), Some(&entry.key), text);
         }
         suggested
     }
@@ -252,7 +227,7 @@ impl<'a> TableReader<'a> {
             Value::Table(_) => "{...}",
             Value::List(list) if list.is_empty() => "[]",
             Value::List(_) => "[...]",
-            _ => self.cx.document.written(&node.place),
+            _ => self.document().written(&node.span),
         }
     }
 }

@@ -1,30 +1,77 @@
-//! The kinds of value that keys of a scenario have.
+//! The kinds of value that keys have: rates, times, sizes, counts, switches, names, choices.
 
-use crate::document::{Node, Value};
 use crate::nearest::suggestion;
 use crate::quantity::{self, DURATION, Dimension, FREQUENCY, PACKETS, QuantityError, RATE, SIZE};
-use crate::reader::Kind;
-use crate::spec::Bound;
+use crate::value::{Node, Value};
 use cutline_units::{Bytes, Duration, Rate};
-use std::fmt::Display;
+
+/// A kind of value: how messages describe it, and how a value of the file becomes a `T`.
+pub struct Kind<T> {
+    /// What a message calls it: `a rate such as "15 Mbit/s" (bit/s, kbit/s, Mbit/s, Gbit/s)`.
+    pub expected: String,
+    read: Reading<T>,
+}
+
+/// Converts a value. An error is a reason to add to what is expected; it may be empty.
+type Reading<T> = Box<dyn Fn(&Node) -> Result<T, String>>;
+
+impl<T: 'static> Kind<T> {
+    /// A kind that messages call `expected`. The error of `read` is a reason to add to that; it may be empty.
+    pub fn new(expected: impl Into<String>, read: impl Fn(&Node) -> Result<T, String> + 'static) -> Self {
+        Self { expected: expected.into(), read: Box::new(read) }
+    }
+
+    /// The values of this kind that `allowed` accepts; `condition` describes them.
+    pub fn only(self, condition: &str, allowed: impl Fn(&T) -> bool + 'static) -> Self {
+        let Self { expected, read } = self;
+        let check = move |node: &Node| {
+            read(node).and_then(|value| if allowed(&value) { Ok(value) } else { Err(String::new()) })
+        };
+        Self::new(format!("{expected}, {condition}"), check)
+    }
+
+    /// The same kind with every value converted by `change`.
+    pub fn map<U: 'static>(self, change: impl Fn(T) -> U + 'static) -> Kind<U> {
+        let Self { expected, read } = self;
+        Kind::new(expected, move |node| read(node).map(&change))
+    }
+
+    /// The values of this kind and of another.
+    pub fn or(self, other: Self) -> Self {
+        let expected = format!("{} or {}", self.expected, other.expected);
+        Self::new(expected, move |node| {
+            (self.read)(node).or_else(|first| {
+                (other.read)(node).map_err(|second| if second.is_empty() { first } else { second })
+            })
+        })
+    }
+
+    /// Converts a value of the file.
+    ///
+    /// # Errors
+    /// When it is not allowed: a reason to add to what is expected, which may be empty.
+    pub fn read(&self, node: &Node) -> Result<T, String> {
+        (self.read)(node)
+    }
+}
 
 /// A bit rate, above zero.
-pub(crate) fn rate() -> Kind<Rate> {
+pub fn rate() -> Kind<Rate> {
     quantity(&RATE, quantity::rate).only("above 0", |rate| rate.as_bps() > 0)
 }
 
-/// A duration; zero is one.
-pub(crate) fn duration() -> Kind<Duration> {
+/// A duration, zero included.
+pub fn duration() -> Kind<Duration> {
     quantity(&DURATION, quantity::duration)
 }
 
 /// A duration above zero.
-pub(crate) fn positive_duration() -> Kind<Duration> {
+pub fn positive_duration() -> Kind<Duration> {
     duration().only("above 0", |duration| !duration.is_zero())
 }
 
-/// A list of so many things, called `what`.
-pub(crate) fn list<T: 'static>(len: usize, what: &str, each: Kind<T>) -> Kind<Vec<T>> {
+/// A list of `len` values, which messages call `what`.
+pub fn list<T: 'static>(len: usize, what: &str, each: Kind<T>) -> Kind<Vec<T>> {
     Kind::new(format!("a list of {len} {what}"), move |node| {
         let Value::List(list) = &node.value else { return Err(String::new()) };
         if list.len() != len {
@@ -34,58 +81,46 @@ pub(crate) fn list<T: 'static>(len: usize, what: &str, each: Kind<T>) -> Kind<Ve
     })
 }
 
-/// A size in bytes; zero is one.
-pub(crate) fn size() -> Kind<Bytes> {
+/// A size in bytes, zero included.
+pub fn size() -> Kind<Bytes> {
     quantity(&SIZE, quantity::size)
 }
 
 /// A size of at least one byte.
-pub(crate) fn positive_size() -> Kind<Bytes> {
+pub fn positive_size() -> Kind<Bytes> {
     size().only("above 0", |size| size.get() > 0)
 }
 
 /// A size that fits a packet, 1..=65535 bytes (the total length of an IPv4 packet, RFC 791 section 3.1).
-pub(crate) fn packet_size() -> Kind<Bytes> {
+pub fn packet_size() -> Kind<Bytes> {
     size().only("from 1 B to 65535 B", |size| (1..=65_535).contains(&size.get()))
 }
 
-/// The size of a packet that carries no payload, 1..=1500 bytes.
-pub(crate) fn control_size() -> Kind<Bytes> {
-    size().only("from 1 B to 1500 B", |size| (1..=1500).contains(&size.get()))
-}
-
-/// A header's size: what fits beside at least one byte in a packet.
-pub(crate) fn header_size() -> Kind<Bytes> {
-    size().only("at most 1000 B", |size| size.get() <= 1000)
-}
-
-/// A number of packets; zero is one.
-pub(crate) fn any_packets() -> Kind<u64> {
+/// A number of packets, zero included.
+pub fn any_packets() -> Kind<u64> {
     quantity(&PACKETS, quantity::packets)
 }
 
 /// A number of packets, at least one.
-pub(crate) fn packets() -> Kind<u64> {
+pub fn packets() -> Kind<u64> {
     any_packets().only("at least 1 packet", |packets| *packets > 0)
 }
 
-/// A number of packets, or `"none"` for no bound.
-pub(crate) fn bound() -> Kind<Bound> {
-    packets().map(Bound::Packets).or(word("none", Bound::None))
-}
-
-/// A frequency in hertz; zero is one.
-pub(crate) fn any_frequency() -> Kind<f64> {
+/// A frequency in hertz, zero included.
+pub fn any_frequency() -> Kind<f64> {
     quantity(&FREQUENCY, quantity::frequency)
 }
 
-/// A number.
-pub(crate) fn number() -> Kind<f64> {
+/// A finite number.
+pub fn number() -> Kind<f64> {
     Kind::new("a number such as 1.5", as_number)
 }
 
-/// A whole number from `low` to `high`.
-pub(crate) fn integer(low: i64, high: i64) -> Kind<u64> {
+/// A whole number from `low` to `high`; `i64::MAX` stands for no upper limit.
+///
+/// # Panics
+/// When `low` is negative.
+pub fn integer(low: i64, high: i64) -> Kind<u64> {
     assert!(low >= 0, "counts are not negative");
     let range = if high == i64::MAX { format!("of at least {low}") } else { format!("from {low} to {high}") };
     Kind::new(format!("a whole number {range}"), move |node| match node.value {
@@ -95,26 +130,26 @@ pub(crate) fn integer(low: i64, high: i64) -> Kind<u64> {
 }
 
 /// `true` or `false`.
-pub(crate) fn flag() -> Kind<bool> {
+pub fn flag() -> Kind<bool> {
     Kind::new("true or false", |node| match node.value {
         Value::Flag(flag) => Ok(flag),
         _ => Err(String::new()),
     })
 }
 
-/// A text.
-pub(crate) fn text() -> Kind<String> {
+/// A string.
+pub fn text() -> Kind<String> {
     Kind::new("a text in quotes", |node| node.as_text().map(str::to_owned).ok_or_else(String::new))
 }
 
-/// A name: letters, digits, `-` and `_`, which a path and a file name can hold.
-pub(crate) fn name() -> Kind<String> {
+/// A name of letters, digits, `-` and `_`, which can be part of a path of keys and of a file's name.
+pub fn name() -> Kind<String> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     text().only("of letters, digits, - and _", move |name| !name.is_empty() && name.chars().all(good))
 }
 
-/// One of a few words, each standing for a value.
-pub(crate) fn choice<T: Clone + 'static>(what: &str, words: Vec<(String, T)>) -> Kind<T> {
+/// One of a few words, each standing for a value. `what` describes them in messages.
+pub fn choice<T: Clone + 'static>(what: &str, words: Vec<(String, T)>) -> Kind<T> {
     let names: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
     let expected = if names.len() > 12 { what.to_owned() } else { format!("{what}: {}", names.join(", ")) };
     Kind::new(expected, move |node| {
@@ -128,12 +163,12 @@ pub(crate) fn choice<T: Clone + 'static>(what: &str, words: Vec<(String, T)>) ->
 }
 
 /// [`choice`] of words known when the program was written.
-pub(crate) fn one_of<T: Clone + 'static>(what: &str, words: &[(&str, T)]) -> Kind<T> {
+pub fn one_of<T: Clone + 'static>(what: &str, words: &[(&str, T)]) -> Kind<T> {
     choice(what, words.iter().map(|(word, value)| ((*word).to_owned(), value.clone())).collect())
 }
 
-/// A single word.
-fn word<T: Clone + 'static>(word: &'static str, value: T) -> Kind<T> {
+/// A single word, standing for a value.
+pub fn word<T: Clone + 'static>(word: &'static str, value: T) -> Kind<T> {
     Kind::new(format!("{word:?}"), move |node| match node.as_text() {
         Some(text) if text == word => Ok(value.clone()),
         _ => Err(String::new()),
@@ -147,7 +182,7 @@ fn quantity<T: 'static>(
     let units = if dimension.units.is_empty() { String::new() } else { format!(" ({})", dimension.units) };
     let expected = format!("{} such as {:?}{units}", dimension.noun, dimension.example);
     Kind::new(expected, move |node| match node.as_text() {
-        Some(text) => parse(text).map_err(reason),
+        Some(text) => parse(text).map_err(|error| error.to_string()),
         None => Err(String::new()),
     })
 }
@@ -161,8 +196,4 @@ fn as_number(node: &Node) -> Result<f64, String> {
         },
         _ => Err(String::new()),
     }
-}
-
-fn reason(error: impl Display) -> String {
-    error.to_string()
 }

@@ -1,25 +1,63 @@
 //! Queues: `queue = { aqm = "pi", limit = "800 packets", ... }`, `queue = "NAME"` and `[queue.NAME]`.
+//!
+//! Scenarios and the router's file describe queues in the same words, so their one reader is here.
 
 use crate::catalogue;
-use crate::document::{Node, Value};
-use crate::kind;
+use crate::kind::{self, Kind};
 use crate::nearest::suggestion;
 use crate::quantity::{self, QuantityError};
-use crate::reader::{Kind, TableReader};
-use crate::spec::{Limit, PassOnSpec, QueueSpec};
-use cutline_aqm::{AqmSpec, Parameter, ParameterError, Parameters as _, TsqParams};
-use cutline_units::{Bytes, Duration, HintBudget};
+use crate::reader::TableReader;
+use crate::value::{Node, Value};
+use cutline_aqm::drop_tail::DropTailParams;
+use cutline_aqm::{AqmSpec, Limit, Parameter, ParameterError, Parameters as _, QueueSpec, TsqParams};
+use cutline_units::{Duration, HintBudget, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// A queue as a file describes it: its AQM, its limit, and TSQ on top.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueConfig {
+    /// The AQM and its parameters.
+    pub aqm: AqmSpec,
+    /// How much fits, the packet in service left out.
+    pub limit: Limit,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// TSQ on top of the AQM, if switched on.
+    pub tsq: Option<TsqParams>,
+    /// Whether the queue subtracts the time that a packet has waited from its hint, and how.
+    pub pass_on: Option<PassOn>,
+}
+
+/// How a queue converts waiting time to hint levels where it subtracts it from the hint (RED-Worcester section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassOn {
+    /// The delay of one level.
+    pub step: Duration,
+    /// Whether the largest hint is a delay like the others.
+    pub largest: bool,
+}
+
+impl QueueConfig {
+    /// A drop-tail queue, which links have by default.
+    pub const fn drop_tail(limit: Limit) -> Self {
+        Self { aqm: AqmSpec::DropTail(DropTailParams {}), limit, ecn: true, tsq: None, pass_on: None }
+    }
+
+    /// This queue in front of a link of this rate.
+    pub fn at_rate(&self, rate: Rate) -> QueueSpec {
+        QueueSpec { limit: self.limit, ecn: self.ecn, aqm: self.aqm.clone(), tsq: self.tsq, rate }
+    }
+}
+
 /// The queues defined under `[queue]`; `None` for one that is defined but wrong.
-pub(super) type Named = BTreeMap<String, Option<Arc<QueueSpec>>>;
+pub type Named = BTreeMap<String, Option<Arc<QueueConfig>>>;
 
 /// What a link's queue may be.
 const EXPECTED: &str =
     "a queue such as { aqm = \"pi\", limit = \"800 packets\" }, or the name of a [queue.NAME]";
 
-/// The limit of a queue that nobody described.
+/// The limit of a queue that the file does not describe.
 const DEFAULT_LIMIT: Limit = Limit::Packets(1000);
 
 /// What TSQ may be set to.
@@ -31,18 +69,19 @@ const PASS_ON: &str = "true, false or a table such as { step = \"5 ms\", largest
 /// The least delay of a level.
 const LEAST_STEP: Duration = Duration::from_micros(1);
 
-pub(super) fn named(root: &TableReader<'_>) -> Named {
+/// The queues in the table `[queue]` of the file.
+pub fn named(root: &TableReader<'_>) -> Named {
     let Some(table) = root.table("queue", "tables [queue.NAME]") else { return Named::new() };
     let define = |(name, node): (&str, &Node)| {
         let queue = table.table_in(node, name, "a table [queue.NAME]").and_then(|table| read(&table));
         (name.to_owned(), queue.map(Arc::new))
     };
-    // The names are the author's own: none of them is unknown, so this table is not finished.
+    // Any name is allowed here, so unknown ones are not reported.
     table.entries().map(define).collect()
 }
 
-/// The queue at `key`; `None` when absent or, after a report, wrong.
-pub(super) fn optional(reader: &TableReader<'_>, key: &str, named: &Named) -> Option<Arc<QueueSpec>> {
+/// The queue at `key`; `None` when it is absent, or wrong and reported.
+pub fn optional(reader: &TableReader<'_>, key: &str, named: &Named) -> Option<Arc<QueueConfig>> {
     let node = reader.node(key)?;
     match &node.value {
         Value::Text(name) => named.get(name).cloned().unwrap_or_else(|| {
@@ -54,8 +93,8 @@ pub(super) fn optional(reader: &TableReader<'_>, key: &str, named: &Named) -> Op
     }
 }
 
-/// The queue at `key`, which must be there.
-pub(super) fn required(reader: &TableReader<'_>, key: &str, named: &Named) -> Option<Arc<QueueSpec>> {
+/// The queue at `key`, which must be there; `None` when it is absent or wrong, which is reported.
+pub fn required(reader: &TableReader<'_>, key: &str, named: &Named) -> Option<Arc<QueueConfig>> {
     if !reader.has(key) {
         reader.lacks(key, EXPECTED);
     }
@@ -63,11 +102,11 @@ pub(super) fn required(reader: &TableReader<'_>, key: &str, named: &Named) -> Op
 }
 
 /// Drop-tail with the default limit.
-pub(super) fn default_queue() -> Arc<QueueSpec> {
-    Arc::new(QueueSpec::drop_tail(DEFAULT_LIMIT))
+pub fn default_queue() -> Arc<QueueConfig> {
+    Arc::new(QueueConfig::drop_tail(DEFAULT_LIMIT))
 }
 
-fn read(reader: &TableReader<'_>) -> Option<QueueSpec> {
+fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
     let aqms = catalogue::names().into_iter().map(|name| (name.to_owned(), name)).collect();
     let aqm = reader.required("aqm", &kind::choice("an AQM", aqms));
     let limit = reader.required("limit", &limit());
@@ -88,11 +127,10 @@ fn read(reader: &TableReader<'_>) -> Option<QueueSpec> {
         reader.refuse("tsq", &why);
     }
     reader.finish();
-    Some(QueueSpec { aqm: aqm?, limit: limit?, ecn, tsq, pass_on })
+    Some(QueueConfig { aqm: aqm?, limit: limit?, ecn, tsq, pass_on })
 }
 
-/// The parameters that the table sets. A wrong one has been reported: its default stands in for it until the scenario
-/// is refused.
+/// The parameters that the table sets. A wrong one is reported and left out, so that the others can be judged.
 fn given(
     reader: &TableReader<'_>,
     parameters: &[&'static Parameter],
@@ -103,7 +141,7 @@ fn given(
     parameters.iter().filter_map(one).collect()
 }
 
-/// Parameters that each are right; `None` after a report that they do not go together.
+/// Parameters that are each allowed; `None` when they are not allowed together, which is reported.
 fn together<P>(reader: &TableReader<'_>, params: Result<P, ParameterError>) -> Option<P> {
     params.map_err(|error| reader.refuse(&error.parameter, &format!("it must be {}", error.allowed))).ok()
 }
@@ -112,20 +150,20 @@ fn limit() -> Kind<Limit> {
     Kind::new("a limit such as \"800 packets\" or \"64 KB\", above 0", |node| {
         let text = node.as_text().ok_or_else(String::new)?;
         let limit = match quantity::packets(text) {
-            Ok(packets) => Limit::Packets(packets),
+            Ok(packets) => Limit::Packets(packets.try_into().unwrap_or(u32::MAX)),
             Err(QuantityError::Unit(..)) => {
                 // The unit may be one of packets or of bytes, so what is wrong with it as bytes says too little.
-                Limit::Bytes(quantity::size(text).map_err(|_| String::new())?)
+                Limit::Bytes(quantity::size(text).map_err(|_| String::new())?.get())
             }
             Err(error) => return Err(error.to_string()),
         };
-        let empty = matches!(limit, Limit::Packets(0)) || limit == Limit::Bytes(Bytes::ZERO);
+        let empty = matches!(limit, Limit::Packets(0) | Limit::Bytes(0));
         if empty { Err(String::new()) } else { Ok(limit) }
     })
 }
 
-fn pass_on(reader: &TableReader<'_>) -> Option<PassOnSpec> {
-    let usual = PassOnSpec { step: HintBudget::STEP, largest: false };
+fn pass_on(reader: &TableReader<'_>) -> Option<PassOn> {
+    let usual = PassOn { step: HintBudget::STEP, largest: false };
     let node = reader.node("pass-on-waiting")?;
     match node.value {
         Value::Flag(false) => None,
@@ -137,7 +175,7 @@ fn pass_on(reader: &TableReader<'_>) -> Option<PassOnSpec> {
             let step = table.or("step", &step, usual.step);
             let largest = table.or("largest", &kind::flag(), usual.largest);
             table.finish();
-            Some(PassOnSpec { step, largest })
+            Some(PassOn { step, largest })
         }
     }
 }

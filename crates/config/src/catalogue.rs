@@ -1,32 +1,31 @@
-//! What queues may be set to, from the registry of AQMs: a new algorithm needs no line here.
+//! The parameters of queues, from the registry of AQMs: a new algorithm needs no line here.
 //!
 //! A parameter is written as the quantity that its kind and unit make it: packets as `"200 packets"`, B as `"1000 B"`,
 //! bit/s as `"15 Mbit/s"`, times and frequencies with their units, anything else as a number.
 
-use crate::kind;
-use crate::reader::Kind;
+use crate::kind::{self, Kind};
 use cutline_aqm::registry::{self, AqmDescription};
 use cutline_aqm::{Parameter, Value};
 use cutline_units::{Bytes, Duration, Rate};
 
 /// The AQMs' names, in the order in which a message lists them.
-pub(crate) fn names() -> Vec<&'static str> {
+pub fn names() -> Vec<&'static str> {
     registry::describe().iter().map(|aqm| aqm.name).collect()
 }
 
 /// What can be set on an AQM; nothing for one that is not there.
-pub(crate) fn parameters(aqm: &str) -> Vec<&'static Parameter> {
+pub fn parameters(aqm: &str) -> Vec<&'static Parameter> {
     let is_it = |other: &AqmDescription| other.name == aqm;
     registry::describe().into_iter().find(is_it).map_or_else(Vec::new, |aqm| aqm.parameters)
 }
 
 /// What can be set on TSQ.
-pub(crate) fn tsq_parameters() -> Vec<&'static Parameter> {
+pub fn tsq_parameters() -> Vec<&'static Parameter> {
     registry::describe_tsq()
 }
 
-/// How a scenario's value of a parameter is read, range included.
-pub(crate) fn kind_of(parameter: &Parameter) -> Kind<Value> {
+/// How the value of a parameter is read, range included.
+pub fn kind_of(parameter: &Parameter) -> Kind<Value> {
     use cutline_aqm::Kind as Allowed;
     match parameter.kind {
         Allowed::Number { least, most } => number(parameter.unit, least, most),
@@ -105,7 +104,7 @@ mod tests {
             doc: "a test",
         };
         let document = Document::parse(&format!("x = {text}"), "test.toml").unwrap();
-        kind_of(&parameter).read(document.root.get("x").unwrap())
+        kind_of(&parameter).read(document.root().get("x").unwrap())
     }
 
     #[test]

@@ -1,19 +1,10 @@
-//! What is wrong with a scenario, where, and what would be right.
+//! What is wrong with a document: where, which key, and which values are allowed.
 
-use crate::document::Place;
+use crate::span::{Source, Span};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
 
-/// A text that values come from: the scenario file, or one `--set` of the command line.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    pub name: String,
-    pub text: String,
-    /// Whether lines and columns mean something to the reader.
-    pub is_file: bool,
-}
-
-/// Where in its source a problem lies.
+/// The position of a problem in its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The file's name, or the override as it was given.
@@ -22,46 +13,36 @@ pub struct Location {
     pub line_column: Option<(usize, usize)>,
     /// The whole line.
     pub excerpt: String,
-    /// The column of the first character meant, from 1, and how many are meant.
+    /// The column of the first marked character, from 1, and the number of marked characters.
     pub marked: (usize, usize),
 }
 
-/// One thing that is wrong: where, with which key, and what is allowed instead.
+/// One problem: where it is, which key has it, and which values are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Where it was written; `None` when the whole file lacks something.
     pub location: Option<Location>,
     /// The key's path, such as `dumbbell.rate`; `None` when the file is not TOML.
     pub key: Option<String>,
-    /// The file, for problems without a place.
+    /// The file, for problems without a location.
     file: String,
     /// The rest of the sentence.
     text: String,
 }
 
-/// Everything that is wrong with a scenario.
+/// All problems of a document, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(Vec<Problem>);
 
-impl Source {
-    pub fn file(name: &str, text: &str) -> Self {
-        Self { name: name.to_owned(), text: text.to_owned(), is_file: true }
-    }
-
-    pub fn setting(path: &str, text: &str) -> Self {
-        Self { name: format!("--set {path}={text}"), text: text.to_owned(), is_file: false }
-    }
-}
-
 impl Location {
-    fn new(sources: &[Source], place: &Place) -> Self {
-        let source = &sources[place.source];
-        let start = place.bytes.start.min(source.text.len());
+    fn new(sources: &[Source], span: &Span) -> Self {
+        let source = &sources[span.source];
+        let start = span.bytes.start.min(source.text.len());
         let line_start = source.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let excerpt = source.text[line_start..].lines().next().unwrap_or_default();
         let column = source.text[line_start..start].chars().count() + 1;
-        let meant = source.text.get(place.bytes.clone()).unwrap_or_default();
-        let width = meant.lines().next().unwrap_or_default().chars().count().max(1);
+        let marked = source.text.get(span.bytes.clone()).unwrap_or_default();
+        let width = marked.lines().next().unwrap_or_default().chars().count().max(1);
         let line = source.text[..start].matches('\n').count() + 1;
         Self {
             source: source.name.clone(),
@@ -73,29 +54,30 @@ impl Location {
 }
 
 impl Problem {
-    pub(crate) fn new(sources: &[Source], place: Option<&Place>, key: Option<String>, text: String) -> Self {
-        let location = place.map(|place| Location::new(sources, place));
+    /// A problem at `span` with the key at the path `key`. The message is the key's name followed by `text`.
+    pub(crate) fn new(sources: &[Source], span: Option<&Span>, key: Option<String>, text: String) -> Self {
+        let location = span.map(|span| Location::new(sources, span));
         Self { location, key, file: sources[0].name.clone(), text }
     }
 
-    /// A problem with the file as a whole, such as that it cannot be read.
-    pub(crate) fn of_file(name: &str, text: String) -> Self {
+    /// A problem with the whole file, such as that it cannot be read.
+    pub fn in_file(name: &str, text: String) -> Self {
         Self { location: None, key: None, file: name.to_owned(), text }
     }
 
-    /// The same problem, of a sweep's point.
-    pub(crate) fn in_point(mut self, label: &str) -> Self {
-        self.text = format!("{} (at the point {label})", self.text);
+    /// The same problem with a note in parentheses at the end of its message.
+    pub fn with_note(mut self, note: &str) -> Self {
+        self.text = format!("{} ({note})", self.text);
         self
     }
 
-    /// What orders problems as a reader of the file meets them.
-    pub(crate) fn order(&self) -> (bool, Option<(usize, usize)>) {
+    /// The key that sorts problems by their position: problems of the whole file first.
+    fn position(&self) -> (bool, Option<(usize, usize)>) {
         let at = self.location.as_ref().and_then(|location| location.line_column);
         (self.location.is_some(), at)
     }
 
-    /// The problem, the line it lies on and a caret under what is meant.
+    /// The message, the line of the source, and carets below the marked text.
     pub fn render(&self) -> String {
         let Some(location) = &self.location else { return self.to_string() };
         let number = location.line_column.map_or_else(String::new, |(line, _)| line.to_string());
@@ -125,37 +107,37 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A file's text, and what messages call it.
-pub(crate) fn text_of(path: &Path) -> Result<(String, String), Errors> {
-    let name = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok((text, name)),
-        Err(error) => Err(Errors::new(vec![Problem::of_file(&name, format!("cannot be read: {error}"))])),
-    }
-}
-
 impl Errors {
-    /// All of `problems`, in the order of the file and each once.
-    pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
-        assert!(!problems.is_empty(), "an error without a problem");
-        problems.sort_by_key(Problem::order);
-        let mut seen = std::collections::BTreeSet::new();
+    /// All of `problems`, each once, in the order of the file.
+    ///
+    /// # Panics
+    /// When there is no problem.
+    pub fn new(mut problems: Vec<Problem>) -> Self {
+        assert!(!problems.is_empty(), "an error has at least one problem");
+        problems.sort_by_key(Problem::position);
+        let mut seen = BTreeSet::new();
         problems.retain(|problem| seen.insert(problem.to_string()));
         Self(problems)
     }
 
-    /// The problems, in the order of the file; at least one.
+    /// The problems, at least one, in the order of the file.
     pub fn problems(&self) -> &[Problem] {
         &self.0
     }
 
-    /// Every problem with the line it lies on, for a terminal.
+    /// Every problem with the line it is on, for a terminal.
     pub fn render(&self) -> String {
         self.0.iter().map(Problem::render).collect::<Vec<_>>().join("\n\n")
     }
 }
 
-/// One line a problem.
+impl From<Problem> for Errors {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
+/// One line per problem.
 impl fmt::Display for Errors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.0.iter().enumerate() {
@@ -175,8 +157,8 @@ mod tests {
     #[test]
     fn a_problem_points_with_line_and_caret() {
         let sources = [Source::file("a.toml", "name = \"x\"\nrate = 15\n")];
-        let place = Place { source: 0, bytes: 18..20 };
-        let problem = Problem::new(&sources, Some(&place), Some("rate".into()), ": value 15 is wrong".into());
+        let span = Span { source: 0, bytes: 18..20 };
+        let problem = Problem::new(&sources, Some(&span), Some("rate".into()), ": value 15 is wrong".into());
         assert_eq!(
             problem.render(),
             "a.toml:2:8: key \"rate\": value 15 is wrong\n   |\n 2 | rate = 15\n   |        ^^"
@@ -186,8 +168,20 @@ mod tests {
     #[test]
     fn an_override_is_named_as_it_was_given() {
         let sources = [Source::file("a.toml", ""), Source::setting("rate", "15")];
-        let place = Place { source: 1, bytes: 0..2 };
-        let problem = Problem::new(&sources, Some(&place), Some("rate".into()), ": value 15 is wrong".into());
+        let span = Span { source: 1, bytes: 0..2 };
+        let problem = Problem::new(&sources, Some(&span), Some("rate".into()), ": value 15 is wrong".into());
         assert_eq!(problem.to_string(), "--set rate=15: key \"rate\": value 15 is wrong");
+    }
+
+    #[test]
+    fn errors_are_in_the_order_of_the_file_and_each_once() {
+        let sources = [Source::file("a.toml", "a = 1\nb = 2\n")];
+        let at = |start: usize| {
+            let span = Span { source: 0, bytes: start..start + 1 };
+            Problem::new(&sources, Some(&span), None, "wrong".into())
+        };
+        let whole = Problem::in_file("a.toml", "too short".into()).with_note("by far");
+        let errors = Errors::new(vec![at(6), at(0), at(6), whole]);
+        assert_eq!(errors.to_string(), "a.toml: too short (by far)\na.toml:1:1: wrong\na.toml:2:1: wrong");
     }
 }

@@ -1,15 +1,15 @@
-//! The name that somebody probably meant.
+//! The known name that a misspelt one probably means.
 
 /// The known name nearest to `given`, if one is near enough to be worth suggesting.
 ///
 /// Distance is Damerau-Levenshtein (insert, delete, replace, swap neighbours) after folding case, `_` and `-`; up to
 /// a third of the longer name may differ, and a name that the other starts with counts as near.
-pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(given);
     let scored = known.into_iter().map(|name| (strsim::damerau_levenshtein(&folded, &fold(name)), name));
     let (distance, name) = scored.min_by_key(|(distance, _)| *distance)?;
     let longer = folded.chars().count().max(name.chars().count());
-    // A name of which nothing is left is no slip of it, and one or two letters begin many words.
+    // A name that shares no letter is not meant, and one or two letters begin many words.
     let kept = distance < longer;
     let begins = |long: &str, short: &str| short.len() >= 3 && long.starts_with(short);
     let starts = begins(&fold(name), &folded) || begins(&folded, &fold(name));
@@ -17,7 +17,7 @@ pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
 }
 
 /// `, did you mean "x"?`, or nothing.
-pub(crate) fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(given, known).map_or_else(String::new, |name| format!(", did you mean {name:?}?"))
 }
 

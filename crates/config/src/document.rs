@@ -1,0 +1,199 @@
+//! A TOML file with its overrides: parsed, changed before it is read, and quoted in messages.
+//!
+//! A value that an override or a sweep put in keeps the span it came from, so a message about it points at the command
+//! line or the sweep's list, not at the line it replaced.
+
+use crate::path;
+use crate::problem::{Errors, Problem};
+use crate::span::{Source, Span};
+use crate::value::{Node, Table, Value};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use toml::de::{DeTable, DeValue};
+
+/// A whole file with its sources: the file itself first, then one per override.
+#[derive(Clone, Debug)]
+pub struct Document {
+    sources: Arc<Vec<Source>>,
+    root: Table,
+    named_lists: &'static [&'static str],
+}
+
+impl Document {
+    /// The document in the file at `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not TOML.
+    pub fn load(path: &Path) -> Result<Self, Errors> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Problem::in_file(&name, format!("cannot be read: {error}")))?;
+        Self::parse(&text, &name)
+    }
+
+    /// The document in a file's text; `name` is the file's name in messages.
+    ///
+    /// # Errors
+    /// Every place at which the text is not TOML.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
+        let sources = Arc::new(vec![Source::file(name, text)]);
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if errors.is_empty() {
+            let root = Table::from_toml(table.into_inner(), 0);
+            return Ok(Self { sources, root, named_lists: &[] });
+        }
+        let not_toml = |error: &toml::de::Error| {
+            let span = Span { source: 0, bytes: error.span().unwrap_or(0..0) };
+            Problem::new(&sources, Some(&span), None, format!("this is not TOML: {}", error.message()))
+        };
+        Err(Errors::new(errors.iter().map(not_toml).collect()))
+    }
+
+    /// The same document with the lists of tables in which a path chooses a member by its name: with `flow`, the path
+    /// `flow.audio.hint` names a key of the `[[flow]]` whose name is `audio`.
+    pub fn with_named_lists(self, named_lists: &'static [&'static str]) -> Self {
+        Self { named_lists, ..self }
+    }
+
+    /// The file's text as it was read, without the overrides.
+    pub fn text(&self) -> &str {
+        &self.sources[0].text
+    }
+
+    /// The file's name in messages.
+    pub fn name(&self) -> &str {
+        &self.sources[0].name
+    }
+
+    /// The table of the whole file.
+    pub const fn root(&self) -> &Table {
+        &self.root
+    }
+
+    /// Sets the key at `path` to a TOML value as the command line gives it. A text that is not a TOML value is a string
+    /// without quotes (`15 Mbit/s`).
+    ///
+    /// # Errors
+    /// When the path names no place for a key.
+    pub fn set_text(&mut self, path: &str, text: &str) -> Result<(), Errors> {
+        let node = self.parse_value(Source::setting(path, text));
+        let span = node.span.clone();
+        self.set(path, &span, node)
+            .map_err(|why| self.problem(Some(&span), Some(path), format!(": {why}")).into())
+    }
+
+    /// Adds a source and parses it as a single value.
+    fn parse_value(&mut self, source: Source) -> Node {
+        let index = self.sources.len();
+        let text = source.text.clone();
+        Arc::make_mut(&mut self.sources).push(source);
+        if let Ok(value) = DeValue::parse(&text) {
+            return Node::from_toml(value, index);
+        }
+        let span = Span { source: index, bytes: 0..text.len() };
+        Node { value: Value::Text(text.trim().to_owned()), span }
+    }
+
+    /// Sets the key at a path such as `flow.audio.hint` or `dumbbell.queue.limit`, making the tables on the way. `true`
+    /// leaves a table that is there as it is, so that a sweep can switch it off (`false`) and on (`true`). `key` is where
+    /// the path was written.
+    ///
+    /// # Errors
+    /// When the path names no place for a key: the reason.
+    pub fn set(&mut self, path: &str, key: &Span, node: Node) -> Result<(), String> {
+        path::set(&mut self.root, self.named_lists, path, key, node)
+    }
+
+    /// The span of the longest part of `path` that exists.
+    pub fn locate(&self, path: &str) -> Option<Span> {
+        path::locate(&self.root, path)
+    }
+
+    /// The text of a span, as it was written.
+    pub fn written(&self, span: &Span) -> &str {
+        self.sources[span.source].text.get(span.bytes.clone()).unwrap_or_default()
+    }
+
+    /// A problem at `span` with the key at the path `key`. The message is the key's name followed by `text`.
+    pub fn problem(&self, span: Option<&Span>, key: Option<&str>, text: String) -> Problem {
+        Problem::new(&self.sources, span, key.map(str::to_owned), text)
+    }
+
+    /// The file's content in one fixed form: keys sorted, comments and the keys in `without` left out. Two files with
+    /// the same canonical text have the same content.
+    pub fn canonical(&self, without: &[&str]) -> String {
+        let mut text = String::new();
+        for (key, entry) in self.root.0.iter().filter(|(key, _)| !without.contains(&key.as_str())) {
+            let _ = writeln!(text, "{key} = {}", entry.node.value.canonical());
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        let document = Document::parse(text, "x.toml").expect("the test's own text is TOML");
+        document.with_named_lists(&["flow", "link"])
+    }
+
+    fn set(document: &mut Document, path: &str, value: &str) -> Result<(), String> {
+        let node = document.parse_value(Source::file("set", value));
+        let span = node.span.clone();
+        document.set(path, &span, node)
+    }
+
+    #[test]
+    fn a_path_reaches_named_members_and_makes_tables() {
+        let mut doc = document("[[flow]]\nname = 'a'\n[[flow]]\nname = 'b'\n[[link]]\nfrom='x'\nto='y'\n");
+        set(&mut doc, "flow.b.hint", "6").unwrap();
+        set(&mut doc, "link.x-y.queue.tsq.l", "40 ms").unwrap();
+        let text = doc.canonical(&[]);
+        assert_eq!(
+            text,
+            "flow = [{ name = \"a\" }, { hint = 6, name = \"b\" }]\n\
+             link = [{ from = \"x\", queue = { tsq = { l = \"40 ms\" } }, to = \"y\" }]\n"
+        );
+    }
+
+    #[test]
+    fn a_table_can_be_switched_off_and_on() {
+        let mut doc = document("[queue]\ntsq = { bits = 4 }\n");
+        set(&mut doc, "queue.tsq", "true").unwrap();
+        assert_eq!(doc.canonical(&[]), "queue = { tsq = { bits = 4 } }\n");
+        set(&mut doc, "queue.tsq", "false").unwrap();
+        assert_eq!(doc.canonical(&[]), "queue = { tsq = false }\n");
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_says_so() {
+        let mut doc = document("name = 'n'\n[[flow]]\nname = 'audio'\n");
+        let mut why = |path| set(&mut doc, path, "1").unwrap_err();
+        assert_eq!(why("flow.audoi.hint"), "there is no flow \"audoi\", did you mean \"audio\"?");
+        assert_eq!(why("flow.audio"), "it names a whole flow: name one of its keys, such as flow.audio.KEY");
+        assert_eq!(why("name.x"), "name is \"n\", which has no keys");
+        assert_eq!(why("link.a.rate"), "the file has no [[link]]");
+        assert_eq!(why("a..b"), "a path is names joined by dots, such as flow.audio.hint");
+    }
+
+    #[test]
+    fn canonical_text_forgets_order_and_comments() {
+        let one = document("b = 2 # two\na = [1, 0x10]\n");
+        let two = document("a = [1, 16]\n\nb = 2\n");
+        assert_eq!(one.canonical(&[]), two.canonical(&[]));
+        assert_eq!(one.canonical(&["a"]), "b = 2\n");
+    }
+
+    #[test]
+    fn a_span_is_found_by_path_or_index() {
+        let doc = document("[[flow]]\nname = 'a'\n[[flow]]\nname = 'b'\nhint = 7\n");
+        let text = |path: &str| doc.written(&doc.locate(path).unwrap()).to_owned();
+        assert_eq!(text("flow.b.hint"), "7");
+        assert_eq!(text("flow[2].hint"), "7");
+        assert_eq!(text("flow.b.app.rate"), "[[flow]]");
+        assert!(doc.locate("dumbbell").is_none());
+    }
+}

@@ -1,0 +1,41 @@
+//! Strict TOML documents: a slip is a message with file, line, key, value and what is allowed, never a default.
+//!
+//! A [`Document`] is the tree of a file in which every key and value knows its [`Span`]. It can be changed by overrides
+//! before it is read. [`read`] hands out a [`TableReader`], which reads key by key, each value of a [`Kind`], and collects
+//! every [`Problem`]: unknown keys with the nearest right name, missing keys, values that are not allowed.
+//!
+//! ```
+//! use cutline_config::{Document, kind, read};
+//!
+//! let document = Document::parse("rate = '15 Mbits'", "link.toml")?;
+//! let errors = read(&document, |root| {
+//!     let rate = root.required("rate", &kind::rate());
+//!     root.finish();
+//!     rate
+//! });
+//! let message = errors.unwrap_err().to_string();
+//! assert!(message.starts_with("link.toml:1:8: key \"rate\": value '15 Mbits' is not allowed: expected a rate"));
+//! # Ok::<(), cutline_config::Errors>(())
+//! ```
+//!
+//! [`quantity`] parses rates, times and sizes as people write them; [`kind`] has the kinds of value that keys have;
+//! [`queue`] reads the table of a queue, which scenarios and the router's file have in common.
+
+mod catalogue;
+mod document;
+pub mod kind;
+mod nearest;
+mod path;
+mod problem;
+pub mod quantity;
+pub mod queue;
+mod reader;
+mod span;
+mod value;
+
+pub use document::Document;
+pub use kind::Kind;
+pub use problem::{Errors, Location, Problem};
+pub use reader::{TableReader, read};
+pub use span::Span;
+pub use value::{Entry, Node, Table, Value};

@@ -1,0 +1,132 @@
+//! The tree of a TOML file: values, and where each was written.
+
+use crate::span::Span;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value of a document.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A string.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A float as it was written, so that nothing is rounded before its kind is known.
+    Float(String),
+    /// `true` or `false`.
+    Flag(bool),
+    /// A date, or a whole number that does not fit 64 bits. No kind of value allows it.
+    Other(String),
+    /// An array.
+    List(Vec<Node>),
+    /// A table.
+    Table(Table),
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Where the value was written.
+    pub span: Span,
+}
+
+/// A key and the value it is set to.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Where the key was written.
+    pub key: Span,
+    /// The value.
+    pub node: Node,
+}
+
+/// A table, sorted by the names of its keys.
+#[derive(Clone, Debug, Default)]
+pub struct Table(pub BTreeMap<String, Entry>);
+
+impl Node {
+    /// The table; `None` for another value.
+    pub fn as_table(&self) -> Option<&Table> {
+        if let Value::Table(table) = &self.value { Some(table) } else { None }
+    }
+
+    /// The string; `None` for another value.
+    pub fn as_text(&self) -> Option<&str> {
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
+    }
+}
+
+impl Table {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.0.get(key).map(|entry| &entry.node)
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.get(key)?.as_text()
+    }
+
+    /// The name by which a path chooses this member of a list of tables: the key `name` or, for a link, its two ends.
+    pub fn member_name(&self) -> Option<String> {
+        let ends = || Some(format!("{}-{}", self.text("from")?, self.text("to")?));
+        self.text("name").map(str::to_owned).or_else(ends)
+    }
+}
+
+impl Value {
+    /// The value in its one canonical spelling, on one line.
+    pub fn canonical(&self) -> String {
+        match self {
+            Self::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+            Self::Integer(number) => number.to_string(),
+            Self::Float(text) | Self::Other(text) => text.clone(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::List(list) => {
+                let parts: Vec<String> = list.iter().map(|node| node.value.canonical()).collect();
+                format!("[{}]", parts.join(", "))
+            }
+            Self::Table(table) => {
+                let pair =
+                    |(key, entry): (&String, &Entry)| format!("{key} = {}", entry.node.value.canonical());
+                let parts: Vec<String> = table.0.iter().map(pair).collect();
+                format!("{{ {} }}", parts.join(", "))
+            }
+        }
+    }
+}
+
+impl Node {
+    /// A value as the TOML library read it from the source of this index.
+    pub(crate) fn from_toml(value: Spanned<DeValue<'_>>, source: usize) -> Self {
+        let span = Span { source, bytes: value.span() };
+        let value = match value.into_inner() {
+            DeValue::String(text) => Value::Text(text.into_owned()),
+            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Value::Integer(number),
+                Err(_) => Value::Other(number.as_str().to_owned()),
+            },
+            DeValue::Float(number) => Value::Float(number.as_str().to_owned()),
+            DeValue::Boolean(flag) => Value::Flag(flag),
+            DeValue::Datetime(date) => Value::Other(date.to_string()),
+            DeValue::Array(list) => {
+                Value::List(list.into_iter().map(|node| Self::from_toml(node, source)).collect())
+            }
+            DeValue::Table(table) => Value::Table(Table::from_toml(table, source)),
+        };
+        Self { value, span }
+    }
+}
+
+impl Table {
+    /// A table as the TOML library read it from the source of this index.
+    pub(crate) fn from_toml(table: DeTable<'_>, source: usize) -> Self {
+        let entry = |(key, node): (Spanned<Cow<'_, str>>, Spanned<DeValue<'_>>)| {
+            let span = Span { source, bytes: key.span() };
+            (key.into_inner().into_owned(), Entry { key: span, node: Node::from_toml(node, source) })
+        };
+        Self(table.into_iter().map(entry).collect())
+    }
+}
