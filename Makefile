@@ -41,8 +41,8 @@ properties: setup
 	done
 
 bless: setup
-	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-scenario \
-		--test pages --test goldens --test broken --test store
+	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-results -p cutline-scenario \
+		--test pages --test goldens --test broken
 
 lint: setup
 	$(CARGO) fmt --all -- --check

@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::{Table, number};
 use cutline_report::stats::{Comparison, Estimate, Pairing};
-use cutline_scenario::results::{Store, SubjectKind, Values, group_measures, queue_measures};
+use cutline_results::{Store, SubjectKind, Values, group_measures, queue_measures};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

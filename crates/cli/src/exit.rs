@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use cutline_config::Errors;
-use cutline_scenario::results::StoreError;
+use cutline_results::StoreError;
 use std::process::ExitCode;
 
 /// The exit codes, for the end of a help text.

@@ -5,7 +5,7 @@
 //! (the departure error), how busy the machine was, and whether packets came faster than they were read.
 
 use cutline_linux::now;
-use cutline_scenario::results::TimingRow;
+use cutline_results::TimingRow;
 use cutline_units::{Duration, Histogram, Instant};
 use std::num::NonZeroUsize;
 

@@ -7,7 +7,7 @@ use crate::study::{Stored, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
-use cutline_scenario::results::FlowRow;
+use cutline_results::FlowRow;
 
 /// The study.
 pub const CASCADE: Study = Study {

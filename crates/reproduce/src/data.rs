@@ -1,7 +1,7 @@
 //! An experiment's stored results, and the questions that figures ask of them.
 
 use cutline_report::stats::{Cdf, Estimate};
-use cutline_scenario::results::{
+use cutline_results::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, Store, StoreError, Summary,
     TimingRow,
 };

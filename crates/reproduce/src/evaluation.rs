@@ -4,7 +4,7 @@ use crate::claims::UnknownFigure;
 use crate::experiment::Experiment;
 use cutline_config::Errors;
 use cutline_report::report::{WriteError, Written};
-use cutline_scenario::results::StoreError;
+use cutline_results::StoreError;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 

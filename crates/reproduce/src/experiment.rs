@@ -3,7 +3,7 @@
 use crate::evaluation::{Options, ReproduceError};
 use cutline_config::Errors;
 use cutline_lab::Stack;
-use cutline_scenario::results::{RunResult, Store, Summary};
+use cutline_results::{RunResult, Store, Summary};
 use cutline_scenario::runner::{self, Progress};
 use cutline_scenario::{Scenario, ScenarioFile};
 use std::path::Path;
@@ -104,7 +104,7 @@ impl Experiment {
         let folder = root.join(self.id);
         let store = if options.resume { Store::resume(&folder)? } else { Store::create(&folder)? };
         let how = runner::Options { threads: options.threads, cancel, progress };
-        let summary = Summary::new(&file, &points, &version, (options.clock)());
+        let summary = file.summary(&points, &version, (options.clock)());
         let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
             self.place.run(scenario, seed, cancel)
         })?;

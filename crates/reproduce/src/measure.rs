@@ -1,7 +1,7 @@
 //! Measures of a flow that several studies ask for.
 
 use cutline_quality::{Codec, EModel};
-use cutline_scenario::results::FlowRow;
+use cutline_results::FlowRow;
 use cutline_units::{Duration, Probability};
 
 /// The link behind a dumbbell's bottleneck queue.

@@ -181,7 +181,7 @@ fn story(stored: &[(&'static Experiment, Data)]) -> Vec<(String, String)> {
 }
 
 fn failures(experiment: &Experiment, data: &Data) -> Vec<String> {
-    let line = |failed: &cutline_scenario::results::FailedRun| {
+    let line = |failed: &cutline_results::FailedRun| {
         format!("{} at {}, seed {}: {}", experiment.id, failed.run.point, failed.run.seed, failed.reason)
     };
     data.summary.failed.iter().map(line).collect()

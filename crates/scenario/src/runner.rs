@@ -4,8 +4,9 @@
 //! list afterwards, so nothing depends on which thread was faster. A cancel flag (Ctrl-C sets it) lets the runs in
 //! progress end and starts no more.
 
-use crate::results::{FailedRun, RunKey, RunResult, RunSummary, Store, StoreError, Summary, point_rows};
-use crate::{Scenario, SweepPoint};
+use crate::spec::Scenario;
+use crate::sweep::SweepPoint;
+use cutline_results::{FailedRun, PointRow, RunKey, RunResult, RunSummary, Store, StoreError, Summary};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -140,7 +141,8 @@ pub fn conclude(
     finished_at: String,
 ) -> Result<Summary, StoreError> {
     let keys: Vec<RunKey> = jobs.iter().map(|job| job.key.clone()).collect();
-    store.consolidate(&keys, &point_rows(points))?;
+    let settings = |point: &SweepPoint| PointRow::from_settings(&point.label(), &point.settings);
+    store.consolidate(&keys, &points.iter().flat_map(settings).collect::<Vec<_>>())?;
     for (key, ending) in keys.iter().zip(endings) {
         match ending {
             Ending::Stored => summary.finished.push(RunSummary::from(key)),

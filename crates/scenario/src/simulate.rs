@@ -1,10 +1,10 @@
 //! Simulates a scenario and turns what was found into rows of the results' tables.
 
 use crate::lower::LowerError;
-use crate::results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
 use crate::spec::{CongestionControl, FlowSpec, Scenario, Topology, TransportSpec};
 use cutline_aqm::Readings;
 use cutline_quality::Combination;
+use cutline_results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
 use cutline_sim::measure::{DelayRecord, FlowInterval, QueueInterval};
 use cutline_sim::{FlowOutcome, LinkId, LinkOutcome, LinkSpec, Network, Outcome, Simulation};
 use cutline_units::{Duration, Histogram, Instant, Rate};

@@ -8,7 +8,7 @@
 //!
 //! `make bless` writes the table anew. The diff is the review, and the commit says why results have changed.
 
-use cutline_scenario::results::{CellValue, FlowRow, Row, RunResult};
+use cutline_results::{CellValue, FlowRow, Row, RunResult};
 use cutline_scenario::{ScenarioFile, SweepPoint};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;

@@ -3,8 +3,8 @@
 use crate::CaptureError;
 use crate::pcapng::Writer;
 use cutline_aqm::AqmSpec;
+use cutline_results::RunResult;
 use cutline_scenario::Scenario;
-use cutline_scenario::results::RunResult;
 use cutline_sim::{LinkId, Network};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;

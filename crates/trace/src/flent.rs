@@ -14,8 +14,8 @@
 //! Plots that show them: `totals`, `upload`, `ping`, `ping_cdf`, `box_combine_up`, `bar_fairness`, `backlog`, `drops`,
 //! `delay` and more. Time 0 is 1970-01-01, so the same seed gives the same bytes.
 
+use cutline_results::{QueueSeriesRow, RunResult, SeriesRow};
 use cutline_scenario::Scenario;
-use cutline_scenario::results::{QueueSeriesRow, RunResult, SeriesRow};
 use flate2::{Compression, GzBuilder};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};

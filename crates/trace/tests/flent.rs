@@ -3,7 +3,7 @@
 mod common;
 
 use common::{SEED, captured, scenario};
-use cutline_scenario::results::RunResult;
+use cutline_results::RunResult;
 use cutline_trace::{FlentError, flent};
 use flate2::read::GzDecoder;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! The JSON document of `cutline run --json`: the rows of the tables, run by run.
 
 use super::work::Outcome;
+use cutline_results::{FlowRow, QueueRow, TimingRow};
 use cutline_scenario::SweepPoint;
-use cutline_scenario::results::{FlowRow, QueueRow, TimingRow};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 
 use super::work::Outcome;
 use crate::table::{Table, estimate};
+use cutline_results::{Subject, Values, group_measures, queue_measures};
 use cutline_scenario::SweepPoint;
-use cutline_scenario::results::{Subject, Values, group_measures, queue_measures};
 use std::fmt::Write as _;
 
 /// A column: its headline, the measure, and what the measure is multiplied by.

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::run::VERSION;
-use cutline_scenario::results::RunResult;
+use cutline_results::RunResult;
 use cutline_scenario::{Scenario, SweepPoint};
 use cutline_trace::{Capture, flent};
 use std::fs::File;

@@ -3,7 +3,7 @@
 use super::{json, tables};
 use crate::exit::Failure;
 use crate::output;
-use cutline_scenario::results::{FlowRow, QueueRow, RunResult, Store, Summary, TimingRow};
+use cutline_results::{FlowRow, QueueRow, RunResult, Store, TimingRow};
 use cutline_scenario::runner::{self, Job, Options};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl Work<'_> {
     fn stored(&self, results: &Path, resume: bool) -> Result<Outcome, Failure> {
         let folder = results.join(&self.points[0].scenario.name);
         let store = if resume { Store::resume(&folder) } else { Store::create(&folder) }?;
-        let summary = Summary::new(self.file, self.points, self.version, now());
+        let summary = self.file.summary(self.points, self.version, now());
         let endings = runner::run_and_store(self.jobs, &store, self.options, self.run)?;
         let summary = runner::conclude(summary, self.points, self.jobs, &endings, &store, now())?;
         let (finished, failed) = (summary.finished.len(), summary.failed.len());

@@ -62,7 +62,7 @@ fn resting(data: &Data) -> Chart {
     ALL.starts.iter().fold(chart, |chart, &start| {
         let share = |hint: u16| {
             let point = measure::adapting(data, start)?;
-            let is_there = move |row: &cutline_scenario::results::FlowRow| {
+            let is_there = move |row: &cutline_results::FlowRow| {
                 Some(if row.hint == u64::from(hint) { 100.0 } else { 0.0 })
             };
             let found = mean(&data.per_seed(point, "audio", is_there))?;

@@ -3,7 +3,7 @@
 use crate::data::{Data, Point, mean};
 use cutline_quality::{Class, Combination};
 use cutline_report::stats::Estimate;
-use cutline_scenario::results::{FlowRow, SeriesRow};
+use cutline_results::{FlowRow, SeriesRow};
 use cutline_units::{Duration, Rate};
 
 /// The hints that are tried in an experiment, fixed ones and beginnings of those that adapt.

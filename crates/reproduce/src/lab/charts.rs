@@ -6,7 +6,7 @@ use super::measure::{
 use crate::data::{Data, mean};
 use crate::study::Stored;
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
-use cutline_scenario::results::{FlowRow, QueueRow};
+use cutline_results::{FlowRow, QueueRow};
 
 /// A figure's charts by their files' names, and what is to be seen.
 type Shown = (Vec<(String, Figure)>, String);

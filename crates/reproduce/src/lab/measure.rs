@@ -5,7 +5,7 @@ use crate::data::{Data, difference, mean, ratio};
 use crate::study::Stored;
 use cutline_report::report::{Claim, Verdict};
 use cutline_report::stats::{Comparison, Estimate};
-use cutline_scenario::results::{FlowRow, QueueRow};
+use cutline_results::{FlowRow, QueueRow};
 
 /// The hints that audio was tried with, and those of the cheater.
 pub(super) const HINTS: [u16; 7] = [1, 3, 5, 6, 8, 11, 16];

@@ -7,7 +7,7 @@ use crate::measure::BOTTLENECK;
 use crate::study::Stored;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line};
 use cutline_report::report::{Claim, Section};
-use cutline_scenario::results::QueueSeriesRow;
+use cutline_results::QueueSeriesRow;
 use std::ops::Range;
 
 /// When the mix changes.

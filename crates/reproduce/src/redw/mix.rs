@@ -10,7 +10,7 @@ use cutline_quality::Power;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
-use cutline_scenario::results::{FlowRow, QueueSeriesRow};
+use cutline_results::{FlowRow, QueueSeriesRow};
 use cutline_units::{Duration, Rate};
 
 /// The queues, as the scenario names them and as charts do.

@@ -3,7 +3,7 @@
 use crate::data::{Data, difference, mean, ratio};
 use crate::measure::{BOTTLENECK, kbps, lost, voice};
 use cutline_report::stats::Estimate;
-use cutline_scenario::results::FlowRow;
+use cutline_results::FlowRow;
 
 /// The queues, as the scenario names them and as people do.
 pub(super) const QUEUES: [(&str, &str); 14] = [

@@ -7,7 +7,7 @@ use crate::study::Stored;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line, Point as Dot};
 use cutline_report::report::{Claim, Section, Verdict};
 use cutline_report::stats::{Cdf, Estimate};
-use cutline_scenario::results::FlowRow;
+use cutline_results::FlowRow;
 
 /// What figures 8 to 10 and 11 to 13 have in common, and where they differ.
 pub(super) struct Hints {

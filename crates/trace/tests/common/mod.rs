@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+use cutline_results::RunResult;
 use cutline_scenario::Scenario;
-use cutline_scenario::results::RunResult;
 use cutline_trace::{Capture, link_named, simulate_captured};
 use std::sync::atomic::AtomicBool;
 

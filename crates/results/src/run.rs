@@ -1,18 +1,7 @@
 //! A run: one point of a sweep with one seed, and all that was measured in it.
 
-use super::rows::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
-use std::sync::Arc;
-
-/// Which run.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RunKey {
-    /// The run's identifier, [`crate::Scenario::run_id`].
-    pub run: Arc<str>,
-    /// The point's label.
-    pub point: Arc<str>,
-    /// The seed.
-    pub seed: u64,
-}
+use crate::key::RunKey;
+use crate::rows::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 
 /// What a run measured. The columns `run`, `point` and `seed` may be left empty: the store fills them in.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,12 +16,12 @@ pub struct RunResult {
     pub queue_series: Vec<QueueSeriesRow>,
     /// Full distributions.
     pub distributions: Vec<DistributionRow>,
-    /// How well the run kept its time: one row in the laboratory, none in a simulation.
+    /// The run's timing: one row in the laboratory, none in a simulation.
     pub timing: Vec<TimingRow>,
 }
 
 impl RunResult {
-    /// Says in every row which run it belongs to.
+    /// Writes the key of the run into every row.
     pub fn stamp(&mut self, key: &RunKey) {
         stamp(&mut self.flows, key);
         stamp(&mut self.queues, key);

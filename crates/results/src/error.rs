@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 /// A problem with the results on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file system refused.
+    /// A file or folder cannot be read or written.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What it said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A table cannot be written or is damaged.
@@ -20,7 +20,7 @@ pub enum StoreError {
     Parquet {
         /// The table's file.
         path: PathBuf,
-        /// What the format's library said.
+        /// The Parquet library's error.
         source: ParquetError,
     },
     /// A table lacks a column, or has it with another type: it was written by another version.
@@ -38,7 +38,7 @@ pub enum StoreError {
     Json {
         /// The summary's file.
         path: PathBuf,
-        /// What the format's library said.
+        /// The JSON library's error.
         source: serde_json::Error,
     },
 }

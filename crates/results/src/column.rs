@@ -1,6 +1,6 @@
-//! Tables as data: each row type lists its columns with unit and meaning, and how a cell is read and set.
+//! Tables as data: each row type lists its columns with unit, meaning, and how a cell is read and set.
 //!
-//! Writing, reading and the documentation all go by this one list, so they cannot disagree.
+//! Writing, reading and the documentation all follow this one list, so they cannot disagree.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) trait Cell {
     const KIND: CellKind;
     const OPTIONAL: bool = false;
     fn get(&self) -> CellValue;
-    /// Takes a value of this kind; any other is a mistake of the reader, which has checked the file's schema.
+    /// Sets the cell. The value is of this kind: the reader of a file checks its schema first.
     fn set(&mut self, value: CellValue);
 }
 
@@ -132,12 +132,12 @@ macro_rules! row {
             $(#[doc = $meaning] pub $field: $type,)+
         }
 
-        impl $crate::results::column::Row for $name {
+        impl $crate::column::Row for $name {
             const FILE: &'static str = $file;
             const ONE_PER: &'static str = $one;
 
-            fn columns() -> Vec<$crate::results::column::Column<Self>> {
-                use $crate::results::column::{Cell, Column};
+            fn columns() -> Vec<$crate::column::Column<Self>> {
+                use $crate::column::{Cell, Column};
                 vec![$(Column {
                     name: stringify!($field),
                     unit: $unit,

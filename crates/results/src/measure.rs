@@ -2,7 +2,7 @@
 //!
 //! A group's value in a run is the mean over its flows; one that was not measured in a run is left out of that run.
 
-use super::{FlowRow, QueueRow};
+use crate::rows::{FlowRow, QueueRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum SubjectKind {
 pub struct Subject {
     /// The point's label.
     pub point: Arc<str>,
-    /// What it is.
+    /// Whether it is a group or a queue.
     pub kind: SubjectKind,
     /// The group's name or the link's.
     pub name: Arc<str>,
@@ -29,7 +29,7 @@ pub struct Subject {
 /// One measure of a subject in each run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
-    /// Whose.
+    /// The group or queue that was measured.
     pub subject: Subject,
     /// The name of the table's column.
     pub measure: &'static str,

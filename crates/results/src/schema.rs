@@ -1,8 +1,8 @@
 //! The tables' documentation, written from the same lists of columns that the files are written from.
 
-use super::column::{CellKind, Column, Row};
-use super::table::SCHEMA_VERSION;
-use super::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, TimingRow};
+use crate::column::{CellKind, Column, Row};
+use crate::rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, TimingRow};
+use crate::table::SCHEMA_VERSION;
 use std::fmt::Write as _;
 
 const HEAD: &str = "# Results
@@ -36,7 +36,7 @@ there, and runs those again that have not kept their time (`timing.parquet`).
 ";
 
 /// The page `docs/guide/results.md`.
-pub fn markdown() -> String {
+pub fn schema_page() -> String {
     let mut page =
         format!("{HEAD}\nThis is version {SCHEMA_VERSION} of the tables (`cutline.schema` in each file).\n");
     table::<FlowRow>(&mut page);

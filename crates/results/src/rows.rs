@@ -4,17 +4,17 @@
 //! what says otherwise. A cell is null where there was nothing to measure:
 //! a flow without a packet has no delay.
 
-use super::column::row;
-use super::run::RunKey;
+use crate::column::{Row, row};
+use crate::key::RunKey;
 use std::sync::Arc;
 
 /// A row that belongs to a run.
-pub trait RunRow: super::column::Row {
-    /// Says which run the row belongs to.
+pub trait RunRow: Row {
+    /// Writes the key of its run into the row.
     fn stamp(&mut self, key: &RunKey);
 }
 
-macro_rules! of_a_run {
+macro_rules! rows_of_a_run {
     ($($row:ident),+) => {
         $(impl RunRow for $row {
             fn stamp(&mut self, key: &RunKey) {
@@ -26,7 +26,7 @@ macro_rules! of_a_run {
     };
 }
 
-of_a_run!(FlowRow, QueueRow, SeriesRow, QueueSeriesRow, DistributionRow, TimingRow);
+rows_of_a_run!(FlowRow, QueueRow, SeriesRow, QueueSeriesRow, DistributionRow, TimingRow);
 
 row! {
     /// What one flow got in one run.
@@ -200,5 +200,41 @@ row! {
         key: Arc<str>, "-", "Path of the key, such as `flow.audio.hint`.";
         value: Arc<str>, "-", "What it is set to, as the scenario writes it.";
         number: Option<f64>, "-", "The same as a number, if it is one.";
+    }
+}
+
+impl PointRow {
+    /// The rows of one point: its label, and the paths and values that are set at it.
+    pub fn from_settings(label: &str, settings: &[(String, String)]) -> Vec<Self> {
+        let point: Arc<str> = label.into();
+        let row = |(key, value): &(String, String)| Self {
+            point: Arc::clone(&point),
+            key: key.as_str().into(),
+            value: value.as_str().into(),
+            number: number(value),
+        };
+        settings.iter().map(row).collect()
+    }
+}
+
+/// The value as a number: a switch is 1 or 0. A quantity with a unit is not one.
+fn number(value: &str) -> Option<f64> {
+    match value {
+        "true" => Some(1.0),
+        "false" => Some(0.0),
+        _ => value.parse().ok().filter(|number: &f64| number.is_finite()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swept_values_are_numbers_where_they_can_be() {
+        assert_eq!(number("6"), Some(6.0));
+        assert_eq!(number("true"), Some(1.0));
+        assert_eq!(number("15 Mbit/s"), None);
+        assert_eq!(number("inf"), None);
     }
 }

@@ -1,10 +1,10 @@
 //! Rows to and from Parquet files, column by column.
 //!
-//! The bytes depend on the rows alone: no time, no host, a fixed `created_by`. Compression is Snappy, which every
-//! reader has and which needs no C compiler; names repeat and become dictionaries.
+//! The bytes depend on the rows alone: no time, no host, a fixed `created_by`. Compression is Snappy, which every reader
+//! supports and which needs no C compiler. Repeated names become dictionaries.
 
-use super::column::{CellKind, CellValue, Column, Row};
-use super::error::StoreError;
+use crate::column::{CellKind, CellValue, Column, Row};
+use crate::error::StoreError;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -61,7 +61,7 @@ impl<R: Row> TableWriter<R> {
         Ok(())
     }
 
-    /// Completes the file and lets it appear under its name.
+    /// Completes the file and gives it its name.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -104,10 +104,10 @@ pub fn write_table<R: Row>(path: &Path, rows: &[R]) -> Result<(), StoreError> {
 pub fn read_table<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
     let file = File::open(path).map_err(|error| StoreError::io(path, error))?;
     let reader = SerializedFileReader::new(file).map_err(|error| StoreError::parquet(path, error))?;
-    let places = places::<R>(path, &reader)?;
+    let positions = positions::<R>(path, &reader)?;
     let mut rows = Vec::new();
     for group in 0..reader.num_row_groups() {
-        let read = reader.get_row_group(group).and_then(|group| read_group(&*group, &places, &mut rows));
+        let read = reader.get_row_group(group).and_then(|group| read_group(&*group, &positions, &mut rows));
         read.map_err(|error| StoreError::parquet(path, error))?;
     }
     Ok(rows)
@@ -186,7 +186,7 @@ fn write_column<D: DataType, R>(
     out.typed::<D>().write_batch(&values, levels, None).map(|_| ())
 }
 
-/// Texts as the format's library wants them. A name stands in many rows one after another, and one copy serves them.
+/// Converts strings to the Parquet library's byte arrays. Consecutive rows often have the same name and share one copy.
 fn texts() -> impl FnMut(CellValue) -> Option<ByteArray> {
     let mut last: Option<(Arc<str>, ByteArray)> = None;
     move |cell| {
@@ -213,13 +213,13 @@ fn double(cell: CellValue) -> Option<f64> {
     if let CellValue::Real(number) = cell { Some(number) } else { None }
 }
 
-/// Where each column of `R` stands in a file; `None` for an optional one that is not there.
-type Places<R> = Vec<(Column<R>, Option<usize>)>;
+/// The columns of `R`, each with its index in a file; `None` for an optional one that the file lacks.
+type Positions<R> = Vec<(Column<R>, Option<usize>)>;
 
-fn places<R: Row>(path: &Path, reader: &SerializedFileReader<File>) -> Result<Places<R>, StoreError> {
+fn positions<R: Row>(path: &Path, reader: &SerializedFileReader<File>) -> Result<Positions<R>, StoreError> {
     let schema = reader.metadata().file_metadata().schema_descr();
-    let place = |column: Column<R>| {
-        let at = schema.columns().iter().position(|there| there.name() == column.name);
+    let position = |column: Column<R>| {
+        let at = schema.columns().iter().position(|stored| stored.name() == column.name);
         let fits = at.is_none_or(|at| schema.column(at).physical_type() == physical(column.kind));
         if !fits || (at.is_none() && !column.optional) {
             let problem = if fits { "is missing" } else { "has another type" };
@@ -227,18 +227,18 @@ fn places<R: Row>(path: &Path, reader: &SerializedFileReader<File>) -> Result<Pl
         }
         Ok((column, at))
     };
-    R::columns().into_iter().map(place).collect()
+    R::columns().into_iter().map(position).collect()
 }
 
 fn read_group<R: Row>(
     group: &dyn RowGroupReader,
-    places: &Places<R>,
+    positions: &Positions<R>,
     rows: &mut Vec<R>,
 ) -> ParquetResult<()> {
     let first = rows.len();
     let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
     rows.resize(first + count, R::default());
-    for (column, at) in places {
+    for (column, at) in positions {
         let Some(at) = *at else { continue };
         let target = (column, &mut rows[first..]);
         match group.get_column_reader(at)? {
@@ -276,7 +276,7 @@ fn read_column<D: DataType, R>(
     Ok(())
 }
 
-/// The cells of a column of texts, where equal ones that follow each other share one copy.
+/// Converts byte arrays to cells of text. Equal consecutive ones share one copy.
 fn names() -> impl FnMut(ByteArray) -> ParquetResult<CellValue> {
     let mut last: Arc<str> = Arc::from("");
     move |bytes| {

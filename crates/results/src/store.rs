@@ -1,15 +1,18 @@
-//! Results on disk: `runs/RUN/*.parquet` while running, one file a table and `summary.json` when done.
+//! Results on disk: `runs/RUN/*.parquet` while running, one file per table and `summary.json` when done.
 //!
-//! A run's folder is written under another name and renamed when it is complete, so whatever has a run's name is a
-//! complete run, after Ctrl-C, a crash or a full disk as well. Run identifiers are hashes of what was simulated, so a
-//! resumed experiment takes over exactly the runs that would come out the same.
+//! A run's folder is written under another name and renamed when it is complete. A folder with a run's name is therefore a
+//! complete run, even after Ctrl-C, a crash or a full disk. Run identifiers are hashes of everything that determines the
+//! results, so a resumed experiment keeps exactly the runs that would give the same results again.
 
-use super::column::Row;
-use super::error::StoreError;
-use super::rows::{PointRow, RunRow, TimingRow};
-use super::run::{RunKey, RunResult, stamp};
-use super::summary::Summary;
-use super::table::{TableWriter, read_table, write_table};
+use crate::column::Row;
+use crate::error::StoreError;
+use crate::key::RunKey;
+use crate::rows::{
+    DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow,
+};
+use crate::run::{RunResult, stamp};
+use crate::summary::Summary;
+use crate::table::{TableWriter, read_table, write_table};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +22,7 @@ pub struct Store {
     root: PathBuf,
 }
 
-/// What a run's folder is called until it is complete.
+/// The end of a folder's name until its run is complete.
 const UNFINISHED: &str = ".unfinished";
 
 impl Store {
@@ -66,16 +69,16 @@ impl Store {
         self.runs().join(run).is_dir()
     }
 
-    /// Whether a run need not be done again: it is complete, and has kept its time if it had one to keep. What cannot be read
-    /// is done again.
+    /// Whether a run is stored and complete, and its timing valid if it has one. A run whose timing cannot be read is not
+    /// done.
     pub fn is_done(&self, run: &str) -> bool {
         let folder = self.runs().join(run);
-        let has_kept_time =
+        let is_timing_valid =
             || read_in(&folder).is_ok_and(|rows: Vec<TimingRow>| rows.iter().all(|row| row.kept == 1));
-        self.has(run) && (!has_table::<TimingRow>(&folder) || has_kept_time())
+        self.has(run) && (!has_table::<TimingRow>(&folder) || is_timing_valid())
     }
 
-    /// Stores a run: completely or not at all. One that is there already stays until then.
+    /// Stores a run: completely or not at all. A stored run of the same identifier stays until the new one is complete.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -114,21 +117,21 @@ impl Store {
         })
     }
 
-    /// Joins the stored runs among `keys`, in that order, to one file a table, and answers how many there were.
+    /// Joins the stored runs among `keys`, in that order, to one file per table. Returns the number of these runs.
     ///
     /// # Errors
     /// When a run cannot be read or a table not be written.
     pub fn consolidate(&self, keys: &[RunKey], points: &[PointRow]) -> Result<usize, StoreError> {
         let stored: Vec<&RunKey> = keys.iter().filter(|key| self.has(&key.run)).collect();
-        self.join::<super::FlowRow>(&stored)?;
-        self.join::<super::QueueRow>(&stored)?;
-        self.join::<super::SeriesRow>(&stored)?;
-        self.join::<super::QueueSeriesRow>(&stored)?;
-        self.join::<super::DistributionRow>(&stored)?;
+        self.join::<FlowRow>(&stored)?;
+        self.join::<QueueRow>(&stored)?;
+        self.join::<SeriesRow>(&stored)?;
+        self.join::<QueueSeriesRow>(&stored)?;
+        self.join::<DistributionRow>(&stored)?;
         if stored.iter().any(|key| has_table::<TimingRow>(&self.runs().join(&*key.run))) {
             self.join::<TimingRow>(&stored)?;
         } else {
-            // Of an earlier experiment in the same folder.
+            // The file would be that of an earlier experiment in the same folder.
             drop(fs::remove_file(self.root.join(TimingRow::FILE)));
         }
         write_in(&self.root, points)?;
@@ -155,7 +158,7 @@ impl Store {
         read_in(&self.root)
     }
 
-    /// How the laboratory's runs kept their time; empty where there are none.
+    /// The timing of the laboratory's runs; empty for simulations.
     ///
     /// # Errors
     /// When the table is damaged.

@@ -1,8 +1,8 @@
 //! Running and storing: the same bytes from any number of threads, and nothing lost on the way.
 
-use cutline_scenario::results::{
-    DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow, Store, StoreError,
-    Summary, TimingRow, markdown,
+use cutline_results::{
+    DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow, Store, Summary,
+    TimingRow,
 };
 use cutline_scenario::runner::{
     Ending, Event, Job, Options, Progress, conclude, plan, run_and_store, run_in_memory,
@@ -110,7 +110,7 @@ fn run_into(folder: &Path, threads: usize) -> Summary {
     let store = Store::create(folder).unwrap();
     let jobs = plan(&points, VERSION);
     let endings = run_and_store(&jobs, &store, &options(threads, &cancel, &quiet), fake).unwrap();
-    let summary = Summary::new(&file, &points, VERSION, "now".to_owned());
+    let summary = file.summary(&points, VERSION, "now".to_owned());
     conclude(summary, &points, &jobs, &endings, &store, "later".to_owned()).unwrap()
 }
 
@@ -267,7 +267,7 @@ fn a_failed_run_is_told_and_the_others_go_on() {
     let told = news.into_inner().unwrap();
     assert_eq!(told.len(), 2);
     assert_eq!(told[0], "flow.audio.hint=6,dumbbell.queue.tsq=true of 12: no room");
-    let summary = Summary::new(&file, &points, VERSION, String::new());
+    let summary = file.summary(&points, VERSION, String::new());
     let summary = conclude(summary, &points, &jobs, &endings, &store, String::new()).unwrap();
     assert!(!summary.complete);
     assert_eq!((summary.finished.len(), summary.failed.len()), (10, 2));
@@ -310,27 +310,4 @@ fn a_queue_row_has_the_means_of_what_red_knows_of_itself_while_it_is_measured() 
     assert!(row.max_p_mean.unwrap() < 0.02, "an idle queue lets max_p fall from where it begins");
     let drop_tail = found.queues.iter().find(|row| &*row.aqm == "drop-tail").unwrap();
     assert_eq!((drop_tail.max_p_mean, drop_tail.average_mean_packets), (None, None));
-}
-
-#[test]
-fn a_table_of_another_kind_is_refused() {
-    let folder = TempDir::new().unwrap();
-    run_into(folder.path(), 1);
-    fs::copy(folder.path().join("queues.parquet"), folder.path().join("flows.parquet")).unwrap();
-    let error = Store::open(folder.path()).read::<FlowRow>().unwrap_err();
-    assert!(matches!(error, StoreError::Column { column: "flow", problem: "is missing", .. }), "{error}");
-    fs::write(folder.path().join("flows.parquet"), "not a table").unwrap();
-    assert!(matches!(Store::open(folder.path()).read::<FlowRow>(), Err(StoreError::Parquet { .. })));
-    assert!(matches!(Store::open(Path::new("nowhere")).read::<FlowRow>(), Err(StoreError::Io { .. })));
-}
-
-/// `CUTLINE_BLESS=1` writes the page anew.
-#[test]
-fn the_documented_schema_is_the_stored_one() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/results.md");
-    if std::env::var_os("CUTLINE_BLESS").is_some() {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, markdown()).unwrap();
-    }
-    assert_eq!(fs::read_to_string(&path).unwrap(), markdown(), "run this test with CUTLINE_BLESS=1");
 }

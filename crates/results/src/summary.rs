@@ -1,14 +1,10 @@
-//! `summary.json`: what the tables are results of, so that they can be read, and made again, years later.
+//! `summary.json`: what made the tables, so that they can be understood and reproduced years later.
 
-use super::rows::PointRow;
-use super::run::RunKey;
-use super::table::SCHEMA_VERSION;
-use crate::{ScenarioFile, SweepPoint};
+use crate::key::RunKey;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-/// The story of a set of results.
+/// What made a set of results, and which runs are in its tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Version of the tables' columns.
@@ -25,7 +21,7 @@ pub struct Summary {
     pub scenario_file: String,
     /// The whole text of that file.
     pub scenario: String,
-    /// What the command line set on top: paths and values.
+    /// What the command line changed: paths and values.
     pub overrides: Vec<(String, String)>,
     /// The seeds of the replications.
     pub seeds: Vec<u64>,
@@ -33,15 +29,15 @@ pub struct Summary {
     pub points: Vec<PointSummary>,
     /// Runs that are in the tables.
     pub finished: Vec<RunSummary>,
-    /// Runs that went wrong, and why.
+    /// Runs that failed, and why.
     pub failed: Vec<FailedRun>,
     /// Whether every run of the plan is in the tables.
     pub complete: bool,
     /// The machine.
     pub host: Host,
-    /// When it began, as the caller writes times.
+    /// When the experiment began, in the caller's format.
     pub started_at: String,
-    /// When it ended.
+    /// When the experiment ended, in the same format.
     pub finished_at: String,
 }
 
@@ -50,7 +46,7 @@ pub struct Summary {
 pub struct PointSummary {
     /// Its label, as in the tables.
     pub label: String,
-    /// What is set at it.
+    /// The values of the swept keys at this point.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -65,17 +61,17 @@ pub struct RunSummary {
     pub seed: u64,
 }
 
-/// One run that went wrong.
+/// One run that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRun {
-    /// Which.
+    /// The run.
     #[serde(flatten)]
     pub run: RunSummary,
-    /// Why.
+    /// The error.
     pub reason: String,
 }
 
-/// The machine that simulated.
+/// The machine that ran the experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// Operating system and its release.
@@ -115,59 +111,6 @@ impl From<&RunKey> for RunSummary {
     }
 }
 
-impl Summary {
-    /// The summary of an experiment before its first run. All points have the same name and seeds.
-    pub fn new(file: &ScenarioFile, points: &[SweepPoint], version: &str, started_at: String) -> Self {
-        let scenario = &points.first().expect("an expanded scenario has at least one point").scenario;
-        let point = |point: &SweepPoint| PointSummary {
-            label: point.label(),
-            settings: point.settings.iter().cloned().collect(),
-        };
-        Self {
-            schema: SCHEMA_VERSION,
-            version: version.to_owned(),
-            name: scenario.name.clone(),
-            title: scenario.title.clone(),
-            description: scenario.description.clone(),
-            scenario_file: file.name().to_owned(),
-            scenario: file.text().to_owned(),
-            overrides: file.overrides().to_vec(),
-            seeds: scenario.all_seeds().collect(),
-            points: points.iter().map(point).collect(),
-            finished: Vec::new(),
-            failed: Vec::new(),
-            complete: false,
-            host: Host::this(),
-            started_at,
-            finished_at: String::new(),
-        }
-    }
-}
-
-/// The rows of `points.parquet`.
-pub fn point_rows(points: &[SweepPoint]) -> Vec<PointRow> {
-    let rows = |point: &SweepPoint| {
-        let label: Arc<str> = point.label().into();
-        let row = move |(key, value): &(String, String)| PointRow {
-            point: Arc::clone(&label),
-            key: key.as_str().into(),
-            value: value.as_str().into(),
-            number: number(value),
-        };
-        point.settings.iter().map(row).collect::<Vec<_>>()
-    };
-    points.iter().flat_map(rows).collect()
-}
-
-/// A plain number as itself, a switch as 1 or 0; a quantity with a unit is none.
-fn number(value: &str) -> Option<f64> {
-    match value {
-        "true" => Some(1.0),
-        "false" => Some(0.0),
-        _ => value.parse().ok().filter(|number: &f64| number.is_finite()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,13 +121,5 @@ mod tests {
         assert_eq!(cpu_model(info), "Example 3000 @ 2 GHz");
         assert_eq!(known(cpu_model("processor : 0")), "unknown");
         assert!(Host::this().cores >= 1);
-    }
-
-    #[test]
-    fn swept_values_are_numbers_where_they_can_be() {
-        assert_eq!(number("6"), Some(6.0));
-        assert_eq!(number("true"), Some(1.0));
-        assert_eq!(number("15 Mbit/s"), None);
-        assert_eq!(number("inf"), None);
     }
 }

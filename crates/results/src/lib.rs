@@ -1,0 +1,30 @@
+//! Results of experiments: tables of plain rows in Parquet files, and a summary of what made them.
+//!
+//! A [`RunResult`] has the rows that one run measured. A [`Store`] keeps each finished run in a folder that appears whole or
+//! not at all, and joins them to one file a table. Every [`Row`] type lists its [`Column`]s with unit and meaning once:
+//! writing, reading and the documentation ([`schema_page`]) all follow that list. [`group_measures`] and
+//! [`queue_measures`] collect the values of a measure over replications.
+//!
+//! Nothing here knows scenarios or the simulator: what made the results comes as plain text and numbers ([`Summary`]).
+
+mod column;
+mod error;
+mod key;
+mod measure;
+mod rows;
+mod run;
+mod schema;
+mod store;
+mod summary;
+mod table;
+
+pub use column::{CellKind, CellValue, Column, Row};
+pub use error::StoreError;
+pub use key::RunKey;
+pub use measure::{Subject, SubjectKind, Values, group_measures, queue_measures};
+pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
+pub use run::RunResult;
+pub use schema::schema_page;
+pub use store::Store;
+pub use summary::{FailedRun, Host, PointSummary, RunSummary, Summary};
+pub use table::{SCHEMA_VERSION, TableWriter, read_table, write_table};
