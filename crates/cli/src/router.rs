@@ -9,8 +9,9 @@ use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_linux::{LinuxError, PortKind};
 use cutline_router::Overhead;
-use cutline_router_service::{Router, Schedule, ServiceError, configuration, summary};
-use cutline_scenario::{DirectionSpec, ProcessSpec, RouterSpec};
+use cutline_router_service::{
+    DirectionSpec, ProcessSpec, Router, RouterSpec, Schedule, ServiceError, configuration, summary,
+};
 use cutline_units::{Duration, Rate};
 use listener::Printer;
 use settings::{BackArgs, CodePoints, QueueArgs, duration, overhead, rate};

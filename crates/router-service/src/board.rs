@@ -6,10 +6,10 @@
 
 use crate::configuration::configuration;
 use crate::request::Request;
+use crate::spec::RouterSpec;
 use crate::statistics::{Interface, Refusal, ReloadStatus, Seen, Statistics};
 use cutline_linux::{Answer, AnyPort, LinuxPort as _, PortStats, now};
 use cutline_router::Wire;
-use cutline_scenario::RouterSpec;
 use cutline_units::Duration;
 use serde_json::json;
 use std::io;

@@ -4,6 +4,8 @@
 //! has around them.
 //!
 //! ```text
+//! spec           how a router is to work: plain, checked values
+//! file           the router's TOML file
 //! router         interfaces, queues and socket are opened, privileges given up; then it works until it is stopped
 //! service        what looks after it: statistics by interval, reload, a service manager's watchdog, requests
 //! reload         its file is read anew on SIGHUP
@@ -18,10 +20,12 @@ mod board;
 mod client;
 mod configuration;
 mod error;
+mod file;
 mod reload;
 mod request;
 mod router;
 mod service;
+mod spec;
 mod statistics;
 
 pub use client::{Client, Reply};
@@ -30,6 +34,7 @@ pub use error::{AskError, AskProblem, ServiceError};
 pub use request::{Request, RequestError};
 pub use router::{Router, Schedule};
 pub use service::Listener;
+pub use spec::{DirectionSpec, ProcessSpec, RouterSpec};
 pub use statistics::{
     Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus, Statistics, StatisticsError,
 };

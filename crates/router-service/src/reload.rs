@@ -1,9 +1,9 @@
 //! A router's file is read anew on SIGHUP.
 
+use crate::spec::{DirectionSpec, RouterSpec};
 use crate::statistics::ReloadStatus;
 use cutline_linux::{Hangup, LinuxError};
 use cutline_router::{ShaperParams, Wire};
-use cutline_scenario::{DirectionSpec, RouterSpec};
 use cutline_units::{Duration, Instant};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

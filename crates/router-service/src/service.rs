@@ -4,10 +4,10 @@
 use crate::board::{Board, Snapshot};
 use crate::configuration::summary;
 use crate::reload::Reloader;
+use crate::spec::RouterSpec;
 use crate::statistics::Statistics;
 use cutline_linux::{AnyPort, Manager, Observer, now};
 use cutline_router::Wire;
-use cutline_scenario::RouterSpec;
 use cutline_units::{Duration, Instant};
 use std::ops::ControlFlow;
 use std::sync::Arc;

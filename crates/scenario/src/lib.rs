@@ -4,7 +4,7 @@
 //! reads it strictly (`cutline-config`), so that a slip is a message with file, line, key, value and what is allowed, and
 //! never a simulation of something else. [`ScenarioFile::expand`] turns a sweep into [`SweepPoint`]s, each a [`Scenario`] of
 //! plain values. [`runner`] runs them with every seed on all cores and stores what they measured (`cutline-results`).
-//! [`FlowsFile`] is a file of flows without a network. [`RouterSpec`] reads a router's file in the same way.
+//! [`FlowsFile`] is a file of flows without a network.
 
 mod file;
 mod flows_file;
@@ -20,5 +20,5 @@ pub use file::ScenarioFile;
 pub use flows_file::FlowsFile;
 pub use lower::LowerError;
 pub use simulate::SimulateError;
-pub use spec::{DirectionSpec, ProcessSpec, RouterSpec, Scenario};
+pub use spec::Scenario;
 pub use sweep::{BASE, SweepPoint};

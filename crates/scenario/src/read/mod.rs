@@ -6,7 +6,6 @@ mod distribution;
 mod dumbbell;
 pub(crate) mod flow;
 mod graph;
-mod router;
 mod transport;
 
 use crate::spec::{Scenario, Topology};

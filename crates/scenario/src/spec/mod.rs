@@ -1,13 +1,11 @@
 //! What a scenario says, as plain values that cannot be wrong: the output of the reader, the input of a simulator.
 
 mod flow;
-mod router;
 
 pub use flow::{
     AdaptiveSpec, AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf,
     FlowSpec, Perspective, StartSpec, TcpSpec, TfrcSpec, TransportSpec, UdpSpec,
 };
-pub use router::{DirectionSpec, ProcessSpec, RouterSpec};
 
 use cutline_config::queue::QueueConfig;
 use cutline_units::{Duration, HintBits, Rate};

@@ -1,4 +1,4 @@
-//! What a router's file says: plain values, all checked.
+//! How a router is to work, as plain, checked values: what its file or the command line says.
 
 use cutline_aqm::QueueSpec;
 use cutline_router::Overhead;
@@ -16,7 +16,7 @@ pub struct RouterSpec {
     pub forth: DirectionSpec,
     /// From `output` to `input`.
     pub back: DirectionSpec,
-    /// Where it lives in its process.
+    /// What concerns the process.
     pub process: ProcessSpec,
 }
 
@@ -33,23 +33,23 @@ pub struct DirectionSpec {
     pub remark: RemarkTable,
 }
 
-/// What is fixed when a router starts.
+/// What cannot change while a router runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSpec {
     /// Whether the offloads of both interfaces are turned off while it runs.
     pub fix_offloads: bool,
-    /// For how long before a departure it looks at the clock instead of sleeping.
+    /// How long before a departure it polls the clock instead of sleeping.
     pub spin: Option<Duration>,
-    /// The seed of the queues' random numbers; from the clock when it is not said.
+    /// The seed of the queues' random numbers; `None` takes one from the clock.
     pub seed: Option<u64>,
-    /// The local socket that statistics are asked for at.
+    /// The path of the local socket that answers requests for statistics.
     pub socket: Option<PathBuf>,
-    /// The user that it goes on as once it has its interfaces.
+    /// The user it runs as once its interfaces are open.
     pub user: Option<String>,
 }
 
 impl RouterSpec {
-    /// The keys in which `other` differs and that cannot change at work.
+    /// The keys that differ in `other` and cannot change while the router runs.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let (old, new) = (&self.process, &other.process);
         let differ = [

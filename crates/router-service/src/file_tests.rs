@@ -1,4 +1,4 @@
-//! A router's file: what it may say, and how it is told what is wrong.
+//! The router's file: what it may say, and the messages about what is wrong with it.
 
 use super::*;
 use cutline_aqm::Limit;

@@ -1,4 +1,4 @@
-//! A router's file: two interfaces, a link and a queue for each direction, code points, and the process.
+//! The router's file: two interfaces, a link and a queue for each direction, code points, and the process.
 //!
 //! ```toml
 //! in = "eth0"
@@ -11,8 +11,8 @@
 //! queue = { aqm = "fq-codel", limit = "1000 packets" }
 //! ```
 //!
-//! Queues are those of a scenario, `[queue.NAME]` included. `overhead`, `hints` and `remark` stand at the top for both
-//! directions, or in `[forth]` and `[back]` for one, where they replace what stands at the top.
+//! Queues are written as in a scenario, `[queue.NAME]` included. `overhead`, `hints` and `remark` at the top apply to both
+//! directions; in `[forth]` or `[back]` they replace those at the top for one direction.
 
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
@@ -26,7 +26,7 @@ use std::path::Path;
 const REMARK: &str =
     "\"to-hints\", \"without-hints\" or a table such as { CS1 = \"LE\" }, which may have all = \"to-hints\"";
 
-/// The key of a re-mark table that says what becomes of the code points it does not name.
+/// The key of a re-mark table for all code points that it does not name.
 const ALL: &str = "all";
 
 /// The longest name of an interface, bytes (linux/if.h: `IFNAMSIZ`, less the zero at its end).
@@ -53,23 +53,22 @@ impl RouterSpec {
     }
 }
 
-/// What both directions have unless they say otherwise.
+/// The defaults of both directions.
 struct Common {
     queues: Named,
     overhead: Overhead,
     hints: HintTable,
-    /// `None` leaves it to a direction's own hints what `to-hints` means.
     remark: Remark,
 }
 
-/// A re-mark table before it is known which hints it is for.
+/// A re-mark table as the file has it. What `to-hints` means depends on the hints of the direction that uses it.
 #[derive(Clone, Default)]
 struct Remark {
     all: All,
     changes: Vec<(Dscp, Dscp)>,
 }
 
-/// What becomes of the code points that a re-mark table does not name.
+/// How code points change that a re-mark table does not name.
 #[derive(Clone, Copy, Default)]
 enum All {
     #[default]
@@ -124,7 +123,7 @@ fn direction(root: &TableReader<'_>, key: &str, common: &Common) -> Option<Direc
     Some(DirectionSpec { queue, overhead, hints, remark })
 }
 
-/// The queue before its link, tried out: some parameters depend on the rate.
+/// The queue in front of a link of this rate. It is built once, as the rate limits some parameters.
 fn queue_of(table: &TableReader<'_>, config: &QueueConfig, rate: Rate) -> Option<QueueSpec> {
     if config.pass_on.is_some() {
         table.refuse("queue", "pass-on-waiting is for simulated routers: this one leaves hints as they are");
@@ -184,7 +183,7 @@ impl Remark {
     }
 }
 
-/// The code point that a key names; `None` after a report.
+/// The code point that a key names; `None` when it is not one, which is reported.
 fn code_point(table: &TableReader<'_>, name: &str, node: &Node) -> Option<Dscp> {
     let report = |error: &dyn std::fmt::Display| {
         table.report(&table.path_of(name), Some(&node.span), format!(": {error}"));
@@ -228,5 +227,5 @@ fn spin() -> Kind<Duration> {
 }
 
 #[cfg(test)]
-#[path = "router_tests.rs"]
+#[path = "file_tests.rs"]
 mod tests;
