@@ -1,7 +1,7 @@
 //! The kinds of value that keys have: rates, times, sizes, counts, switches, names, choices.
 
-use crate::nearest::suggestion;
 use crate::quantity::{self, DURATION, Dimension, FREQUENCY, PACKETS, QuantityError, RATE, SIZE};
+use crate::suggestion::suggestion;
 use crate::value::{Node, Value};
 use cutline_units::{Bytes, Duration, Rate};
 

@@ -19,18 +19,20 @@
 //! ```
 //!
 //! [`quantity`] parses rates, times and sizes as people write them; [`kind`] has the kinds of value that keys have;
-//! [`queue`] reads the table of a queue, which scenarios and the router's file have in common.
+//! [`parameter`] reads
+//! parameters as `cutline-params` describes them; [`queue`] reads the table of a queue, which scenarios and the router's
+//! file have in common.
 
-mod catalogue;
 mod document;
 pub mod kind;
-mod nearest;
+pub mod parameter;
 mod path;
 mod problem;
 pub mod quantity;
 pub mod queue;
 mod reader;
 mod span;
+mod suggestion;
 mod value;
 
 pub use document::Document;

@@ -2,8 +2,8 @@
 //!
 //! In the lists of tables that a document names, such as `[[flow]]`, a path chooses a member by its name.
 
-use crate::nearest::suggestion;
 use crate::span::Span;
+use crate::suggestion::suggestion;
 use crate::value::{Entry, Node, Table, Value};
 use std::iter::Peekable;
 

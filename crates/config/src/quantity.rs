@@ -7,7 +7,7 @@
 //!
 //! Numbers with an exponent and numbers without a unit are not quantities.
 
-use crate::nearest::nearest;
+use cutline_params::nearest;
 use cutline_units::{Bytes, Duration, Probability, Rate};
 use std::fmt;
 

@@ -2,14 +2,15 @@
 //!
 //! Scenarios and the router's file describe queues in the same words, so their one reader is here.
 
-use crate::catalogue;
 use crate::kind::{self, Kind};
-use crate::nearest::suggestion;
+use crate::parameter;
 use crate::quantity::{self, QuantityError};
 use crate::reader::TableReader;
+use crate::suggestion::suggestion;
 use crate::value::{Node, Value};
 use cutline_aqm::drop_tail::DropTailParams;
-use cutline_aqm::{AqmSpec, Limit, Parameter, ParameterError, Parameters as _, QueueSpec, TsqParams};
+use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};
+use cutline_params::Parameters as _;
 use cutline_units::{Duration, HintBudget, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,8 +108,9 @@ pub fn default_queue() -> Arc<QueueConfig> {
 }
 
 fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
-    let aqms = catalogue::names().into_iter().map(|name| (name.to_owned(), name)).collect();
-    let aqm = reader.required("aqm", &kind::choice("an AQM", aqms));
+    let aqms = registry::describe();
+    let words = aqms.iter().map(|aqm| (aqm.name.to_owned(), aqm.clone())).collect();
+    let aqm = reader.required("aqm", &kind::choice("an AQM", words));
     let limit = reader.required("limit", &limit());
     let ecn = reader.or("ecn", &kind::flag(), true);
     let tsq = tsq(reader);
@@ -118,7 +120,8 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
         reader.report_missing();
         return None;
     };
-    let aqm = together(reader, AqmSpec::from_values(aqm, given(reader, &catalogue::parameters(aqm))));
+    let values = parameter::values(reader, &aqm.parameters);
+    let aqm = parameter::checked(reader, AqmSpec::from_values(aqm.name, values));
     if let Some(aqm) = aqm.as_ref().filter(|aqm| tsq.is_some() && !aqm.takes_tsq()) {
         let why = format!(
             "TSQ rides on an AQM that decides by a probability, and {} is a queue of its own",
@@ -128,22 +131,6 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
     }
     reader.finish();
     Some(QueueConfig { aqm: aqm?, limit: limit?, ecn, tsq, pass_on })
-}
-
-/// The parameters that the table sets. A wrong one is reported and left out, so that the others can be judged.
-fn given(
-    reader: &TableReader<'_>,
-    parameters: &[&'static Parameter],
-) -> Vec<(&'static str, cutline_aqm::Value)> {
-    let one = |parameter: &&'static Parameter| {
-        Some((parameter.name, reader.optional(parameter.name, &catalogue::kind_of(parameter))?))
-    };
-    parameters.iter().filter_map(one).collect()
-}
-
-/// Parameters that are each allowed; `None` when they are not allowed together, which is reported.
-fn together<P>(reader: &TableReader<'_>, params: Result<P, ParameterError>) -> Option<P> {
-    params.map_err(|error| reader.refuse(&error.parameter, &format!("it must be {}", error.allowed))).ok()
 }
 
 fn limit() -> Kind<Limit> {
@@ -190,7 +177,23 @@ fn tsq(reader: &TableReader<'_>) -> Option<TsqParams> {
 }
 
 fn tsq_table(reader: &TableReader<'_>) -> Option<TsqParams> {
-    let params = TsqParams::from_values(given(reader, &catalogue::tsq_parameters()));
+    let params = TsqParams::from_values(parameter::values(reader, &TsqParams::describe()));
     reader.finish();
-    together(reader, params)
+    parameter::checked(reader, params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_of_the_registry_can_be_written() {
+        for aqm in registry::describe() {
+            for parameter in aqm.parameters {
+                let name = parameter.name;
+                assert_eq!(parameter.check(&parameter.default), Ok(()), "{}: {name}", aqm.name);
+                assert!(!parameter::kind_of(parameter).expected.is_empty(), "{}: {name}", aqm.name);
+            }
+        }
+    }
 }

@@ -6,10 +6,10 @@
 
 use crate::document::Document;
 use crate::kind::Kind;
-use crate::nearest::nearest;
 use crate::problem::{Errors, Problem};
 use crate::span::Span;
 use crate::value::{Node, Table, Value};
+use cutline_params::nearest;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 

@@ -1,32 +1,29 @@
-//! The parameters of queues, from the registry of AQMs: a new algorithm needs no line here.
+//! Parameters in a document: which kind of value each is written as, and reading those that a table sets.
 //!
 //! A parameter is written as the quantity that its kind and unit make it: packets as `"200 packets"`, B as `"1000 B"`,
 //! bit/s as `"15 Mbit/s"`, times and frequencies with their units, anything else as a number.
 
 use crate::kind::{self, Kind};
-use cutline_aqm::registry::{self, AqmDescription};
-use cutline_aqm::{Parameter, Value};
+use crate::reader::TableReader;
+use cutline_params::{Parameter, ParameterError, Value};
 use cutline_units::{Bytes, Duration, Rate};
 
-/// The AQMs' names, in the order in which a message lists them.
-pub fn names() -> Vec<&'static str> {
-    registry::describe().iter().map(|aqm| aqm.name).collect()
+/// The parameters that a table sets. A wrong one is reported and left out, so that the others can be judged.
+pub fn values(reader: &TableReader<'_>, parameters: &[&'static Parameter]) -> Vec<(&'static str, Value)> {
+    let one = |parameter: &&'static Parameter| {
+        Some((parameter.name, reader.optional(parameter.name, &kind_of(parameter))?))
+    };
+    parameters.iter().filter_map(one).collect()
 }
 
-/// What can be set on an AQM; nothing for one that is not there.
-pub fn parameters(aqm: &str) -> Vec<&'static Parameter> {
-    let is_it = |other: &AqmDescription| other.name == aqm;
-    registry::describe().into_iter().find(is_it).map_or_else(Vec::new, |aqm| aqm.parameters)
-}
-
-/// What can be set on TSQ.
-pub fn tsq_parameters() -> Vec<&'static Parameter> {
-    registry::describe_tsq()
+/// Parameters made from a table's values; `None` when they are not allowed together, which is reported.
+pub fn checked<P>(reader: &TableReader<'_>, params: Result<P, ParameterError>) -> Option<P> {
+    params.map_err(|error| reader.refuse(&error.parameter, &format!("it must be {}", error.allowed))).ok()
 }
 
 /// How the value of a parameter is read, range included.
 pub fn kind_of(parameter: &Parameter) -> Kind<Value> {
-    use cutline_aqm::Kind as Allowed;
+    use cutline_params::Kind as Allowed;
     match parameter.kind {
         Allowed::Number { least, most } => number(parameter.unit, least, most),
         Allowed::Count { least, most } => count(parameter.unit, least, most),
@@ -91,7 +88,7 @@ fn count(unit: &str, least: u64, most: u64) -> Kind<Value> {
 mod tests {
     use super::*;
     use crate::document::Document;
-    use cutline_aqm::Kind as Allowed;
+    use cutline_params::Kind as Allowed;
 
     fn read(unit: &'static str, allowed: Allowed, text: &str) -> Result<Value, String> {
         let parameter = Parameter {
@@ -128,15 +125,5 @@ mod tests {
         assert!(read("packets", number, "\"2 packets\"").is_err());
         assert!(read("B", Allowed::Count { least: 1, most: 10 }, "\"11 B\"").is_err());
         assert!(read("", Allowed::Choice(&["a", "b"]), "\"c\"").is_err());
-    }
-
-    #[test]
-    fn every_default_of_the_registry_can_be_written() {
-        for aqm in names() {
-            for parameter in parameters(aqm) {
-                assert_eq!(parameter.check(&parameter.default), Ok(()), "{aqm}: {}", parameter.name);
-                assert!(!kind_of(parameter).expected.is_empty(), "{aqm}: {}", parameter.name);
-            }
-        }
     }
 }
