@@ -52,7 +52,6 @@ pub use any::{AnyQueue, QueueSpec};
 pub use ared::{Ared, AredParams};
 pub use blue::{Blue, BlueParams};
 pub use codel::{CoDel, CoDelParams};
-pub use cutline_params::{Choice, Field, Kind, Parameter, ParameterError, Parameters, Value};
 pub use delay_control::DelayControlParams;
 pub use discipline::Discipline;
 pub use drain::DrainRate;

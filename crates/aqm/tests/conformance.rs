@@ -2,10 +2,8 @@
 
 mod support;
 
-use cutline_aqm::{
-    AnyQueue, AqmSpec, DropReason, Kind, Limit, Parameter, Parameters, Queue, QueueSpec, TsqParams, Value,
-    Verdict, registry,
-};
+use cutline_aqm::{AnyQueue, AqmSpec, DropReason, Limit, Queue, QueueSpec, TsqParams, Verdict, registry};
+use cutline_params::{Kind, Parameter, Parameters, Value};
 use cutline_units::{Duration, Instant, Probability, Rate};
 use std::collections::BTreeSet;
 use support::Link;
@@ -285,7 +283,7 @@ fn bad_values(kind: Kind) -> Vec<Value> {
         Kind::Frequency { least, most } => {
             [least - 1.0, 0.0, most * 2.0, f64::NAN].map(Value::Frequency).to_vec()
         }
-        Kind::Count { least, most } => {
+        Kind::Count { least, most } | Kind::CountOr { least, most, .. } => {
             let below = least.checked_sub(1).into_iter();
             below.chain(most.checked_add(1)).map(Value::Count).collect()
         }

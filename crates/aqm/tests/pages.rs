@@ -4,7 +4,8 @@
 
 mod support;
 
-use cutline_aqm::{AnyQueue, AqmSpec, Limit, Parameter, Queue, QueueSpec, registry};
+use cutline_aqm::{AnyQueue, AqmSpec, Limit, Queue, QueueSpec, registry};
+use cutline_params::Parameter;
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::fs;

@@ -5,7 +5,7 @@ use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
 use cutline_aqm::registry::{self, AqmDescription};
-use cutline_aqm::{Parameter, Value};
+use cutline_params::{Parameter, Value};
 use serde_json::json;
 
 /// List the queues' algorithms and what can be set on them

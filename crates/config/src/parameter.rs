@@ -5,6 +5,7 @@
 
 use crate::kind::{self, Kind};
 use crate::reader::TableReader;
+use crate::value::Node;
 use cutline_params::{Parameter, ParameterError, Value};
 use cutline_units::{Bytes, Duration, Rate};
 
@@ -18,11 +19,50 @@ pub fn values(reader: &TableReader<'_>, parameters: &[&'static Parameter]) -> Ve
 
 /// Parameters made from a table's values; `None` when they are not allowed together, which is reported.
 pub fn checked<P>(reader: &TableReader<'_>, params: Result<P, ParameterError>) -> Option<P> {
-    params.map_err(|error| reader.refuse(&error.parameter, &format!("it must be {}", error.allowed))).ok()
+    params.map_err(|error| refuse(reader, &error)).ok()
 }
 
-/// How the value of a parameter is read, range included.
+/// Reports a parameter that each key allows by itself, but not together with the others.
+fn refuse(reader: &TableReader<'_>, error: &ParameterError) {
+    let ParameterError { parameter, value, allowed, .. } = error;
+    if reader.has(parameter) {
+        reader.refuse(parameter, &format!("it must be {allowed}"));
+    } else {
+        reader.refuse(parameter, &format!("the default, {value}, is not allowed: it must be {allowed}"));
+    }
+}
+
+/// How the value of a parameter is read, range included: a value of its kind, `"none"` where it can be switched off, and
+/// `true` and `false` where that has a meaning.
 pub fn kind_of(parameter: &Parameter) -> Kind<Value> {
+    let mut kind = value_of(parameter);
+    if parameter.optional {
+        kind = kind.or(kind::word("none", Value::Off));
+    }
+    if let Some(on) = parameter.on.clone() {
+        kind = kind.or(kind::flag().map(move |flag| if flag { on.clone() } else { Value::Off }));
+    }
+    kind
+}
+
+/// A parameter's value from a text outside any document, such as an option of the command line: as in a file, but for the
+/// quotes; a plain number has the parameter's unit, and a list needs no brackets.
+///
+/// # Errors
+/// When it is not allowed: what is.
+pub fn parse(parameter: &Parameter, text: &str) -> Result<Value, String> {
+    let kind = kind_of(parameter);
+    let with_unit = || kind.read(&Node::from_text(&format!("{text} {}", parameter.unit)));
+    let list = || {
+        let items = text.trim_start_matches('[').trim_end_matches(']').split(',');
+        kind.read(&Node::list(items.map(Node::from_text)))
+    };
+    let read = kind.read(&Node::from_text(text)).or_else(|_| with_unit()).or_else(|_| list());
+    read.map_err(|_| parameter.allowed())
+}
+
+/// How a value of the parameter's own kind is read.
+fn value_of(parameter: &Parameter) -> Kind<Value> {
     use cutline_params::Kind as Allowed;
     match parameter.kind {
         Allowed::Number { least, most } => number(parameter.unit, least, most),
@@ -47,11 +87,14 @@ pub fn kind_of(parameter: &Parameter) -> Kind<Value> {
             let what = format!("whole numbers from {least} to {most}");
             kind::list(len, &what, each).map(|counts| Value::Counts(counts.into()))
         }
-        Allowed::Choice(names) => {
-            let word = |name: &&'static str| (*name, Value::Choice((*name).into()));
-            kind::one_of("one of", &names.iter().map(word).collect::<Vec<_>>())
-        }
+        Allowed::Choice(names) => choice(names),
+        Allowed::CountOr { least, most, names } => count(parameter.unit, least, most).or(choice(names)),
     }
+}
+
+fn choice(names: &[&'static str]) -> Kind<Value> {
+    let word = |name: &&'static str| (*name, Value::Choice((*name).into()));
+    kind::one_of("one of", &names.iter().map(word).collect::<Vec<_>>())
 }
 
 fn number(unit: &str, least: f64, most: f64) -> Kind<Value> {
@@ -96,6 +139,7 @@ mod tests {
             unit,
             kind: allowed,
             optional: false,
+            on: None,
             default: Value::Off,
             source: "a test",
             doc: "a test",

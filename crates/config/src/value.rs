@@ -48,6 +48,20 @@ pub struct Entry {
 pub struct Table(pub BTreeMap<String, Entry>);
 
 impl Node {
+    /// A value from a text outside any document: TOML, or a string without quotes.
+    pub(crate) fn from_text(text: &str) -> Self {
+        let whole = Span { source: 0, bytes: 0..text.len() };
+        DeValue::parse(text).map_or_else(
+            |_| Self { value: Value::Text(text.trim().to_owned()), span: whole },
+            |value| Self::from_toml(value, 0),
+        )
+    }
+
+    /// A list outside any document.
+    pub(crate) fn list(items: impl Iterator<Item = Self>) -> Self {
+        Self { value: Value::List(items.collect()), span: Span { source: 0, bytes: 0..0 } }
+    }
+
     /// The table; `None` for another value.
     pub fn as_table(&self) -> Option<&Table> {
         if let Value::Table(table) = &self.value { Some(table) } else { None }

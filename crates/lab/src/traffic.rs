@@ -46,7 +46,7 @@ fn options(params: &tcp::Params, spec: &spec::TransportSpec) -> TcpOptions {
     TcpOptions {
         congestion_control: Some(name(control).to_owned()),
         max_segment: Some(params.mss),
-        write_queue: params.send_buffer,
+        write_queue: params.send_buffer.map(|segments| params.bytes_of(segments)),
         no_delay: !params.nagle,
         ..TcpOptions::default()
     }

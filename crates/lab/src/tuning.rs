@@ -114,7 +114,7 @@ pub fn route_back(flow: &FlowSpec) -> String {
     if params.delayed_ack.is_none() {
         attributes += " quickack 1";
     }
-    if let Some(window) = params.max_window {
+    if let Some(window) = params.max_window.map(|segments| params.bytes_of(segments)) {
         write!(attributes, " window {window}").expect("a string takes whatever is written");
     }
     attributes

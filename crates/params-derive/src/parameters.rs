@@ -76,8 +76,8 @@ struct Entry<'a> {
 }
 
 enum Role {
-    Parameter(Param),
-    Group(Group),
+    Parameter(Box<Param>),
+    Group(Box<Group>),
     /// Not a parameter; its default.
     Skipped(Expr),
 }
@@ -89,6 +89,7 @@ struct Param {
     unit: String,
     source: Expr,
     name: String,
+    on: Option<Expr>,
     hertz: bool,
 }
 
@@ -106,7 +107,7 @@ impl<'a> Entry<'a> {
         let attribute = |name| field.attrs.iter().find(|attribute| attribute.path().is_ident(name));
         let role = match (attribute("param"), attribute("group")) {
             (Some(attribute), None) => param(field, attribute)?,
-            (None, Some(attribute)) => Role::Group(group(attribute)?),
+            (None, Some(attribute)) => Role::Group(Box::new(group(attribute)?)),
             _ => return Err(Error::new_spanned(field, "expected #[param(...)] or #[group(...)]")),
         };
         Ok(Self { field, role })
@@ -119,11 +120,14 @@ impl<'a> Entry<'a> {
     /// `name: DEFAULT` for the struct's default.
     fn default(&self) -> TokenStream {
         let ident = self.ident();
-        match &self.role {
-            Role::Parameter(Param { default, .. })
-            | Role::Group(Group { default: Some(default), .. })
-            | Role::Skipped(default) => quote!(#ident: #default),
-            Role::Group(Group { default: None, .. }) => quote!(#ident: ::core::default::Default::default()),
+        let default = match &self.role {
+            Role::Parameter(param) => Some(&param.default),
+            Role::Group(group) => group.default.as_ref(),
+            Role::Skipped(default) => Some(default),
+        };
+        match default {
+            Some(default) => quote!(#ident: #default),
+            None => quote!(#ident: ::core::default::Default::default()),
         }
     }
 
@@ -138,7 +142,8 @@ impl<'a> Entry<'a> {
 
     fn push_parameter(&self, owner: &Ident, param: &Param) -> TokenStream {
         let (ty, doc) = (&self.field.ty, doc(&self.field.attrs));
-        let Param { range, unit, source, name, hertz, .. } = param;
+        let Param { range, unit, source, name, on, hertz, default: _ } = param;
+        let on = on.as_ref().map_or_else(|| quote!(None), |on| quote!(Some(Some(#on))));
         let range = range.as_ref().map_or_else(|| quote!(()), |range| quote!(#range));
         let kind = quote!(<#ty as ::cutline_params::ParameterType>::kind(#range));
         let kind = if *hertz { quote!(#kind.in_hertz()) } else { kind };
@@ -147,7 +152,7 @@ impl<'a> Entry<'a> {
             fields.push(::cutline_params::Field::new::<#ty>(
                 #name,
                 (#unit, #source, #doc),
-                #kind,
+                (#kind, #on),
                 &defaults,
                 #accessor,
             ));
@@ -189,7 +194,7 @@ impl<'a> Entry<'a> {
 }
 
 fn param(field: &Field, attribute: &Attribute) -> Result<Role> {
-    let (mut default, mut range, mut source, mut name) = (None, None, None, None);
+    let (mut default, mut range, mut source, mut name, mut on) = (None, None, None, None, None);
     let (mut unit, mut hertz, mut skip) = (String::new(), false, false);
     attribute.parse_nested_meta(|meta| {
         match key(&meta)?.as_str() {
@@ -198,9 +203,10 @@ fn param(field: &Field, attribute: &Attribute) -> Result<Role> {
             "source" => source = Some(meta.value()?.parse::<Expr>()?),
             "unit" => unit = meta.value()?.parse::<LitStr>()?.value(),
             "name" => name = Some(meta.value()?.parse::<LitStr>()?.value()),
+            "on" => on = Some(meta.value()?.parse::<Expr>()?),
             "hertz" => hertz = true,
             "skip" => skip = true,
-            _ => return Err(meta.error("expected default, range, source, unit, name, hertz or skip")),
+            _ => return Err(meta.error("expected default, range, source, unit, name, on, hertz or skip")),
         }
         Ok(())
     })?;
@@ -212,7 +218,7 @@ fn param(field: &Field, attribute: &Attribute) -> Result<Role> {
     let source = source.ok_or_else(|| lacks("source"))?;
     let ident = field.ident.as_ref().expect("the fields have names").to_string();
     let name = name.unwrap_or_else(|| ident.replace('_', "-"));
-    Ok(Role::Parameter(Param { default, range, unit, source, name, hertz }))
+    Ok(Role::Parameter(Box::new(Param { default, range, unit, source, name, on, hertz })))
 }
 
 fn group(attribute: &Attribute) -> Result<Group> {

@@ -33,13 +33,14 @@ impl<P: 'static> Field<P> {
     pub fn new<T: ParameterType>(
         name: &'static str,
         (unit, source, doc): (&'static str, &'static str, &'static str),
-        kind: Kind,
+        (kind, on): (Kind, Option<T>),
         default: &P,
         Accessor { get, get_mut }: Accessor<P, T>,
     ) -> Self {
         let default = kind.present(get(default).to_value());
+        let on = on.map(|value| value.to_value());
         Self {
-            about: Parameter { name, unit, kind, optional: T::OPTIONAL, default, source, doc },
+            about: Parameter { name, unit, kind, optional: T::OPTIONAL, on, default, source, doc },
             get: Arc::new(move |params| kind.present(get(params).to_value())),
             set: Arc::new(move |params, value| *get_mut(params) = T::from_value(value)),
         }

@@ -39,6 +39,15 @@ pub enum Kind {
     Flag,
     /// One of these names.
     Choice(&'static [&'static str]),
+    /// A whole number, or one of these names.
+    CountOr {
+        /// The smallest allowed.
+        least: u64,
+        /// The largest allowed.
+        most: u64,
+        /// The names.
+        names: &'static [&'static str],
+    },
     /// A list of times.
     Durations {
         /// How many.
@@ -65,11 +74,15 @@ impl Kind {
         match (self, value) {
             (Self::Number { least, most }, Value::Number(x)) => (least..=most).contains(x),
             (Self::Number { least, most }, Value::Count(n)) => (least..=most).contains(&(*n as f64)),
-            (Self::Count { least, most }, Value::Count(n)) => (least..=most).contains(n),
+            (Self::Count { least, most } | Self::CountOr { least, most, .. }, Value::Count(n)) => {
+                (least..=most).contains(n)
+            }
             (Self::Duration { least, most }, Value::Duration(t)) => (least..=most).contains(t),
             (Self::Frequency { least, most }, Value::Frequency(hz)) => (least..=most).contains(hz),
             (Self::Flag, Value::Flag(_)) => true,
-            (Self::Choice(names), Value::Choice(name)) => names.contains(&&**name),
+            (Self::Choice(names) | Self::CountOr { names, .. }, Value::Choice(name)) => {
+                names.contains(&&**name)
+            }
             (Self::Durations { len, least, most }, Value::Durations(times)) => {
                 times.len() == len && times.iter().all(|time| (least..=most).contains(time))
             }
@@ -103,6 +116,7 @@ impl Kind {
             Self::Frequency { .. } => "frequency",
             Self::Flag => "flag",
             Self::Choice(_) => "choice",
+            Self::CountOr { .. } => "count or choice",
             Self::Durations { .. } => "durations",
             Self::Counts { .. } => "counts",
         }
@@ -118,6 +132,9 @@ impl fmt::Display for Kind {
             Self::Frequency { least, most } => write!(f, "a frequency from {least} Hz to {most} Hz"),
             Self::Flag => write!(f, "true or false"),
             Self::Choice(names) => write!(f, "one of {}", names.join(", ")),
+            Self::CountOr { least, most, names } => {
+                write!(f, "a whole number from {least} to {most}, or one of {}", names.join(", "))
+            }
             Self::Durations { len, least, most } => {
                 write!(f, "a list of {len} times from {least} to {most}")
             }

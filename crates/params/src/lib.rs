@@ -34,6 +34,7 @@
 //! | `range = (LEAST, MOST)` | the allowed values, ends included; required for numbers, counts and times |
 //! | `source = "..."` | where the default comes from; required |
 //! | `unit = "..."` | the unit of a number or count (`packets`, `B`, `bit/s` are written with the unit in files) |
+//! | `on = EXPR` | what `true` means for a parameter that can be switched off |
 //! | `hertz` | the number is a frequency |
 //! | `name = "..."` | the parameter's name, where it is not the field's with `-` for `_` |
 //! | `skip` | the field is no parameter: it has only a default |

@@ -14,6 +14,8 @@ pub struct Parameter {
     pub kind: Kind,
     /// Whether it can be switched off.
     pub optional: bool,
+    /// What `true` means for a parameter that can be switched off, if it means anything.
+    pub on: Option<Value>,
     /// The default; [`Value::Off`] for a parameter that is off unless set.
     pub default: Value,
     /// Where the default comes from.
@@ -42,7 +44,8 @@ impl Parameter {
     /// Which values are allowed, with the unit, as a person writes it.
     pub fn allowed(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
-        format!("{}{unit}", self.kind)
+        let off = if self.optional { ", or none" } else { "" };
+        format!("{}{unit}{off}", self.kind)
     }
 
     /// The default as a person writes it: small numbers with an exponent, `off` for none.
@@ -60,7 +63,16 @@ mod tests {
     use cutline_units::Duration;
 
     fn parameter(name: &'static str, kind: Kind, optional: bool) -> Parameter {
-        Parameter { name, unit: "", kind, optional, default: Value::Off, source: "a test", doc: "a test" }
+        Parameter {
+            name,
+            unit: "",
+            kind,
+            optional,
+            on: None,
+            default: Value::Off,
+            source: "a test",
+            doc: "a test",
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The types that a parameter's field may have.
 
 use crate::{Kind, Value};
-use cutline_units::Duration;
+use cutline_units::{Duration, Hint};
 
 /// A type of field. Enums get it with the derive of [`crate::Choice`].
 pub trait ParameterType: Sized + 'static {
@@ -84,6 +84,22 @@ impl ParameterType for Duration {
     fn from_value(value: &Value) -> Self {
         let Value::Duration(time) = *value else { unchecked(value, "a time") };
         time
+    }
+}
+
+impl ParameterType for Hint {
+    type Range = (u64, u64);
+
+    fn kind((least, most): (u64, u64)) -> Kind {
+        Kind::Count { least, most }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Count(u64::from(self.level()))
+    }
+
+    fn from_value(value: &Value) -> Self {
+        Self::from_level(u16::from_value(value))
     }
 }
 

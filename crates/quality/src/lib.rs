@@ -42,6 +42,6 @@ mod web;
 pub use class::Class;
 pub use emodel::{Codec, EModel, Rating};
 pub use game::Perspective;
-pub use hint_control::{HintControl, HintParamError, HintParams, HintStats, Report};
+pub use hint_control::{HintControl, HintParams, HintStats, Report};
 pub use level::{Combination, Quality, QualityError, UnknownName};
 pub use power::{Power, PowerError};

@@ -1,7 +1,8 @@
 //! How a router is to work, as text and as JSON.
 
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
-use cutline_aqm::{Limit, Parameters as _, QueueSpec, Value as Setting};
+use cutline_aqm::{Limit, QueueSpec};
+use cutline_params::{Parameters as _, Value as Setting};
 use cutline_units::{Bytes, Dscp, HintTable};
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
 //! Why a router does not work, or does not answer.
 
 use crate::statistics::StatisticsError;
-use cutline_aqm::ParameterError;
 use cutline_linux::LinuxError;
+use cutline_params::ParameterError;
 use std::io;
 use std::path::PathBuf;
 

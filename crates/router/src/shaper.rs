@@ -23,7 +23,8 @@ use crate::headers::{ETHERNET, Ecn, Headers, Ip};
 use crate::overhead::Overhead;
 use crate::port::Port;
 use crate::stats::{Loss, ShaperStats};
-use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, ParameterError, Queue, QueueSpec, Shed, Verdict};
+use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Queue, QueueSpec, Shed, Verdict};
+use cutline_params::ParameterError;
 use cutline_units::{
     Bytes, Duration, HintTable, Instant, Probability, RandomStream, Rate, RemarkTable, Serializer,
 };

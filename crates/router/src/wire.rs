@@ -2,7 +2,7 @@
 
 use crate::frames::Slot;
 use crate::{Port, Shaper, ShaperParams};
-use cutline_aqm::ParameterError;
+use cutline_params::ParameterError;
 use cutline_units::Instant;
 
 /// Both directions between two ports.

@@ -1,9 +1,8 @@
 //! From a scenario to what the simulator runs: names become links and routes, words become parameters.
 
 use crate::spec::{
-    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, DumbbellSpec,
-    FlowSpec, GraphSpec, Perspective, RateChange, Scenario, StartSpec, TcpSpec, TfrcSpec, Topology,
-    TransportSpec, UdpSpec,
+    AppSpec, ClassSpec, Distribution, DistributionsOf, DumbbellSpec, FlowSpec, GraphSpec, Perspective,
+    RateChange, Scenario, StartSpec, Topology, TransportSpec,
 };
 use cutline_aqm::AqmSpec;
 use cutline_config::queue::{PassOn, QueueConfig};
@@ -13,7 +12,7 @@ use cutline_sim::{
     Pair, Settings, Window,
 };
 use cutline_transport::app::{self, talk_spurt};
-use cutline_transport::{ParamError, tcp, tfrc, udp};
+use cutline_transport::{tcp, tfrc};
 use cutline_units::{Bytes, Duration, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -210,93 +209,16 @@ impl FlowSpec {
     }
 }
 
-impl TransportSpec {
-    /// Whether its values, each allowed by itself, and the defaults of the others go together.
-    pub(crate) fn validate(&self) -> Result<(), ParamError> {
-        match self {
-            Self::Tcp(spec) => tcp_params(spec, false).validate(),
-            Self::Tfrc(spec) => tfrc_params(spec, false).validate(),
-            Self::Udp(spec) => udp_params(*spec).validate(),
-        }
-    }
-}
-
 fn transport(spec: &TransportSpec, ecn: bool) -> cutline_sim::TransportSpec {
     match spec {
-        TransportSpec::Tcp(spec) => cutline_sim::TransportSpec::Tcp(Arc::new(tcp_params(spec, ecn))),
-        TransportSpec::Tfrc(spec) => cutline_sim::TransportSpec::Tfrc(Arc::new(tfrc_params(spec, ecn))),
-        TransportSpec::Udp(spec) => cutline_sim::TransportSpec::Udp(udp_params(*spec)),
+        TransportSpec::Tcp(spec) => {
+            cutline_sim::TransportSpec::Tcp(Arc::new(tcp::Params { ecn, ..spec.params }))
+        }
+        TransportSpec::Tfrc(params) => {
+            cutline_sim::TransportSpec::Tfrc(Arc::new(tfrc::Params { ecn, ..*params }))
+        }
+        TransportSpec::Udp(params) => cutline_sim::TransportSpec::Udp(*params),
     }
-}
-
-fn tcp_params(spec: &TcpSpec, ecn: bool) -> tcp::Params {
-    let defaults = match spec.defaults {
-        Defaults::Rfc => tcp::Params::default(),
-        Defaults::Ns2 => tcp::Params::ns2(),
-    };
-    let mss = spec.mss.get();
-    let bytes = |bound, default| match bound {
-        None => default,
-        Some(Bound::None) => None,
-        Some(Bound::Packets(packets)) => Some(packets * mss),
-    };
-    tcp::Params {
-        mss: mss as u32,
-        header_bytes: or(spec.header, defaults.header_bytes),
-        ack_bytes: or(spec.ack_size, defaults.ack_bytes),
-        algorithm: match spec.congestion_control {
-            CongestionControl::NewReno => tcp::Algorithm::NewReno,
-            // A simulation of BBR is refused; the laboratory's sinks only read.
-            CongestionControl::Cubic | CongestionControl::Bbr => tcp::Algorithm::Cubic,
-        },
-        initial_window: match spec.initial_window {
-            None => defaults.initial_window,
-            Some(segments) => tcp::InitialWindow::Segments(segments as u32),
-        },
-        // A default bound is in segments of 1000 B: keep the number of segments.
-        max_window: bytes(spec.max_window, defaults.max_window.map(|window| window / 1000 * mss)),
-        initial_ssthresh: bytes(spec.initial_ssthresh, defaults.initial_ssthresh),
-        sack: spec.sack.unwrap_or(defaults.sack),
-        limited_transmit: spec.limited_transmit.unwrap_or(defaults.limited_transmit),
-        ecn,
-        delayed_ack: match spec.delayed_ack {
-            None => defaults.delayed_ack,
-            Some(delay) => (delay > Duration::ZERO).then_some(delay),
-        },
-        nagle: spec.nagle.unwrap_or(defaults.nagle),
-        idle_restart: spec.idle_restart.unwrap_or(defaults.idle_restart),
-        initial_rto: spec.initial_rto.unwrap_or(defaults.initial_rto),
-        min_rto: spec.min_rto.unwrap_or(defaults.min_rto),
-        max_rto: spec.max_rto.unwrap_or(defaults.max_rto),
-        clock_granularity: spec.clock_granularity.unwrap_or(defaults.clock_granularity),
-        send_buffer: bytes(spec.send_buffer, defaults.send_buffer),
-        ..defaults
-    }
-}
-
-fn tfrc_params(spec: &TfrcSpec, ecn: bool) -> tfrc::Params {
-    let defaults = match spec.defaults {
-        Defaults::Rfc => tfrc::Params::default(),
-        Defaults::Ns2 => tfrc::Params::ns2(),
-    };
-    tfrc::Params {
-        segment_size: spec.packet_size.get() as u32,
-        header_bytes: or(spec.header, defaults.header_bytes),
-        feedback_bytes: or(spec.feedback_size, defaults.feedback_bytes),
-        rto_tick: spec.rto_tick.or(defaults.rto_tick),
-        send_buffer: spec.send_buffer.map_or(defaults.send_buffer, |packets| packets as u32),
-        ecn,
-        ..defaults
-    }
-}
-
-fn udp_params(spec: UdpSpec) -> udp::Params {
-    let defaults = udp::Params::default();
-    udp::Params { header_bytes: or(spec.header, defaults.header_bytes), ..defaults }
-}
-
-fn or(size: Option<Bytes>, default: u32) -> u32 {
-    size.map_or(default, |size| size.get() as u32)
 }
 
 pub(crate) fn application(spec: &AppSpec) -> app::Params {

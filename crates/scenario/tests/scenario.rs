@@ -2,10 +2,11 @@
 
 use cutline_aqm::{AqmSpec, Limit};
 use cutline_scenario::spec::{
-    AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf, Perspective,
-    StartSpec, TcpSpec, Topology, TransportSpec,
+    AppSpec, ClassSpec, CongestionControl, Distribution, DistributionsOf, Perspective, StartSpec, Topology,
+    TransportSpec,
 };
 use cutline_scenario::{Scenario, ScenarioFile};
+use cutline_transport::tcp;
 use cutline_units::{Bytes, Duration, HintBits, Rate};
 use proptest::prelude::*;
 
@@ -130,27 +131,16 @@ fn flows_are_read_with_their_defaults() {
     assert_eq!(bulk.class, ClassSpec::FileTransfer { file_size: Bytes::new(128_000) });
     assert_eq!((bulk.count, bulk.hint.level(), bulk.ecn, bulk.stop), (99, 16, false, None));
     assert_eq!(bulk.start, StartSpec::Uniform { from: Duration::ZERO, to: Duration::from_secs(1) });
-    let expected = TcpSpec {
-        defaults: Defaults::Rfc,
-        congestion_control: CongestionControl::NewReno,
-        mss: Bytes::new(1000),
-        header: None,
-        ack_size: None,
-        sack: None,
+    let TransportSpec::Tcp(tcp) = &bulk.transport else { panic!("it is TCP") };
+    assert_eq!(tcp.congestion_control, CongestionControl::NewReno);
+    assert_eq!(tcp.given, ["max-window", "initial-ssthresh", "delayed-ack"]);
+    let expected = tcp::Params {
+        max_window: Some(20),
+        initial_ssthresh: None,
         delayed_ack: Some(Duration::from_millis(200)),
-        limited_transmit: None,
-        initial_window: None,
-        max_window: Some(Bound::Packets(20)),
-        initial_ssthresh: Some(Bound::None),
-        nagle: None,
-        idle_restart: None,
-        initial_rto: None,
-        min_rto: None,
-        max_rto: None,
-        clock_granularity: None,
-        send_buffer: None,
+        ..tcp::Params::default()
     };
-    assert_eq!(bulk.transport, TransportSpec::Tcp(expected));
+    assert_eq!(tcp.params, expected);
     assert_eq!((bulk.app.clone(), bulk.series), (AppSpec::Bulk, true));
     assert_eq!((audio.hint.level(), audio.series, audio.distributions), (6, false, DistributionsOf::Flow));
     assert_eq!(audio.app, AppSpec::Cbr { rate: Rate::from_kbps(128), size: Bytes::new(160) });
@@ -222,7 +212,7 @@ fn overrides_take_values_with_and_without_quotes() {
     let links = scenario.graph().links;
     assert_eq!((links[2].rate, links[0].delay), (Rate::from_mbps(3), Duration::from_millis(7)));
     assert_eq!(links[0].queue.limit, Limit::Packets(9));
-    assert!(matches!(scenario.flows[1].transport, TransportSpec::Tcp(TcpSpec { sack: Some(true), .. })));
+    assert!(matches!(&scenario.flows[1].transport, TransportSpec::Tcp(tcp) if tcp.params.sack));
     assert_eq!(file.overrides()[0], ("link.last.rate".to_owned(), "3 Mbit/s".to_owned()));
 }
 

@@ -5,7 +5,8 @@
 //! nothing that a real receiver would not see. What the sender does with it is `cutline_quality`'s [`HintControl`].
 
 use crate::measure::Received;
-use cutline_quality::{Class, Combination, HintControl, HintParamError, HintParams, Report};
+use cutline_params::{ParameterError, Parameters as _};
+use cutline_quality::{Class, Combination, HintControl, HintParams, Report};
 use cutline_units::{Duration, Instant, RandomStream};
 
 /// A report's size on the wire: an RTCP receiver report with one block (RFC 3550 section 6.4.2), UDP and IPv4.
@@ -31,10 +32,9 @@ pub(crate) struct Reporter {
 }
 
 impl AdaptiveHint {
-    pub(crate) fn validate(&self) -> Result<(), HintParamError> {
+    pub(crate) fn validate(&self) -> Result<(), ParameterError> {
         if self.every.is_zero() {
-            let (field, value, allowed) = ("report", self.every.to_string(), "above 0".to_owned());
-            return Err(HintParamError { field, value, allowed });
+            return Err(ParameterError::new("report", self.every, "above 0"));
         }
         self.params.validate()
     }

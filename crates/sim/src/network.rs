@@ -4,9 +4,9 @@
 //! way. Routes are static: the fewest links, the earlier-added link first among equals, or given by the caller.
 
 use crate::AdaptiveHint;
-use cutline_aqm::{ParameterError, QueueSpec};
-use cutline_quality::HintParamError;
-use cutline_transport::{ParamError, app, tcp, tfrc, udp};
+use cutline_aqm::QueueSpec;
+use cutline_params::{ParameterError, Parameters as _};
+use cutline_transport::{app, tcp, tfrc, udp};
 use cutline_units::{Duration, Hint, HintBudget, Instant, Rate, Streams};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -135,7 +135,7 @@ pub enum NetworkError {
         /// The flow's name.
         flow: String,
         /// What is wrong with it.
-        error: ParamError,
+        error: ParameterError,
     },
     /// A parameter of what changes a flow's hint is outside its range.
     #[error("flow `{flow}`: hint: {error}")]
@@ -143,7 +143,7 @@ pub enum NetworkError {
         /// The flow's name.
         flow: String,
         /// What is wrong with it.
-        error: HintParamError,
+        error: ParameterError,
     },
     /// An application that its transport cannot carry.
     #[error("flow `{flow}`: {app} cannot be sent over {transport}; use TCP{or_tfrc}")]

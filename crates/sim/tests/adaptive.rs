@@ -76,5 +76,5 @@ fn a_parameter_outside_its_range_is_refused() {
     adaptive.params.pairs = 1;
     flow.adaptive = Some(Arc::new(adaptive));
     let error = network.add_flow(flow).unwrap_err().to_string();
-    assert_eq!(error, "flow `flow.20`: hint: pairs = 1: allowed is from 2 to 100");
+    assert_eq!(error, "flow `flow.20`: hint: pairs = 1: allowed is a whole number from 2 to 100");
 }

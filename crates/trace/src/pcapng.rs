@@ -156,7 +156,7 @@ impl<W: Write> Writer<W> {
 impl FlowLabel {
     fn new(flow: &cutline_sim::FlowSpec) -> Self {
         let window = match &flow.transport {
-            TransportSpec::Tcp(params) => params.max_window,
+            TransportSpec::Tcp(params) => params.max_window.map(|segments| params.bytes_of(segments)),
             TransportSpec::Tfrc(_) | TransportSpec::Udp(_) => None,
         };
         Self { name: flow.name.clone(), window }

@@ -1,6 +1,7 @@
 //! A flow as it is planned: who sends what to whom, by which transport, when.
 
 use crate::{DATAGRAM_HEADER, MESSAGE_HEADER, TFRC_HEADER};
+use cutline_params::{ParameterError, Parameters as _};
 use cutline_transport::app::{Distribution, Params};
 use cutline_transport::{tfrc, udp};
 use cutline_units::{Bytes, Dscp, Duration, Rate};
@@ -73,7 +74,7 @@ pub struct PlanError {
     /// The flow's name.
     pub flow: String,
     /// The field.
-    pub field: &'static str,
+    pub field: String,
     /// What it is set to.
     pub value: String,
     /// What it may be.
@@ -86,9 +87,7 @@ impl FlowPlan {
     /// # Errors
     /// The first that cannot be.
     pub fn validate(&self) -> Result<(), PlanError> {
-        let params = |error: cutline_transport::ParamError| {
-            self.refuse(error.field, error.value, error.allowed.to_owned())
-        };
+        let params = |error: ParameterError| self.refuse(&error.parameter, error.value, error.allowed);
         self.app.validate().map_err(params)?;
         match &self.transport {
             Transport::Tcp(options) => self.check_tcp(options)?,
@@ -163,13 +162,8 @@ impl FlowPlan {
         least_size(&self.app).map_or_else(String::new, |least| Bytes::new(least as u64).to_string())
     }
 
-    pub(crate) fn refuse(
-        &self,
-        field: &'static str,
-        value: impl std::fmt::Display,
-        allowed: String,
-    ) -> PlanError {
-        PlanError { flow: self.name.clone(), field, value: value.to_string(), allowed }
+    pub(crate) fn refuse(&self, field: &str, value: impl std::fmt::Display, allowed: String) -> PlanError {
+        PlanError { flow: self.name.clone(), field: field.to_owned(), value: value.to_string(), allowed }
     }
 }
 
@@ -269,7 +263,7 @@ mod tests {
         ];
         for (field, bad) in cases {
             let error = bad.validate().unwrap_err();
-            assert_eq!((error.field, error.flow.as_str()), (field, "f"), "{error}");
+            assert_eq!((&*error.field, &*error.flow), (field, "f"), "{error}");
         }
         let error = plan(udp(), cbr(23)).validate().unwrap_err();
         assert_eq!(

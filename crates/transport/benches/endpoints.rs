@@ -145,10 +145,11 @@ fn sizes() {
 
 fn main() {
     // A window that is held, as in a network: growth without end would measure the cache.
-    let held = tcp::Params { max_window: Some(30_000), ..tcp::Params::default() };
+    let held = tcp::Params { max_window: Some(30), ..tcp::Params::default() };
     let newreno = Arc::new(held);
     let sack = Arc::new(tcp::Params { sack: true, ..held });
-    let avoiding = tcp::Params { grow_only_when_limited: false, initial_ssthresh: Some(30_000), ..held };
+    let variant = tcp::Variant { grow_only_when_limited: false, ..held.variant };
+    let avoiding = tcp::Params { variant, initial_ssthresh: Some(30), ..held };
     let cubic = Arc::new(tcp::Params { algorithm: tcp::Algorithm::Cubic, ..avoiding });
     let avoiding = Arc::new(avoiding);
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();

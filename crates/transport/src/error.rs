@@ -1,25 +1,14 @@
-//! The one error of this crate: a parameter outside its range.
+//! Checks of parameters that are set in code.
 
-use thiserror::Error;
+use cutline_params::ParameterError;
+use std::fmt::Display;
 
-/// A parameter whose value is not allowed: which one, what it was, what is allowed.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[error("{field} = {value}: {allowed}")]
-pub struct ParamError {
-    /// The field's name as in the parameter struct.
-    pub field: &'static str,
-    /// The value it had.
-    pub value: String,
-    /// The values it may have.
-    pub allowed: &'static str,
-}
-
-/// `Ok` when `holds`, else the error that names field, value and what is allowed.
+/// `Ok` when `holds`, else the error that names the parameter, its value and what is allowed.
 pub(crate) fn require(
     holds: bool,
-    field: &'static str,
-    value: impl std::fmt::Display,
-    allowed: &'static str,
-) -> Result<(), ParamError> {
-    if holds { Ok(()) } else { Err(ParamError { field, value: value.to_string(), allowed }) }
+    parameter: &str,
+    value: impl Display,
+    allowed: &str,
+) -> Result<(), ParameterError> {
+    if holds { Ok(()) } else { Err(ParameterError::new(parameter, value, allowed)) }
 }

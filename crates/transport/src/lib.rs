@@ -25,5 +25,3 @@ mod queue;
 pub mod tcp;
 pub mod tfrc;
 pub mod udp;
-
-pub use error::ParamError;

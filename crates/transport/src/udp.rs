@@ -4,17 +4,17 @@
 
 use cutline_units::{Bytes, Instant};
 
-use crate::ParamError;
-use crate::error::require;
 use crate::queue::SendQueue;
+use cutline_params::Parameters;
 
 /// What is set for a UDP flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Params {
-    /// Largest payload of a datagram, bytes, 1..65,507; a longer write is split. Default 1472 (fills 1500 B
-    /// of IPv4).
+    /// The largest payload of a datagram; a longer write is split.
+    #[param(default = 1472, range = (1, 65_507), unit = "B", source = "fills 1500 B of IPv4")]
     pub max_datagram: u32,
-    /// Bytes on the wire beside the payload, 0..1000. Default 28 (IPv4 and UDP); 0 for ns-2's packets.
+    /// What a datagram has on the wire beside its payload.
+    #[param(name = "header", default = 28, range = (0, 1000), unit = "B", source = "IPv4 and UDP; ns-2: 0")]
     pub header_bytes: u32,
 }
 
@@ -48,23 +48,7 @@ pub struct Receiver {
     marked: u64,
 }
 
-impl Default for Params {
-    fn default() -> Self {
-        Self { max_datagram: 1472, header_bytes: 28 }
-    }
-}
-
 impl Params {
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParamError> {
-        let largest = self.max_datagram;
-        require((1..=65_507).contains(&largest), "max_datagram", largest, "1..65507 bytes")?;
-        require(self.header_bytes <= 1000, "header_bytes", self.header_bytes, "0..1000 bytes")
-    }
-
     /// A datagram's size on the wire.
     pub const fn wire_bytes(&self, datagram: &Datagram) -> Bytes {
         Bytes::new(datagram.len as u64 + self.header_bytes as u64)
@@ -176,8 +160,8 @@ mod tests {
     #[test]
     fn a_bad_size_is_named() {
         let error = Params { max_datagram: 0, ..Params::default() }.validate().unwrap_err();
-        assert_eq!(error.to_string(), "max_datagram = 0: 1..65507 bytes");
+        assert_eq!(error.to_string(), "max-datagram = 0: allowed is a whole number from 1 to 65507 B");
         let error = Params { header_bytes: 2000, ..Params::default() }.validate().unwrap_err();
-        assert_eq!(error.field, "header_bytes");
+        assert_eq!(error.parameter, "header");
     }
 }

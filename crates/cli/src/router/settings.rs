@@ -2,12 +2,11 @@
 
 use crate::exit::Failure;
 use cutline_aqm::registry::{self, AqmDescription};
-use cutline_aqm::{
-    AqmSpec, Kind, Limit, Parameter, ParameterError, Parameters as _, QueueSpec, TsqParams, Value,
-};
-use cutline_config::quantity;
+use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
+use cutline_config::{parameter, quantity};
+use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
 use cutline_router::Overhead;
-use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
+use cutline_units::{Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 
 /// The queue, the same for both directions unless the way back has its own.
 #[derive(clap::Args)]
@@ -175,55 +174,11 @@ fn values<'t>(
             let names: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
             Failure::Usage(format!("{owner} has no parameter {name:?}; it has: {}", names.join(", ")))
         })?;
-        let value = value(parameter, written).ok_or_else(|| {
-            let Parameter { kind, unit, .. } = parameter;
-            Failure::Usage(format!("{name} = {written}: allowed is {kind} {unit}").trim_end().to_owned())
-        })?;
+        let value = parameter::parse(parameter, written)
+            .map_err(|allowed| Failure::Usage(format!("{name} = {written}: allowed is {allowed}")))?;
         Ok((name.to_owned(), value))
     };
     pairs.map(read).collect()
-}
-
-/// A value as its parameter is written: a quantity where it has a unit.
-fn value(parameter: &Parameter, text: &str) -> Option<Value> {
-    if parameter.optional && text == "off" {
-        return Some(Value::Off);
-    }
-    match parameter.kind {
-        Kind::Number { .. } if parameter.unit == "packets" => packets(text).map(|n| Value::Number(n as f64)),
-        Kind::Number { .. } => text.parse().ok().map(Value::Number),
-        Kind::Count { .. } => count(parameter.unit, text).map(Value::Count),
-        Kind::Duration { .. } => quantity::duration(text).ok().map(Value::Duration),
-        Kind::Frequency { .. } => quantity::frequency(text).ok().map(Value::Frequency),
-        Kind::Flag => text.parse().ok().map(Value::Flag),
-        Kind::Choice(_) => Some(Value::Choice(text.to_owned().into())),
-        Kind::Durations { .. } => {
-            let times = list(text).map(|time| quantity::duration(time).ok());
-            times.collect::<Option<Vec<_>>>().map(|times| Value::Durations(times.into()))
-        }
-        Kind::Counts { .. } => {
-            let counts = list(text).map(|number| number.parse().ok());
-            counts.collect::<Option<Vec<_>>>().map(|counts| Value::Counts(counts.into()))
-        }
-    }
-}
-
-/// What is between the commas of a list, in brackets or not.
-fn list(text: &str) -> impl Iterator<Item = &str> {
-    text.trim_start_matches('[').trim_end_matches(']').split(',').map(str::trim)
-}
-
-fn count(unit: &str, text: &str) -> Option<u64> {
-    text.parse().ok().or_else(|| match unit {
-        "packets" => packets(text),
-        "B" => quantity::size(text).ok().map(Bytes::get),
-        "bit/s" => rate(text).ok().map(Rate::as_bps),
-        _ => None,
-    })
-}
-
-fn packets(text: &str) -> Option<u64> {
-    text.parse().ok().or_else(|| quantity::packets(text).ok())
 }
 
 fn pair<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure> {
@@ -311,9 +266,9 @@ mod tests {
     fn every_default_can_be_set() {
         for aqm in registry::describe() {
             for parameter in &aqm.parameters {
-                let Parameter { name, default, .. } = parameter;
-                let read = value(parameter, &default.to_string());
-                assert!(read.is_some_and(|read| parameter.check(&read).is_ok()), "{name} = {default}");
+                let Parameter { name, default, .. } = *parameter;
+                let read = parameter::parse(parameter, &parameter.default_text());
+                assert_eq!(read.as_ref(), Ok(default), "{name}");
             }
         }
     }

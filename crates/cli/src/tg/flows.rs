@@ -3,7 +3,7 @@
 use super::options::FlowArgs;
 use crate::exit::Failure;
 use cutline_scenario::FlowsFile;
-use cutline_scenario::spec::{Bound, CongestionControl, FlowSpec, StartSpec, TcpSpec, TransportSpec};
+use cutline_scenario::spec::{CongestionControl, FlowSpec, StartSpec, TcpSpec, TransportSpec};
 use cutline_sim::TransportSpec as Lowered;
 use cutline_traffic::{FlowPlan, TcpOptions, Transport};
 use cutline_units::{DscpPool2, Duration, HintCodec as _, Streams};
@@ -117,29 +117,12 @@ fn transport(spec: &FlowSpec) -> Result<Transport, Failure> {
 
 /// What of a simulated TCP the kernel's can be told.
 fn tcp_options(spec: &FlowSpec, tcp: &TcpSpec) -> Result<TcpOptions, Failure> {
-    let kernel_s = [
-        ("header", tcp.header.is_some()),
-        ("ack-size", tcp.ack_size.is_some()),
-        ("sack", tcp.sack.is_some()),
-        ("delayed-ack", tcp.delayed_ack.is_some()),
-        ("limited-transmit", tcp.limited_transmit.is_some()),
-        ("initial-window", tcp.initial_window.is_some()),
-        ("initial-ssthresh", tcp.initial_ssthresh.is_some()),
-        ("max-window", tcp.max_window.is_some()),
-        ("idle-restart", tcp.idle_restart.is_some()),
-        ("initial-rto", tcp.initial_rto.is_some()),
-        ("min-rto", tcp.min_rto.is_some()),
-        ("max-rto", tcp.max_rto.is_some()),
-        ("clock-granularity", tcp.clock_granularity.is_some()),
-    ];
-    if let Some((key, _)) = kernel_s.iter().find(|(_, given)| *given) {
+    let known = ["mss", "send-buffer", "nagle"];
+    if let Some(key) = tcp.given.iter().find(|key| !known.contains(key)) {
         return Err(refuse(spec, &format!("transport.{key}"), "real TCP is the kernel's: leave it out"));
     }
-    let mss = tcp.mss.get() as u32;
-    let write_queue = match tcp.send_buffer {
-        None | Some(Bound::None) => None,
-        Some(Bound::Packets(packets)) => Some(packets * u64::from(mss)),
-    };
+    let params = &tcp.params;
+    let write_queue = params.send_buffer.map(|segments| params.bytes_of(segments));
     let control = match tcp.congestion_control {
         CongestionControl::NewReno => "reno",
         CongestionControl::Cubic => "cubic",
@@ -147,9 +130,9 @@ fn tcp_options(spec: &FlowSpec, tcp: &TcpSpec) -> Result<TcpOptions, Failure> {
     };
     Ok(TcpOptions {
         congestion_control: Some(control.to_owned()),
-        max_segment: Some(mss + TIME_STAMP),
+        max_segment: Some(params.mss + TIME_STAMP),
         write_queue,
-        no_delay: tcp.nagle == Some(false),
+        no_delay: tcp.given.contains(&"nagle") && !params.nagle,
         ..TcpOptions::default()
     })
 }

@@ -27,19 +27,6 @@
 //! The controller sees what a receiver can report and a sender can count, nothing else: see [`Report`]. It has no clock
 //! and no timer; reports drive it.
 //!
-//! | parameter | unit | range | default | from |
-//! | --- | --- | --- | --- | --- |
-//! | `start` | level | 1..2^n | the largest | what unmarked traffic has |
-//! | `settle` | time | 0..60 s | 5 s | ours: after a change of the hint, reports of so long are not judged |
-//! | `measure` | time | 100 ms..600 s | 10 s | ours: the interval that is judged, above a TFRC's or TCP's own cycles |
-//! | `span` | levels | 1..2^n / 2 | 2^n / 4 | ours: the first and largest distance of a trial |
-//! | `finest` | levels | 1..`span` | 2^n / 8 | ours: one level more or less is not worth the trials |
-//! | `pairs` | | 2..100 | 6 | ours: after so many pairs a trial that is not significant has failed |
-//! | `confidence` | | 0.1..10 | 2 | ours: standard errors |
-//! | `least_gain` | quality | 0..1 | 0.002 | ours: nobody would notice less |
-//! | `rest`, `longest_rest` | time | 0..1 h | 60 s, 240 s | ours |
-//! | `loss_weight` | | 0..10 | 0 | ours: what is judged is Q - `loss_weight` times the share lost; 0 is TSQ's Q |
-//!
 //! The throughput of a TFRC follows its loss with a memory of eight loss intervals (RFC 5348 section 5.4), ten seconds and
 //! more, while the delay changes at once. So a trial of a smaller hint looks better than it is when `settle` and `measure`
 //! are short: they are what decides about the resting point's bias.
@@ -49,48 +36,68 @@ mod trial;
 mod watch;
 
 use crate::{Class, Combination};
+use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Hint, HintBits, Instant, RandomStream, Rate};
 use search::Search;
 use std::fmt;
 
-/// What can be set; see the table above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+/// Levels of 8 bits, the most there are.
+const LEVELS: u64 = 256;
+
+/// What can be set. [`HintParams::new`] has the defaults for any number of hint bits; those here are for four.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+#[parameters(check = check)]
 pub struct HintParams {
     /// n: hints are 1 to 2^n.
+    #[param(default = HintBits::PAPER, skip)]
     pub bits: HintBits,
     /// The first hint.
+    #[param(
+        default = HintBits::PAPER.largest(),
+        range = (1, LEVELS),
+        source = "the largest: what unmarked traffic has"
+    )]
     pub start: Hint,
     /// How long after a change of the hint nothing is judged.
+    #[param(default = Duration::from_secs(5), range = (Duration::ZERO, MINUTE), source = "ours")]
     pub settle: Duration,
     /// How long an interval is that is judged.
+    #[param(
+        default = Duration::from_secs(10),
+        range = (Duration::from_millis(100), Duration::from_secs(600)),
+        source = "ours: above a TFRC's or TCP's own cycles"
+    )]
     pub measure: Duration,
-    /// The largest distance of a trial from the centre, levels.
+    /// The first and largest distance of a trial from the centre, in levels; at most 2^n / 2.
+    #[param(default = 4, range = (1, LEVELS / 2), source = "ours: 2^n / 4")]
     pub span: u16,
-    /// The smallest, levels.
+    /// The smallest distance of a trial, in levels; at most span.
+    #[param(
+        default = 2,
+        range = (1, LEVELS / 2),
+        source = "ours: 2^n / 8, as one level more or less is not worth the trials"
+    )]
     pub finest: u16,
-    /// The most pairs of a trial.
+    /// The most pairs of intervals in a trial: one that is not significant after so many has failed.
+    #[param(default = 6, range = (2, 100), source = "ours")]
     pub pairs: u32,
-    /// How many standard errors above 0 a gain must be.
+    /// How many standard errors a gain must be above 0.
+    #[param(default = 2.0, range = (0.1, 10.0), source = "ours")]
     pub confidence: f64,
-    /// The least gain worth a move, quality.
+    /// The least gain of quality that is worth a move.
+    #[param(default = 0.002, range = (0.0, 1.0), source = "ours: nobody would notice less")]
     pub least_gain: f64,
-    /// The first rest.
+    /// The first rest when nothing near is better; at most longest-rest.
+    #[param(default = MINUTE, range = (Duration::ZERO, HOUR), source = "ours")]
     pub rest: Duration,
     /// The longest rest.
+    #[param(default = Duration::from_secs(240), range = (Duration::ZERO, HOUR), source = "ours")]
     pub longest_rest: Duration,
-    /// What is judged is Q - this times the share of packets lost.
+    /// What is judged is the quality less this times the share of packets lost.
+    #[param(default = 0.0, range = (0.0, 10.0), source = "0: TSQ's Q")]
     pub loss_weight: f64,
-}
-
-/// A parameter outside its range.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HintParamError {
-    /// The parameter's name.
-    pub field: &'static str,
-    /// The value it had.
-    pub value: String,
-    /// What it may be.
-    pub allowed: String,
 }
 
 /// What a receiver has got so far and the sender has sent: totals, as in RTCP's reports (RFC 3550 section 6.4), so that
@@ -139,55 +146,31 @@ impl HintParams {
     /// The defaults for hints of so many bits.
     pub fn new(bits: HintBits) -> Self {
         let levels = bits.levels();
-        Self {
-            bits,
-            start: bits.largest(),
-            settle: Duration::from_secs(5),
-            measure: Duration::from_secs(10),
-            span: (levels / 4).max(1),
-            finest: (levels / 8).max(1),
-            pairs: 6,
-            confidence: 2.0,
-            least_gain: 0.002,
-            rest: Duration::from_secs(60),
-            longest_rest: Duration::from_secs(240),
-            loss_weight: 0.0,
-        }
-    }
-
-    /// Whether every parameter is in its range.
-    ///
-    /// # Errors
-    /// The first that is not.
-    pub fn validate(&self) -> Result<(), HintParamError> {
-        let levels = self.bits.levels();
-        let (tenth, ten_minutes) = (Duration::from_millis(100), Duration::from_secs(600));
-        let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
-        within("start", self.start.level(), 1, levels)?;
-        within("settle", self.settle, Duration::ZERO, minute)?;
-        within("measure", self.measure, tenth, ten_minutes)?;
-        within("span", self.span, 1, (levels / 2).max(1))?;
-        within("finest", self.finest, 1, self.span)?;
-        within("pairs", self.pairs, 2, 100)?;
-        within("confidence", self.confidence, 0.1, 10.0)?;
-        within("least-gain", self.least_gain, 0.0, 1.0)?;
-        within("longest-rest", self.longest_rest, Duration::ZERO, hour)?;
-        within("rest", self.rest, Duration::ZERO, self.longest_rest)?;
-        within("loss-weight", self.loss_weight, 0.0, 10.0)
+        let (span, finest) = ((levels / 4).max(1), (levels / 8).max(1));
+        Self { bits, start: bits.largest(), span, finest, ..Self::default() }
     }
 }
 
-/// Whether `low <= value <= high`; NaN is not.
+/// What the number of levels, and the other parameters, allow.
+fn check(params: &HintParams) -> Result<(), ParameterError> {
+    let HintParams { bits, start, span, finest, rest, longest_rest, .. } = *params;
+    let levels = bits.levels();
+    within("start", start.level(), 1, levels)?;
+    within("span", span, 1, (levels / 2).max(1))?;
+    within("finest", finest, 1, span)?;
+    within("rest", rest, Duration::ZERO, longest_rest)
+}
+
 fn within<T: Copy + PartialOrd + fmt::Display>(
-    field: &'static str,
+    parameter: &str,
     value: T,
     low: T,
     high: T,
-) -> Result<(), HintParamError> {
+) -> Result<(), ParameterError> {
     if low <= value && value <= high {
         return Ok(());
     }
-    Err(HintParamError { field, value: value.to_string(), allowed: format!("from {low} to {high}") })
+    Err(ParameterError::new(parameter, value, format!("from {low} to {high}")))
 }
 
 impl HintControl {
@@ -201,7 +184,7 @@ impl HintControl {
         combination: Combination,
         now: Instant,
         mut random: RandomStream,
-    ) -> Result<Self, HintParamError> {
+    ) -> Result<Self, ParameterError> {
         params.validate()?;
         // Who starts together does not measure together.
         let lead = params.measure.mul_f64(random.uniform());
@@ -276,14 +259,6 @@ impl HintControl {
         quality.get() - self.params.loss_weight * lost
     }
 }
-
-impl fmt::Display for HintParamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}: allowed is {}", self.field, self.value, self.allowed)
-    }
-}
-
-impl std::error::Error for HintParamError {}
 
 #[cfg(test)]
 mod tests;

@@ -181,11 +181,11 @@ fn parameters_outside_their_range_are_refused() {
     assert_eq!(refused(HintParams { finest: 5, ..usual }), "finest = 5: allowed is from 1 to 4");
     assert_eq!(
         refused(HintParams { measure: Duration::ZERO, ..usual }),
-        "measure = 0 ns: allowed is from 100 ms to 600 s"
+        "measure = 0 ns: allowed is a time from 100 ms to 600 s"
     );
     assert_eq!(
         refused(HintParams { confidence: f64::NAN, ..usual }),
-        "confidence = NaN: allowed is from 0.1 to 10"
+        "confidence = NaN: allowed is a number from 0.1 to 10"
     );
     for bits in 1..=8 {
         assert_eq!(HintParams::new(HintBits::new(bits).unwrap()).validate(), Ok(()), "{bits}");

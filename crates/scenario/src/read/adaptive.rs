@@ -3,8 +3,9 @@
 //! `hint = 6`, `hint = "adaptive"`, `hint = { adaptive = { start = 8, measure = "10 s" } }`.
 
 use crate::spec::AdaptiveSpec;
-use cutline_config::{Kind, TableReader, Value, kind};
-use cutline_quality::{HintParamError, HintParams};
+use cutline_config::{Kind, TableReader, Value, kind, parameter};
+use cutline_params::Parameters as _;
+use cutline_quality::HintParams;
 use cutline_units::{Duration, Hint, HintBits};
 
 /// How often receivers report unless the file says otherwise.
@@ -46,33 +47,16 @@ fn within(reader: &TableReader<'_>, usual: AdaptiveSpec) -> Option<AdaptiveSpec>
 }
 
 fn adaptive(reader: &TableReader<'_>, usual: AdaptiveSpec) -> Option<AdaptiveSpec> {
-    let HintParams { bits, span, finest, pairs, confidence, least_gain, loss_weight, .. } = usual.params;
-    let level = |key, default: u16| reader.or(key, &kind::integer(1, 256), u64::from(default)) as u16;
-    let time = |key, default| reader.or(key, &kind::duration(), default);
-    let span = level("span", span);
-    let params = HintParams {
-        bits,
-        start: Hint::from_level(level("start", usual.params.start.level())),
-        settle: time("settle", usual.params.settle),
-        measure: time("measure", usual.params.measure),
-        span,
-        finest: level("finest", finest.min(span)),
-        pairs: reader.or("pairs", &kind::integer(2, 100), u64::from(pairs)) as u32,
-        confidence: reader.or("confidence", &kind::number(), confidence),
-        least_gain: reader.or("least-gain", &kind::number(), least_gain),
-        rest: time("rest", usual.params.rest),
-        longest_rest: time("longest-rest", usual.params.longest_rest),
-        loss_weight: reader.or("loss-weight", &kind::number(), loss_weight),
-    };
+    let values = parameter::values(reader, &HintParams::describe());
+    let mut base = usual.params;
+    if let Some((_, cutline_params::Value::Count(span))) = values.iter().find(|(name, _)| *name == "span") {
+        base.finest = base.finest.min(*span as u16);
+    }
     let report = reader.or("report", &kind::positive_duration(), usual.report);
     reader.finish();
+    let params = parameter::checked(reader, base.with_values(values))?;
     if report > params.measure {
         reader.refuse("report", &format!("an interval that is judged lasts {}", params.measure));
     }
-    params.validate().map_err(|error| refuse(reader, &error)).ok()?;
     Some(AdaptiveSpec { report, params })
-}
-
-fn refuse(reader: &TableReader<'_>, error: &HintParamError) {
-    reader.refuse(error.field, &format!("it must be {}", error.allowed));
 }

@@ -79,7 +79,7 @@ fn poisson(reader: &TableReader<'_>) -> Option<AppSpec> {
     let size = distribution::required(reader, "size", kind::packet_size);
     let app = AppSpec::Poisson { rate: rate?, size: size? };
     if let Err(error) = lower::application(&app).validate() {
-        reader.refuse(error.field, error.allowed);
+        reader.refuse(&error.parameter, &error.allowed);
     }
     Some(app)
 }

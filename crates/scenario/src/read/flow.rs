@@ -266,9 +266,11 @@ fn refuse_mismatch(reader: &TableReader<'_>, transport: &TransportSpec, app: &Ap
             reader.refuse("app", &format!("{kind:?} needs a reliable transport: use protocol = \"tcp\""));
         }
         (TransportSpec::Tfrc(tfrc), app) => {
-            if let Some(size) = app::message_size(app).filter(|size| *size > tfrc.packet_size) {
-                let why =
-                    format!("a message of {size} does not fit TFRC's packet-size, {}", tfrc.packet_size);
+            if let Some(size) =
+                app::message_size(app).filter(|size| size.get() > u64::from(tfrc.segment_size))
+            {
+                let largest = Bytes::new(u64::from(tfrc.segment_size));
+                let why = format!("a message of {size} does not fit TFRC's packet-size, {largest}");
                 reader.refuse("app", &why);
             }
         }

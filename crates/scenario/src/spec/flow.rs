@@ -1,6 +1,7 @@
 //! What flows there are: who sends what to whom, over which transport, and what is kept of it.
 
 use cutline_quality::HintParams;
+use cutline_transport::{tcp, tfrc, udp};
 use cutline_units::{Bytes, Duration, Hint, Rate};
 
 /// A group of like flows.
@@ -104,14 +105,25 @@ pub enum Perspective {
 }
 
 /// A transport protocol and its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TransportSpec {
     /// TCP.
     Tcp(TcpSpec),
     /// TCP-friendly rate control (RFC 5348).
-    Tfrc(TfrcSpec),
+    Tfrc(tfrc::Params),
     /// UDP, unresponsive.
-    Udp(UdpSpec),
+    Udp(udp::Params),
+}
+
+/// TCP as a scenario sets it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcpSpec {
+    /// Congestion control.
+    pub congestion_control: CongestionControl,
+    /// What is set, the scenario's defaults filled in.
+    pub params: tcp::Params,
+    /// The keys that the scenario sets: a kernel's TCP has its own values for the others, and cannot be told some.
+    pub given: Vec<&'static str>,
 }
 
 /// Congestion control of TCP.
@@ -123,90 +135,6 @@ pub enum CongestionControl {
     Cubic,
     /// BBR as the running kernel has it: for the laboratory alone.
     Bbr,
-}
-
-/// Which engine's or document's defaults fill in what a scenario leaves open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Defaults {
-    /// Those of the RFCs.
-    #[default]
-    Rfc,
-    /// Those of ns-2.35, which the TSQ paper was measured with.
-    Ns2,
-}
-
-/// A bound in packets, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// No bound.
-    None,
-    /// At most this many packets.
-    Packets(u64),
-}
-
-/// TCP as a scenario sets it; `None` leaves a value to the transport's own default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TcpSpec {
-    /// Where defaults come from.
-    pub defaults: Defaults,
-    /// Congestion control.
-    pub congestion_control: CongestionControl,
-    /// Payload of a full segment; default 1000 B, the papers'.
-    pub mss: Bytes,
-    /// What each segment has on top of the payload.
-    pub header: Option<Bytes>,
-    /// An ACK's size on the wire.
-    pub ack_size: Option<Bytes>,
-    /// Selective acknowledgement (RFC 6675).
-    pub sack: Option<bool>,
-    /// How long an ACK waits for a second segment (RFC 5681 section 4.2); zero: not at all.
-    pub delayed_ack: Option<Duration>,
-    /// Limited transmit (RFC 3042).
-    pub limited_transmit: Option<bool>,
-    /// Initial window in segments.
-    pub initial_window: Option<u64>,
-    /// Largest window in segments.
-    pub max_window: Option<Bound>,
-    /// Initial slow-start threshold in segments.
-    pub initial_ssthresh: Option<Bound>,
-    /// A small segment waits while data is outstanding (RFC 1122 section 4.2.3.4).
-    pub nagle: Option<bool>,
-    /// The window falls back to the initial one after an idle time (RFC 5681 section 4.1).
-    pub idle_restart: Option<bool>,
-    /// The retransmission timeout before the first sample (RFC 6298).
-    pub initial_rto: Option<Duration>,
-    /// Least retransmission timeout (RFC 6298).
-    pub min_rto: Option<Duration>,
-    /// Largest retransmission timeout (RFC 6298).
-    pub max_rto: Option<Duration>,
-    /// What round-trip times are rounded to: G of RFC 6298.
-    pub clock_granularity: Option<Duration>,
-    /// How many segments of an application's data may wait in the sender.
-    pub send_buffer: Option<Bound>,
-}
-
-/// TFRC as a scenario sets it; `None` leaves a value to the transport's own default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TfrcSpec {
-    /// Where defaults come from.
-    pub defaults: Defaults,
-    /// s: payload of a packet; default 1000 B.
-    pub packet_size: Bytes,
-    /// What each packet has on top of the payload.
-    pub header: Option<Bytes>,
-    /// A feedback packet's size on the wire.
-    pub feedback_size: Option<Bytes>,
-    /// The tick of the clock that the equation's timeout is estimated from; 4 R instead where neither this nor the defaults say.
-    pub rto_tick: Option<Duration>,
-    /// How many packets wait in the sender before the application's next one is refused.
-    pub send_buffer: Option<u64>,
-}
-
-/// UDP's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UdpSpec {
-    /// What each packet has on top of the payload; `None`: the transport's default.
-    pub header: Option<Bytes>,
 }
 
 /// What an application sends.

@@ -3,8 +3,8 @@
 mod flow;
 
 pub use flow::{
-    AdaptiveSpec, AppSpec, Bound, ClassSpec, CongestionControl, Defaults, Distribution, DistributionsOf,
-    FlowSpec, Perspective, StartSpec, TcpSpec, TfrcSpec, TransportSpec, UdpSpec,
+    AdaptiveSpec, AppSpec, ClassSpec, CongestionControl, Distribution, DistributionsOf, FlowSpec,
+    Perspective, StartSpec, TcpSpec, TransportSpec,
 };
 
 use cutline_config::queue::QueueConfig;

@@ -220,7 +220,7 @@ fn each_bad_value_is_named() {
         ("mean_pause", Params::TalkSpurt(TalkSpurtParams { mean_pause: 0.0, ..TalkSpurtParams::default() })),
     ];
     for (field, params) in cases {
-        assert_eq!(params.validate().expect_err(field).field, field);
+        assert_eq!(params.validate().expect_err(field).parameter, field);
     }
 }
 

@@ -8,8 +8,8 @@
 
 use cutline_units::{Bytes, Duration, Instant, RandomStream, Rate, Serializer};
 
-use crate::ParamError;
 use crate::error::require;
+use cutline_params::ParameterError;
 
 /// What is set for a constant-rate source.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl CbrParams {
     ///
     /// # Errors
     /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParamError> {
+    pub fn validate(&self) -> Result<(), ParameterError> {
         require(self.rate > Rate::ZERO, "rate", self.rate, "over 0")?;
         let fits = (1..=1_000_000).contains(&self.size.get());
         require(fits, "size", self.size, "1..1000000 bytes")

@@ -3,8 +3,8 @@
 use cutline_units::RandomStream;
 use rand_distr::{Distribution as _, Exp1, StandardNormal};
 
-use crate::ParamError;
 use crate::error::require;
+use cutline_params::ParameterError;
 
 /// A distribution of positive numbers: bytes, seconds or counts, as the field that holds it says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl Distribution {
     }
 
     /// Checks the parameters; `field` is what holds the distribution.
-    pub(crate) fn validate(&self, field: &'static str) -> Result<(), ParamError> {
+    pub(crate) fn validate(&self, field: &'static str) -> Result<(), ParameterError> {
         let positive = |x: f64| x > 0.0 && x.is_finite();
         let value = format!("{self:?}");
         match *self {
@@ -152,7 +152,7 @@ mod tests {
             Distribution::Pareto { shape: 1.5, scale: 0.0 },
             Distribution::BoundedPareto { shape: 1.5, min: 5.0, max: 5.0 },
         ] {
-            assert_eq!(bad.validate("size").unwrap_err().field, "size", "{bad:?}");
+            assert_eq!(bad.validate("size").unwrap_err().parameter, "size", "{bad:?}");
         }
     }
 }

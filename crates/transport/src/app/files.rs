@@ -8,7 +8,7 @@ use cutline_units::{Instant, RandomStream};
 
 use super::on_off::seconds;
 use super::{Completion, Distribution};
-use crate::ParamError;
+use cutline_params::ParameterError;
 
 /// What is set for a source of files.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +37,7 @@ impl FilesParams {
     ///
     /// # Errors
     /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParamError> {
+    pub fn validate(&self) -> Result<(), ParameterError> {
         self.size.validate("size")?;
         self.think.validate("think")
     }

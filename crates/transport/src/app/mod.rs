@@ -35,7 +35,7 @@ pub use trace::{Recorded, Trace, TraceParams};
 
 use cutline_units::{Duration, Instant, RandomStream};
 
-use crate::ParamError;
+use cutline_params::ParameterError;
 
 /// What an application hands to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Params {
     ///
     /// # Errors
     /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParamError> {
+    pub fn validate(&self) -> Result<(), ParameterError> {
         match self {
             Self::Bulk => Ok(()),
             Self::Cbr(params) => params.validate(),

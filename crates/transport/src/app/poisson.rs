@@ -10,8 +10,8 @@ use cutline_units::{Duration, Instant, RandomStream, Rate};
 
 use super::Distribution;
 use super::on_off::seconds;
-use crate::ParamError;
 use crate::error::require;
+use cutline_params::ParameterError;
 
 /// What is set for a Poisson source.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl PoissonParams {
     ///
     /// # Errors
     /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParamError> {
+    pub fn validate(&self) -> Result<(), ParameterError> {
         require(self.rate > Rate::ZERO, "rate", self.rate, "over 0")?;
         self.size.validate("size")?;
         let mean = self.size.mean();

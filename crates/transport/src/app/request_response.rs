@@ -14,7 +14,7 @@ use cutline_units::{Duration, Instant, RandomStream};
 
 use super::on_off::seconds;
 use super::{Completion, Distribution};
-use crate::ParamError;
+use cutline_params::ParameterError;
 
 /// What is set for a reader of pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +71,7 @@ impl RequestResponseParams {
     ///
     /// # Errors
     /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParamError> {
+    pub fn validate(&self) -> Result<(), ParameterError> {
         self.object.validate("object")?;
         self.embedded.validate("embedded")?;
         self.think.validate("think")

@@ -9,7 +9,7 @@
 use cutline_units::{Bytes, Rate};
 
 use super::{Distribution, OnOffParams};
-use crate::ParamError;
+use cutline_params::ParameterError;
 
 /// What is set for a speaker.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ impl TalkSpurtParams {
     ///
     /// # Errors
     /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParamError> {
+    pub fn validate(&self) -> Result<(), ParameterError> {
         Distribution::Exponential { mean: self.mean_spurt }.validate("mean_spurt")?;
         Distribution::Exponential { mean: self.mean_pause }.validate("mean_pause")?;
         self.on_off().validate()

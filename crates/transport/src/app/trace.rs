@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use cutline_units::{Duration, Instant};
 
-use crate::ParamError;
 use crate::error::require;
+use cutline_params::ParameterError;
 
 /// A recorded message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl TraceParams {
     ///
     /// # Errors
     /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParamError> {
+    pub fn validate(&self) -> Result<(), ParameterError> {
         let messages = &self.messages;
         require(!messages.is_empty(), "messages", "none", "at least one")?;
         for message in messages.iter() {

@@ -45,7 +45,7 @@ pub(crate) enum Control {
 impl Control {
     pub(crate) fn new(params: &Params) -> Self {
         match params.algorithm {
-            Algorithm::NewReno => Self::NewReno(NewReno::new(params.avoidance)),
+            Algorithm::NewReno => Self::NewReno(NewReno::new(params.variant.avoidance)),
             Algorithm::Cubic => Self::Cubic(Box::default()),
         }
     }

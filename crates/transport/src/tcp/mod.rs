@@ -26,14 +26,16 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
+mod variant;
 
 pub use congestion::Window;
 pub use cubic::Cubic;
 pub use newreno::NewReno;
-pub use params::{Algorithm, Avoidance, FullAck, Halving, InitialWindow, Params, RttSampling};
+pub use params::{Algorithm, InitialWindow, Params};
 pub use receiver::{Receiver, ReceiverStats};
 pub use rtt::RttEstimator;
 pub use sender::{Sender, Stats};
+pub use variant::{Avoidance, FullAck, Halving, RttSampling, Variant};
 
 use cutline_units::Instant;
 

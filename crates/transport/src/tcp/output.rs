@@ -61,7 +61,7 @@ impl Sender {
         Some(self.finish(segment, seq + len))
     }
 
-    /// Whether this acknowledgement has set free all that one may ([`Params::recovery_burst`](super::Params::recovery_burst)).
+    /// Whether this acknowledgement has set free all that one may ([`Variant::recovery_burst`](super::Variant::recovery_burst)).
     fn burst_is_spent(&self) -> bool {
         self.phase == Phase::Recovery && self.burst_left == 0
     }
@@ -109,7 +109,7 @@ impl Sender {
         let applies = self.params.limited_transmit
             && self.phase == Phase::Open
             && self.scoreboard.is_none()
-            && (self.params.limited_transmit_always || self.may_fast_retransmit());
+            && (self.params.variant.limited_transmit_always || self.may_fast_retransmit());
         if applies { u64::from(self.dup_acks.min(2)) * u64::from(self.mss) } else { 0 }
     }
 

@@ -54,7 +54,7 @@ impl Sender {
 
     /// What a loss halves, bytes ([`Params::halving`](super::Params::halving)).
     pub(super) fn halved(&self) -> u64 {
-        let window = match (self.params.halving, self.phase) {
+        let window = match (self.params.variant.halving, self.phase) {
             (Halving::Flight, _) => return self.flight_size(),
             (Halving::Window, Phase::Open) => self.window.cwnd,
             // What duplicates have inflated the window by is no part of it.
@@ -65,7 +65,7 @@ impl Sender {
 
     /// What slow start will end at: ns-2 keeps it in whole segments, and cuts off what the window itself keeps.
     fn threshold(&self, half: u64) -> u64 {
-        match self.params.halving {
+        match self.params.variant.halving {
             Halving::Flight => half,
             Halving::Window => half - half % u64::from(self.mss),
         }
@@ -109,7 +109,7 @@ impl Sender {
         self.allow_burst();
         if self.una >= self.recover {
             self.leave_recovery(now);
-            if self.params.full_ack == FullAck::Deflated {
+            if self.params.variant.full_ack == FullAck::Deflated {
                 self.grow(now, acked);
             }
             return;
@@ -125,7 +125,7 @@ impl Sender {
 
     /// Each acknowledgement in recovery sets free a burst of its own.
     fn allow_burst(&mut self) {
-        self.burst_left = self.params.recovery_burst.unwrap_or(u32::MAX);
+        self.burst_left = self.params.variant.recovery_burst.unwrap_or(u32::MAX);
     }
 
     /// RFC 6582 3.2 step 3, partial acknowledgements.
@@ -144,7 +144,7 @@ impl Sender {
     fn leave_recovery(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         let flight = self.next - self.una;
-        self.window.cwnd = match (self.scoreboard.is_some(), self.params.full_ack) {
+        self.window.cwnd = match (self.scoreboard.is_some(), self.params.variant.full_ack) {
             (false, FullAck::FlightPlusOne) => self.window.ssthresh.min(flight.max(mss) + mss),
             (false, FullAck::Deflated) => self.window.ssthresh.min(self.window.cwnd),
             _ => self.window.ssthresh,
@@ -161,7 +161,7 @@ impl Sender {
     pub(super) fn on_timeout(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         self.stats.timeouts += 1;
-        if self.timeouts_in_a_row == 0 || self.params.halving == Halving::Window {
+        if self.timeouts_in_a_row == 0 || self.params.variant.halving == Halving::Window {
             // RFC 5681 3.1: held when the segment was already sent again by the timer.
             let half = self.control.congested(&self.window, self.halved(), mss);
             self.window.ssthresh = self.threshold(half);
@@ -209,7 +209,7 @@ impl Sender {
         if let Some(lost) = scoreboard.lost_segment(self.una, mss) {
             return Some(self.resend(now, lost, true));
         }
-        let room = self.params.max_window.is_none_or(|limit| self.high_water + mss - self.una <= limit);
+        let room = self.high_water + mss - self.una <= self.max_window;
         if let Some(len) = self.new_data().filter(|_| room) {
             self.next = self.high_water;
             let segment = self.send_next(now, len);

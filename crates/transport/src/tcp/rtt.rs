@@ -2,7 +2,7 @@
 //!
 //! With the first sample R: `SRTT = R`, `RTTVAR = R / 2`. With each further sample R':
 //! `RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R'|`, then `SRTT = 7/8 SRTT + 1/8 R'`.
-//! `RTO = SRTT + max(G, 4 RTTVAR)`, G or what [`Params::least_variation`] says if that is more, kept within `min_rto..max_rto`; it doubles at each timeout.
+//! `RTO = SRTT + max(G, 4 RTTVAR)`, G or what [`Variant::least_variation`](super::Variant::least_variation) says if that is more, kept within `min_rto..max_rto`; it doubles at each timeout.
 //!
 //! Worked: samples of 100 ms and 140 ms give SRTT 105 ms, RTTVAR 47.5 ms, RTO 295 ms (before `min_rto`).
 //!
@@ -53,7 +53,7 @@ impl RttEstimator {
             self.rttvar = weighted(self.rttvar, self.srtt.abs_diff(r), 4);
             self.srtt = weighted(self.srtt, r, 8);
         }
-        let least = params.clock_granularity.max(params.least_variation);
+        let least = params.clock_granularity.max(params.variant.least_variation);
         let rto = self.srtt + (self.rttvar * 4).max(least);
         // RFC 6298 2.4, 2.5
         self.rto = rto.clamp(params.min_rto, params.max_rto);

@@ -16,6 +16,7 @@
 
 use std::sync::Arc;
 
+use cutline_params::Parameters as _;
 use cutline_units::{Duration, Instant};
 
 use super::congestion::{Acked, Control};
@@ -121,7 +122,7 @@ impl Sender {
             end: 0,
             window: Window {
                 cwnd: params.initial_window_bytes(),
-                ssthresh: params.initial_ssthresh.unwrap_or(u64::MAX),
+                ssthresh: params.initial_ssthresh.map_or(u64::MAX, |segments| params.bytes_of(segments)),
             },
             deadline: Instant::FAR_FUTURE,
             phase: Phase::Open,
@@ -130,7 +131,7 @@ impl Sender {
             closed: false,
             careful: true,
             mss: params.mss,
-            max_window: params.max_window.unwrap_or(u64::MAX),
+            max_window: params.max_window.map_or(u64::MAX, |segments| params.bytes_of(segments)),
             window_limited: false,
             dup_acks: 0,
             timeouts_in_a_row: 0,
@@ -143,7 +144,7 @@ impl Sender {
             control: Control::new(params),
             rtt: RttEstimator::new(params),
             sample_from: Instant::ZERO,
-            timed: if params.rtt_sampling == RttSampling::OneSegment { NONE_TIMED } else { BY_ECHO },
+            timed: if params.variant.rtt_sampling == RttSampling::OneSegment { NONE_TIMED } else { BY_ECHO },
             last_sent: now,
             scoreboard: params.sack.then(Box::default),
             params: Arc::clone(params),
@@ -155,7 +156,7 @@ impl Sender {
     /// buffer ([`Params::send_buffer`]) or the connection is closed.
     pub fn write(&mut self, bytes: u64) -> bool {
         let backlog = self.end.saturating_sub(self.high_water);
-        let fits = self.params.send_buffer.is_none_or(|limit| backlog + bytes <= limit);
+        let fits = self.params.send_buffer.is_none_or(|limit| backlog + bytes <= self.params.bytes_of(limit));
         let taken = fits && !self.closed;
         if taken {
             self.end = self.end.saturating_add(bytes);
@@ -306,7 +307,7 @@ impl Sender {
 
     #[inline]
     pub(super) fn grow(&mut self, now: Instant, acked: u64) {
-        if self.window_limited || !self.params.grow_only_when_limited {
+        if self.window_limited || !self.params.variant.grow_only_when_limited {
             let acked = Acked { bytes: acked, now, srtt: self.rtt.srtt() };
             self.control.grow(&mut self.window, &acked, &self.params);
         } else {
@@ -317,7 +318,7 @@ impl Sender {
     #[inline(never)]
     fn sample_round_trip(&mut self, now: Instant, echo: Instant) {
         self.rtt.sample(now.saturating_since(echo), &self.params);
-        if self.params.rtt_sampling == RttSampling::OncePerRoundTrip {
+        if self.params.variant.rtt_sampling == RttSampling::OncePerRoundTrip {
             self.sample_from = now;
         }
     }

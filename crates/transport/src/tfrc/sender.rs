@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use cutline_params::Parameters as _;
 use cutline_units::{Duration, Instant};
 
 use super::coarse_timeout::CoarseTimeout;

@@ -1,6 +1,6 @@
 //! What holds over any network: every byte arrives once and in order, windows are kept, timers are set.
 
-use cutline_transport::tcp::{Algorithm, InitialWindow, Params, RttSampling};
+use cutline_transport::tcp::{Algorithm, InitialWindow, Params, RttSampling, Variant};
 use cutline_transport::tfrc;
 use cutline_units::{Duration, Instant, RandomStream, Streams};
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn weather() -> impl Strategy<Value = Weather> {
 
 fn params() -> impl Strategy<Value = Params> {
     let switches = proptest::array::uniform8(any::<bool>());
-    (switches, 1..20u32, prop::option::of(1..30u64), 1..3u32).prop_map(|(on, window, limit, abc)| Params {
+    (switches, 1..20u32, prop::option::of(1..30u32), 1..3u32).prop_map(|(on, window, limit, abc)| Params {
         algorithm: if on[0] { Algorithm::Cubic } else { Algorithm::NewReno },
         sack: on[1],
         limited_transmit: on[2],
@@ -65,9 +65,12 @@ fn params() -> impl Strategy<Value = Params> {
         ack_heuristic: on[5],
         impatient: on[6],
         nagle: on[7],
-        rtt_sampling: if on[7] { RttSampling::EveryAck } else { RttSampling::OncePerRoundTrip },
+        variant: Variant {
+            rtt_sampling: if on[7] { RttSampling::EveryAck } else { RttSampling::OncePerRoundTrip },
+            ..Variant::default()
+        },
         initial_window: InitialWindow::Segments(window),
-        max_window: limit.map(|segments| segments * 1000),
+        max_window: limit,
         abc_limit: abc,
         min_rto: Duration::from_millis(200),
         ..Params::default()
@@ -79,7 +82,7 @@ fn params() -> impl Strategy<Value = Params> {
 fn check_sender(now: Instant, flow: &Tcp, params: &Params, total: u64) {
     let sender = &flow.sender;
     let outstanding = total + 1 - sender.backlog() - sender.acked().min(total);
-    let limit = params.max_window.unwrap_or(u64::MAX - 1);
+    let limit = params.max_window.map_or(u64::MAX - 1, |segments| params.bytes_of(segments));
     assert!(outstanding <= limit + 1, "{outstanding} B out, {limit} allowed by the receiver");
     // RFC 3042: two segments more. A window that was just reduced may have more out, but lets nothing leave.
     let extra = if params.limited_transmit { 2000 } else { 0 };

@@ -1,6 +1,6 @@
 //! Fast retransmit, fast recovery and SACK of a TCP sender as timelines beside the RFCs.
 
-use cutline_transport::tcp::{Algorithm, FullAck, Halving, InitialWindow, Params};
+use cutline_transport::tcp::{Algorithm, FullAck, Halving, InitialWindow, Params, Variant};
 
 use crate::script::Script;
 
@@ -10,6 +10,11 @@ fn newreno() -> Params {
 
 fn sack() -> Params {
     Params { sack: true, ..newreno() }
+}
+
+/// `NewReno` as ns-2 or an RFC does it otherwise.
+fn variant(variant: Variant) -> Params {
+    Params { variant, ..newreno() }
 }
 
 /// Segments 1..11 are out, 0 is acknowledged: cwnd is 11 segments.
@@ -38,7 +43,7 @@ fn the_third_duplicate_means_a_loss() {
 
 #[test]
 fn ns2_leaves_recovery_with_ssthresh() {
-    let mut script = eleven_out(Params { full_ack: FullAck::Ssthresh, ..newreno() });
+    let mut script = eleven_out(variant(Variant { full_ack: FullAck::Ssthresh, ..Variant::default() }));
     script.at(110).dups(3).sends([1]);
     // RFC 6582 3.2 step 3, option 2.
     script.at(210).ack(12).cwnd(5500).sends(12..17);
@@ -122,7 +127,8 @@ fn a_timeout_ends_recovery() {
 
 #[test]
 fn ns_2_halves_the_window_and_again_at_a_timeout_in_recovery() {
-    let halving = Params { halving: Halving::Window, full_ack: FullAck::Deflated, ..newreno() };
+    let halving =
+        variant(Variant { halving: Halving::Window, full_ack: FullAck::Deflated, ..Variant::default() });
     let mut script = eleven_out(halving);
     script.at(110).dups(3).ssthresh(5500).cwnd(8500).sends([1]);
     // Half of the 5500 that are left without the duplicates' inflation, in whole segments; then half of the one
@@ -133,7 +139,8 @@ fn ns_2_halves_the_window_and_again_at_a_timeout_in_recovery() {
 
 #[test]
 fn ns_2_cuts_the_threshold_to_whole_segments_but_not_the_window() {
-    let halving = Params { halving: Halving::Window, full_ack: FullAck::Deflated, ..newreno() };
+    let halving =
+        variant(Variant { halving: Halving::Window, full_ack: FullAck::Deflated, ..Variant::default() });
     let mut script = eleven_out(halving);
     script.at(110).dups(3).ssthresh(5500).sends([1]);
     script.dups(8).sends([12, 13, 14, 15, 16]).cwnd(16_500);
@@ -143,7 +150,7 @@ fn ns_2_cuts_the_threshold_to_whole_segments_but_not_the_window() {
 
 #[test]
 fn a_limit_on_bursts_holds_an_acknowledgement_in_recovery_to_it() {
-    let mut script = eleven_out(Params { recovery_burst: Some(2), ..newreno() });
+    let mut script = eleven_out(variant(Variant { recovery_burst: Some(2), ..Variant::default() }));
     script.at(110).dups(3).sends([1]).dups(8).cwnd(16_500);
     // RFC 6582 3.2 step 3, a limit on bursts: the window has room for five, one acknowledgement sets two free.
     script.sends([12, 13]).dup().cwnd(17_500).sends([14, 15]);
@@ -153,19 +160,26 @@ fn a_limit_on_bursts_holds_an_acknowledgement_in_recovery_to_it() {
 
 #[test]
 fn limited_transmit_always_answers_duplicates_of_what_a_timeout_sent_again() {
-    let always = Params { limited_transmit: true, limited_transmit_always: true, ..newreno() };
+    let always = Params {
+        limited_transmit: true,
+        variant: Variant { limited_transmit_always: true, ..Variant::default() },
+        ..newreno()
+    };
     let mut script = Script::bulk(always);
     script.sends(0..10).timeout_at(1000).sends([0]);
     script.at(1100).ack(1).sends([1, 2]).dup().sends([3]).dup().sends([4]).dup().sends([]);
     // RFC 3042 2: only data that was never sent before.
-    let mut script = Script::bulk(Params { limited_transmit_always: false, ..always });
+    let mut script = Script::bulk(Params {
+        variant: Variant { limited_transmit_always: false, ..Variant::default() },
+        ..always
+    });
     script.sends(0..10).timeout_at(1000).sends([0]);
     script.at(1100).ack(1).sends([1, 2]).dups(3).sends([]);
 }
 
 #[test]
 fn ns_2_goes_on_from_the_window_that_partial_acknowledgements_leave() {
-    let mut script = eleven_out(Params { full_ack: FullAck::Deflated, ..newreno() });
+    let mut script = eleven_out(variant(Variant { full_ack: FullAck::Deflated, ..Variant::default() }));
     script.at(110).dups(3).sends([1]);
     // RFC 6582 3.2 step 3: 8500 - 9000 + 1000, and no less than a segment.
     script.at(210).ack(10).cwnd(1000).sends([10]);
@@ -197,7 +211,7 @@ fn sack_sends_lost_segments_before_new_ones() {
 
 #[test]
 fn what_is_sacked_still_fills_the_receivers_window() {
-    let mut script = Script::bulk(Params { max_window: Some(3000), ..sack() });
+    let mut script = Script::bulk(Params { max_window: Some(3), ..sack() });
     // RFC 5681 3.1: rwnd is a range of sequence numbers, whatever the pipe has left.
     script.sends([0, 1, 2]).at(100).sack(&[(1, 3)]).sends([]).at(200).ack(3).sends([3, 4, 5]);
 }

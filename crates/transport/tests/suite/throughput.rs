@@ -164,7 +164,7 @@ fn tcp_carries_a_constant_rate_with_a_bounded_backlog() {
         TcpPacket::Data(_) => lose(&mut rng, 0.01),
         TcpPacket::Ack(_) => Fate::Arrive,
     };
-    let params = tcp::Params { send_buffer: Some(4000), ..tcp::Params::default() };
+    let params = tcp::Params { send_buffer: Some(4), ..tcp::Params::default() };
     let mut path = Path::new(Tcp::carrying(&audio(), params), PAPER_ONE_WAY, rule);
     let mut most = 0;
     path.run_checked(seconds(800), |_, flow| most = most.max(flow.sender.backlog()));

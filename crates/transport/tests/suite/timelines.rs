@@ -1,6 +1,6 @@
 //! Windows, timers and ECN of a TCP sender as timelines beside the RFCs.
 
-use cutline_transport::tcp::{InitialWindow, Params, RttSampling};
+use cutline_transport::tcp::{InitialWindow, Params, RttSampling, Variant};
 use cutline_units::{Duration, Instant};
 
 use crate::script::{Script, ms};
@@ -11,7 +11,7 @@ fn window_of(n: u32) -> Params {
 }
 
 fn avoidance_at(n: u32) -> Params {
-    Params { initial_ssthresh: Some(u64::from(n) * 1000), ..window_of(n) }
+    Params { initial_ssthresh: Some(n), ..window_of(n) }
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn congestion_avoidance_adds_a_segment_a_round_trip() {
 
 #[test]
 fn slow_start_ends_at_ssthresh() {
-    let mut script = Script::bulk(Params { initial_ssthresh: Some(4000), ..window_of(2) });
+    let mut script = Script::bulk(Params { initial_ssthresh: Some(4), ..window_of(2) });
     script.sends([0, 1]).at(100).ack(1).ack(2).cwnd(4000).sends(2..6);
     // RFC 5681 3.1: congestion avoidance when cwnd is at or above ssthresh.
     script.at(200).ack(3).ack(4).ack(5).cwnd(4000).ack(6).cwnd(5000);
@@ -54,7 +54,7 @@ fn slow_start_ends_at_ssthresh() {
 
 #[test]
 fn the_window_of_the_receiver_limits() {
-    let mut script = Script::bulk(Params { max_window: Some(3000), ..window_of(10) });
+    let mut script = Script::bulk(Params { max_window: Some(3), ..window_of(10) });
     // RFC 5681 3.1: the minimum of cwnd and rwnd.
     script.sends([0, 1, 2]).at(100).ack(1).sends([3]).cwnd(10_000);
 }
@@ -65,7 +65,10 @@ fn a_window_that_does_not_limit_does_not_grow() {
     script.sender.write(3000);
     // RFC 9438 5.8, RFC 7661 4.1: the application is the limit.
     script.sends([0, 1, 2]).at(100).ack(3).cwnd(10_000);
-    let mut ns2 = Script::new(Params { grow_only_when_limited: false, ..window_of(10) });
+    let mut ns2 = Script::new(Params {
+        variant: Variant { grow_only_when_limited: false, ..Variant::default() },
+        ..window_of(10)
+    });
     ns2.sender.write(3000);
     ns2.sends([0, 1, 2]).at(100).ack(3).cwnd(11_000);
 }
@@ -98,7 +101,10 @@ fn the_round_trip_is_sampled_once_a_round_trip() {
 
 #[test]
 fn one_segment_is_timed_and_nothing_that_was_sent_again() {
-    let mut script = Script::bulk(Params { rtt_sampling: RttSampling::OneSegment, ..window_of(2) });
+    let mut script = Script::bulk(Params {
+        variant: Variant { rtt_sampling: RttSampling::OneSegment, ..Variant::default() },
+        ..window_of(2)
+    });
     // Segment 0 is timed, 1 is not; then 2 is.
     script.sends([0, 1]).at(100).ack(1).sends([2, 3]);
     assert_eq!(script.sender.srtt(), Duration::from_millis(100));
@@ -216,7 +222,7 @@ fn small_segments_wait_with_nagle() {
 
 #[test]
 fn a_full_send_buffer_refuses_the_whole_write() {
-    let mut script = Script::new(Params { send_buffer: Some(2000), ..window_of(1) });
+    let mut script = Script::new(Params { send_buffer: Some(2), ..window_of(1) });
     assert!(script.sender.write(1500));
     assert!(!script.sender.write(501));
     script.sends([0]);
