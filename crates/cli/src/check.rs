@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::scenario_args::ScenarioArgs;
-use cutline_scenario::spec::{FlowSpec, Topology, TransportSpec};
+use cutline_scenario::spec::{FlowSpec, Topology};
 use cutline_scenario::{Scenario, SweepPoint};
 use std::fmt::Write as _;
 
@@ -65,11 +65,7 @@ fn network(scenario: &Scenario) -> String {
 }
 
 fn flows(flow: &FlowSpec) -> String {
-    let protocol = match flow.transport {
-        TransportSpec::Tcp(_) => "TCP",
-        TransportSpec::Tfrc(_) => "TFRC",
-        TransportSpec::Udp(_) => "UDP",
-    };
+    let protocol = flow.transport.params.title();
     let (class, hint) = (flow.class.name(), flow.hint.level());
     let adapts = if flow.adaptive.is_some() { ", which adapts" } else { "" };
     format!("{} x {}: {protocol}, class {class}, hint {hint}{adapts}", flow.count, flow.name)

@@ -15,7 +15,8 @@ use crate::tuning::{self, Stack};
 use crate::{LabError, Side};
 use cutline_linux::Offloads;
 use cutline_linux::namespace::Namespace;
-use cutline_sim::{FlowSpec, TransportSpec};
+use cutline_sim::FlowSpec;
+use cutline_transport::endpoint::TransportParams;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -145,9 +146,9 @@ fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
 /// What the interfaces must carry whole.
 fn mtu(flows: &[FlowSpec]) -> Result<u32, LabError> {
     let payload = |flow: &FlowSpec| match &flow.transport {
-        TransportSpec::Tcp(params) => params.mss,
-        TransportSpec::Tfrc(params) => params.segment_size,
-        TransportSpec::Udp(params) => params.max_datagram,
+        TransportParams::Tcp(params) => params.mss,
+        TransportParams::Tfrc(params) => params.segment_size,
+        TransportParams::Udp(params) => params.max_datagram,
     };
     let largest = flows.iter().map(|flow| (payload(flow), flow)).max_by_key(|(payload, _)| *payload);
     let Some((payload, flow)) = largest else { return Ok(1500) };

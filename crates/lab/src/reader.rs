@@ -5,8 +5,9 @@
 //! otherwise a scenario without headers (as the papers' are) would have another load here than in the simulation.
 
 use crate::Side;
-use cutline_router::{ETHERNET, Ecn, Headers};
-use cutline_sim::{FlowSpec, Injected, Part, TransportSpec};
+use cutline_router::{ETHERNET, Headers};
+use cutline_sim::{FlowSpec, Injected, Part};
+use cutline_transport::endpoint::TransportParams;
 use cutline_units::HintTable;
 use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
 
@@ -44,9 +45,9 @@ impl Reader {
     pub fn new(flows: &[FlowSpec]) -> Self {
         let reader = |flow: &FlowSpec| {
             let (header, answer) = match &flow.transport {
-                TransportSpec::Tcp(params) => (params.header_bytes, params.ack_bytes),
-                TransportSpec::Tfrc(params) => (params.header_bytes, params.feedback_bytes),
-                TransportSpec::Udp(params) => (params.header_bytes, params.header_bytes.max(1)),
+                TransportParams::Tcp(params) => (params.header_bytes, params.ack_bytes),
+                TransportParams::Tfrc(params) => (params.header_bytes, params.feedback_bytes),
+                TransportParams::Udp(params) => (params.header_bytes, params.header_bytes.max(1)),
             };
             FlowReader { header, answer, stream: Stream::default() }
         };
@@ -72,8 +73,8 @@ impl Reader {
             Part::Segment { len, .. } | Part::Datagram { len } => len + flow.header,
             Part::Control | Part::Return => flow.answer,
         };
-        let (hint, ecn_capable) = (self.hints.hint(ip.dscp()), ip.ecn() != Ecn::NotEct);
-        Some(Injected { flow: u32::from(number), part, size: size.max(1), hint, ecn_capable, key })
+        let (hint, ecn) = (self.hints.hint(ip.dscp()), ip.ecn());
+        Some(Injected { flow: u32::from(number), part, size: size.max(1), hint, ecn, key })
     }
 }
 
@@ -118,7 +119,7 @@ pub const LONGEST_HEADERS: u32 = ETHERNET as u32 + 60 + 60;
 mod tests {
     use super::*;
     use cutline_scenario::ScenarioFile;
-    use cutline_units::{Dscp, Hint};
+    use cutline_units::{Dscp, Ecn, Hint};
     use etherparse::PacketBuilder;
 
     const SCENARIO: &str = r#"
@@ -195,9 +196,9 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         let mut ip = Headers::of(&frame, 0).ip.unwrap();
         cutline_router::set_dscp(&mut frame, &mut ip, "hint-3".parse::<Dscp>().unwrap());
         let read = reader.read(Side::Sources, &frame, 0).unwrap();
-        assert_eq!((read.hint, read.ecn_capable, read.flow), (Hint::from_level(3), false, 1));
+        assert_eq!((read.hint, read.ecn, read.flow), (Hint::from_level(3), Ecn::NotEct, 1));
         assert_eq!((read.part, read.size), (Part::Datagram { len: 160 }, 188));
         cutline_router::set_ce(&mut frame, &mut ip);
-        assert!(reader.read(Side::Sources, &frame, 0).unwrap().ecn_capable);
+        assert!(reader.read(Side::Sources, &frame, 0).unwrap().ecn == Ecn::Ect0);
     }
 }

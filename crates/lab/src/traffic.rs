@@ -2,9 +2,10 @@
 
 use crate::hosts::{sink, source};
 use cutline_scenario::Scenario;
-use cutline_scenario::spec::{self, CongestionControl};
-use cutline_sim::{FlowSpec, Network, TransportSpec};
+use cutline_scenario::spec::TransportSpec;
+use cutline_sim::{FlowSpec, Network};
 use cutline_traffic::{FlowPlan, TcpOptions, Transport};
+use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, HintCodec, Instant, Streams};
 use std::net::SocketAddr;
@@ -20,9 +21,9 @@ fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -
     let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
     let (transport, ecn) = match &flow.transport {
         // The connection's route says it (`tuning::route_there`).
-        TransportSpec::Tcp(params) => (Transport::Tcp(options(params, &group.transport)), false),
-        TransportSpec::Tfrc(params) => (Transport::Tfrc(params.clone()), params.ecn),
-        TransportSpec::Udp(params) => (Transport::Udp(*params), false),
+        TransportParams::Tcp(params) => (Transport::Tcp(options(params, &group.transport)), false),
+        TransportParams::Tfrc(params) => (Transport::Tfrc(params.clone()), params.ecn),
+        TransportParams::Udp(params) => (Transport::Udp(**params), false),
     };
     FlowPlan {
         id: number as u32,
@@ -38,25 +39,12 @@ fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -
     }
 }
 
-fn options(params: &tcp::Params, spec: &spec::TransportSpec) -> TcpOptions {
-    let control = match spec {
-        spec::TransportSpec::Tcp(tcp) => tcp.congestion_control,
-        _ => CongestionControl::NewReno,
-    };
+fn options(params: &tcp::Params, spec: &TransportSpec) -> TcpOptions {
     TcpOptions {
-        congestion_control: Some(name(control).to_owned()),
+        congestion_control: Some(spec.linux_congestion_control().to_owned()),
         max_segment: Some(params.mss),
         write_queue: params.send_buffer.map(|segments| params.bytes_of(segments)),
         no_delay: !params.nagle,
         ..TcpOptions::default()
-    }
-}
-
-/// What Linux calls it.
-const fn name(control: CongestionControl) -> &'static str {
-    match control {
-        CongestionControl::NewReno => "reno",
-        CongestionControl::Cubic => "cubic",
-        CongestionControl::Bbr => "bbr",
     }
 }

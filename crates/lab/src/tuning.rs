@@ -18,7 +18,8 @@
 //! slow-start threshold has no bound. With [`Stack::Classic`] what came after RFC 6675 is turned off too.
 
 use crate::LabError;
-use cutline_sim::{FlowSpec, TransportSpec};
+use cutline_sim::FlowSpec;
+use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::Duration;
 use std::fmt::Write as _;
@@ -96,7 +97,7 @@ fn shared(
 }
 
 fn tcp_of(flow: &FlowSpec) -> Option<&tcp::Params> {
-    if let TransportSpec::Tcp(params) = &flow.transport { Some(params) } else { None }
+    if let TransportParams::Tcp(params) = &flow.transport { Some(params) } else { None }
 }
 
 /// Attributes of the route from a flow's source to its sink, as `ip route` takes them.

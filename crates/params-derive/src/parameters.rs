@@ -125,10 +125,10 @@ impl<'a> Entry<'a> {
             Role::Group(group) => group.default.as_ref(),
             Role::Skipped(default) => Some(default),
         };
-        match default {
-            Some(default) => quote!(#ident: #default),
-            None => quote!(#ident: ::core::default::Default::default()),
-        }
+        default.map_or_else(
+            || quote!(#ident: ::core::default::Default::default()),
+            |default| quote!(#ident: #default),
+        )
     }
 
     /// The statement that adds the field to `fields`.

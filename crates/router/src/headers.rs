@@ -10,7 +10,7 @@
 //!
 //! Not understood, and so not IP: more than two tags, MPLS, tunnels' inner packets, LLC/SNAP.
 
-use cutline_units::Dscp;
+use cutline_units::{Dscp, Ecn};
 
 /// The link's own headers, without tags: two addresses and the type.
 pub const ETHERNET: usize = 14;
@@ -56,19 +56,6 @@ pub enum Version {
     V6,
 }
 
-/// The ECN field (RFC 3168 section 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// 00: the transport does not know of marks.
-    NotEct,
-    /// 01: it does, and answers them in proportion to their share (RFC 9331 section 4.1).
-    Ect1,
-    /// 10: it does.
-    Ect0,
-    /// 11: marked.
-    Ce,
-}
-
 impl Headers {
     /// Walks over a frame's headers; `salt` goes into the flow's hash.
     #[inline]
@@ -95,12 +82,7 @@ impl Ip {
 
     /// The ECN field.
     pub const fn ecn(&self) -> Ecn {
-        match self.traffic_class & 0b11 {
-            0b00 => Ecn::NotEct,
-            0b01 => Ecn::Ect1,
-            0b10 => Ecn::Ect0,
-            _ => Ecn::Ce,
-        }
+        Ecn::from_bits(self.traffic_class)
     }
 }
 

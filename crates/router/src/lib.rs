@@ -26,7 +26,7 @@ mod stats;
 mod traffic_class;
 mod wire;
 
-pub use headers::{ETHERNET, Ecn, Headers, Ip, Version};
+pub use headers::{ETHERNET, Headers, Ip, Version};
 pub use overhead::Overhead;
 pub use port::Port;
 pub use shaper::{Shaper, ShaperParams};

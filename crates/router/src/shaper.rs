@@ -19,14 +19,14 @@
 //! only of what it holds itself, and as much may wait as both their limits allow.
 
 use crate::frames::{Frames, Slot};
-use crate::headers::{ETHERNET, Ecn, Headers, Ip};
+use crate::headers::{ETHERNET, Headers, Ip};
 use crate::overhead::Overhead;
 use crate::port::Port;
 use crate::stats::{Loss, ShaperStats};
 use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Queue, QueueSpec, Shed, Verdict};
 use cutline_params::ParameterError;
 use cutline_units::{
-    Bytes, Duration, HintTable, Instant, Probability, RandomStream, Rate, RemarkTable, Serializer,
+    Bytes, Duration, Ecn, HintTable, Instant, Probability, RandomStream, Rate, RemarkTable, Serializer,
 };
 use std::collections::VecDeque;
 

@@ -7,11 +7,11 @@ use common::{Memory, ip_frame};
 use cutline_aqm::{AqmSpec, DropReason, Limit, QueueSpec, TsqParams, Verdict};
 use cutline_router::{Loss, Overhead, Shaper, ShaperParams};
 use cutline_sim::{
-    Distributions, Dumbbell, Event, FlowSpec, Network, Observation, SeenPacket, Settings, Simulation,
-    TransportSpec, Window,
+    Distributions, Dumbbell, Event, FlowSpec, Network, Observation, SeenPacket, Settings, Simulation, Window,
 };
+use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, tfrc, udp};
-use cutline_units::{Bytes, DscpPool2, Duration, Hint, HintCodec, Instant, Rate, Streams};
+use cutline_units::{Bytes, DscpPool2, Duration, Ecn, Hint, HintCodec, Instant, Rate, Streams};
 use std::sync::Arc;
 
 const SEED: u64 = 3;
@@ -32,9 +32,9 @@ fn queue(aqm: &str, tsq: bool) -> QueueSpec {
 }
 
 /// TCP with and without ECN, TFRC and plain UDP, with hints from 1 to 16.
-fn flows() -> Vec<(TransportSpec, app::Params, u16)> {
+fn flows() -> Vec<(TransportParams, app::Params, u16)> {
     let tcp = |ecn| tcp::Params { mss: 1000, header_bytes: 0, ecn, ..tcp::Params::default() };
-    let bulk = |ecn, hint| (TransportSpec::Tcp(Arc::new(tcp(ecn))), app::Params::Bulk, hint);
+    let bulk = |ecn, hint| (TransportParams::Tcp(Arc::new(tcp(ecn))), app::Params::Bulk, hint);
     let cbr = |kbps, size| app::CbrParams::new(Rate::from_kbps(kbps), Bytes::new(size));
     let udp = udp::Params { max_datagram: 1472, ..udp::Params::default() };
     vec![
@@ -43,8 +43,8 @@ fn flows() -> Vec<(TransportSpec, app::Params, u16)> {
         bulk(true, 12),
         bulk(false, 9),
         bulk(false, 16),
-        (TransportSpec::Tfrc(Arc::new(tfrc::Params::default())), app::Params::Cbr(cbr(1500, 700)), 6),
-        (TransportSpec::Udp(udp), app::Params::Cbr(cbr(900, 333)), 1),
+        (TransportParams::Tfrc(Arc::new(tfrc::Params::default())), app::Params::Cbr(cbr(1500, 700)), 6),
+        (TransportParams::Udp(Arc::new(udp)), app::Params::Cbr(cbr(900, 333)), 1),
     ]
 }
 
@@ -103,7 +103,7 @@ fn record(queue: &QueueSpec) -> Vec<Observation> {
 fn as_frame(packet: &SeenPacket, number: u32) -> Vec<u8> {
     const ECT0: u8 = 0b10;
     let dscp = DscpPool2.encode(packet.hint).unwrap();
-    let ecn = if packet.ecn_capable { ECT0 } else { 0 };
+    let ecn = if packet.ecn == Ecn::Ect0 { ECT0 } else { 0 };
     let mut frame = ip_frame(packet.size as usize, dscp.in_traffic_class(ecn), packet.flow as u8);
     frame[34..38].copy_from_slice(&number.to_be_bytes());
     frame

@@ -2,7 +2,7 @@
 
 use crate::spec::{
     AppSpec, ClassSpec, Distribution, DistributionsOf, DumbbellSpec, FlowSpec, GraphSpec, Perspective,
-    RateChange, Scenario, StartSpec, Topology, TransportSpec,
+    RateChange, Scenario, StartSpec, Topology,
 };
 use cutline_aqm::AqmSpec;
 use cutline_config::queue::{PassOn, QueueConfig};
@@ -12,8 +12,8 @@ use cutline_sim::{
     Pair, Settings, Window,
 };
 use cutline_transport::app::{self, talk_spurt};
-use cutline_transport::{tcp, tfrc};
-use cutline_units::{Bytes, Duration, HintBudget, Instant, Rate};
+use cutline_transport::endpoint::TransportParams;
+use cutline_units::{Bytes, Duration, Ecn, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn template(spec: &FlowSpec, group: GroupId) -> cutline_sim::FlowSpec {
         return_route: Vec::new(),
         hint: spec.hint,
         adaptive: adaptive(spec),
-        transport: transport(&spec.transport, spec.ecn),
+        transport: spec.transport(),
         app: application(&spec.app),
         start: match spec.start {
             StartSpec::At(start) => (at(start), at(start)),
@@ -204,20 +204,9 @@ impl FlowSpec {
     }
 
     /// What the transport is set to, as the simulator takes it.
-    pub fn transport(&self) -> cutline_sim::TransportSpec {
-        transport(&self.transport, self.ecn)
-    }
-}
-
-fn transport(spec: &TransportSpec, ecn: bool) -> cutline_sim::TransportSpec {
-    match spec {
-        TransportSpec::Tcp(spec) => {
-            cutline_sim::TransportSpec::Tcp(Arc::new(tcp::Params { ecn, ..spec.params }))
-        }
-        TransportSpec::Tfrc(params) => {
-            cutline_sim::TransportSpec::Tfrc(Arc::new(tfrc::Params { ecn, ..*params }))
-        }
-        TransportSpec::Udp(params) => cutline_sim::TransportSpec::Udp(*params),
+    pub fn transport(&self) -> TransportParams {
+        let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        self.transport.params.clone().with_ecn(ecn)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Simulates a scenario and turns what was found into rows of the results' tables.
 
 use crate::lower::LowerError;
-use crate::spec::{CongestionControl, FlowSpec, Scenario, Topology, TransportSpec};
+use crate::spec::{FlowSpec, Scenario, Topology};
 use cutline_aqm::Readings;
 use cutline_quality::Combination;
 use cutline_results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
@@ -68,9 +68,8 @@ impl Scenario {
     /// # Errors
     /// When one does.
     pub fn check_simulated(&self) -> Result<(), LowerError> {
-        let is_bbr = |flow: &&FlowSpec| matches!(&flow.transport, TransportSpec::Tcp(tcp) if tcp.congestion_control == CongestionControl::Bbr);
         let refusal = |flow: &FlowSpec| LowerError::OnlyInLaboratory { flow: flow.name.clone() };
-        self.flows.iter().find(is_bbr).map_or(Ok(()), |flow| Err(refusal(flow)))
+        self.flows.iter().find(|flow| flow.transport.bbr).map_or(Ok(()), |flow| Err(refusal(flow)))
     }
 
     /// The tables' rows of one run of this scenario's own network; the store says whose they are.
@@ -229,8 +228,8 @@ impl Member<'_> {
         let received = record.received_packets;
         let one_way_mean = mean_ms(record.one_way_sum.as_nanos(), received);
         let goodput_bps = record.delivered_bytes as f64 * 8.0 / seconds;
-        let tcp = matches!(self.spec.transport, TransportSpec::Tcp(_));
-        let reacts = !matches!(self.spec.transport, TransportSpec::Udp(_));
+        let tcp = self.spec.transport.params.is_reliable();
+        let reacts = self.spec.transport.params.adapts();
         let quality = self.quality(one_way_mean, goodput_bps);
         FlowRow {
             flow: Arc::clone(&self.flow),

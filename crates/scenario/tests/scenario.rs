@@ -2,8 +2,7 @@
 
 use cutline_aqm::{AqmSpec, Limit};
 use cutline_scenario::spec::{
-    AppSpec, ClassSpec, CongestionControl, Distribution, DistributionsOf, Perspective, StartSpec, Topology,
-    TransportSpec,
+    AppSpec, ClassSpec, Distribution, DistributionsOf, Perspective, StartSpec, Topology,
 };
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_transport::tcp;
@@ -131,16 +130,14 @@ fn flows_are_read_with_their_defaults() {
     assert_eq!(bulk.class, ClassSpec::FileTransfer { file_size: Bytes::new(128_000) });
     assert_eq!((bulk.count, bulk.hint.level(), bulk.ecn, bulk.stop), (99, 16, false, None));
     assert_eq!(bulk.start, StartSpec::Uniform { from: Duration::ZERO, to: Duration::from_secs(1) });
-    let TransportSpec::Tcp(tcp) = &bulk.transport else { panic!("it is TCP") };
-    assert_eq!(tcp.congestion_control, CongestionControl::NewReno);
-    assert_eq!(tcp.given, ["max-window", "initial-ssthresh", "delayed-ack"]);
+    assert_eq!(bulk.transport.given, ["max-window", "initial-ssthresh", "delayed-ack"]);
     let expected = tcp::Params {
         max_window: Some(20),
         initial_ssthresh: None,
         delayed_ack: Some(Duration::from_millis(200)),
         ..tcp::Params::default()
     };
-    assert_eq!(tcp.params, expected);
+    assert_eq!(bulk.transport.tcp(), Some(&expected));
     assert_eq!((bulk.app.clone(), bulk.series), (AppSpec::Bulk, true));
     assert_eq!((audio.hint.level(), audio.series, audio.distributions), (6, false, DistributionsOf::Flow));
     assert_eq!(audio.app, AppSpec::Cbr { rate: Rate::from_kbps(128), size: Bytes::new(160) });
@@ -212,7 +209,7 @@ fn overrides_take_values_with_and_without_quotes() {
     let links = scenario.graph().links;
     assert_eq!((links[2].rate, links[0].delay), (Rate::from_mbps(3), Duration::from_millis(7)));
     assert_eq!(links[0].queue.limit, Limit::Packets(9));
-    assert!(matches!(&scenario.flows[1].transport, TransportSpec::Tcp(tcp) if tcp.params.sack));
+    assert!(scenario.flows[1].transport.tcp().is_some_and(|tcp| tcp.sack));
     assert_eq!(file.overrides()[0], ("link.last.rate".to_owned(), "3 Mbit/s".to_owned()));
 }
 

@@ -4,17 +4,18 @@
 //! holds just what its packets need.
 
 use crate::adaptive::Reporter;
-use crate::endpoint::{Sink, Source};
 use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Received, ReceivedRecord, SentRecord};
 use crate::network::FlowSpec;
 use crate::outcome::FlowOutcome;
 use cutline_quality::HintControl;
 use cutline_transport::app::App;
+use cutline_transport::endpoint::{Receiver, Sender, TransportParams};
+use cutline_transport::udp;
 use cutline_units::{Duration, Hint, Histogram, Instant, RandomStream};
 
 /// The sending end.
 pub(crate) struct Sending {
-    pub(crate) source: Source,
+    pub(crate) source: Sender,
     /// When the earliest event of the source's timer is due; [`Instant::FAR_FUTURE`] without one.
     pub(crate) armed: Instant,
     pub(crate) record: SentRecord,
@@ -27,7 +28,7 @@ pub(crate) struct Sending {
 
 /// The receiving end.
 pub(crate) struct Receiving {
-    pub(crate) sink: Sink,
+    pub(crate) sink: Receiver,
     pub(crate) record: ReceivedRecord,
     /// When the earliest event of the sink's timer is due.
     pub(crate) armed: Instant,
@@ -61,7 +62,7 @@ pub(crate) struct Background {
 impl Sending {
     pub(crate) fn new(spec: &FlowSpec, start: Instant, route: u32) -> Self {
         Self {
-            source: Source::new(&spec.transport, start),
+            source: Sender::new(&spec.transport, start),
             armed: Instant::FAR_FUTURE,
             record: SentRecord::default(),
             route,
@@ -74,7 +75,7 @@ impl Sending {
 impl Receiving {
     pub(crate) fn new(spec: &FlowSpec, route: u32, delays: u32) -> Self {
         Self {
-            sink: Sink::new(&spec.transport),
+            sink: Receiver::new(&spec.transport),
             record: ReceivedRecord::NOTHING,
             armed: Instant::FAR_FUTURE,
             delays,
@@ -88,7 +89,7 @@ impl Receiving {
     /// Of a flow whose ends are outside: it reads data and answers nothing.
     pub(crate) fn outside(spec: &FlowSpec, delays: u32) -> Self {
         Self {
-            sink: Sink::outside(&spec.transport),
+            sink: outside_receiver(&spec.transport),
             record: ReceivedRecord::NOTHING,
             armed: Instant::FAR_FUTURE,
             delays,
@@ -97,6 +98,14 @@ impl Receiving {
             is_noted: spec.series,
             app_waits: false,
         }
+    }
+}
+
+/// The receiver of a flow whose ends are outside, where what is not TCP are datagrams like others.
+fn outside_receiver(params: &TransportParams) -> Receiver {
+    match params {
+        TransportParams::Tcp(_) => Receiver::new(params),
+        _ => Receiver::Udp(udp::Receiver::default()),
     }
 }
 

@@ -12,7 +12,7 @@
 //!   wire, served      links: folded into arithmetic, or with an event per packet
 //!   route             what an event or a packet comes to
 //!   flow              a flow at work, in three parts
-//!   endpoint, packet  any transport behind one face
+//!   packet            a packet and its header
 //!   adaptive          a flow whose hint follows what its receiver reports
 //! measure             histograms, interval series, records
 //! watch               what a capture at a link would see
@@ -23,7 +23,6 @@
 mod adaptive;
 mod calendar;
 mod dumbbell;
-mod endpoint;
 mod engine;
 mod flow;
 pub mod measure;
@@ -41,10 +40,8 @@ pub use calendar::{Calendar, Handle};
 pub use dumbbell::{Bottleneck, Dumbbell, Pair};
 pub use engine::{Settings, Simulation, run};
 pub use measure::Window;
-pub use network::{
-    Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId, TransportSpec,
-};
-pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, TransportCounts, Work};
+pub use network::{Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId};
+pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
 pub use outside::{Fate, Injected, Left, Part};
 pub use watch::{Event, Observation, SeenHeader, SeenPacket};
 pub use wire::LinkCounts;

@@ -5,8 +5,9 @@
 
 use crate::AdaptiveHint;
 use cutline_aqm::QueueSpec;
-use cutline_params::{ParameterError, Parameters as _};
-use cutline_transport::{app, tcp, tfrc, udp};
+use cutline_params::ParameterError;
+use cutline_transport::app;
+use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, Hint, HintBudget, Instant, Rate, Streams};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -44,17 +45,6 @@ pub struct LinkSpec {
     pub series: bool,
 }
 
-/// The protocol of a flow.
-#[derive(Clone, Debug)]
-pub enum TransportSpec {
-    /// TCP: NewReno or CUBIC.
-    Tcp(Arc<tcp::Params>),
-    /// TCP-friendly rate control over datagrams.
-    Tfrc(Arc<tfrc::Params>),
-    /// Datagrams that leave as the application writes them.
-    Udp(udp::Params),
-}
-
 /// Where a flow's delay distributions are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distributions {
@@ -80,7 +70,7 @@ pub struct FlowSpec {
     /// What changes the hint; `None` leaves it.
     pub adaptive: Option<Arc<AdaptiveHint>>,
     /// The protocol.
-    pub transport: TransportSpec,
+    pub transport: TransportParams,
     /// The application.
     pub app: app::Params,
     /// The flow starts at a moment drawn uniformly between these two.
@@ -168,44 +158,21 @@ impl FlowSpec {
     }
 
     fn check(&self) -> Result<(), NetworkError> {
-        let checked = match &self.transport {
-            TransportSpec::Tcp(params) => params.validate(),
-            TransportSpec::Tfrc(params) => params.validate(),
-            TransportSpec::Udp(params) => params.validate(),
-        };
         let flow = || self.name.clone();
-        checked
-            .and_then(|()| self.app.validate())
-            .map_err(|error| NetworkError::Flow { flow: flow(), error })?;
+        let checked = self.transport.validate().and_then(|()| self.app.validate());
+        checked.map_err(|error| NetworkError::Flow { flow: flow(), error })?;
         let hint = self.adaptive.as_ref().map_or(Ok(()), |adaptive| adaptive.validate());
         hint.map_err(|error| NetworkError::Hint { flow: flow(), error })?;
-        match &self.transport {
-            TransportSpec::Tcp(_) => Ok(()),
-            transport if self.app.needs_reliability() => Err(NetworkError::Unsuited {
-                flow: flow(),
-                app: "an application that waits for every byte",
-                transport: transport.name(),
-                or_tfrc: "",
-            }),
-            TransportSpec::Udp(_) if self.app == app::Params::Bulk => Err(NetworkError::Unsuited {
-                flow: flow(),
-                app: "bulk data",
-                transport: "UDP",
-                or_tfrc: " or TFRC",
-            }),
-            _ => Ok(()),
+        let (transport, app) = (self.transport.title(), &self.app);
+        if app.needs_reliability() && !self.transport.is_reliable() {
+            let app = "an application that waits for every byte";
+            return Err(NetworkError::Unsuited { flow: flow(), app, transport, or_tfrc: "" });
         }
-    }
-}
-
-impl TransportSpec {
-    /// The protocol's name.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Tcp(_) => "TCP",
-            Self::Tfrc(_) => "TFRC",
-            Self::Udp(_) => "UDP",
+        if *app == app::Params::Bulk && !self.transport.adapts() {
+            let app = "bulk data";
+            return Err(NetworkError::Unsuited { flow: flow(), app, transport, or_tfrc: " or TFRC" });
         }
+        Ok(())
     }
 }
 

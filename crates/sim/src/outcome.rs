@@ -2,6 +2,7 @@
 
 use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, QueueInterval};
 use crate::wire::LinkCounts;
+use cutline_transport::endpoint::TransportCounts;
 use cutline_units::{Duration, Hint, Histogram};
 
 /// Everything measured in one run.
@@ -32,17 +33,6 @@ pub struct FlowOutcome {
     pub transport: TransportCounts,
     /// Response times of a request/response or file application, by completion, over the whole run.
     pub responses: Option<Histogram>,
-}
-
-/// What a flow's protocol counted, over the whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TransportCounts {
-    /// TCP segments sent again.
-    pub retransmissions: u64,
-    /// TCP retransmission timeouts; TFRC nofeedback timeouts.
-    pub timeouts: u64,
-    /// Application bytes that found no room in the send buffer.
-    pub refused_bytes: u64,
 }
 
 /// What one link and its queue did, within the measuring window.

@@ -9,7 +9,7 @@
 //! Data that arrives is read as a receiver would: TCP's payload counts when it is in order, a datagram's as it comes.
 
 use crate::calendar::Handle;
-use cutline_units::{Hint, Instant};
+use cutline_units::{Ecn, Hint, Instant};
 
 /// A packet that comes in from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub struct Injected {
     pub size: u32,
     /// Its delay hint.
     pub hint: Hint,
-    /// ECN-capable transport (RFC 3168).
-    pub ecn_capable: bool,
+    /// What it says of ECN.
+    pub ecn: Ecn,
     /// Whatever the caller knows it by; given back in [`Left::key`].
     pub key: u32,
 }

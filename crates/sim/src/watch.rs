@@ -8,13 +8,14 @@
 //! ([`crate::route::Kind`]), and what is noted is noted around the code that all links share.
 
 use crate::calendar::Handle;
+use crate::flow::{Receiving, Sending};
 use crate::network::LinkId;
-use crate::packet::{Packet, Reading, WideHeader, WideHeaders};
-use crate::route::{Kind, Routes};
+use crate::packet::{Beside, Packet, WideHeaders};
+use crate::route::{Kind, Routes, Stop};
 use cutline_aqm::{DropReason, Verdict};
 use cutline_quality::Report;
-use cutline_transport::{tcp, tfrc, udp};
-use cutline_units::{Duration, Hint, Instant};
+use cutline_transport::endpoint::{DataHeader, ReplyHeader, WideHeader};
+use cutline_units::{Duration, Ecn, Hint, Instant};
 
 /// Something happened to a packet at a watched link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,27 +62,21 @@ pub struct SeenPacket {
     pub size: u32,
     /// Its delay hint.
     pub hint: Hint,
-    /// ECN-capable transport (RFC 3168).
-    pub ecn_capable: bool,
+    /// What it says of ECN.
+    pub ecn: Ecn,
     /// Congestion experienced (RFC 3168).
     pub marked: bool,
     /// What the transport says.
     pub header: SeenHeader,
 }
 
-/// A transport's header. Acknowledgements, feedback and reports go from the sink to the source, the others the other way.
+/// A packet's header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SeenHeader {
-    /// TCP data.
-    Segment(tcp::Segment),
-    /// A TCP acknowledgement.
-    Ack(tcp::Ack),
-    /// UDP data.
-    Datagram(udp::Datagram),
-    /// TFRC data.
-    TfrcPacket(tfrc::Packet),
-    /// A TFRC receiver's report.
-    TfrcFeedback(tfrc::Feedback),
+    /// A data packet's, on its way from the source to the sink.
+    Data(DataHeader),
+    /// That of what goes back: an acknowledgement, feedback.
+    Reply(ReplyHeader),
     /// A receiver's report to what changes its sender's hint.
     Report(Report),
 }
@@ -120,6 +115,8 @@ pub(crate) struct View<'s> {
     pub(crate) packet: &'s Packet,
     pub(crate) wide: &'s WideHeaders,
     pub(crate) routes: &'s Routes,
+    pub(crate) sending: &'s [Sending],
+    pub(crate) receiving: &'s [Receiving],
 }
 
 impl Watch {
@@ -201,25 +198,24 @@ impl Watch {
 impl View<'_> {
     /// What a capture shows.
     pub(crate) fn seen(self) -> SeenPacket {
-        let Packet { size, hint, ecn_capable, marked, .. } = *self.packet;
+        let Packet { size, hint, ecn, marked, .. } = *self.packet;
         let end = self.routes.end(self.packet.position);
         debug_assert!(
             matches!(end.kind(), Kind::Sink | Kind::Source | Kind::Report),
             "a route ends at an endpoint"
         );
-        SeenPacket { flow: end.index() as u32, size, hint, ecn_capable, marked, header: self.header() }
+        SeenPacket { flow: end.index() as u32, size, hint, ecn, marked, header: self.header(end) }
     }
 
-    fn header(self) -> SeenHeader {
-        match self.packet.header.read() {
-            Reading::Segment(segment) => SeenHeader::Segment(segment),
-            Reading::Ack(ack) => SeenHeader::Ack(ack),
-            Reading::Datagram(datagram) => SeenHeader::Datagram(datagram),
-            Reading::Wide => match *self.wide.get(self.handle) {
-                WideHeader::Ack(ack) => SeenHeader::Ack(ack),
-                WideHeader::TfrcPacket(packet) => SeenHeader::TfrcPacket(packet),
-                WideHeader::TfrcFeedback(feedback) => SeenHeader::TfrcFeedback(feedback),
-                WideHeader::Report(report) => SeenHeader::Report(report),
+    fn header(self, end: Stop) -> SeenHeader {
+        let flow = end.index();
+        match (self.packet.header, end.kind()) {
+            (Some(packed), Kind::Sink) => SeenHeader::Data(self.receiving[flow].sink.data_header(packed)),
+            (Some(packed), _) => SeenHeader::Reply(self.sending[flow].source.reply_header(packed)),
+            (None, _) => match *self.wide.get(self.handle) {
+                Beside::Transport(WideHeader::Data(header)) => SeenHeader::Data(header),
+                Beside::Transport(WideHeader::Reply(header)) => SeenHeader::Reply(header),
+                Beside::Report(report) => SeenHeader::Report(report),
             },
         }
     }

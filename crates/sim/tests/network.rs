@@ -4,7 +4,8 @@ mod common;
 
 use common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, registry};
-use cutline_sim::{FlowOutcome, Settings, Simulation, TransportSpec, Window, run};
+use cutline_sim::{FlowOutcome, Settings, Simulation, Window, run};
+use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tfrc};
 use cutline_units::{Duration, Hint, Instant, Rate};
 use std::sync::Arc;
@@ -142,7 +143,7 @@ fn a_rate_change_moves_the_goodput() {
 /// What has been written is still delivered; the supply of those that always have more ends.
 #[test]
 fn a_bulk_transfer_stops_when_it_is_told() {
-    let tfrc = TransportSpec::Tfrc(Arc::new(tfrc::Params::default()));
+    let tfrc = TransportParams::Tfrc(Arc::new(tfrc::Params::default()));
     let flows = [bulk(2), vec![(tfrc, app::Params::Bulk, Hint::from_level(16)); 2]].concat();
     let stop = Instant::ZERO + Duration::from_secs(10);
     let network = Plan { flows, stop, ..Plan::paper(4) }.network();

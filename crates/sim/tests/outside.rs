@@ -5,10 +5,11 @@ mod common;
 use common::{Plan, audio, bulk};
 use cutline_aqm::Verdict;
 use cutline_sim::{
-    Event, Fate, Injected, LinkId, Network, Observation, Outcome, Part, SeenHeader, Settings, Simulation,
-    Window,
+    Event, Fate, Injected, LinkId, Network, Observation, Outcome, Part, SeenHeader, SeenPacket, Settings,
+    Simulation, Window,
 };
-use cutline_units::{Duration, Instant, Rate};
+use cutline_transport::endpoint::DataHeader;
+use cutline_units::{Duration, Ecn, Instant, Rate};
 
 const SECONDS: u64 = 20;
 
@@ -44,12 +45,12 @@ fn simulated() -> (Vec<Observation>, Outcome) {
 fn injected(key: u32, seen: &Observation) -> Injected {
     let packet = &seen.packet;
     let part = match packet.header {
-        SeenHeader::Segment(segment) => Part::Segment { seq: segment.seq, len: segment.len },
-        SeenHeader::TfrcPacket(data) => Part::Datagram { len: data.len },
+        SeenHeader::Data(DataHeader::Tcp(segment)) => Part::Segment { seq: segment.seq, len: segment.len },
+        SeenHeader::Data(DataHeader::Tfrc(data)) => Part::Datagram { len: data.len },
         _ => Part::Return,
     };
-    let (flow, size, hint, ecn_capable) = (packet.flow, packet.size, packet.hint, packet.ecn_capable);
-    Injected { flow, part, size, hint, ecn_capable, key }
+    let SeenPacket { flow, size, hint, ecn, .. } = *packet;
+    Injected { flow, part, size, hint, ecn, key }
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn control_packets_take_the_way_and_are_no_data() {
     network.put_ends_outside();
     let mut simulation = Simulation::new(&network, &settings()).unwrap();
     let hint = network.flows()[0].hint;
-    let syn = Injected { flow: 0, part: Part::Control, size: 40, hint, ecn_capable: false, key: 7 };
+    let syn = Injected { flow: 0, part: Part::Control, size: 40, hint, ecn: Ecn::NotEct, key: 7 };
     simulation.inject(Instant::ZERO, syn);
     assert!(simulation.next_event() > Instant::ZERO, "it is on its way");
     simulation.advance(Instant::ZERO + Duration::from_secs(1));

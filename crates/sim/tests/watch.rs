@@ -5,6 +5,7 @@ mod common;
 use common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, DropReason, Verdict, registry};
 use cutline_sim::{Event, LinkId, Observation, Outcome, SeenHeader, Settings, Simulation, Window, run};
+use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 use cutline_units::{Duration, Instant, Rate};
 use std::collections::BTreeSet;
 
@@ -122,9 +123,12 @@ fn data_goes_forth_and_acknowledgements_come_back() {
     let plan = Plan { flows: [bulk(3), vec![audio(6)]].concat(), ..Plan::paper(4) };
     let (observations, _) = watch(&plan);
     for seen in &observations {
-        let back = matches!(seen.packet.header, SeenHeader::Ack(_) | SeenHeader::TfrcFeedback(_));
+        let back = matches!(seen.packet.header, SeenHeader::Reply(_));
         assert_eq!(seen.link == BACK, back, "{seen:?}");
-        let tfrc = matches!(seen.packet.header, SeenHeader::TfrcPacket(_) | SeenHeader::TfrcFeedback(_));
+        let tfrc = matches!(
+            seen.packet.header,
+            SeenHeader::Data(DataHeader::Tfrc(_)) | SeenHeader::Reply(ReplyHeader::Tfrc(_))
+        );
         assert_eq!((seen.packet.flow == 3, seen.packet.hint.level() == 6), (tfrc, tfrc), "{seen:?}");
     }
 }

@@ -6,8 +6,9 @@
 
 use crate::{CaptureError, payload};
 use cutline_sim::{SeenHeader, SeenPacket};
+use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 use cutline_transport::tcp;
-use cutline_units::{DscpPool2, HintCodec};
+use cutline_units::{DscpPool2, Ecn, HintCodec};
 use etherparse::{
     IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptionElement::Noop, UdpHeader,
 };
@@ -73,10 +74,10 @@ impl Frame {
         number: u64,
     ) -> Result<(), usize> {
         match packet.header {
-            SeenHeader::Segment(segment) => {
+            SeenHeader::Data(DataHeader::Tcp(segment)) => {
                 self.fill_tcp(packet, place, number, segment.len, |port| data_header(port, &segment))
             }
-            SeenHeader::Ack(ack) => {
+            SeenHeader::Reply(ReplyHeader::Tcp(ack)) => {
                 let window = window.map_or(OPEN_WINDOW, |bytes| bytes.min(u64::from(OPEN_WINDOW)) as u16);
                 self.fill_tcp(packet, place, number, 0, |port| ack_header(port, window, &ack))
             }
@@ -122,17 +123,22 @@ impl Frame {
     fn write_payload_header(&mut self, header: &SeenHeader) -> u16 {
         self.payload.clear();
         match header {
-            SeenHeader::TfrcPacket(packet) => payload::tfrc_data(packet, &mut self.payload),
-            SeenHeader::TfrcFeedback(feedback) => payload::tfrc_feedback(feedback, &mut self.payload),
+            SeenHeader::Data(DataHeader::Tfrc(packet)) => payload::tfrc_data(packet, &mut self.payload),
+            SeenHeader::Reply(ReplyHeader::Tfrc(feedback)) => {
+                payload::tfrc_feedback(feedback, &mut self.payload);
+            }
             SeenHeader::Report(report) => {
                 payload::report(report, &mut self.payload);
                 return UDP_PORT;
             }
-            SeenHeader::Datagram(datagram) => {
+            SeenHeader::Data(DataHeader::Udp(datagram)) => {
                 payload::datagram(datagram, &mut self.payload);
                 return UDP_PORT;
             }
-            SeenHeader::Segment(_) | SeenHeader::Ack(_) => unreachable!("TCP has a header of its own"),
+            SeenHeader::Reply(ReplyHeader::Udp(_)) => unreachable!("UDP answers nothing"),
+            SeenHeader::Data(DataHeader::Tcp(_)) | SeenHeader::Reply(ReplyHeader::Tcp(_)) => {
+                unreachable!("TCP has a header of its own")
+            }
         }
         TFRC_PORT
     }
@@ -163,7 +169,7 @@ fn ordered<T>(reply: bool, source: T, sink: T) -> (T, T) {
 }
 
 fn is_reply(header: &SeenHeader) -> bool {
-    matches!(header, SeenHeader::Ack(_) | SeenHeader::TfrcFeedback(_) | SeenHeader::Report(_))
+    !matches!(header, SeenHeader::Data(_))
 }
 
 fn ip_header(
@@ -181,10 +187,11 @@ fn ip_header(
     // A hint beyond the code points of pool 2 is in the comment alone.
     let dscp = DscpPool2.encode(packet.hint).map_or(0, cutline_units::Dscp::get);
     ip.dscp = IpDscp::try_new(dscp).expect("a code point has six bits");
-    ip.ecn = match (packet.marked, packet.ecn_capable) {
-        (true, _) => IpEcn::CongestionExperienced,
-        (false, true) => IpEcn::Ect0,
-        (false, false) => IpEcn::NotEct,
+    ip.ecn = match (packet.marked, packet.ecn) {
+        (true, _) | (false, Ecn::Ce) => IpEcn::CongestionExperienced,
+        (false, Ecn::Ect0) => IpEcn::Ect0,
+        (false, Ecn::Ect1) => IpEcn::Ect1,
+        (false, Ecn::NotEct) => IpEcn::NotEct,
     };
     ip.header_checksum = ip.calc_header_checksum();
     Ok(ip)

@@ -5,11 +5,18 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
 fn segment(seq: u64, len: u32) -> SeenHeader {
     let sent_at = Instant::from_nanos(5);
-    SeenHeader::Segment(tcp::Segment { seq, sent_at, len, retransmission: false, cwr: true, fin: false })
+    SeenHeader::Data(DataHeader::Tcp(tcp::Segment {
+        seq,
+        sent_at,
+        len,
+        retransmission: false,
+        cwr: true,
+        fin: false,
+    }))
 }
 
 fn packet(header: SeenHeader, size: u32) -> SeenPacket {
-    SeenPacket { flow: 4, size, hint: Hint::from_level(6), ecn_capable: true, marked: false, header }
+    SeenPacket { flow: 4, size, hint: Hint::from_level(6), ecn: Ecn::Ect0, marked: false, header }
 }
 
 fn filled(packet: &SeenPacket, place: Place, window: Option<u64>) -> Frame {
@@ -74,24 +81,25 @@ fn sequence_numbers_wrap() {
 
 #[test]
 fn the_code_point_carries_the_hint_and_the_ecn_bits_what_the_packet_has() {
-    let look = |hint, ecn_capable, marked| {
-        let packet =
-            SeenPacket { hint: Hint::from_level(hint), ecn_capable, marked, ..packet(segment(0, 9), 49) };
+    let look = |hint, ecn, marked| {
+        let packet = SeenPacket { hint: Hint::from_level(hint), ecn, marked, ..packet(segment(0, 9), 49) };
         parsed(&filled(&packet, Place::Arrival, None), |ip, _| (ip.dscp.value(), ip.ecn.value()))
     };
     for level in 1..=16 {
-        let (dscp, ecn) = look(level, true, false);
+        let (dscp, ecn) = look(level, Ecn::Ect0, false);
         let read = DscpPool2.decode(Dscp::from_traffic_class(dscp << 2));
         assert_eq!((read, ecn), (Some(Hint::from_level(level)), 0b10));
     }
-    assert_eq!(look(17, false, false), (0, 0b00), "pool 2 has no seventeenth level");
-    assert_eq!(look(1, true, true), (0b11, 0b11));
+    assert_eq!(look(17, Ecn::NotEct, false), (0, 0b00), "pool 2 has no seventeenth level");
+    assert_eq!(look(1, Ecn::Ect0, true), (0b11, 0b11));
 }
 
 #[test]
 fn an_acknowledgement_has_window_and_blocks() {
     let sack = tcp::SackBlocks::from_ranges(2000, [(5000, 6000), (3000, 4000)]);
-    let ack = |sack| SeenHeader::Ack(tcp::Ack { ack: 2000, echo: Instant::ZERO, sack, ece: true });
+    let ack = |sack| {
+        SeenHeader::Reply(ReplyHeader::Tcp(tcp::Ack { ack: 2000, echo: Instant::ZERO, sack, ece: true }))
+    };
     let frame = filled(&packet(ack(sack), 40), Place::Departure, Some(20_000));
     assert_eq!(frame.length, 40 + 20, "two blocks and what aligns them");
     parsed(&frame, |ip, transport| {
@@ -113,7 +121,7 @@ fn an_acknowledgement_has_window_and_blocks() {
 #[test]
 fn datagrams_keep_their_own_header_alone() {
     let header = tfrc::Packet { seq: 7, sent_at: Instant::ZERO, rtt: Duration::ZERO, len: 160 };
-    let frame = filled(&packet(SeenHeader::TfrcPacket(header), 200), Place::Arrival, None);
+    let frame = filled(&packet(SeenHeader::Data(DataHeader::Tfrc(header)), 200), Place::Arrival, None);
     assert_eq!((frame.length, frame.bytes.len()), (200, 20 + 8 + 32));
     parsed(&frame, |_, transport| {
         let TransportSlice::Udp(udp) = transport else { panic!("UDP") };
@@ -121,7 +129,7 @@ fn datagrams_keep_their_own_header_alone() {
         assert_eq!((udp.payload().len(), &udp.payload()[..4]), (172, b"CUTL".as_slice()));
     });
     let datagram = udp::Datagram { seq: 7, sent_at: Instant::ZERO, len: 4 };
-    let small = filled(&packet(SeenHeader::Datagram(datagram), 32), Place::Arrival, None);
+    let small = filled(&packet(SeenHeader::Data(DataHeader::Udp(datagram)), 32), Place::Arrival, None);
     assert_eq!(small.length, 20 + 8 + 24, "no shorter than its own header");
     parsed(&small, |ip, _| assert_eq!(ip.total_len, 52));
 }
@@ -129,7 +137,7 @@ fn datagrams_keep_their_own_header_alone() {
 #[test]
 fn feedback_comes_from_the_sink() {
     let feedback = tfrc::Feedback { echo: Instant::ZERO, t_delay: Duration::ZERO, x_recv: 1.0, p: 0.0 };
-    let frame = filled(&packet(SeenHeader::TfrcFeedback(feedback), 40), Place::Shed, None);
+    let frame = filled(&packet(SeenHeader::Reply(ReplyHeader::Tfrc(feedback)), 40), Place::Shed, None);
     parsed(&frame, |ip, transport| {
         let TransportSlice::Udp(udp) = transport else { panic!("UDP") };
         assert_eq!((udp.source_port(), udp.destination_port()), (TFRC_PORT, 49_152));

@@ -19,7 +19,8 @@
 use crate::CaptureError;
 use crate::frame::{Frame, Place};
 use cutline_aqm::Verdict;
-use cutline_sim::{Event, LinkId, Network, Observation, TransportSpec};
+use cutline_sim::{Event, LinkId, Network, Observation};
+use cutline_transport::endpoint::TransportParams;
 use cutline_units::Duration;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -156,8 +157,8 @@ impl<W: Write> Writer<W> {
 impl FlowLabel {
     fn new(flow: &cutline_sim::FlowSpec) -> Self {
         let window = match &flow.transport {
-            TransportSpec::Tcp(params) => params.max_window.map(|segments| params.bytes_of(segments)),
-            TransportSpec::Tfrc(_) | TransportSpec::Udp(_) => None,
+            TransportParams::Tcp(params) => params.max_window.map(|segments| params.bytes_of(segments)),
+            _ => None,
         };
         Self { name: flow.name.clone(), window }
     }

@@ -20,6 +20,7 @@
 //! ports, checksums, handshakes. A connection exists from its first segment on.
 
 pub mod app;
+pub mod endpoint;
 mod error;
 mod queue;
 pub mod tcp;

@@ -7,6 +7,7 @@
 
 mod budget;
 mod dscp;
+mod ecn;
 mod hint;
 mod histogram;
 mod probability;
@@ -17,6 +18,7 @@ mod time;
 
 pub use budget::HintBudget;
 pub use dscp::{Dscp, DscpError, HintTable, RemarkTable};
+pub use ecn::Ecn;
 pub use hint::{DscpPool2, Hint, HintBits, HintCodec, HintError};
 pub use histogram::{Bucket, Histogram, HistogramParts};
 pub use probability::{Probability, ProbabilityError};

@@ -3,9 +3,10 @@
 use super::options::FlowArgs;
 use crate::exit::Failure;
 use cutline_scenario::FlowsFile;
-use cutline_scenario::spec::{CongestionControl, FlowSpec, StartSpec, TcpSpec, TransportSpec};
-use cutline_sim::TransportSpec as Lowered;
+use cutline_scenario::spec::{FlowSpec, StartSpec};
 use cutline_traffic::{FlowPlan, TcpOptions, Transport};
+use cutline_transport::endpoint::TransportParams;
+use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Duration, HintCodec as _, Streams};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -107,32 +108,25 @@ fn transport(spec: &FlowSpec) -> Result<Transport, Failure> {
     if spec.adaptive.is_some() {
         return Err(refuse(spec, "hint", "\"adaptive\" is for simulations: write a level"));
     }
-    Ok(match (&spec.transport, spec.transport()) {
-        (TransportSpec::Tcp(tcp), _) => Transport::Tcp(tcp_options(spec, tcp)?),
-        (_, Lowered::Udp(params)) => Transport::Udp(params),
-        (_, Lowered::Tfrc(params)) => Transport::Tfrc(params),
-        (_, Lowered::Tcp(_)) => unreachable!("TCP stays TCP"),
+    Ok(match spec.transport() {
+        TransportParams::Tcp(params) => Transport::Tcp(tcp_options(spec, &params)?),
+        TransportParams::Udp(params) => Transport::Udp(*params),
+        TransportParams::Tfrc(params) => Transport::Tfrc(params),
     })
 }
 
 /// What of a simulated TCP the kernel's can be told.
-fn tcp_options(spec: &FlowSpec, tcp: &TcpSpec) -> Result<TcpOptions, Failure> {
+fn tcp_options(spec: &FlowSpec, params: &tcp::Params) -> Result<TcpOptions, Failure> {
     let known = ["mss", "send-buffer", "nagle"];
-    if let Some(key) = tcp.given.iter().find(|key| !known.contains(key)) {
+    let given = &spec.transport.given;
+    if let Some(key) = given.iter().find(|key| !known.contains(key)) {
         return Err(refuse(spec, &format!("transport.{key}"), "real TCP is the kernel's: leave it out"));
     }
-    let params = &tcp.params;
-    let write_queue = params.send_buffer.map(|segments| params.bytes_of(segments));
-    let control = match tcp.congestion_control {
-        CongestionControl::NewReno => "reno",
-        CongestionControl::Cubic => "cubic",
-        CongestionControl::Bbr => "bbr",
-    };
     Ok(TcpOptions {
-        congestion_control: Some(control.to_owned()),
+        congestion_control: Some(spec.transport.linux_congestion_control().to_owned()),
         max_segment: Some(params.mss + TIME_STAMP),
-        write_queue,
-        no_delay: tcp.given.contains(&"nagle") && !params.nagle,
+        write_queue: params.send_buffer.map(|segments| params.bytes_of(segments)),
+        no_delay: given.contains(&"nagle") && !params.nagle,
         ..TcpOptions::default()
     })
 }

@@ -6,6 +6,7 @@ use crate::spec::{
     TransportSpec,
 };
 use cutline_config::{TableReader, Value, kind};
+use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Bytes, Duration, HintBits};
 use std::collections::BTreeSet;
 
@@ -157,7 +158,7 @@ fn refuse_unreachable(
     (from, to): (&str, &str),
     transport: Option<&TransportSpec>,
 ) {
-    let answers = !matches!(transport, Some(TransportSpec::Udp(_)));
+    let answers = transport.is_none_or(|transport| transport.params.adapts());
     if from == to {
         reader.refuse("to", "a flow goes from one node to another");
     } else if !graph.reaches(from, to) {
@@ -252,28 +253,21 @@ fn start(reader: &TableReader<'_>) -> StartSpec {
 /// What a transport cannot carry.
 fn refuse_mismatch(reader: &TableReader<'_>, transport: &TransportSpec, app: &AppSpec) {
     let kind = app::kind_name(app);
-    match (transport, app) {
-        (TransportSpec::Udp(_), AppSpec::Bulk) => {
-            reader.refuse(
-                "app",
-                "\"bulk\" sends as much as the transport takes, and UDP takes any rate: use kind = \"cbr\"",
-            );
+    let params = &transport.params;
+    if *app == AppSpec::Bulk && !params.adapts() {
+        let why = format!(
+            "\"bulk\" sends as much as the transport takes, and {} takes any rate: use kind = \"cbr\"",
+            params.title()
+        );
+        reader.refuse("app", &why);
+    } else if matches!(app, AppSpec::Files { .. } | AppSpec::RequestResponse { .. }) && !params.is_reliable()
+    {
+        reader.refuse("app", &format!("{kind:?} needs a reliable transport: use protocol = \"tcp\""));
+    } else if let TransportParams::Tfrc(tfrc) = params {
+        let largest = Bytes::new(u64::from(tfrc.segment_size));
+        if let Some(size) = app::message_size(app).filter(|size| *size > largest) {
+            let why = format!("a message of {size} does not fit TFRC's packet-size, {largest}");
+            reader.refuse("app", &why);
         }
-        (
-            TransportSpec::Udp(_) | TransportSpec::Tfrc(_),
-            AppSpec::Files { .. } | AppSpec::RequestResponse { .. },
-        ) => {
-            reader.refuse("app", &format!("{kind:?} needs a reliable transport: use protocol = \"tcp\""));
-        }
-        (TransportSpec::Tfrc(tfrc), app) => {
-            if let Some(size) =
-                app::message_size(app).filter(|size| size.get() > u64::from(tfrc.segment_size))
-            {
-                let largest = Bytes::new(u64::from(tfrc.segment_size));
-                let why = format!("a message of {size} does not fit TFRC's packet-size, {largest}");
-                reader.refuse("app", &why);
-            }
-        }
-        _ => {}
     }
 }

@@ -1,83 +1,52 @@
 //! Transports: `transport = { protocol = "tcp" | "tfrc" | "udp", ... }`. The other keys are the transport's parameters.
 
-use crate::spec::{CongestionControl, TcpSpec, TransportSpec};
+use crate::spec::TransportSpec;
 use cutline_config::{TableReader, kind, parameter};
-use cutline_params::{Parameter, Parameters};
-use cutline_transport::{tcp, tfrc, udp};
+use cutline_params::{Parameter, Value};
+use cutline_transport::endpoint::{Defaults, TransportParams};
 
 const EXPECTED: &str = "a table such as { protocol = \"tcp\" }";
 
-#[derive(Clone, Copy)]
-enum Protocol {
-    Tcp,
-    Tfrc,
-    Udp,
-}
+const CONGESTION_CONTROL: &str = "congestion-control";
 
-/// Which engine's or document's defaults fill in what a scenario leaves open.
-#[derive(Clone, Copy)]
-enum Defaults {
-    /// Those of the RFCs.
-    Rfc,
-    /// Those of ns-2.35, which the TSQ paper was measured with.
-    Ns2,
-}
+/// The congestion control that only a kernel knows.
+const BBR: &str = "bbr";
 
 pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     if !flow.has("transport") {
         flow.lacks("transport", EXPECTED);
     }
     let reader = flow.table("transport", EXPECTED)?;
-    let words = [("tcp", Protocol::Tcp), ("tfrc", Protocol::Tfrc), ("udp", Protocol::Udp)];
-    let Some(protocol) = reader.required("protocol", &kind::one_of("a protocol", &words)) else {
+    let words = TransportParams::NAMES.iter().map(|&name| ((*name).to_owned(), name)).collect();
+    let Some(protocol) = reader.required("protocol", &kind::choice("a protocol", words)) else {
         // Which other keys are right depends on the protocol.
         reader.report_missing();
         return None;
     };
-    let transport = match protocol {
-        Protocol::Tcp => tcp(&reader).map(TransportSpec::Tcp),
-        Protocol::Tfrc => {
-            let base = match defaults(&reader) {
-                Defaults::Rfc => tfrc::Params::default(),
-                Defaults::Ns2 => tfrc::Params::ns2(),
-            };
-            params(&reader, base).map(TransportSpec::Tfrc)
-        }
-        Protocol::Udp => params(&reader, udp::Params::default()).map(TransportSpec::Udp),
-    };
-    reader.finish();
-    transport
-}
-
-fn tcp(reader: &TableReader<'_>) -> Option<TcpSpec> {
-    let base = match defaults(reader) {
-        Defaults::Rfc => tcp::Params::default(),
-        Defaults::Ns2 => tcp::Params::ns2(),
-    };
-    let controls = [
-        ("newreno", CongestionControl::NewReno),
-        ("cubic", CongestionControl::Cubic),
-        ("bbr", CongestionControl::Bbr),
-    ];
-    let control = kind::one_of("a congestion control", &controls);
-    let congestion_control = reader.or("congestion-control", &control, CongestionControl::NewReno);
-    let algorithm = match congestion_control {
-        CongestionControl::NewReno => tcp::Algorithm::NewReno,
-        // A simulation of BBR is refused; the laboratory's sinks only read.
-        CongestionControl::Cubic | CongestionControl::Bbr => tcp::Algorithm::Cubic,
-    };
-    let mut others = tcp::Params::describe();
-    others.retain(|parameter| parameter.name != "congestion-control");
-    let values = parameter::values(reader, &others);
+    let mut parameters = TransportParams::describe(protocol).expect("the name is one of those there are");
+    let control = parameters.iter().position(|parameter| parameter.name == CONGESTION_CONTROL);
+    let control = control.and_then(|index| congestion_control(&reader, parameters.remove(index)));
+    let mut values = parameter::values(&reader, &parameters);
     let given = values.iter().map(|(name, _)| *name).collect();
-    let params = parameter::checked(reader, tcp::Params { algorithm, ..base }.with_values(values))?;
-    Some(TcpSpec { congestion_control, params, given })
+    // A simulation of BBR is refused; the laboratory's sinks only read.
+    values.extend(control.map(|name| (CONGESTION_CONTROL, choice(if name == BBR { "cubic" } else { name }))));
+    let params =
+        parameter::checked(&reader, TransportParams::from_values(protocol, defaults(&reader), values));
+    reader.finish();
+    Some(TransportSpec { params: params?, given, bbr: control == Some(BBR) })
 }
 
-/// The parameters that the table sets, and those of `base`.
-fn params<P: Parameters>(reader: &TableReader<'_>, base: P) -> Option<P> {
-    let described: Vec<&'static Parameter> = P::describe();
-    parameter::checked(reader, base.with_values(parameter::values(reader, &described)))
+/// One of the simulator's, or [`BBR`].
+fn congestion_control(reader: &TableReader<'_>, parameter: &Parameter) -> Option<&'static str> {
+    let cutline_params::Kind::Choice(names) = parameter.kind else {
+        unreachable!("a congestion control is one of several names")
+    };
+    let words = names.iter().chain([&BBR]).map(|&name| (name.to_owned(), name)).collect();
+    reader.optional(CONGESTION_CONTROL, &kind::choice("a congestion control", words))
+}
+
+fn choice(name: &'static str) -> Value {
+    Value::Choice(name.into())
 }
 
 fn defaults(reader: &TableReader<'_>) -> Defaults {

@@ -1,7 +1,8 @@
 //! What flows there are: who sends what to whom, over which transport, and what is kept of it.
 
 use cutline_quality::HintParams;
-use cutline_transport::{tcp, tfrc, udp};
+use cutline_transport::endpoint::TransportParams;
+use cutline_transport::tcp;
 use cutline_units::{Bytes, Duration, Hint, Rate};
 
 /// A group of like flows.
@@ -104,37 +105,31 @@ pub enum Perspective {
     Omnipresent,
 }
 
-/// A transport protocol and its parameters.
+/// A transport as a scenario sets it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TransportSpec {
-    /// TCP.
-    Tcp(TcpSpec),
-    /// TCP-friendly rate control (RFC 5348).
-    Tfrc(tfrc::Params),
-    /// UDP, unresponsive.
-    Udp(udp::Params),
-}
-
-/// TCP as a scenario sets it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TcpSpec {
-    /// Congestion control.
-    pub congestion_control: CongestionControl,
-    /// What is set, the scenario's defaults filled in.
-    pub params: tcp::Params,
+pub struct TransportSpec {
+    /// The protocol and its parameters, the scenario's defaults filled in. Whether packets are ECN-capable is the flow's.
+    pub params: TransportParams,
     /// The keys that the scenario sets: a kernel's TCP has its own values for the others, and cannot be told some.
     pub given: Vec<&'static str>,
+    /// The congestion control is BBR as the running kernel has it: for the laboratory alone.
+    pub bbr: bool,
 }
 
-/// Congestion control of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionControl {
-    /// RFC 5681 with RFC 6582.
-    NewReno,
-    /// RFC 9438.
-    Cubic,
-    /// BBR as the running kernel has it: for the laboratory alone.
-    Bbr,
+impl TransportSpec {
+    /// TCP's parameters; `None` for another protocol.
+    pub fn tcp(&self) -> Option<&tcp::Params> {
+        if let TransportParams::Tcp(params) = &self.params { Some(params) } else { None }
+    }
+
+    /// What Linux calls the congestion control of TCP.
+    pub fn linux_congestion_control(&self) -> &'static str {
+        match self.tcp().map(|params| params.algorithm) {
+            _ if self.bbr => "bbr",
+            Some(tcp::Algorithm::Cubic) => "cubic",
+            _ => "reno",
+        }
+    }
 }
 
 /// What an application sends.

@@ -3,8 +3,8 @@
 mod flow;
 
 pub use flow::{
-    AdaptiveSpec, AppSpec, ClassSpec, CongestionControl, Distribution, DistributionsOf, FlowSpec,
-    Perspective, StartSpec, TcpSpec, TransportSpec,
+    AdaptiveSpec, AppSpec, ClassSpec, Distribution, DistributionsOf, FlowSpec, Perspective, StartSpec,
+    TransportSpec,
 };
 
 use cutline_config::queue::QueueConfig;

@@ -2,19 +2,20 @@
 
 use super::Simulation;
 use crate::calendar::Handle;
-use crate::endpoint::Outgoing;
 use crate::measure::Received;
-use crate::packet::Packet;
+use crate::packet::{Beside, Packet};
 use crate::route::{Kind, Stop};
 use cutline_transport::app::Completion;
+use cutline_transport::endpoint::{Header, Outgoing};
 use cutline_units::{Duration, Hint, Instant};
 
 impl Simulation {
     /// An acknowledgement or feedback reaches the source.
     #[inline]
     pub(super) fn reach_source(&mut self, now: Instant, handle: Handle, flow: usize) {
-        let header = &self.calendar.payload(handle).header;
-        self.sending[flow].source.receive(now, handle, header, &self.wide_headers);
+        let header = self.calendar.payload(handle).header;
+        let wide = &self.wide_headers;
+        self.sending[flow].source.on_reply(now, header, || wide.reply(handle));
         self.calendar.release(handle);
         self.pump(now, flow);
     }
@@ -37,11 +38,17 @@ impl Simulation {
 
     /// A data packet is read and measured; answers what goes back, and how many bytes it has brought the application.
     #[inline]
-    pub(super) fn read_data(&mut self, now: Instant, handle: Handle, id: usize) -> (Option<Outgoing>, u64) {
+    pub(super) fn read_data(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        id: usize,
+    ) -> (Option<Outgoing<Header>>, u64) {
         let flow = &mut self.receiving[id];
         let packet = self.calendar.payload(handle);
         let before = flow.sink.delivered();
-        let receipt = flow.sink.receive(now, handle, packet, &self.wide_headers);
+        let wide = &self.wide_headers;
+        let receipt = flow.sink.on_data(now, packet.header, packet.marked, || wide.data(handle));
         let arrival = Received {
             queuing: packet.queued,
             one_way: now - receipt.sent_at,
@@ -79,14 +86,26 @@ impl Simulation {
         handle: Handle,
         position: u32,
         hint: Hint,
-        outgoing: Outgoing,
+        outgoing: Outgoing<Header>,
     ) {
-        let Outgoing { size, ecn_capable, header, wide } = outgoing;
-        if let Some(wide) = wide {
-            self.wide_headers.put(handle, wide);
+        let Outgoing { size, ecn, header } = outgoing;
+        if let Some(wide) = header.wide {
+            self.wide_headers.put(handle, Beside::Transport(wide));
         }
-        *self.calendar.payload_mut(handle) =
-            Packet { queued: Duration::ZERO, header, size, position, hint, ecn_capable, marked: false };
+        let header = header.packed;
+        self.send(
+            now,
+            handle,
+            Packet { queued: Duration::ZERO, header, size, position, hint, ecn, marked: false },
+        );
+    }
+
+    /// Writes a packet where it will lie, and puts it at the beginning of its route.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as emit")]
+    pub(super) fn send(&mut self, now: Instant, handle: Handle, packet: Packet) {
+        let position = packet.position;
+        *self.calendar.payload_mut(handle) = packet;
         self.enter(now, handle, position);
     }
 

@@ -6,7 +6,7 @@ use crate::outside::{Fate, OutsideEnd};
 use crate::route::{Kind, Stop};
 use crate::served::Started;
 use cutline_aqm::{Arrival, DropReason, Verdict};
-use cutline_units::Instant;
+use cutline_units::{Ecn, Instant};
 
 impl Simulation {
     /// A packet comes, now, to the link at the beginning of its route.
@@ -56,8 +56,8 @@ impl Simulation {
             hint: packet.hint,
             // Every flow has a route of its own, so the packets of one come to a link at the same position.
             flow: packet.position,
-            ecn_capable: packet.ecn_capable,
-            scalable: false,
+            ecn_capable: packet.ecn != Ecn::NotEct,
+            scalable: packet.ecn == Ecn::Ect1,
         };
         match served.arrive(now, arrival, handle) {
             Verdict::Drop(reason) => self.drop_at_queue(now, handle, reason),

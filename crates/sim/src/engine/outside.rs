@@ -3,7 +3,8 @@
 use super::Simulation;
 use crate::calendar::Handle;
 use crate::outside::{Fate, Injected, Left, OutsideEnd, Part};
-use crate::packet::{Header, Packet};
+use crate::packet::Packet;
+use cutline_transport::endpoint::{PackedHeader, Transport as _};
 use cutline_transport::{tcp, udp};
 use cutline_units::{Duration, Instant};
 
@@ -16,14 +17,14 @@ impl Simulation {
     pub fn inject(&mut self, at: Instant, injected: Injected) {
         let now = at.max(self.outside.clock);
         self.advance(now);
-        let Injected { flow, part, size, hint, ecn_capable, key } = injected;
+        let Injected { flow, part, size, hint, ecn, key } = injected;
         let id = flow as usize;
         let [control, back] = self.outside.routes[id];
         let (position, header) = match part {
             Part::Segment { seq, len } => (self.sending[id].route, segment(now, seq, len)),
             Part::Datagram { len } => (self.sending[id].route, self.datagram(now, id, len)),
-            Part::Control => (control, Header::WIDE),
-            Part::Return => (back, Header::WIDE),
+            Part::Control => (control, None),
+            Part::Return => (back, None),
         };
         if matches!(part, Part::Segment { .. } | Part::Datagram { .. }) {
             self.note_sent(now, id, size);
@@ -31,7 +32,7 @@ impl Simulation {
         let handle = self.calendar.allocate();
         self.outside.put(handle, key);
         *self.calendar.payload_mut(handle) =
-            Packet { queued: Duration::ZERO, header, size, position, hint, ecn_capable, marked: false };
+            Packet { queued: Duration::ZERO, header, size, position, hint, ecn, marked: false };
         self.enter(now, handle, position);
     }
 
@@ -46,9 +47,9 @@ impl Simulation {
     }
 
     /// Datagrams are numbered as they come.
-    fn datagram(&self, now: Instant, id: usize, len: u32) -> Header {
+    fn datagram(&self, now: Instant, id: usize, len: u32) -> Option<PackedHeader> {
         let seq = self.sending[id].record.total();
-        Header::of_datagram(&udp::Datagram { seq, sent_at: now, len })
+        udp::Udp::pack_data(&udp::Datagram { seq, sent_at: now, len })
     }
 
     /// A packet reaches an end outside.
@@ -65,7 +66,7 @@ impl Simulation {
     }
 }
 
-fn segment(now: Instant, seq: u64, len: u32) -> Header {
+fn segment(now: Instant, seq: u64, len: u32) -> Option<PackedHeader> {
     let segment = tcp::Segment { seq, sent_at: now, len, retransmission: false, cwr: false, fin: false };
-    Header::of_segment(&segment)
+    tcp::Tcp::pack_data(&segment)
 }

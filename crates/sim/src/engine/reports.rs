@@ -3,8 +3,7 @@
 use super::Simulation;
 use crate::adaptive::REPORT_BYTES;
 use crate::calendar::Handle;
-use crate::endpoint::Outgoing;
-use crate::packet::WideHeader;
+use crate::packet::{Beside, Packet};
 use crate::route::{Kind, Stop};
 use cutline_units::Instant;
 
@@ -15,9 +14,11 @@ impl Simulation {
         let reporter =
             self.background[id].reporter.as_ref().expect("only a flow that reports has this timer");
         let (route, next) = (reporter.route, now + reporter.every);
-        let report = Outgoing::wide(REPORT_BYTES, false, WideHeader::Report(reporter.report(now)));
+        let report = Beside::Report(reporter.report(now));
         let handle = self.calendar.allocate();
-        self.emit(now, handle, route, self.receiving[id].hint, report);
+        self.wide_headers.put(handle, report);
+        let hint = self.receiving[id].hint;
+        self.send(now, handle, Packet { size: REPORT_BYTES, position: route, hint, ..Packet::NONE });
         self.calendar.schedule(next, timer, Stop::new(Kind::ReportDue, id).tag());
     }
 
@@ -25,7 +26,7 @@ impl Simulation {
     /// receiver would follow a one-way delay later, with the first packet that has it).
     #[cold]
     pub(super) fn take_report(&mut self, now: Instant, handle: Handle, id: usize) {
-        let WideHeader::Report(report) = *self.wide_headers.get(handle) else {
+        let Beside::Report(report) = *self.wide_headers.get(handle) else {
             unreachable!("only reports take this route")
         };
         self.calendar.release(handle);

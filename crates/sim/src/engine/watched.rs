@@ -57,6 +57,13 @@ impl Simulation {
 
     fn view(&self, handle: Handle) -> View<'_> {
         let packet = self.calendar.payload(handle);
-        View { handle, packet, wide: &self.wide_headers, routes: &self.routes }
+        View {
+            handle,
+            packet,
+            wide: &self.wide_headers,
+            routes: &self.routes,
+            sending: &self.sending,
+            receiving: &self.receiving,
+        }
     }
 }

@@ -3,7 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, pi};
-use cutline_sim::{AdaptiveHint, Distributions, Dumbbell, FlowSpec, Network, TransportSpec};
+use cutline_sim::{AdaptiveHint, Distributions, Dumbbell, FlowSpec, Network};
+use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, tfrc};
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// A dumbbell and its flows.
 #[derive(Clone)]
 pub struct Plan {
-    pub flows: Vec<(TransportSpec, app::Params, Hint)>,
+    pub flows: Vec<(TransportParams, app::Params, Hint)>,
     pub access_queue_packets: u32,
     pub serve_every_link: bool,
     /// TSQ over the AQM instead of the AQM alone.
@@ -27,16 +28,16 @@ pub struct Plan {
 }
 
 /// Bulk transfers over TCP NewReno, without hint.
-pub fn bulk(count: usize) -> Vec<(TransportSpec, app::Params, Hint)> {
+pub fn bulk(count: usize) -> Vec<(TransportParams, app::Params, Hint)> {
     let params = tcp::Params { mss: 1000, header_bytes: 0, ..tcp::Params::default() };
-    vec![(TransportSpec::Tcp(Arc::new(params)), app::Params::Bulk, Hint::from_level(16)); count]
+    vec![(TransportParams::Tcp(Arc::new(params)), app::Params::Bulk, Hint::from_level(16)); count]
 }
 
 /// The paper's TCP-friendly audio source.
-pub fn audio(hint: u16) -> (TransportSpec, app::Params, Hint) {
+pub fn audio(hint: u16) -> (TransportParams, app::Params, Hint) {
     let cbr = app::CbrParams::new(Rate::from_kbps(128), Bytes::new(1000));
     let params = tfrc::Params { header_bytes: 0, ..tfrc::Params::default() };
-    (TransportSpec::Tfrc(Arc::new(params)), app::Params::Cbr(cbr), Hint::from_level(hint))
+    (TransportParams::Tfrc(Arc::new(params)), app::Params::Cbr(cbr), Hint::from_level(hint))
 }
 
 impl Plan {
@@ -84,7 +85,7 @@ impl Plan {
         let group = network.add_group("flows");
         for (number, (transport, app, hint)) in self.flows.iter().enumerate() {
             let pair = dumbbell.add_pair(&mut network, middle, number + 1);
-            let is_tfrc = matches!(transport, TransportSpec::Tfrc(_));
+            let is_tfrc = matches!(transport, TransportParams::Tfrc(_));
             let adaptive = self.adaptive.clone().filter(|_| is_tfrc).map(Arc::new);
             let flow = FlowSpec {
                 name: format!("flow.{}", number + 1),

@@ -26,6 +26,7 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
+mod transport;
 mod variant;
 
 pub use congestion::Window;
@@ -35,6 +36,7 @@ pub use params::{Algorithm, InitialWindow, Params};
 pub use receiver::{Receiver, ReceiverStats};
 pub use rtt::RttEstimator;
 pub use sender::{Sender, Stats};
+pub use transport::Tcp;
 pub use variant::{Avoidance, FullAck, Halving, RttSampling, Variant};
 
 use cutline_units::Instant;

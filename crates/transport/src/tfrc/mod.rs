@@ -24,11 +24,13 @@ mod params;
 mod receive_rates;
 mod receiver;
 mod sender;
+mod transport;
 
 pub use equation::{loss_event_rate, throughput, throughput_with_timeout};
 pub use params::Params;
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, Stats};
+pub use transport::Tfrc;
 
 use cutline_units::{Duration, Instant};
 

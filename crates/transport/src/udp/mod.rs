@@ -2,10 +2,13 @@
 //!
 //! There is no feedback and no timer. The receiver only counts.
 
-use cutline_units::{Bytes, Instant};
+mod transport;
+
+pub use transport::{NoReply, Udp};
 
 use crate::queue::SendQueue;
 use cutline_params::Parameters;
+use cutline_units::{Bytes, Instant};
 
 /// What is set for a UDP flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
@@ -32,6 +35,7 @@ pub struct Datagram {
 /// The sending end.
 #[derive(Clone, Debug)]
 pub struct Sender {
+    params: Params,
     queue: SendQueue,
     next: u64,
     bytes: u64,
@@ -59,7 +63,8 @@ impl Sender {
     /// A flow with nothing to send yet. `params` must be valid ([`Params::validate`]).
     pub fn new(params: &Params) -> Self {
         debug_assert_eq!(params.validate(), Ok(()), "validate parameters where they are read");
-        Self { queue: SendQueue::new(params.max_datagram, usize::MAX), next: 0, bytes: 0 }
+        let queue = SendQueue::new(params.max_datagram, usize::MAX);
+        Self { params: *params, queue, next: 0, bytes: 0 }
     }
 
     /// The application has a message of `bytes` to send: one datagram, or several when it is too long.
@@ -82,6 +87,11 @@ impl Sender {
         self.next += 1;
         self.bytes += u64::from(len);
         Some(Datagram { seq, sent_at: now, len })
+    }
+
+    /// What is set.
+    pub const fn params(&self) -> &Params {
+        &self.params
     }
 
     /// Datagrams sent.

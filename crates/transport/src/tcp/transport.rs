@@ -1,0 +1,161 @@
+//! TCP as one of the [transports](crate::endpoint).
+
+use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender};
+use crate::app::Write;
+use crate::endpoint::{
+    Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
+};
+use cutline_units::{Ecn, Instant};
+use std::sync::Arc;
+
+/// TCP.
+#[derive(Debug)]
+pub struct Tcp;
+
+impl Transport for Tcp {
+    const NAME: &'static str = "tcp";
+    const TITLE: &'static str = "TCP";
+    const RELIABLE: bool = true;
+    const ADAPTS: bool = true;
+
+    type Params = Params;
+    type Data = Segment;
+    type Reply = Ack;
+    type Sender = Sender;
+    type Receiver = Receiver;
+
+    fn defaults(defaults: Defaults) -> Params {
+        match defaults {
+            Defaults::Rfc => Params::default(),
+            Defaults::Ns2 => Params::ns2(),
+        }
+    }
+
+    fn set_ecn(params: &mut Params, ecn: Ecn) {
+        params.ecn = ecn != Ecn::NotEct;
+    }
+
+    fn sender(params: &Arc<Params>, now: Instant) -> Sender {
+        Sender::new(params, now)
+    }
+
+    fn receiver(params: &Arc<Params>) -> Receiver {
+        Receiver::new(params)
+    }
+
+    #[inline]
+    fn sent_at(data: &Segment) -> Instant {
+        data.sent_at
+    }
+
+    #[inline]
+    fn pack_data(data: &Segment) -> Option<PackedHeader> {
+        let Segment { seq, sent_at, len, retransmission, cwr, fin } = *data;
+        Some(PackedHeader { number: seq, time: sent_at, len, flags: [retransmission, cwr, fin] })
+    }
+
+    #[inline]
+    fn unpack_data(packed: PackedHeader) -> Segment {
+        let PackedHeader { number: seq, time: sent_at, len, flags: [retransmission, cwr, fin] } = packed;
+        Segment { seq, sent_at, len, retransmission, cwr, fin }
+    }
+
+    /// Most acknowledgements have no SACK blocks, for which there is no room.
+    #[inline]
+    fn pack_reply(reply: &Ack) -> Option<PackedHeader> {
+        let Ack { ack, echo, sack, ece } = *reply;
+        sack.is_empty().then_some(PackedHeader {
+            number: ack,
+            time: echo,
+            len: 0,
+            flags: [ece, false, false],
+        })
+    }
+
+    #[inline]
+    fn unpack_reply(packed: PackedHeader) -> Ack {
+        let PackedHeader { number: ack, time: echo, flags: [ece, ..], .. } = packed;
+        Ack { ack, echo, sack: SackBlocks::NONE, ece }
+    }
+}
+
+impl SendingEnd for Sender {
+    type Data = Segment;
+    type Reply = Ack;
+
+    fn write(&mut self, write: Write) -> bool {
+        match write {
+            Write::Bytes(bytes) => Self::write(self, bytes),
+            Write::Unlimited => {
+                self.write_unlimited();
+                true
+            }
+        }
+    }
+
+    fn end_supply(&mut self) {
+        Self::end_supply(self);
+    }
+
+    #[inline]
+    fn on_reply(&mut self, now: Instant, reply: &Ack) {
+        self.on_ack(now, reply);
+    }
+
+    #[inline]
+    fn transmit(&mut self, now: Instant) -> Option<Outgoing<Segment>> {
+        let header = Self::transmit(self, now)?;
+        let params = self.params();
+        let ecn = if params.ecn_capable(&header) { Ecn::Ect0 } else { Ecn::NotEct };
+        Some(Outgoing { header, size: params.wire_bytes(&header).get() as u32, ecn })
+    }
+
+    #[inline]
+    fn deadline(&self) -> Instant {
+        Self::deadline(self)
+    }
+
+    fn on_deadline(&mut self, now: Instant) {
+        Self::on_deadline(self, now);
+    }
+
+    fn counts(&self) -> TransportCounts {
+        let stats = self.stats();
+        TransportCounts {
+            retransmissions: u64::from(stats.retransmissions),
+            timeouts: u64::from(stats.timeouts),
+            refused_bytes: stats.refused_bytes,
+        }
+    }
+}
+
+impl ReceivingEnd for Receiver {
+    type Data = Segment;
+    type Reply = Ack;
+
+    #[inline]
+    fn on_data(&mut self, now: Instant, data: &Segment, marked: bool) -> Option<Outgoing<Ack>> {
+        self.on_segment(now, data, marked).map(|ack| self.outgoing(ack))
+    }
+
+    #[inline]
+    fn delivered(&self) -> u64 {
+        Self::delivered(self)
+    }
+
+    #[inline]
+    fn deadline(&self) -> Instant {
+        Self::deadline(self)
+    }
+
+    fn on_deadline(&mut self, now: Instant) -> Option<Outgoing<Ack>> {
+        Self::on_deadline(self, now).map(|ack| self.outgoing(ack))
+    }
+}
+
+impl Receiver {
+    #[inline]
+    fn outgoing(&self, header: Ack) -> Outgoing<Ack> {
+        Outgoing { header, size: self.params().ack_bytes, ecn: Ecn::NotEct }
+    }
+}

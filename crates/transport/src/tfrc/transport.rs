@@ -1,0 +1,116 @@
+//! TFRC as one of the [transports](crate::endpoint). Its ends are boxed: they are large, and rare beside TCP's.
+
+use super::{Feedback, Packet, Params, Receiver, Sender};
+use crate::app::Write;
+use crate::endpoint::{Defaults, Outgoing, ReceivingEnd, SendingEnd, Transport, TransportCounts};
+use cutline_units::{Ecn, Instant};
+use std::sync::Arc;
+
+/// TFRC.
+#[derive(Debug)]
+pub struct Tfrc;
+
+impl Transport for Tfrc {
+    const NAME: &'static str = "tfrc";
+    const TITLE: &'static str = "TFRC";
+    const RELIABLE: bool = false;
+    const ADAPTS: bool = true;
+
+    type Params = Params;
+    type Data = Packet;
+    type Reply = Feedback;
+    type Sender = Box<Sender>;
+    type Receiver = Box<Receiver>;
+
+    fn defaults(defaults: Defaults) -> Params {
+        match defaults {
+            Defaults::Rfc => Params::default(),
+            Defaults::Ns2 => Params::ns2(),
+        }
+    }
+
+    fn set_ecn(params: &mut Params, ecn: Ecn) {
+        params.ecn = ecn != Ecn::NotEct;
+    }
+
+    fn sender(params: &Arc<Params>, now: Instant) -> Box<Sender> {
+        Box::new(Sender::new(params, now))
+    }
+
+    fn receiver(params: &Arc<Params>) -> Box<Receiver> {
+        Box::new(Receiver::new(params))
+    }
+
+    fn sent_at(data: &Packet) -> Instant {
+        data.sent_at
+    }
+}
+
+impl SendingEnd for Box<Sender> {
+    type Data = Packet;
+    type Reply = Feedback;
+
+    fn write(&mut self, write: Write) -> bool {
+        match write {
+            Write::Bytes(bytes) => Sender::write(self, bytes),
+            Write::Unlimited => {
+                self.write_unlimited();
+                true
+            }
+        }
+    }
+
+    fn end_supply(&mut self) {
+        Sender::end_supply(self);
+    }
+
+    fn on_reply(&mut self, now: Instant, reply: &Feedback) {
+        self.on_feedback(now, reply);
+    }
+
+    fn transmit(&mut self, now: Instant) -> Option<Outgoing<Packet>> {
+        let header = Sender::transmit(self, now)?;
+        let params = self.params();
+        let ecn = if params.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        Some(Outgoing { header, size: params.wire_bytes(&header).get() as u32, ecn })
+    }
+
+    fn deadline(&self) -> Instant {
+        Sender::deadline(self)
+    }
+
+    fn on_deadline(&mut self, now: Instant) {
+        Sender::on_deadline(self, now);
+    }
+
+    fn counts(&self) -> TransportCounts {
+        let stats = self.stats();
+        let refused_bytes = stats.dropped_at_sender * u64::from(self.params().segment_size);
+        TransportCounts { retransmissions: 0, timeouts: stats.nofeedback, refused_bytes }
+    }
+}
+
+impl ReceivingEnd for Box<Receiver> {
+    type Data = Packet;
+    type Reply = Feedback;
+
+    fn on_data(&mut self, now: Instant, data: &Packet, marked: bool) -> Option<Outgoing<Feedback>> {
+        self.on_packet(now, data, marked).map(|feedback| outgoing(self, feedback))
+    }
+
+    fn delivered(&self) -> u64 {
+        Receiver::delivered(self)
+    }
+
+    fn deadline(&self) -> Instant {
+        Receiver::deadline(self)
+    }
+
+    fn on_deadline(&mut self, now: Instant) -> Option<Outgoing<Feedback>> {
+        Receiver::on_deadline(self, now).map(|feedback| outgoing(self, feedback))
+    }
+}
+
+fn outgoing(receiver: &Receiver, header: Feedback) -> Outgoing<Feedback> {
+    Outgoing { header, size: receiver.params().feedback_bytes, ecn: Ecn::NotEct }
+}

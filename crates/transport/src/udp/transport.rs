@@ -1,0 +1,124 @@
+//! UDP as one of the [transports](crate::endpoint). Its sender is boxed: TCP's, which most flows have, is not to be
+//! larger for it.
+
+use super::{Datagram, Params, Receiver, Sender};
+use crate::app::Write;
+use crate::endpoint::{
+    Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
+};
+use cutline_units::{Ecn, Instant};
+use std::sync::Arc;
+
+/// UDP.
+#[derive(Debug)]
+pub struct Udp;
+
+/// What goes back to a sender of UDP: nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoReply;
+
+impl Transport for Udp {
+    const NAME: &'static str = "udp";
+    const TITLE: &'static str = "UDP";
+    const RELIABLE: bool = false;
+    const ADAPTS: bool = false;
+
+    type Params = Params;
+    type Data = Datagram;
+    type Reply = NoReply;
+    type Sender = Box<Sender>;
+    type Receiver = Receiver;
+
+    /// ns-2's packets have no headers.
+    fn defaults(defaults: Defaults) -> Params {
+        match defaults {
+            Defaults::Rfc => Params::default(),
+            Defaults::Ns2 => Params { header_bytes: 0, ..Params::default() },
+        }
+    }
+
+    fn sender(params: &Arc<Params>, _now: Instant) -> Box<Sender> {
+        Box::new(Sender::new(params))
+    }
+
+    fn receiver(_params: &Arc<Params>) -> Receiver {
+        Receiver::default()
+    }
+
+    #[inline]
+    fn sent_at(data: &Datagram) -> Instant {
+        data.sent_at
+    }
+
+    #[inline]
+    fn pack_data(data: &Datagram) -> Option<PackedHeader> {
+        let Datagram { seq, sent_at, len } = *data;
+        Some(PackedHeader { number: seq, time: sent_at, len, flags: [false; 3] })
+    }
+
+    #[inline]
+    fn unpack_data(packed: PackedHeader) -> Datagram {
+        let PackedHeader { number: seq, time: sent_at, len, .. } = packed;
+        Datagram { seq, sent_at, len }
+    }
+}
+
+impl SendingEnd for Box<Sender> {
+    type Data = Datagram;
+    type Reply = NoReply;
+
+    /// # Panics
+    /// On an endless supply: UDP takes any rate.
+    fn write(&mut self, write: Write) -> bool {
+        let Write::Bytes(bytes) = write else { panic!("bulk data over UDP has been refused") };
+        Sender::write(self, bytes);
+        true
+    }
+
+    fn end_supply(&mut self) {}
+
+    fn on_reply(&mut self, _now: Instant, _reply: &NoReply) {}
+
+    fn transmit(&mut self, now: Instant) -> Option<Outgoing<Datagram>> {
+        let header = Sender::transmit(self, now)?;
+        let size = self.params().wire_bytes(&header).get() as u32;
+        Some(Outgoing { header, size, ecn: Ecn::NotEct })
+    }
+
+    fn deadline(&self) -> Instant {
+        Sender::deadline(self)
+    }
+
+    fn on_deadline(&mut self, now: Instant) {
+        Sender::on_deadline(self, now);
+    }
+
+    fn counts(&self) -> TransportCounts {
+        TransportCounts::default()
+    }
+}
+
+impl ReceivingEnd for Receiver {
+    type Data = Datagram;
+    type Reply = NoReply;
+
+    #[inline]
+    fn on_data(&mut self, _now: Instant, data: &Datagram, marked: bool) -> Option<Outgoing<NoReply>> {
+        self.on_datagram(data, marked);
+        None
+    }
+
+    #[inline]
+    fn delivered(&self) -> u64 {
+        Self::delivered(self)
+    }
+
+    #[inline]
+    fn deadline(&self) -> Instant {
+        Instant::FAR_FUTURE
+    }
+
+    fn on_deadline(&mut self, _now: Instant) -> Option<Outgoing<NoReply>> {
+        None
+    }
+}
