@@ -104,7 +104,7 @@ fn as_frame(packet: &SeenPacket, number: u32) -> Vec<u8> {
     const ECT0: u8 = 0b10;
     let dscp = DscpPool2.encode(packet.hint).unwrap();
     let ecn = if packet.ecn == Ecn::Ect0 { ECT0 } else { 0 };
-    let mut frame = ip_frame(packet.size as usize, dscp.in_traffic_class(ecn), packet.flow as u8);
+    let mut frame = ip_frame(packet.size as usize, dscp.in_traffic_class(ecn), packet.flow.unwrap() as u8);
     frame[34..38].copy_from_slice(&number.to_be_bytes());
     frame
 }

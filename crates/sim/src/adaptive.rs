@@ -1,16 +1,21 @@
-//! A flow whose hint follows the quality it gets: what its receiver counts and reports, and how.
+//! A flow whose hint follows the quality it gets, as two agents.
 //!
-//! The receiver reports its totals every so often in a packet of its own, over the links that acknowledgements take: it
-//! waits in their queues and can be lost there. So the sender learns of its quality a one-way delay late at least, and of
-//! nothing that a real receiver would not see. What the sender does with it is `cutline_quality`'s [`HintControl`].
+//! The [`Reporter`] at the sink sends the totals of what has arrived every so often, over the links that acknowledgements
+//! take: a report waits in their queues and can be lost there. The [`HintKeeper`] at the source learns of its quality a
+//! one-way delay late at least, and of nothing that a real receiver would not see. What it does with a report is
+//! `cutline_quality`'s [`HintControl`].
 
-use crate::measure::Received;
+use crate::agent::{Address, Agent, Context, FlowCounts, Message, Outbound};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::{Class, Combination, HintControl, HintParams, Report};
 use cutline_units::{Duration, Instant, RandomStream};
+use std::sync::Arc;
 
 /// A report's size on the wire: an RTCP receiver report with one block (RFC 3550 section 6.4.2), UDP and IPv4.
-pub(crate) const REPORT_BYTES: u32 = 8 + 24 + 8 + 20;
+const REPORT_BYTES: u32 = 8 + 24 + 8 + 20;
+
+/// The first port of agents that belong to flows.
+const FIRST_PORT: u32 = 1 << 31;
 
 /// How a flow's hint follows its quality. The first hint is the flow's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +28,18 @@ pub struct AdaptiveHint {
     pub params: HintParams,
 }
 
-/// The receiver's side: its totals.
+/// The agent at the sink.
 pub(crate) struct Reporter {
-    /// Where the way to the sender begins.
-    pub(crate) route: u32,
-    pub(crate) every: Duration,
-    totals: Report,
+    flow: usize,
+    keeper: Address,
+    every: Duration,
+    next: Instant,
+}
+
+/// The agent at the source.
+pub(crate) struct HintKeeper {
+    flow: usize,
+    control: HintControl,
 }
 
 impl AdaptiveHint {
@@ -39,26 +50,92 @@ impl AdaptiveHint {
         self.params.validate()
     }
 
-    pub(crate) fn control(&self, start: Instant, random: RandomStream) -> HintControl {
-        let control = HintControl::new(&self.params, self.class, Combination::Min, start, random);
-        control.expect("a network refuses parameters outside their range")
+    /// The port of both agents of a flow; they are at different nodes.
+    pub(crate) fn port(flow: usize) -> u32 {
+        FIRST_PORT + u32::try_from(flow).expect("a network has fewer than 2^31 flows")
     }
 }
 
 impl Reporter {
-    pub(crate) fn new(route: u32, every: Duration) -> Self {
-        Self { route, every, totals: Report::default() }
+    /// Reports on a flow that begins at `start`.
+    pub(crate) fn new(flow: usize, keeper: Address, every: Duration, start: Instant) -> Self {
+        Self { flow, keeper, every, next: start + every }
+    }
+}
+
+impl HintKeeper {
+    /// Keeps the hint of a flow that begins at `start`. The parameters must be valid.
+    pub(crate) fn new(flow: usize, spec: &AdaptiveHint, start: Instant, random: RandomStream) -> Self {
+        let control = HintControl::new(&spec.params, spec.class, Combination::Min, start, random);
+        Self { flow, control: control.expect("a network refuses parameters outside their range") }
+    }
+}
+
+impl Agent for Reporter {
+    fn on_message(&mut self, _now: Instant, _message: &Message, _context: &mut Context<'_>) {}
+
+    fn deadline(&self) -> Instant {
+        self.next
     }
 
-    /// A packet has reached the sink.
-    pub(crate) fn received(&mut self, arrival: &Received) {
-        self.totals.received += 1;
-        self.totals.delivered_bytes += arrival.delivered;
-        self.totals.delay += arrival.one_way;
+    fn on_deadline(&mut self, now: Instant, context: &mut Context<'_>) {
+        let FlowCounts { received, delivered_bytes, one_way: delay, .. } = context.counts(self.flow);
+        let report = Report { at: now, received, delivered_bytes, delay };
+        let hint = context.hint(self.flow);
+        context.send(Outbound { to: self.keeper, size: REPORT_BYTES, hint, payload: encode(&report) });
+        self.next = now + self.every;
+    }
+}
+
+impl Agent for HintKeeper {
+    /// The sender's packets have the hint that the report leads to from now on, and so have acknowledgements: a receiver
+    /// would follow a one-way delay later, with the first packet that has it.
+    fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
+        let Some(report) = decode(&message.payload) else { return };
+        let hint = self.control.on_report(now, &report, context.counts(self.flow).sent);
+        context.set_hint(self.flow, hint, self.control.centre());
     }
 
-    /// What there is to say now.
-    pub(crate) fn report(&self, now: Instant) -> Report {
-        Report { at: now, ..self.totals }
+    fn deadline(&self) -> Instant {
+        Instant::FAR_FUTURE
+    }
+
+    fn on_deadline(&mut self, _now: Instant, _context: &mut Context<'_>) {}
+}
+
+/// A report on the wire: when it was made, packets, bytes, the sum of delays; 64 bits each, big-endian, times in ns.
+fn encode(report: &Report) -> Arc<[u8]> {
+    let Report { at, received, delivered_bytes, delay } = *report;
+    let words = [at.as_nanos(), received, delivered_bytes, delay.as_nanos()];
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+/// A report from the wire; `None` when it is not one.
+fn decode(payload: &[u8]) -> Option<Report> {
+    let (words, []) = payload.as_chunks::<8>() else { return None };
+    let [at, received, delivered_bytes, delay] = *words else { return None };
+    Some(Report {
+        at: Instant::from_nanos(u64::from_be_bytes(at)),
+        received: u64::from_be_bytes(received),
+        delivered_bytes: u64::from_be_bytes(delivered_bytes),
+        delay: Duration::from_nanos(u64::from_be_bytes(delay)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_survives_the_wire() {
+        let report = Report {
+            at: Instant::from_nanos(7),
+            received: u64::MAX,
+            delivered_bytes: 9,
+            delay: Duration::from_secs(3),
+        };
+        assert_eq!(decode(&encode(&report)), Some(report));
+        assert_eq!(decode(&encode(&report)[..31]), None);
+        assert_eq!(decode(&[0; 40]), None);
     }
 }

@@ -13,17 +13,18 @@
 //! settle     arrays become an outcome
 //! watched    the same at a link whose packets are observed
 //! outside    ends that are not simulated
-//! reports    what makes a hint follow the quality
+//! agents     programs at nodes that send each other messages
 //! ```
 
+mod agents;
 mod endpoints;
 mod forward;
 mod outside;
-mod reports;
 mod settle;
 mod setup;
 mod watched;
 
+pub(crate) use self::agents::Agents;
 use crate::calendar::Calendar;
 use crate::flow::{Background, Receiving, Sending};
 use crate::measure::{DelayRecord, Window};
@@ -35,7 +36,7 @@ use crate::route::{Kind, Routes, Stop};
 use crate::served::Served;
 use crate::watch::{Observation, Watch};
 use crate::wire::{Wire, WireClass};
-use cutline_units::{Duration, Instant, Rate};
+use cutline_units::{Duration, Instant, Rate, Streams};
 
 /// How to run a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,8 @@ pub struct Simulation {
     hops: u64,
     watch: Watch,
     outside: Outside,
+    pub(crate) agents: Agents,
+    streams: Streams,
 }
 
 impl Simulation {
@@ -116,8 +119,7 @@ impl Simulation {
                 Kind::RateChange => self.change_rate(now, handle, index),
                 Kind::Watched => self.enqueue_watched(now, handle, index),
                 Kind::WatchedFree => self.serve_watched(now, index, handle),
-                Kind::ReportDue => self.send_report(now, handle, index),
-                Kind::Report => self.take_report(now, handle, index),
+                Kind::Agent => self.reach_agent(now, handle, index),
                 Kind::Outside => self.leave(now, handle, index),
             }
         }

@@ -3,11 +3,10 @@
 //! With many flows it is cache misses that take the time; so the ends lie apart, in arrays of their own, and each
 //! holds just what its packets need.
 
-use crate::adaptive::Reporter;
+use crate::agent::FlowCounts;
 use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Received, ReceivedRecord, SentRecord};
 use crate::network::FlowSpec;
 use crate::outcome::FlowOutcome;
-use cutline_quality::HintControl;
 use cutline_transport::app::App;
 use cutline_transport::endpoint::{Receiver, Sender, TransportParams};
 use cutline_transport::udp;
@@ -38,7 +37,7 @@ pub(crate) struct Receiving {
     pub(crate) route: u32,
     /// The same as the sender's: acknowledgements bear it too.
     pub(crate) hint: Hint,
-    /// Whether [`Background::series`] is kept, or [`Background::reporter`] asks.
+    /// Whether [`Background::series`] is kept, or [`Background::observed`].
     pub(crate) is_noted: bool,
     /// The application waits for delivery, and is told of it.
     pub(crate) app_waits: bool,
@@ -54,9 +53,10 @@ pub(crate) struct Background {
     /// Response times, of an application that waits for delivery.
     pub(crate) responses: Option<Box<Histogram>>,
     pub(crate) series: Option<Box<FlowSeries>>,
-    /// Of a flow whose hint follows the quality: what its receiver counts, and what its sender does with it.
-    pub(crate) reporter: Option<Box<Reporter>>,
-    pub(crate) control: Option<Box<HintControl>>,
+    /// What has arrived, of a flow that agents observe.
+    pub(crate) observed: Option<Box<FlowCounts>>,
+    /// Of a hint that an agent sets: the one that trials go out from.
+    pub(crate) centre: Option<Hint>,
 }
 
 impl Sending {
@@ -81,7 +81,7 @@ impl Receiving {
             delays,
             route,
             hint: spec.hint,
-            is_noted: spec.series || spec.adaptive.is_some(),
+            is_noted: spec.series,
             app_waits: spec.app.needs_reliability(),
         }
     }
@@ -115,8 +115,10 @@ impl Background {
         if let Some(series) = &mut self.series {
             series.received(now, arrival, ipdv);
         }
-        if let Some(reporter) = &mut self.reporter {
-            reporter.received(arrival);
+        if let Some(counts) = &mut self.observed {
+            counts.received += 1;
+            counts.delivered_bytes += arrival.delivered;
+            counts.one_way += arrival.one_way;
         }
     }
 
@@ -128,8 +130,8 @@ impl Background {
             stop: spec.stop,
             responses: spec.app.needs_reliability().then(Box::default),
             series: spec.series.then(|| Box::new(FlowSeries::new(interval, spec.hint))),
-            reporter: None,
-            control: None,
+            observed: None,
+            centre: None,
         }
     }
 }
@@ -142,7 +144,7 @@ pub(crate) fn finish(
     delays: Option<DelayRecord>,
     end: Instant,
 ) -> FlowOutcome {
-    let hint = background.control.map_or(sending.hint, |control| control.centre());
+    let hint = background.centre.unwrap_or(sending.hint);
     FlowOutcome {
         hint,
         record: FlowRecord::new(sending.record, receiving.record),

@@ -13,7 +13,8 @@
 //!   route             what an event or a packet comes to
 //!   flow              a flow at work, in three parts
 //!   packet            a packet and its header
-//!   adaptive          a flow whose hint follows what its receiver reports
+//!   agent             programs at nodes that send each other messages, such as control planes
+//!   adaptive          a flow whose hint follows what its receiver reports, as two agents
 //! measure             histograms, interval series, records
 //! watch               what a capture at a link would see
 //! outside             flows whose ends are real hosts
@@ -21,6 +22,7 @@
 //! ```
 
 mod adaptive;
+mod agent;
 mod calendar;
 mod dumbbell;
 mod engine;
@@ -36,11 +38,14 @@ mod watch;
 mod wire;
 
 pub use adaptive::AdaptiveHint;
+pub use agent::{Address, Agent, AgentSpec, Context, FlowCounts, Message, Outbound};
 pub use calendar::{Calendar, Handle};
 pub use dumbbell::{Bottleneck, Dumbbell, Pair};
 pub use engine::{Settings, Simulation, run};
 pub use measure::Window;
-pub use network::{Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId};
+pub use network::{
+    AgentEntry, Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId,
+};
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
 pub use outside::{Fate, Injected, Left, Part};
 pub use watch::{Event, Observation, SeenHeader, SeenPacket};

@@ -4,6 +4,7 @@
 //! way. Routes are static: the fewest links, the earlier-added link first among equals, or given by the caller.
 
 use crate::AdaptiveHint;
+use crate::agent::{Address, AgentSpec};
 use cutline_aqm::QueueSpec;
 use cutline_params::ParameterError;
 use cutline_transport::app;
@@ -90,8 +91,22 @@ pub struct Network {
     links: Vec<LinkSpec>,
     groups: Vec<String>,
     flows: Vec<FlowSpec>,
+    agents: Vec<AgentEntry>,
+    /// Flows, by their index.
+    observed: BTreeSet<usize>,
     watched: BTreeSet<LinkId>,
     ends_outside: bool,
+}
+
+/// An agent and where it is.
+#[derive(Clone, Debug)]
+pub struct AgentEntry {
+    /// The agent's name; its random stream is derived from it.
+    pub name: String,
+    /// Where it is.
+    pub address: Address,
+    /// What makes it.
+    pub agent: Arc<dyn AgentSpec>,
 }
 
 /// Why a network is not one.
@@ -134,6 +149,18 @@ pub enum NetworkError {
         flow: String,
         /// What is wrong with it.
         error: ParameterError,
+    },
+    /// Two agents at one address.
+    #[error("agent `{agent}`: `{other}` is at port {port} of node `{node}` already")]
+    AddressTaken {
+        /// The agent's name.
+        agent: String,
+        /// Who is there.
+        other: String,
+        /// The node's name.
+        node: String,
+        /// The port.
+        port: u32,
     },
     /// An application that its transport cannot carry.
     #[error("flow `{flow}`: {app} cannot be sent over {transport}; use TCP{or_tfrc}")]
@@ -215,6 +242,44 @@ impl Network {
         }
         self.flows.push(flow);
         Ok(())
+    }
+
+    /// Adds an agent.
+    ///
+    /// # Errors
+    /// When another is at its address.
+    pub fn add_agent(
+        &mut self,
+        name: impl Into<String>,
+        address: Address,
+        agent: Arc<dyn AgentSpec>,
+    ) -> Result<(), NetworkError> {
+        let name = name.into();
+        if let Some(other) = self.agents.iter().find(|other| other.address == address) {
+            return Err(NetworkError::AddressTaken {
+                agent: name,
+                other: other.name.clone(),
+                node: self.node_name(address.node).into(),
+                port: address.port,
+            });
+        }
+        self.agents.push(AgentEntry { name, address, agent });
+        Ok(())
+    }
+
+    /// Counts what arrives of a flow for agents to see; `flow` is its index in the order of adding.
+    pub fn observe(&mut self, flow: usize) {
+        self.observed.insert(flow);
+    }
+
+    /// Whether agents can see what arrives of a flow.
+    pub fn is_observed(&self, flow: usize) -> bool {
+        self.observed.contains(&flow)
+    }
+
+    /// All agents, in the order of adding, but for those of flows whose hint adapts.
+    pub fn agents(&self) -> &[AgentEntry] {
+        &self.agents
     }
 
     /// The route with the fewest links, the earlier-added among equals.

@@ -80,6 +80,8 @@ pub struct Work {
     pub under_way: u64,
     /// Simulated time.
     pub simulated: Duration,
+    /// Messages of agents that had nowhere to go: no agent at their address, or no links that lead there.
+    pub undeliverable: u64,
 }
 
 impl From<&BacklogMeter> for BacklogOutcome {

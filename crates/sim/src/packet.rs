@@ -1,7 +1,6 @@
 //! A packet of the simulator: the transport's own header, and what the network needs to know.
 
 use crate::calendar::Handle;
-use cutline_quality::Report;
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
 use cutline_units::{Duration, Ecn, Hint};
 
@@ -38,43 +37,31 @@ impl Packet {
     };
 }
 
-/// What lies beside a packet: a header that does not fit it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Beside {
-    Transport(WideHeader),
-    /// To what changes the sender's hint.
-    Report(Report),
-}
-
 /// The long headers, by the handles of their packets. Only as long as some such packet's handle.
 #[derive(Default)]
 pub(crate) struct WideHeaders {
-    headers: Vec<Option<Beside>>,
+    headers: Vec<Option<WideHeader>>,
 }
 
 impl WideHeaders {
     /// The header of a data packet.
     pub(crate) fn data(&self, handle: Handle) -> DataHeader {
-        let Beside::Transport(WideHeader::Data(header)) = self.get(handle) else {
-            unreachable!("only data reaches a sink")
-        };
+        let WideHeader::Data(header) = self.get(handle) else { unreachable!("only data reaches a sink") };
         *header
     }
 
     /// The header of a reply.
     pub(crate) fn reply(&self, handle: Handle) -> ReplyHeader {
-        let Beside::Transport(WideHeader::Reply(header)) = self.get(handle) else {
-            unreachable!("only replies reach a source")
-        };
+        let WideHeader::Reply(header) = self.get(handle) else { unreachable!("only replies reach a source") };
         *header
     }
 
     #[inline]
-    pub(crate) fn get(&self, handle: Handle) -> &Beside {
+    pub(crate) fn get(&self, handle: Handle) -> &WideHeader {
         self.headers[handle as usize].as_ref().expect("a packet whose header is wide has put it here")
     }
 
-    pub(crate) fn put(&mut self, handle: Handle, header: Beside) {
+    pub(crate) fn put(&mut self, handle: Handle, header: WideHeader) {
         if handle as usize >= self.headers.len() {
             self.headers.resize(handle as usize + 1, None);
         }

@@ -29,12 +29,10 @@ pub(crate) enum Kind {
     Watched = 11,
     /// A watched link has sent its packet.
     WatchedFree = 12,
-    /// A receiver's report to what changes its sender's hint is due.
-    ReportDue = 13,
-    /// Such a report's end: the flow's sender.
-    Report = 14,
+    /// An agent: the end of a message, or its deadline.
+    Agent = 13,
     /// The end of a packet that came from outside; see [`crate::outside`].
-    Outside = 15,
+    Outside = 14,
 }
 
 /// A kind, and which one of it.
@@ -77,8 +75,7 @@ impl Stop {
             10 => Kind::RateChange,
             11 => Kind::Watched,
             12 => Kind::WatchedFree,
-            13 => Kind::ReportDue,
-            14 => Kind::Report,
+            13 => Kind::Agent,
             _ => Kind::Outside,
         }
     }
@@ -122,7 +119,8 @@ impl Routes {
     /// The endpoint of the route that goes through `position`.
     pub(crate) fn end(&self, position: u32) -> Stop {
         let rest = self.stops[position as usize..].iter();
-        let mut ends = rest.filter(|stop| matches!(stop.kind(), Kind::Sink | Kind::Source | Kind::Outside));
+        let mut ends = rest
+            .filter(|stop| matches!(stop.kind(), Kind::Sink | Kind::Source | Kind::Agent | Kind::Outside));
         *ends.next().expect("every route ends at an endpoint")
     }
 }
@@ -147,8 +145,7 @@ mod tests {
             Kind::RateChange,
             Kind::Watched,
             Kind::WatchedFree,
-            Kind::ReportDue,
-            Kind::Report,
+            Kind::Agent,
             Kind::Outside,
         ];
         for kind in kinds {

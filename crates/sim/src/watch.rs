@@ -7,18 +7,19 @@
 //! It costs nothing where nothing is watched: a watched link is a stop of a kind of its own
 //! ([`crate::route::Kind`]), and what is noted is noted around the code that all links share.
 
+use crate::agent::Message;
 use crate::calendar::Handle;
+use crate::engine::Agents;
 use crate::flow::{Receiving, Sending};
 use crate::network::LinkId;
-use crate::packet::{Beside, Packet, WideHeaders};
+use crate::packet::{Packet, WideHeaders};
 use crate::route::{Kind, Routes, Stop};
 use cutline_aqm::{DropReason, Verdict};
-use cutline_quality::Report;
 use cutline_transport::endpoint::{DataHeader, ReplyHeader, WideHeader};
 use cutline_units::{Duration, Ecn, Hint, Instant};
 
 /// Something happened to a packet at a watched link.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// When.
     pub at: Instant,
@@ -54,10 +55,10 @@ pub enum Event {
 }
 
 /// What a capture shows of a packet.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SeenPacket {
-    /// Its flow: an index into [`crate::Network::flows`].
-    pub flow: u32,
+    /// Its flow: an index into [`crate::Network::flows`]; `None` for a message between agents.
+    pub flow: Option<u32>,
     /// Bytes on the wire, as simulated.
     pub size: u32,
     /// Its delay hint.
@@ -71,14 +72,14 @@ pub struct SeenPacket {
 }
 
 /// A packet's header.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SeenHeader {
     /// A data packet's, on its way from the source to the sink.
     Data(DataHeader),
     /// That of what goes back: an acknowledgement, feedback.
     Reply(ReplyHeader),
-    /// A receiver's report to what changes its sender's hint.
-    Report(Report),
+    /// A message between agents.
+    Message(Message),
 }
 
 /// What is remembered of watched links and of the packets in their queues.
@@ -117,6 +118,7 @@ pub(crate) struct View<'s> {
     pub(crate) routes: &'s Routes,
     pub(crate) sending: &'s [Sending],
     pub(crate) receiving: &'s [Receiving],
+    pub(crate) agents: &'s Agents,
 }
 
 impl Watch {
@@ -201,21 +203,30 @@ impl View<'_> {
         let Packet { size, hint, ecn, marked, .. } = *self.packet;
         let end = self.routes.end(self.packet.position);
         debug_assert!(
-            matches!(end.kind(), Kind::Sink | Kind::Source | Kind::Report),
+            matches!(end.kind(), Kind::Sink | Kind::Source | Kind::Agent),
             "a route ends at an endpoint"
         );
-        SeenPacket { flow: end.index() as u32, size, hint, ecn, marked, header: self.header(end) }
+        SeenPacket {
+            flow: (end.kind() != Kind::Agent).then_some(end.index() as u32),
+            size,
+            hint,
+            ecn,
+            marked,
+            header: self.header(end),
+        }
     }
 
     fn header(self, end: Stop) -> SeenHeader {
+        if end.kind() == Kind::Agent {
+            return SeenHeader::Message(self.agents.message(self.handle).clone());
+        }
         let flow = end.index();
         match (self.packet.header, end.kind()) {
             (Some(packed), Kind::Sink) => SeenHeader::Data(self.receiving[flow].sink.data_header(packed)),
             (Some(packed), _) => SeenHeader::Reply(self.sending[flow].source.reply_header(packed)),
             (None, _) => match *self.wide.get(self.handle) {
-                Beside::Transport(WideHeader::Data(header)) => SeenHeader::Data(header),
-                Beside::Transport(WideHeader::Reply(header)) => SeenHeader::Reply(header),
-                Beside::Report(report) => SeenHeader::Report(report),
+                WideHeader::Data(header) => SeenHeader::Data(header),
+                WideHeader::Reply(header) => SeenHeader::Reply(header),
             },
         }
     }

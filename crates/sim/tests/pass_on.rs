@@ -88,7 +88,7 @@ fn what_leaves_has_the_hint_that_is_left() {
     let mut second: BTreeMap<u16, u32> = BTreeMap::new();
     for seen in &observations {
         let hint = seen.packet.hint;
-        match (seen.packet.flow < 4, seen.link.0, seen.event) {
+        match (seen.packet.flow.is_some_and(|flow| flow < 4), seen.link.0, seen.event) {
             (true, 0, Event::Departed { waited, .. }) => {
                 assert_eq!(hint, BUDGET.after(Hint::from_level(12), waited));
             }
@@ -111,7 +111,11 @@ fn it_shortens_the_wait_at_the_second_router() {
     let waited = |pass_on, link: u32| {
         let observations = watch(network(pass_on));
         let of = |seen: &Observation| match seen.event {
-            Event::Departed { waited, .. } if seen.packet.flow < 4 && seen.link.0 == link => Some(waited),
+            Event::Departed { waited, .. }
+                if seen.packet.flow.is_some_and(|flow| flow < 4) && seen.link.0 == link =>
+            {
+                Some(waited)
+            }
             _ => None,
         };
         let waits: Vec<f64> = observations.iter().filter_map(of).map(Duration::as_secs_f64).collect();

@@ -129,7 +129,7 @@ fn data_goes_forth_and_acknowledgements_come_back() {
             seen.packet.header,
             SeenHeader::Data(DataHeader::Tfrc(_)) | SeenHeader::Reply(ReplyHeader::Tfrc(_))
         );
-        assert_eq!((seen.packet.flow == 3, seen.packet.hint.level() == 6), (tfrc, tfrc), "{seen:?}");
+        assert_eq!((seen.packet.flow == Some(3), seen.packet.hint.level() == 6), (tfrc, tfrc), "{seen:?}");
     }
 }
 

@@ -5,7 +5,7 @@
 //! scenario simulates another size (ns-2's packets have no headers at all), [`Frame::length`] differs from it.
 
 use crate::{CaptureError, payload};
-use cutline_sim::{SeenHeader, SeenPacket};
+use cutline_sim::{Address, Message, SeenHeader, SeenPacket};
 use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Ecn, HintCodec};
@@ -31,10 +31,14 @@ pub(crate) const TCP_PORT: u16 = 50_000;
 pub(crate) const UDP_PORT: u16 = 50_001;
 /// TFRC's port at the sink, over UDP.
 pub(crate) const TFRC_PORT: u16 = 50_002;
+/// The port of agents, at both ends.
+const MESSAGE_PORT: u16 = 50_003;
 /// The source's port of the first flows; see [`Ends`].
 const SOURCE_PORT: u16 = 49_152;
 /// How many bits of a flow's number its addresses hold.
 const FLOW_BITS: u32 = 21;
+/// How many bits of a node's number its address holds.
+const NODE_BITS: u32 = 18;
 /// What both ends' first byte is numbered, as if SYN had taken 0.
 const FIRST_SEQUENCE_NUMBER: u32 = 1;
 /// The window of who never runs out of room. Without a handshake nothing scales it.
@@ -73,13 +77,13 @@ impl Frame {
         window: Option<u64>,
         number: u64,
     ) -> Result<(), usize> {
-        match packet.header {
+        match &packet.header {
             SeenHeader::Data(DataHeader::Tcp(segment)) => {
-                self.fill_tcp(packet, place, number, segment.len, |port| data_header(port, &segment))
+                self.fill_tcp(packet, place, number, segment.len, |port| data_header(port, segment))
             }
             SeenHeader::Reply(ReplyHeader::Tcp(ack)) => {
                 let window = window.map_or(OPEN_WINDOW, |bytes| bytes.min(u64::from(OPEN_WINDOW)) as u16);
-                self.fill_tcp(packet, place, number, 0, |port| ack_header(port, window, &ack))
+                self.fill_tcp(packet, place, number, 0, |port| ack_header(port, window, ack))
             }
             _ => self.fill_udp(packet, place, number),
         }
@@ -127,9 +131,9 @@ impl Frame {
             SeenHeader::Reply(ReplyHeader::Tfrc(feedback)) => {
                 payload::tfrc_feedback(feedback, &mut self.payload);
             }
-            SeenHeader::Report(report) => {
-                payload::report(report, &mut self.payload);
-                return UDP_PORT;
+            SeenHeader::Message(message) => {
+                payload::message(message, &mut self.payload);
+                return MESSAGE_PORT;
             }
             SeenHeader::Data(DataHeader::Udp(datagram)) => {
                 payload::datagram(datagram, &mut self.payload);
@@ -154,12 +158,26 @@ impl Ends {
     /// 10.0.0.0/8 in eight parts: sources and sinks at each place; then the flow, counted from 1. What a flow's number
     /// has beyond 21 bits is in the source's port.
     fn of(packet: &SeenPacket, place: Place) -> Self {
-        let flow = packet.flow + 1;
+        if let SeenHeader::Message(message) = &packet.header {
+            return Self::of_message(message, place);
+        }
+        let flow = packet.flow.expect("what is no message belongs to a flow") + 1;
         let host = flow & ((1 << FLOW_BITS) - 1);
         let address = |part: u32| (10 << 24 | part << FLOW_BITS | host).to_be_bytes();
         let part = 2 * place as u32;
         let (from, to) = ordered(is_reply(&packet.header), address(part), address(part + 1));
         Self { from, to, source_port: SOURCE_PORT + (flow >> FLOW_BITS) as u16 }
+    }
+}
+
+impl Ends {
+    /// 172.16.0.0/12 in four parts, one for each place; then the node.
+    fn of_message(message: &Message, place: Place) -> Self {
+        let address = |address: Address| {
+            let node = address.node.0 & ((1 << NODE_BITS) - 1);
+            (172 << 24 | 16 << 16 | (place as u32) << NODE_BITS | node).to_be_bytes()
+        };
+        Self { from: address(message.from), to: address(message.to), source_port: MESSAGE_PORT }
     }
 }
 
@@ -169,7 +187,7 @@ fn ordered<T>(reply: bool, source: T, sink: T) -> (T, T) {
 }
 
 fn is_reply(header: &SeenHeader) -> bool {
-    !matches!(header, SeenHeader::Data(_))
+    matches!(header, SeenHeader::Reply(_))
 }
 
 fn ip_header(

@@ -16,7 +16,7 @@ fn segment(seq: u64, len: u32) -> SeenHeader {
 }
 
 fn packet(header: SeenHeader, size: u32) -> SeenPacket {
-    SeenPacket { flow: 4, size, hint: Hint::from_level(6), ecn: Ecn::Ect0, marked: false, header }
+    SeenPacket { flow: Some(4), size, hint: Hint::from_level(6), ecn: Ecn::Ect0, marked: false, header }
 }
 
 fn filled(packet: &SeenPacket, place: Place, window: Option<u64>) -> Frame {
@@ -155,7 +155,7 @@ fn what_ipv4_cannot_carry_is_refused() {
 #[test]
 fn no_two_flows_share_addresses_and_port() {
     let ends = |flow| {
-        let packet = SeenPacket { flow, ..packet(segment(0, 1), 41) };
+        let packet = SeenPacket { flow: Some(flow), ..packet(segment(0, 1), 41) };
         Ends::of(&packet, Place::Departure)
     };
     let last = (1 << 28) - 2;

@@ -1,20 +1,21 @@
-//! The first bytes of a datagram's payload: what TFRC and UDP senders say to their receivers, and receivers to them.
+//! The first bytes of a datagram's payload: what TFRC and UDP senders say to their receivers, and receivers to them; and
+//! the messages of agents.
 //!
 //! TCP has its header for that. TFRC (RFC 5348) leaves the format to the protocol that uses it, and a simulated UDP
 //! datagram is numbered; both are written as UDP payload. Numbers are big-endian.
 //!
-//! | offset | bytes | datagram | TFRC data | TFRC feedback | report |
+//! | offset | bytes | datagram | TFRC data | TFRC feedback | message |
 //! | --- | --- | --- | --- | --- | --- |
 //! | 0 | 4 | `CUTL` | `CUTL` | `CUTL` | `CUTL` |
 //! | 4 | 1 | version, 1 | version, 1 | version, 1 | version, 1 |
 //! | 5 | 1 | kind, 0 | kind, 1 | kind, 2 | kind, 3 |
 //! | 6 | 2 | zero | zero | zero | zero |
-//! | 8 | 8 | sequence number | sequence number | `t_recvdata`: when the packet echoed was sent, ns | when it was made, ns |
-//! | 16 | 8 | when it was sent, ns | when it was sent, ns | `t_delay`, ns | packets received |
-//! | 24 | 8 | - | the sender's round-trip time, ns; 0 unknown | `X_recv`, bytes/s | bytes delivered |
-//! | 32 | 4 | - | - | p, in units of 10^-9 | the sum of the one-way delays, ns, 8 bytes |
+//! | 8 | 8 | sequence number | sequence number | `t_recvdata`: when the packet echoed was sent, ns | what the agent says |
+//! | 16 | 8 | when it was sent, ns | when it was sent, ns | `t_delay`, ns | |
+//! | 24 | 8 | - | the sender's round-trip time, ns; 0 unknown | `X_recv`, bytes/s | |
+//! | 32 | 4 | - | - | p, in units of 10^-9 | |
 
-use cutline_quality::Report;
+use cutline_sim::Message;
 use cutline_transport::{tfrc, udp};
 
 const MAGIC: [u8; 4] = *b"CUTL";
@@ -26,7 +27,7 @@ enum Kind {
     Datagram = 0,
     TfrcData = 1,
     TfrcFeedback = 2,
-    Report = 3,
+    Message = 3,
 }
 
 /// Writes a UDP datagram's header behind what `out` holds.
@@ -48,11 +49,10 @@ pub(crate) fn tfrc_feedback(feedback: &tfrc::Feedback, out: &mut Vec<u8>) {
     out.extend(((feedback.p * 1e9).round() as u32).to_be_bytes());
 }
 
-/// Writes a receiver's report to what changes its sender's hint.
-pub(crate) fn report(report: &Report, out: &mut Vec<u8>) {
-    begin(Kind::Report, out);
-    let Report { at, received, delivered_bytes, delay } = *report;
-    numbers(&[at.as_nanos(), received, delivered_bytes, delay.as_nanos()], out);
+/// Writes a message between agents.
+pub(crate) fn message(message: &Message, out: &mut Vec<u8>) {
+    begin(Kind::Message, out);
+    out.extend_from_slice(&message.payload);
 }
 
 fn begin(kind: Kind, out: &mut Vec<u8>) {

@@ -53,6 +53,8 @@ pub(crate) struct Writer<W: Write> {
     /// The watched links, in the order of their interfaces.
     links: Vec<LinkId>,
     flows: Vec<FlowLabel>,
+    /// Of messages between agents.
+    messages: FlowLabel,
     frame: Frame,
     comment: String,
 }
@@ -85,7 +87,8 @@ impl<W: Write> Writer<W> {
         let blocks = PcapNgWriter::with_section_header(Vec::new(), section).map_err(io_error)?;
         let flows = network.flows().iter().map(FlowLabel::new).collect();
         let (frame, comment) = (Frame::default(), String::new());
-        let mut writer = Self { out, blocks, links: links.to_vec(), flows, frame, comment };
+        let messages = FlowLabel { name: "message".to_owned(), window: None };
+        let mut writer = Self { out, blocks, links: links.to_vec(), flows, messages, frame, comment };
         for &link in links {
             for (_, name, description) in PLACES {
                 writer.describe_interface(network, link, name, description)?;
@@ -114,7 +117,7 @@ impl<W: Write> Writer<W> {
     /// Writes one observation.
     pub(crate) fn record(&mut self, seen: &Observation) -> Result<(), CaptureError> {
         let place = place_of(seen.event);
-        let flow = &self.flows[seen.packet.flow as usize];
+        let flow = seen.packet.flow.map_or(&self.messages, |flow| &self.flows[flow as usize]);
         self.frame
             .fill(&seen.packet, place, flow.window, seen.number)
             .map_err(|size| CaptureError::too_long(&flow.name, size))?;

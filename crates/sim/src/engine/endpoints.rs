@@ -3,7 +3,7 @@
 use super::Simulation;
 use crate::calendar::Handle;
 use crate::measure::Received;
-use crate::packet::{Beside, Packet};
+use crate::packet::Packet;
 use crate::route::{Kind, Stop};
 use cutline_transport::app::Completion;
 use cutline_transport::endpoint::{Header, Outgoing};
@@ -90,7 +90,7 @@ impl Simulation {
     ) {
         let Outgoing { size, ecn, header } = outgoing;
         if let Some(wide) = header.wide {
-            self.wide_headers.put(handle, Beside::Transport(wide));
+            self.wide_headers.put(handle, wide);
         }
         let header = header.packed;
         self.send(
@@ -221,7 +221,7 @@ impl Simulation {
 /// When to schedule an event so that one comes no later than the timer's deadline; `None` where there is one. A
 /// deadline that moved later costs nothing: the event finds it not due, and is scheduled again.
 #[inline]
-fn arm(armed: &mut Instant, deadline: Instant) -> Option<Instant> {
+pub(super) fn arm(armed: &mut Instant, deadline: Instant) -> Option<Instant> {
     let earlier = deadline < *armed;
     if earlier {
         *armed = deadline;
@@ -230,7 +230,7 @@ fn arm(armed: &mut Instant, deadline: Instant) -> Option<Instant> {
 }
 
 /// A timer's event came up. False when an earlier one has taken its place since: then it means nothing.
-fn fired(now: Instant, armed: &mut Instant) -> bool {
+pub(super) fn fired(now: Instant, armed: &mut Instant) -> bool {
     let current = *armed == now;
     if current {
         *armed = Instant::FAR_FUTURE;

@@ -125,6 +125,8 @@ impl Simulation {
                 self.note_dropped(at, end.flow);
             }
             self.outside.leave(at, handle, Fate::Dropped);
+        } else if end.kind() == Kind::Agent {
+            self.agents.forget(handle);
         }
         self.calendar.release(handle);
     }

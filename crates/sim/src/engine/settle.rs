@@ -40,6 +40,7 @@ impl Simulation {
             events: self.calendar.popped(),
             hops: self.hops,
             simulated: self.settings.duration,
+            undeliverable: self.agents.undeliverable,
             ..Work::default()
         }
     }

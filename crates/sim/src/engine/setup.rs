@@ -1,7 +1,9 @@
 //! Setting up: a network becomes arrays.
 
+use super::agents::Agents;
 use super::{Settings, Simulation};
-use crate::adaptive::{AdaptiveHint, Reporter};
+use crate::adaptive::{AdaptiveHint, HintKeeper, Reporter};
+use crate::agent::Address;
 use crate::calendar::Calendar;
 use crate::flow::{Background, Receiving, Sending};
 use crate::measure::DelayRecord;
@@ -38,15 +40,18 @@ impl Simulation {
             hops: 0,
             watch: Watch::default(),
             outside: Outside::default(),
+            agents: Agents::default(),
+            streams,
         };
         simulation.add_links(network, streams)?;
         for spec in flows {
             if network.has_ends_outside() {
                 simulation.add_flow_outside(spec, streams);
             } else {
-                simulation.add_flow(spec, streams);
+                simulation.add_flow(network, spec, streams);
             }
         }
+        simulation.add_agents(network);
         Ok(simulation)
     }
 
@@ -104,7 +109,7 @@ impl Simulation {
         Ok(index)
     }
 
-    fn add_flow(&mut self, spec: &FlowSpec, streams: Streams) {
+    fn add_flow(&mut self, network: &Network, spec: &FlowSpec, streams: Streams) {
         let id = self.sending.len();
         let start = spec.start_with(streams);
         let random = streams.stream(&spec.name, "app");
@@ -113,9 +118,13 @@ impl Simulation {
         let delays = self.delays_of(spec);
         self.sending.push(Sending::new(spec, start, route));
         self.receiving.push(Receiving::new(spec, return_route, delays));
-        self.background.push(Background::new(spec, start, random, self.settings.interval));
+        let observed = spec.adaptive.is_some() || network.is_observed(id);
+        self.receiving[id].is_noted |= observed;
+        let mut background = Background::new(spec, start, random, self.settings.interval);
+        background.observed = observed.then(Box::default);
+        self.background.push(background);
         if let Some(adaptive) = &spec.adaptive {
-            self.add_control(spec, adaptive, start, streams);
+            self.add_hint_agents(network, spec, adaptive, start);
         }
         self.arm_app(id);
     }
@@ -137,14 +146,23 @@ impl Simulation {
     }
 
     /// A flow's hint follows what its receiver reports, over the links that its acknowledgements take.
-    fn add_control(&mut self, spec: &FlowSpec, adaptive: &AdaptiveHint, start: Instant, streams: Streams) {
+    fn add_hint_agents(
+        &mut self,
+        network: &Network,
+        spec: &FlowSpec,
+        adaptive: &AdaptiveHint,
+        start: Instant,
+    ) {
         let id = self.background.len() - 1;
-        let route = self.add_route(&spec.return_route, Stop::new(Kind::Report, id));
-        let random = streams.stream(&spec.name, "hint");
-        let flow = &mut self.background[id];
-        flow.control = Some(Box::new(adaptive.control(start, random)));
-        flow.reporter = Some(Box::new(Reporter::new(route, adaptive.every)));
-        self.schedule_timer(start + adaptive.every, Kind::ReportDue, id);
+        let (first, last) = (spec.return_route[0], spec.return_route[spec.return_route.len() - 1]);
+        let port = AdaptiveHint::port(id);
+        let sink = Address { node: network.link(first).from, port };
+        let source = Address { node: network.link(last).to, port };
+        let random = self.streams.stream(&spec.name, "hint");
+        let reporter = self.add_agent(sink, Box::new(Reporter::new(id, source, adaptive.every, start)));
+        let keeper = self.add_agent(source, Box::new(HintKeeper::new(id, adaptive, start, random)));
+        self.add_agent_route(reporter, keeper, &spec.return_route);
+        self.arm_agent(reporter);
     }
 
     /// Where a flow's delays are recorded.
@@ -158,7 +176,7 @@ impl Simulation {
         }
     }
 
-    fn add_route(&mut self, route: &[LinkId], end: Stop) -> u32 {
+    pub(super) fn add_route(&mut self, route: &[LinkId], end: Stop) -> u32 {
         self.routes.add(route.iter().map(|link| self.links[link.0 as usize]), end)
     }
 }

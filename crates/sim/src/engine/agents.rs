@@ -1,0 +1,184 @@
+//! Agents at work: their messages become packets, their deadlines events.
+
+use super::Simulation;
+use super::endpoints::{arm, fired};
+use crate::agent::{Action, Address, Agent, Context, Message, Outbound};
+use crate::calendar::Handle;
+use crate::network::{LinkId, Network};
+use crate::packet::Packet;
+use crate::route::{Kind, Stop};
+use cutline_units::{Hint, Instant};
+use std::collections::BTreeMap;
+
+/// All agents, and their messages under way.
+#[derive(Default)]
+pub(crate) struct Agents {
+    members: Vec<Member>,
+    by_address: BTreeMap<Address, usize>,
+    /// Where routes between two agents begin; `None` where no links lead there.
+    routes: BTreeMap<(usize, usize), Option<Begin>>,
+    /// By the handles of their packets.
+    messages: BTreeMap<Handle, Message>,
+    dropped: Option<(Handle, Message)>,
+    /// What routes are found in; `None` without agents.
+    network: Option<Box<Network>>,
+    /// Messages that had nowhere to go.
+    pub(crate) undeliverable: u64,
+}
+
+struct Member {
+    address: Address,
+    /// Away while it is called.
+    agent: Option<Box<dyn Agent>>,
+    /// When the earliest event of its deadline comes up; [`Instant::FAR_FUTURE`] without one.
+    armed: Instant,
+}
+
+/// How a message sets out.
+#[derive(Clone, Copy)]
+enum Begin {
+    /// At the beginning of a route.
+    Route(u32),
+    /// It is there: both agents are at the same node.
+    Here,
+}
+
+impl Agents {
+    /// A message whose packet was dropped is gone. The last one is kept for those who watch the link before.
+    pub(super) fn forget(&mut self, handle: Handle) {
+        self.dropped = self.messages.remove(&handle).map(|message| (handle, message));
+    }
+
+    /// A message under way, or the one that was dropped last.
+    pub(crate) fn message(&self, handle: Handle) -> &Message {
+        let dropped =
+            || self.dropped.as_ref().filter(|(other, _)| *other == handle).map(|(_, message)| message);
+        self.messages.get(&handle).or_else(dropped).expect("a packet to an agent carries a message")
+    }
+}
+
+impl Simulation {
+    /// Sets up a network's agents, after its flows.
+    pub(super) fn add_agents(&mut self, network: &Network) {
+        for entry in network.agents() {
+            let random = self.streams.stream(&entry.name, "agent");
+            let agent = entry.agent.build(entry.address, random);
+            let index = self.add_agent(entry.address, agent);
+            self.arm_agent(index);
+        }
+        if !self.agents.members.is_empty() {
+            self.agents.network = Some(Box::new(network.clone()));
+        }
+    }
+
+    /// Adds an agent; its deadline is armed when all is set up for it.
+    pub(super) fn add_agent(&mut self, address: Address, agent: Box<dyn Agent>) -> usize {
+        let index = self.agents.members.len();
+        let taken = self.agents.by_address.insert(address, index);
+        assert!(taken.is_none(), "a network refuses a second agent at {address:?}");
+        self.agents.members.push(Member { address, agent: Some(agent), armed: Instant::FAR_FUTURE });
+        index
+    }
+
+    /// Messages from one agent to another take these links.
+    pub(super) fn add_agent_route(&mut self, from: usize, to: usize, links: &[LinkId]) {
+        let route = self.add_route(links, Stop::new(Kind::Agent, to));
+        self.agents.routes.insert((from, to), Some(Begin::Route(route)));
+    }
+
+    /// A message reaches an agent, or its deadline has come.
+    #[cold]
+    pub(super) fn reach_agent(&mut self, now: Instant, handle: Handle, index: usize) {
+        self.calendar.release(handle);
+        match self.agents.messages.remove(&handle) {
+            Some(message) => {
+                self.call_agent(index, now, |agent, context| agent.on_message(now, &message, context));
+            }
+            None if fired(now, &mut self.agents.members[index].armed) => {
+                self.call_agent(index, now, |agent, context| {
+                    if agent.deadline() <= now {
+                        agent.on_deadline(now, context);
+                    }
+                });
+            }
+            None => {}
+        }
+    }
+
+    fn call_agent(
+        &mut self,
+        index: usize,
+        now: Instant,
+        call: impl FnOnce(&mut dyn Agent, &mut Context<'_>),
+    ) {
+        let mut agent = self.agents.members[index].agent.take().expect("an agent does not call itself");
+        let mut actions = Vec::new();
+        let mut context =
+            Context { sending: &self.sending, background: &self.background, actions: &mut actions };
+        call(&mut *agent, &mut context);
+        self.agents.members[index].agent = Some(agent);
+        for action in actions {
+            match action {
+                Action::Send(outbound) => self.send_message(now, index, outbound),
+                Action::SetHint { flow, hint, centre } => self.set_hint(now, flow, hint, centre),
+            }
+        }
+        self.arm_agent(index);
+    }
+
+    pub(super) fn arm_agent(&mut self, index: usize) {
+        let member = &mut self.agents.members[index];
+        let deadline = member.agent.as_ref().map_or(Instant::FAR_FUTURE, |agent| agent.deadline());
+        if let Some(at) = arm(&mut member.armed, deadline) {
+            self.schedule_timer(at, Kind::Agent, index);
+        }
+    }
+
+    fn send_message(&mut self, now: Instant, from: usize, outbound: Outbound) {
+        let Outbound { to, size, hint, payload } = outbound;
+        let begin = self.agents.by_address.get(&to).copied().and_then(|to| {
+            let begin = self.begin(from, to)?;
+            Some((to, begin))
+        });
+        let Some((index, begin)) = begin else {
+            self.agents.undeliverable += 1;
+            return;
+        };
+        let handle = self.calendar.allocate();
+        let message = Message { from: self.agents.members[from].address, to, payload };
+        self.agents.messages.insert(handle, message);
+        match begin {
+            Begin::Route(position) => {
+                self.send(now, handle, Packet { size, position, hint, ..Packet::NONE });
+            }
+            Begin::Here => self.calendar.schedule(now, handle, Stop::new(Kind::Agent, index).tag()),
+        }
+    }
+
+    /// How messages from one agent set out to another; the way is looked for once.
+    fn begin(&mut self, from: usize, to: usize) -> Option<Begin> {
+        if let Some(begin) = self.agents.routes.get(&(from, to)) {
+            return *begin;
+        }
+        let [source, sink] = [from, to].map(|index| self.agents.members[index].address.node);
+        let begin = if source == sink {
+            Some(Begin::Here)
+        } else {
+            let network = self.agents.network.as_deref().expect("there are agents, so there is a network");
+            let links = network.route(source, sink).ok();
+            links.map(|links| Begin::Route(self.add_route(&links, Stop::new(Kind::Agent, to))))
+        };
+        self.agents.routes.insert((from, to), begin);
+        begin
+    }
+
+    fn set_hint(&mut self, now: Instant, flow: usize, hint: Hint, centre: Hint) {
+        self.sending[flow].hint = hint;
+        self.receiving[flow].hint = hint;
+        let background = &mut self.background[flow];
+        background.centre = Some(centre);
+        if let Some(series) = &mut background.series {
+            series.adapted(now, hint, centre);
+        }
+    }
+}
