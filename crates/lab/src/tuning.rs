@@ -104,7 +104,7 @@ fn tcp_of(flow: &FlowSpec) -> Option<&tcp::Params> {
 pub fn route_there(flow: &FlowSpec) -> String {
     let Some(params) = tcp_of(flow) else { return String::new() };
     let segments = params.initial_window_bytes().div_ceil(u64::from(params.mss)).max(1);
-    let features = if params.ecn { " features ecn" } else { "" };
+    let features = if params.ecn.is_capable() { " features ecn" } else { "" };
     format!(" initcwnd {segments} rto_min {}ms{features}", whole_ms(params.min_rto))
 }
 

@@ -38,11 +38,11 @@ fn flows() -> Vec<(TransportParams, app::Params, u16)> {
     let cbr = |kbps, size| app::CbrParams::new(Rate::from_kbps(kbps), Bytes::new(size));
     let udp = udp::Params { max_datagram: 1472, ..udp::Params::default() };
     vec![
-        bulk(true, 16),
-        bulk(false, 16),
-        bulk(true, 12),
-        bulk(false, 9),
-        bulk(false, 16),
+        bulk(Ecn::Ect0, 16),
+        bulk(Ecn::NotEct, 16),
+        bulk(Ecn::Ect0, 12),
+        bulk(Ecn::NotEct, 9),
+        bulk(Ecn::NotEct, 16),
         (TransportParams::Tfrc(Arc::new(tfrc::Params::default())), app::Params::Cbr(cbr(1500, 700)), 6),
         (TransportParams::Udp(Arc::new(udp)), app::Params::Cbr(cbr(900, 333)), 1),
     ]

@@ -13,7 +13,7 @@ use cutline_sim::{
 };
 use cutline_transport::app::{self, talk_spurt};
 use cutline_transport::endpoint::TransportParams;
-use cutline_units::{Bytes, Duration, Ecn, HintBudget, Instant, Rate};
+use cutline_units::{Bytes, Duration, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -205,8 +205,7 @@ impl FlowSpec {
 
     /// What the transport is set to, as the simulator takes it.
     pub fn transport(&self) -> TransportParams {
-        let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        self.transport.params.clone().with_ecn(ecn)
+        self.transport.params.clone().with_ecn(self.ecn)
     }
 }
 

@@ -6,7 +6,7 @@ use cutline_scenario::spec::{
 };
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_transport::tcp;
-use cutline_units::{Bytes, Duration, HintBits, Rate};
+use cutline_units::{Bytes, Duration, Ecn, HintBits, Rate};
 use proptest::prelude::*;
 
 const AUDIO: &str = r#"
@@ -128,7 +128,7 @@ fn flows_are_read_with_their_defaults() {
     let scenario = scenario(AUDIO);
     let [bulk, audio] = &scenario.flows[..] else { panic!("there are two groups") };
     assert_eq!(bulk.class, ClassSpec::FileTransfer { file_size: Bytes::new(128_000) });
-    assert_eq!((bulk.count, bulk.hint.level(), bulk.ecn, bulk.stop), (99, 16, false, None));
+    assert_eq!((bulk.count, bulk.hint.level(), bulk.ecn, bulk.stop), (99, 16, Ecn::NotEct, None));
     assert_eq!(bulk.start, StartSpec::Uniform { from: Duration::ZERO, to: Duration::from_secs(1) });
     assert_eq!(bulk.transport.given, ["max-window", "initial-ssthresh", "delayed-ack"]);
     let expected = tcp::Params {

@@ -72,7 +72,7 @@ impl Flows {
                 from,
                 to,
                 dscp,
-                ecn: spec.ecn,
+                ecn: spec.ecn.is_capable(),
                 start: start(spec.start, streams, &name),
                 stop: spec.stop,
                 name,

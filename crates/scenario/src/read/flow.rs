@@ -7,7 +7,8 @@ use crate::spec::{
 };
 use cutline_config::{TableReader, Value, kind};
 use cutline_transport::endpoint::TransportParams;
-use cutline_units::{Bytes, Duration, HintBits};
+use cutline_transport::tcp;
+use cutline_units::{Bytes, Duration, Ecn, HintBits};
 use std::collections::BTreeSet;
 
 /// Up to this many flows in all, every flow's series and distributions are kept unless the file says otherwise.
@@ -85,7 +86,10 @@ fn read(
     let class = class(reader);
     let (hint, adaptive) = adaptive::hint(reader, around.levels, around.bits);
     refuse_unjudged(reader, adaptive.as_ref(), class);
-    let ecn = reader.or("ecn", &kind::flag(), false);
+    let ecn = ecn(reader);
+    if let Some(transport) = &transport {
+        refuse_ecn(reader, transport, ecn);
+    }
     let (start, stop) = times(reader, around);
     let app = app::read(reader);
     if let (Some(transport), Some(app)) = (&transport, &app) {
@@ -248,6 +252,25 @@ fn start(reader: &TableReader<'_>) -> StartSpec {
     }
     table.finish();
     from.zip(to).map_or(zero, |(from, to)| StartSpec::Uniform { from, to })
+}
+
+/// `true` is ECT(0), for senders that answer a mark as a loss; `"ect-1"` for those that answer marks by their share.
+fn ecn(reader: &TableReader<'_>) -> Ecn {
+    let flag = kind::flag().map(|on| if on { Ecn::Ect0 } else { Ecn::NotEct });
+    reader.or("ecn", &flag.or(kind::word("ect-1", Ecn::Ect1)), Ecn::NotEct)
+}
+
+/// DCTCP answers marks alone, and ECT(1) promises that marks are answered by their share (RFC 9331 section 4.1).
+fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn) {
+    let scalable = transport.tcp().is_some_and(|tcp| tcp.algorithm == tcp::Algorithm::Dctcp);
+    if scalable && !ecn.is_capable() {
+        reader.refuse("ecn", "congestion-control = \"dctcp\" answers marks: set ecn = true, or \"ect-1\"");
+    } else if ecn == Ecn::Ect1 && !scalable {
+        reader.refuse(
+            "ecn",
+            "ECT(1) is for senders that answer marks by their share: use congestion-control = \"dctcp\"",
+        );
+    }
 }
 
 /// What a transport cannot carry.

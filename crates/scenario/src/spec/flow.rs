@@ -3,7 +3,7 @@
 use cutline_quality::HintParams;
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
-use cutline_units::{Bytes, Duration, Hint, Rate};
+use cutline_units::{Bytes, Duration, Ecn, Hint, Rate};
 
 /// A group of like flows.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +20,8 @@ pub struct FlowSpec {
     pub hint: Hint,
     /// How the hint follows the quality; `None`: it stays.
     pub adaptive: Option<AdaptiveSpec>,
-    /// Whether its packets are ECN-capable.
-    pub ecn: bool,
+    /// What its data packets say of ECN.
+    pub ecn: Ecn,
     /// When each flow starts.
     pub start: StartSpec,
     /// When all of them stop sending; `None`: with the simulation.

@@ -2,7 +2,7 @@
 
 use cutline_units::{Duration, Instant};
 
-use super::{Algorithm, Cubic, NewReno, Params};
+use super::{Algorithm, Cubic, Dctcp, NewReno, Params};
 
 /// The congestion window, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,7 @@ pub(crate) trait CongestionControl {
 pub(crate) enum Control {
     NewReno(NewReno),
     Cubic(Box<Cubic>),
+    Dctcp(Box<Dctcp>),
 }
 
 impl Control {
@@ -47,6 +48,7 @@ impl Control {
         match params.algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(params.variant.avoidance)),
             Algorithm::Cubic => Self::Cubic(Box::default()),
+            Algorithm::Dctcp => Self::Dctcp(Box::default()),
         }
     }
 
@@ -61,6 +63,7 @@ impl Control {
             match self {
                 Self::NewReno(newreno) => newreno.avoid(window, acked, mss),
                 Self::Cubic(cubic) => cubic.avoid(window, acked, mss),
+                Self::Dctcp(dctcp) => dctcp.avoid(window, acked, mss),
             }
         }
     }
@@ -69,6 +72,15 @@ impl Control {
         match self {
             Self::NewReno(newreno) => newreno.congested(window, flight, mss),
             Self::Cubic(cubic) => cubic.congested(window, flight, mss),
+            Self::Dctcp(dctcp) => dctcp.congested(window, flight, mss),
+        }
+    }
+
+    /// The slow start threshold after a mark.
+    pub(crate) fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+        match self {
+            Self::Dctcp(dctcp) => dctcp.reduced(window, mss),
+            _ => self.congested(window, flight, mss),
         }
     }
 
@@ -76,6 +88,7 @@ impl Control {
         match self {
             Self::NewReno(newreno) => newreno.timed_out(),
             Self::Cubic(cubic) => cubic.timed_out(),
+            Self::Dctcp(dctcp) => dctcp.timed_out(),
         }
     }
 
@@ -84,6 +97,7 @@ impl Control {
         match self {
             Self::NewReno(newreno) => newreno.application_limited(now),
             Self::Cubic(cubic) => cubic.application_limited(now),
+            Self::Dctcp(dctcp) => dctcp.application_limited(now),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! | `recovery` | fast retransmit and recovery, timeouts | RFC 6582, 6675, 6298 section 5 |
 //! | `scoreboard` | what the receiver has selectively acknowledged | RFC 6675 |
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |
-//! | `newreno`, `cubic` | how the window grows and shrinks | RFC 5681, 9438 |
+//! | `newreno`, `cubic`, `dctcp` | how the window grows and shrinks | RFC 5681, 9438, 8257 |
 //! | `receiver` | reassembly, acknowledgements, ECN echo | RFC 5681 section 4.2, 2018, 3168, 7323 |
 //!
 //! Not modelled: the three-way handshake (the connection exists from the first segment), urgent data, a
@@ -18,6 +18,7 @@
 
 mod congestion;
 mod cubic;
+mod dctcp;
 mod newreno;
 mod output;
 mod params;
@@ -31,6 +32,7 @@ mod variant;
 
 pub use congestion::Window;
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
 pub use newreno::NewReno;
 pub use params::{Algorithm, InitialWindow, Params};
 pub use receiver::{Receiver, ReceiverStats};

@@ -2,7 +2,7 @@
 
 use super::{Segment, Variant};
 use cutline_params::{Choice, Kind, ParameterError, ParameterType, Parameters, Value};
-use cutline_units::{Bytes, Duration};
+use cutline_units::{Bytes, Duration, Ecn};
 
 /// How the window grows and shrinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
@@ -13,6 +13,8 @@ pub enum Algorithm {
     NewReno,
     /// RFC 9438: a cubic of the time since the last loss, 0.7 at a loss.
     Cubic,
+    /// RFC 8257: as `NewReno`, but a mark takes off in proportion to the share of marks. Needs ECN.
+    Dctcp,
 }
 
 /// The congestion window before the first acknowledgement.
@@ -66,9 +68,9 @@ pub struct Params {
     /// A new segment for each of the first two duplicate acknowledgements.
     #[param(default = true, source = "RFC 3042; ns-2's `singledup_ 1` too")]
     pub limited_transmit: bool,
-    /// Segments are ECN-capable and marks are answered (RFC 3168).
-    #[param(default = false, skip)]
-    pub ecn: bool,
+    /// What segments say of ECN; marks are answered unless they cannot be marked (RFC 3168).
+    #[param(default = Ecn::NotEct, skip)]
+    pub ecn: Ecn,
     /// How long an acknowledgement may be held back for a second segment; `true` is RFC 1122's usual 200 ms.
     #[param(
         default = None,
@@ -199,7 +201,7 @@ impl Params {
 
     /// Whether a router may mark this segment instead of dropping it: never a retransmission (RFC 3168 6.1.5).
     pub const fn ecn_capable(&self, segment: &Segment) -> bool {
-        self.ecn && !segment.retransmission
+        self.ecn.is_capable() && !segment.retransmission
     }
 }
 

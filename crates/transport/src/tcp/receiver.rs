@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use cutline_units::Instant;
 
-use super::{Ack, Params, SackBlocks, Segment};
+use super::{Ack, Algorithm, Params, SackBlocks, Segment};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,28 @@ impl Receiver {
     #[inline]
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
         self.stats.segments += 1;
+        if self.params.algorithm == Algorithm::Dctcp {
+            return self.on_segment_of_dctcp(now, segment, ce);
+        }
         self.note_congestion(segment, ce);
+        self.take(now, segment)
+    }
+
+    /// Each segment's mark is echoed as it is: where it changes while an acknowledgement is held back, that one goes out
+    /// at once with the state before (RFC 8257 section 3.2). When the segment is also out of order, only its own
+    /// acknowledgement goes out, with the new state.
+    #[inline(never)]
+    fn on_segment_of_dctcp(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
+        self.stats.marked += u64::from(ce);
+        let echo = ce && self.params.ecn.is_capable();
+        let held_back = echo != self.ece && self.deadline != Instant::FAR_FUTURE;
+        let before = held_back.then(|| self.acknowledge());
+        self.ece = echo;
+        self.take(now, segment).or(before)
+    }
+
+    #[inline]
+    fn take(&mut self, now: Instant, segment: &Segment) -> Option<Ack> {
         if segment.seq <= self.last_ack_sent {
             // RFC 7323 4.3 (2)
             self.echo = self.echo.max(segment.sent_at);
@@ -124,7 +145,7 @@ impl Receiver {
         }
         if ce {
             self.stats.marked += 1;
-            self.ece |= self.params.ecn;
+            self.ece |= self.params.ecn.is_capable();
         }
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use cutline_units::Duration;
+use cutline_units::Ecn;
 
 fn ms(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
@@ -90,7 +91,7 @@ fn without_sack_nothing_is_named() {
 
 #[test]
 fn congestion_is_echoed_until_the_sender_has_reduced() {
-    let mut receiver = receiver(Params { ecn: true, ..Params::default() });
+    let mut receiver = receiver(Params { ecn: Ecn::Ect0, ..Params::default() });
     let mut ece = |n, cwr, ce| {
         let segment = Segment { cwr, ..segment(n, 0) };
         receiver.on_segment(ms(n), &segment, ce).expect("at once").ece

@@ -284,6 +284,9 @@ impl Sender {
         let acked = ack.ack - self.una;
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
+        if let Control::Dctcp(dctcp) = &mut self.control {
+            dctcp.observe(acked, ack.ece, ack.ack, self.next);
+        }
         self.last_advance = acked;
         self.timeouts_in_a_row = 0;
         if self.timed == BY_ECHO {
@@ -349,11 +352,15 @@ impl Sender {
     #[cold]
     fn on_ecn_echo(&mut self, ack: u64) -> bool {
         let again = self.ecn_recover > 0 && ack <= self.ecn_recover;
-        if !self.params.ecn || again || self.phase == Phase::Recovery || self.una == self.high_water {
+        if !self.params.ecn.is_capable()
+            || again
+            || self.phase == Phase::Recovery
+            || self.una == self.high_water
+        {
             return false;
         }
         let mss = u64::from(self.mss);
-        self.window.ssthresh = self.control.congested(&self.window, self.halved(), mss);
+        self.window.ssthresh = self.control.marked(&self.window, self.halved(), mss);
         // RFC 5681's floor of two segments is one for ssthresh: a window of one stays one.
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         self.note_reduction();
@@ -366,6 +373,6 @@ impl Sender {
     pub(super) fn note_reduction(&mut self) {
         self.careful = true;
         self.ecn_recover = self.high_water;
-        self.cwr = self.params.ecn;
+        self.cwr = self.params.ecn.is_capable();
     }
 }

@@ -32,7 +32,7 @@ impl Transport for Tcp {
     }
 
     fn set_ecn(params: &mut Params, ecn: Ecn) {
-        params.ecn = ecn != Ecn::NotEct;
+        params.ecn = ecn;
     }
 
     fn sender(params: &Arc<Params>, now: Instant) -> Sender {
@@ -106,7 +106,7 @@ impl SendingEnd for Sender {
     fn transmit(&mut self, now: Instant) -> Option<Outgoing<Segment>> {
         let header = Self::transmit(self, now)?;
         let params = self.params();
-        let ecn = if params.ecn_capable(&header) { Ecn::Ect0 } else { Ecn::NotEct };
+        let ecn = if params.ecn_capable(&header) { params.ecn } else { Ecn::NotEct };
         Some(Outgoing { header, size: params.wire_bytes(&header).get() as u32, ecn })
     }
 

@@ -2,7 +2,7 @@
 
 use cutline_transport::tcp::{Algorithm, InitialWindow, Params, RttSampling, Variant};
 use cutline_transport::tfrc;
-use cutline_units::{Duration, Instant, RandomStream, Streams};
+use cutline_units::{Duration, Ecn, Instant, RandomStream, Streams};
 use proptest::prelude::*;
 
 use crate::path::{Fate, Path, Tcp, TcpPacket, Tfrc, TfrcPacket};
@@ -60,7 +60,7 @@ fn params() -> impl Strategy<Value = Params> {
         algorithm: if on[0] { Algorithm::Cubic } else { Algorithm::NewReno },
         sack: on[1],
         limited_transmit: on[2],
-        ecn: on[3],
+        ecn: if on[3] { Ecn::Ect0 } else { Ecn::NotEct },
         delayed_ack: on[4].then_some(Duration::from_millis(200)),
         ack_heuristic: on[5],
         impatient: on[6],

@@ -1,7 +1,7 @@
 //! Windows, timers and ECN of a TCP sender as timelines beside the RFCs.
 
 use cutline_transport::tcp::{InitialWindow, Params, RttSampling, Variant};
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Ecn, Instant};
 
 use crate::script::{Script, ms};
 
@@ -179,7 +179,7 @@ fn a_short_pause_keeps_the_window() {
 
 #[test]
 fn ecn_halves_once_a_window_and_says_so() {
-    let mut script = Script::bulk(Params { ecn: true, ..window_of(10) });
+    let mut script = Script::bulk(Params { ecn: Ecn::Ect0, ..window_of(10) });
     script.sends(0..10);
     script.at(100).ack(1).cwnd(11_000).sends([10, 11]);
     // RFC 3168 6.1.2: as for a loss; 11 segments are out.
