@@ -289,8 +289,8 @@ fn one_capability_is_enough() {
     match run(&[binary, "--version"]) {
         Ok(output) if output.status.success() => {}
         other => {
-            eprintln!("skipped: `setpriv` of util-linux cannot run {binary} as another user here: {other:?}");
-            return;
+            let why = format!("`setpriv` cannot run {binary} as another user here: {other:?}");
+            return cutline_testbed::skip(why, "util-linux, in a folder that anybody may enter");
         }
     }
     let options = ["router", "--in", "p0", "--out", "p1", "--rate", "9Mbit", "--duration", "200ms", "--json"];
@@ -330,7 +330,9 @@ fn the_unit_is_right() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success() && !said.contains("cutline-router@"), "{said}");
         }
-        Err(error) => eprintln!("skipped: systemd-analyze cannot be run: {error}; install systemd"),
+        Err(error) => {
+            cutline_testbed::skip(format_args!("systemd-analyze cannot be run: {error}"), "install systemd")
+        }
     }
 }
 

@@ -1,10 +1,14 @@
-//! For tests that tell time: whether the machine let them.
+//! For tests alone: whether the machine let a test tell time ([`undisturbed`]), and tests that cannot run ([`skip`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
 //! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
 //! is wrong with the code. Bounds wide enough for that would find nothing; [`undisturbed`] keeps them narrow, and lets a
 //! witness say in which attempts they mean something. Only what is claimed by [`in_time!`] is excused by a machine that stood
 //! still: that nothing is lost, doubled or out of order has to hold there, too, and is asserted as ever.
+
+mod skipped;
+
+pub use skipped::skip;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt::Arguments;

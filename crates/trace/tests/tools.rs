@@ -3,6 +3,7 @@
 mod common;
 
 use common::{SEED, captured, scenario};
+use cutline_testbed::skip;
 use cutline_trace::flent;
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::process::Command;
 /// What a tool prints; `None` where it is not installed.
 fn printed(tool: &str, arguments: &[&str], folder: &Path) -> Option<String> {
     let Ok(output) = Command::new(tool).args(arguments).current_dir(folder).output() else {
-        eprintln!("skipped: {tool} is not installed; `make validate-traces` installs and runs it");
+        skip(format_args!("{tool} is not installed"), "make validate-traces");
         return None;
     };
     assert!(output.status.success(), "{tool} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -181,7 +181,7 @@ pub fn may_make_namespaces() -> bool {
         }
     });
     if let Some(why) = why_not {
-        eprintln!("skipped: {why}; run: {COMMAND}");
+        cutline_testbed::skip(why, COMMAND);
     }
     why_not.is_none()
 }
