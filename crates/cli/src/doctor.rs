@@ -7,7 +7,7 @@ use crate::{interrupt, output};
 use anstyle::{AnsiColor, Style};
 use clap::Subcommand;
 use cutline_doctor::{Finding, Group, Report, State, Survey, Use};
-use cutline_linux::{interface, namespace};
+use cutline_sys::{interface, namespace};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 

@@ -7,11 +7,12 @@ mod text;
 
 use crate::exit::Failure;
 use crate::{interrupt, output};
-use cutline_linux::{LinuxError, PortKind};
+use cutline_ports::{PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
     DirectionSpec, ProcessSpec, Router, RouterSpec, Schedule, ServiceError, configuration, summary,
 };
+use cutline_sys::SysError;
 use cutline_units::{Duration, Rate};
 use listener::Printer;
 use settings::{BackArgs, CodePoints, QueueArgs, duration, overhead, rate};
@@ -193,17 +194,27 @@ fn tell_kind(interface: &str, kind: PortKind) {
     }
 }
 
-impl From<LinuxError> for Failure {
-    fn from(error: LinuxError) -> Self {
+impl From<SysError> for Failure {
+    fn from(error: SysError) -> Self {
         match error {
-            LinuxError::NoInterface { .. }
-            | LinuxError::NoUser { .. }
-            | LinuxError::NoTun { .. }
-            | LinuxError::Unlike { .. }
-            | LinuxError::Same { .. }
-            | LinuxError::TooLong { .. }
-            | LinuxError::TagsRemoved { .. } => Self::Usage(error.to_string()),
+            SysError::NoInterface { .. } => Self::Usage(error.to_string()),
             _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<PortError> for Failure {
+    fn from(error: PortError) -> Self {
+        match error {
+            PortError::Sys(error) => error.into(),
+            PortError::NotTun { .. }
+            | PortError::Mismatch { .. }
+            | PortError::SameInterface { .. }
+            | PortError::MtuTooLarge { .. }
+            | PortError::VlanTagsRemoved { .. } => Self::Usage(error.to_string()),
+            PortError::Removed { .. } | PortError::NoXdp { .. } | PortError::Busy { .. } => {
+                Self::Failed(error.to_string())
+            }
         }
     }
 }
@@ -211,8 +222,9 @@ impl From<LinuxError> for Failure {
 impl From<ServiceError> for Failure {
     fn from(error: ServiceError) -> Self {
         match error {
-            ServiceError::Linux(error) => error.into(),
-            ServiceError::Queue(error) => Self::Usage(error.to_string()),
+            ServiceError::Port(error) => error.into(),
+            ServiceError::Sys(error) => error.into(),
+            ServiceError::NoUser { .. } | ServiceError::Queue(_) => Self::Usage(error.to_string()),
         }
     }
 }

@@ -10,8 +10,8 @@
 mod common;
 
 use common::may_make_namespaces;
-use cutline_linux::Offloads;
-use cutline_linux::namespace::{Namespace, sweep};
+use cutline_sys::Offloads;
+use cutline_sys::namespace::{Namespace, sweep};
 use cutline_testbed::{in_time, undisturbed};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;

@@ -7,9 +7,10 @@ mod common;
 use common::{
     Lab, Router, assert_a_backlog_crosses, assert_sums, may_make_namespaces, packets, receive, send,
 };
-use cutline_linux::namespace::{Namespace, sweep};
-use cutline_linux::{PacketPort, now};
+use cutline_ports::PacketPort;
 use cutline_router::Port;
+use cutline_sys::namespace::{Namespace, sweep};
+use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
 use serde_json::Value;
 use std::process::Command;

@@ -1,15 +1,16 @@
 //! The router when things go wrong around it: traffic comes through again, memory stays bounded, the counters add up.
 //!
-//! Steps of the wall clock, which no test may set, are in crates/router/tests/shaper.rs and in cutline-linux's `clock`.
+//! Steps of the wall clock, which no test may set, are in crates/router/tests/shaper.rs and in cutline-sys's `clock`.
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_faults`.
 
 mod common;
 
 use common::{Lab, Router, assert_sums, packets, send};
-use cutline_linux::namespace::Namespace;
-use cutline_linux::{PacketPort, now};
+use cutline_ports::PacketPort;
 use cutline_router::Port;
+use cutline_sys::namespace::Namespace;
+use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Instant;
 use rustix::process::Signal;

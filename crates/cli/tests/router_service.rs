@@ -6,8 +6,8 @@
 mod common;
 
 use common::{Hosts, Lab, Router, assert_sums, packets, receive_numbers, send_bursts};
-use cutline_linux::Offloads;
-use cutline_linux::namespace::Namespace;
+use cutline_sys::Offloads;
+use cutline_sys::namespace::Namespace;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write as _};

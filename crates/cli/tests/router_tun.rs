@@ -11,7 +11,7 @@
 mod common;
 
 use common::{Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
-use cutline_linux::namespace::Namespace;
+use cutline_sys::namespace::Namespace;
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::process::Command;
@@ -153,7 +153,7 @@ fn what_cannot_be_joined_is_told() {
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(what), "{message}");
     };
-    refused(["tun:p0", "p1"], "both ends must be TUN interfaces, or none");
-    refused(["tun:p0", "tun:p1"], "`p0` is no TUN interface; make one with `ip tuntap add p0 mode tun`");
+    refused(["tun:p0", "p1"], "both must be TUN interfaces, or neither");
+    refused(["tun:p0", "tun:p1"], "`p0` is not a TUN interface; make one with `ip tuntap add p0 mode tun`");
     refused(["tun:cut0", "tun:cut1"], "there is no interface `cut0`");
 }

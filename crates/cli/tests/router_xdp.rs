@@ -10,9 +10,10 @@
 mod common;
 
 use common::{Hosts, Lab, Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
-use cutline_linux::namespace::Namespace;
-use cutline_linux::{Offloads, PacketPort, now};
+use cutline_ports::PacketPort;
 use cutline_router::Port;
+use cutline_sys::namespace::Namespace;
+use cutline_sys::{Offloads, now};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Command;
@@ -301,7 +302,7 @@ fn long_frames_cross_by_a_program_in_the_kernel() {
 }
 
 #[test]
-fn what_cannot_be_had_is_told() {
+fn what_is_not_available_is_told() {
     let Some([host, ..]) = namespaces("w") else { return };
     host.ip(&["link", "add", "p0", "type", "veth", "peer", "name", "p1"]).unwrap();
     let refused = |arguments: &[&str], code: i32, what: &str| {
@@ -314,7 +315,7 @@ fn what_cannot_be_had_is_told() {
     };
     refused(&["--in", "xdp:p0", "--out", "p1"], 2, "`ethtool -K p0 rxvlan off`, or --fix-offloads");
     refused(&["--in", "xdp:p0", "--out", "p0"], 2, "`xdp:p0` and `p0` are the same interface");
-    refused(&["--in", "xdp:p0", "--out", "tun:p1"], 2, "both ends must be TUN interfaces, or none");
+    refused(&["--in", "xdp:p0", "--out", "tun:p1"], 2, "both must be TUN interfaces, or neither");
     refused(&["--in", "xdp:q0", "--out", "p1"], 2, "there is no interface `q0`");
     host.ip(&["link", "set", "p0", "mtu", "4000"]).unwrap();
     refused(&["--in", "xdp:p0", "--out", "p1"], 2, "`p0` has an MTU of 4000 B; AF_XDP takes at most 3818 B");

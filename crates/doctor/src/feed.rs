@@ -1,7 +1,7 @@
 //! Where a router's statistics come from: a file that it writes, a pipe, or its socket.
 
-use cutline_linux::now;
 use cutline_router_service::{AskError, Client, Request, Statistics, StatisticsError};
+use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};

@@ -1,6 +1,6 @@
 //! What has been found: state, words, what to do next.
 
-use cutline_linux::probe::Answer;
+use crate::probe::Answer;
 use serde::Serialize;
 
 /// How good a finding is.

@@ -1,9 +1,9 @@
 //! The host: privileges, kernel, tools, timers.
 
 use crate::finding::{Finding, Use};
+use crate::probe::{Answer, CAPABILITIES, Lateness, Waiting};
 use crate::survey::Survey;
 use crate::words::approximately;
-use cutline_linux::probe::{Answer, CAPABILITIES, Lateness, Waiting};
 use cutline_units::Duration;
 
 /// A look at the clock that takes longer is felt with each frame: the router looks once or twice for each.

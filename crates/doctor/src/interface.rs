@@ -1,7 +1,7 @@
 //! One interface: whether a router can be put at it, and what would be in its way.
 
 use crate::finding::Finding;
-use cutline_linux::probe::{Link, Offload};
+use crate::probe::{Link, Offload};
 
 /// What is to be said of an interface. `named` says that somebody has named it for a router; of the others, what a
 /// host's interface has by nature is only noted.
@@ -130,7 +130,7 @@ fn xdp_program(link: &Link) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::finding::State;
-    use cutline_linux::probe::XdpFeatures;
+    use crate::probe::XdpFeatures;
     use cutline_units::Rate;
 
     fn card() -> Link {

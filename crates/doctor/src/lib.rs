@@ -1,10 +1,11 @@
 //! What a machine offers to Cutline, and whether the bottleneck is where its queue is.
 //!
-//! Looking and judging are apart: [`Survey::take`] asks the probes of `cutline-linux`, and everything that follows from
-//! the answers is pure functions of them, tried with made-up answers.
+//! Looking and judging are separate: [`Survey::take`] calls the probes, and everything that follows from their answers is
+//! pure functions, tested with invented answers. System calls are behind `cutline-sys`.
 //!
 //! ```text
-//! survey        everything that the probes answer
+//! probe         what this machine offers
+//! survey        the answers of all probes
 //! finding       what it comes to: state, words, what to do next
 //!   host        kernel, privileges, tools, timers
 //!   paths       ways of getting at frames, namespaces
@@ -15,15 +16,18 @@
 //!   load        how busy its queue was, from a router's statistics
 //!   feed        where these come from: a file, a pipe, a socket
 //!   watch       observing for a while
+//!   echo        round-trip times
 //! ```
 
 mod bottleneck;
+mod echo;
 mod feed;
 mod finding;
 mod host;
 mod interface;
 mod load;
 mod paths;
+pub mod probe;
 mod queues;
 mod survey;
 mod tcp;

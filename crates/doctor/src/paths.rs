@@ -1,19 +1,19 @@
-//! The ways of getting at frames, and namespaces.
+//! Findings about the ways to receive and send frames, and about namespaces.
 
 use crate::finding::{Finding, Use};
+use crate::probe::{Answer, Paths};
 use crate::survey::Survey;
-use cutline_linux::probe::{Answer, Paths};
 
 /// Namespaces, packet sockets, `AF_XDP`, TUN.
 pub fn paths(survey: &Survey) -> Vec<Finding> {
-    let mut findings = vec![namespaces(&survey.bench)];
+    let mut findings = vec![namespaces(&survey.sandbox)];
     findings.extend(survey.paths.as_ref().map_or_else(not_tried, tried));
     findings
 }
 
-fn namespaces(bench: &Answer) -> Finding {
+fn namespaces(sandbox: &Answer) -> Finding {
     let subject = "namespaces, veth";
-    match bench {
+    match sandbox {
         Answer::Yes => Finding::ok(subject, "made and removed"),
         Answer::No(why) => Finding::missing(
             subject,
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn what_was_not_tried_is_unknown_and_asks_for_root() {
         let mut survey = perfect();
-        (survey.bench, survey.paths) = (Answer::Unknown("not permitted".into()), None);
+        (survey.sandbox, survey.paths) = (Answer::Unknown("not permitted".into()), None);
         let found = paths(&survey);
         assert!(found.iter().all(|finding| finding.state == State::Unknown && finding.needed_for.is_empty()));
         assert_eq!(found.len(), paths(&perfect()).len());

@@ -1,8 +1,8 @@
 //! Queue disciplines of the kernel, and eBPF: what `cutline` does not need, and is compared with.
 
 use crate::finding::Finding;
+use crate::probe::{Answer, Bpf};
 use crate::survey::Survey;
-use cutline_linux::probe::{Answer, Bpf};
 
 /// Which kinds there are, and what a queue discipline in eBPF needs.
 pub fn queues(survey: &Survey) -> Vec<Finding> {

@@ -1,7 +1,7 @@
 //! Everything that the probes answer.
 
-use cutline_linux::probe::{
-    self, Answer, Bench, Bpf, Config, Congestion, Kernel, Lateness, Link, Paths, Privileges, Sysctl, Tools,
+use crate::probe::{
+    self, Answer, Bpf, Config, Congestion, Kernel, Lateness, Link, Paths, Privileges, Sandbox, Sysctl, Tools,
     Waiting,
 };
 use cutline_units::Duration;
@@ -40,10 +40,10 @@ pub struct Survey {
     /// How late sleeps end, by way of waiting.
     pub lateness: Vec<Lateness>,
     /// A network namespace with a virtual pair in it has been made.
-    pub bench: Answer,
-    /// Ways of getting at frames; `None` without a bench.
+    pub sandbox: Answer,
+    /// Ways to receive and send frames; `None` without a sandbox.
     pub paths: Option<Paths>,
-    /// Kinds of queue disciplines: tried on the bench, or else as the kernel lists them.
+    /// Kinds of queue disciplines: tried in the sandbox, or else as the kernel lists them.
     pub kinds: Vec<(&'static str, Answer)>,
     /// eBPF.
     pub bpf: Bpf,
@@ -59,15 +59,15 @@ impl Survey {
         let kernel = probe::kernel();
         let config = probe::config(&kernel.release);
         let privileges = probe::privileges();
-        let bench = Bench::create();
+        let sandbox = Sandbox::create();
         let listed = || probe::listed_kinds(&kernel.release, config.as_ref());
         Self {
             sysctls: SYSCTLS.iter().map(|name| probe::sysctl(name)).collect(),
             tools: probe::tools(),
             lateness: lateness(privileges.fifo.is_yes()),
-            paths: bench.as_ref().ok().and_then(|bench| probe::paths(bench).ok()),
-            kinds: bench.as_ref().map_or_else(|_| listed(), probe::kinds),
-            bench: Bench::answer(&bench),
+            paths: sandbox.as_ref().ok().and_then(|sandbox| probe::paths(sandbox).ok()),
+            kinds: sandbox.as_ref().map_or_else(|_| listed(), probe::kinds),
+            sandbox: Sandbox::answer(&sandbox),
             bpf: probe::bpf(),
             congestion: probe::congestion(&CONTROLS),
             links: probe::links(),
@@ -123,7 +123,7 @@ pub(crate) fn perfect() -> Survey {
             fifo: Answer::Yes,
         },
         lateness: vec![late(Waiting::Poll, false), late(Waiting::Poll, true)],
-        bench: Answer::Yes,
+        sandbox: Answer::Yes,
         paths: Some(Paths {
             packet: Answer::Yes,
             xdp_copy: Answer::Yes,

@@ -1,8 +1,8 @@
 //! TCP: congestion controls, and whether its buffers let a flow fill a long path.
 
 use crate::finding::Finding;
+use crate::probe::{Answer, Congestion};
 use crate::survey::{CONTROLS, Survey};
-use cutline_linux::probe::{Answer, Congestion};
 use cutline_units::{Bytes, Duration, Rate};
 
 /// The path that buffers have to be enough for: 15 Mbit/s, 300 ms there and back, as in the TSQ paper.

@@ -1,13 +1,14 @@
 //! Observing for a while: a router's statistics, probes to a host, the interface behind the router.
 
 use crate::bottleneck::{Interval, Observations, PathDelay, Port, QueueLoad};
+use crate::echo::Echo;
 use crate::feed::{Feed, FeedError, Source};
 use crate::load::load;
-use cutline_linux::echo::Echo;
-use cutline_linux::probe::{self, Backlog};
-use cutline_linux::{LinuxError, now, run_first};
+use crate::probe::{self, Backlog};
 use cutline_router::Overhead;
 use cutline_router_service::Statistics;
+use cutline_sys::thread::set_realtime;
+use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,9 +49,9 @@ pub enum WatchError {
     /// The router's statistics.
     #[error("{0}")]
     Feed(#[from] FeedError),
-    /// The kernel.
+    /// A system call failed.
     #[error("{0}")]
-    Linux(#[from] LinuxError),
+    Sys(#[from] SysError),
     /// The interface.
     #[error("{0}")]
     Port(String),
@@ -82,15 +83,15 @@ struct Progress<'w> {
 
 impl Watch {
     /// Observes until the time is over, a pipe has ended and nothing else is looked at, or `stop` is set. On a thread
-    /// that is run first where that is allowed: a round-trip time ends when somebody looks.
+    /// with real-time scheduling where that is allowed: a round-trip time ends when the thread runs.
     ///
     /// # Errors
     /// When something that was asked for cannot be had.
     pub fn observe(&self, stop: &AtomicBool) -> Result<Observations, WatchError> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                // Who may not is only less exact on a busy machine.
-                let _scheduled = run_first();
+                // Without the privilege, it is only less exact on a busy machine.
+                set_realtime();
                 self.observe_here(stop)
             });
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -135,9 +136,9 @@ impl<'w> Progress<'w> {
     }
 
     /// Sends a probe and waits until `deadline` for answers.
-    fn probe(&mut self, echo: Option<&mut Echo>, deadline: Instant) -> Result<(), LinuxError> {
+    fn probe(&mut self, echo: Option<&mut Echo>, deadline: Instant) -> Result<(), SysError> {
         if let Some(echo) = echo {
-            echo.ask();
+            echo.request();
             return echo.wait(deadline, &mut |time| self.answer(time));
         }
         std::thread::sleep(std::time::Duration::from_nanos(deadline.saturating_since(now()).as_nanos()));

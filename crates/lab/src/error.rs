@@ -1,16 +1,20 @@
 //! Why a scenario has no run in the laboratory.
 
-use cutline_linux::LinuxError;
+use cutline_ports::PortError;
 use cutline_scenario::LowerError;
 use cutline_sim::NetworkError;
+use cutline_sys::SysError;
 use cutline_traffic::TrafficError;
 
 /// Why a scenario has no run in the laboratory.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The kernel did not do what it was asked for.
+    /// A system call failed.
     #[error(transparent)]
-    Linux(#[from] LinuxError),
+    Sys(#[from] SysError),
+    /// A port between the hosts cannot be opened, or has failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
     /// The scenario's network cannot be built.
     #[error(transparent)]
     Network(#[from] NetworkError),

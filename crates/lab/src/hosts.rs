@@ -13,9 +13,9 @@
 use crate::reader::{FIRST_PORT, LONGEST_HEADERS, SINK_PORT};
 use crate::tuning::{self, Stack};
 use crate::{LabError, Side};
-use cutline_linux::Offloads;
-use cutline_linux::namespace::Namespace;
 use cutline_sim::FlowSpec;
+use cutline_sys::Offloads;
+use cutline_sys::namespace::Namespace;
 use cutline_transport::endpoint::TransportParams;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -9,9 +9,11 @@ use crate::frames::Frames;
 use crate::reader::Reader;
 use crate::timing::Clocked;
 use crate::{LabError, Side};
-use cutline_linux::{LinuxError, PacketPort, cpu_time, now, run_first, wait};
+use cutline_ports::{InterfacePort as _, PacketPort, PortError, wait};
 use cutline_router::{Headers, Port, set_ce, set_dscp};
 use cutline_sim::{Fate, Left, Network, Outcome, Settings, Simulation};
+use cutline_sys::now;
+use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
 use std::collections::VecDeque;
 
@@ -72,7 +74,7 @@ impl Links {
         zero: Instant,
         ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<(Outcome, Clocked), LabError> {
-        run_first();
+        set_realtime();
         self.zero = zero;
         let end = zero + self.duration;
         let cpu_before = cpu_time();
@@ -121,7 +123,7 @@ impl Links {
         Ok(count)
     }
 
-    fn receive(&mut self, now: Instant) -> Result<(), LinuxError> {
+    fn receive(&mut self, now: Instant) -> Result<(), PortError> {
         let Self { ports, frames, arrivals, .. } = self;
         for (port, side) in ports.iter_mut().zip([Side::Sources, Side::Sinks]) {
             port.receive(now, &mut |at, frame| arrivals.push((at, side, frames.keep(frame))))?;
@@ -164,7 +166,7 @@ impl Links {
         }
     }
 
-    fn send(&mut self, side: Side) -> Result<(), LinuxError> {
+    fn send(&mut self, side: Side) -> Result<(), PortError> {
         let Self { ports, outboxes, frames, clocked, .. } = self;
         let outbox = &mut outboxes[side as usize];
         if outbox.is_empty() {

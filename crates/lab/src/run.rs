@@ -7,11 +7,11 @@ use crate::reader::SINK_PORT;
 use crate::timing::{Bounds, Busy, Clocked};
 use crate::traffic::plans;
 use crate::tuning::Stack;
-use cutline_linux::namespace::sweep;
-use cutline_linux::{LinuxError, now};
 use cutline_results::RunResult;
 use cutline_scenario::Scenario;
 use cutline_sim::{FlowOutcome, Network, Outcome};
+use cutline_sys::namespace::sweep;
+use cutline_sys::{SysError, now};
 use cutline_traffic::{Generator, Meter, MeterParams, SenderReport, TrafficError, Window};
 use cutline_transport::endpoint::TransportCounts;
 use cutline_units::{Duration, HintBits, Instant, Streams};
@@ -99,7 +99,7 @@ impl Experiment<'_> {
             let sinks = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| meter.run(zero, end, &stop))));
             let sources =
                 scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));
-            // A thread of its own: it is run before all others, and so would be whatever the caller's does next.
+            // On a thread of its own, since it sets real-time scheduling until it ends.
             let found = joined(scope.spawn(|| links.run(zero, &ended)));
             if ended() || found.is_err() {
                 stop.store(true, Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl Experiment<'_> {
 }
 
 /// What a host's thread has come to; if that is an error, the others need not go on.
-fn or_stop<T>(stop: &AtomicBool, ended: Result<Result<T, TrafficError>, LinuxError>) -> Result<T, LabError> {
+fn or_stop<T>(stop: &AtomicBool, ended: Result<Result<T, TrafficError>, SysError>) -> Result<T, LabError> {
     let ended = ended.map_err(LabError::from).and_then(|ended| ended.map_err(LabError::from));
     if ended.is_err() {
         stop.store(true, Ordering::Relaxed);

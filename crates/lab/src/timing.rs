@@ -4,8 +4,8 @@
 //! laboratory that is short of processor time measures itself. Three things are looked at: how late packets left
 //! (the departure error), how busy the machine was, and whether packets came faster than they were read.
 
-use cutline_linux::now;
 use cutline_results::TimingRow;
+use cutline_sys::now;
 use cutline_units::{Duration, Histogram, Instant};
 use std::num::NonZeroUsize;
 

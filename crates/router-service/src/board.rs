@@ -5,11 +5,13 @@
 //! has asked, in a thread of its own.
 
 use crate::configuration::configuration;
+use crate::local_socket::Answer;
 use crate::request::Request;
 use crate::spec::RouterSpec;
 use crate::statistics::{Interface, Refusal, ReloadStatus, Seen, Statistics};
-use cutline_linux::{Answer, AnyPort, LinuxPort as _, PortStats, now};
+use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::Wire;
+use cutline_sys::now;
 use cutline_units::Duration;
 use serde_json::json;
 use std::io;

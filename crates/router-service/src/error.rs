@@ -1,17 +1,27 @@
 //! Why a router does not work, or does not answer.
 
 use crate::statistics::StatisticsError;
-use cutline_linux::LinuxError;
 use cutline_params::ParameterError;
+use cutline_ports::PortError;
+use cutline_sys::SysError;
 use std::io;
 use std::path::PathBuf;
 
 /// Why a router cannot be opened, or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The kernel does not do what it was asked for.
+    /// A port cannot be opened, or has failed.
     #[error(transparent)]
-    Linux(#[from] LinuxError),
+    Port(#[from] PortError),
+    /// A system call failed.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// There is no such user.
+    #[error("there is no user `{name}` in /etc/passwd")]
+    NoUser {
+        /// The name that was asked for.
+        name: String,
+    },
     /// A queue cannot be what it should be.
     #[error(transparent)]
     Queue(#[from] ParameterError),

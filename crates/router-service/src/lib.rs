@@ -1,19 +1,24 @@
-//! A router at work: opened as its specification says, looked after while it forwards, asked by a local socket.
+//! The router as a service: opened as its specification says, supervised while it forwards, and queried by a local socket.
 //!
-//! The loop that forwards frames is `cutline-linux`'s, what becomes of a frame is `cutline-router`'s. Here is what a service
-//! has around them.
+//! What becomes of a frame is decided in `cutline-router`, and the loop that forwards frames is in `cutline-ports`. Here is
+//! what a service needs around them.
 //!
 //! ```text
 //! spec           how a router is to work: plain, checked values
 //! file           the router's TOML file
-//! router         interfaces, queues and socket are opened, privileges given up; then it works until it is stopped
-//! service        what looks after it: statistics by interval, reload, a service manager's watchdog, requests
-//! reload         its file is read anew on SIGHUP
-//! board          where statistics are laid out for those who ask, so that the loop waits for nobody
-//! request        what can be asked by the socket
+//! router         opens interfaces, queues and socket, drops privileges, and runs until it is stopped
+//! service        runs beside the loop: statistics by interval, reload, watchdog, requests
+//! reload         reads the router's file again on SIGHUP
+//!   sighup       SIGHUP as a flag
+//! board          snapshots of statistics for the clients, so that the loop waits for nobody
+//! local_socket   the local socket and its clients' threads
+//! request        what a client can ask
 //! client         asking
 //! statistics     what a router counts, as a document
 //! configuration  how it works, as a document
+//! privileges     dropping privileges, and the user to become
+//! sd_notify      messages to the service manager
+//! error          why a router cannot be opened, has ended, or does not answer
 //! ```
 
 mod board;
@@ -21,10 +26,14 @@ mod client;
 mod configuration;
 mod error;
 mod file;
+mod local_socket;
+mod privileges;
 mod reload;
 mod request;
 mod router;
+mod sd_notify;
 mod service;
+mod sighup;
 mod spec;
 mod statistics;
 

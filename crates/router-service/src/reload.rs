@@ -1,9 +1,10 @@
 //! A router's file is read anew on SIGHUP.
 
+use crate::sighup::SighupWatcher;
 use crate::spec::{DirectionSpec, RouterSpec};
 use crate::statistics::ReloadStatus;
-use cutline_linux::{Hangup, LinuxError};
 use cutline_router::{ShaperParams, Wire};
+use cutline_sys::SysError;
 use cutline_units::{Duration, Instant};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 /// The router's file, and what has become of reading it anew.
 #[derive(Debug)]
 pub struct Reloader {
-    hangup: Hangup,
+    sighup: SighupWatcher,
     path: PathBuf,
     spec: Arc<RouterSpec>,
     /// A file that is being read, by a thread of its own: disks may be slow.
@@ -22,9 +23,9 @@ pub struct Reloader {
 
 impl Reloader {
     /// A router that works as `spec`, the content of the file at `path`. From now on SIGHUP does not end the process.
-    pub fn new(path: &Path, spec: Arc<RouterSpec>) -> Result<Self, LinuxError> {
-        let (hangup, status) = (Hangup::catch()?, ReloadStatus::default());
-        Ok(Self { hangup, path: path.to_owned(), spec, reading: None, status })
+    pub fn new(path: &Path, spec: Arc<RouterSpec>) -> Result<Self, SysError> {
+        let (sighup, status) = (SighupWatcher::new()?, ReloadStatus::default());
+        Ok(Self { sighup, path: path.to_owned(), spec, reading: None, status })
     }
 
     /// How the router works now.
@@ -39,7 +40,7 @@ impl Reloader {
 
     /// A file that has been read to its end, if there is one. Begins to read when it was asked to.
     pub fn poll(&mut self) -> Option<Result<RouterSpec, String>> {
-        if self.reading.is_none() && self.hangup.take() {
+        if self.reading.is_none() && self.sighup.take() {
             self.reading = Some(read(self.path.clone()));
         }
         let result = match self.reading.as_ref()?.try_recv() {

@@ -3,12 +3,15 @@
 use crate::board::Board;
 use crate::configuration::summary;
 use crate::error::ServiceError;
+use crate::local_socket::LocalSocket;
+use crate::privileges::{Keep, User, drop_privileges};
 use crate::reload::{Reloader, params};
+use crate::sd_notify::SdNotify;
 use crate::service::{Listener, Service};
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
-use cutline_linux::privileges::{Kept, User, give_up};
-use cutline_linux::{AnyPort, LinuxError, LinuxPort as _, LocalSocket, Manager, Offloads, PortKind, now};
+use cutline_ports::{AnyPort, InterfacePort as _, PortKind};
 use cutline_router::{Shaper, ShaperParams, Wire};
+use cutline_sys::{Offloads, SysError, now};
 use cutline_units::{Duration, Streams};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,7 +55,7 @@ impl Router {
         let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
         let wire = wire(&spec, &ports, Streams::new(seed))?;
         let socket = socket(process, user.as_ref())?;
-        give_up(Kept { net_admin: process.fix_offloads }, user.as_ref())?;
+        drop_privileges(Keep { net_admin: process.fix_offloads }, user.as_ref())?;
         let spec = Arc::new(spec);
         let board = socket.as_ref().map(|socket| open_board(socket, &spec)).transpose()?;
         let reloader = None;
@@ -98,13 +101,13 @@ impl Router {
         listener: &mut dyn Listener,
     ) -> Result<(), ServiceError> {
         let Schedule { duration, interval } = schedule;
-        let manager = Manager::of_environment();
+        let manager = SdNotify::from_environment();
         let mut service = Service::new(&self.spec, duration, interval, &manager, stop, listener)
             .with_reloader(self.reloader)
             .with_board(self.board);
         manager.ready(&summary(&self.spec));
         let spin = self.spec.process.spin.unwrap_or_default();
-        let ended = cutline_linux::run(&mut self.wire, &mut self.ports, spin, stop, &mut service);
+        let ended = cutline_ports::run(&mut self.wire, &mut self.ports, spin, stop, &mut service);
         manager.stopping();
         service.finish(&self.wire, &mut self.ports);
         Ok(ended?)
@@ -133,22 +136,22 @@ fn shaper(
     Ok(Shaper::new(params(&base, spec), streams.stream(&entity, "drop"))?)
 }
 
-fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSocket>, LinuxError> {
+fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSocket>, SysError> {
     let Some(path) = &process.socket else { return Ok(None) };
     let socket = LocalSocket::bind(path)?;
     if let Some(user) = user {
-        socket.give_to(user)?;
+        socket.set_owner(user)?;
     }
     Ok(Some(socket))
 }
 
-fn open_board(socket: &LocalSocket, spec: &Arc<RouterSpec>) -> Result<Arc<Board>, LinuxError> {
+fn open_board(socket: &LocalSocket, spec: &Arc<RouterSpec>) -> Result<Arc<Board>, SysError> {
     let board = Arc::new(Board::new(Arc::clone(spec)));
     socket.serve(Arc::clone(&board).answer())?;
     Ok(board)
 }
 
-fn offloads(spec: &RouterSpec) -> Result<Vec<Offloads>, LinuxError> {
+fn offloads(spec: &RouterSpec) -> Result<Vec<Offloads>, SysError> {
     if !spec.process.fix_offloads {
         return Ok(Vec::new());
     }

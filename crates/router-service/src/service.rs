@@ -4,10 +4,12 @@
 use crate::board::{Board, Snapshot};
 use crate::configuration::summary;
 use crate::reload::Reloader;
+use crate::sd_notify::SdNotify;
 use crate::spec::RouterSpec;
 use crate::statistics::Statistics;
-use cutline_linux::{AnyPort, Manager, Observer, now};
+use cutline_ports::{AnyPort, Observer};
 use cutline_router::Wire;
+use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -49,7 +51,7 @@ struct Intervals {
 
 /// Who wants to hear that the router lives.
 struct Watchdog<'a> {
-    manager: &'a Manager,
+    manager: &'a SdNotify,
     next: Instant,
 }
 
@@ -79,10 +81,10 @@ impl Intervals {
 impl Watchdog<'_> {
     /// Pings when it is time; answers when it will be next.
     fn look(&mut self, now: Instant) -> Instant {
-        self.manager.catch_up();
+        self.manager.flush();
         let Some(interval) = self.manager.watchdog_interval() else { return Instant::FAR_FUTURE };
         if now >= self.next {
-            self.manager.alive();
+            self.manager.watchdog();
             self.next = now + interval;
         }
         self.next
@@ -95,7 +97,7 @@ impl<'a> Service<'a> {
         spec: &RouterSpec,
         duration: Option<Duration>,
         interval: Option<Duration>,
-        manager: &'a Manager,
+        manager: &'a SdNotify,
         stop: &'a AtomicBool,
         listener: &'a mut dyn Listener,
     ) -> Self {

@@ -3,7 +3,7 @@
 
 use crate::configuration::in_words;
 use cutline_aqm::Count;
-use cutline_linux::PortStats;
+use cutline_ports::PortStats;
 use cutline_router::{HINTS, HintStats, Loss, Shaper, ShaperStats};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@
 //! stats           what is counted: received = sent + dropped + queued
 //! ```
 //!
-//! Nothing here reads a clock or opens a socket; `cutline-linux` has the ports and the waiting.
+//! Nothing here reads a clock or opens a socket; `cutline-ports` has the ports and the waiting.
 
 mod frames;
 mod headers;

@@ -124,8 +124,8 @@ fn the_map_is_the_table_of_its_section() {
 fn a_manifest_names_what_programs_need_and_not_what_tests_need() {
     let text = "[package]\nname = 'cutline-sim'\n[dependencies]\ncutline-aqm.workspace = true\ntoml = '1'\n\
                 [dev-dependencies]\ncutline-testbed.workspace = true\n[build-dependencies]\ncutline-units = '1'\n\
-                [target.'cfg(unix)'.dependencies]\ncutline-linux = { path = '../linux' }\n";
-    assert_eq!(manifest(text), ("sim".to_owned(), set(&["aqm", "linux", "units"])));
+                [target.'cfg(unix)'.dependencies]\ncutline-sys = { path = '../sys' }\n";
+    assert_eq!(manifest(text), ("sim".to_owned(), set(&["aqm", "sys", "units"])));
 }
 
 #[test]

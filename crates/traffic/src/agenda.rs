@@ -6,7 +6,7 @@
 //! The wait is `ppoll` on the epoll descriptor: its timeout is in nanoseconds, where `epoll_wait` knows milliseconds.
 
 use crate::TrafficError;
-use cutline_linux::now;
+use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};

@@ -1,7 +1,7 @@
 //! What both ends of a flow have found.
 
 use crate::histogram;
-use cutline_linux::tcp::TcpInfo;
+use cutline_sys::tcp::TcpInfo;
 use cutline_units::{Duration, Histogram};
 use serde::{Deserialize, Serialize};
 

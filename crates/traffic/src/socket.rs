@@ -1,7 +1,8 @@
 //! Opening sockets: addresses, code points, buffers.
 
 use crate::plan::{FlowPlan, TcpOptions};
-use cutline_linux::tcp;
+use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
+use cutline_sys::tcp;
 use cutline_units::Dscp;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -67,13 +68,13 @@ fn set_tcp(socket: &OwnedFd, options: &TcpOptions) -> Result<(), String> {
         })?;
     }
     if let Some(bytes) = max_segment {
-        tcp::set_max_segment(socket, *bytes).map_err(refused("the largest segment"))?;
+        TCP_MAXSEG.set(socket, *bytes).map_err(refused("the largest segment"))?;
     }
     if let Some(bytes) = send_buffer {
         sockopt::set_socket_send_buffer_size(socket, *bytes as usize).map_err(refused("the send buffer"))?;
     }
     if let Some(bytes) = options.not_sent_lowat {
-        tcp::set_not_sent_lowat(socket, bytes).map_err(refused("TCP_NOTSENT_LOWAT"))?;
+        TCP_NOTSENT_LOWAT.set(socket, bytes).map_err(refused("TCP_NOTSENT_LOWAT"))?;
     }
     if let Some(rate) = options.max_pacing_rate {
         tcp::set_max_pacing_rate(socket, rate).map_err(refused("the pacing rate"))?;

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn tcp_loses_nothing_in_the_end() {
-        let tcp = Some(cutline_linux::tcp::TcpInfo { delivered_ce: 3, ..Default::default() });
+        let tcp = Some(cutline_sys::tcp::TcpInfo { delivered_ce: 3, ..Default::default() });
         let sent = SenderReport { packets: 50, tcp, ..SenderReport::default() };
         let mut group = Summary::default();
         group.add(&sent, Some(&ReceiverReport { packets: 2, ..ReceiverReport::default() }));

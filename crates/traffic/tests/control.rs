@@ -116,7 +116,7 @@ fn what_is_no_run_is_refused() {
         reply
     };
     let start = |flows: u64, until: u64| {
-        let zero = cutline_linux::now().as_nanos();
+        let zero = cutline_sys::now().as_nanos();
         format!(
             "{{\"start\":{{\"flows\":{flows},\"zero_ns\":{zero},\"until_ns\":{until},\"interval_ns\":null}}}}\n"
         )

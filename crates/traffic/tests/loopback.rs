@@ -1,7 +1,7 @@
 //! Both ends over the loopback, as any user may run them.
 #![expect(clippy::disallowed_methods, reason = "a test waits for what has been sent to arrive")]
 
-use cutline_linux::now;
+use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TcpOptions, TrafficError, Transport,

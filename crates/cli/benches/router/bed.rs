@@ -8,8 +8,10 @@
 //! Frames are sent and received by packet sockets, so that no transport has its part in what is measured. Host b has no
 //! address; what comes to it is thrown away by its kernel at once.
 
-use cutline_linux::namespace::{Namespace, sweep};
-use cutline_linux::{LinuxError, PacketPort, Scheduled, run_first};
+use cutline_ports::{PacketPort, PortError};
+use cutline_sys::SysError;
+use cutline_sys::namespace::{Namespace, sweep};
+use cutline_sys::thread::{Scheduling, set_realtime};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
@@ -45,7 +47,7 @@ pub const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
 pub const GATEWAY: [u8; 6] = [2, 0, 0, 0, 0, 0x10];
 
 impl Bed {
-    pub fn new() -> Result<Self, LinuxError> {
+    pub fn new() -> Result<Self, SysError> {
         sweep()?;
         let [a, b, middle] = ["a", "b", "m"].map(|host| Namespace::create(&format!("bench{host}")));
         let bed = Self { a: a?, b: b?, middle: middle? };
@@ -71,20 +73,20 @@ impl Bed {
     }
 
     /// Whether the kernel forwards.
-    pub fn forward(&self, is_on: bool) -> Result<(), LinuxError> {
+    pub fn forward(&self, is_on: bool) -> Result<(), SysError> {
         write(&self.middle, "ipv4/ip_forward", if is_on { "1" } else { "0" })
     }
 
-    pub fn source(&self) -> Result<PacketPort, LinuxError> {
+    pub fn source(&self) -> Result<PacketPort, PortError> {
         self.a.within(|| PacketPort::open("a0"))?
     }
 
-    pub fn sink(&self) -> Result<PacketPort, LinuxError> {
+    pub fn sink(&self) -> Result<PacketPort, PortError> {
         self.b.within(|| PacketPort::open("b0"))?
     }
 
     /// Frames that have left by `p1`.
-    pub fn carried(&self) -> Result<u64, LinuxError> {
+    pub fn carried(&self) -> Result<u64, SysError> {
         self.middle.within(|| {
             let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
             let line = table.lines().find_map(|line| line.trim().strip_prefix("p1:"));
@@ -94,13 +96,13 @@ impl Bed {
     }
 
     /// Starts `cutline router` with these options, and waits until it works.
-    pub fn router(&self, options: &[&str]) -> Result<Router, LinuxError> {
+    pub fn router(&self, options: &[&str]) -> Result<Router, SysError> {
         let start = || {
             // The router inherits both from the thread that starts it.
             pin(ROUTERS_CORE);
             // A thread of this kind that never sleeps would be stopped by the kernel for 50 ms of every second.
             if !options.contains(&"--spin") {
-                assert_eq!(run_first(), Scheduled::First, "root may have priority");
+                assert_eq!(set_realtime(), Scheduling::Realtime, "root may have priority");
             }
             Command::new(env!("CARGO_BIN_EXE_cutline"))
                 // An end of its own, should the bench be killed.
@@ -160,7 +162,7 @@ pub fn pin(core: usize) {
 }
 
 /// Sets a switch of the network under /proc/sys/net.
-fn write(host: &Namespace, switch: &str, value: &str) -> Result<(), LinuxError> {
+fn write(host: &Namespace, switch: &str, value: &str) -> Result<(), SysError> {
     let path = format!("/proc/sys/net/{switch}");
     // A kernel without IPv6 has none of its switches, and needs none.
     host.within(|| std::fs::write(&path, value)).map(drop)

@@ -1,8 +1,10 @@
 //! Load: frames of one size at a pace, and what came of them.
 
 use crate::bed::{Carrier, GATEWAY, NOBODY};
-use cutline_linux::{LinuxError, PacketPort, cpu_time, now};
+use cutline_ports::{PacketPort, PortError};
 use cutline_router::{ETHERNET, Port};
+use cutline_sys::now;
+use cutline_sys::thread::cpu_time;
 use cutline_units::{Duration, Instant};
 
 /// Where a frame says when it was sent: behind Ethernet, IPv4 and UDP.
@@ -54,7 +56,7 @@ pub fn frame(carrier: Carrier, size: usize) -> Vec<u8> {
 }
 
 /// Sends copies of a frame, each with the time of its sending, at a pace for some time.
-pub fn send(port: &mut PacketPort, frame: &[u8], pace: Pace, for_long: Duration) -> Result<Sent, LinuxError> {
+pub fn send(port: &mut PacketPort, frame: &[u8], pace: Pace, for_long: Duration) -> Result<Sent, PortError> {
     let mut frames = vec![frame.to_vec(); BATCH];
     let (start, cpu) = (now(), cpu_time());
     let mut sent = 0;
@@ -80,7 +82,7 @@ pub fn send(port: &mut PacketPort, frame: &[u8], pace: Pace, for_long: Duration)
 }
 
 /// Takes all our frames that have come to a port.
-pub fn receive(port: &mut PacketPort, arrivals: &mut Vec<Arrival>) -> Result<(), LinuxError> {
+pub fn receive(port: &mut PacketPort, arrivals: &mut Vec<Arrival>) -> Result<(), PortError> {
     let mut take = |at, frame: &[u8]| {
         if let Some(stamp) = frame.get(STAMP..).and_then(|rest| rest.first_chunk()) {
             let sent = Instant::from_nanos(u64::from_be_bytes(*stamp));

@@ -17,7 +17,7 @@ mod load;
 mod measures;
 
 use bed::{Bed, Carrier};
-use cutline_linux::LinuxError;
+use cutline_ports::PortError;
 use rustix::process::{geteuid, setpriority_process};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-fn measure() -> Result<Vec<Value>, LinuxError> {
+fn measure() -> Result<Vec<Value>, PortError> {
     let bed = Bed::new()?;
     let mut figures = costs(&bed)?;
     figures.extend(latencies(&bed)?);
@@ -55,7 +55,7 @@ fn measure() -> Result<Vec<Value>, LinuxError> {
     Ok(figures)
 }
 
-fn costs(bed: &Bed) -> Result<Vec<Value>, LinuxError> {
+fn costs(bed: &Bed) -> Result<Vec<Value>, PortError> {
     println!("\nCPU time for a packet at full load, ns; both ways from one interface to the other's host");
     println!(
         "{:>6} {:>14} {:>14} {:>14} {:>8}",
@@ -76,7 +76,7 @@ fn costs(bed: &Bed) -> Result<Vec<Value>, LinuxError> {
     Ok(figures)
 }
 
-fn latencies(bed: &Bed) -> Result<Vec<Value>, LinuxError> {
+fn latencies(bed: &Bed) -> Result<Vec<Value>, PortError> {
     println!("\none-way delay at 1000 packets/s, us");
     println!("{:>6} {:>14} {:>14} {:>14} {:>14}", "B", "router p50", "p99", "kernel p50", "p99");
     let mut figures = Vec::new();
@@ -93,7 +93,7 @@ fn latencies(bed: &Bed) -> Result<Vec<Value>, LinuxError> {
     Ok(figures)
 }
 
-fn rates(bed: &Bed) -> Result<Vec<Value>, LinuxError> {
+fn rates(bed: &Bed) -> Result<Vec<Value>, PortError> {
     println!("\nthe shaper's rate, packets of 1500 B, and how late packets depart");
     println!(
         "{:>14} {:>6} {:>12} {:>10} {:>10} {:>10} {:>10} {:>8}",
@@ -122,7 +122,7 @@ fn rates(bed: &Bed) -> Result<Vec<Value>, LinuxError> {
     Ok(figures)
 }
 
-fn lossless(bed: &Bed) -> Result<Vec<Value>, LinuxError> {
+fn lossless(bed: &Bed) -> Result<Vec<Value>, PortError> {
     println!("\nthe most that is carried without a loss, by one core");
     println!("{:>6} {:>14} {:>14}", "B", "packets/s", "Mbit/s");
     let mut figures = Vec::new();

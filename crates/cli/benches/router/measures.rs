@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, Carrier, cpu_nanos, softirq_nanos};
 use crate::load::{Arrival, Pace, Sent, frame, receive, send};
-use cutline_linux::LinuxError;
+use cutline_ports::{InterfacePort as _, PortError};
 use cutline_units::{Duration, Instant};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,7 @@ pub struct Kept {
 }
 
 /// CPU time for packets of a size at full load: the medians of some runs in turns.
-pub fn cost(bed: &Bed, size: usize) -> Result<Cost, LinuxError> {
+pub fn cost(bed: &Bed, size: usize) -> Result<Cost, PortError> {
     const TURNS: usize = 5;
     let mut turns: [Vec<f64>; 5] = Default::default();
     for _ in 0..TURNS {
@@ -68,7 +68,7 @@ pub fn cost(bed: &Bed, size: usize) -> Result<Cost, LinuxError> {
 }
 
 /// ns of the sender (and the kernel's threads) a frame, and frames carried a second.
-fn loaded(bed: &Bed, carrier: Carrier, size: usize) -> Result<(f64, f64), LinuxError> {
+fn loaded(bed: &Bed, carrier: Carrier, size: usize) -> Result<(f64, f64), PortError> {
     const LONG: Duration = Duration::from_millis(300);
     bed.forward(carrier == Carrier::Kernel)?;
     let mut source = bed.source()?;
@@ -81,7 +81,7 @@ fn loaded(bed: &Bed, carrier: Carrier, size: usize) -> Result<(f64, f64), LinuxE
 }
 
 /// Delays from the sender's system call to the receiver's interface, at a thousand packets a second.
-pub fn latency(bed: &Bed, carrier: Carrier, size: usize) -> Result<Delays, LinuxError> {
+pub fn latency(bed: &Bed, carrier: Carrier, size: usize) -> Result<Delays, PortError> {
     bed.forward(carrier == Carrier::Kernel)?;
     let router = (carrier == Carrier::Router).then(|| bed.router(&FREE)).transpose()?;
     let (mut source, mut sink) = (bed.source()?, bed.sink()?);
@@ -96,7 +96,7 @@ pub fn latency(bed: &Bed, carrier: Carrier, size: usize) -> Result<Delays, Linux
 }
 
 /// Half as much again as the link takes, in packets of 1500 B, through drop-tail; `more` are further options.
-pub fn rate(bed: &Bed, rate_bps: f64, more: &[&str]) -> Result<Kept, LinuxError> {
+pub fn rate(bed: &Bed, rate_bps: f64, more: &[&str]) -> Result<Kept, PortError> {
     const SIZE: usize = 1500;
     let long = Duration::from_secs(if rate_bps < 1e7 { 5 } else { 3 });
     let asked = format!("{}bit", rate_bps as u64);
@@ -112,7 +112,7 @@ pub fn rate(bed: &Bed, rate_bps: f64, more: &[&str]) -> Result<Kept, LinuxError>
                 sleep(std::time::Duration::from_millis(2));
                 receive(&mut sink, &mut arrivals)?;
             }
-            Ok::<_, LinuxError>(arrivals)
+            Ok::<_, PortError>(arrivals)
         });
         let sent = send(&mut source, &frame, Pace::Relaxed(1.5 * rate_bps / on_link), long);
         done.store(true, Ordering::Relaxed);
@@ -142,7 +142,7 @@ fn lateness(times: &[Instant], packet_ns: f64) -> Vec<f64> {
 }
 
 /// The highest rate that was tried of which nothing was lost, packets a second, by bisection.
-pub fn lossless(bed: &Bed, size: usize) -> Result<f64, LinuxError> {
+pub fn lossless(bed: &Bed, size: usize) -> Result<f64, PortError> {
     const STEPS: usize = 8;
     let router = bed.router(&FREE)?;
     let mut source = bed.source()?;

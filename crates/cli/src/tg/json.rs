@@ -1,7 +1,7 @@
 //! What was found, as JSON: times in ms, sizes in bytes, rates in bit/s; payload everywhere.
 
 use super::send::Found;
-use cutline_linux::tcp::TcpInfo;
+use cutline_sys::tcp::TcpInfo;
 use cutline_traffic::control::ClockReport;
 use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, Summary};
 use cutline_units::{Duration, Histogram, Rate};

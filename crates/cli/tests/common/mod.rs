@@ -9,8 +9,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use cutline_linux::namespace::{Namespace, sweep};
-use cutline_linux::{LinuxError, Offloads, now};
+use cutline_sys::namespace::{Namespace, sweep};
+use cutline_sys::{Offloads, SysError, now};
 use cutline_units::Instant;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
@@ -173,7 +173,7 @@ pub fn may_make_namespaces() -> bool {
         sweep().unwrap();
         match Namespace::create("may") {
             // Root of a container may not.
-            Err(LinuxError::Ip { message, .. }) if message.contains("not permitted") => Some(message),
+            Err(SysError::Ip { message, .. }) if message.contains("not permitted") => Some(message),
             other => {
                 other.unwrap();
                 None

@@ -4,7 +4,7 @@ use super::{ControlError, Hello, LONGEST_REQUEST, Line, PROTOCOL, Reply, Request
 use crate::TrafficError;
 use crate::meter::{Meter, MeterParams};
 use crate::report::{MeterReport, Window};
-use cutline_linux::now;
+use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,7 +7,7 @@ use super::{
 use crate::generator::Generator;
 use crate::plan::FlowPlan;
 use crate::report::{MeterReport, SenderReport};
-use cutline_linux::now;
+use cutline_sys::now;
 use cutline_units::{Duration, Instant, Streams};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};

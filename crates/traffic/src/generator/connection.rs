@@ -7,7 +7,7 @@ use crate::plan::{FlowPlan, TcpOptions};
 use crate::report::SenderReport;
 use crate::socket::{connect, refused};
 use crate::stream::Outbox;
-use cutline_linux::{now, tcp};
+use cutline_sys::{now, tcp};
 use cutline_transport::app::Write;
 use cutline_units::Instant;
 use rustix::fd::OwnedFd;

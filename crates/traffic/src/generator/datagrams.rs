@@ -6,7 +6,7 @@ use crate::header::{Data, FEEDBACK, Feedback, TfrcData};
 use crate::plan::{FlowPlan, Transport};
 use crate::report::SenderReport;
 use crate::socket::{datagrams, refused};
-use cutline_linux::now;
+use cutline_sys::now;
 use cutline_transport::app::Write;
 use cutline_transport::{tfrc, udp};
 use cutline_units::{Dscp, Duration, Instant};

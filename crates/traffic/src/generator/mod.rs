@@ -18,7 +18,7 @@ use crate::clock::{self, ClockOffset};
 use crate::plan::{FlowPlan, PlanError, Transport};
 use crate::report::{SenderReport, Window, interval_at};
 use crate::{TrafficError, report};
-use cutline_linux::now;
+use cutline_sys::now;
 use cutline_units::{Duration, Instant, Streams};
 use flow::Flow;
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use crate::header::{Note, Preamble};
 use crate::report::MeterReport;
 use crate::socket::mark_answers;
 use crate::stream::{Found, Inlet};
-use cutline_linux::now;
+use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

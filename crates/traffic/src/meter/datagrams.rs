@@ -7,7 +7,7 @@ use crate::agenda::Deadlines;
 use crate::header::{Data, Feedback, TfrcData};
 use crate::report::MeterReport;
 use crate::socket::mark_answers;
-use cutline_linux::datagrams::{Datagram, Inbox};
+use cutline_sys::datagrams::{Datagram, Inbox};
 use cutline_transport::tfrc;
 use cutline_units::{Dscp, Instant};
 use rustix::fd::OwnedFd;

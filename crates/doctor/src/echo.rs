@@ -1,0 +1,178 @@
+//! Round-trip times by ICMP echo (RFC 792, RFC 4443), as `ping` measures them.
+//!
+//! The kernel has sockets for this purpose, which need no privileges where `net.ipv4.ping_group_range` allows the process's
+//! group; otherwise a raw socket is tried, which needs `CAP_NET_RAW`. A reply is recognised by the process's number and a
+//! sequence number. The time when a request was sent is kept here, so a host that changes the payload does no harm.
+
+use cutline_sys::SysError;
+use cutline_sys::clock::{now, timespec};
+use cutline_units::{Duration, Instant};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, ipproto, recv, send, socket_with,
+};
+use std::net::{IpAddr, SocketAddr};
+
+/// A socket that sends echo requests to one host.
+#[derive(Debug)]
+pub struct Echo {
+    socket: OwnedFd,
+    target: IpAddr,
+    /// Whether the kernel passes IP headers, and replies to other processes.
+    raw: bool,
+    identifier: u16,
+    /// When each sequence number was sent; `None` once its reply has arrived.
+    sent: Vec<Option<Instant>>,
+}
+
+/// The length of a request, bytes: 8 of header, 56 of payload.
+const LENGTH: usize = 64;
+/// The payload's bytes, by which a trace shows it.
+const PAYLOAD: u8 = 0x5a;
+
+impl Echo {
+    /// Opens a socket for this host.
+    ///
+    /// # Errors
+    /// When the process may not, or there is no route to the host.
+    pub fn open(target: IpAddr) -> Result<Self, SysError> {
+        let failed = |errno: Errno| {
+            SysError::privileged(format!("echo requests cannot be sent to {target}"), "CAP_NET_RAW", errno)
+        };
+        let (socket, raw) = match open(target, SocketType::DGRAM) {
+            Ok(socket) => (socket, false),
+            Err(_) => (open(target, SocketType::RAW).map_err(failed)?, true),
+        };
+        connect(&socket, &SocketAddr::new(target, 0)).map_err(failed)?;
+        Ok(Self { socket, target, raw, identifier: std::process::id() as u16, sent: Vec::new() })
+    }
+
+    /// Returns how many requests were sent.
+    pub fn sent(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Sends a request. One that the network does not accept counts as lost.
+    pub fn request(&mut self) {
+        let sequence = self.sent.len() as u16;
+        let request = encode(self.target, self.identifier, sequence);
+        self.sent.push(Some(now()));
+        let _lost = send(&self.socket, &request, SendFlags::DONTWAIT);
+    }
+
+    /// Waits until `deadline` for replies; calls `replied` with the round-trip time of each.
+    ///
+    /// # Errors
+    /// When waiting fails.
+    pub fn wait(&mut self, deadline: Instant, replied: &mut dyn FnMut(Duration)) -> Result<(), SysError> {
+        loop {
+            let left = deadline.saturating_since(now());
+            let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+            match poll(&mut fds, Some(&timespec(left))) {
+                Ok(0) => return Ok(()),
+                Ok(_) => self.take(replied),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(SysError::new("waiting for echo replies failed", errno)),
+            }
+        }
+    }
+
+    /// Takes the replies that have arrived. An error of the network, such as an unreachable host, ends it until the next call.
+    fn take(&mut self, replied: &mut dyn FnMut(Duration)) {
+        let mut buffer = [0; 2048];
+        while let Ok((length, _)) = recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
+            let at = now();
+            let identifier = self.raw.then_some(self.identifier);
+            let sequence = sequence(self.target, &buffer[..length], self.raw, identifier);
+            let sent = sequence.and_then(|sequence| self.sent.get_mut(usize::from(sequence))?.take());
+            if let Some(sent) = sent {
+                replied(at - sent);
+            }
+        }
+    }
+}
+
+fn open(target: IpAddr, kind: SocketType) -> Result<OwnedFd, Errno> {
+    let (family, protocol) = match target {
+        IpAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP),
+        IpAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6),
+    };
+    socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))
+}
+
+/// The types of requests and replies, by version.
+const fn types(target: IpAddr) -> [u8; 2] {
+    match target {
+        IpAddr::V4(_) => [8, 0],
+        IpAddr::V6(_) => [128, 129],
+    }
+}
+
+/// Encodes a request. The kernel fills in the identifier of unprivileged sockets and the checksum of IPv6.
+fn encode(target: IpAddr, identifier: u16, sequence: u16) -> [u8; LENGTH] {
+    let mut bytes = [PAYLOAD; LENGTH];
+    bytes[..4].copy_from_slice(&[types(target)[0], 0, 0, 0]);
+    bytes[4..6].copy_from_slice(&identifier.to_be_bytes());
+    bytes[6..8].copy_from_slice(&sequence.to_be_bytes());
+    let checksum = checksum(&bytes);
+    bytes[2..4].copy_from_slice(&checksum.to_be_bytes());
+    bytes
+}
+
+/// RFC 1071: the complement of the sum of 16-bit words in ones' complement.
+fn checksum(bytes: &[u8; LENGTH]) -> u16 {
+    let words = bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+/// Returns the sequence number of a reply to us; `None` for anything else.
+fn sequence(target: IpAddr, packet: &[u8], raw: bool, identifier: Option<u16>) -> Option<u16> {
+    // Raw IPv4 sockets give the IP header, too.
+    let header = if raw && target.is_ipv4() { usize::from(packet.first()? & 15) * 4 } else { 0 };
+    let [kind, code, _, _, i0, i1, s0, s1] = *packet.get(header..)?.first_chunk::<8>()?;
+    let ours = identifier.is_none_or(|identifier| identifier == u16::from_be_bytes([i0, i1]));
+    (kind == types(target)[1] && code == 0 && ours).then(|| u16::from_be_bytes([s0, s1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V4: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn a_request_sums_to_nothing() {
+        let bytes = encode(V4, 0xabcd, 7);
+        assert_eq!((bytes[0], checksum(&bytes)), (8, 0));
+    }
+
+    #[test]
+    fn only_replies_to_us_count() {
+        let mut packet = [&[0x45; 20][..], &encode(V4, 5, 9)].concat();
+        let read = |packet: &[u8], identifier| sequence(V4, packet, true, Some(identifier));
+        assert_eq!(read(&packet, 5), None, "a request");
+        packet[20] = 0;
+        assert_eq!((read(&packet, 5), read(&packet, 6)), (Some(9), None));
+        assert_eq!(sequence(V4, &packet[20..], false, None), Some(9));
+        assert_eq!((read(&packet[..27], 5), read(&[], 5)), (None, None), "cut off");
+    }
+
+    /// Where neither kind of socket is available, or there is no such IP, there is nothing to try.
+    #[test]
+    fn this_host_replies() {
+        for target in [V4, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)] {
+            let Ok(mut echo) = Echo::open(target) else { continue };
+            let mut times = Vec::new();
+            for _ in 0..3 {
+                echo.request();
+                echo.wait(now() + Duration::from_millis(100), &mut |time| times.push(time)).unwrap();
+            }
+            assert_eq!((echo.sent(), times.len()), (3, 3), "{target}");
+            assert!(times.iter().all(|time| *time > Duration::ZERO), "{times:?}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! An interface, as the kernel and its driver describe it.
+
+use super::xdp::{self, XdpFeatures};
+use super::{command, kernel};
+use cutline_sys::ethtool::{self, Command, LRO, LinkMode, RX_VLAN, TX_VLAN};
+use cutline_units::Rate;
+use serde_json::Value;
+use std::fs;
+
+/// What is known of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// The kind of virtual interface it is, such as `veth`, `tun` or `bridge`; `None` for a network card.
+    pub kind: Option<String>,
+    /// The driver's name; `None` where it does not say.
+    pub driver: Option<String>,
+    /// Whether it has been brought up.
+    pub up: bool,
+    /// Whether there is something at the other end of the wire.
+    pub carrier: bool,
+    /// The wire's rate; `None` where the driver does not say.
+    pub speed: Option<Rate>,
+    /// Whether the wire sends both ways at once; `None` where the driver does not say.
+    pub full_duplex: Option<bool>,
+    /// The most bytes it carries behind its own header.
+    pub mtu: u32,
+    /// The queue disciplines' root.
+    pub qdisc: String,
+    /// Queues of the driver for sending.
+    pub tx_queues: u32,
+    /// Entries of the driver's rings for receiving and for sending; `None` where it does not say.
+    pub rings: Option<[u32; 2]>,
+    /// Whether the driver limits the bytes that wait in it (BQL); `None` where that cannot be seen.
+    pub byte_limits: Option<bool>,
+    /// Offloads that are on.
+    pub offloads: Vec<Offload>,
+    /// The bridge, bond or VRF that it belongs to.
+    pub master: Option<String>,
+    /// Its addresses with their prefix, without those that IPv6 gives every interface.
+    pub addresses: Vec<String>,
+    /// Whether an XDP program is attached.
+    pub xdp: bool,
+    /// What its driver can do of XDP; `None` where the kernel does not say.
+    pub xdp_features: Option<XdpFeatures>,
+}
+
+/// What a card does to frames for its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Makes one frame of many that come in, in software.
+    Gro,
+    /// Makes one frame of many that come in, in hardware.
+    Lro,
+    /// Cuts long TCP segments that go out.
+    Tso,
+    /// Lets long packets wait uncut until they go out.
+    Gso,
+    /// Checks checksums of what comes in.
+    RxChecksum,
+    /// Fills in checksums of what goes out.
+    TxChecksum,
+    /// Takes VLAN tags out of what comes in.
+    RxVlan,
+    /// Puts VLAN tags into what goes out.
+    TxVlan,
+}
+
+impl Offload {
+    /// Every one, with the command that reads it and its bit.
+    const ALL: [(Self, Command, u32); 8] = [
+        (Self::Gro, Command::GRO, 1),
+        (Self::Lro, Command::FLAGS, LRO),
+        (Self::Tso, Command::TSO, 1),
+        (Self::Gso, Command::GSO, 1),
+        (Self::RxChecksum, Command::RX_CHECKSUM, 1),
+        (Self::TxChecksum, Command::TX_CHECKSUM, 1),
+        (Self::RxVlan, Command::FLAGS, RX_VLAN),
+        (Self::TxVlan, Command::FLAGS, TX_VLAN),
+    ];
+
+    /// Its name, as `ethtool -K` takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gro => "gro",
+            Self::Lro => "lro",
+            Self::Tso => "tso",
+            Self::Gso => "gso",
+            Self::RxChecksum => "rx",
+            Self::TxChecksum => "tx",
+            Self::RxVlan => "rxvlan",
+            Self::TxVlan => "txvlan",
+        }
+    }
+
+    fn on(name: &str) -> Vec<Self> {
+        let is_on = |&(_, command, bit): &(Self, Command, u32)| {
+            ethtool::get(name, command).is_ok_and(|value| value & bit != 0)
+        };
+        Self::ALL.iter().filter(|switch| is_on(switch)).map(|&(offload, ..)| offload).collect()
+    }
+}
+
+/// All interfaces, in the kernel's order.
+///
+/// # Errors
+/// When `ip` fails or is not there; what it says.
+pub fn links() -> Result<Vec<Link>, String> {
+    let documents = command::list("ip", &["-j", "-d", "address", "show"])?;
+    Ok(documents.iter().map(|document| described(document).with_driver(document)).collect())
+}
+
+/// What `ip -j -d address` says of an interface.
+fn described(document: &Value) -> Link {
+    let text = |path: &str| document.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let number = |path: &str| document.pointer(path).and_then(Value::as_u64).unwrap_or_default() as u32;
+    let list = |path: &str| document.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default();
+    let flags = list("/flags");
+    let has = |flag: &str| flags.iter().any(|found| found == flag);
+    Link {
+        name: text("/ifname").unwrap_or_default(),
+        kind: text("/linkinfo/info_kind"),
+        up: has("UP"),
+        carrier: has("LOWER_UP"),
+        mtu: number("/mtu"),
+        qdisc: text("/qdisc").unwrap_or_default(),
+        tx_queues: number("/num_tx_queues"),
+        master: text("/master"),
+        addresses: list("/addr_info").iter().filter_map(address).collect(),
+        xdp: document.get("xdp").is_some(),
+        ..Link::default()
+    }
+}
+
+/// An address that somebody has given.
+fn address(document: &Value) -> Option<String> {
+    let given = document["scope"] != "link" || document["family"] == "inet";
+    let (local, prefix) = (document["local"].as_str()?, document["prefixlen"].as_u64()?);
+    given.then(|| format!("{local}/{prefix}"))
+}
+
+impl Link {
+    /// What only the driver knows.
+    fn with_driver(self, document: &Value) -> Self {
+        let LinkMode { speed, full_duplex } = ethtool::link_mode(&self.name);
+        Self {
+            driver: ethtool::driver(&self.name),
+            speed,
+            full_duplex,
+            rings: ethtool::ring_sizes(&self.name),
+            byte_limits: sysfs(&self.name, document).and_then(|folder| has_byte_limits(&folder)),
+            offloads: Offload::on(&self.name),
+            xdp_features: document["ifindex"].as_u64().and_then(|index| xdp::features(index as u32)),
+            ..self
+        }
+    }
+}
+
+/// The interface's folder in `/sys`, which may show another namespace than that of this thread: only where the number
+/// is the same, too.
+fn sysfs(name: &str, document: &Value) -> Option<String> {
+    let folder = format!("/sys/class/net/{name}");
+    let of = |file: &str| kernel::file(&format!("{folder}/{file}"));
+    let same = of("ifindex") == document["ifindex"].as_u64().map(|index| index.to_string())
+        && of("address").as_deref() == document["address"].as_str();
+    same.then_some(folder)
+}
+
+/// Whether a driver limits its bytes: one that does has had a limit above zero since it sent something. A kernel that
+/// does not show the limits of drivers without has no such folder.
+fn has_byte_limits(folder: &str) -> Option<bool> {
+    match kernel::file(&format!("{folder}/queues/tx-0/byte_queue_limits/limit")) {
+        Some(limit) => (limit != "0").then_some(true),
+        None => Some(false),
+    }
+}
+
+/// What waits behind a router's port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// In the queue disciplines, packets.
+    pub qdisc_packets: u64,
+    /// Dropped by the queue disciplines since they were made, packets.
+    pub qdisc_dropped: u64,
+    /// In the driver, bytes; `None` where it does not count them.
+    pub driver_bytes: Option<u64>,
+    /// Dropped by the interface on the way out since it is there, packets.
+    pub dropped: u64,
+}
+
+/// What waits at this moment.
+///
+/// # Errors
+/// When `tc` fails or is not there, or there is no such interface.
+pub fn backlog(name: &str) -> Result<Backlog, String> {
+    let qdiscs = super::qdiscs(name)?;
+    let shown = command::list("ip", &["-j", "-s", "link", "show", "dev", name])?;
+    let document = shown.first().cloned().unwrap_or_default();
+    let driver_bytes = sysfs(name, &document)
+        .filter(|folder| has_byte_limits(folder) == Some(true))
+        .map(|folder| inflight(&folder));
+    Ok(Backlog {
+        // Those below the root are counted in it.
+        qdisc_packets: qdiscs.iter().filter(|qdisc| qdisc.root).map(|qdisc| qdisc.backlog_packets).sum(),
+        qdisc_dropped: qdiscs.iter().filter(|qdisc| qdisc.root).map(|qdisc| qdisc.dropped).sum(),
+        driver_bytes,
+        dropped: document.pointer("/stats64/tx/dropped").and_then(Value::as_u64).unwrap_or_default(),
+    })
+}
+
+/// The bytes under way in all queues of a driver.
+fn inflight(folder: &str) -> u64 {
+    let queues = fs::read_dir(format!("{folder}/queues")).into_iter().flatten().flatten();
+    let of = |path: std::path::PathBuf| fs::read_to_string(path.join("byte_queue_limits/inflight")).ok();
+    queues.filter_map(|queue| of(queue.path())?.trim().parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ip_prints_is_read() {
+        let text = r#"{"ifindex":7,"ifname":"p0","flags":["BROADCAST","UP","LOWER_UP"],"mtu":1500,"qdisc":"noqueue",
+            "master":"br0","num_tx_queues":2,"linkinfo":{"info_kind":"veth","info_slave_kind":"bridge"},"addr_info":[
+            {"family":"inet","local":"10.0.0.1","prefixlen":24,"scope":"global"},
+            {"family":"inet6","local":"fe80::1","prefixlen":64,"scope":"link"}]}"#;
+        let link = described(&serde_json::from_str(text).unwrap());
+        let expected = Link {
+            name: "p0".into(),
+            kind: Some("veth".into()),
+            up: true,
+            carrier: true,
+            mtu: 1500,
+            qdisc: "noqueue".into(),
+            tx_queues: 2,
+            master: Some("br0".into()),
+            addresses: vec!["10.0.0.1/24".into()],
+            ..Link::default()
+        };
+        assert_eq!(link, expected);
+    }
+
+    #[test]
+    fn the_loopback_is_among_them() {
+        let links = links().unwrap();
+        let loopback = links.iter().find(|link| link.name == "lo").unwrap();
+        assert_eq!(loopback.addresses.first().map(String::as_str), Some("127.0.0.1/8"));
+        assert_eq!((loopback.speed, loopback.xdp), (None, false));
+        assert_eq!(backlog("lo").unwrap().qdisc_packets, 0);
+    }
+}

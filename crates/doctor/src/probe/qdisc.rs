@@ -1,0 +1,114 @@
+//! Queue disciplines: which kinds the kernel has, tried on an interface of the sandbox, and the backlog of those of an
+//! interface.
+
+use super::kernel::{self, Config};
+use super::sandbox::Sandbox;
+use super::{Answer, command};
+use serde_json::Value;
+
+/// The kinds that are tried, and the options without which the kernel would not take one it knows.
+pub const KINDS: [(&str, &str); 16] = [
+    ("tbf", "rate 1mbit burst 16kb latency 50ms"),
+    ("htb", ""),
+    ("hfsc", ""),
+    ("prio", ""),
+    ("ingress", ""),
+    ("clsact", ""),
+    ("netem", ""),
+    ("fq", ""),
+    ("fq_codel", ""),
+    ("codel", ""),
+    ("pie", ""),
+    ("fq_pie", ""),
+    ("red", "limit 400000 min 30000 max 90000 avpkt 1000 burst 55 probability 0.02"),
+    ("cake", ""),
+    ("etf", "clockid CLOCK_TAI delta 200000"),
+    ("dualpi2", ""),
+];
+
+/// Tries each kind in turn.
+pub fn kinds(sandbox: &Sandbox) -> Vec<(&'static str, Answer)> {
+    KINDS.iter().map(|&(kind, options)| (kind, is_taken(sandbox, kind, options))).collect()
+}
+
+/// What the kernel lists of each kind, where nothing can be tried: as modules, or in its configuration.
+pub fn listed_kinds(release: &str, config: Option<&Config>) -> Vec<(&'static str, Answer)> {
+    let is_listed = |kind: &str| {
+        // Both are one module.
+        let module = if kind == "clsact" { "ingress" } else { kind };
+        let option = format!("NET_SCH_{}", module.to_uppercase());
+        config.map(|config| config.has(&option)).or_else(|| kernel::module(release, &format!("sch_{module}")))
+    };
+    let answer = |kind: &str| match is_listed(kind) {
+        Some(true) => Answer::Yes,
+        Some(false) => Answer::No("the kernel does not list it".to_owned()),
+        None => Answer::Unknown("the kernel has no list".to_owned()),
+    };
+    KINDS.iter().map(|&(kind, _)| (kind, answer(kind))).collect()
+}
+
+fn is_taken(sandbox: &Sandbox, kind: &str, options: &str) -> Answer {
+    let name = sandbox.namespace().name();
+    let place: &[&str] = if matches!(kind, "ingress" | "clsact") { &[] } else { &["root"] };
+    let on = |action| [&["-n", name, "qdisc", action, "dev", Sandbox::NEAR], place].concat();
+    let options = options.split_whitespace().collect::<Vec<_>>();
+    match command::run("tc", &[&on("add")[..], &[kind], &options].concat()) {
+        Ok(_) => {
+            // One that cannot be removed is removed with the sandbox.
+            let _removed = command::run("tc", &[&on("del")[..], &[kind]].concat());
+            Answer::Yes
+        }
+        Err(message) if message.contains("not permitted") => Answer::Unknown(message),
+        Err(message) if message.contains("kind is unknown") => Answer::No("the kernel has none".to_owned()),
+        Err(message) => Answer::No(message.lines().next().unwrap_or_default().to_owned()),
+    }
+}
+
+/// A queue discipline of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Qdisc {
+    /// Such as `fq_codel`.
+    pub kind: String,
+    /// Whether it is the one that the others hang from.
+    pub root: bool,
+    /// What waits in it, bytes.
+    pub backlog_bytes: u64,
+    /// What waits in it, packets.
+    pub backlog_packets: u64,
+    /// Dropped since it was made, packets.
+    pub dropped: u64,
+}
+
+/// Those of an interface.
+///
+/// # Errors
+/// When `tc` fails or is not there; what it says.
+pub fn qdiscs(interface: &str) -> Result<Vec<Qdisc>, String> {
+    Ok(command::list("tc", &["-j", "-s", "qdisc", "show", "dev", interface])?.iter().map(qdisc).collect())
+}
+
+fn qdisc(document: &Value) -> Qdisc {
+    let number = |key: &str| document[key].as_u64().unwrap_or_default();
+    Qdisc {
+        kind: document["kind"].as_str().unwrap_or("unknown").to_owned(),
+        root: document["root"].as_bool().unwrap_or_default(),
+        backlog_bytes: number("backlog"),
+        backlog_packets: number("qlen"),
+        dropped: number("drops"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tc_prints_is_read() {
+        let text = r#"{"kind":"tbf","handle":"8001:","root":true,"options":{"rate":125000},"bytes":70,"packets":1,
+            "drops":7,"overlimits":0,"requeues":0,"backlog":1500,"qlen":2}"#;
+        let read = qdisc(&serde_json::from_str(text).unwrap());
+        let expected =
+            Qdisc { kind: "tbf".into(), root: true, backlog_bytes: 1500, backlog_packets: 2, dropped: 7 };
+        assert_eq!(read, expected);
+    }
+}

@@ -1,0 +1,147 @@
+//! A port of any kind, by its name.
+//!
+//! The kind is looked at once for each batch of frames, not for each frame, so its cost cannot be measured.
+
+use crate::{InterfacePort, PacketPort, PortError, PortStats, TunPort, XdpPort};
+use cutline_router::Port;
+use cutline_sys::{Offloads, SysError, clock};
+use cutline_units::Instant;
+use rustix::fd::{AsFd, BorrowedFd};
+
+/// A port of any kind.
+pub enum AnyPort {
+    /// An interface by a packet socket.
+    Packet(PacketPort),
+    /// A TUN interface.
+    Tun(TunPort),
+    /// An interface by `AF_XDP`.
+    Xdp(XdpPort),
+}
+
+/// The prefix of a TUN interface's name.
+const TUN: &str = "tun:";
+/// The prefix of an interface's name for a port by `AF_XDP`.
+const XDP: &str = "xdp:";
+
+impl AnyPort {
+    /// Opens `NAME` by a packet socket, `tun:NAME` as the far end of a TUN interface, `xdp:NAME` by `AF_XDP`.
+    ///
+    /// # Errors
+    /// As the kinds of ports.
+    pub fn open(name: &str) -> Result<Self, PortError> {
+        if let Some(name) = name.strip_prefix(TUN) {
+            return TunPort::open(name).map(Self::Tun);
+        }
+        match name.strip_prefix(XDP) {
+            Some(name) => XdpPort::open(name).map(Self::Xdp),
+            None => PacketPort::open(name).map(Self::Packet),
+        }
+    }
+
+    /// Turns off the offloads that a port of this name cannot work with. A TUN interface has none.
+    ///
+    /// # Errors
+    /// As [`Offloads::turn_off`].
+    pub fn turn_offloads_off(name: &str) -> Result<Option<Offloads>, SysError> {
+        if name.starts_with(TUN) {
+            return Ok(None);
+        }
+        let offloads = match name.strip_prefix(XDP) {
+            Some(name) => Offloads::turn_off_with_vlan_tags(name),
+            None => Offloads::turn_off(name),
+        };
+        offloads.map(Some)
+    }
+
+    /// Opens two ports to join: both carry frames, or both carry packets.
+    ///
+    /// # Errors
+    /// As [`AnyPort::open`]; when they are one interface; and when one carries frames and the other packets, which lack
+    /// the link addresses that frames need.
+    pub fn open_pair(names: [&str; 2]) -> Result<[Self; 2], PortError> {
+        let [first, second] = names.map(interface_of);
+        if first == second {
+            return Err(PortError::SameInterface { names: names.map(ToOwned::to_owned) });
+        }
+        if names[0].starts_with(TUN) != names[1].starts_with(TUN) {
+            return Err(PortError::Mismatch { names: names.map(ToOwned::to_owned) });
+        }
+        Ok([Self::open(names[0])?, Self::open(names[1])?])
+    }
+
+    fn as_port(&self) -> &dyn InterfacePort {
+        match self {
+            Self::Packet(port) => port,
+            Self::Tun(port) => port,
+            Self::Xdp(port) => port,
+        }
+    }
+}
+
+/// The interface's own name.
+fn interface_of(port: &str) -> &str {
+    [TUN, XDP].into_iter().find_map(|kind| port.strip_prefix(kind)).unwrap_or(port)
+}
+
+impl AsFd for AnyPort {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Packet(port) => port.as_fd(),
+            Self::Tun(port) => port.as_fd(),
+            Self::Xdp(port) => port.as_fd(),
+        }
+    }
+}
+
+impl Port for AnyPort {
+    type Error = PortError;
+
+    #[inline]
+    fn receive(&mut self, now: Instant, each: &mut dyn FnMut(Instant, &[u8])) -> Result<usize, PortError> {
+        match self {
+            Self::Packet(port) => port.receive(now, each),
+            Self::Tun(port) => port.receive(now, each),
+            Self::Xdp(port) => port.receive(now, each),
+        }
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        frames: &mut dyn Iterator<Item = &'_ [u8]>,
+        each: &mut dyn FnMut(bool),
+    ) -> Result<(), PortError> {
+        match self {
+            Self::Packet(port) => port.send(frames, each),
+            Self::Tun(port) => port.send(frames, each),
+            Self::Xdp(port) => port.send(frames, each),
+        }
+    }
+
+    #[inline]
+    fn clock(&self) -> Option<Instant> {
+        Some(clock::now())
+    }
+}
+
+impl InterfacePort for AnyPort {
+    fn name(&self) -> &str {
+        self.as_port().name()
+    }
+
+    fn largest_frame(&self) -> u32 {
+        self.as_port().largest_frame()
+    }
+
+    fn stats(&mut self) -> Result<PortStats, PortError> {
+        match self {
+            Self::Packet(port) => port.stats(),
+            Self::Tun(port) => port.stats(),
+            Self::Xdp(port) => port.stats(),
+        }
+    }
+
+    fn check(&self) -> Result<(), PortError> {
+        self.as_port().check()
+    }
+}

@@ -1,0 +1,32 @@
+//! Ports of the router on interfaces of this machine, and the loop that waits for frames and deadlines.
+//!
+//! What becomes of a frame is decided in `cutline-router`; here frames are received and sent. There is no `unsafe` code:
+//! system calls and memory that is shared with the kernel are behind `cutline-sys`.
+//!
+//! ```text
+//! port          what the loop needs of a port beside frames; what a port counts
+//! packet_port   an interface by a packet socket (AF_PACKET)
+//! tun_port      a TUN interface, for hosts that route
+//! xdp_port      an interface by AF_XDP
+//!   xdp         its program, its sockets, and how one of them sends
+//! any_port      any of them, by name
+//! run           the router's loop
+//! error         why a port cannot be opened, or has failed
+//! ```
+
+mod any_port;
+mod error;
+mod packet_port;
+mod port;
+mod run;
+mod tun_port;
+mod xdp;
+mod xdp_port;
+
+pub use any_port::AnyPort;
+pub use error::PortError;
+pub use packet_port::PacketPort;
+pub use port::{InterfacePort, PortKind, PortStats};
+pub use run::{Observer, run, wait};
+pub use tun_port::TunPort;
+pub use xdp_port::XdpPort;

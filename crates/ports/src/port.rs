@@ -1,0 +1,69 @@
+//! What the loop needs of a port beside frames, and what a port counts.
+
+use crate::PortError;
+use cutline_aqm::Count;
+use cutline_router::Port;
+use rustix::fd::AsFd;
+
+/// A port on an interface of this machine. Its file descriptor is ready for reading when a frame has arrived.
+pub trait InterfacePort: Port<Error = PortError> + AsFd {
+    /// Returns the interface's name.
+    fn name(&self) -> &str;
+
+    /// Returns the length of the longest frame that it sends, Ethernet header included, bytes.
+    fn largest_frame(&self) -> u32;
+
+    /// Returns what has been counted.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    fn stats(&mut self) -> Result<PortStats, PortError>;
+
+    /// Checks that the interface still exists. An interface that is down is no error, since it may come up again.
+    ///
+    /// # Errors
+    /// When the interface has been removed.
+    fn check(&self) -> Result<(), PortError>;
+}
+
+/// What a port counts beside the router's own counters, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStats {
+    /// The port's kind.
+    pub kind: PortKind,
+    /// Frames that were dropped on arrival because nobody had read those before; as of the last [`InterfacePort::stats`].
+    pub missed: u64,
+    /// Frames that were dropped because they were longer than there is room for.
+    pub truncated: Count,
+    /// Frames without a checksum, which was left to hardware that is not there. They pass.
+    pub unfilled: Count,
+}
+
+/// How a port receives and sends frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortKind {
+    /// A packet socket.
+    #[default]
+    Packet,
+    /// A TUN interface.
+    Tun,
+    /// `AF_XDP`, in memory that the card itself reads and writes.
+    XdpZeroCopy,
+    /// `AF_XDP` with a program in the driver; frames are copied.
+    XdpDriver,
+    /// `AF_XDP` with a program in the kernel; frames are copied.
+    XdpKernel,
+}
+
+impl PortKind {
+    /// Returns its name in messages and statistics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "packet socket",
+            Self::Tun => "TUN",
+            Self::XdpZeroCopy => "AF_XDP, zero copy",
+            Self::XdpDriver => "AF_XDP in the driver, with copies",
+            Self::XdpKernel => "AF_XDP in the kernel, with copies",
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The router's loop: receives the frames that have arrived, sends those that are due, and waits for the next of either.
+//!
+//! It waits by `ppoll` until shortly before the deadline, and may poll the clock for the rest: a timer wakes a process
+//! about 30 us late, and hundreds of microseconds on a busy machine, while polling costs a core but is late by a
+//! fraction of a microsecond. Either way the schedule is absolute, so the mean rate is exact.
+
+use crate::{InterfacePort, PacketPort, PortError};
+use cutline_router::Wire;
+use cutline_sys::{SysError, clock, thread};
+use cutline_units::{Duration, Instant};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is called by the router's loop from time to time.
+pub trait Observer<P = PacketPort> {
+    /// Called when it is due; returns when it is due next. It may reconfigure the wire.
+    fn look(&mut self, now: Instant, wire: &mut Wire, ports: &mut [P; 2]) -> Instant;
+}
+
+/// The longest wait, and so the longest time until a request to stop is noticed.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+/// The time after which frames are offered again that a port did not accept.
+const RETRY: Duration = Duration::from_micros(100);
+/// The interval of checks that the interfaces still exist.
+const CHECK: Duration = Duration::from_millis(500);
+
+/// Runs until `stop` is set. For the last `spin` before a deadline it polls the clock instead of sleeping.
+///
+/// # Errors
+/// When a port fails, such as when its interface is removed.
+pub fn run<P: InterfacePort>(
+    wire: &mut Wire,
+    ports: &mut [P; 2],
+    spin: Duration,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer<P>,
+) -> Result<(), PortError> {
+    thread::set_exact_timers();
+    let (mut look_at, mut check_at) = (clock::now(), clock::now() + CHECK);
+    while !stop.load(Ordering::Relaxed) {
+        let now = clock::now();
+        let round = wire.round(now, ports)?;
+        if now >= look_at {
+            look_at = observer.look(now, wire, ports);
+        }
+        if now >= check_at {
+            ports.iter().try_for_each(InterfacePort::check)?;
+            check_at = now + CHECK;
+        }
+        if round.received == 0 {
+            let retry = if round.stuck { now + RETRY } else { Instant::FAR_FUTURE };
+            wait(ports, wire.deadline().min(look_at).min(retry), spin)?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a frame arrives or `deadline` is less than `spin` away, at most 50 ms.
+///
+/// # Errors
+/// When a port fails, such as when its interface is removed.
+pub fn wait<P: InterfacePort>(ports: &[P; 2], deadline: Instant, spin: Duration) -> Result<(), PortError> {
+    let left = deadline.saturating_since(clock::now());
+    let sleep = left.saturating_sub(spin).min(LONGEST_WAIT);
+    // With nothing left to sleep this still finds frames that have arrived.
+    let mut fds = ports.each_ref().map(|port| PollFd::from_borrowed_fd(port.as_fd(), PollFlags::IN));
+    match poll(&mut fds, Some(&clock::timespec(sleep))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(errno) => return Err(SysError::new("waiting for frames failed", errno).into()),
+    }
+    let broken = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+    for (fd, port) in fds.iter().zip(ports) {
+        if fd.revents().intersects(broken) {
+            port.check()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! What a port by `AF_XDP` consists of.
+//!
+//! ```text
+//! program   directs an interface's frames to the sockets
+//! queue     a socket for one receive queue of the interface
+//! sender    how one of them sends
+//! ```
+
+pub(crate) mod program;
+pub(crate) mod queue;
+mod sender;
+
+use cutline_sys::clock;
+use cutline_units::Duration;
+use rustix::io::Errno;
+use rustix::thread::nanosleep;
+use std::io;
+
+/// How long queues and programs of a process may stay busy after it has ended.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The time between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Repeats an attempt for a while as long as the kernel says that something is busy.
+pub(crate) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let end = clock::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::BUSY) && clock::now() < end => {
+                // Interrupted or not, it is tried again.
+                let _slept = nanosleep(&clock::timespec(PAUSE));
+            }
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_busy_is_tried_again() {
+        let mut left = 3;
+        let mut attempt = |error: Errno| {
+            left -= 1;
+            if left == 0 { Ok(left) } else { Err(error.into()) }
+        };
+        assert_eq!(while_busy(|| attempt(Errno::BUSY)).unwrap(), 0);
+        left = 3;
+        let mut attempt = |error: Errno| -> io::Result<()> {
+            left -= 1;
+            Err(error.into())
+        };
+        assert_eq!(while_busy(|| attempt(Errno::PERM)).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(left, 2);
+    }
+}

@@ -1,0 +1,178 @@
+//! Loading eBPF programs of a few instructions by bpf(2).
+//!
+//! Each thing that the kernel makes is a file descriptor. It is removed with its last descriptor, also when the process is
+//! killed.
+#![expect(unsafe_code, reason = "bpf(2), which no safe crate wraps for programs that are not in an ELF file")]
+
+use crate::sockopt::check;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::io;
+use std::mem::size_of;
+use std::ptr::from_ref;
+
+/// An instruction: code, registers, offset, constant (`struct bpf_insn` of linux/bpf.h).
+pub type Instruction = [u8; 8];
+
+/// What a program is for (`enum bpf_prog_type` of linux/bpf.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ProgramType {
+    /// A program that sees what a socket receives.
+    SocketFilter = 1,
+    /// A program that sees the frames of an interface before the kernel does.
+    Xdp = 6,
+}
+
+/// Where an XDP program runs (`XDP_FLAGS_*_MODE` of `linux/if_link.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum XdpMode {
+    /// In the kernel, for any interface: after the kernel has made a packet of the frame.
+    Generic = 1 << 1,
+    /// In the driver, where it can: before the kernel sees the frame.
+    Driver = 1 << 2,
+}
+
+/// A map of `AF_XDP` sockets by number (`enum bpf_map_type`).
+const XSKMAP: u32 = 17;
+/// Where a program is attached (`enum bpf_attach_type`).
+const ATTACH_XDP: u32 = 37;
+
+/// The commands (`enum bpf_cmd`).
+const MAP_CREATE: libc::c_long = 0;
+const MAP_UPDATE: libc::c_long = 2;
+const PROGRAM_LOAD: libc::c_long = 5;
+const LINK_CREATE: libc::c_long = 28;
+
+/// The first fields of `union bpf_attr` for `BPF_MAP_CREATE`.
+#[repr(C)]
+struct CreateMap {
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    entries: u32,
+    flags: u32,
+}
+
+/// The first fields for `BPF_MAP_UPDATE_ELEM`.
+#[repr(C)]
+struct UpdateMap {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// The first fields for `BPF_PROG_LOAD`.
+#[repr(C)]
+struct LoadProgram {
+    kind: u32,
+    instructions: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+}
+
+/// The first fields for `BPF_LINK_CREATE`.
+#[repr(C)]
+struct CreateLink {
+    program: u32,
+    interface: u32,
+    attach: u32,
+    flags: u32,
+}
+
+/// Loads a program.
+///
+/// # Errors
+/// When the kernel's verifier refuses it, or the process may not: it needs `CAP_BPF`, and `CAP_NET_ADMIN` for XDP.
+pub fn load_program(kind: ProgramType, code: &[Instruction]) -> io::Result<OwnedFd> {
+    let license = c"Dual MIT/GPL";
+    let attributes = LoadProgram {
+        kind: kind as u32,
+        instructions: code.len() as u32,
+        code: code.as_ptr() as u64,
+        license: license.as_ptr() as u64,
+        log_level: 0,
+        log_size: 0,
+        log: 0,
+        kernel_version: 0,
+        flags: 0,
+    };
+    // SAFETY: the instructions and the licence that the attributes point to outlive the call, and are only read.
+    unsafe { create(PROGRAM_LOAD, &attributes) }
+}
+
+/// A map of `AF_XDP` sockets by number.
+#[derive(Debug)]
+pub struct SocketMap(OwnedFd);
+
+impl SocketMap {
+    /// Creates a map with room for so many sockets.
+    ///
+    /// # Errors
+    /// When the kernel has no such maps, or the process may not.
+    pub fn new(entries: u32) -> io::Result<Self> {
+        let attributes = CreateMap { kind: XSKMAP, key_size: 4, value_size: 4, entries, flags: 0 };
+        // SAFETY: the attributes point to nothing.
+        unsafe { create(MAP_CREATE, &attributes) }.map(Self)
+    }
+
+    /// Puts a socket in.
+    ///
+    /// # Errors
+    /// When the kernel refuses it, such as a socket of another kind.
+    pub fn put(&self, key: u32, socket: impl AsFd) -> io::Result<()> {
+        let value = socket.as_fd().as_raw_fd();
+        let attributes = UpdateMap {
+            map: self.0.as_raw_fd() as u32,
+            padding: 0,
+            key: from_ref(&key) as u64,
+            value: from_ref(&value) as u64,
+            flags: 0,
+        };
+        // SAFETY: keys and values of this map have four bytes each; both are only read, and outlive the call.
+        unsafe { call(MAP_UPDATE, &attributes) }.map(drop)
+    }
+}
+
+impl AsFd for SocketMap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Attaches an XDP program to an interface for as long as the returned link is open.
+///
+/// # Errors
+/// When the interface has a program already (`EBUSY`, `EEXIST`), or cannot run one in this way.
+pub fn attach_xdp(program: impl AsFd, interface: u32, mode: XdpMode) -> io::Result<OwnedFd> {
+    let program = program.as_fd().as_raw_fd() as u32;
+    let attributes = CreateLink { program, interface, attach: ATTACH_XDP, flags: mode as u32 };
+    // SAFETY: the attributes point to nothing.
+    unsafe { create(LINK_CREATE, &attributes) }
+}
+
+/// A command that opens a file descriptor.
+///
+/// # Safety
+/// As [`call`], and the command must be one that opens a file descriptor.
+unsafe fn create<A>(command: libc::c_long, attributes: &A) -> io::Result<OwnedFd> {
+    // SAFETY: what the caller says.
+    let fd = unsafe { call(command, attributes) }? as i32;
+    // SAFETY: the kernel has just opened it, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// # Safety
+/// `A` must be the first fields of `union bpf_attr` for this command, and what it points to must be valid until the call
+/// is over.
+unsafe fn call<A>(command: libc::c_long, attributes: &A) -> io::Result<i64> {
+    // SAFETY: the kernel reads as many bytes of the attributes as there are, and takes the rest of the union for zero.
+    check(unsafe { libc::syscall(libc::SYS_bpf, command, from_ref(attributes), size_of::<A>()) })
+}

@@ -1,0 +1,232 @@
+//! Many datagrams with one system call, each with the kernel's time stamp, its sender and its traffic class.
+//!
+//! Only the first [`HEAD`] bytes of a datagram are copied, which is enough to measure it. `SO_TIMESTAMPNS` stamps a
+//! datagram when it comes in from the interface, so the stamp does not depend on when the reader wakes up.
+#![expect(unsafe_code, reason = "recvmmsg, which no safe crate wraps")]
+
+use crate::clock;
+use crate::sockopt::{SO_RXQ_OVFL, SO_TIMESTAMPNS, check};
+use cutline_units::Instant;
+use rustix::fd::{AsFd, AsRawFd};
+use rustix::net::sockopt::{set_ip_recvtos, set_ipv6_recvtclass};
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The most bytes of a datagram that are copied.
+pub const HEAD: usize = 64;
+/// The most datagrams that one system call returns.
+const BATCH: usize = 64;
+/// Room for a socket address of any kind, bytes.
+const NAME: usize = size_of::<libc::sockaddr_storage>();
+/// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
+const CONTROL: usize = 256;
+
+/// A datagram that was received.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'i> {
+    /// Its first bytes, at most [`HEAD`].
+    pub head: &'i [u8],
+    /// Its length, bytes.
+    pub length: usize,
+    /// The sender's address.
+    pub from: SocketAddr,
+    /// Arrival time at the kernel, on the scale of [`crate::now`].
+    pub at: Instant,
+    /// The traffic class octet, with its ECN bits; `None` where the kernel does not say.
+    pub traffic_class: Option<u8>,
+    /// How many datagrams the socket has dropped so far because its buffer was full.
+    pub overflowed: u32,
+}
+
+/// Receives datagrams from a socket.
+pub struct Inbox {
+    heads: Box<[[u8; HEAD]; BATCH]>,
+    names: Box<[[u8; NAME]; BATCH]>,
+    controls: Box<[Control; BATCH]>,
+}
+
+/// Aligned as control messages are.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; CONTROL]);
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self {
+            heads: Box::new([[0; HEAD]; BATCH]),
+            names: Box::new([[0; NAME]; BATCH]),
+            controls: Box::new([Control([0; CONTROL]); BATCH]),
+        }
+    }
+}
+
+impl Inbox {
+    /// Asks the kernel for time stamps, traffic classes and the count of dropped datagrams.
+    ///
+    /// # Errors
+    /// When it does not have one of them.
+    pub fn prepare(socket: impl AsFd) -> io::Result<()> {
+        SO_TIMESTAMPNS.set(&socket, 1)?;
+        SO_RXQ_OVFL.set(&socket, 1)?;
+        // A socket has one of the two, or both where it takes IPv4 as mapped addresses.
+        let (v4, v6) = (set_ip_recvtos(&socket, true), set_ipv6_recvtclass(&socket, true));
+        Ok(v4.or(v6)?)
+    }
+
+    /// Passes the datagrams that have arrived to `each`, without waiting. One call may leave some for the next. Returns how
+    /// many there were.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when none has arrived.
+    pub fn receive(&mut self, socket: impl AsFd, mut each: impl FnMut(Datagram<'_>)) -> io::Result<usize> {
+        // SAFETY: all-zero bits are a valid iovec and a valid mmsghdr: null pointers with lengths of zero.
+        let (mut parts, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+            unsafe { (zeroed(), zeroed()) };
+        for i in 0..BATCH {
+            parts[i] = libc::iovec { iov_base: self.heads[i].as_mut_ptr().cast(), iov_len: HEAD };
+            let header = &mut messages[i].msg_hdr;
+            header.msg_name = self.names[i].as_mut_ptr().cast();
+            header.msg_namelen = NAME as libc::socklen_t;
+            header.msg_iov = &raw mut parts[i];
+            header.msg_iovlen = 1;
+            header.msg_control = self.controls[i].0.as_mut_ptr().cast();
+            header.msg_controllen = CONTROL;
+        }
+        // With MSG_TRUNC the length returned is that of the datagram, not of what was copied.
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: every message points to a part, a name and a control buffer of its own, of the lengths given; all
+        // outlive the call, and nothing else refers to them during it.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_fd().as_raw_fd(),
+                messages.as_mut_ptr(),
+                BATCH as u32,
+                flags as _,
+                std::ptr::null_mut(),
+            )
+        };
+        let count = check(count.into())? as usize;
+        let (now, offset) = (clock::now(), clock::wall_clock_offset());
+        for (i, message) in messages.iter().enumerate().take(count) {
+            let length = message.msg_len as usize;
+            let control = &self.controls[i].0[..message.msg_hdr.msg_controllen.min(CONTROL)];
+            let Ancillary { stamp, traffic_class, overflowed } = Ancillary::read(control);
+            let at = stamp.map_or(now, |(seconds, nanos)| {
+                clock::from_wall_clock(seconds as u32, nanos as u32, offset, now)
+            });
+            let Some(from) = address(&self.names[i]) else { continue };
+            let head = &self.heads[i][..length.min(HEAD)];
+            each(Datagram { head, length, from, at, traffic_class, overflowed });
+        }
+        Ok(count)
+    }
+}
+
+/// What the control messages of a datagram say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Ancillary {
+    /// Arrival time by the wall clock: seconds and nanoseconds.
+    stamp: Option<(u64, u64)>,
+    traffic_class: Option<u8>,
+    overflowed: u32,
+}
+
+impl Ancillary {
+    /// Control messages follow one another, each with its length, level and kind in front (cmsg(3)).
+    fn read(mut control: &[u8]) -> Self {
+        const HEADER: usize = size_of::<libc::cmsghdr>();
+        const WORD: usize = size_of::<usize>();
+        let mut read = Self::default();
+        while let Some(length) = control.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)) {
+            if length < HEADER || length > control.len() {
+                break;
+            }
+            let number =
+                |at: usize| control[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+            read.note(number(WORD), number(WORD + 4), &control[HEADER..length]);
+            control = control.get(length.next_multiple_of(WORD)..).unwrap_or_default();
+        }
+        read
+    }
+
+    fn note(&mut self, level: i32, kind: i32, data: &[u8]) {
+        match (level, kind) {
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) if data.len() == 16 => {
+                let long = |at: usize| data[at..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+                self.stamp = Some((long(0), long(8)));
+            }
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                self.overflowed = data.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+            }
+            // One octet, or an int.
+            (libc::IPPROTO_IP, libc::IP_TOS) => self.traffic_class = data.first().copied(),
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                self.traffic_class = data.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes) as u8);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A socket address of IPv4 or IPv6 as the kernel writes it.
+fn address(name: &[u8; NAME]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_ne_bytes([name[0], name[1]]));
+    let port = u16::from_be_bytes([name[2], name[3]]);
+    let ip: IpAddr = match family {
+        libc::AF_INET => Ipv4Addr::from(*name[4..].first_chunk::<4>()?).into(),
+        libc::AF_INET6 => Ipv6Addr::from(*name[8..].first_chunk::<16>()?).into(),
+        _ => return None,
+    };
+    let scope = u32::from_ne_bytes(*name[24..].first_chunk()?);
+    Some(match ip {
+        IpAddr::V6(ip) => SocketAddr::V6(std::net::SocketAddrV6::new(ip, port, 0, scope)),
+        IpAddr::V4(_) => SocketAddr::new(ip, port),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Duration;
+    use std::net::UdpSocket;
+
+    fn exchange(address: &str) {
+        let [a, b] = [address, address].map(|address| UdpSocket::bind(address).unwrap());
+        Inbox::prepare(&b).unwrap();
+        if address.starts_with('[') {
+            rustix::net::sockopt::set_ipv6_tclass(&a, 0x0e).unwrap();
+        } else {
+            rustix::net::sockopt::set_ip_tos(&a, 0x0e).unwrap();
+        }
+        a.send_to(&[7; 3], b.local_addr().unwrap()).unwrap();
+        a.send_to(&[8; 900], b.local_addr().unwrap()).unwrap();
+        let mut seen = Vec::new();
+        let count = Inbox::default()
+            .receive(&b, |it| {
+                // The stamp is converted from another clock, which may be stepped within these lines.
+                let age = clock::now().saturating_since(it.at);
+                assert!(age < Duration::from_secs(60) && it.at <= clock::now(), "{it:?}");
+                assert_eq!((it.from, it.traffic_class), (a.local_addr().unwrap(), Some(0x0e)));
+                seen.push((it.head.to_vec(), it.length));
+            })
+            .unwrap();
+        assert_eq!(count, 2);
+        assert_eq!(seen, [(vec![7; 3], 3), (vec![8; HEAD], 900)]);
+        let error = Inbox::default().receive(&b, |_| {}).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_datagram_has_its_length_sender_and_traffic_class() {
+        exchange("127.0.0.1:0");
+        exchange("[::1]:0");
+    }
+
+    #[test]
+    fn malformed_control_messages_are_ignored() {
+        assert_eq!(Ancillary::read(&[]), Ancillary::default());
+        assert_eq!(Ancillary::read(&[0xff; 40]), Ancillary::default());
+        assert_eq!(Ancillary::read(&[0; 40]), Ancillary::default());
+    }
+}

@@ -1,0 +1,115 @@
+//! What a driver says of its interface, and its switches (linux/ethtool.h).
+//!
+//! Each command has a struct of its own, of 32-bit numbers for most of its length; an answer is read by the numbers' places.
+
+use crate::ioctl;
+use cutline_units::Rate;
+use std::io;
+
+/// A command that reads or sets one number, such as a switch or a set of flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command(u32);
+
+impl Command {
+    /// `ETHTOOL_GRXCSUM`: whether checksums of received frames are checked.
+    pub const RX_CHECKSUM: Self = Self(0x14);
+    /// `ETHTOOL_GTXCSUM`: whether checksums of sent frames are filled in.
+    pub const TX_CHECKSUM: Self = Self(0x16);
+    /// `ETHTOOL_STXCSUM`: sets it.
+    pub const SET_TX_CHECKSUM: Self = Self(0x17);
+    /// `ETHTOOL_GTSO`: whether long TCP segments are cut.
+    pub const TSO: Self = Self(0x1e);
+    /// `ETHTOOL_GGSO`: whether long packets stay uncut until they are sent.
+    pub const GSO: Self = Self(0x23);
+    /// `ETHTOOL_GFLAGS`: the flags below.
+    pub const FLAGS: Self = Self(0x25);
+    /// `ETHTOOL_SFLAGS`: sets them.
+    pub const SET_FLAGS: Self = Self(0x26);
+    /// `ETHTOOL_GGRO`: whether received packets are aggregated in software.
+    pub const GRO: Self = Self(0x2b);
+    /// `ETHTOOL_SGRO`: sets it.
+    pub const SET_GRO: Self = Self(0x2c);
+}
+
+/// `ETH_FLAG_TXVLAN` of [`Command::FLAGS`]: VLAN tags of sent frames are put in by the interface.
+pub const TX_VLAN: u32 = 1 << 7;
+/// `ETH_FLAG_RXVLAN` of [`Command::FLAGS`]: VLAN tags of received frames are taken out by the interface.
+pub const RX_VLAN: u32 = 1 << 8;
+/// `ETH_FLAG_LRO` of [`Command::FLAGS`]: received packets are aggregated by the interface.
+pub const LRO: u32 = 1 << 15;
+
+/// Speed and duplex of an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkMode {
+    /// The link's rate; `None` where the driver does not say.
+    pub speed: Option<Rate>,
+    /// Whether it sends in both directions at once; `None` where the driver does not say.
+    pub full_duplex: Option<bool>,
+}
+
+/// Returns the number that a command reads.
+///
+/// # Errors
+/// When there is no such interface, or its driver does not know the command.
+pub fn get(name: &str, command: Command) -> io::Result<u32> {
+    let mut value = [command.0, 0];
+    ioctl::ethtool(name, &mut value)?;
+    Ok(value[1])
+}
+
+/// Sets the number that a command sets.
+///
+/// # Errors
+/// As [`get`], and when the process may not.
+pub fn set(name: &str, command: Command, value: u32) -> io::Result<()> {
+    ioctl::ethtool(name, &mut [command.0, value])
+}
+
+/// Returns the driver's name (`ETHTOOL_GDRVINFO`).
+pub fn driver(name: &str) -> Option<String> {
+    let mut info = [0; 49];
+    info[0] = 0x03;
+    ioctl::ethtool(name, &mut info).ok()?;
+    // 32 bytes of name behind the command.
+    let bytes = info[1..9].iter().flat_map(|word| word.to_ne_bytes());
+    String::from_utf8(bytes.take_while(|&byte| byte != 0).collect()).ok().filter(|name| !name.is_empty())
+}
+
+/// Returns speed and duplex (`ETHTOOL_GSET`).
+pub fn link_mode(name: &str) -> LinkMode {
+    let mut settings = [0; 11];
+    settings[0] = 0x01;
+    if ioctl::ethtool(name, &mut settings).is_err() {
+        return LinkMode::default();
+    }
+    // The speed in Mbit/s has its lower half before a byte of duplex, and its upper half four words further.
+    let [low0, low1, duplex, _] = settings[3].to_ne_bytes();
+    let [high0, high1, ..] = settings[7].to_ne_bytes();
+    let half = |bytes| u32::from(u16::from_ne_bytes(bytes));
+    let mbps = half([low0, low1]) | half([high0, high1]) << 16;
+    // Unknown is 65535 of the old drivers, and all ones of the new; zero where there is no carrier.
+    let is_known = !matches!(mbps, 0 | 0xffff | u32::MAX);
+    let full_duplex = match duplex {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    };
+    LinkMode { speed: is_known.then(|| Rate::from_mbps(mbps.into())), full_duplex }
+}
+
+/// Returns how many entries the driver's rings have for receiving and for sending (`ETHTOOL_GRINGPARAM`).
+pub fn ring_sizes(name: &str) -> Option<[u32; 2]> {
+    let mut sizes = [0; 9];
+    sizes[0] = 0x10;
+    ioctl::ethtool(name, &mut sizes).ok()?;
+    // The largest sizes of four rings, and then their sizes: receiving is the first, sending the last.
+    Some([sizes[5], sizes[8]])
+}
+
+/// Returns how many receive queues are in use: those for receiving alone, and combined ones (`ETHTOOL_GCHANNELS`).
+pub fn receive_channels(name: &str) -> Option<u32> {
+    let mut channels = [0; 9];
+    channels[0] = 0x3c;
+    ioctl::ethtool(name, &mut channels).ok()?;
+    Some(channels[5] + channels[8])
+}

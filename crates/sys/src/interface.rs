@@ -1,0 +1,97 @@
+//! Interfaces by name and number, in the network namespace of the calling thread.
+
+use crate::{SysError, ethtool, ioctl};
+use rustix::io::Errno;
+use rustix::net::netdevice::{index_to_name, name_to_index};
+
+/// Returns the names of all interfaces, sorted.
+pub fn names() -> Vec<String> {
+    let name = |line: &str| Some(line.split_once(':')?.0.trim().to_owned());
+    let mut names: Vec<String> = device_table().lines().filter_map(name).collect();
+    names.sort();
+    names
+}
+
+/// Returns an interface's number.
+///
+/// # Errors
+/// When there is no such interface.
+pub fn index(name: &str) -> Result<u32, SysError> {
+    let failed = |errno| SysError::new(format!("interface `{name}` cannot be looked up"), errno);
+    let socket = ioctl::socket().map_err(|error| SysError::new("a socket cannot be opened", error))?;
+    name_to_index(socket, name).map_err(|errno| match errno {
+        Errno::NODEV | Errno::INVAL => SysError::NoInterface { name: name.to_owned(), known: names() },
+        errno => failed(errno),
+    })
+}
+
+/// Returns whether there is an interface of this number, whatever its name is now.
+///
+/// # Errors
+/// When the process cannot open a socket.
+pub fn exists(index: u32) -> Result<bool, SysError> {
+    let socket = ioctl::socket().map_err(|error| SysError::new("a socket cannot be opened", error))?;
+    Ok(index_to_name(socket, index).is_ok())
+}
+
+/// Returns an interface's MTU: the longest payload behind its own header, bytes.
+///
+/// # Errors
+/// When there is no such interface.
+pub fn mtu(name: &str) -> Result<u32, SysError> {
+    index(name)?;
+    ioctl::mtu(name).map_err(|error| SysError::new(format!("the MTU of `{name}` cannot be read"), error))
+}
+
+/// Returns how many packets an interface has dropped on their way out; zero where that is not known.
+pub fn transmit_drops(name: &str) -> u64 {
+    // Eight columns of what was received, and bytes, packets and errors of what was sent.
+    let dropped = |line: &str| {
+        let (_, columns) = line.split_once(':').filter(|(other, _)| other.trim() == name)?;
+        columns.split_whitespace().nth(11)?.parse().ok()
+    };
+    device_table().lines().find_map(dropped).unwrap_or(0)
+}
+
+/// Returns how many receive queues an interface uses; at least one. Where its driver does not say, this is what sysfs shows,
+/// if that is of this network namespace.
+pub fn receive_queues(name: &str, index: u32) -> u32 {
+    let of_sysfs = || receive_queues_in(&format!("/sys/class/net/{name}"), index);
+    ethtool::receive_channels(name).unwrap_or_else(of_sysfs).max(1)
+}
+
+fn receive_queues_in(folder: &str, index: u32) -> u32 {
+    let shown = std::fs::read_to_string(format!("{folder}/ifindex"));
+    if shown.ok().and_then(|text| text.trim().parse().ok()) != Some(index) {
+        return 0;
+    }
+    let Ok(entries) = std::fs::read_dir(format!("{folder}/queues")) else { return 0 };
+    let is_receive = |name: std::ffi::OsString| name.to_string_lossy().starts_with("rx-");
+    entries.flatten().filter(|entry| is_receive(entry.file_name())).count() as u32
+}
+
+/// The kernel's table of interfaces, a line each: a name, a colon, counters. Its two lines of heading have no colon.
+fn device_table() -> String {
+    std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_found_and_an_unknown_name_is_not() {
+        assert!(names().contains(&"lo".to_owned()));
+        let lo = index("lo").unwrap();
+        assert!(exists(lo).unwrap() && !exists(i32::MAX as u32).unwrap());
+        assert_eq!((receive_queues("lo", lo), receive_queues("nosuch0", u32::MAX)), (1, 1));
+        assert!(mtu("lo").unwrap() > 0 && mtu("nosuch0").is_err());
+        let error = index("nosuch0").unwrap_err().to_string();
+        assert!(error.contains("`nosuch0`; there are: ") && error.contains("lo"), "{error}");
+    }
+
+    #[test]
+    fn names_have_no_heading_among_them() {
+        assert!(names().iter().all(|name| !name.contains(['|', ' '])), "{:?}", names());
+    }
+}

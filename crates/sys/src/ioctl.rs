@@ -1,0 +1,65 @@
+//! Requests about interfaces: ioctls with a `struct ifreq` (netdevice(7)).
+#![expect(unsafe_code, reason = "ioctls that no safe crate wraps")]
+
+use crate::sockopt::check;
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::io;
+use std::mem::zeroed;
+use std::ptr::from_mut;
+
+/// Opens a socket without a protocol, to ask about interfaces with.
+pub(crate) fn socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Returns the MTU of an interface, bytes (`SIOCGIFMTU`).
+pub(crate) fn mtu(name: &str) -> io::Result<u32> {
+    let mut request = request(name);
+    // SAFETY: this request reads and writes one ifreq.
+    unsafe { ioctl(socket()?, libc::SIOCGIFMTU as _, &mut request) }?;
+    // SAFETY: the kernel has filled this member of the union; any bits are a valid int.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
+}
+
+/// Sends a command of linux/ethtool.h to an interface's driver (`SIOCETHTOOL`). `buffer` starts with the command and is
+/// as long as the command's struct, into which the driver writes its answer.
+pub(crate) fn ethtool<const N: usize>(name: &str, buffer: &mut [u32; N]) -> io::Result<()> {
+    let mut request = request(name);
+    request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
+    // SAFETY: this request reads and writes one ifreq, which points to a buffer that lives until the call is over. The
+    // callers in `ethtool` give as long a buffer as the struct of their command.
+    unsafe { ioctl(socket()?, libc::SIOCETHTOOL as _, &mut request) }
+}
+
+/// Makes an open `/dev/net/tun` the far end of a TUN interface that carries whole packets, without aggregates and with
+/// their checksums filled in (`TUNSETIFF`, `TUNSETOFFLOAD`).
+pub(crate) fn attach_tun(file: impl AsFd, name: &str) -> io::Result<()> {
+    let mut request = request(name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as i16;
+    // SAFETY: this request reads and writes one ifreq.
+    unsafe { ioctl(&file, libc::TUNSETIFF as _, &mut request) }?;
+    let no_offloads: libc::c_ulong = 0;
+    // SAFETY: this request takes its argument by value and touches no memory of ours.
+    let code = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), libc::TUNSETOFFLOAD as _, no_offloads) };
+    check(code.into()).map(drop)
+}
+
+/// A request about an interface. A name that is too long is cut off, and then there is no such interface.
+fn request(name: &str) -> libc::ifreq {
+    // SAFETY: all-zero bits are a valid ifreq: an empty name and zeros.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+/// # Safety
+/// The kernel must read and write nothing for this number but the request, and what a pointer in it says.
+unsafe fn ioctl(file: impl AsFd, number: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: what the caller says.
+    let code = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), number, from_mut(request)) };
+    check(code.into()).map(drop)
+}

@@ -1,0 +1,51 @@
+//! System calls of Linux behind safe functions: what the standard library and `rustix` do not offer.
+//!
+//! This is the only crate of the workspace with `unsafe` code. Each module that has some says so at its head, and each
+//! block says why it is sound. The crate decides nothing: it knows no routers, no flows and no services.
+//!
+//! ```text
+//! clock       the monotonic clock, and the kernel's wall-clock time stamps on its scale
+//! error       why a system call has failed
+//! sockopt     socket options: one type to get and set any of them
+//! tcp         what the kernel has counted of a TCP connection (TCP_INFO)
+//! datagrams   many datagrams with one system call, with time stamps and traffic classes
+//! mapping     memory that is shared with the kernel: one type that owns it
+//! packet      packet sockets (AF_PACKET)
+//!   ring      their ring of arriving frames
+//! xdp         AF_XDP sockets
+//!   ring      their four rings
+//!   umem      their memory
+//! tun         TUN interfaces
+//! bpf         loading eBPF programs
+//! interface   interfaces by name and number
+//! ethtool     what a driver says of its interface
+//! offload     offloads that are turned off for a while
+//! ioctl       requests about interfaces
+//! namespace   network namespaces that are removed with their owner
+//! signal      signals as flags
+//! thread      how the calling thread is scheduled, and how long it has run
+//! plain       types that may be shared with the kernel
+//! ```
+
+pub mod bpf;
+pub mod clock;
+pub mod datagrams;
+mod error;
+pub mod ethtool;
+pub mod interface;
+mod ioctl;
+mod mapping;
+pub mod namespace;
+mod offload;
+pub mod packet;
+mod plain;
+pub mod signal;
+pub mod sockopt;
+pub mod tcp;
+pub mod thread;
+pub mod tun;
+pub mod xdp;
+
+pub use clock::now;
+pub use error::SysError;
+pub use offload::Offloads;
