@@ -69,6 +69,39 @@ struct Transmit {
     free: Vec<u64>,
 }
 
+/// What the half of a socket that sends can do. It is a trait so that a sender can be tested without a socket. Indices
+/// count frames, modulo 2^32.
+pub trait TransmitQueue {
+    /// Copies a frame of at most [`MAX_SENT`] bytes into the transmit ring. Returns false when there is no free chunk or no
+    /// entry.
+    fn push(&mut self, frame: &[u8]) -> bool;
+
+    /// Shows the kernel what was pushed.
+    fn submit(&mut self);
+
+    /// Takes back the chunks of frames that have been sent.
+    fn reap(&mut self);
+
+    /// Returns whether there is a free chunk.
+    fn has_free_chunk(&self) -> bool;
+
+    /// Returns the index behind the last frame that was pushed.
+    fn pushed(&self) -> u32;
+
+    /// Returns the index behind the last frame that the kernel has taken.
+    fn taken(&self) -> u32;
+
+    /// Returns whether the kernel must be woken to take what was submitted.
+    fn needs_wakeup(&self) -> bool;
+
+    /// Wakes the kernel. Without zero copy, this is when it takes frames, at most 32.
+    ///
+    /// # Errors
+    /// `EBUSY` when the interface has lost the last of the frames that were taken; `ENETDOWN`, `ENXIO` or `ENODEV` when the
+    /// interface is down or has been removed; others, such as `EAGAIN`, when the kernel takes no more for the moment.
+    fn wake(&self) -> io::Result<()>;
+}
+
 /// The half of a socket that sends, borrowed.
 pub struct Transmitter<'s> {
     socket: BorrowedFd<'s>,
@@ -208,49 +241,36 @@ impl Transmit {
     }
 }
 
-impl Transmitter<'_> {
-    /// Copies a frame of at most [`MAX_SENT`] bytes into the transmit ring, where the kernel sees it after
-    /// [`Transmitter::submit`]. Returns false when there is no free chunk or no entry.
-    pub fn push(&mut self, frame: &[u8]) -> bool {
+impl TransmitQueue for Transmitter<'_> {
+    fn push(&mut self, frame: &[u8]) -> bool {
         self.transmit.push(self.memory, frame)
     }
 
-    /// Shows the kernel what was pushed.
-    pub fn submit(&mut self) {
+    fn submit(&mut self) {
         self.transmit.ring.publish();
     }
 
-    /// Takes back the chunks of frames that have been sent.
-    pub fn reap(&mut self) {
+    fn reap(&mut self) {
         self.transmit.reap();
     }
 
-    /// Returns whether there is a free chunk.
-    pub fn has_free_chunk(&self) -> bool {
+    fn has_free_chunk(&self) -> bool {
         !self.transmit.free.is_empty()
     }
 
-    /// Returns the ring's index behind the last frame that was pushed. Indices wrap at 2^32.
-    pub fn pushed(&self) -> u32 {
+    fn pushed(&self) -> u32 {
         self.transmit.ring.next()
     }
 
-    /// Returns the ring's index behind the last frame that the kernel has taken. Indices wrap at 2^32.
-    pub fn taken(&self) -> u32 {
+    fn taken(&self) -> u32 {
         self.transmit.ring.taken()
     }
 
-    /// Returns whether the kernel must be woken to take what was submitted.
-    pub fn needs_wakeup(&self) -> bool {
+    fn needs_wakeup(&self) -> bool {
         self.transmit.ring.needs_wakeup()
     }
 
-    /// Wakes the kernel. Without zero copy, this is when it takes frames, at most 32.
-    ///
-    /// # Errors
-    /// `EBUSY` when the interface has lost the last of the frames that it took; `EAGAIN` and others when it takes no more
-    /// for the moment; `ENETDOWN`, `ENXIO` or `ENODEV` when the interface is down or has been removed.
-    pub fn wake(&self) -> io::Result<()> {
+    fn wake(&self) -> io::Result<()> {
         Ok(send(self.socket, &[], SendFlags::DONTWAIT).map(drop)?)
     }
 }

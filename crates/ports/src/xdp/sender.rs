@@ -9,33 +9,13 @@
 //! A frame in the ring cannot be taken back. When the interface goes down, those in it count as sent, and are sent when
 //! it comes up; what is offered meanwhile is lost.
 
-use cutline_sys::xdp::{MAX_SENT, Transmitter};
+use cutline_sys::xdp::{MAX_SENT, TransmitQueue};
 use rustix::io::Errno;
 use std::iter::Peekable;
 
-/// The sending half of a socket, as the sender needs it. Indices count frames, modulo 2^32.
-pub(crate) trait TransmitQueue {
-    /// Puts a frame into the ring. Returns false when there is no free chunk or no entry.
-    fn push(&mut self, frame: &[u8]) -> bool;
-    /// Shows the kernel what was pushed.
-    fn submit(&mut self);
-    /// Takes back the chunks of frames that have been sent.
-    fn reap(&mut self);
-    /// Whether there is a free chunk.
-    fn has_free_chunk(&self) -> bool;
-    /// The index behind the last frame that was pushed.
-    fn pushed(&self) -> u32;
-    /// The index behind the last frame that the kernel has taken.
-    fn taken(&self) -> u32;
-    /// Whether the kernel must be woken to take what was submitted.
-    fn needs_wakeup(&self) -> bool;
-    /// Wakes the kernel.
-    fn wake(&self) -> Woken;
-}
-
 /// What the kernel says when it is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Woken {
+enum Woken {
     /// It has taken what was there.
     Taken,
     /// It has taken frames, and the interface has lost the last of them.
@@ -74,7 +54,7 @@ impl Sender {
         // The first are in the ring already.
         let mut frames = frames.skip(self.pending(queue) as usize).peekable();
         if self.is_down {
-            self.is_down = queue.wake() == Woken::Down;
+            self.is_down = wake(queue) == Woken::Down;
         }
         while !self.is_down && (self.pending(queue) > 0 || frames.peek().is_some()) {
             let reported = self.reported;
@@ -124,12 +104,12 @@ impl Sender {
         if self.is_zero_copy {
             // Without a chunk for another frame, waking shows whether the interface is there at all.
             let is_needed = queue.needs_wakeup() || !queue.has_free_chunk();
-            let is_down = is_needed && queue.wake() == Woken::Down;
+            let is_down = is_needed && wake(queue) == Woken::Down;
             self.report_all(queue, each);
             return if is_down { Woken::Down } else { Woken::Taken };
         }
         for _ in 0..=BATCH {
-            let woken = queue.wake();
+            let woken = wake(queue);
             self.report(queue, woken, each);
             match woken {
                 Woken::Down => {
@@ -180,48 +160,20 @@ fn outcome(reported: u32, taken: u32, pending: u32, woken: Woken) -> Outcome {
     }
 }
 
-impl TransmitQueue for Transmitter<'_> {
-    fn push(&mut self, frame: &[u8]) -> bool {
-        self.push(frame)
-    }
-
-    fn submit(&mut self) {
-        self.submit();
-    }
-
-    fn reap(&mut self) {
-        self.reap();
-    }
-
-    fn has_free_chunk(&self) -> bool {
-        self.has_free_chunk()
-    }
-
-    fn pushed(&self) -> u32 {
-        self.pushed()
-    }
-
-    fn taken(&self) -> u32 {
-        self.taken()
-    }
-
-    fn needs_wakeup(&self) -> bool {
-        self.needs_wakeup()
-    }
-
-    fn wake(&self) -> Woken {
-        match self.wake().as_ref().map_err(Errno::from_io_error) {
-            Ok(()) => Woken::Taken,
-            Err(Some(Errno::BUSY)) => Woken::Lost,
-            Err(Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV)) => Woken::Down,
-            Err(_) => Woken::Busy,
-        }
+/// Wakes the kernel. With `EBUSY` a copying one says that the interface has lost a frame.
+fn wake(queue: &impl TransmitQueue) -> Woken {
+    match queue.wake().as_ref().map_err(Errno::from_io_error) {
+        Ok(()) => Woken::Taken,
+        Err(Some(Errno::BUSY)) => Woken::Lost,
+        Err(Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV)) => Woken::Down,
+        Err(_) => Woken::Busy,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
 
     /// A queue whose kernel takes frames when the test says so, and says of every waking that it went well.
     #[derive(Default)]
@@ -268,8 +220,8 @@ mod tests {
             false
         }
 
-        fn wake(&self) -> Woken {
-            Woken::Taken
+        fn wake(&self) -> io::Result<()> {
+            Ok(())
         }
     }
 
