@@ -8,7 +8,7 @@
 //! survey        the answers of all probes
 //! finding       what it comes to: state, words, what to do next
 //!   host        kernel, privileges, tools, timers
-//!   paths       ways of getting at frames, namespaces
+//!   paths       ways to receive and send frames, namespaces
 //!   queues      queue disciplines, eBPF
 //!   tcp         congestion controls, buffers
 //!   interface   one interface

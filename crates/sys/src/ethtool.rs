@@ -79,9 +79,13 @@ pub fn driver(name: &str) -> Option<String> {
 pub fn link_mode(name: &str) -> LinkMode {
     let mut settings = [0; 11];
     settings[0] = 0x01;
-    if ioctl::ethtool(name, &mut settings).is_err() {
-        return LinkMode::default();
+    match ioctl::ethtool(name, &mut settings) {
+        Ok(()) => parse_link_mode(&settings),
+        Err(_) => LinkMode::default(),
     }
+}
+
+fn parse_link_mode(settings: &[u32; 11]) -> LinkMode {
     // The speed in Mbit/s has its lower half before a byte of duplex, and its upper half four words further.
     let [low0, low1, duplex, _] = settings[3].to_ne_bytes();
     let [high0, high1, ..] = settings[7].to_ne_bytes();
@@ -102,8 +106,12 @@ pub fn ring_sizes(name: &str) -> Option<[u32; 2]> {
     let mut sizes = [0; 9];
     sizes[0] = 0x10;
     ioctl::ethtool(name, &mut sizes).ok()?;
-    // The largest sizes of four rings, and then their sizes: receiving is the first, sending the last.
-    Some([sizes[5], sizes[8]])
+    Some(parse_ring_sizes(sizes))
+}
+
+/// Behind the command are the largest sizes of four rings, and then their sizes: receiving is the first, sending the last.
+const fn parse_ring_sizes([_, _, _, _, _, receive, _, _, send]: [u32; 9]) -> [u32; 2] {
+    [receive, send]
 }
 
 /// Returns how many receive queues are in use: those for receiving alone, and combined ones (`ETHTOOL_GCHANNELS`).
@@ -112,4 +120,37 @@ pub fn receive_channels(name: &str) -> Option<u32> {
     channels[0] = 0x3c;
     ioctl::ethtool(name, &mut channels).ok()?;
     Some(channels[5] + channels[8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ring_sizes_are_those_of_receiving_and_sending() {
+        assert_eq!(parse_ring_sizes([0x10, 4096, 0, 0, 2048, 256, 0, 0, 512]), [256, 512]);
+    }
+
+    #[test]
+    fn a_speed_has_two_halves_and_may_be_unknown() {
+        let settings = |speed: u32, duplex: u8| {
+            let [s0, s1, s2, s3] = speed.to_le_bytes();
+            let halves = [[s0, s1], [s2, s3]].map(|half| u16::from_le_bytes(half).to_ne_bytes());
+            let mut settings = [0; 11];
+            settings[3] = u32::from_ne_bytes([halves[0][0], halves[0][1], duplex, 0]);
+            settings[7] = u32::from_ne_bytes([halves[1][0], halves[1][1], 0, 0]);
+            parse_link_mode(&settings)
+        };
+        let known = |mbps, full_duplex| LinkMode { speed: Some(Rate::from_mbps(mbps)), full_duplex };
+        assert_eq!(settings(100, 0), known(100, Some(false)));
+        assert_eq!(settings(100_000, 1), known(100_000, Some(true)));
+        assert_eq!(settings(0xffff, 0xff), LinkMode::default());
+        assert_eq!(settings(u32::MAX, 0xff), LinkMode::default());
+    }
+
+    #[test]
+    fn the_loopback_says_what_it_can() {
+        assert_eq!((driver("lo"), link_mode("lo"), ring_sizes("lo")), (None, LinkMode::default(), None));
+        assert!(get("lo", Command::TSO).is_ok() && get("nosuch0", Command::TSO).is_err());
+    }
 }
