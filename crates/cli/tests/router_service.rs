@@ -331,7 +331,7 @@ fn the_unit_is_right() {
             assert!(output.status.success() && !said.contains("cutline-router@"), "{said}");
         }
         Err(error) => {
-            cutline_testbed::skip(format_args!("systemd-analyze cannot be run: {error}"), "install systemd")
+            cutline_testbed::skip(format_args!("systemd-analyze cannot be run: {error}"), "install systemd");
         }
     }
 }
