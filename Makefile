@@ -6,11 +6,12 @@ RESULTS ?= results
 ROUNDS ?= 10
 BIN := target/release/cutline
 
-.PHONY: help setup demo test properties bless lint bench bench-router validate validate-ns2 validate-traces install install-service clean
+.PHONY: help setup trial demo test properties bless lint bench bench-router validate validate-ns2 validate-traces install install-service clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
 	@echo "make test      all tests"
+	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"
 	@echo "make lint      formatting and clippy, warnings are errors"
@@ -25,6 +26,11 @@ setup:
 
 $(BIN): setup
 	$(CARGO) build --release --locked -p cutline-cli
+
+# For trying a change: the simulator's commands alone, optimised, built anew in seconds.
+trial: setup
+	$(CARGO) build --profile trial --locked -p cutline-cli --no-default-features
+	@echo "target/trial/cutline"
 
 demo: $(BIN)
 	$(BIN) reproduce tsq --results $(RESULTS)

@@ -3,21 +3,32 @@
 //! Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 something went wrong or was interrupted, 2 bad
 //! arguments or a bad scenario, 130 after a second Ctrl-C.
 
+#![cfg_attr(
+    not(all(feature = "machine", feature = "studies")),
+    allow(dead_code, unused_imports, reason = "some helpers are for commands that are left out")
+)]
+
 mod aqm;
 mod check;
 mod compare;
+#[cfg(feature = "machine")]
 mod doctor;
 mod exit;
 mod interrupt;
+#[cfg(feature = "machine")]
 mod lab;
 mod output;
 mod progress;
+#[cfg(feature = "studies")]
 mod report;
+#[cfg(feature = "studies")]
 mod reproduce;
+#[cfg(feature = "machine")]
 mod router;
 mod run;
 mod scenario_args;
 mod table;
+#[cfg(feature = "machine")]
 mod tg;
 
 use clap::{Parser, Subcommand};
@@ -37,30 +48,42 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[cfg(feature = "studies")]
     Reproduce(reproduce::Args),
+    #[cfg(feature = "studies")]
     Report(report::Args),
     Run(run::Args),
     Compare(compare::Args),
     Check(check::Args),
     Aqm(aqm::Args),
+    #[cfg(feature = "machine")]
     Router(Box<router::Args>),
+    #[cfg(feature = "machine")]
     Lab(lab::Args),
+    #[cfg(feature = "machine")]
     Doctor(doctor::Args),
+    #[cfg(feature = "machine")]
     Tg(tg::Args),
 }
 
 impl Command {
     fn execute(self) -> Result<(), Failure> {
         match self {
+            #[cfg(feature = "studies")]
             Self::Reproduce(args) => reproduce::execute(&args),
+            #[cfg(feature = "studies")]
             Self::Report(args) => report::execute(&args),
             Self::Run(args) => run::execute(&args),
             Self::Compare(args) => compare::execute(&args),
             Self::Check(args) => check::execute(&args),
             Self::Aqm(args) => aqm::execute(&args),
+            #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),
+            #[cfg(feature = "machine")]
             Self::Lab(args) => lab::execute(&args),
+            #[cfg(feature = "machine")]
             Self::Doctor(args) => doctor::execute(&args),
+            #[cfg(feature = "machine")]
             Self::Tg(args) => tg::execute(&args),
         }
     }

@@ -12,9 +12,13 @@
 //! The crate takes plain numbers: it knows neither the simulator nor scenarios, reads no clock and no network,
 //! and touches files in [`report::write`] alone.
 
+#[cfg(feature = "charts")]
 pub mod chart;
+#[cfg(feature = "charts")]
 pub mod curves;
+#[cfg(feature = "charts")]
 pub mod report;
 pub mod stats;
 
+#[cfg(feature = "charts")]
 mod xml;
