@@ -48,7 +48,7 @@ properties: setup
 
 bless: setup
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-results -p cutline-scenario \
-		--test pages --test goldens --test broken
+		--test pages --test goldens --test broken --test transports_page
 
 lint: setup
 	$(CARGO) fmt --all -- --check

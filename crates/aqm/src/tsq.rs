@@ -360,7 +360,7 @@ mod tests {
         );
         assert_eq!(
             refused(TsqParams { max_ratio: Some(0.5), ..paper }),
-            "max-ratio = 0.5: allowed is a number from 1 to 1000000, or none"
+            "max-ratio = 0.5: allowed is a number from 1 to 1000000, or off"
         );
     }
 }

@@ -32,12 +32,12 @@ fn refuse(reader: &TableReader<'_>, error: &ParameterError) {
     }
 }
 
-/// How the value of a parameter is read, range included: a value of its kind, `"none"` where it can be switched off, and
-/// `true` and `false` where that has a meaning.
+/// How the value of a parameter is read, range included: a value of its kind, `"off"` (or `"none"`) where it can be switched
+/// off, and `true` and `false` where that has a meaning.
 pub fn kind_of(parameter: &Parameter) -> Kind<Value> {
     let mut kind = value_of(parameter);
     if parameter.optional {
-        kind = kind.or(kind::word("none", Value::Off));
+        kind = kind.or(off());
     }
     if let Some(on) = parameter.on.clone() {
         kind = kind.or(kind::flag().map(move |flag| if flag { on.clone() } else { Value::Off }));
@@ -59,6 +59,13 @@ pub fn parse(parameter: &Parameter, text: &str) -> Result<Value, String> {
     };
     let read = kind.read(&Node::from_text(text)).or_else(|_| with_unit()).or_else(|_| list());
     read.map_err(|_| parameter.allowed())
+}
+
+fn off() -> Kind<Value> {
+    Kind::new("\"off\"", |node| match node.as_text() {
+        Some("off" | "none") => Ok(Value::Off),
+        _ => Err(String::new()),
+    })
 }
 
 /// How a value of the parameter's own kind is read.

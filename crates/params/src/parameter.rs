@@ -44,8 +44,13 @@ impl Parameter {
     /// Which values are allowed, with the unit, as a person writes it.
     pub fn allowed(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
-        let off = if self.optional { ", or none" } else { "" };
-        format!("{}{unit}{off}", self.kind)
+        let off = if self.optional { ", or off" } else { "" };
+        match self.kind {
+            Kind::CountOr { least, most, names } => {
+                format!("{}{unit}, or one of {}{off}", Kind::Count { least, most }, names.join(", "))
+            }
+            kind => format!("{kind}{unit}{off}"),
+        }
     }
 
     /// The default as a person writes it: small numbers with an exponent, `off` for none.

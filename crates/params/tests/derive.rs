@@ -118,6 +118,6 @@ fn what_code_has_set_is_checked_too() {
     assert_eq!(special.validate(), Ok(()), "the group's `most` is not among the parameters");
     assert_eq!(
         Common { most: Some(99), ..Common::default() }.validate().unwrap_err().to_string(),
-        "most = 99: allowed is a whole number from 1 to 9 packets, or none"
+        "most = 99: allowed is a whole number from 1 to 9 packets, or off"
     );
 }

@@ -56,10 +56,10 @@ pub struct Params {
     /// The window before the first acknowledgement.
     #[param(default = InitialWindow::Rfc6928, range = (1, 1000), unit = "packets", source = "RFC 6928 section 2")]
     pub initial_window: InitialWindow,
-    /// The receiver's window, in segments; none never limits.
+    /// The receiver's window, in segments; off never limits.
     #[param(default = None, range = SEGMENTS, unit = "packets", source = "ours; ns-2's `window_` is 20")]
     pub max_window: Option<u32>,
-    /// Where the first slow start ends, in segments; none is arbitrarily high.
+    /// Where the first slow start ends, in segments; off is arbitrarily high.
     #[param(default = None, range = (2, 1_000_000), unit = "packets", source = "RFC 5681 section 3.1")]
     pub initial_ssthresh: Option<u32>,
     /// Selective acknowledgements and the recovery of RFC 6675 instead of RFC 6582's.
@@ -76,7 +76,7 @@ pub struct Params {
         default = None,
         range = (NANOSECOND, Duration::from_millis(500)),
         on = Duration::from_millis(200),
-        source = "none: as ns-2's `TCPSink`; RFC 5681 section 4.2 allows 500 ms"
+        source = "off: as ns-2's `TCPSink`; RFC 5681 section 4.2 allows 500 ms"
     )]
     pub delayed_ack: Option<Duration>,
     /// Slow start grows by at most this many segments an acknowledgement: the L of RFC 3465.

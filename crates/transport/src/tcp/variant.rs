@@ -76,7 +76,7 @@ pub struct Variant {
     /// again, too.
     #[param(default = false, source = "RFC 3042 section 2; ns-2: true")]
     pub limited_transmit_always: bool,
-    /// The most segments of new data that one acknowledgement sets free in fast recovery without SACK; none is what the
+    /// The most segments of new data that one acknowledgement sets free in fast recovery without SACK; off is what the
     /// window allows.
     #[param(
         default = None,

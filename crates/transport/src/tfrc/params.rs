@@ -44,7 +44,7 @@ pub struct Params {
     /// A long interval without loss makes the older ones count less.
     #[param(default = true, source = "RFC 5348 section 5.5; ns-2's `discount_` too")]
     pub history_discounting: bool,
-    /// The tick of the clock from which the equation's timeout is estimated as TCP's was in 1988, in whole ticks; none is
+    /// The tick of the clock from which the equation's timeout is estimated as TCP's was in 1988, in whole ticks; off is
     /// four round-trip times.
     #[param(
         default = None,
