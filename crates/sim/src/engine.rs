@@ -121,6 +121,7 @@ impl Simulation {
                 Kind::WatchedFree => self.serve_watched(now, index, handle),
                 Kind::Agent => self.reach_agent(now, handle, index),
                 Kind::Outside => self.leave(now, handle, index),
+                Kind::Spare => unreachable!("nothing schedules it"),
             }
         }
     }

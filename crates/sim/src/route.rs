@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Agent = 13,
     /// The end of a packet that came from outside; see [`crate::outside`].
     Outside = 14,
+    /// Not in use. With all sixteen values taken, the kind of a word is the word's upper bits and needs no comparison.
+    Spare = 15,
 }
 
 /// A kind, and which one of it.
@@ -76,7 +78,8 @@ impl Stop {
             11 => Kind::Watched,
             12 => Kind::WatchedFree,
             13 => Kind::Agent,
-            _ => Kind::Outside,
+            14 => Kind::Outside,
+            _ => Kind::Spare,
         }
     }
 

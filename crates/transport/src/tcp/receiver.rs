@@ -65,23 +65,8 @@ impl Receiver {
     #[inline]
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
         self.stats.segments += 1;
-        if self.params.algorithm == Algorithm::Dctcp {
-            return self.on_segment_of_dctcp(now, segment, ce);
-        }
-        self.note_congestion(segment, ce);
-        self.take(now, segment)
-    }
-
-    /// Each segment's mark is echoed as it is: where it changes while an acknowledgement is held back, that one goes out
-    /// at once with the state before (RFC 8257 section 3.2). When the segment is also out of order, only its own
-    /// acknowledgement goes out, with the new state.
-    #[inline(never)]
-    fn on_segment_of_dctcp(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
-        self.stats.marked += u64::from(ce);
-        let echo = ce && self.params.ecn.is_capable();
-        let held_back = echo != self.ece && self.deadline != Instant::FAR_FUTURE;
-        let before = held_back.then(|| self.acknowledge());
-        self.ece = echo;
+        // Without a mark, now or before, there is nothing to echo.
+        let before = if ce | self.ece { self.note_congestion(segment, ce) } else { None };
         self.take(now, segment).or(before)
     }
 
@@ -137,16 +122,23 @@ impl Receiver {
         &self.stats
     }
 
-    /// RFC 3168 6.1.3: CWR ends the echo, a mark begins it (again).
-    #[inline]
-    fn note_congestion(&mut self, segment: &Segment, ce: bool) {
-        if segment.cwr {
-            self.ece = false;
+    /// The echo of marks after this segment's; what has to be acknowledged with the echo before.
+    ///
+    /// A mark begins the echo and CWR ends it (RFC 3168 section 6.1.3). DCTCP echoes each segment's mark as it is: where it
+    /// changes while an acknowledgement is held back, that one goes out at once with the state before (RFC 8257 section
+    /// 3.2). When the segment is also out of order, only its own acknowledgement goes out, with the new state.
+    #[cold]
+    fn note_congestion(&mut self, segment: &Segment, ce: bool) -> Option<Ack> {
+        self.stats.marked += u64::from(ce);
+        let marked = ce && self.params.ecn.is_capable();
+        if self.params.algorithm != Algorithm::Dctcp {
+            self.ece = marked || (self.ece && !segment.cwr);
+            return None;
         }
-        if ce {
-            self.stats.marked += 1;
-            self.ece |= self.params.ecn.is_capable();
-        }
+        let held_back = marked != self.ece && self.deadline != Instant::FAR_FUTURE;
+        let before = held_back.then(|| self.acknowledge());
+        self.ece = marked;
+        before
     }
 
     /// RFC 5681 4.2: at least every second segment, and within the delay.

@@ -193,7 +193,8 @@ impl Sender {
     }
 
     /// An acknowledgement has arrived.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the acknowledgement is taken from its packet in registers")]
     pub fn on_ack(&mut self, now: Instant, ack: &Ack) {
         if let Some(scoreboard) = &mut self.scoreboard
             && (!ack.sack.is_empty() || !scoreboard.is_empty())

@@ -97,7 +97,8 @@ impl SendingEnd for Sender {
         Self::end_supply(self);
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Sender::on_ack")]
     fn on_reply(&mut self, now: Instant, reply: &Ack) {
         self.on_ack(now, reply);
     }
