@@ -41,6 +41,17 @@ impl From<Errors> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::Failed(error.to_string())
+        let remedy = match &error {
+            StoreError::Taken { can_resume: true, .. } => {
+                "\n--resume keeps what is stored and runs what is missing; --force replaces it; --results DIR stores the new \
+                 results elsewhere"
+            }
+            StoreError::Taken { .. } | StoreError::Unknown { .. } => {
+                "\n--results DIR stores the new results elsewhere, as does another name in `cutline run` (--set name=NAME); \
+                 --force replaces what is stored"
+            }
+            _ => "",
+        };
+        Self::Failed(format!("{error}{remedy}"))
     }
 }

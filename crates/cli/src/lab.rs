@@ -1,14 +1,16 @@
 //! `cutline lab`: scenarios with real packets.
 
+use crate::existing::ExistingArgs;
 use crate::exit::Failure;
+use crate::program::VERSION;
 use crate::progress::Bar;
-use crate::run::{VERSION, Work, kept};
+use crate::run::{self, Work, kept};
 use crate::scenario_args::ScenarioArgs;
 use crate::{interrupt, output};
 use clap::{Subcommand, ValueEnum};
 use cutline_config::quantity;
 use cutline_lab::{Bounds, Options, Stack};
-use cutline_results::TimingRow;
+use cutline_results::{Existing, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
 use cutline_sys::namespace::sweep;
@@ -35,7 +37,8 @@ enum Command {
 /// Takes the scenario files of `cutline run`. Sources and sinks are the kernel's own TCP and UDP sockets, in a namespace
 /// on either side; every queue and link between them is the simulator's code, in real time, with the delay hint in
 /// each packet's DSCP field. What is measured goes into the same tables, so that `cutline compare` can put both side by
-/// side (docs/guide/lab.md). Needs root.
+/// side (docs/guide/lab.md). Measurements that are stored already are not repeated: --resume adds what is missing, --force
+/// measures anew. Needs root.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -49,18 +52,17 @@ struct RunArgs {
     #[arg(long, value_name = "DIR", default_value = "results/lab")]
     results: PathBuf,
     /// Store nothing
-    #[arg(long, conflicts_with_all = ["results", "resume"])]
+    #[arg(long, conflicts_with_all = ["results", "resume", "force"])]
     no_store: bool,
-    /// Go on where an earlier run stopped: what is stored, and has kept its time, is not run again
-    #[arg(long)]
-    resume: bool,
+    #[command(flatten)]
+    existing: ExistingArgs,
     /// Which of Linux's TCP
     #[arg(long, value_enum, default_value = "stock")]
     tcp: Tcp,
-    /// The 99th percentile of the departure error that is good enough
+    /// The largest 99th percentile of the departure error with which a run's timing is valid
     #[arg(long, value_name = "TIME", default_value = "1 ms", value_parser = bound)]
     departure_bound: Duration,
-    /// End with 1 if a run's timing was not good enough
+    /// End with 1 if the timing of a run is not valid
     #[arg(long)]
     strict: bool,
     /// Print one JSON document instead of tables
@@ -126,17 +128,14 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         version: &version,
         run: &in_lab,
     };
-    let store = (!args.no_store).then_some((&*args.results, args.resume));
+    let store = (!args.no_store).then_some((&*args.results, args.existing.or(Existing::Refuse)));
     let outcome = work.execute(store)?;
     bar.finish();
-    outcome.print(&points, args.json)?;
+    run::print(&points, &outcome, args.json)?;
     let bad = warn(&outcome.timing, !args.no_store);
     outcome.verdict(jobs.len())?;
     if args.strict && bad > 0 {
-        return Err(Failure::Failed(format!(
-            "the timing of {bad} of {} runs was not good enough",
-            jobs.len()
-        )));
+        return Err(Failure::Failed(format!("the timing of {bad} of {} runs is not valid", jobs.len())));
     }
     Ok(())
 }
@@ -158,9 +157,9 @@ fn forecast(jobs: &[Job<'_>], at_a_time: NonZeroUsize) -> String {
     format!("{} runs in real time: about {minutes:.1} minutes", jobs.len())
 }
 
-/// Says which runs have not kept their time, and what to do if they are stored; answers how many.
+/// Says which runs have an invalid timing, and what to do if they are stored. Returns their number.
 fn warn(timing: &[TimingRow], are_stored: bool) -> usize {
-    let bad = timing.iter().filter(|row| row.kept == 0);
+    let bad = timing.iter().filter(|row| !row.is_valid());
     for row in bad.clone() {
         anstream::eprintln!("warning: {} with seed {}: {}", row.point, row.seed, row.problem);
     }

@@ -13,11 +13,13 @@ mod check;
 mod compare;
 #[cfg(feature = "machine")]
 mod doctor;
+mod existing;
 mod exit;
 mod interrupt;
 #[cfg(feature = "machine")]
 mod lab;
 mod output;
+mod program;
 mod progress;
 #[cfg(feature = "studies")]
 mod report;

@@ -14,6 +14,9 @@ pub struct Args {
     /// The folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
+    /// The results of `reproduce --quick`
+    #[arg(long)]
+    quick: bool,
     /// Print the claims as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -24,6 +27,7 @@ const EXAMPLES: &str = "Example:
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let studies = args.study.evaluations().iter();
-    let evaluations: Result<Vec<_>, _> = studies.map(|study| study.report(&args.results)).collect();
+    let evaluations: Result<Vec<_>, _> =
+        studies.map(|study| study.report(&args.results, args.quick)).collect();
     show(&evaluations?, args.json)
 }

@@ -1,14 +1,16 @@
 //! `cutline reproduce`: a study, from simulation to report.
 
+use crate::existing::ExistingArgs;
 use crate::exit::Failure;
+use crate::program::{VERSION, now, threads};
 use crate::progress::Bar;
-use crate::run::{VERSION, now, threads};
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
 use cutline_reproduce::{
     ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, LAB, MODERN, News, Options, REDW, RIVALS, ReproduceError,
     STUDIES, TSQ,
 };
+use cutline_results::Existing;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,18 +18,18 @@ use std::path::PathBuf;
 /// Reproduce a paper's evaluation, or a study that goes on from there: simulate its experiments, draw its figures, check its claims
 ///
 /// Stores everything under DIR/STUDY: results as Parquet, report.html with every figure beside what the paper says of it,
-/// figures as SVG and PNG, and claims.json.
+/// figures as SVG and PNG, and claims.json. The report shows every figure whose results are stored there. Results of
+/// another version are not replaced unless --force is given.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     /// The study, or all of them
     #[arg(value_enum)]
     study: Study,
-    /// Only this figure of one study, and what it needs; may be given several times
+    /// Simulate only what this figure of one study needs; may be given several times
     #[arg(long = "figure", value_name = "N")]
     figures: Vec<u32>,
-    /// Shorter runs and two seeds: the figures' shapes in seconds, not their numbers
+    /// Shorter runs and two seeds: the figures' shapes in seconds, not their numbers. Stored under DIR/STUDY-quick
     #[arg(long)]
     quick: bool,
     /// How many runs at a time [default: one a core]
@@ -36,9 +38,8 @@ pub struct Args {
     /// The folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
-    /// Go on where an earlier evaluation stopped
-    #[arg(long)]
-    resume: bool,
+    #[command(flatten)]
+    existing: ExistingArgs,
     /// Print the claims as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -107,7 +108,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         results: args.results.clone(),
         figures: args.figures.clone(),
         quick: args.quick,
-        resume: args.resume,
+        existing: args.existing.or(Existing::Repeat),
         threads: threads(args.jobs),
         version: VERSION,
         clock: now,
@@ -177,6 +178,7 @@ impl From<ReproduceError> for Failure {
         match error {
             ReproduceError::Figure(_) => Self::Usage(error.to_string()),
             ReproduceError::Scenario(errors) => errors.into(),
+            ReproduceError::Store(error) => error.into(),
             error => Self::Failed(error.to_string()),
         }
     }

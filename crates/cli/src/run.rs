@@ -1,31 +1,33 @@
 //! `cutline run`: every point of a scenario's sweep with every seed, on all cores.
 
 mod json;
+mod outcome;
 mod tables;
 mod traces;
 mod work;
 
+use crate::existing::ExistingArgs;
 use crate::exit::Failure;
-use crate::interrupt;
+use crate::program::{VERSION, threads};
 use crate::progress::Bar;
 use crate::scenario_args::ScenarioArgs;
-use cutline_scenario::Scenario;
+use crate::{interrupt, output};
+use cutline_results::Existing;
 use cutline_scenario::runner::{self, Options};
+use cutline_scenario::{Scenario, SweepPoint};
+use outcome::Outcome;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use traces::TraceArgs;
-pub use work::{Work, now};
-
-/// The version that results are stamped with.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub use work::Work;
 
 /// Simulate a scenario: every point of its sweep with every seed, on all cores
 ///
 /// Stores Parquet tables and a summary under DIR/NAME, NAME being the scenario's, and prints means over the seeds with
-/// 95 % confidence intervals. The same scenario and seeds give the same bytes at any number of jobs.
+/// 95 % confidence intervals. The same scenario and seeds give the same bytes at any number of jobs. Other results that
+/// are stored there (of another scenario, other seeds or another version) are not replaced unless --force is given.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -36,11 +38,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
     /// Store nothing
-    #[arg(long, conflicts_with_all = ["results", "resume"])]
+    #[arg(long, conflicts_with_all = ["results", "resume", "force"])]
     no_store: bool,
-    /// Go on where an earlier run stopped: what is stored and would come out the same is not run again
-    #[arg(long)]
-    resume: bool,
+    #[command(flatten)]
+    existing: ExistingArgs,
     #[command(flatten)]
     traces: TraceArgs,
     /// Print one JSON document instead of tables
@@ -81,10 +82,10 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         version: VERSION,
         run: &simulate,
     };
-    let store = (!args.no_store).then_some((&*args.results, args.resume));
+    let store = (!args.no_store).then_some((&*args.results, args.existing.or(Existing::Repeat)));
     let outcome = work.execute(store)?;
     bar.finish();
-    outcome.print(&points, args.json)?;
+    print(&points, &outcome, args.json)?;
     outcome.verdict(jobs.len())
 }
 
@@ -98,7 +99,11 @@ pub fn kept(no_store: bool) -> String {
     kept.to_owned()
 }
 
-/// As many as were asked for, else one a core.
-pub fn threads(jobs: Option<NonZeroUsize>) -> NonZeroUsize {
-    jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+/// Prints what was measured: as one JSON document, or as tables.
+pub fn print(points: &[SweepPoint], outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        output::print_json(&json::document(points, outcome))
+    } else {
+        output::print(&tables::render(points, outcome))
+    }
 }

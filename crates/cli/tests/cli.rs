@@ -2,6 +2,7 @@
 
 use assert_cmd::Command;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -69,6 +70,21 @@ impl Place {
 
     fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.prints(arguments)).unwrap()
+    }
+
+    /// The files in a folder and the folders in it, with their content.
+    fn files(&self, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let (mut files, mut folders) = (BTreeMap::new(), vec![self.path(folder)]);
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    files.insert(path.clone(), fs::read(path).unwrap());
+                }
+            }
+        }
+        files
     }
 
     /// What a command says on stderr that must end with a code.
@@ -182,19 +198,60 @@ fn resuming_runs_nothing_again_and_any_number_of_jobs_gives_the_same_bytes() {
         let bytes = |folder| fs::read(place.path(&format!("{folder}/small/{name}.parquet"))).unwrap();
         assert_eq!(bytes("one"), bytes("two"), "{name}");
     }
-    // A run that is taken over keeps its files; one that is run again has new ones.
-    let stamps = || {
-        let runs = fs::read_dir(place.path("one/small/runs")).unwrap();
-        let mut found: Vec<_> = runs
-            .map(|run| run.unwrap())
-            .map(|run| (run.file_name(), run.metadata().unwrap().modified().unwrap()))
-            .collect();
-        found.sort();
-        found
-    };
-    let before = stamps();
+    // Where nothing is missing, nothing is written.
+    let before = place.files("one/small");
     let again = place.prints(&["run", "small.toml", "--results", "one", "--resume"]);
-    assert_eq!((stamps(), again), (before, table));
+    assert!(place.files("one/small") == before, "the files differ");
+    assert_eq!(again, table);
+}
+
+#[test]
+fn other_results_are_refused_by_name_and_stay() {
+    let place = Place::new();
+    place.prints(&["run", "small.toml"]);
+    let before = place.files("results/small");
+    assert_eq!(before.len(), 7, "six tables and a summary, and no folders of single runs");
+    let faster = ["run", "small.toml", "--set", "dumbbell.rate=4 Mbit/s"];
+    for resume in [&[][..], &["--resume"]] {
+        let said = place.complains(&[&faster[..], resume].concat(), 1);
+        for part in
+            ["results/small holds other results", "dumbbell.rate=4 Mbit/s", "what is set", "--force", "name="]
+        {
+            assert!(said.contains(part), "no {part:?} in {said}");
+        }
+    }
+    let said = place.complains(&["run", "small.toml", "--seeds", "1"], 1);
+    assert!(
+        said.contains("seeds 1 to 2") && said.contains("asked:") && said.contains("in the seeds"),
+        "{said}"
+    );
+    assert!(place.files("results/small") == before, "the files differ");
+
+    place.prints(&[&faster[..], &["--set", "name=fast"]].concat());
+    place.prints(&[&faster[..], &["--force"]].concat());
+    let flows = |name: &str| fs::read(place.path(&format!("results/{name}/flows.parquet"))).unwrap();
+    assert_eq!(flows("small"), flows("fast"));
+    place.complains(&["run", "small.toml", "--resume", "--force"], 2);
+}
+
+#[test]
+fn further_seeds_are_added_to_those_that_are_stored() {
+    let place = Place::new();
+    place.prints(&["run", "small.toml"]);
+    let said = place.complains(&["run", "small.toml", "--seeds", "3"], 1);
+    assert!(said.contains("--resume keeps what is stored"), "{said}");
+    let three = place.prints(&["run", "small.toml", "--seeds", "3", "--resume"]);
+    let at_once = place.prints(&["run", "small.toml", "--seeds", "3", "--results", "once"]);
+    assert_eq!(three.replace("results/", "once/"), at_once);
+    let flows = |folder: &str| fs::read(place.path(&format!("{folder}/small/flows.parquet"))).unwrap();
+    assert_eq!(flows("results"), flows("once"));
+}
+
+#[test]
+fn the_same_experiment_can_be_run_again() {
+    let place = Place::new();
+    let first = place.prints(&["run", "small.toml"]);
+    assert_eq!(place.prints(&["run", "small.toml"]), first);
 }
 
 #[test]

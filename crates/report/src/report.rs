@@ -18,7 +18,7 @@ mod write;
 mod tests;
 
 pub use html::page;
-pub use write::{WriteError, Written, write};
+pub use write::{WriteError, Written, read_claims, write};
 
 use crate::chart::Figure;
 use crate::stats::Estimate;

@@ -38,16 +38,6 @@ struct Figures {
     figure: Vec<FigureText>,
 }
 
-/// A figure that the paper does not have, or that shows nothing to measure.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no figure {number} to reproduce; there are {known}")]
-pub struct UnknownFigure {
-    /// The number asked for.
-    pub number: u32,
-    /// Those there are.
-    pub known: String,
-}
-
 impl FigureText {
     /// Reads a table of figures that is part of this crate.
     pub(crate) fn read(text: &str) -> Vec<Self> {

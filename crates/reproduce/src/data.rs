@@ -17,7 +17,7 @@ pub(crate) struct Data {
     series: Vec<SeriesRow>,
     queues: Vec<QueueRow>,
     queue_series: Vec<QueueSeriesRow>,
-    /// How the laboratory's runs kept their time.
+    /// The timing of the laboratory's runs.
     pub(crate) timing: Vec<TimingRow>,
 }
 
@@ -27,13 +27,10 @@ pub(crate) type Point = str;
 impl Data {
     /// Reads what is stored of the experiment `id` under `root`; `None` where nothing is.
     pub(crate) fn load(id: &str, root: &Path) -> Result<Option<Self>, StoreError> {
-        let folder = root.join(id);
-        if !folder.join("summary.json").exists() {
-            return Ok(None);
-        }
-        let store = Store::open(&folder);
+        let Some(summary) = Self::summary(id, root)? else { return Ok(None) };
+        let store = Store::open(&root.join(id));
         Ok(Some(Self {
-            summary: store.read_summary()?,
+            summary,
             points: store.read()?,
             flows: store.read()?,
             distributions: store.read()?,
@@ -42,6 +39,15 @@ impl Data {
             queue_series: store.read()?,
             timing: store.read_timing()?,
         }))
+    }
+
+    /// The summary of the experiment `id` under `root`; `None` where no run of it is in the tables.
+    pub(crate) fn summary(id: &str, root: &Path) -> Result<Option<Summary>, StoreError> {
+        let store = Store::open(&root.join(id));
+        if !store.has_tables() {
+            return Ok(None);
+        }
+        store.read_summary().map(Some)
     }
 
     /// The label of the point at which every one of these keys has this number (`true` is 1, `false` 0).

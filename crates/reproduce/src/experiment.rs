@@ -1,11 +1,11 @@
 //! An experiment: a scenario file of a paper, or a variant of one.
 
-use crate::evaluation::{Options, ReproduceError};
+use crate::options::Options;
 use cutline_config::Errors;
 use cutline_lab::Stack;
-use cutline_results::{RunResult, Store, Summary};
-use cutline_scenario::runner::{self, Progress};
-use cutline_scenario::{Scenario, ScenarioFile};
+use cutline_results::{Existing, Planned, RunResult, RunStore, StoreError, Summary};
+use cutline_scenario::runner::{self, Job, Progress};
+use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -89,6 +89,47 @@ impl Experiment {
         Ok(self.scenario_file(quick)?.expand()?.iter().map(|point| point.scenario.seeds).sum())
     }
 
+    /// The experiment as this program runs it now: in full, or at the reduced length.
+    ///
+    /// # Errors
+    /// When the file is not a scenario.
+    pub(crate) fn prepare(&self, quick: bool, version: &str) -> Result<Prepared, Errors> {
+        let file = self.scenario_file(quick)?;
+        let points = file.expand()?;
+        Ok(Prepared { id: self.id, place: self.place, file, points, version: self.place.version(version) })
+    }
+}
+
+/// An experiment with all points of its sweep.
+pub(crate) struct Prepared {
+    id: &'static str,
+    place: Place,
+    file: ScenarioFile,
+    points: Vec<SweepPoint>,
+    version: String,
+}
+
+impl Prepared {
+    /// How many runs it takes.
+    pub(crate) fn runs(&self) -> u64 {
+        self.points.iter().map(|point| point.scenario.seeds).sum()
+    }
+
+    /// The summary that its results would begin with.
+    pub(crate) fn summary(&self, started_at: String) -> Summary {
+        self.file.summary(&self.points, &self.jobs(), &self.version, started_at)
+    }
+
+    /// Whether its results could be stored under `root/ID`.
+    ///
+    /// # Errors
+    /// When other results would be lost.
+    pub(crate) fn check(&self, root: &Path, existing: Existing) -> Result<(), StoreError> {
+        let (summary, keys) = (self.summary(String::new()), runner::keys(&self.jobs()));
+        let planned = Planned { summary: &summary, keys: &keys };
+        RunStore::check(&root.join(self.id), planned, self.place.existing(existing))
+    }
+
     /// Runs all points with all seeds and stores them under `root/ID`.
     pub(crate) fn run(
         &self,
@@ -96,28 +137,46 @@ impl Experiment {
         options: &Options,
         cancel: &AtomicBool,
         progress: &(dyn Fn(Progress<'_>) + Sync),
-    ) -> Result<Summary, ReproduceError> {
-        let file = self.scenario_file(options.quick)?;
-        let points = file.expand()?;
-        let version = self.place.version(options.version);
-        let jobs = runner::plan(&points, &version);
-        let folder = root.join(self.id);
-        let store = if options.resume { Store::resume(&folder)? } else { Store::create(&folder)? };
+    ) -> Result<Summary, StoreError> {
+        let jobs = self.jobs();
+        let summary = self.summary((options.clock)());
+        let planned = Planned { summary: &summary, keys: &runner::keys(&jobs) };
+        let existing = self.place.existing(options.existing);
+        let store = RunStore::begin(&root.join(self.id), planned, existing)?;
         let how = runner::Options { threads: options.threads, cancel, progress };
-        let summary = file.summary(&points, &version, (options.clock)());
         let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
             self.place.run(scenario, seed, cancel)
         })?;
-        Ok(runner::conclude(summary, &points, &jobs, &endings, &store, (options.clock)())?)
+        runner::conclude(summary, &self.points, &jobs, &endings, &store, (options.clock)())
+    }
+
+    fn jobs(&self) -> Vec<Job<'_>> {
+        runner::plan(&self.points, &self.version)
     }
 }
 
 impl Place {
-    /// What the results are stamped with: those of the laboratory are no simulation's.
+    /// The version that results are marked with. Those of the laboratory are distinguished from a simulation's.
     fn version(self, version: &str) -> String {
         match self {
             Self::Simulator => version.to_owned(),
             Self::Laboratory(stack) => format!("{version} {}", stack.label()),
+        }
+    }
+
+    /// The program's version in that of results.
+    pub(crate) fn program_version(self, version: &str) -> &str {
+        match self {
+            Self::Simulator => version,
+            Self::Laboratory(stack) => version.strip_suffix(&stack.label()).unwrap_or(version).trim_end(),
+        }
+    }
+
+    /// What happens to results that are stored already: measurements in real time are not repeated unasked.
+    fn existing(self, existing: Existing) -> Existing {
+        match (self, existing) {
+            (Self::Laboratory(_), Existing::Repeat) => Existing::Refuse,
+            _ => existing,
         }
     }
 

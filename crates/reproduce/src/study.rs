@@ -1,13 +1,18 @@
 //! A study, from its experiments to the report: a paper's evaluation, or one of our own.
 
-use crate::claims::{FigureText, UnknownFigure};
+use crate::claims::FigureText;
 use crate::data::Data;
-use crate::evaluation::{Evaluation, News, Options, ReproduceError};
-use crate::experiment::Experiment;
+use crate::error::{ReproduceError, UnknownFigure};
+use crate::evaluation::{Evaluation, News};
+use crate::experiment::{Experiment, Prepared};
+use crate::options::Options;
+use crate::origin;
+use crate::story::story;
 use cutline_report::report::{self, Claim, Report, Section};
+use cutline_results::{Store, Summary};
 use cutline_scenario::runner::Progress;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An experiment with its results.
@@ -38,11 +43,18 @@ impl Study {
         FigureText::read(self.figures)
     }
 
-    /// Simulates what the chosen figures need, and writes the report. `cancel`, set from elsewhere, ends it early:
-    /// what is finished is kept, and reported on.
+    /// The folder of its results in the folder of all results. Quick results have a separate one: they never replace
+    /// others.
+    pub fn folder(&self, results: &Path, quick: bool) -> PathBuf {
+        if quick { results.join(format!("{}-quick", self.id)) } else { results.join(self.id) }
+    }
+
+    /// Simulates what the chosen figures need, and writes the report on all figures whose results are stored. `cancel`,
+    /// set from elsewhere, ends it early: what is finished is kept, and reported on.
     ///
     /// # Errors
-    /// When a figure is not there, or results or report cannot be written.
+    /// When a figure does not exist, results would be lost or mixed with those of another version, or results or report
+    /// cannot be written.
     pub fn run(
         &self,
         options: &Options,
@@ -51,30 +63,59 @@ impl Study {
         progress: &(dyn Fn(Progress<'_>) + Sync),
     ) -> Result<Evaluation, ReproduceError> {
         let figures = self.chosen(&options.figures)?;
-        let root = options.results.join(self.id);
-        for experiment in self.needed(&figures) {
+        let root = self.folder(&options.results, options.quick);
+        let prepared = self.prepare(&figures, &root, options)?;
+        for (experiment, prepared) in prepared {
             if cancel.load(Ordering::Relaxed) {
                 break;
             }
-            news(News::Experiment { experiment, runs: experiment.runs(options.quick)? });
-            experiment.run(&root, options, cancel, progress)?;
+            news(News::Experiment { experiment, runs: prepared.runs() });
+            prepared.run(&root, options, cancel, progress)?;
         }
-        self.report_on(&figures, &root)
+        self.report_on(&figures, &root, options.quick)
     }
 
     /// Draws figures and judges claims anew from what is stored in `results`, and writes the report.
     ///
     /// # Errors
-    /// When there is nothing stored, or the report cannot be written.
-    pub fn report(&self, results: &Path) -> Result<Evaluation, ReproduceError> {
-        let root = results.join(self.id);
-        let is_stored = |id: &String| root.join(id).join("summary.json").exists();
+    /// When there is nothing stored, it was made by several versions, or the report cannot be written.
+    pub fn report(&self, results: &Path, quick: bool) -> Result<Evaluation, ReproduceError> {
+        let root = self.folder(results, quick);
         let mut figures = self.figures();
+        let is_stored = |id: &String| Store::open(&root.join(id)).has_tables();
         figures.retain(|figure| figure.experiments.iter().all(is_stored));
         if self.needed(&figures).is_empty() {
             return Err(ReproduceError::Nothing { study: self.id, folder: root });
         }
-        self.report_on(&figures, &root)
+        self.report_on(&figures, &root, quick)
+    }
+
+    /// The experiments that figures need. All are checked before the first one is run.
+    fn prepare(
+        &self,
+        figures: &[FigureText],
+        root: &Path,
+        options: &Options,
+    ) -> Result<Vec<(&'static Experiment, Prepared)>, ReproduceError> {
+        let mut prepared = Vec::new();
+        for experiment in self.needed(figures) {
+            let ready = experiment.prepare(options.quick, options.version)?;
+            ready.check(root, options.existing)?;
+            prepared.push((experiment, ready));
+        }
+        // What is stored and not run now must go together with what is.
+        let is_run = |id: &str| prepared.iter().any(|(experiment, _)| experiment.id == id);
+        let mut others = origin::summaries(self.experiments, root)?;
+        others.retain(|(experiment, _)| !is_run(experiment.id));
+        let summaries: Vec<_> = others.iter().map(|(experiment, summary)| (*experiment, summary)).collect();
+        let common = origin::common_version(&summaries, root, options.quick)?;
+        match common.filter(|version| *version != options.version) {
+            Some(version) => {
+                let (folder, other) = (root.join(others[0].0.id), options.version.to_owned());
+                Err(ReproduceError::Mixed { folder, version, other })
+            }
+            None => Ok(prepared),
+        }
     }
 
     fn chosen(&self, numbers: &[u32]) -> Result<Vec<FigureText>, ReproduceError> {
@@ -95,30 +136,91 @@ impl Study {
         self.experiments.iter().filter(is_needed).collect()
     }
 
-    fn report_on(&self, figures: &[FigureText], root: &Path) -> Result<Evaluation, ReproduceError> {
+    /// Writes the report on these figures and on all others whose results are stored.
+    fn report_on(
+        &self,
+        figures: &[FigureText],
+        root: &Path,
+        quick: bool,
+    ) -> Result<Evaluation, ReproduceError> {
+        let earlier = report::read_claims(root)?;
+        let stored = self.load(root)?;
+        let origins: Vec<_> = stored.iter().map(|(one, data)| (*one, &data.summary)).collect();
+        let version = origin::common_version(&origins, root, quick)?.unwrap_or_default();
+        let shown = self.shown(figures, &stored, &earlier);
+        let summaries: Vec<&Summary> = stored.iter().map(|(_, data)| &data.summary).collect();
+        let page = Report {
+            title: if quick { format!("{} (quick)", self.title) } else { self.title.to_owned() },
+            said: self.said.to_owned(),
+            intro: self.intro.to_owned(),
+            meta: if stored.is_empty() { Vec::new() } else { story(&summaries, &version, quick) },
+            sections: shown.iter().flat_map(|figure| self.sections(figure, &stored)).collect(),
+        };
+        self.refuse_partial(&page, &earlier, root)?;
+        let written = report::write(root, &page)?;
+        let is_chosen = |number: &str| figures.iter().any(|figure| figure.number.to_string() == number);
         let needed = self.needed(figures);
+        let find = |experiment: &&Experiment| stored.iter().find(|(one, _)| one.id == experiment.id);
+        let complete =
+            |experiment: &&'static Experiment| find(experiment).is_some_and(|(_, data)| data.is_complete());
+        Ok(Evaluation {
+            written,
+            claims: page.claims().filter(|claim| is_chosen(&claim.figure)).cloned().collect(),
+            failed: needed
+                .iter()
+                .filter_map(find)
+                .flat_map(|(experiment, data)| failures(experiment, data))
+                .collect(),
+            complete: needed.iter().all(complete),
+        })
+    }
+
+    /// The experiments of which runs are stored. An evaluation that was interrupted has not come to all of them.
+    fn load(&self, root: &Path) -> Result<Vec<(&'static Experiment, Data)>, ReproduceError> {
         let mut stored = Vec::new();
-        for &experiment in &needed {
-            // An evaluation that was interrupted has not come to all of them.
+        for experiment in self.experiments {
             if let Some(data) = Data::load(experiment.id, root)? {
                 stored.push((experiment, data));
             }
         }
-        let sections = figures.iter().flat_map(|figure| self.sections(figure, &stored)).collect();
-        let page = Report {
-            title: self.title.to_owned(),
-            said: self.said.to_owned(),
-            intro: self.intro.to_owned(),
-            meta: story(&stored),
-            sections,
-        };
-        let written = report::write(root, &page)?;
-        Ok(Evaluation {
-            written,
-            claims: page.claims().cloned().collect(),
-            failed: stored.iter().flat_map(|(experiment, data)| failures(experiment, data)).collect(),
-            complete: stored.len() == needed.len() && stored.iter().all(|(_, data)| data.is_complete()),
-        })
+        Ok(stored)
+    }
+
+    /// The figures of a report: those that were chosen, those whose results are all stored, and those that need none and
+    /// were in the report before.
+    fn shown(
+        &self,
+        chosen: &[FigureText],
+        stored: &[(&'static Experiment, Data)],
+        earlier: &[Claim],
+    ) -> Vec<FigureText> {
+        let is_stored = |id: &String| stored.iter().any(|(experiment, _)| experiment.id == *id);
+        let was_shown =
+            |figure: &FigureText| earlier.iter().any(|claim| claim.figure == figure.number.to_string());
+        let mut figures = self.figures();
+        figures.retain(|figure| {
+            let is_chosen = chosen.iter().any(|one| one.number == figure.number);
+            let needs_nothing = figure.experiments.is_empty();
+            is_chosen
+                || (needs_nothing && was_shown(figure))
+                || (!needs_nothing && figure.experiments.iter().all(is_stored))
+        });
+        figures
+    }
+
+    /// A report never replaces one that has measured more: one whose results have been removed since.
+    fn refuse_partial(&self, page: &Report, earlier: &[Claim], root: &Path) -> Result<(), ReproduceError> {
+        let figures = self.figures();
+        let is_known = |claim: &&Claim| figures.iter().any(|figure| is_listed(figure, claim));
+        let is_measured = |id: &str| page.claims().any(|claim| claim.id == id && claim.measured.is_some());
+        let lost = earlier.iter().filter(|claim| claim.measured.is_some()).filter(is_known);
+        let mut lost: Vec<&str> =
+            lost.filter(|claim| !is_measured(&claim.id)).map(|claim| claim.figure.as_str()).collect();
+        lost.dedup();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(ReproduceError::Partial { report: root.join("report.html"), figures: lost.join(", ") })
     }
 
     /// The sections of a figure; none where what it shows has not been simulated.
@@ -152,32 +254,6 @@ fn is_listed(figure: &FigureText, claim: &Claim) -> bool {
 
 fn files(id: &str) -> [(String, String); 2] {
     [(format!("{id}: results"), format!("{id}/")), (format!("{id}: summary"), format!("{id}/summary.json"))]
-}
-
-/// What was run: for the report's head.
-fn story(stored: &[(&'static Experiment, Data)]) -> Vec<(String, String)> {
-    let Some((_, data)) = stored.first() else { return Vec::new() };
-    let summary = &data.summary;
-    let runs: usize = stored.iter().map(|(_, data)| data.summary.finished.len()).sum();
-    let seeds = match (summary.seeds.first(), summary.seeds.last()) {
-        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
-        (first, _) => first.map_or_else(String::new, ToString::to_string),
-    };
-    let shortened = summary.overrides.iter().find(|(path, _)| path == "duration");
-    let length = shortened.map_or_else(|| "in full".to_owned(), |(_, value)| format!("{value} (quick)"));
-    let last = stored.last().map_or(summary, |(_, data)| &data.summary);
-    [
-        ("Version", summary.version.clone()),
-        ("Seeds", seeds),
-        ("Length of a run", length),
-        ("Runs", runs.to_string()),
-        ("Begun", summary.started_at.clone()),
-        ("Ended", last.finished_at.clone()),
-        ("Processor", format!("{}, {} cores", summary.host.cpu, summary.host.cores)),
-        ("Kernel", summary.host.kernel.clone()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
 }
 
 fn failures(experiment: &Experiment, data: &Data) -> Vec<String> {

@@ -4,12 +4,13 @@ mod common;
 
 use common::quick;
 use cutline_reproduce::{Evaluation, Options, ReproduceError, TSQ};
+use cutline_results::Existing;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 fn run(results: &Path, figures: &[u32], cancel: bool) -> Result<Evaluation, ReproduceError> {
-    let options = Options { resume: true, ..quick(results, figures) };
+    let options = Options { existing: Existing::Resume, ..quick(results, figures) };
     TSQ.run(&options, &AtomicBool::new(cancel), &|_| {}, &|_| {})
 }
 
@@ -47,7 +48,7 @@ fn a_figure_goes_from_simulation_to_page_and_back() {
     let page = std::fs::read_to_string(&evaluation.written.report).unwrap();
     assert!(page.contains("Figure 16") && page.contains("<svg"));
     for figure in ["figure-3.svg", "figure-3.png", "figure-16.svg", "figure-16.png"] {
-        assert!(folder.path().join("tsq/figures").join(figure).exists(), "{figure}");
+        assert!(folder.path().join("tsq-quick/figures").join(figure).exists(), "{figure}");
     }
     let claims: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&evaluation.written.claims).unwrap()).unwrap();
@@ -56,7 +57,7 @@ fn a_figure_goes_from_simulation_to_page_and_back() {
     assert_eq!(keys, BTreeSet::from(all));
 
     // From what is stored, without simulating: the same claims.
-    let again = TSQ.report(folder.path()).unwrap();
+    let again = TSQ.report(folder.path(), true).unwrap();
     let kept = |evaluation: &Evaluation| {
         let simulated = evaluation.claims.iter().filter(|claim| claim.id.starts_with("unresponsive"));
         simulated.cloned().collect::<Vec<_>>()
@@ -86,6 +87,6 @@ fn an_interrupted_evaluation_reports_what_it_has() {
 #[test]
 fn without_results_there_is_nothing_to_report() {
     let folder = tempfile::tempdir().unwrap();
-    let error = TSQ.report(folder.path()).unwrap_err();
+    let error = TSQ.report(folder.path(), true).unwrap_err();
     assert!(error.to_string().contains("run `cutline reproduce tsq` first"), "{error}");
 }

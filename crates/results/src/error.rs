@@ -1,5 +1,7 @@
 //! What can go wrong with stored results.
 
+use crate::summary::Summary;
+use crate::table::SCHEMA_VERSION;
 use parquet::errors::ParquetError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,54 @@ pub enum StoreError {
         /// The JSON library's error.
         source: serde_json::Error,
     },
+    /// The tables were written by another version of Cutline.
+    #[error(
+        "{}: its tables are of version {found}, and this version of Cutline reads version {SCHEMA_VERSION}; the \
+         experiment must be run again",
+        folder.display()
+    )]
+    Schema {
+        /// The folder of the results.
+        folder: PathBuf,
+        /// The version of its tables.
+        found: u32,
+    },
+    /// The folder holds results that would be lost.
+    #[error("{}", taken(folder, stored, asked))]
+    Taken {
+        /// The folder of the results.
+        folder: PathBuf,
+        /// What made the results there.
+        stored: Box<Summary>,
+        /// What was to be stored there.
+        asked: Box<Summary>,
+        /// Whether the results there are part of what was asked for, so that the missing runs can be added.
+        can_resume: bool,
+    },
+    /// The folder holds tables or runs, and no summary says what made them.
+    #[error("{} holds results that would be lost; what made them is not known, for summary.json is missing", folder.display())]
+    Unknown {
+        /// The folder of the results.
+        folder: PathBuf,
+    },
+}
+
+/// What must not be lost, and what would replace it.
+fn taken(folder: &Path, stored: &Summary, asked: &Summary) -> String {
+    let folder = folder.display();
+    let (state, finished) = (if stored.complete { "complete" } else { "incomplete" }, stored.finished.len());
+    let there = format!("{}; {state}, {finished} runs", stored.story());
+    if stored.origin == asked.origin {
+        return format!("{folder} holds results of this experiment, which would be lost: {there}");
+    }
+    let differences = match stored.differences(asked).as_slice() {
+        [] => String::new(),
+        list => format!("\n  they differ in {}", list.join(" and ")),
+    };
+    let asked = asked.story();
+    format!(
+        "{folder} holds other results, which would be lost\n  stored: {there}\n  asked:  {asked}{differences}"
+    )
 }
 
 impl StoreError {

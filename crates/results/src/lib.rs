@@ -1,7 +1,8 @@
 //! Results of experiments: tables of plain rows in Parquet files, and a summary of what made them.
 //!
-//! A [`RunResult`] has the rows that one run measured. A [`Store`] keeps each finished run in a folder that appears whole or
-//! not at all, and joins them to one file a table. Every [`Row`] type lists its [`Column`]s with unit and meaning once:
+//! A [`RunResult`] has the rows that one run measured. A [`RunStore`] keeps each finished run in a folder that appears whole
+//! or not at all, and joins them to one file for each table; a [`Store`] reads these files. Results are identified by what
+//! made them ([`origin`]): others never replace them unasked ([`Existing`]). Every [`Row`] type lists its [`Column`]s with unit and meaning once:
 //! writing, reading and the documentation ([`schema_page`]) all follow that list. [`group_measures`] and
 //! [`queue_measures`] collect the values of a measure over replications.
 //!
@@ -9,10 +10,13 @@
 
 mod column;
 mod error;
+mod existing;
 mod key;
 mod measure;
+mod origin;
 mod rows;
 mod run;
+mod run_store;
 mod schema;
 mod store;
 mod summary;
@@ -20,10 +24,13 @@ mod table;
 
 pub use column::{CellKind, CellValue, Column, Row};
 pub use error::StoreError;
+pub use existing::{Existing, Planned};
 pub use key::RunKey;
 pub use measure::{Subject, SubjectKind, Values, group_measures, queue_measures};
+pub use origin::origin;
 pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 pub use run::RunResult;
+pub use run_store::RunStore;
 pub use schema::schema_page;
 pub use store::Store;
 pub use summary::{FailedRun, Host, PointSummary, RunSummary, Summary};

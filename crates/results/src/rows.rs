@@ -12,6 +12,9 @@ use std::sync::Arc;
 pub trait RunRow: Row {
     /// Writes the key of its run into the row.
     fn stamp(&mut self, key: &RunKey);
+
+    /// The identifier of its run, and the label of the point under which the run was stored.
+    fn run_and_point(&self) -> (&str, &str);
 }
 
 macro_rules! rows_of_a_run {
@@ -21,6 +24,10 @@ macro_rules! rows_of_a_run {
                 self.run = Arc::clone(&key.run);
                 self.point = Arc::clone(&key.point);
                 self.seed = key.seed;
+            }
+
+            fn run_and_point(&self) -> (&str, &str) {
+                (&self.run, &self.point)
             }
         })+
     };
@@ -171,13 +178,13 @@ row! {
 }
 
 row! {
-    /// How exactly a run in the laboratory kept its own time. Simulations have none, and their folders no such file.
+    /// How exactly a run in the laboratory kept to its schedule. Simulations have none, and their folders no such file.
     TimingRow in "timing.parquet", one per "run" {
         run: Arc<str>, "-", "Identifier of the run.";
         point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
         seed: u64, "-", "Seed of the run.";
-        kept: u64, "0 or 1", "Whether the timing was good enough: 0 where `problem` says why not.";
-        problem: Arc<str>, "-", "What was not good enough; empty if nothing.";
+        timing_ok: u64, "0 or 1", "Whether the timing is valid: 0 where `problem` says why not.";
+        problem: Arc<str>, "-", "What is wrong with the timing; empty if nothing.";
         departure_error_p50_ms: Option<f64>, "ms", "How late packets left the network after their time, median.";
         departure_error_p99_ms: Option<f64>, "ms", "How late packets left, 99th percentile.";
         departure_error_max_ms: Option<f64>, "ms", "How late packets left, largest.";
@@ -200,6 +207,13 @@ row! {
         key: Arc<str>, "-", "Path of the key, such as `flow.audio.hint`.";
         value: Arc<str>, "-", "What it is set to, as the scenario writes it.";
         number: Option<f64>, "-", "The same as a number, if it is one.";
+    }
+}
+
+impl TimingRow {
+    /// Whether the run's timing is valid.
+    pub fn is_valid(&self) -> bool {
+        self.timing_ok == 1
     }
 }
 

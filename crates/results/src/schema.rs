@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 const HEAD: &str = "# Results
 
-Every experiment leaves a folder with one Parquet file a table and a `summary.json`. Read them with anything that
+Every experiment leaves a folder with one Parquet file for each table and a `summary.json`. Read them with anything that
 reads Parquet:
 
 ```python
@@ -28,11 +28,23 @@ between `warm-up` and `measure-until`. Null means that there was nothing to meas
 sweep's point, `run` identifies point and seed together; both join the tables. The same scenario, seeds and version
 give the same bytes, whatever the number of threads.
 
-`summary.json` holds the scenario's text, what the command line set on top, version, seeds, points with their
-settings, the runs that finished and those that failed and why, the machine, and when it began and ended.
+`summary.json` holds the scenario's text, what the command line changed, version, seeds, points with their settings, the
+runs that finished, those that failed and why, the machine, and the times of beginning and end.
+
+## What made the results
+
+`origin` in `summary.json` identifies what made the results: the scenario after `--set`, the seeds, the version of Cutline
+and that of the tables. Results of another origin are never replaced unasked. What happens if a folder holds results already:
+
+| there | without an option | `--resume` | `--force` |
+| --- | --- | --- | --- |
+| the same origin, simulated | simulated again; the old rows stay until the new ones are complete | only what is missing is simulated | replaced |
+| the same origin, measured in the laboratory | refused | runs that are missing or whose timing is not valid are measured | replaced |
+| some of the runs that are asked for (fewer seeds, for example) | refused | the missing runs are added | replaced |
+| anything else | refused | refused | replaced |
 
 While an experiment runs, each finished run is a folder `runs/RUN/` with the same tables; `--resume` goes on from
-there, and runs those again that have not kept their time (`timing.parquet`).
+there. When all runs are stored, the tables hold them and `runs` is removed.
 ";
 
 /// The page `docs/guide/results.md`.

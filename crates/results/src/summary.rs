@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 pub struct Summary {
     /// Version of the tables' columns.
     pub schema: u32,
+    /// The identity of these results ([`origin`](crate::origin)); empty if they are of version 1.
+    #[serde(default)]
+    pub origin: String,
     /// Version of Cutline that made them.
     pub version: String,
     /// The scenario's name.

@@ -18,8 +18,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The version of the tables; a column that is renamed or changes its meaning raises it.
-pub const SCHEMA_VERSION: u32 = 1;
+/// The version of the tables. A column that is renamed or changes its meaning raises it. Tables of another version are
+/// refused: [`Store::read_summary`](crate::Store::read_summary) says so.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Rows of a row group: enough to compress well, few enough to hold in memory many times over.
 const GROUP: usize = 1 << 17;

@@ -1,8 +1,10 @@
-//! Stored runs: complete or not there, read back as they were written, and never mistaken for another table.
+//! Stored runs: complete or not there, read back as they were written, never lost unasked, and never mistaken for another
+//! table.
 
 use cutline_results::{
-    DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunKey, RunResult, SeriesRow, Store,
-    StoreError, TimingRow, read_table, write_table,
+    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, RunKey, RunResult,
+    RunStore, RunSummary, SCHEMA_VERSION, SeriesRow, Store, StoreError, Summary, TimingRow, origin,
+    read_table, write_table,
 };
 use std::fs;
 use std::path::Path;
@@ -36,63 +38,226 @@ fn result(flows: u64) -> RunResult {
     }
 }
 
-fn timed(kept: u64) -> RunResult {
-    RunResult { timing: vec![TimingRow { kept, ..TimingRow::default() }], ..result(1) }
+fn timed(timing_ok: u64) -> RunResult {
+    RunResult { timing: vec![TimingRow { timing_ok, ..TimingRow::default() }], ..result(1) }
+}
+
+/// The summary of an experiment with these runs, of which those in `finished` are stored.
+fn summary(keys: &[RunKey], finished: &[RunKey]) -> Summary {
+    Summary {
+        schema: SCHEMA_VERSION,
+        origin: origin(keys, "1"),
+        version: "1".to_owned(),
+        name: "small".to_owned(),
+        title: None,
+        description: None,
+        scenario_file: "small.toml".to_owned(),
+        scenario: String::new(),
+        overrides: Vec::new(),
+        seeds: keys.iter().map(|key| key.seed).collect(),
+        points: Vec::new(),
+        finished: finished.iter().map(RunSummary::from).collect(),
+        failed: Vec::new(),
+        complete: keys.len() == finished.len(),
+        host: Host::default(),
+        started_at: "now".to_owned(),
+        finished_at: String::new(),
+    }
+}
+
+fn begin(root: &Path, keys: &[RunKey], existing: Existing) -> Result<RunStore, StoreError> {
+    RunStore::begin(root, Planned { summary: &summary(keys, &[]), keys }, existing)
+}
+
+/// Stores a run for each key, the first with one flow, the second with two, and so on, and concludes.
+fn whole(root: &Path, keys: &[RunKey], existing: Existing) -> RunStore {
+    let store = begin(root, keys, existing).unwrap();
+    for (key, flows) in keys.iter().zip(1..) {
+        if !store.is_done(&key.run) {
+            store.write_run(key, result(flows)).unwrap();
+        }
+    }
+    store.conclude(keys, &[], &summary(keys, keys)).unwrap();
+    store
+}
+
+fn runs_of(root: &Path) -> Vec<String> {
+    Store::open(root).read::<FlowRow>().unwrap().iter().map(|row| row.run.to_string()).collect()
 }
 
 #[test]
 fn a_run_is_read_back_with_its_key_in_every_row() {
     let folder = TempDir::new().unwrap();
-    let store = Store::create(folder.path()).unwrap();
     let key = key("a", 7);
-    store.write_run(&key, result(3)).unwrap();
+    let begun = begin(folder.path(), std::slice::from_ref(&key), Existing::Repeat).unwrap();
+    begun.write_run(&key, result(3)).unwrap();
+    assert!(begun.has("a") && !begun.has("b"));
+    begun.conclude(std::slice::from_ref(&key), &[], &summary(&[], &[])).unwrap();
     let mut expected = result(3);
     expected.stamp(&key);
-    assert_eq!(store.read_run("a").unwrap(), expected);
+    let store = begun.store();
+    assert_eq!(store.read::<FlowRow>().unwrap(), expected.flows);
+    assert_eq!(store.read::<QueueRow>().unwrap(), expected.queues);
+    assert_eq!(store.read::<SeriesRow>().unwrap(), expected.series);
+    assert_eq!(store.read::<QueueSeriesRow>().unwrap(), expected.queue_series);
+    assert_eq!(store.read::<DistributionRow>().unwrap(), expected.distributions);
     assert_eq!((&*expected.flows[2].run, expected.flows[2].seed), ("a", 7));
-    assert!(store.has("a") && !store.has("b"));
 }
 
 #[test]
 fn a_run_that_was_left_unfinished_is_removed() {
     let folder = TempDir::new().unwrap();
-    Store::create(folder.path()).unwrap().write_run(&key("a", 1), result(1)).unwrap();
+    let keys = [key("a", 1), key("b", 2)];
+    begin(folder.path(), &keys, Existing::Repeat).unwrap().write_run(&keys[0], result(1)).unwrap();
     let unfinished = folder.path().join("runs/b.unfinished");
     fs::create_dir(&unfinished).unwrap();
     fs::write(unfinished.join("flows.parquet"), "half").unwrap();
-    let store = Store::resume(folder.path()).unwrap();
+    let store = begin(folder.path(), &keys, Existing::Resume).unwrap();
     assert!(store.has("a") && !unfinished.exists());
 }
 
 #[test]
-fn a_run_counts_as_done_unless_its_timing_was_not_good_enough() {
+fn a_run_counts_as_done_unless_its_timing_is_not_valid() {
     let folder = TempDir::new().unwrap();
-    let store = Store::create(folder.path()).unwrap();
-    for (run, result) in [("simulated", result(1)), ("in-time", timed(1)), ("late", timed(0))] {
-        store.write_run(&key(run, 1), result).unwrap();
+    let keys = [key("in-time", 1), key("late", 1)];
+    let store = begin(folder.path(), &keys, Existing::Resume).unwrap();
+    for (key, result) in keys.iter().zip([timed(1), timed(0)]) {
+        store.write_run(key, result).unwrap();
     }
-    assert_eq!(
-        ["simulated", "in-time", "late", "absent"].map(|run| store.is_done(run)),
-        [true, true, false, false]
-    );
+    let done = |store: &RunStore| ["in-time", "late", "absent"].map(|run| store.is_done(run));
+    assert_eq!(done(&store), [true, false, false]);
+    // The same from the joined tables.
+    store.conclude(&keys, &[], &summary(&keys, &keys)).unwrap();
+    assert!(!folder.path().join("runs").exists());
+    assert_eq!(done(&begin(folder.path(), &keys, Existing::Resume).unwrap()), [true, false, false]);
 }
 
 #[test]
 fn joined_tables_have_the_runs_in_the_order_of_the_keys() {
     let folder = TempDir::new().unwrap();
-    let store = Store::create(folder.path()).unwrap();
-    store.write_run(&key("a", 1), result(2)).unwrap();
-    store.write_run(&key("b", 2), result(1)).unwrap();
+    let keys = [key("b", 2), key("missing", 3), key("a", 1)];
+    let begun = begin(folder.path(), &keys, Existing::Repeat).unwrap();
+    begun.write_run(&key("a", 1), result(2)).unwrap();
+    begun.write_run(&key("b", 2), result(1)).unwrap();
     let settings =
         [("flow.audio.hint".to_owned(), "6".to_owned()), ("rate".to_owned(), "1 Mbit/s".to_owned())];
     let points = PointRow::from_settings("hint=6", &settings);
-    let keys = [key("b", 2), key("missing", 3), key("a", 1)];
-    assert_eq!(store.consolidate(&keys, &points).unwrap(), 2);
-    let flows: Vec<FlowRow> = store.read().unwrap();
-    assert_eq!(flows.iter().map(|row| &*row.run).collect::<Vec<_>>(), ["b", "a", "a"]);
+    begun.conclude(&keys, &points, &summary(&keys, &[key("b", 2), key("a", 1)])).unwrap();
+    assert_eq!(runs_of(folder.path()), ["b", "a", "a"]);
+    let store = begun.store();
     assert_eq!(store.read::<PointRow>().unwrap(), points);
     assert_eq!((points[0].number, points[1].number), (Some(6.0), None));
     assert!(store.read_timing().unwrap().is_empty());
+    assert!(folder.path().join("runs/a").exists(), "the experiment is not complete");
+}
+
+#[test]
+fn a_complete_experiment_is_a_file_for_each_table_and_nothing_else() {
+    let folder = TempDir::new().unwrap();
+    whole(folder.path(), &[key("a", 1), key("b", 2)], Existing::Repeat);
+    let mut names: Vec<String> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let tables = ["distributions", "flows", "points", "queue_series", "queues", "series"];
+    let expected = tables.map(|table| format!("{table}.parquet"));
+    assert_eq!(names, [&expected[..], &["summary.json".to_owned()]].concat());
+}
+
+#[test]
+fn results_of_another_origin_stay_unless_they_are_replaced() {
+    let folder = TempDir::new().unwrap();
+    let (small, other) = ([key("a", 1)], [key("z", 1), key("y", 2)]);
+    whole(folder.path(), &small, Existing::Repeat);
+    for existing in [Existing::Repeat, Existing::Resume, Existing::Refuse] {
+        let error = begin(folder.path(), &other, existing).unwrap_err();
+        assert!(matches!(&error, StoreError::Taken { can_resume: false, .. }), "{error}");
+        let said = error.to_string();
+        assert!(
+            said.contains("would be lost") && said.contains("seed 1,") && said.contains("seeds 1 to 2"),
+            "{said}"
+        );
+        assert!(said.contains("differ in the seeds"), "{said}");
+        assert_eq!(runs_of(folder.path()), ["a"]);
+    }
+    whole(folder.path(), &other, Existing::Replace);
+    assert_eq!(runs_of(folder.path()), ["z", "y", "y"]);
+}
+
+#[test]
+fn a_repetition_replaces_each_run_when_it_is_complete() {
+    let folder = TempDir::new().unwrap();
+    let keys = [key("a", 1), key("b", 2)];
+    whole(folder.path(), &keys, Existing::Repeat);
+    let again = begin(folder.path(), &keys, Existing::Repeat).unwrap();
+    assert!(!again.is_done("a") && again.has("a"));
+    // It is interrupted after the first run.
+    again.write_run(&keys[0], result(3)).unwrap();
+    again.conclude(&keys, &[], &summary(&keys, &keys)).unwrap();
+    assert_eq!(runs_of(folder.path()), ["a", "a", "a", "b", "b"]);
+}
+
+#[test]
+fn going_on_adds_runs_to_those_that_are_stored() {
+    let folder = TempDir::new().unwrap();
+    let (two, three) = ([key("a", 1), key("b", 2)], [key("c", 0), key("a", 1), key("b", 2)]);
+    whole(folder.path(), &two, Existing::Repeat);
+    let refused = begin(folder.path(), &three, Existing::Repeat).unwrap_err();
+    assert!(matches!(refused, StoreError::Taken { can_resume: true, .. }), "{refused}");
+
+    let more = begin(folder.path(), &three, Existing::Resume).unwrap();
+    assert_eq!(["a", "b", "c"].map(|run| more.is_done(run)), [true, true, false]);
+    assert!(!more.store().read_summary().unwrap().complete, "it is a larger experiment from now on");
+    more.write_run(&three[0], result(1)).unwrap();
+    more.conclude(&three, &[], &summary(&three, &three)).unwrap();
+    assert_eq!(runs_of(folder.path()), ["c", "a", "b", "b"]);
+    assert!(begin(folder.path(), &two, Existing::Resume).is_err(), "a run would be lost");
+}
+
+#[test]
+fn measurements_are_not_repeated_unasked() {
+    let folder = TempDir::new().unwrap();
+    let keys = [key("a", 1)];
+    whole(folder.path(), &keys, Existing::Refuse);
+    let error = begin(folder.path(), &keys, Existing::Refuse).unwrap_err().to_string();
+    assert!(error.contains("holds results of this experiment"), "{error}");
+}
+
+#[test]
+fn an_experiment_that_was_interrupted_before_its_first_run_is_in_nobodys_way() {
+    let folder = TempDir::new().unwrap();
+    begin(folder.path(), &[key("a", 1)], Existing::Repeat).unwrap();
+    whole(folder.path(), &[key("z", 1)], Existing::Repeat);
+}
+
+#[test]
+fn results_that_nothing_describes_are_not_touched() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir_all(folder.path().join("runs/a")).unwrap();
+    let error = begin(folder.path(), &[key("a", 1)], Existing::Resume).unwrap_err();
+    assert!(matches!(error, StoreError::Unknown { .. }), "{error}");
+    begin(folder.path(), &[key("a", 1)], Existing::Replace).unwrap();
+    assert!(!folder.path().join("runs/a").exists());
+}
+
+#[test]
+fn results_of_an_earlier_version_of_the_tables_are_refused_and_stay() {
+    let folder = TempDir::new().unwrap();
+    let keys = [key("a", 1)];
+    whole(folder.path(), &keys, Existing::Repeat);
+    let path = folder.path().join("summary.json");
+    let text = fs::read_to_string(&path).unwrap();
+    // Version 1 had no origin.
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains("\"origin\"")).collect();
+    fs::write(&path, lines.join("\n").replace("\"schema\": 2", "\"schema\": 1")).unwrap();
+    let store = Store::open(folder.path());
+    assert!(matches!(store.read_summary(), Err(StoreError::Schema { found: 1, .. })));
+    for existing in [Existing::Repeat, Existing::Resume] {
+        let said = begin(folder.path(), &keys, existing).unwrap_err().to_string();
+        assert!(said.contains("the version of the tables"), "{said}");
+    }
+    assert_eq!(runs_of(folder.path()), ["a"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use crate::spec::Scenario;
 use crate::sweep::SweepPoint;
-use cutline_results::{FailedRun, PointRow, RunKey, RunResult, RunSummary, Store, StoreError, Summary};
+use cutline_results::{FailedRun, PointRow, RunKey, RunResult, RunStore, RunSummary, StoreError, Summary};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -85,8 +85,13 @@ pub fn plan<'p>(points: &'p [SweepPoint], version: &str) -> Vec<Job<'p>> {
     points.iter().flat_map(jobs).collect()
 }
 
-/// Runs the jobs that are not stored yet, or have not kept their time, and stores each as it finishes; answers how each job
-/// ended, in their order.
+/// The jobs' runs, in their order.
+pub fn keys(jobs: &[Job<'_>]) -> Vec<RunKey> {
+    jobs.iter().map(|job| job.key.clone()).collect()
+}
+
+/// Runs the jobs that are not done yet ([`RunStore::is_done`]) and stores each as it finishes. Returns how each job ended,
+/// in their order.
 ///
 /// `simulate` gets the scenario and the seed. Its error is the job's; the other jobs go on.
 ///
@@ -94,7 +99,7 @@ pub fn plan<'p>(points: &'p [SweepPoint], version: &str) -> Vec<Job<'p>> {
 /// When the store cannot be written: no more jobs are started then.
 pub fn run_and_store(
     jobs: &[Job<'_>],
-    store: &Store,
+    store: &RunStore,
     options: &Options<'_>,
     simulate: impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync,
 ) -> Result<Vec<Ending>, StoreError> {
@@ -128,7 +133,8 @@ pub fn run_and_store(
     }
 }
 
-/// Joins what is stored to the tables, and writes the summary with what became of each job.
+/// Joins what is stored to the tables, and writes the summary with the outcome of each job. Where no job had to be run,
+/// tables and summary stay as they are.
 ///
 /// # Errors
 /// When the store cannot be read or written.
@@ -137,24 +143,26 @@ pub fn conclude(
     points: &[SweepPoint],
     jobs: &[Job<'_>],
     endings: &[Ending],
-    store: &Store,
+    store: &RunStore,
     finished_at: String,
 ) -> Result<Summary, StoreError> {
-    let keys: Vec<RunKey> = jobs.iter().map(|job| job.key.clone()).collect();
-    let settings = |point: &SweepPoint| PointRow::from_settings(&point.label(), &point.settings);
-    store.consolidate(&keys, &points.iter().flat_map(settings).collect::<Vec<_>>())?;
-    for (key, ending) in keys.iter().zip(endings) {
-        match ending {
-            Ending::Stored => summary.finished.push(RunSummary::from(key)),
-            Ending::Failed(reason) => {
-                summary.failed.push(FailedRun { run: RunSummary::from(key), reason: reason.clone() });
-            }
-            Ending::Cancelled => {}
-        }
+    let failed = |(job, ending): (&Job<'_>, &Ending)| match ending {
+        Ending::Failed(reason) => Some(FailedRun { run: RunSummary::from(&job.key), reason: reason.clone() }),
+        Ending::Stored | Ending::Cancelled => None,
+    };
+    summary.failed = jobs.iter().zip(endings).filter_map(failed).collect();
+    if summary.failed.is_empty()
+        && let Some(settled) = store.settled()?
+    {
+        return Ok(settled);
     }
-    summary.complete = summary.finished.len() == jobs.len();
+    let keys = keys(jobs);
+    let settings = |point: &SweepPoint| PointRow::from_settings(&point.label(), &point.settings);
+    // A run that was to be repeated, and was not or failed, is still stored as it was.
+    summary.finished = keys.iter().filter(|key| store.has(&key.run)).map(RunSummary::from).collect();
+    summary.complete = summary.finished.len() == jobs.len() && summary.failed.is_empty();
     summary.finished_at = finished_at;
-    store.write_summary(&summary)?;
+    store.conclude(&keys, &points.iter().flat_map(settings).collect::<Vec<_>>(), &summary)?;
     Ok(summary)
 }
 
@@ -197,7 +205,7 @@ pub fn run_in_memory(
 
 fn run_one(
     job: &Job<'_>,
-    store: &Store,
+    store: &RunStore,
     cancel: &AtomicBool,
     simulate: &(impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync),
 ) -> Result<Ending, StoreError> {

@@ -1,19 +1,28 @@
 //! The summary of an experiment, from its scenario file and the points of its sweep.
 
 use crate::file::ScenarioFile;
+use crate::runner::{Job, keys};
 use crate::sweep::SweepPoint;
-use cutline_results::{Host, PointSummary, SCHEMA_VERSION, Summary};
+use cutline_results::{Host, PointSummary, SCHEMA_VERSION, Summary, origin};
 
 impl ScenarioFile {
-    /// The summary of an experiment before its first run. `points` is what [`ScenarioFile::expand`] has returned: all of
-    /// them have the same name and seeds. `version` is the engine's, `started_at` a time as the caller writes it.
+    /// The summary of an experiment before its first run. `points` is what [`ScenarioFile::expand`] has returned, so all of
+    /// them have the same name and seeds; `jobs` is what [`plan`](crate::runner::plan) has made of them and of `version`,
+    /// the program's version. `started_at` is a time in the caller's format.
     ///
     /// # Panics
     /// When there is no point.
-    pub fn summary(&self, points: &[SweepPoint], version: &str, started_at: String) -> Summary {
+    pub fn summary(
+        &self,
+        points: &[SweepPoint],
+        jobs: &[Job<'_>],
+        version: &str,
+        started_at: String,
+    ) -> Summary {
         let scenario = &points.first().expect("an expanded scenario has at least one point").scenario;
         Summary {
             schema: SCHEMA_VERSION,
+            origin: origin(&keys(jobs), version),
             version: version.to_owned(),
             name: scenario.name.clone(),
             title: scenario.title.clone(),

@@ -1,11 +1,11 @@
 //! Running and storing: the same bytes from any number of threads, and nothing lost on the way.
 
 use cutline_results::{
-    DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow, Store, Summary,
-    TimingRow,
+    DistributionRow, Existing, FlowRow, Planned, PointRow, QueueRow, QueueSeriesRow, RunResult, RunStore,
+    SeriesRow, Store, Summary, TimingRow,
 };
 use cutline_scenario::runner::{
-    Ending, Event, Job, Options, Progress, conclude, plan, run_and_store, run_in_memory,
+    Ending, Event, Job, Options, Progress, conclude, keys, plan, run_and_store, run_in_memory,
 };
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::fs;
@@ -90,7 +90,7 @@ fn fake(scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
             count: 3,
             ..DistributionRow::default()
         }],
-        timing: vec![TimingRow { kept: 1, frames: seed, ..TimingRow::default() }],
+        timing: vec![TimingRow { timing_ok: 1, frames: seed, ..TimingRow::default() }],
     })
 }
 
@@ -104,14 +104,22 @@ fn options<'o>(
     Options { threads: NonZeroUsize::new(threads).expect("a test has threads"), cancel, progress }
 }
 
+/// The summary of the test's scenario before its first run.
+fn summary(points: &[SweepPoint], jobs: &[Job<'_>]) -> Summary {
+    file().summary(points, jobs, VERSION, "now".to_owned())
+}
+
+fn begin(folder: &Path, points: &[SweepPoint], jobs: &[Job<'_>], existing: Existing) -> RunStore {
+    RunStore::begin(folder, Planned { summary: &summary(points, jobs), keys: &keys(jobs) }, existing).unwrap()
+}
+
 /// Runs the test's scenario into a folder and joins it.
 fn run_into(folder: &Path, threads: usize) -> Summary {
-    let (file, points, cancel) = (file(), points(), AtomicBool::new(false));
-    let store = Store::create(folder).unwrap();
+    let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
+    let store = begin(folder, &points, &jobs, Existing::Repeat);
     let endings = run_and_store(&jobs, &store, &options(threads, &cancel, &quiet), fake).unwrap();
-    let summary = file.summary(&points, VERSION, "now".to_owned());
-    conclude(summary, &points, &jobs, &endings, &store, "later".to_owned()).unwrap()
+    conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, "later".to_owned()).unwrap()
 }
 
 /// Every file of a folder with its content, in order.
@@ -140,8 +148,8 @@ fn one_and_two_and_eight_threads_write_the_same_bytes() {
         run_into(folder.path(), threads);
         contents(folder.path())
     });
-    // 12 runs of six tables, the six joined, the points and the summary.
-    assert_eq!(folders[0].len(), 12 * 6 + 6 + 1 + 1);
+    // The six tables that the runs are joined to, the points and the summary.
+    assert_eq!(folders[0].len(), 6 + 1 + 1);
     assert!(
         folders[0] == folders[1] && folders[1] == folders[2],
         "the files differ by the number of threads"
@@ -163,7 +171,9 @@ fn what_is_written_is_read_back() {
     assert_eq!(store.read::<SeriesRow>().unwrap().len(), 12 * 50);
     assert_eq!(store.read::<DistributionRow>().unwrap()[11].count, 3);
     assert_eq!(store.read_timing().unwrap().len(), 12);
-    assert_eq!(store.read_run(&jobs[4].key.run).unwrap(), expected[4]);
+    let of_run = |row: &FlowRow| row.run == jobs[4].key.run;
+    let flows: Vec<FlowRow> = store.read().unwrap().into_iter().filter(of_run).collect();
+    assert_eq!(flows, expected[4].flows);
     let settings = store.read::<PointRow>().unwrap();
     assert_eq!(settings.len(), 4 * 2);
     assert_eq!((&*settings[0].key, settings[0].number), ("flow.audio.hint", Some(1.0)));
@@ -173,18 +183,18 @@ fn what_is_written_is_read_back() {
 
 /// What a machine that was too busy has measured stays until it is measured again.
 #[test]
-fn a_run_that_has_not_kept_its_time_is_run_again() {
+fn a_run_whose_timing_is_not_valid_is_run_again() {
     let folder = TempDir::new().unwrap();
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
-    let store = Store::create(folder.path()).unwrap();
+    let store = begin(folder.path(), &points, &jobs, Existing::Resume);
     let simulated = AtomicUsize::new(0);
-    let kept_unless_seed = |late: u64| {
+    let valid_unless_seed = |late: u64| {
         let simulated = &simulated;
         move |scenario: &Scenario, seed: u64| {
             simulated.fetch_add(1, Ordering::Relaxed);
             fake(scenario, seed).map(|mut result| {
-                result.timing[0].kept = u64::from(seed != late);
+                result.timing[0].timing_ok = u64::from(seed != late);
                 result
             })
         }
@@ -192,7 +202,7 @@ fn a_run_that_has_not_kept_its_time_is_run_again() {
     let run = |late| {
         simulated.store(0, Ordering::Relaxed);
         let endings =
-            run_and_store(&jobs, &store, &options(2, &cancel, &|_| {}), kept_unless_seed(late)).unwrap();
+            run_and_store(&jobs, &store, &options(2, &cancel, &|_| {}), valid_unless_seed(late)).unwrap();
         assert!(endings.iter().all(|ending| *ending == Ending::Stored));
         simulated.load(Ordering::Relaxed)
     };
@@ -209,7 +219,7 @@ fn a_resumed_experiment_runs_only_what_is_missing() {
     let folder = TempDir::new().unwrap();
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
-    let store = Store::create(folder.path()).unwrap();
+    let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
     let stop_after_five = |progress: Progress<'_>| {
         if progress.event == Event::Finished && progress.done == 5 {
             cancel.store(true, Ordering::Relaxed);
@@ -224,18 +234,17 @@ fn a_resumed_experiment_runs_only_what_is_missing() {
     fs::create_dir_all(&half).unwrap();
     fs::write(half.join("flows.parquet"), "half").unwrap();
 
-    let store = Store::resume(folder.path()).unwrap();
+    let store = begin(folder.path(), &points, &jobs, Existing::Resume);
     assert!(!half.exists());
     let (simulated, cancel) = (AtomicUsize::new(0), AtomicBool::new(false));
     let counted = |scenario: &Scenario, seed| {
         simulated.fetch_add(1, Ordering::Relaxed);
         fake(scenario, seed)
     };
-    run_and_store(&jobs, &store, &options(2, &cancel, &quiet), counted).unwrap();
+    let endings = run_and_store(&jobs, &store, &options(2, &cancel, &quiet), counted).unwrap();
     assert_eq!(simulated.into_inner(), 7);
 
-    let keys: Vec<_> = jobs.iter().map(|job| job.key.clone()).collect();
-    store.consolidate(&keys, &[]).unwrap();
+    conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, String::new()).unwrap();
     let whole = TempDir::new().unwrap();
     run_into(whole.path(), 1);
     assert_eq!(
@@ -244,12 +253,70 @@ fn a_resumed_experiment_runs_only_what_is_missing() {
     );
 }
 
+/// As often as it is run, a complete experiment is stored as it was.
 #[test]
-fn a_failed_run_is_told_and_the_others_go_on() {
+fn an_experiment_that_is_interrupted_while_it_is_repeated_stays_complete() {
     let folder = TempDir::new().unwrap();
-    let (file, points, cancel) = (file(), points(), AtomicBool::new(false));
+    run_into(folder.path(), 2);
+    let before = contents(folder.path());
+    let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
-    let store = Store::create(folder.path()).unwrap();
+    let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
+    let stop_after_five = |progress: Progress<'_>| {
+        if progress.event == Event::Finished && progress.done == 5 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    let endings = run_and_store(&jobs, &store, &options(1, &cancel, &stop_after_five), fake).unwrap();
+    assert!(endings[5..].iter().all(|ending| *ending == Ending::Cancelled));
+    let repeated =
+        conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, "later".to_owned()).unwrap();
+    assert!(repeated.complete && repeated.finished.len() == 12);
+    assert!(contents(folder.path()) == before, "the files differ");
+}
+
+#[test]
+fn nothing_is_written_where_nothing_is_missing() {
+    let folder = TempDir::new().unwrap();
+    let written = run_into(folder.path(), 2);
+    let (points, cancel) = (points(), AtomicBool::new(false));
+    let jobs = plan(&points, VERSION);
+    let store = begin(folder.path(), &points, &jobs, Existing::Resume);
+    let endings = run_and_store(&jobs, &store, &options(1, &cancel, &quiet), |_, _| unreachable!()).unwrap();
+    let later = file().summary(&points, &jobs, VERSION, "tomorrow".to_owned());
+    let resumed = conclude(later, &points, &jobs, &endings, &store, "tomorrow".to_owned()).unwrap();
+    assert_eq!(resumed, written);
+    assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn results_have_the_origin_of_their_scenario_seeds_and_version() {
+    let origin = |change: &dyn Fn(&mut ScenarioFile), version| {
+        let mut file = file();
+        change(&mut file);
+        let points = file.expand().unwrap();
+        file.summary(&points, &plan(&points, version), version, String::new()).origin
+    };
+    let set =
+        |key: &'static str, value: &'static str| move |file: &mut ScenarioFile| file.set(key, value).unwrap();
+    let own = origin(&|_| {}, "1");
+    assert_eq!(own, origin(&set("title", "Another title"), "1"));
+    let others = [
+        origin(&|_| {}, "2"),
+        origin(&set("seeds", "2"), "1"),
+        origin(&set("seed", "8"), "1"),
+        origin(&set("dumbbell.rate", "16 Mbit/s"), "1"),
+        origin(&set("flow.audio.hint", "1"), "1"),
+    ];
+    assert!(others.iter().all(|other| *other != own));
+}
+
+#[test]
+fn a_failed_run_is_reported_and_the_others_go_on() {
+    let folder = TempDir::new().unwrap();
+    let (points, cancel) = (points(), AtomicBool::new(false));
+    let jobs = plan(&points, VERSION);
+    let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
     let news = Mutex::new(Vec::new());
     let listen = |progress: Progress<'_>| {
         if let Event::Failed(why) = progress.event {
@@ -267,7 +334,7 @@ fn a_failed_run_is_told_and_the_others_go_on() {
     let told = news.into_inner().unwrap();
     assert_eq!(told.len(), 2);
     assert_eq!(told[0], "flow.audio.hint=6,dumbbell.queue.tsq=true of 12: no room");
-    let summary = file.summary(&points, VERSION, String::new());
+    let summary = summary(&points, &jobs);
     let summary = conclude(summary, &points, &jobs, &endings, &store, String::new()).unwrap();
     assert!(!summary.complete);
     assert_eq!((summary.finished.len(), summary.failed.len()), (10, 2));

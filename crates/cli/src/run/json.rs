@@ -1,6 +1,6 @@
 //! The JSON document of `cutline run --json`: the rows of the tables, run by run.
 
-use super::work::Outcome;
+use super::outcome::Outcome;
 use cutline_results::{FlowRow, QueueRow, TimingRow};
 use cutline_scenario::SweepPoint;
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ fn queue(row: &QueueRow) -> Value {
 
 fn timing(row: &TimingRow) -> Value {
     json!({
-        "kept": row.kept == 1,
+        "timing_ok": row.is_valid(),
         "problem": &*row.problem,
         "departure_error_ms": {
             "p50": row.departure_error_p50_ms,

@@ -1,6 +1,6 @@
 //! What `cutline run` prints: a line per point and group, and one per point and queue.
 
-use super::work::Outcome;
+use super::outcome::Outcome;
 use crate::table::{Table, estimate};
 use cutline_results::{Subject, Values, group_measures, queue_measures};
 use cutline_scenario::SweepPoint;

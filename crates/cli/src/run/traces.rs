@@ -1,7 +1,7 @@
 //! `--pcap` and `--flent`: one run as the files of other tools.
 
 use crate::exit::Failure;
-use crate::run::VERSION;
+use crate::program::VERSION;
 use cutline_results::RunResult;
 use cutline_scenario::{Scenario, SweepPoint};
 use cutline_trace::{Capture, flent};

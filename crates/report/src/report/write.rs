@@ -42,9 +42,22 @@ pub enum WriteError {
         /// Why.
         source: RasterError,
     },
-    /// The claims could not be written as JSON.
+    /// The claims could not be written as JSON, or be read.
     #[error("claims.json: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+/// The claims of the report in `directory`; none where there is no report.
+///
+/// # Errors
+/// When `claims.json` cannot be read, or is damaged.
+pub fn read_claims(directory: &Path) -> Result<Vec<Claim>, WriteError> {
+    let path = directory.join("claims.json");
+    match fs::read(&path) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(source) => Err(WriteError::Io { path, source }),
+    }
 }
 
 /// Writes `report.html`, `claims.json` and all figures into `directory`, which is made if need be.

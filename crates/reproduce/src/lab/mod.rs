@@ -9,6 +9,7 @@ use crate::experiment::{Experiment, Place};
 use crate::study::{Stored, Study};
 use cutline_lab::Stack;
 use cutline_report::report::{Claim, Section, Verdict};
+use cutline_results::TimingRow;
 
 /// The study. It runs in real time and needs root, so it is not one of [`crate::STUDIES`].
 pub const LAB: Study = Study {
@@ -81,33 +82,33 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
         3 => charts::cheat(stored),
         _ => charts::stacks(stored),
     };
-    let kept_time = stored.iter().all(|(_, data)| data.timing.iter().all(|row| row.kept != 0));
+    let timing_is_valid = stored.iter().all(|(_, data)| data.timing.iter().all(TimingRow::is_valid));
     let claims = figure.claim_ids().map(|id| {
         let source = figure.experiments.iter().find(|id| !id.contains("simulated")).expect("each has one");
         let claim = measure::judge(figure.claim(source, id), figure.number, id, stored);
-        if kept_time { claim } else { in_doubt(claim) }
+        if timing_is_valid { claim } else { in_doubt(claim) }
     });
     let notes = stored.iter().filter_map(|(experiment, data)| timing(experiment, data)).collect();
     vec![Section { we_see, figures, claims: claims.collect(), notes, ..Section::default() }]
 }
 
-/// A claim as far as runs tell that have not all kept their time: a difference may be the machine's.
+/// A claim where the timing of some runs is not valid: a difference may be the machine's.
 fn in_doubt(claim: Claim) -> Claim {
     if claim.holds != Verdict::Differs {
         return claim;
     }
-    let doubt = "It differs here, but not all runs have kept their time: see below.";
+    let doubt = "It differs here, but the timing of some runs is not valid: see below.";
     let note = [claim.note.as_str(), doubt].join(" ").trim().to_owned();
     Claim { holds: Verdict::Unclear, note, ..claim }
 }
 
-/// Whether an experiment's runs have kept their time.
+/// What is said of the timing of an experiment's runs; `None` of a simulation.
 fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
     let worst = data.timing.iter().filter_map(|row| row.departure_error_p99_ms).fold(f64::NAN, f64::max);
     let bad: Vec<String> = data
         .timing
         .iter()
-        .filter(|row| row.kept == 0)
+        .filter(|row| !row.is_valid())
         .map(|row| format!("{} with seed {}: {}", row.point, row.seed, row.problem))
         .collect();
     let runs = data.timing.len();
@@ -116,12 +117,12 @@ fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
     }
     Some(if bad.is_empty() {
         format!(
-            "{}: {runs} runs kept their time; the worst 99th percentile of the departure error is {worst:.2} ms.",
+            "{}: the timing of all {runs} runs is valid; the worst 99th percentile of the departure error is {worst:.2} ms.",
             experiment.id
         )
     } else {
         format!(
-            "{}: {} of {runs} runs did not keep their time (--resume runs them again): {}.",
+            "{}: the timing of {} of {runs} runs is not valid (--resume runs them again): {}.",
             experiment.id,
             bad.len(),
             bad.join("; ")
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_that_have_not_kept_their_time_show_no_difference() {
+    fn runs_whose_timing_is_not_valid_show_no_difference() {
         let claim = |holds, note: &str| Claim {
             holds,
             note: note.to_owned(),

@@ -1,0 +1,42 @@
+//! What was run, for the head of a report.
+
+use cutline_results::Summary;
+use std::collections::BTreeSet;
+
+/// Names and values: version, seeds, length, times and machines of these results.
+pub(crate) fn story(summaries: &[&Summary], version: &str, quick: bool) -> Vec<(String, String)> {
+    let runs: usize = summaries.iter().map(|summary| summary.finished.len()).sum();
+    let begun = summaries.iter().map(|summary| summary.started_at.as_str()).min();
+    let ended = summaries.iter().map(|summary| summary.finished_at.as_str()).max();
+    [
+        ("Version", version.to_owned()),
+        ("Seeds", each(summaries, seeds)),
+        (
+            "Length of a run",
+            if quick { "shortened: shapes, not numbers (--quick)" } else { "in full" }.to_owned(),
+        ),
+        ("Runs", runs.to_string()),
+        ("Begun", begun.unwrap_or_default().to_owned()),
+        ("Ended", ended.unwrap_or_default().to_owned()),
+        (
+            "Processor",
+            each(summaries, |summary| format!("{}, {} cores", summary.host.cpu, summary.host.cores)),
+        ),
+        ("Kernel", each(summaries, |summary| summary.host.kernel.clone())),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// What the summaries have, each value once.
+fn each(summaries: &[&Summary], fact: impl Fn(&Summary) -> String) -> String {
+    let facts: BTreeSet<String> = summaries.iter().map(|summary| fact(summary)).collect();
+    facts.into_iter().collect::<Vec<_>>().join("; ")
+}
+
+fn seeds(summary: &Summary) -> String {
+    match (summary.seeds.first(), summary.seeds.last()) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (first, _) => first.map_or_else(String::new, ToString::to_string),
+    }
+}

@@ -1,0 +1,107 @@
+//! A study's folder: a report never replaces one that shows more, and never mixes what belongs apart.
+
+mod common;
+
+use common::quick;
+use cutline_reproduce::{Evaluation, Options, ReproduceError, TSQ};
+use cutline_results::{Existing, StoreError};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+fn run(options: &Options) -> Result<Evaluation, ReproduceError> {
+    TSQ.run(options, &AtomicBool::new(false), &|_| {}, &|_| {})
+}
+
+/// The figures of which the report in a folder has measured something.
+fn measured(folder: &Path) -> BTreeSet<String> {
+    let claims: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.join("claims.json")).unwrap()).unwrap();
+    let claims = claims.as_array().unwrap().iter().filter(|claim| !claim["measured"].is_null());
+    claims.map(|claim| claim["figure"].as_str().unwrap().to_owned()).collect()
+}
+
+fn figures(numbers: &[&str]) -> BTreeSet<String> {
+    numbers.iter().map(|number| (*number).to_owned()).collect()
+}
+
+#[test]
+fn one_figure_leaves_the_others_in_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = TSQ.folder(folder.path(), true);
+    run(&quick(folder.path(), &[3, 15, 16])).unwrap();
+    assert_eq!(measured(&study), figures(&["3", "15", "16"]));
+
+    let one = run(&quick(folder.path(), &[16])).unwrap();
+    assert!(one.claims.iter().all(|claim| claim.figure == "16"), "only what was asked for is printed");
+    assert_eq!(measured(&study), figures(&["3", "15", "16"]));
+    assert!(fs::read_to_string(one.written.report).unwrap().contains("Figure 15"));
+    run(&quick(folder.path(), &[2])).unwrap();
+    assert_eq!(measured(&study), figures(&["2", "3", "15", "16"]));
+}
+
+#[test]
+fn quick_results_have_a_folder_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = run(&Options { quick: false, ..quick(folder.path(), &[3]) }).unwrap();
+    let report = fs::read(&whole.written.report).unwrap();
+    let short = run(&quick(folder.path(), &[2, 16])).unwrap();
+    assert_eq!(fs::read(&whole.written.report).unwrap(), report);
+    assert_eq!(measured(&TSQ.folder(folder.path(), false)), figures(&["3"]));
+    assert_ne!(short.written.report, whole.written.report);
+    assert!(fs::read_to_string(short.written.report).unwrap().contains("(quick)"));
+    assert!(matches!(TSQ.report(folder.path(), false), Err(ReproduceError::Nothing { .. })));
+}
+
+#[test]
+fn a_report_does_not_mix_versions() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&quick(folder.path(), &[16])).unwrap();
+    let later = |figure, existing| Options { version: "later", existing, ..quick(folder.path(), &[figure]) };
+    // The same experiment: its results would be lost.
+    let error = run(&later(16, Existing::Repeat)).unwrap_err();
+    assert!(matches!(&error, ReproduceError::Store(StoreError::Taken { .. })), "{error}");
+    // Another one: the report would show both.
+    for existing in [Existing::Repeat, Existing::Replace] {
+        let error = run(&later(15, existing)).unwrap_err();
+        assert!(matches!(&error, ReproduceError::Mixed { .. }), "{error}");
+        assert!(error.to_string().contains("unresponsive holds results of version test"), "{error}");
+    }
+    let study = TSQ.folder(folder.path(), true);
+    assert!(!study.join("cheat").exists(), "nothing was simulated in vain");
+
+    run(&quick(folder.path(), &[15])).unwrap();
+    let path = study.join("cheat/summary.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"version\": \"test\"", "\"version\": \"later\"")).unwrap();
+    let error = TSQ.report(folder.path(), true).unwrap_err();
+    assert!(matches!(&error, ReproduceError::Mixed { .. }), "{error}");
+    assert_eq!(measured(&study), figures(&["15", "16"]));
+}
+
+#[test]
+fn a_report_shows_only_what_the_experiment_itself_gives() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&quick(folder.path(), &[16])).unwrap();
+    // The full folder has the shortened results.
+    let [short, full] = [true, false].map(|quick| TSQ.folder(folder.path(), quick));
+    fs::rename(&short, &full).unwrap();
+    let error = TSQ.report(folder.path(), false).unwrap_err().to_string();
+    assert!(
+        error.contains("unresponsive does not hold") && error.contains("the seeds and what is set"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_report_stays_when_results_that_it_shows_are_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = TSQ.folder(folder.path(), true);
+    run(&quick(folder.path(), &[3, 16])).unwrap();
+    let before = fs::read(study.join("report.html")).unwrap();
+    fs::remove_dir_all(study.join("unresponsive")).unwrap();
+    let error = run(&quick(folder.path(), &[2])).unwrap_err();
+    assert!(matches!(&error, ReproduceError::Partial { figures, .. } if figures == "16"), "{error}");
+    assert_eq!(fs::read(study.join("report.html")).unwrap(), before);
+}
