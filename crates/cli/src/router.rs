@@ -110,7 +110,8 @@ struct ProcessArgs {
 }
 
 const EXAMPLES: &str = "Examples:
-  cutline router --in eth0 --out eth1 --rate 15Mbit --aqm pi --tsq
+  cutline router --in eth0 --out eth1 --rate 15Mbit
+  cutline router --in eth0 --out eth1 --rate 15Mbit --aqm pie --set target=\"15 ms\" --tsq
   cutline router --in lan --out wan --rate 50Mbit --rate-back 8Mbit --aqm fq-codel --overhead pppoe-ptm
   cutline router --in lan --out wan --rate 50Mbit --tsq --rate-back 8Mbit --aqm-back codel --socket /run/wan.sock
   cutline router --in tun:cut0 --out tun:cut1 --rate 20Mbit --tsq

@@ -153,7 +153,7 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
     assert!(packets(&document, "/forth/sent/packets") > 0 && document["event"] == "stats", "{document}");
     let text = String::from_utf8(cutline(&["stats", &socket]).stdout).unwrap();
     assert!(text.contains("p0 -> p1: received") && text.contains("us (p99)"), "{text}");
-    assert_eq!(home.ask("config")["config"]["forth"]["queue"]["aqm"], "pi");
+    assert_eq!(home.ask("config")["config"]["forth"]["queue"]["aqm"], "fq-codel");
     assert_eq!(home.ask("reload status")["reload"], Value::Null, "it has no file");
     assert!(home.ask("stat")["error"].as_str().unwrap().contains("allowed are stats"));
     watch(&socket);
@@ -310,7 +310,7 @@ fn the_example_is_right() {
     let output = cutline(&["--config", &file, "--check"]);
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
-        "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pi, back at 48 Mbit/s through fq-codel\n"
+        "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pie, back at 48 Mbit/s through fq-codel\n"
     );
     let json: Value =
         serde_json::from_slice(&cutline(&["--config", &file, "--check", "--json"]).stdout).unwrap();

@@ -11,10 +11,10 @@ use cutline_units::{Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 /// The queue, the same for both directions unless the way back has its own.
 #[derive(clap::Args)]
 pub struct QueueArgs {
-    /// The queue's algorithm; `cutline aqm list` has them all
-    #[arg(long, value_name = "NAME", default_value = "pi", conflicts_with = "config")]
-    aqm: String,
-    /// Set a parameter of it, such as q-ref="200 packets"; may be repeated (`cutline aqm show NAME`)
+    /// The queue's algorithm (`cutline aqm list`) [default: fq-codel, or pie where --tsq is given]
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    aqm: Option<String>,
+    /// Set a parameter of it, such as target="10 ms"; may be repeated (`cutline aqm show NAME`)
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "config")]
     set: Vec<String>,
     /// TSQ on top of it, with its parameters if given, such as l=40ms,bits=4
@@ -67,7 +67,7 @@ impl BackArgs {
         let inherited = |value: &[String]| if own { Vec::new() } else { value.to_vec() };
         let tsq = forth.tsq.clone().filter(|_| !own);
         let back = QueueArgs {
-            aqm: self.aqm.clone().unwrap_or_else(|| forth.aqm.clone()),
+            aqm: self.aqm.clone().or_else(|| forth.aqm.clone()),
             set: [inherited(&forth.set), self.set.clone()].concat(),
             tsq: self.tsq.clone().or(tsq),
             limit: self.limit.unwrap_or(forth.limit),
@@ -78,15 +78,22 @@ impl BackArgs {
 }
 
 impl QueueArgs {
+    /// The algorithm. The defaults keep the queue short at any rate: their targets are delays. TSQ needs one that decides
+    /// by a probability.
+    fn aqm(&self) -> &str {
+        let default = if self.tsq.is_some() { "pie" } else { "fq-codel" };
+        self.aqm.as_deref().unwrap_or(default)
+    }
+
     /// The queue before a link of this rate.
     pub fn spec(&self, rate: Rate) -> Result<QueueSpec, Failure> {
-        let is_it = |aqm: &AqmDescription| aqm.name == self.aqm;
+        let is_it = |aqm: &AqmDescription| aqm.name == self.aqm();
         // A name that is not there has no parameters; it is refused below.
         let known = registry::describe().into_iter().find(is_it);
         let set = self.set.iter().map(String::as_str);
         let values = known.map_or_else(|| Ok(Vec::new()), |aqm| values(set, &aqm.parameters, aqm.name))?;
         let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let aqm = AqmSpec::from_values(&self.aqm, borrowed).map_err(usage)?;
+        let aqm = AqmSpec::from_values(self.aqm(), borrowed).map_err(usage)?;
         let spec = QueueSpec { limit: self.limit, ecn: !self.no_ecn, aqm, tsq: self.tsq_params()?, rate };
         // Tells now what does not go together, before an interface is touched.
         spec.build::<u32>().map_err(usage)?;
@@ -205,7 +212,8 @@ mod tests {
 
     fn args(aqm: &str, set: &[&str], tsq: Option<&str>) -> QueueArgs {
         let set = set.iter().map(ToString::to_string).collect();
-        QueueArgs { aqm: aqm.into(), set, tsq: tsq.map(Into::into), limit: Limit::Packets(9), no_ecn: false }
+        let aqm = Some(aqm.to_owned());
+        QueueArgs { aqm, set, tsq: tsq.map(Into::into), limit: Limit::Packets(9), no_ecn: false }
     }
 
     fn back(aqm: Option<&str>, set: &[&str], tsq: Option<&str>) -> BackArgs {
@@ -231,6 +239,19 @@ mod tests {
         assert_eq!((own.aqm.name(), own.tsq, own.limit), ("fq-codel", None, Limit::Packets(9)));
         let no_tsq = back(Some("codel"), &[], Some("")).spec(&forth, rate);
         assert!(refusal(no_tsq).contains("a queue of its own"));
+    }
+
+    /// Who has read nothing gets a queue whose target is a delay, at any rate.
+    #[test]
+    fn without_a_name_the_queue_is_short() {
+        let rate = Rate::from_mbps(2);
+        let default = |tsq| QueueArgs { aqm: None, ..args("", &[], tsq) };
+        let spec = default(None).spec(rate).unwrap();
+        assert_eq!((spec.aqm.name(), spec.tsq), ("fq-codel", None));
+        let spec = default(Some("")).spec(rate).unwrap();
+        assert_eq!((spec.aqm.name(), spec.tsq.is_some()), ("pie", true));
+        let reverse = back(None, &[], Some("")).spec(&default(None), rate).unwrap();
+        assert_eq!((reverse.aqm.name(), reverse.tsq.is_some()), ("pie", true));
     }
 
     fn refusal(result: Result<QueueSpec, Failure>) -> String {
