@@ -9,6 +9,7 @@
 )]
 
 mod aqm;
+mod arguments;
 mod check;
 mod compare;
 #[cfg(feature = "machine")]

@@ -5,6 +5,7 @@ pub(crate) mod settings;
 mod stats;
 mod text;
 
+use crate::arguments::{duration, overhead, rate};
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_ports::{PortError, PortKind};
@@ -15,7 +16,7 @@ use cutline_router_service::{
 use cutline_sys::SysError;
 use cutline_units::{Duration, Rate};
 use listener::Printer;
-use settings::{BackArgs, CodePoints, QueueArgs, duration, overhead, rate};
+use settings::{BackArgs, CodePoints, QueueArgs};
 use std::path::PathBuf;
 
 /// Route frames between two interfaces, each direction through a queue of its own

@@ -1,6 +1,7 @@
 //! `cutline tg`: the traffic generator and meter.
 
 mod flows;
+mod found;
 mod json;
 mod options;
 mod receive;

@@ -1,7 +1,7 @@
 //! What can go wrong with stored results.
 
 use crate::summary::Summary;
-use crate::table::SCHEMA_VERSION;
+use crate::version::SCHEMA_VERSION;
 use parquet::errors::ParquetError;
 use std::io;
 use std::path::{Path, PathBuf};

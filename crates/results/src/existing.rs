@@ -6,7 +6,7 @@ use crate::key::RunKey;
 use crate::rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, TimingRow};
 use crate::store::Store;
 use crate::summary::Summary;
-use crate::table::SCHEMA_VERSION;
+use crate::version::SCHEMA_VERSION;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -21,6 +21,7 @@ mod schema;
 mod store;
 mod summary;
 mod table;
+mod version;
 
 pub use column::{CellKind, CellValue, Column, Row};
 pub use error::StoreError;
@@ -34,4 +35,5 @@ pub use run_store::RunStore;
 pub use schema::schema_page;
 pub use store::Store;
 pub use summary::{FailedRun, Host, PointSummary, RunSummary, Summary};
-pub use table::{SCHEMA_VERSION, TableWriter, read_table, write_table};
+pub use table::{TableWriter, read_table, write_table};
+pub use version::SCHEMA_VERSION;

@@ -2,7 +2,7 @@
 
 use crate::key::RunKey;
 use crate::summary::Summary;
-use crate::table::SCHEMA_VERSION;
+use crate::version::SCHEMA_VERSION;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 

@@ -2,7 +2,7 @@
 
 use crate::column::{CellKind, Column, Row};
 use crate::rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, TimingRow};
-use crate::table::SCHEMA_VERSION;
+use crate::version::SCHEMA_VERSION;
 use std::fmt::Write as _;
 
 const HEAD: &str = "# Results

@@ -4,7 +4,8 @@ use crate::column::Row;
 use crate::error::StoreError;
 use crate::rows::{FlowRow, TimingRow};
 use crate::summary::Summary;
-use crate::table::{SCHEMA_VERSION, read_table, write_table};
+use crate::table::{read_table, write_table};
+use crate::version::SCHEMA_VERSION;
 use std::fs;
 use std::path::{Path, PathBuf};
 

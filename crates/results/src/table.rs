@@ -5,6 +5,7 @@
 
 use crate::column::{CellKind, CellValue, Column, Row};
 use crate::error::StoreError;
+use crate::version::SCHEMA_VERSION;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -17,10 +18,6 @@ use parquet::schema::types::{Type, TypePtr};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The version of the tables. A column that is renamed or changes its meaning raises it. Tables of another version are
-/// refused: [`Store::read_summary`](crate::Store::read_summary) says so.
-pub const SCHEMA_VERSION: u32 = 2;
 
 /// Rows of a row group: enough to compress well, few enough to hold in memory many times over.
 const GROUP: usize = 1 << 17;

@@ -1,8 +1,8 @@
 //! `cutline doctor bottleneck`: whether packets wait in our queue or elsewhere.
 
 use super::BOLD;
+use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
-use crate::router::settings::{duration, overhead};
 use crate::{interrupt, output};
 use cutline_doctor::{Judgement, Observations, Place, Source, Thresholds, Watch, judge};
 use cutline_router::Overhead;

@@ -1,12 +1,12 @@
 //! The router's options as the library's types: quantities, the queue, code points.
 
+use crate::arguments::rate;
 use crate::exit::Failure;
 use cutline_aqm::registry::{self, AqmDescription};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
 use cutline_config::{parameter, quantity};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
-use cutline_router::Overhead;
-use cutline_units::{Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
+use cutline_units::{Dscp, HintBits, HintTable, Rate, RemarkTable};
 
 /// The queue, the same for both directions unless the way back has its own.
 #[derive(clap::Args)]
@@ -135,32 +135,6 @@ impl CodePoints {
     }
 }
 
-/// `15Mbit` as `tc` writes it, or any rate of a scenario.
-pub fn rate(text: &str) -> Result<Rate, String> {
-    let spelt_out = if text.ends_with("bit") { format!("{text}/s") } else { text.to_owned() };
-    match quantity::rate(&spelt_out) {
-        Ok(Rate::ZERO) => Err("a link of rate zero sends nothing".to_owned()),
-        other => other.map_err(|error| format!("{error}; write 15Mbit or \"1.5 Mbit/s\"")),
-    }
-}
-
-/// A time above zero; seconds where there is no unit.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let with_unit = if plain { format!("{text} s") } else { text.to_owned() };
-    match quantity::duration(&with_unit) {
-        Ok(Duration::ZERO) => Err("it must be above zero".to_owned()),
-        other => other.map_err(|error| format!("{error}; write 10s or \"80 us\"")),
-    }
-}
-
-/// A kind of link by its name.
-pub fn overhead(text: &str) -> Result<Overhead, String> {
-    let names: Vec<_> = Overhead::ALL.iter().map(|overhead| overhead.name()).collect();
-    let found = Overhead::ALL.into_iter().find(|overhead| overhead.name() == text);
-    found.ok_or_else(|| format!("there are: {}", names.join(", ")))
-}
-
 /// Packets or bytes.
 fn limit(text: &str) -> Result<Limit, String> {
     let packets =
@@ -209,6 +183,7 @@ fn usage(error: ParameterError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_units::Duration;
 
     fn args(aqm: &str, set: &[&str], tsq: Option<&str>) -> QueueArgs {
         let set = set.iter().map(ToString::to_string).collect();
@@ -260,15 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_times_as_people_write_them() {
-        assert_eq!(rate("15Mbit"), Ok(Rate::from_mbps(15)));
-        assert_eq!(rate("1.5 Mbit/s"), Ok(Rate::from_kbps(1500)));
-        assert!(rate("0Mbit").is_err() && rate("15").is_err());
-        assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
-        assert_eq!(duration("80us"), Ok(Duration::from_micros(80)));
-        assert!(duration("0").is_err() && duration("-1").is_err());
+    fn limits_are_packets_or_bytes() {
         assert_eq!((limit("5 packets"), limit("64 KB")), (Ok(Limit::Packets(5)), Ok(Limit::Bytes(64_000))));
-        assert!(overhead("atm").is_err() && overhead("pppoa") == Ok(Overhead::Pppoa));
     }
 
     #[test]

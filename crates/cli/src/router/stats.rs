@@ -1,7 +1,7 @@
 //! `cutline router stats`: asks a router at work by its socket.
 
-use super::settings::duration;
 use super::text;
+use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::output;
 use cutline_router_service::{AskError, Client, Reply, Request, Statistics};

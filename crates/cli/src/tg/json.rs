@@ -1,6 +1,6 @@
 //! What was found, as JSON: times in ms, sizes in bytes, rates in bit/s; payload everywhere.
 
-use super::send::Found;
+use super::found::Found;
 use cutline_sys::tcp::TcpInfo;
 use cutline_traffic::control::ClockReport;
 use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, Summary};

@@ -1,7 +1,7 @@
 //! The options of a group of like flows.
 
+use crate::arguments::{duration, rate};
 use crate::exit::Failure;
-use crate::router::settings::{duration, rate};
 use cutline_config::quantity;
 use cutline_traffic::{TcpOptions, Transport, parse_trace};
 use cutline_transport::app::talk_spurt::TalkSpurtParams;

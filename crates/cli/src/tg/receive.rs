@@ -1,8 +1,8 @@
 //! `cutline tg receive`: wait for senders, and measure what they send.
 
 use super::{json, tables};
+use crate::arguments::duration;
 use crate::exit::Failure;
-use crate::router::settings::duration;
 use crate::{interrupt, output};
 use cutline_traffic::control::{PORT, Receiver, Session};
 use cutline_units::Duration;

@@ -1,16 +1,15 @@
 //! `cutline tg send`: generate, and print what both ends have found.
 
 use super::flows::Flows;
+use super::found::Found;
 use super::options::FlowArgs;
 use super::{json, tables};
+use crate::arguments::duration;
 use crate::exit::Failure;
-use crate::router::settings::duration;
 use crate::{interrupt, output};
 use cutline_scenario::FlowsFile;
-use cutline_traffic::control::{self, Outcome, SendParams};
-use cutline_traffic::{ReceiverReport, Summary};
+use cutline_traffic::control::{self, SendParams};
 use cutline_units::{Duration, Streams};
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -57,21 +56,6 @@ const EXAMPLES: &str = "Examples:
   cutline tg send host:6000 --transport udp --trace game.txt --repeat 20ms --dscp EF
   cutline tg send host --plan mixed.toml";
 
-/// What was sent, and what came of it, by group.
-pub struct Found<'a> {
-    pub receiver: SocketAddr,
-    pub seed: u64,
-    pub duration: Duration,
-    pub interval: Option<Duration>,
-    pub flows: &'a Flows,
-    pub outcome: &'a Outcome,
-    /// What came, by flow.
-    pub received: BTreeMap<u32, &'a ReceiverReport>,
-    /// A group each, and all together.
-    pub groups: Vec<Summary>,
-    pub total: Summary,
-}
-
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let receiver = resolve(&args.receiver)?;
     let file = args.plan.as_deref().map(FlowsFile::load).transpose()?;
@@ -113,52 +97,4 @@ fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     let found = with_port.to_socket_addrs();
     let mut found = found.map_err(|error| Failure::Failed(format!("{text} has no address: {error}")))?;
     found.next().ok_or_else(|| Failure::Failed(format!("{text} has no address")))
-}
-
-impl<'a> Found<'a> {
-    fn new(
-        receiver: SocketAddr,
-        (seed, duration, interval): (u64, Duration, Option<Duration>),
-        flows: &'a Flows,
-        outcome: &'a Outcome,
-    ) -> Self {
-        let reports = outcome.received.iter().flat_map(|report| &report.flows);
-        let received: BTreeMap<u32, _> = reports.map(|report| (report.flow, report)).collect();
-        let summaries = flows.groups.iter().map(|group| {
-            let mut summary = Summary::default();
-            for sent in &outcome.sent[group.members.clone()] {
-                summary.add(sent, received.get(&sent.flow).copied());
-            }
-            summary
-        });
-        let groups: Vec<Summary> = summaries.collect();
-        let mut total = Summary::default();
-        for group in &groups {
-            total.merge(group);
-        }
-        Self { receiver, seed, duration, interval, flows, outcome, received, groups, total }
-    }
-
-    /// The flows that did not come to their end, and why.
-    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.outcome.sent.iter().filter_map(|sent| {
-            let received = self.received.get(&sent.flow).and_then(|received| received.error.as_deref());
-            Some((sent.name.as_str(), sent.error.as_deref().or(received)?))
-        })
-    }
-
-    /// Whether all went as it should.
-    fn judge(&self, stopped: bool) -> Result<(), Failure> {
-        if let Some(error) = &self.outcome.error {
-            return Err(Failure::Failed(error.to_string()));
-        }
-        if stopped {
-            let Self { duration, outcome, .. } = self;
-            return Err(Failure::Failed(format!("interrupted after {} of {duration}", outcome.elapsed)));
-        }
-        match self.total.failed {
-            0 => Ok(()),
-            failed => Err(Failure::Failed(format!("{failed} of {} flows failed", self.total.flows))),
-        }
-    }
 }

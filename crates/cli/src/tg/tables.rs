@@ -1,6 +1,6 @@
 //! What was found, as tables for people.
 
-use super::send::Found;
+use super::found::Found;
 use crate::table::{Table, number};
 use cutline_traffic::control::ClockReport;
 use cutline_traffic::{MeterReport, Summary};

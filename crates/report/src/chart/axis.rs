@@ -1,7 +1,6 @@
 //! Axes: scale, range, and where a value lies between the ends.
 
 use super::ticks::{Tick, linear_ticks, log_ticks};
-use super::{At, Chart, Mark};
 
 /// A horizontal or vertical axis.
 #[derive(Clone, Debug)]
@@ -119,34 +118,6 @@ impl Fitted {
     /// Whether the axis shows `value`.
     pub(crate) fn holds(&self, value: f64) -> bool {
         (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
-    }
-}
-
-impl Chart {
-    /// Every x that the horizontal axis should show.
-    pub(crate) fn xs(&self) -> impl Iterator<Item = f64> + '_ {
-        let points = self.marks.iter().filter_map(Mark::series).flat_map(|(_, points)| points);
-        points.map(|p| p.x).chain(self.references(|at| if let At::X(x) = at { Some(x) } else { None }))
-    }
-
-    /// Every y that the vertical axis should show, ends of intervals and the foot of bars among them.
-    pub(crate) fn ys(&self) -> impl Iterator<Item = f64> + '_ {
-        let points = self.marks.iter().filter_map(Mark::series).flat_map(|(_, points)| points);
-        let bars = self.marks.iter().any(|mark| matches!(mark, Mark::Bars(_)));
-        points
-            .flat_map(|p| {
-                let (low, high) = p.interval.unwrap_or((p.y, p.y));
-                [p.y, low, high]
-            })
-            .chain(self.references(|at| if let At::Y(y) = at { Some(y) } else { None }))
-            .chain(bars.then_some(0.0))
-    }
-
-    fn references(&self, pick: impl Fn(At) -> Option<f64>) -> impl Iterator<Item = f64> {
-        self.marks.iter().filter_map(move |mark| match mark {
-            Mark::Reference(reference) => pick(reference.at),
-            Mark::Line(_) | Mark::Bars(_) => None,
-        })
     }
 }
 

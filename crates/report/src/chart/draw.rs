@@ -3,12 +3,14 @@
 mod labels;
 mod marks;
 
+use super::axis::Scale;
+use super::figure::{Figure, Legend};
+use super::ink::{Ink, Stroke, Theme};
 use super::layout::{self, Panel, TICK_GAP, Text};
 use super::legend::{self, Slots};
 use super::style::{SMALL, hatch, line_height};
-use super::svg::{Anchor, Ink, Stroke, Svg, Theme, Type};
+use super::svg::{Anchor, Svg, Type};
 use super::text::{Weight, width};
-use super::{Figure, Legend, Scale};
 
 /// How far marks at the edge of a plot may reach over it, px: half a marker.
 const OVERHANG: f64 = 7.0;

@@ -1,11 +1,12 @@
 //! Where everything goes: first each panel says what room it needs, then plots of a row and of a column align.
 
 use super::axis::{Fitted, Scale};
+use super::figure::{Chart, Figure, Legend};
 use super::legend::{self, Entry};
+use super::mark::{Join, Mark};
 use super::style::{CHART_TITLE, FIGURE_TITLE, SMALL, TEXT, line_height};
 use super::text::{Weight, width, wrap};
 use super::ticks::Tick;
-use super::{Chart, Figure, Join, Legend, Mark};
 
 /// Empty space around the figure and between panels, px.
 const MARGIN: f64 = 24.0;

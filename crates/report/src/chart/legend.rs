@@ -1,9 +1,11 @@
 //! Which series there are, which slot each has, and the rows in which they are named.
 
+use super::figure::{Chart, Figure, Legend};
+use super::ink::{Ink, Stroke};
+use super::mark::{Bars, Join, Kind, Line, Mark, Spread};
 use super::style::{EXPECTED_MARKER, REFERENCE, TEXT, dash, marker};
-use super::svg::{Ink, Stroke, Svg, Type};
+use super::svg::{Svg, Type};
 use super::text::{Weight, width};
-use super::{Bars, Chart, Figure, Join, Kind, Legend, Line, Mark, Spread};
 
 /// Height of a row, px.
 pub(crate) const ROW: f64 = 24.0;

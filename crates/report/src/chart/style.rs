@@ -1,16 +1,7 @@
-//! Colours, dashes, markers and sizes. A series is its slot: 0, 1, 2, ... in order of appearance.
+//! Dashes, markers, hatches and sizes. A series is its slot: 0, 1, 2, ... in order of appearance.
 
-use super::svg::{Ink, Stroke};
+use super::ink::{Ink, Stroke};
 use std::fmt::Write as _;
-
-/// Okabe and Ito's palette ("Color universal design", 2008): told apart by all kinds of colour vision. Its black
-/// is left to text and the paper's values, its yellow comes last, being pale on paper.
-pub(crate) const PALETTE: [&str; 7] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8ab00"];
-
-/// The same hues where the ground is dark.
-pub(crate) const PALETTE_DARK: [&str; 7] =
-    ["#4aa8e0", "#ff8a3d", "#2fc79b", "#e39cc4", "#f2b83b", "#8fd0f7", "#f0e442"];
 
 /// Dash patterns in px; the first is solid.
 const DASHES: [&str; 7] = ["", "9 4", "2.5 3", "10 3 2.5 3", "5 3", "14 4 5 4", "2 5"];
@@ -74,6 +65,7 @@ pub(crate) fn hatch(slot: usize) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chart::ink::PALETTE;
 
     #[test]
     fn neighbouring_slots_differ_in_everything() {

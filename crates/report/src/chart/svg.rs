@@ -1,30 +1,9 @@
-//! A small SVG writer: the handful of elements that charts need, colours by role.
+//! A small SVG writer: the handful of elements that charts need.
 
-use super::style::{PALETTE, PALETTE_DARK};
+use super::ink::{Ink, Stroke, Theme};
 use super::text::Weight;
 use crate::xml::escape;
 use std::fmt::Write as _;
-
-/// Where a figure will be seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Theme {
-    /// A file of its own: fixed colours on white.
-    Paper,
-    /// Inside an HTML page that sets the custom properties of [`Theme::css`], for light and dark.
-    Page,
-}
-
-/// A colour by its role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ink {
-    Paper,
-    Text,
-    Muted,
-    Axis,
-    Grid,
-    Series(usize),
-    None,
-}
 
 /// Where a text is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,14 +11,6 @@ pub(crate) enum Anchor {
     Start,
     Middle,
     End,
-}
-
-/// The outline of a shape.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stroke {
-    pub(crate) ink: Ink,
-    pub(crate) width: f64,
-    pub(crate) dash: &'static str,
 }
 
 /// How a text is set.
@@ -51,55 +22,6 @@ pub(crate) struct Type {
     pub(crate) ink: Ink,
     /// With a rim in the colour of the ground, for texts over marks.
     pub(crate) halo: bool,
-}
-
-/// The names of the neutral colours, with their values on light and on dark ground.
-const NEUTRALS: [(Ink, &str, &str, &str); 5] = [
-    (Ink::Paper, "paper", "#ffffff", "#16191d"),
-    (Ink::Text, "text", "#1d2733", "#e8ecf0"),
-    (Ink::Muted, "muted", "#566270", "#a5b0bc"),
-    (Ink::Axis, "axis", "#8a96a3", "#6f7b88"),
-    (Ink::Grid, "grid", "#e6eaee", "#2c333b"),
-];
-
-impl Theme {
-    /// The custom properties that a page needs for [`Theme::Page`], for light or dark ground.
-    pub fn css(dark: bool) -> String {
-        let mut css = String::new();
-        for (_, name, light, night) in NEUTRALS {
-            let _ = write!(css, "--c-{name}:{};", if dark { night } else { light });
-        }
-        for (i, colour) in (if dark { PALETTE_DARK } else { PALETTE }).iter().enumerate() {
-            let _ = write!(css, "--c-s{i}:{colour};");
-        }
-        css
-    }
-
-    fn paint(self, ink: Ink) -> String {
-        let (name, light) = match ink {
-            Ink::None => return "none".to_owned(),
-            Ink::Series(slot) => {
-                let slot = slot % PALETTE.len();
-                (format!("s{slot}"), PALETTE[slot])
-            }
-            neutral => {
-                let found = NEUTRALS.iter().find(|(ink, ..)| *ink == neutral);
-                found.map_or((String::new(), "#000000"), |(_, name, light, _)| ((*name).to_owned(), light))
-            }
-        };
-        match self {
-            Self::Paper => light.to_owned(),
-            Self::Page => format!("var(--c-{name},{light})"),
-        }
-    }
-}
-
-impl Stroke {
-    pub(crate) const NONE: Self = Self::solid(Ink::None, 0.0);
-
-    pub(crate) const fn solid(ink: Ink, width: f64) -> Self {
-        Self { ink, width, dash: "" }
-    }
 }
 
 impl Type {

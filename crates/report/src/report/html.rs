@@ -1,6 +1,7 @@
 //! The report as one HTML page: style and figures inside, nothing from outside, no scripts.
 
-use super::{Claim, Report, Section, Stated, Verdict};
+use super::claim::{Claim, Stated, Verdict};
+use super::document::{Report, Section};
 use crate::chart::Theme;
 use crate::xml::escape;
 use std::fmt::Write as _;

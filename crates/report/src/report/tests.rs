@@ -1,7 +1,8 @@
 //! The page's structure, the claims' JSON, and what is on disk afterwards.
 
 use super::*;
-use crate::chart::{Axis, Bars, Chart, Point};
+use crate::chart::{Axis, Bars, Chart, Figure, Point};
+use crate::stats::Estimate;
 
 fn figure() -> Figure {
     let bars = Bars::new("with TSQ", [Point::new(0.0, 1.18).within(1.1, 1.26), Point::new(1.0, 1.08)]);

@@ -1,6 +1,8 @@
 //! Puts a report's files in a directory, each whole or not at all.
 
-use super::{Claim, Report, page};
+use super::claim::Claim;
+use super::document::Report;
+use super::html::page;
 use crate::chart::{Figure, RasterError, Theme};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

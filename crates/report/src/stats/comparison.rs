@@ -9,7 +9,7 @@
 //!
 //! Worked: 1, 2, 3, 4, 5 against 2, 4, 6, 8, 10 has e² = 0.5 and 2, f = 5.882, so -3 ± 3.888.
 
-use super::{Estimate, t_quantile};
+use super::estimate::{Estimate, t_quantile};
 
 /// How two sets of replications were compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

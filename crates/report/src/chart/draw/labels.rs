@@ -1,11 +1,13 @@
 //! Labels inside and beside the plot, put where they cover the least.
 
+use crate::chart::axis::Scale;
+use crate::chart::ink::{Ink, Stroke};
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
+use crate::chart::mark::{At, Join, Kind, Line, Mark, Point};
 use crate::chart::style::SMALL;
-use crate::chart::svg::{Anchor, Ink, Stroke, Svg, Type};
+use crate::chart::svg::{Anchor, Svg, Type};
 use crate::chart::text::{Weight, width};
-use crate::chart::{At, Join, Kind, Line, Mark, Scale};
 
 /// A rectangle on the page: left, top, right, bottom.
 type Box4 = (f64, f64, f64, f64);
@@ -160,7 +162,7 @@ fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
 
 /// The last point of a line that the plot shows.
 fn end_of(panel: &Panel, line: &Line) -> Option<(f64, f64)> {
-    let shown = |p: &&crate::chart::Point| p.y.is_finite() && panel.x.holds(p.x) && panel.y.holds(p.y);
+    let shown = |p: &&Point| p.y.is_finite() && panel.x.holds(p.x) && panel.y.holds(p.y);
     line.points.iter().rfind(shown).map(|point| panel.place(point.x, point.y))
 }
 

@@ -1,10 +1,12 @@
 //! The marks between the axes: bars at the bottom, then bands, reference lines, and lines with their markers.
 
+use crate::chart::axis::Scale;
+use crate::chart::ink::{Ink, Stroke};
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
+use crate::chart::mark::{At, Bars, Join, Kind, Line, Mark, Point, Spread};
 use crate::chart::style::{EXPECTED_MARKER, REFERENCE, dash, marker};
-use crate::chart::svg::{Ink, Stroke, Svg};
-use crate::chart::{At, Bars, Join, Kind, Line, Mark, Point, Scale, Spread};
+use crate::chart::svg::Svg;
 use std::fmt::Write as _;
 
 /// The share of a category's width that its bars take.

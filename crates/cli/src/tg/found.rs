@@ -1,0 +1,74 @@
+//! What a sender and its receiver have measured, flow by flow and group by group.
+
+use super::flows::Flows;
+use crate::exit::Failure;
+use cutline_traffic::control::Outcome;
+use cutline_traffic::{ReceiverReport, Summary};
+use cutline_units::Duration;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The results of both ends.
+pub struct Found<'a> {
+    pub receiver: SocketAddr,
+    pub seed: u64,
+    pub duration: Duration,
+    pub interval: Option<Duration>,
+    pub flows: &'a Flows,
+    pub outcome: &'a Outcome,
+    /// The receiver's reports by flow.
+    pub received: BTreeMap<u32, &'a ReceiverReport>,
+    /// A summary for each group.
+    pub groups: Vec<Summary>,
+    /// All groups together.
+    pub total: Summary,
+}
+
+impl<'a> Found<'a> {
+    /// Puts the reports of both ends together.
+    pub fn new(
+        receiver: SocketAddr,
+        (seed, duration, interval): (u64, Duration, Option<Duration>),
+        flows: &'a Flows,
+        outcome: &'a Outcome,
+    ) -> Self {
+        let reports = outcome.received.iter().flat_map(|report| &report.flows);
+        let received: BTreeMap<u32, _> = reports.map(|report| (report.flow, report)).collect();
+        let summaries = flows.groups.iter().map(|group| {
+            let mut summary = Summary::default();
+            for sent in &outcome.sent[group.members.clone()] {
+                summary.add(sent, received.get(&sent.flow).copied());
+            }
+            summary
+        });
+        let groups: Vec<Summary> = summaries.collect();
+        let mut total = Summary::default();
+        for group in &groups {
+            total.merge(group);
+        }
+        Self { receiver, seed, duration, interval, flows, outcome, received, groups, total }
+    }
+
+    /// The flows that failed, and why.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.outcome.sent.iter().filter_map(|sent| {
+            let received = self.received.get(&sent.flow).and_then(|received| received.error.as_deref());
+            Some((sent.name.as_str(), sent.error.as_deref().or(received)?))
+        })
+    }
+
+    /// Whether everything went well.
+    pub fn judge(&self, stopped: bool) -> Result<(), Failure> {
+        if let Some(error) = &self.outcome.error {
+            return Err(Failure::Failed(error.to_string()));
+        }
+        if stopped {
+            let Self { duration, outcome, .. } = self;
+            return Err(Failure::Failed(format!("interrupted after {} of {duration}", outcome.elapsed)));
+        }
+        match self.total.failed {
+            0 => Ok(()),
+            failed => Err(Failure::Failed(format!("{failed} of {} flows failed", self.total.flows))),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Claims: what a paper states, what was measured, and whether it holds.
+
+use crate::stats::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// A number that the paper claims, and what was measured. Its JSON form is that of `claims.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Unique name, such as `audio.best-hint`.
+    pub id: String,
+    /// The paper's figure or section, such as `10`.
+    pub figure: String,
+    /// What is claimed, in words.
+    pub claim: String,
+    /// The paper's value: a number, words such as `about 6`, or null where it gives none.
+    pub paper: Option<Stated>,
+    /// The measured value, null where there is none.
+    pub measured: Option<f64>,
+    /// Lower end of the 95 % confidence interval.
+    pub ci_low: Option<f64>,
+    /// Upper end of the 95 % confidence interval.
+    pub ci_high: Option<f64>,
+    /// Unit of the values; empty for plain numbers.
+    pub unit: String,
+    /// Whether the claim holds: true, false, or null where the measurement cannot tell.
+    pub holds: Verdict,
+    /// Where measurement and paper differ, and why; may be empty.
+    pub note: String,
+}
+
+/// A value that the paper states.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Stated {
+    /// A number, in the claim's unit.
+    Number(f64),
+    /// Words.
+    Text(String),
+}
+
+/// Whether a claim holds. In JSON: true, false, null.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<bool>", into = "Option<bool>")]
+pub enum Verdict {
+    /// The measurement shows it.
+    Holds,
+    /// The measurement shows otherwise.
+    Differs,
+    /// The measurement cannot tell.
+    #[default]
+    Unclear,
+}
+
+impl From<Option<bool>> for Verdict {
+    fn from(holds: Option<bool>) -> Self {
+        match holds {
+            Some(true) => Self::Holds,
+            Some(false) => Self::Differs,
+            None => Self::Unclear,
+        }
+    }
+}
+
+impl From<bool> for Verdict {
+    fn from(holds: bool) -> Self {
+        Some(holds).into()
+    }
+}
+
+impl From<Verdict> for Option<bool> {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Holds => Some(true),
+            Verdict::Differs => Some(false),
+            Verdict::Unclear => None,
+        }
+    }
+}
+
+impl From<f64> for Stated {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&str> for Stated {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl Claim {
+    /// A claim without any values yet, and unclear.
+    pub fn new(id: impl Into<String>, figure: impl Into<String>, claim: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            figure: figure.into(),
+            claim: claim.into(),
+            paper: None,
+            measured: None,
+            ci_low: None,
+            ci_high: None,
+            unit: String::new(),
+            holds: Verdict::Unclear,
+            note: String::new(),
+        }
+    }
+
+    /// What the paper states.
+    pub fn paper(self, stated: impl Into<Stated>) -> Self {
+        Self { paper: Some(stated.into()), ..self }
+    }
+
+    /// What was measured, with its confidence interval.
+    pub fn measured(self, estimate: &Estimate) -> Self {
+        let (ci_low, ci_high) = estimate.interval.unzip();
+        Self { measured: Some(estimate.mean), ci_low, ci_high, ..self }
+    }
+
+    /// What was measured, where it is a number without an interval.
+    pub fn measured_value(self, value: f64) -> Self {
+        Self { measured: Some(value), ..self }
+    }
+
+    /// The values' unit.
+    pub fn unit(self, unit: impl Into<String>) -> Self {
+        Self { unit: unit.into(), ..self }
+    }
+
+    /// Whether the claim holds.
+    pub fn holds(self, verdict: impl Into<Verdict>) -> Self {
+        Self { holds: verdict.into(), ..self }
+    }
+
+    /// Where measurement and paper differ, and why.
+    pub fn note(self, note: impl Into<String>) -> Self {
+        Self { note: note.into(), ..self }
+    }
+}

@@ -1,0 +1,124 @@
+//! A mean over replications, with its confidence interval.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A mean over replications with its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// The standard error of the mean, s / sqrt(n); `None` for a single value.
+    pub std_error: Option<f64>,
+    /// The ends of the 95 % confidence interval; `None` for a single value.
+    pub interval: Option<(f64, f64)>,
+    /// The number of replications.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// The estimate from one value for each replication; `None` when there is no value or one is not finite.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
+            return None;
+        }
+        let n = values.len();
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let std_error = (n > 1).then(|| {
+            let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+            (squares / (n as f64 * (n as f64 - 1.0))).sqrt()
+        });
+        let interval = std_error.map(|error| {
+            let half = t_quantile_975(n - 1) * error;
+            (mean - half, mean + half)
+        });
+        Some(Self { mean, std_error, interval, n })
+    }
+
+    /// The mean of the ratios of pairs that share a seed, `over[i] / under[i]`, with its interval.
+    ///
+    /// `None` when a ratio is not finite, such as by a zero underneath, or there is no pair.
+    pub fn of_ratios(over: &[f64], under: &[f64]) -> Option<Self> {
+        assert_eq!(over.len(), under.len(), "pairs need two values of each seed");
+        let ratios: Vec<f64> = over.iter().zip(under).map(|(a, b)| a / b).collect();
+        Self::of(&ratios)
+    }
+
+    /// The mean of the differences of pairs that share a seed, `left[i] - right[i]`, with its interval.
+    pub fn of_differences(left: &[f64], right: &[f64]) -> Option<Self> {
+        assert_eq!(left.len(), right.len(), "pairs need two values of each seed");
+        let differences: Vec<f64> = left.iter().zip(right).map(|(a, b)| a - b).collect();
+        Self::of(&differences)
+    }
+
+    /// Half the width of the interval; 0 for a single value.
+    pub fn half_width(&self) -> f64 {
+        self.interval.map_or(0.0, |(low, high)| (high - low) / 2.0)
+    }
+}
+
+/// The 0.975 quantile of Student's t: the factor of a two-sided 95 % interval.
+pub fn t_quantile_975(degrees_of_freedom: usize) -> f64 {
+    assert!(degrees_of_freedom > 0, "Student's t needs a degree of freedom");
+    t_quantile(0.975, degrees_of_freedom as f64)
+}
+
+/// A quantile of Student's t.
+pub(crate) fn t_quantile(probability: f64, degrees_of_freedom: f64) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, degrees_of_freedom).expect("degrees of freedom are positive");
+    t.inverse_cdf(probability)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_s_worked_value() {
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!((estimate.mean, estimate.n), (3.0, 5));
+        assert!((estimate.half_width() - 1.963_24).abs() < 1e-4, "{estimate:?}");
+        assert!((estimate.std_error.unwrap().powi(2) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn quantiles_of_the_printed_tables() {
+        for (df, t) in
+            [(1, 12.706_2), (2, 4.302_7), (4, 2.776_4), (9, 2.262_2), (19, 2.093_0), (120, 1.979_9)]
+        {
+            assert!((t_quantile_975(df) - t).abs() < 1e-4, "{df} has {}", t_quantile_975(df));
+        }
+    }
+
+    #[test]
+    fn a_single_value_has_no_interval_and_none_is_no_estimate() {
+        let one = Estimate::of(&[7.0]).unwrap();
+        assert_eq!((one.mean, one.interval, one.half_width()), (7.0, None, 0.0));
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn what_varies_with_the_seed_cancels_in_pairs() {
+        let base = [1.0, 2.0, 4.0, 8.0];
+        let better = base.map(|x| 1.1 * x);
+        let ratio = Estimate::of_ratios(&better, &base).unwrap();
+        assert!((ratio.mean - 1.1).abs() < 1e-12 && ratio.half_width() < 1e-9, "{ratio:?}");
+        assert_eq!(Estimate::of_ratios(&[1.0, 1.0], &[0.0, 1.0]), None);
+        let difference = Estimate::of_differences(&better, &base).unwrap();
+        assert!((difference.mean - 0.375).abs() < 1e-12 && difference.half_width() > 0.1);
+    }
+
+    /// Draws of known mean: about 95 of 100 intervals must hold it.
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say() {
+        let mut random = cutline_units::Streams::new(7).stream("stats", "coverage");
+        let mut normal = || (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0;
+        let held = (0..2000).filter(|_| {
+            let values: Vec<f64> = (0..10).map(|_| normal()).collect();
+            let (low, high) = Estimate::of(&values).unwrap().interval.unwrap();
+            low <= 0.0 && 0.0 <= high
+        });
+        let held = held.count();
+        assert!((1860..=1940).contains(&held), "{held} of 2000 hold the mean");
+    }
+}
