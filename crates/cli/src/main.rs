@@ -9,6 +9,7 @@
 )]
 
 mod aqm;
+#[cfg(feature = "machine")]
 mod arguments;
 mod check;
 mod compare;
