@@ -93,14 +93,14 @@ def cutline_runs(cutline: str, case: Dumbbell, seeds: range) -> list[Run]:
 
 def cutline_run(run: dict) -> Run:
     """The measures of one run, under the names that ns-2's have."""
-    queue = next(queue for queue in run["queues"] if queue["name"] == "r1->r2")
+    queue = next(queue for queue in run["queues"] if queue["link"] == "r1->r2")
     found = {
         "utilisation": queue["utilisation"],
-        "queue": queue["backlog_packets"]["mean"],
+        "queue": queue["backlog_mean_packets"],
         "drops": queue["drop_ratio"],
     }
-    if queue["max_p"] is not None:
-        found |= {"average": queue["average_packets"], "max_p": queue["max_p"]}
+    if queue["max_p_mean"] is not None:
+        found |= {"average": queue["average_mean_packets"], "max_p": queue["max_p_mean"]}
     for kind in dict.fromkeys(flow["group"] for flow in run["flows"]):
         flows = [flow for flow in run["flows"] if flow["group"] == kind]
         found |= of_class(kind, [flow["goodput_bps"] / 1e3 for flow in flows])

@@ -159,7 +159,7 @@ fn forecast(jobs: &[Job<'_>], at_a_time: NonZeroUsize) -> String {
 
 /// Says which runs have an invalid timing, and what to do if they are stored. Returns their number.
 fn warn(timing: &[TimingRow], are_stored: bool) -> usize {
-    let bad = timing.iter().filter(|row| !row.is_valid());
+    let bad = timing.iter().filter(|row| !row.timing_ok);
     for row in bad.clone() {
         anstream::eprintln!("warning: {} with seed {}: {}", row.point, row.seed, row.problem);
     }

@@ -160,21 +160,22 @@ fn the_json_document_has_every_field() {
     for run in runs {
         assert_eq!(run["flows"].as_array().unwrap().len(), 4);
         for flow in run["flows"].as_array().unwrap() {
-            numbers(flow, &["goodput_bps", "sent_bps", "loss_ratio", "mark_ratio", "marks", "timeouts"]);
-            numbers(&flow["queuing_ms"], &["mean", "p50", "p90", "p95", "p99", "max"]);
-            numbers(&flow["one_way_ms"], &["mean", "p50", "p95", "p99", "max"]);
+            numbers(
+                flow,
+                &["goodput_bps", "sent_bps", "loss_ratio", "mark_ratio", "packets_marked", "timeouts"],
+            );
+            numbers(flow, &["queuing_mean_ms", "queuing_p50_ms", "queuing_max_ms", "one_way_p99_ms"]);
             numbers(flow, &["qd", "qt", "q"]);
             assert_eq!(flow["retransmissions"].is_null(), flow["group"] == "audio");
         }
         let queue = &run["queues"][0];
-        assert_eq!((&queue["name"], &queue["tsq"]), (&Value::from("r1->r2"), &Value::from(true)));
+        assert_eq!((&queue["link"], &queue["tsq"]), (&Value::from("r1->r2"), &Value::from(true)));
         numbers(
             queue,
             &["utilisation", "drop_ratio", "mark_ratio", "arrived", "departed", "dropped", "marked"],
         );
-        numbers(&queue["backlog_packets"], &["mean", "sd", "max"]);
-        numbers(&queue["probability"], &["mean", "sd"]);
-        assert!(queue["average_packets"].is_null() && queue["max_p"].is_null(), "PI has neither");
+        numbers(queue, &["backlog_mean_packets", "backlog_sd_packets", "probability_mean", "probability_sd"]);
+        assert!(queue["average_mean_packets"].is_null() && queue["max_p_mean"].is_null(), "PI has neither");
     }
     assert!(!place.path("results").exists(), "--no-store stores nothing");
 }

@@ -102,21 +102,21 @@ fn a_scenario_is_measured_as_in_the_simulation() {
         let voice = group(run, "voice")[0];
         in_time!((voice["goodput_bps"].as_f64().unwrap() - 64_000.0).abs() < 3_000.0, "{voice}");
         assert_eq!(voice["hint"], 2);
-        let queuing = |flow: &Value| flow["queuing_ms"]["mean"].as_f64().unwrap();
+        let queuing = |flow: &Value| flow["queuing_mean_ms"].as_f64().unwrap();
         let bulk = group(run, "bulk");
         assert_eq!(bulk.len(), 4);
         for flow in &bulk {
             in_time!(flow["goodput_bps"].as_f64().unwrap() > 50_000.0, "{flow}");
             in_time!(queuing(flow) > queuing(voice), "a hint of 2 waits less: {flow} {voice}");
         }
-        let marks: u64 = bulk.iter().map(|flow| flow["marks"].as_u64().unwrap()).sum();
+        let marks: u64 = bulk.iter().map(|flow| flow["packets_marked"].as_u64().unwrap()).sum();
         in_time!(marks > 0, "what can be marked is marked");
         let files = group(run, "files")[0];
         in_time!(files["transfers"].as_u64().unwrap() > 2, "{files}");
-        assert_eq!(files["marks"], 0, "each flow by itself: {files}");
+        assert_eq!(files["packets_marked"], 0, "each flow by itself: {files}");
         in_time!(group(run, "media")[0]["goodput_bps"].as_f64().unwrap() > 40_000.0, "{run}");
         let queue = &run["queues"][0];
-        assert_eq!(queue["name"], "r1->r2");
+        assert_eq!(queue["link"], "r1->r2");
         in_time!(queue["utilisation"].as_f64().unwrap() > 0.6, "{queue}");
         let timing = &run["timing"];
         in_time!(timing["frames"].as_u64().unwrap() > 1000, "{timing}");

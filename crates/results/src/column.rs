@@ -1,7 +1,9 @@
 //! Tables as data: each row type lists its columns with unit, meaning, and how a cell is read and set.
 //!
-//! Writing, reading and the documentation all follow this one list, so they cannot disagree.
+//! Everything that names a column follows this one list: Parquet files, JSON documents and their schemas, the measures that
+//! are compared, the tables that are printed, and the documentation.
 
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// What a column holds.
@@ -11,6 +13,8 @@ pub enum CellKind {
     Text,
     /// A whole number from 0 to 2^63 - 1.
     Count,
+    /// Yes or no; stored as the count 1 or 0.
+    Flag,
     /// A double.
     Real,
 }
@@ -49,14 +53,72 @@ pub struct Column<R> {
     pub kind: CellKind,
     /// Whether it may be null, for what was not measured.
     pub optional: bool,
+    /// Whether it says which run a row belongs to.
+    pub of_run: bool,
+    /// Whether it is a measure: a number of which a mean over flows and seeds says something.
+    pub measure: bool,
+    /// How printed tables show it; `None` where they do not.
+    pub heading: Option<Heading>,
     pub(crate) get: fn(&R) -> CellValue,
     pub(crate) set: fn(&mut R, CellValue),
 }
 
+/// How a printed table shows a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Heading {
+    /// The words over the column, its unit included.
+    pub title: &'static str,
+    /// What values are multiplied by for that unit.
+    pub scale: f64,
+}
+
+/// The columns that say which run a row belongs to.
+const OF_RUN: [&str; 3] = ["run", "point", "seed"];
+
 impl<R> Column<R> {
+    pub(crate) fn new<T: Cell>(
+        [name, unit, meaning]: [&'static str; 3],
+        get: fn(&R) -> CellValue,
+        set: fn(&mut R, CellValue),
+    ) -> Self {
+        let of_run = OF_RUN.contains(&name);
+        let (kind, optional) = (T::KIND, T::OPTIONAL);
+        Self { name, unit, meaning, kind, optional, of_run, measure: false, heading: None, get, set }
+    }
+
+    /// Makes it a measure.
+    pub(crate) fn measure(self) -> Self {
+        Self { measure: true, ..self }
+    }
+
+    /// Makes it a measure that printed tables show.
+    pub(crate) fn shown(self, title: &'static str, scale: f64) -> Self {
+        Self { measure: true, heading: Some(Heading { title, scale }), ..self }
+    }
+
     /// The cell of a row.
     pub fn value(&self, row: &R) -> CellValue {
         (self.get)(row)
+    }
+
+    /// The cell of a row as a number; `None` where nothing was measured, and of a text.
+    pub fn number(&self, row: &R) -> Option<f64> {
+        match self.value(row) {
+            CellValue::Real(number) => Some(number).filter(|number| number.is_finite()),
+            CellValue::Count(count) => Some(count as f64),
+            CellValue::Null | CellValue::Text(_) => None,
+        }
+    }
+
+    /// The cell of a row in a JSON document; null where nothing was measured or the number is not finite.
+    pub fn json(&self, row: &R) -> Value {
+        match self.value(row) {
+            CellValue::Null => Value::Null,
+            CellValue::Text(text) => json!(&*text),
+            CellValue::Count(count) if self.kind == CellKind::Flag => json!(count != 0),
+            CellValue::Count(count) => json!(count),
+            CellValue::Real(number) => json!(number),
+        }
     }
 }
 
@@ -68,6 +130,14 @@ pub trait Row: Clone + Default + Send + 'static {
     const ONE_PER: &'static str;
     /// Its columns in order.
     fn columns() -> Vec<Column<Self>>;
+
+    /// The row as a JSON object: a property for each column but those of its run.
+    fn json(&self) -> Value {
+        let columns = Self::columns().into_iter().filter(|column| !column.of_run);
+        Value::Object(
+            columns.map(|column| (column.name.to_owned(), column.json(self))).collect::<Map<_, _>>(),
+        )
+    }
 }
 
 impl Cell for Arc<str> {
@@ -89,6 +159,17 @@ impl Cell for u64 {
     fn set(&mut self, value: CellValue) {
         let CellValue::Count(count) = value else { unreachable!("a column of counts holds {value:?}") };
         *self = count;
+    }
+}
+
+impl Cell for bool {
+    const KIND: CellKind = CellKind::Flag;
+    fn get(&self) -> CellValue {
+        CellValue::Count(u64::from(*self))
+    }
+    fn set(&mut self, value: CellValue) {
+        let CellValue::Count(count) = value else { unreachable!("a column of flags holds {value:?}") };
+        *self = count != 0;
     }
 }
 
@@ -118,12 +199,14 @@ impl<T: Cell + Default> Cell for Option<T> {
     }
 }
 
-/// Declares a row type with its columns: `name: type, unit, meaning;`.
+/// Declares a row type with its columns: `name: type, unit, meaning;`. Behind the meaning may stand `measure`, or
+/// `shown(title, scale)` for a measure that printed tables show.
 macro_rules! row {
     (
         $(#[$doc:meta])*
         $name:ident in $file:literal, one per $one:literal {
-            $($field:ident: $type:ty, $unit:literal, $meaning:literal;)+
+            $($field:ident: $type:ty, $unit:literal, $meaning:literal
+                $(, $role:ident $(($($argument:expr),+))?)?;)+
         }
     ) => {
         $(#[$doc])*
@@ -138,17 +221,44 @@ macro_rules! row {
 
             fn columns() -> Vec<$crate::column::Column<Self>> {
                 use $crate::column::{Cell, Column};
-                vec![$(Column {
-                    name: stringify!($field),
-                    unit: $unit,
-                    meaning: $meaning,
-                    kind: <$type as Cell>::KIND,
-                    optional: <$type as Cell>::OPTIONAL,
-                    get: |row: &Self| Cell::get(&row.$field),
-                    set: |row: &mut Self, value| Cell::set(&mut row.$field, value),
-                }),+]
+                vec![$(
+                    Column::new::<$type>(
+                        [stringify!($field), $unit, $meaning],
+                        |row: &Self| Cell::get(&row.$field),
+                        |row: &mut Self, value| Cell::set(&mut row.$field, value),
+                    )$(.$role($($($argument),+)?))?,
+                )+]
             }
         }
     };
 }
 pub(crate) use row;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::{FlowRow, QueueRow, TimingRow};
+
+    #[test]
+    fn a_document_has_every_column_by_its_name_but_those_of_the_run() {
+        let row = QueueRow { link: "r1->r2".into(), tsq: true, arrived: 9, ..QueueRow::default() };
+        let document = row.json();
+        assert_eq!(document.as_object().unwrap().len(), QueueRow::columns().len() - OF_RUN.len());
+        assert_eq!(
+            (&document["link"], &document["tsq"], &document["arrived"]),
+            (&json!("r1->r2"), &json!(true), &json!(9))
+        );
+        assert_eq!((&document["drop_ratio"], &document["run"]), (&Value::Null, &Value::Null));
+        let late = TimingRow { departure_bound_ms: f64::NAN, ..TimingRow::default() };
+        assert_eq!(late.json()["departure_bound_ms"], Value::Null, "JSON has no such number");
+    }
+
+    #[test]
+    fn what_is_shown_is_a_measure() {
+        let columns = FlowRow::columns();
+        let goodput = columns.iter().find(|column| column.name == "goodput_bps").unwrap();
+        assert!(goodput.measure && goodput.heading.unwrap().scale == 1e-3);
+        assert!(columns.iter().all(|column| column.heading.is_none() || column.measure));
+        assert!(columns.iter().all(|column| !column.measure || column.kind != CellKind::Text));
+    }
+}

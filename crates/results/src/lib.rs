@@ -23,7 +23,7 @@ mod summary;
 mod table;
 mod version;
 
-pub use column::{CellKind, CellValue, Column, Row};
+pub use column::{CellKind, CellValue, Column, Heading, Row};
 pub use error::StoreError;
 pub use existing::{Existing, Planned};
 pub use key::RunKey;

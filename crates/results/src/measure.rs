@@ -2,6 +2,7 @@
 //!
 //! A group's value in a run is the mean over its flows; one that was not measured in a run is left out of that run.
 
+use crate::column::{Column, Row};
 use crate::rows::{FlowRow, QueueRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,56 +45,24 @@ impl Values {
     }
 }
 
-/// A column and how it is read from a row.
-type Measure<R> = (&'static str, fn(&R) -> Option<f64>);
-
-const OF_FLOWS: [Measure<FlowRow>; 13] = [
-    ("goodput_bps", |row| Some(row.goodput_bps)),
-    ("sent_bps", |row| Some(row.sent_bps)),
-    ("loss_ratio", |row| row.loss_ratio),
-    ("mark_ratio", |row| row.mark_ratio),
-    ("timeouts", |row| row.timeouts.map(|n| n as f64)),
-    ("queuing_mean_ms", |row| row.queuing_mean_ms),
-    ("queuing_p50_ms", |row| row.queuing_p50_ms),
-    ("queuing_p99_ms", |row| row.queuing_p99_ms),
-    ("one_way_mean_ms", |row| row.one_way_mean_ms),
-    ("ipdv_mean_ms", |row| row.ipdv_mean_ms),
-    ("qd", |row| row.qd),
-    ("qt", |row| row.qt),
-    ("q", |row| row.q),
-];
-
-const OF_QUEUES: [Measure<QueueRow>; 10] = [
-    ("utilisation", |row| Some(row.utilisation)),
-    ("backlog_mean_packets", |row| Some(row.backlog_mean_packets)),
-    ("backlog_sd_packets", |row| Some(row.backlog_sd_packets)),
-    ("delay_mean_ms", |row| row.delay_mean_ms),
-    ("delay_p99_ms", |row| row.delay_p99_ms),
-    ("drop_ratio", |row| row.drop_ratio),
-    ("mark_ratio", |row| row.mark_ratio),
-    ("probability_mean", |row| row.probability_mean),
-    ("average_mean_packets", |row| row.average_mean_packets),
-    ("max_p_mean", |row| row.max_p_mean),
-];
-
 /// The measures of every group of flows, in the order of the rows.
 pub fn group_measures(flows: &[FlowRow]) -> Vec<Values> {
     let subject = |row: &FlowRow| (Arc::clone(&row.point), Arc::clone(&row.group), row.seed);
-    measures(flows, SubjectKind::Group, subject, &OF_FLOWS)
+    measures(flows, SubjectKind::Group, subject)
 }
 
 /// The measures of every queue, in the order of the rows.
 pub fn queue_measures(queues: &[QueueRow]) -> Vec<Values> {
     let subject = |row: &QueueRow| (Arc::clone(&row.point), Arc::clone(&row.link), row.seed);
-    measures(queues, SubjectKind::Queue, subject, &OF_QUEUES)
+    measures(queues, SubjectKind::Queue, subject)
 }
 
-fn measures<R>(
+fn measures<R: Row>(
     rows: &[R],
     kind: SubjectKind,
     key: impl Fn(&R) -> (Arc<str>, Arc<str>, u64),
-    measures: &[Measure<R>],
 ) -> Vec<Values> {
+    let measures: Vec<Column<R>> = R::columns().into_iter().filter(|column| column.measure).collect();
     let mut order: Vec<Subject> = Vec::new();
     let mut runs: BTreeMap<Subject, BTreeMap<u64, Vec<&R>>> = BTreeMap::new();
     for row in rows {
@@ -106,20 +75,19 @@ fn measures<R>(
         by_seed.entry(seed).or_default().push(row);
     }
     let of_subject = |subject: Subject| {
-        let by_seed = &runs[&subject];
-        measures.iter().map(move |(measure, read)| Values {
+        let (by_seed, measures) = (&runs[&subject], &measures);
+        measures.iter().map(move |column| Values {
             subject: subject.clone(),
-            measure,
-            by_seed: by_seed.iter().filter_map(|(seed, rows)| Some((*seed, mean(rows, *read)?))).collect(),
+            measure: column.name,
+            by_seed: by_seed.iter().filter_map(|(seed, rows)| Some((*seed, mean(rows, column)?))).collect(),
         })
     };
     order.into_iter().flat_map(of_subject).filter(|values| !values.by_seed.is_empty()).collect()
 }
 
 /// The mean over the rows that have a value; `None` when none has.
-fn mean<R>(rows: &[&R], read: fn(&R) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> =
-        rows.iter().filter_map(|row| read(row)).filter(|value| value.is_finite()).collect();
+fn mean<R>(rows: &[&R], column: &Column<R>) -> Option<f64> {
+    let values: Vec<f64> = rows.iter().filter_map(|row| column.number(row)).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 

@@ -45,36 +45,36 @@ row! {
         group: Arc<str>, "-", "Name of the group it belongs to.";
         class: Arc<str>, "-", "Quality class.";
         hint: u64, "level", "Delay hint of its packets; of a hint that adapts, the one that trials go out from at the end.";
-        goodput_bps: f64, "bit/s", "Payload that reached the application at the sink, each byte counted once.";
-        sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.";
+        goodput_bps: f64, "bit/s", "Payload that reached the application at the sink, each byte counted once.", shown("goodput kbit/s", 1e-3);
+        sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.", measure;
         refused_bps: Option<f64>, "bit/s", "Payload that found no room in the sender's buffer, over the whole run; null for UDP.";
-        loss_ratio: Option<f64>, "-", "Packets dropped in the network over those dropped or received.";
-        mark_ratio: Option<f64>, "-", "Packets that arrived marked (ECN) over packets that arrived.";
+        loss_ratio: Option<f64>, "-", "Packets dropped in the network over those dropped or received.", shown("loss %", 100.0);
+        mark_ratio: Option<f64>, "-", "Packets that arrived marked (ECN) over packets that arrived.", measure;
         packets_sent: u64, "packets", "Data packets that left the source.";
         packets_received: u64, "packets", "Data packets that reached the sink.";
         packets_dropped: u64, "packets", "Data packets dropped in a queue.";
         packets_marked: u64, "packets", "Data packets that arrived marked.";
         retransmissions: Option<u64>, "packets", "Data packets sent again, over the whole run; null where the transport sends none again.";
-        timeouts: Option<u64>, "-", "Retransmission or nofeedback timeouts, over the whole run; null for UDP.";
-        queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.";
-        queuing_p50_ms: Option<f64>, "ms", "Queuing delay, median.";
+        timeouts: Option<u64>, "-", "Retransmission or nofeedback timeouts, over the whole run; null for UDP.", measure;
+        queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.", shown("queuing ms: mean", 1.0);
+        queuing_p50_ms: Option<f64>, "ms", "Queuing delay, median.", shown("p50", 1.0);
         queuing_p90_ms: Option<f64>, "ms", "Queuing delay, 90th percentile.";
         queuing_p95_ms: Option<f64>, "ms", "Queuing delay, 95th percentile.";
-        queuing_p99_ms: Option<f64>, "ms", "Queuing delay, 99th percentile.";
+        queuing_p99_ms: Option<f64>, "ms", "Queuing delay, 99th percentile.", shown("p99", 1.0);
         queuing_max_ms: Option<f64>, "ms", "Queuing delay, largest.";
-        one_way_mean_ms: Option<f64>, "ms", "One-way delay, mean over the packets received.";
+        one_way_mean_ms: Option<f64>, "ms", "One-way delay, mean over the packets received.", shown("one-way ms", 1.0);
         one_way_p50_ms: Option<f64>, "ms", "One-way delay, median.";
         one_way_p95_ms: Option<f64>, "ms", "One-way delay, 95th percentile.";
         one_way_p99_ms: Option<f64>, "ms", "One-way delay, 99th percentile.";
         one_way_max_ms: Option<f64>, "ms", "One-way delay, largest.";
-        ipdv_mean_ms: Option<f64>, "ms", "Delay variation between consecutive packets (RFC 3393), mean of its absolute value.";
+        ipdv_mean_ms: Option<f64>, "ms", "Delay variation between consecutive packets (RFC 3393), mean of its absolute value.", measure;
         ipdv_p95_ms: Option<f64>, "ms", "Delay variation between consecutive packets, 95th percentile of its absolute value.";
         transfers: Option<u64>, "-", "Files or responses completed; null where the application has none.";
         transfer_mean_ms: Option<f64>, "ms", "Time from a transfer's start to its end, mean.";
         transfer_p95_ms: Option<f64>, "ms", "Time from a transfer's start to its end, 95th percentile.";
-        qd: Option<f64>, "0..1", "Quality by delay; null for the class none.";
-        qt: Option<f64>, "0..1", "Quality by throughput; null for the class none.";
-        q: Option<f64>, "0..1", "Quality, the lesser of the two; null for the class none.";
+        qd: Option<f64>, "0..1", "Quality by delay; null for the class none.", measure;
+        qt: Option<f64>, "0..1", "Quality by throughput; null for the class none.", measure;
+        q: Option<f64>, "0..1", "Quality, the lesser of the two; null for the class none.", shown("Q", 1.0);
     }
 }
 
@@ -86,25 +86,25 @@ row! {
         seed: u64, "-", "Seed of the run.";
         link: Arc<str>, "-", "The link behind the queue, such as `r1->r2`.";
         aqm: Arc<str>, "-", "Name of the AQM.";
-        tsq: u64, "0 or 1", "Whether TSQ is on top of it.";
+        tsq: bool, "0 or 1", "Whether TSQ is on top of it.";
         rate_bps: f64, "bit/s", "Rate of the link, mean over time.";
-        utilisation: f64, "0..1", "Share of the time in which the link was sending.";
-        backlog_mean_packets: f64, "packets", "Packets waiting, mean over time.";
-        backlog_sd_packets: f64, "packets", "Packets waiting, standard deviation over time.";
+        utilisation: f64, "0..1", "Share of the time in which the link was sending.", shown("utilisation %", 100.0);
+        backlog_mean_packets: f64, "packets", "Packets waiting, mean over time.", shown("backlog packets", 1.0);
+        backlog_sd_packets: f64, "packets", "Packets waiting, standard deviation over time.", measure;
         backlog_max_packets: u64, "packets", "Packets waiting, largest.";
         backlog_mean_bytes: f64, "B", "Bytes waiting, mean over time.";
         backlog_max_bytes: u64, "B", "Bytes waiting, largest.";
-        delay_mean_ms: Option<f64>, "ms", "Queuing delay of the packets that departed, mean.";
+        delay_mean_ms: Option<f64>, "ms", "Queuing delay of the packets that departed, mean.", shown("delay ms", 1.0);
         delay_p50_ms: Option<f64>, "ms", "Queuing delay, median.";
         delay_p95_ms: Option<f64>, "ms", "Queuing delay, 95th percentile.";
-        delay_p99_ms: Option<f64>, "ms", "Queuing delay, 99th percentile.";
+        delay_p99_ms: Option<f64>, "ms", "Queuing delay, 99th percentile.", measure;
         delay_max_ms: Option<f64>, "ms", "Queuing delay, largest.";
-        drop_ratio: Option<f64>, "-", "Packets dropped over packets arrived.";
-        mark_ratio: Option<f64>, "-", "Packets marked over packets arrived.";
-        probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over the packets that arrived; null where it has none.";
+        drop_ratio: Option<f64>, "-", "Packets dropped over packets arrived.", shown("drops %", 100.0);
+        mark_ratio: Option<f64>, "-", "Packets marked over packets arrived.", shown("marks %", 100.0);
+        probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over the packets that arrived; null where it has none.", shown("p %", 100.0);
         probability_sd: Option<f64>, "0..1", "The AQM's probability, standard deviation over the packets that arrived.";
-        average_mean_packets: Option<f64>, "packets", "The average queue as RED and its relatives know it, mean over the ends of the measured intervals.";
-        max_p_mean: Option<f64>, "0..1", "max_p of RED and its relatives, mean over the ends of the measured intervals.";
+        average_mean_packets: Option<f64>, "packets", "The average queue as RED and its relatives know it, mean over the ends of the measured intervals.", measure;
+        max_p_mean: Option<f64>, "0..1", "max_p of RED and its relatives, mean over the ends of the measured intervals.", measure;
         arrived: u64, "packets", "Packets that arrived.";
         departed: u64, "packets", "Packets that left over the link.";
         dropped: u64, "packets", "Packets dropped, whatever the reason.";
@@ -183,7 +183,7 @@ row! {
         run: Arc<str>, "-", "Identifier of the run.";
         point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
         seed: u64, "-", "Seed of the run.";
-        timing_ok: u64, "0 or 1", "Whether the timing is valid: 0 where `problem` says why not.";
+        timing_ok: bool, "0 or 1", "Whether the timing is valid: 0 where `problem` says why not.";
         problem: Arc<str>, "-", "What is wrong with the timing; empty if nothing.";
         departure_error_p50_ms: Option<f64>, "ms", "How late packets left the network after their time, median.";
         departure_error_p99_ms: Option<f64>, "ms", "How late packets left, 99th percentile.";
@@ -207,13 +207,6 @@ row! {
         key: Arc<str>, "-", "Path of the key, such as `flow.audio.hint`.";
         value: Arc<str>, "-", "What it is set to, as the scenario writes it.";
         number: Option<f64>, "-", "The same as a number, if it is one.";
-    }
-}
-
-impl TimingRow {
-    /// Whether the run's timing is valid.
-    pub fn is_valid(&self) -> bool {
-        self.timing_ok == 1
     }
 }
 

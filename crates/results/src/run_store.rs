@@ -96,7 +96,7 @@ impl RunStore {
         }
         let folder = self.runs().join(run);
         let is_timing_valid =
-            || read_in(&folder).is_ok_and(|rows: Vec<TimingRow>| rows.iter().all(TimingRow::is_valid));
+            || read_in(&folder).is_ok_and(|rows: Vec<TimingRow>| rows.iter().all(|row| row.timing_ok));
         !has_table::<TimingRow>(&folder) || is_timing_valid()
     }
 
@@ -208,7 +208,7 @@ impl RunStore {
     fn know_joined(&mut self, stored: &Summary) -> Result<(), StoreError> {
         self.joined = stored.finished.iter().map(|run| run.run.clone()).collect();
         let timing = self.store.read_timing()?;
-        let invalid = timing.iter().filter(|row| !row.is_valid());
+        let invalid = timing.iter().filter(|row| !row.timing_ok);
         self.mistimed = invalid.map(|row| row.run.to_string()).collect();
         Ok(())
     }

@@ -25,7 +25,8 @@ where p.key = 'flow.audio.hint' and f.\"group\" = 'audio' group by 1 order by 1;
 
 A column's unit is the last word of its name; it is also in the file's metadata as `unit.NAME`. Everything is measured
 between `warm-up` and `measure-until`. Null means that there was nothing to measure. `point` is the label of the
-sweep's point, `run` identifies point and seed together; both join the tables. The same scenario, seeds and version
+sweep's point, `run` identifies point and seed together; both join the tables. Columns that are marked as measures are those
+of which `cutline compare` and `cutline run` take means over flows and seeds. The same scenario, seeds and version
 give the same bytes, whatever the number of threads.
 
 `summary.json` holds the scenario's text, what the command line changed, version, seeds, points with their settings, the
@@ -63,14 +64,15 @@ pub fn schema_page() -> String {
 
 fn table<R: Row>(page: &mut String) {
     let _ = write!(page, "\n## {}\n\nOne row per {}.\n\n", R::FILE, R::ONE_PER);
-    let _ = writeln!(page, "| column | type | unit | meaning |\n| --- | --- | --- | --- |");
+    let _ = writeln!(page, "| column | type | unit | measure | meaning |\n| --- | --- | --- | --- | --- |");
     for column in R::columns() {
         let _ = writeln!(
             page,
-            "| `{}` | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} |",
             column.name,
             type_of(&column),
             column.unit,
+            if column.measure { "yes" } else { "" },
             column.meaning
         );
     }
@@ -79,7 +81,7 @@ fn table<R: Row>(page: &mut String) {
 fn type_of<R>(column: &Column<R>) -> String {
     let name = match column.kind {
         CellKind::Text => "text",
-        CellKind::Count => "int64",
+        CellKind::Count | CellKind::Flag => "int64",
         CellKind::Real => "double",
     };
     if column.optional { format!("{name} or null") } else { name.to_owned() }

@@ -130,7 +130,7 @@ fn field<R>(column: &Column<R>) -> Type {
 const fn physical(kind: CellKind) -> PhysicalType {
     match kind {
         CellKind::Text => PhysicalType::BYTE_ARRAY,
-        CellKind::Count => PhysicalType::INT64,
+        CellKind::Count | CellKind::Flag => PhysicalType::INT64,
         CellKind::Real => PhysicalType::DOUBLE,
     }
 }
@@ -157,7 +157,9 @@ fn write_group<R>(
             group.next_column()?.ok_or_else(|| ParquetError::General("a column is missing".to_owned()))?;
         match column.kind {
             CellKind::Text => write_column::<ByteArrayType, R>(&mut out, column, rows, texts())?,
-            CellKind::Count => write_column::<Int64Type, R>(&mut out, column, rows, integer)?,
+            CellKind::Count | CellKind::Flag => {
+                write_column::<Int64Type, R>(&mut out, column, rows, integer)?
+            }
             CellKind::Real => write_column::<DoubleType, R>(&mut out, column, rows, double)?,
         }
         out.close()?;

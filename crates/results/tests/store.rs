@@ -38,7 +38,7 @@ fn result(flows: u64) -> RunResult {
     }
 }
 
-fn timed(timing_ok: u64) -> RunResult {
+fn timed(timing_ok: bool) -> RunResult {
     RunResult { timing: vec![TimingRow { timing_ok, ..TimingRow::default() }], ..result(1) }
 }
 
@@ -121,7 +121,7 @@ fn a_run_counts_as_done_unless_its_timing_is_not_valid() {
     let folder = TempDir::new().unwrap();
     let keys = [key("in-time", 1), key("late", 1)];
     let store = begin(folder.path(), &keys, Existing::Resume).unwrap();
-    for (key, result) in keys.iter().zip([timed(1), timed(0)]) {
+    for (key, result) in keys.iter().zip([timed(true), timed(false)]) {
         store.write_run(key, result).unwrap();
     }
     let done = |store: &RunStore| ["in-time", "late", "absent"].map(|run| store.is_done(run));

@@ -118,7 +118,7 @@ impl Scenario {
         QueueRow {
             link: Arc::clone(name),
             aqm: link.queue.aqm.name().into(),
-            tsq: u64::from(link.queue.tsq.is_some()),
+            tsq: link.queue.tsq.is_some(),
             rate_bps: mean_rate(link, self.warm_up, self.measure_until),
             utilisation: found.utilisation,
             backlog_mean_packets: backlog.mean_packets,

@@ -90,7 +90,7 @@ fn fake(scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
             count: 3,
             ..DistributionRow::default()
         }],
-        timing: vec![TimingRow { timing_ok: 1, frames: seed, ..TimingRow::default() }],
+        timing: vec![TimingRow { timing_ok: true, frames: seed, ..TimingRow::default() }],
     })
 }
 
@@ -194,7 +194,7 @@ fn a_run_whose_timing_is_not_valid_is_run_again() {
         move |scenario: &Scenario, seed: u64| {
             simulated.fetch_add(1, Ordering::Relaxed);
             fake(scenario, seed).map(|mut result| {
-                result.timing[0].timing_ok = u64::from(seed != late);
+                result.timing[0].timing_ok = seed != late;
                 result
             })
         }

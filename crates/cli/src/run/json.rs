@@ -1,7 +1,7 @@
-//! The JSON document of `cutline run --json`: the rows of the tables, run by run.
+//! The JSON document of `cutline run --json`: the rows of the tables, run by run, each column by its name.
 
 use super::outcome::Outcome;
-use cutline_results::{FlowRow, QueueRow, TimingRow};
+use cutline_results::{FlowRow, QueueRow, Row as _};
 use cutline_scenario::SweepPoint;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,11 +35,11 @@ fn runs(points: &[SweepPoint], outcome: &Outcome) -> Vec<Value> {
             "settings": point.settings.iter().cloned().collect::<BTreeMap<_, _>>(),
             "seed": seed,
             "run": &*flows.first()?.run,
-            "flows": flows.iter().map(|row| flow(row)).collect::<Vec<_>>(),
-            "queues": queues.iter().map(|row| queue(row)).collect::<Vec<_>>(),
+            "flows": flows.iter().map(|row| row.json()).collect::<Vec<_>>(),
+            "queues": queues.iter().map(|row| row.json()).collect::<Vec<_>>(),
         });
         if let Some(row) = outcome.timing.iter().find(|row| *row.point == *label && row.seed == seed) {
-            document["timing"] = timing(row);
+            document["timing"] = row.json();
         }
         Some(document)
     };
@@ -47,100 +47,4 @@ fn runs(points: &[SweepPoint], outcome: &Outcome) -> Vec<Value> {
         point.scenario.all_seeds().filter_map(|seed| run(point, seed)).collect::<Vec<_>>()
     };
     points.iter().flat_map(of_point).collect()
-}
-
-fn flow(row: &FlowRow) -> Value {
-    json!({
-        "name": &*row.flow,
-        "group": &*row.group,
-        "class": &*row.class,
-        "hint": row.hint,
-        "goodput_bps": row.goodput_bps,
-        "sent_bps": row.sent_bps,
-        "refused_bps": row.refused_bps,
-        "loss_ratio": row.loss_ratio,
-        "mark_ratio": row.mark_ratio,
-        "packets_sent": row.packets_sent,
-        "packets_received": row.packets_received,
-        "drops": row.packets_dropped,
-        "marks": row.packets_marked,
-        "retransmissions": row.retransmissions,
-        "timeouts": row.timeouts,
-        "queuing_ms": {
-            "mean": row.queuing_mean_ms,
-            "p50": row.queuing_p50_ms,
-            "p90": row.queuing_p90_ms,
-            "p95": row.queuing_p95_ms,
-            "p99": row.queuing_p99_ms,
-            "max": row.queuing_max_ms,
-        },
-        "one_way_ms": {
-            "mean": row.one_way_mean_ms,
-            "p50": row.one_way_p50_ms,
-            "p95": row.one_way_p95_ms,
-            "p99": row.one_way_p99_ms,
-            "max": row.one_way_max_ms,
-        },
-        "ipdv_ms": { "mean": row.ipdv_mean_ms, "p95": row.ipdv_p95_ms },
-        "transfers": row.transfers,
-        "transfer_ms": { "mean": row.transfer_mean_ms, "p95": row.transfer_p95_ms },
-        "qd": row.qd,
-        "qt": row.qt,
-        "q": row.q,
-    })
-}
-
-fn queue(row: &QueueRow) -> Value {
-    json!({
-        "name": &*row.link,
-        "aqm": &*row.aqm,
-        "tsq": row.tsq == 1,
-        "rate_bps": row.rate_bps,
-        "utilisation": row.utilisation,
-        "backlog_packets": {
-            "mean": row.backlog_mean_packets,
-            "sd": row.backlog_sd_packets,
-            "max": row.backlog_max_packets,
-        },
-        "backlog_bytes": { "mean": row.backlog_mean_bytes, "max": row.backlog_max_bytes },
-        "drop_ratio": row.drop_ratio,
-        "mark_ratio": row.mark_ratio,
-        "probability": { "mean": row.probability_mean, "sd": row.probability_sd },
-        "average_packets": row.average_mean_packets,
-        "max_p": row.max_p_mean,
-        "delay_ms": {
-            "mean": row.delay_mean_ms,
-            "p50": row.delay_p50_ms,
-            "p95": row.delay_p95_ms,
-            "p99": row.delay_p99_ms,
-            "max": row.delay_max_ms,
-        },
-        "arrived": row.arrived,
-        "departed": row.departed,
-        "dropped": row.dropped,
-        "dropped_early": row.dropped_early,
-        "dropped_full": row.dropped_full,
-        "marked": row.marked,
-    })
-}
-
-fn timing(row: &TimingRow) -> Value {
-    json!({
-        "timing_ok": row.is_valid(),
-        "problem": &*row.problem,
-        "departure_error_ms": {
-            "p50": row.departure_error_p50_ms,
-            "p99": row.departure_error_p99_ms,
-            "max": row.departure_error_max_ms,
-            "bound": row.departure_bound_ms,
-        },
-        "reading_delay_p99_ms": row.reading_delay_p99_ms,
-        "source_lateness_p99_ms": row.source_lateness_p99_ms,
-        "network_cpu": row.network_cpu,
-        "machine_busy": row.machine_busy,
-        "machine_stolen": row.machine_stolen,
-        "frames": row.frames,
-        "missed": row.missed,
-        "failed_flows": row.failed_flows,
-    })
 }

@@ -9,7 +9,6 @@ use crate::experiment::{Experiment, Place};
 use crate::study::{Stored, Study};
 use cutline_lab::Stack;
 use cutline_report::report::{Claim, Section, Verdict};
-use cutline_results::TimingRow;
 
 /// The study. It runs in real time and needs root, so it is not one of [`crate::STUDIES`].
 pub const LAB: Study = Study {
@@ -82,7 +81,7 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
         3 => charts::cheat(stored),
         _ => charts::stacks(stored),
     };
-    let timing_is_valid = stored.iter().all(|(_, data)| data.timing.iter().all(TimingRow::is_valid));
+    let timing_is_valid = stored.iter().all(|(_, data)| data.timing.iter().all(|row| row.timing_ok));
     let claims = figure.claim_ids().map(|id| {
         let source = figure.experiments.iter().find(|id| !id.contains("simulated")).expect("each has one");
         let claim = measure::judge(figure.claim(source, id), figure.number, id, stored);
@@ -108,7 +107,7 @@ fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
     let bad: Vec<String> = data
         .timing
         .iter()
-        .filter(|row| !row.is_valid())
+        .filter(|row| !row.timing_ok)
         .map(|row| format!("{} with seed {}: {}", row.point, row.seed, row.problem))
         .collect();
     let runs = data.timing.len();
