@@ -1,12 +1,10 @@
 //! Any queue there is, from a description of it.
 
+use crate::forward::forward_queue;
 use crate::registry::Built;
-use crate::{
-    AnyAqm, AnyDiscipline, AqmSpec, Arrival, Backlog, Departure, Fifo, Limit, Queue, QueueStats, Readings,
-    Shed, Tsq, TsqParams, Verdict, drop_tail,
-};
+use crate::{AnyAqm, AnyDiscipline, AqmSpec, Fifo, Limit, Tsq, TsqParams, drop_tail};
 use cutline_params::ParameterError;
-use cutline_units::{Instant, Probability, RandomStream, Rate};
+use cutline_units::Rate;
 
 /// What a queue is to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,59 +74,7 @@ fn zero(parameter: &str, allowed: &str) -> ParameterError {
     ParameterError { parameter, value: "0".to_owned(), allowed, nearest: None }
 }
 
-/// Runs the same expression on whichever queue it is.
-macro_rules! either {
-    ($any:expr, $queue:ident => $call:expr) => {
-        match $any {
-            AnyQueue::Fifo($queue) => $call,
-            AnyQueue::Tsq($queue) => $call,
-            AnyQueue::Discipline($queue) => $call,
-        }
-    };
-}
-
-impl<P: Copy> Queue<P> for AnyQueue<P> {
+forward_queue!(
     #[inline]
-    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
-        either!(self, queue => queue.enqueue(now, arrival, packet, random))
-    }
-
-    #[inline]
-    fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
-        either!(self, queue => queue.dequeue(now))
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        either!(self, queue => queue.backlog())
-    }
-
-    fn probability(&self) -> Option<Probability> {
-        either!(self, queue => queue.probability())
-    }
-
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        either!(self, queue => queue.shed())
-    }
-
-    fn readings(&self) -> Readings {
-        either!(self, queue => queue.readings())
-    }
-
-    fn advance(&mut self, now: Instant) {
-        either!(self, queue => queue.advance(now));
-    }
-
-    fn set_rate(&mut self, now: Instant, rate: Rate) {
-        either!(self, queue => queue.set_rate(now, rate));
-    }
-
-    fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
-        either!(self, queue => queue.reset(now, discard));
-    }
-
-    fn stats(&self) -> &QueueStats {
-        either!(self, queue => queue.stats())
-    }
-}
+    AnyQueue { Fifo, Tsq, Discipline }
+);

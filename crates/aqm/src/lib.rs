@@ -22,6 +22,7 @@ mod discipline;
 mod drain;
 mod drop_probability;
 mod fifo;
+mod forward;
 mod lane;
 mod lanes;
 mod pool;

@@ -4,12 +4,10 @@
 //! probability; some are queues of their own, [`AnyDiscipline`]. Both dispatch by a `match` rather than through a
 //! pointer: a queue of it costs a predicted branch more than one of the law itself.
 
-use crate::drop_probability::{Aqm, DropProbability};
-use crate::{
-    Arrival, Backlog, Departure, Discipline, Limit, Queue, QueueStats, Readings, Shed, TsqParams, Verdict,
-};
+use crate::forward::{forward_law, forward_queue};
+use crate::{Aqm, Discipline, Limit, TsqParams};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
-use cutline_units::{Instant, Probability, RandomStream, Rate};
+use cutline_units::Rate;
 
 /// All there is to say about an AQM.
 #[derive(Clone, Debug)]
@@ -131,82 +129,8 @@ macro_rules! registry {
             }
         }
 
-        impl<P: Copy> Queue<P> for AnyDiscipline<P> {
-            #[inline(never)]
-            fn enqueue(
-                &mut self,
-                now: Instant,
-                arrival: Arrival,
-                packet: P,
-                random: &mut RandomStream,
-            ) -> Verdict {
-                match self { $(Self::$queue(queue) => queue.enqueue(now, arrival, packet, random)),+ }
-            }
-            #[inline(never)]
-            fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
-                match self { $(Self::$queue(queue) => queue.dequeue(now)),+ }
-            }
-            #[inline(never)]
-            fn shed(&mut self) -> Option<Shed<P>> {
-                match self { $(Self::$queue(queue) => queue.shed()),+ }
-            }
-            #[inline]
-            fn backlog(&self) -> Backlog {
-                match self { $(Self::$queue(queue) => queue.backlog()),+ }
-            }
-            fn probability(&self) -> Option<Probability> {
-                match self { $(Self::$queue(queue) => queue.probability()),+ }
-            }
-            fn advance(&mut self, now: Instant) {
-                match self { $(Self::$queue(queue) => queue.advance(now)),+ }
-            }
-            fn set_rate(&mut self, now: Instant, rate: Rate) {
-                match self { $(Self::$queue(queue) => queue.set_rate(now, rate)),+ }
-            }
-            fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
-                match self { $(Self::$queue(queue) => queue.reset(now, discard)),+ }
-            }
-            fn stats(&self) -> &QueueStats {
-                match self { $(Self::$queue(queue) => queue.stats()),+ }
-            }
-        }
-
-        // Always inlined what is asked for every packet: a call and a jump cost more than most laws do.
-        impl DropProbability for AnyAqm {
-            #[inline(always)]
-            fn advance(&mut self, now: Instant, backlog: Backlog) {
-                match self { $(Self::$variant(law) => law.advance(now, backlog)),+ }
-            }
-            #[inline(always)]
-            fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
-                match self { $(Self::$variant(law) => law.arrive(now, arrival, backlog)),+ }
-            }
-            #[inline(always)]
-            fn probability(&self) -> Option<Probability> {
-                match self { $(Self::$variant(law) => law.probability()),+ }
-            }
-            #[inline(always)]
-            fn may_mark(&self) -> bool {
-                match self { $(Self::$variant(law) => law.may_mark()),+ }
-            }
-            fn readings(&self) -> Readings {
-                match self { $(Self::$variant(law) => law.readings()),+ }
-            }
-            #[inline(always)]
-            fn judged(&mut self, now: Instant, arrival: Arrival, verdict: Verdict) {
-                match self { $(Self::$variant(law) => law.judged(now, arrival, verdict)),+ }
-            }
-            #[inline(always)]
-            fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
-                match self { $(Self::$variant(law) => law.departed(now, size, arrived, backlog)),+ }
-            }
-            fn set_rate(&mut self, now: Instant, rate: Rate) {
-                match self { $(Self::$variant(law) => law.set_rate(now, rate)),+ }
-            }
-            fn reset(&mut self, now: Instant) {
-                match self { $(Self::$variant(law) => law.reset(now)),+ }
-            }
-        }
+        forward_queue!(#[inline(never)] AnyDiscipline { $($queue),+ });
+        forward_law!(AnyAqm { $($variant),+ });
     };
 }
 
