@@ -38,7 +38,8 @@
 //! - The virtual queue is what the limit counts: `the_duplicate_is_what_the_limit_counts`.
 //! - Not checked: anything against the papers' results. Their full texts were not at hand, hence "-like".
 
-use crate::pool::{Books, Held, List, Pool};
+use crate::pool::{Held, List, Pool};
+use crate::queue_core::QueueCore;
 use crate::{
     Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Limit, Queue, QueueStats, Shed, Verdict,
 };
@@ -81,7 +82,7 @@ pub struct Abe<P> {
     green: List,
     blue: List,
     pool: Pool<Due<P>>,
-    books: Books<P>,
+    core: QueueCore<P>,
 }
 
 impl<P: Copy> Discipline for Abe<P> {
@@ -99,7 +100,7 @@ impl<P: Copy> Discipline for Abe<P> {
             green: List::EMPTY,
             blue: List::EMPTY,
             pool: Pool::new(),
-            books: Books::new(limit, ecn),
+            core: QueueCore::new(limit, ecn),
         })
     }
 }
@@ -108,7 +109,7 @@ impl<P: Copy> Abe<P> {
     /// Whether the duplicate of a packet fits into the virtual queue.
     #[inline]
     fn duplicate_fits(&self, now: Instant, size: u32) -> bool {
-        let bytes = match self.books.limit {
+        let bytes = match self.core.limit {
             Limit::Packets(most) => u64::from(most) * u64::from(size),
             Limit::Bytes(most) => most,
         };
@@ -119,7 +120,7 @@ impl<P: Copy> Abe<P> {
     fn drop_late_green(&mut self, now: Instant) {
         while self.pool.head(&self.green).is_some_and(|held| held.packet.deadline < now) {
             let held = self.pool.pop(&mut self.green).expect("there is a head");
-            self.books.throw(plain(held), DropReason::Early);
+            self.core.count_shed(plain(held), DropReason::Early);
         }
     }
 
@@ -142,19 +143,19 @@ impl<P: Copy> Queue<P> for Abe<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, _random: &mut RandomStream) -> Verdict {
         let size = arrival.size;
-        if !self.books.admits(size) || !self.duplicate_fits(now, size) {
-            return self.books.judge(Verdict::Drop(DropReason::Overflow), size);
+        if !self.core.admits(size) || !self.duplicate_fits(now, size) {
+            return self.core.count_arrival(Verdict::Drop(DropReason::Overflow), size);
         }
         let begins = self.virtual_end.max(now);
         self.virtual_end = begins.saturating_add(self.drain.time(u64::from(size)));
         let is_green = u64::from(arrival.hint.level()) <= self.params.green_hints;
         if is_green && self.drain.time(self.green.backlog.bytes) > self.params.delay {
-            return self.books.judge(Verdict::Drop(DropReason::Early), size);
+            return self.core.count_arrival(Verdict::Drop(DropReason::Early), size);
         }
         let deadline = if is_green { now.saturating_add(self.params.delay) } else { begins };
         let list = if is_green { &mut self.green } else { &mut self.blue };
         self.pool.push(list, Held { packet: Due { packet, deadline }, size, arrived: now, may_mark: false });
-        self.books.judge(Verdict::Pass, size)
+        self.core.count_arrival(Verdict::Pass, size)
     }
 
     #[inline]
@@ -162,17 +163,17 @@ impl<P: Copy> Queue<P> for Abe<P> {
         self.drop_late_green(now);
         let list = if self.green_is_next(now) { &mut self.green } else { &mut self.blue };
         let held = self.pool.pop(list)?;
-        Some(self.books.depart(plain(held).leave(false)))
+        Some(self.core.count_departure(plain(held).leave(false)))
     }
 
     #[inline]
     fn shed(&mut self) -> Option<Shed<P>> {
-        self.books.told()
+        self.core.next_shed()
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.books.backlog
+        self.core.backlog
     }
 
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
@@ -181,13 +182,13 @@ impl<P: Copy> Queue<P> for Abe<P> {
 
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
         for list in [&mut self.green, &mut self.blue] {
-            self.pool.drain(list, |held| self.books.flush(plain(held), discard));
+            self.pool.drain(list, |held| self.core.count_flushed(plain(held), discard));
         }
         self.virtual_end = now;
     }
 
     fn stats(&self) -> &QueueStats {
-        &self.books.stats
+        &self.core.stats
     }
 }
 

@@ -1,7 +1,6 @@
 //! Any queue there is, from a description of it.
 
 use crate::forward::forward_queue;
-use crate::registry::Built;
 use crate::{AnyAqm, AnyDiscipline, AqmSpec, Fifo, Limit, Tsq, TsqParams, drop_tail};
 use cutline_params::ParameterError;
 use cutline_units::Rate;
@@ -21,7 +20,7 @@ pub struct QueueSpec {
     pub rate: Rate,
 }
 
-/// A queue built from a [`QueueSpec`]; its tag is a number of its own, as [`AnyAqm`]'s is.
+/// A queue built from a [`QueueSpec`]. Its tag is a separate number, as that of [`AnyAqm`] is.
 #[derive(Clone, Debug)]
 #[repr(u32)]
 pub enum AnyQueue<P> {
@@ -29,7 +28,7 @@ pub enum AnyQueue<P> {
     Fifo(Fifo<P, AnyAqm>),
     /// Cut in line and pay for it.
     Tsq(Tsq<P, AnyAqm>),
-    /// A queue of its own.
+    /// A discipline, or any queue with an external AQM.
     Discipline(Box<AnyDiscipline<P>>),
 }
 
@@ -51,27 +50,12 @@ impl QueueSpec {
         if self.rate == Rate::ZERO {
             return Err(zero("rate", "at least 1 bit/s"));
         }
-        let Self { limit, ecn, rate, .. } = *self;
-        match (self.aqm.build(limit, ecn, rate)?, &self.tsq) {
-            (Built::Law(aqm), None) => Ok(AnyQueue::Fifo(Fifo::new(limit, ecn, aqm))),
-            (Built::Law(aqm), Some(params)) => Tsq::new(params, limit, ecn, rate, aqm).map(AnyQueue::Tsq),
-            (Built::Discipline(queue), None) => Ok(AnyQueue::Discipline(queue)),
-            (Built::Discipline(_), Some(_)) => Err(self.tsq_on_a_discipline()),
-        }
-    }
-}
-
-impl QueueSpec {
-    fn tsq_on_a_discipline(&self) -> ParameterError {
-        let (parameter, value) = ("tsq".to_owned(), "true".to_owned());
-        let allowed = format!("false with {}, which is a queue of its own", self.aqm.name());
-        ParameterError { parameter, value, allowed, nearest: None }
+        self.aqm.build(self.tsq.as_ref(), self.limit, self.ecn, self.rate)
     }
 }
 
 fn zero(parameter: &str, allowed: &str) -> ParameterError {
-    let (parameter, allowed) = (parameter.to_owned(), allowed.to_owned());
-    ParameterError { parameter, value: "0".to_owned(), allowed, nearest: None }
+    ParameterError::new(parameter, 0, allowed)
 }
 
 forward_queue!(

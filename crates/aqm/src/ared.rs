@@ -35,8 +35,8 @@
 //! - Against ns-2's Adaptive RED, its average and max_p too: the cases named ared of docs/validation/ns2.md, five mixes of
 //!   NewReno and TFRC on RED-Worcester's topology, and three flows of NewReno.
 
-use crate::beat::first_after;
 use crate::red::{self, Core, RedParams, Steered, Steering};
+use crate::sample_clock::first_after;
 use crate::{Aqm, Backlog};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Rate};

@@ -27,7 +27,8 @@
 //! - Not checked against another engine. The RFC's own text was not at hand: its pseudo-code was compared as it is
 //!   commonly rendered.
 
-use crate::pool::{Books, Held, List, Pool};
+use crate::pool::{Held, List, Pool};
+use crate::queue_core::QueueCore;
 use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, RandomStream, Rate};
@@ -71,7 +72,7 @@ pub(crate) struct Control {
 pub(crate) struct Exit<'a, P> {
     pub(crate) pool: &'a mut Pool<P>,
     pub(crate) list: &'a mut List,
-    pub(crate) books: &'a mut Books<P>,
+    pub(crate) core: &'a mut QueueCore<P>,
 }
 
 impl Control {
@@ -129,7 +130,7 @@ impl Control {
         let sent = if held.may_mark {
             Some(held.leave(true))
         } else {
-            exit.books.throw(held, DropReason::Early);
+            exit.core.count_shed(held, DropReason::Early);
             self.look(params, now, exit).map(|(held, _)| held.leave(false))
         };
         let since = self.count - self.last_count;
@@ -155,7 +156,7 @@ impl Control {
                 self.drop_next = self.next_after(self.drop_next, params);
                 return Some(held.leave(true));
             }
-            exit.books.throw(held, DropReason::Early);
+            exit.core.count_shed(held, DropReason::Early);
             let too_long;
             (held, too_long) = self.look(params, now, exit)?;
             self.dropping = too_long;
@@ -179,7 +180,7 @@ pub struct CoDel<P> {
     control: Control,
     pool: Pool<P>,
     list: List,
-    books: Books<P>,
+    core: QueueCore<P>,
 }
 
 impl<P: Copy> Discipline for CoDel<P> {
@@ -190,8 +191,8 @@ impl<P: Copy> Discipline for CoDel<P> {
 
     fn build(params: &CoDelParams, limit: Limit, ecn: bool, _rate: Rate) -> Result<Self, ParameterError> {
         params.validate()?;
-        let (pool, list, books) = (Pool::new(), List::EMPTY, Books::new(limit, ecn));
-        Ok(Self { params: *params, control: Control::NEW, pool, list, books })
+        let (pool, list, core) = (Pool::new(), List::EMPTY, QueueCore::new(limit, ecn));
+        Ok(Self { params: *params, control: Control::NEW, pool, list, core })
     }
 }
 
@@ -199,38 +200,38 @@ impl<P: Copy> Queue<P> for CoDel<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, _random: &mut RandomStream) -> Verdict {
         let Arrival { size, ecn_capable, .. } = arrival;
-        if !self.books.admits(size) {
-            return self.books.judge(Verdict::Drop(DropReason::Overflow), size);
+        if !self.core.admits(size) {
+            return self.core.count_arrival(Verdict::Drop(DropReason::Overflow), size);
         }
-        let may_mark = self.books.ecn && ecn_capable;
+        let may_mark = self.core.ecn && ecn_capable;
         self.pool.push(&mut self.list, Held { packet, size, arrived: now, may_mark });
-        self.books.judge(Verdict::Pass, size)
+        self.core.count_arrival(Verdict::Pass, size)
     }
 
     #[inline]
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
-        let Self { params, control, pool, list, books } = self;
-        let departure = control.dequeue(params, now, &mut Exit { pool, list, books })?;
-        Some(self.books.depart(departure))
+        let Self { params, control, pool, list, core } = self;
+        let departure = control.dequeue(params, now, &mut Exit { pool, list, core })?;
+        Some(self.core.count_departure(departure))
     }
 
     #[inline]
     fn shed(&mut self) -> Option<Shed<P>> {
-        self.books.told()
+        self.core.next_shed()
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.books.backlog
+        self.core.backlog
     }
 
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
-        self.pool.drain(&mut self.list, |held| self.books.flush(held, discard));
+        self.pool.drain(&mut self.list, |held| self.core.count_flushed(held, discard));
         self.control = Control::NEW;
     }
 
     fn stats(&self) -> &QueueStats {
-        &self.books.stats
+        &self.core.stats
     }
 }
 

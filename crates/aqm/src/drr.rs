@@ -27,7 +27,8 @@
 //! - Buffer stealing: `the_longest_makes_room`.
 
 use crate::buckets::FlowHash;
-use crate::pool::{Books, Held, List, Pool};
+use crate::pool::{Held, List, Pool};
+use crate::queue_core::QueueCore;
 use crate::strict_priority::{LEVELS, class_of};
 use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
@@ -91,7 +92,7 @@ pub struct Drr<P> {
     /// Whether the first active one has had its quantum in this turn.
     in_turn: bool,
     pool: Pool<P>,
-    books: Books<P>,
+    core: QueueCore<P>,
 }
 
 impl Member {
@@ -118,7 +119,7 @@ impl<P: Copy> Discipline for Drr<P> {
             active: VecDeque::with_capacity(members),
             in_turn: false,
             pool: Pool::new(),
-            books: Books::new(limit, ecn),
+            core: QueueCore::new(limit, ecn),
         })
     }
 }
@@ -147,11 +148,11 @@ impl<P: Copy> Drr<P> {
     /// Steals from the head of the longest list until there is room. An emptied one stays active until its turn.
     #[cold]
     fn make_room(&mut self) {
-        while !self.books.limit.holds(self.books.backlog) {
+        while !self.core.limit.holds(self.core.backlog) {
             let longest = self.members.iter_mut().max_by_key(|member| member.list.backlog.bytes);
             let member = longest.expect("there is at least one member");
             if let Some(held) = self.pool.pop(&mut member.list) {
-                self.books.throw(held, DropReason::Overflow);
+                self.core.count_shed(held, DropReason::Overflow);
             }
         }
     }
@@ -167,8 +168,8 @@ impl<P: Copy> Queue<P> for Drr<P> {
             self.active.push_back(index as u32);
         }
         self.pool.push(&mut member.list, Held { packet, size, arrived: now, may_mark: false });
-        let verdict = self.books.judge(Verdict::Pass, size);
-        if !self.books.limit.holds(self.books.backlog) {
+        let verdict = self.core.count_arrival(Verdict::Pass, size);
+        if !self.core.limit.holds(self.core.backlog) {
             self.make_room();
         }
         verdict
@@ -188,7 +189,7 @@ impl<P: Copy> Queue<P> for Drr<P> {
                 if member.list.is_empty() {
                     self.end_turn();
                 }
-                return Some(self.books.depart(held.leave(false)));
+                return Some(self.core.count_departure(held.leave(false)));
             }
             self.end_turn();
         }
@@ -196,17 +197,17 @@ impl<P: Copy> Queue<P> for Drr<P> {
 
     #[inline]
     fn shed(&mut self) -> Option<Shed<P>> {
-        self.books.told()
+        self.core.next_shed()
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.books.backlog
+        self.core.backlog
     }
 
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for member in &mut self.members {
-            self.pool.drain(&mut member.list, |held| self.books.flush(held, discard));
+            self.pool.drain(&mut member.list, |held| self.core.count_flushed(held, discard));
             *member = Member::EMPTY;
         }
         self.active.clear();
@@ -215,7 +216,7 @@ impl<P: Copy> Queue<P> for Drr<P> {
     }
 
     fn stats(&self) -> &QueueStats {
-        &self.books.stats
+        &self.core.stats
     }
 }
 

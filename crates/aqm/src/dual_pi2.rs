@@ -38,9 +38,10 @@
 //! - Not checked: the figures of appendix A were read in other people's renderings of them, not in the RFC itself. No
 //!   comparison with another engine, and no scalable transport here (DCTCP, Prague) to drive it with.
 
-use crate::beat::Beat;
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
-use crate::pool::{Books, Held, List, Pool};
+use crate::pool::{Held, List, Pool};
+use crate::queue_core::QueueCore;
+use crate::sample_clock::SampleClock;
 use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
@@ -116,13 +117,13 @@ impl Side {
 pub struct DualPi2<P> {
     params: DualPi2Params,
     controller: Controller,
-    beat: Beat,
+    clock: SampleClock,
     scalable: Side,
     classic: Side,
     /// What the classic queue is owed, in bytes times `classic_share`.
     owed: i64,
     pool: Pool<P>,
-    books: Books<P>,
+    core: QueueCore<P>,
 }
 
 impl<P: Copy> Discipline for DualPi2<P> {
@@ -136,12 +137,12 @@ impl<P: Copy> Discipline for DualPi2<P> {
         Ok(Self {
             params: *params,
             controller: Controller::new(params.control),
-            beat: Beat::new(Instant::ZERO, params.control.t_update),
+            clock: SampleClock::new(Instant::ZERO, params.control.t_update),
             scalable: Side::EMPTY,
             classic: Side::EMPTY,
             owed: 0,
             pool: Pool::new(),
-            books: Books::new(limit, ecn),
+            core: QueueCore::new(limit, ecn),
         })
     }
 }
@@ -160,10 +161,10 @@ impl<P: Copy> DualPi2<P> {
     }
 
     fn update(&mut self, now: Instant) {
-        let Self { controller, beat, scalable, classic, pool, .. } = self;
+        let Self { controller, clock, scalable, classic, pool, .. } = self;
         let came = |side: &Side| pool.head(&side.list).map(|held| held.arrived);
         let first = came(scalable).into_iter().chain(came(classic)).min();
-        beat.catch_up_at(now, |at| {
+        clock.catch_up_at(now, |at| {
             let delay = first.map_or(Duration::ZERO, |arrived| at.saturating_since(arrived));
             controller.update(delay.as_secs_f64())
         });
@@ -219,14 +220,14 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, _random: &mut RandomStream) -> Verdict {
         self.update(now);
         let size = arrival.size;
-        if !self.books.admits(size) {
-            return self.books.judge(Verdict::Drop(DropReason::Overflow), size);
+        if !self.core.admits(size) {
+            return self.core.count_arrival(Verdict::Drop(DropReason::Overflow), size);
         }
         let low_delay = arrival.scalable || u64::from(arrival.hint.level()) <= self.params.low_delay_hints;
         let side = if low_delay { &mut self.scalable } else { &mut self.classic };
-        let may_mark = self.books.ecn && arrival.ecn_capable;
+        let may_mark = self.core.ecn && arrival.ecn_capable;
         self.pool.push(&mut side.list, Held { packet, size, arrived: now, may_mark });
-        self.books.judge(Verdict::Pass, size)
+        self.core.count_arrival(Verdict::Pass, size)
     }
 
     #[inline]
@@ -238,10 +239,10 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
             let held = self.pool.pop(&mut side.list)?;
             let fate = if classic { self.judge_classic(&held) } else { self.judge_scalable(now, &held) };
             match fate {
-                Fate::Dropped => self.books.throw(held, DropReason::Early),
+                Fate::Dropped => self.core.count_shed(held, DropReason::Early),
                 Fate::Sent { marked } => {
                     self.settle(classic, held.size);
-                    return Some(self.books.depart(held.leave(marked)));
+                    return Some(self.core.count_departure(held.leave(marked)));
                 }
             }
         }
@@ -249,12 +250,12 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
 
     #[inline]
     fn shed(&mut self) -> Option<Shed<P>> {
-        self.books.told()
+        self.core.next_shed()
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.books.backlog
+        self.core.backlog
     }
 
     fn probability(&self) -> Option<Probability> {
@@ -267,16 +268,16 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
 
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
         for side in [&mut self.scalable, &mut self.classic] {
-            self.pool.drain(&mut side.list, |held| self.books.flush(held, discard));
+            self.pool.drain(&mut side.list, |held| self.core.count_flushed(held, discard));
             *side = Side::EMPTY;
         }
         self.owed = 0;
         self.controller.reset();
-        self.beat.restart(now);
+        self.clock.restart(now);
     }
 
     fn stats(&self) -> &QueueStats {
-        &self.books.stats
+        &self.core.stats
     }
 }
 

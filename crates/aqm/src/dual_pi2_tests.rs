@@ -28,7 +28,7 @@ fn arrive(queue: &mut DualPi2<u32>, now: Instant, arrival: Arrival, packet: u32)
 fn the_coupling() {
     let mut queue = queue(DualPi2Params::default());
     let came = at(10) - Duration::from_millis(30);
-    queue.beat.restart(at(9));
+    queue.clock.restart(at(9));
     arrive(&mut queue, came, classic(), 0);
     assert!(queue.controller.update(0.020));
     queue.controller.p_prime = 0.0;

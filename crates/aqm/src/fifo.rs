@@ -37,7 +37,7 @@ impl<P: Copy, A: DropProbability> Fifo<P, A> {
             return Verdict::Drop(DropReason::Overflow);
         }
         let hit = random.chance(p);
-        Verdict::of_hit(hit, hit && self.ecn && arrival.ecn_capable && self.aqm.may_mark())
+        Verdict::from_hit(hit, hit && self.ecn && arrival.ecn_capable && self.aqm.may_mark())
     }
 }
 
@@ -47,7 +47,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Fifo<P, A> {
         self.aqm.advance(now, self.backlog);
         let verdict = self.judge(now, arrival, random);
         self.aqm.judged(now, arrival, verdict);
-        self.stats.judge(verdict, arrival.size);
+        self.stats.count_arrival(verdict, arrival.size);
         if !matches!(verdict, Verdict::Drop(_)) {
             self.waiting.push_back(Waiting { packet, size: arrival.size, arrived: now });
             self.backlog.add(arrival.size);

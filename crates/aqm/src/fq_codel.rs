@@ -34,7 +34,8 @@
 
 use crate::buckets::FlowHash;
 use crate::codel::{CoDelParams, Control, Exit};
-use crate::pool::{Books, Held, List, Pool};
+use crate::pool::{Held, List, Pool};
+use crate::queue_core::QueueCore;
 use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
@@ -77,7 +78,7 @@ pub struct FqCoDel<P> {
     new_flows: VecDeque<u32>,
     old_flows: VecDeque<u32>,
     pool: Pool<P>,
-    books: Books<P>,
+    core: QueueCore<P>,
 }
 
 impl Bucket {
@@ -100,7 +101,7 @@ impl<P: Copy> Discipline for FqCoDel<P> {
             new_flows: VecDeque::with_capacity(flows),
             old_flows: VecDeque::with_capacity(flows),
             pool: Pool::new(),
-            books: Books::new(limit, ecn),
+            core: QueueCore::new(limit, ecn),
         })
     }
 }
@@ -109,13 +110,13 @@ impl<P: Copy> FqCoDel<P> {
     /// RFC 8290 section 4.1: throws away from the head of the fattest bucket until there is room.
     #[cold]
     fn make_room(&mut self) {
-        while !self.books.limit.holds(self.books.backlog) {
+        while !self.core.limit.holds(self.core.backlog) {
             let fattest = self.buckets.iter_mut().max_by_key(|bucket| bucket.list.backlog.bytes);
             let list = &mut fattest.expect("there is at least one bucket").list;
             let batch = list.backlog.packets.div_ceil(2).min(BATCH);
             for _ in 0..batch {
                 if let Some(held) = self.pool.pop(list) {
-                    self.books.throw(held, DropReason::Overflow);
+                    self.core.count_shed(held, DropReason::Overflow);
                 }
             }
         }
@@ -124,7 +125,7 @@ impl<P: Copy> FqCoDel<P> {
     /// The next packet of one bucket, if CoDel leaves any.
     fn take(&mut self, now: Instant, index: u32) -> Option<Departure<P>> {
         let bucket = &mut self.buckets[index as usize];
-        let exit = &mut Exit { pool: &mut self.pool, list: &mut bucket.list, books: &mut self.books };
+        let exit = &mut Exit { pool: &mut self.pool, list: &mut bucket.list, core: &mut self.core };
         bucket.control.dequeue(&self.params.codel, now, exit)
     }
 }
@@ -135,14 +136,14 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
         let Arrival { size, ecn_capable, .. } = arrival;
         let index = self.hash.bucket(arrival.flow, random);
         let bucket = &mut self.buckets[index];
-        let may_mark = self.books.ecn && ecn_capable;
+        let may_mark = self.core.ecn && ecn_capable;
         self.pool.push(&mut bucket.list, Held { packet, size, arrived: now, may_mark });
         if !bucket.queued {
             (bucket.queued, bucket.credit) = (true, self.params.quantum as i64);
             self.new_flows.push_back(index as u32);
         }
-        let verdict = self.books.judge(Verdict::Pass, size);
-        if !self.books.limit.holds(self.books.backlog) {
+        let verdict = self.core.count_arrival(Verdict::Pass, size);
+        if !self.core.limit.holds(self.core.backlog) {
             self.make_room();
         }
         verdict
@@ -163,7 +164,7 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
             }
             if let Some(departure) = self.take(now, index) {
                 self.buckets[index as usize].credit -= i64::from(departure.size);
-                return Some(self.books.depart(departure));
+                return Some(self.core.count_departure(departure));
             }
             if is_new {
                 self.new_flows.pop_front();
@@ -177,17 +178,17 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
 
     #[inline]
     fn shed(&mut self) -> Option<Shed<P>> {
-        self.books.told()
+        self.core.next_shed()
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.books.backlog
+        self.core.backlog
     }
 
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for bucket in &mut self.buckets {
-            self.pool.drain(&mut bucket.list, |held| self.books.flush(held, discard));
+            self.pool.drain(&mut bucket.list, |held| self.core.count_flushed(held, discard));
             *bucket = Bucket::EMPTY;
         }
         self.new_flows.clear();
@@ -196,7 +197,7 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
     }
 
     fn stats(&self) -> &QueueStats {
-        &self.books.stats
+        &self.core.stats
     }
 }
 

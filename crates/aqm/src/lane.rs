@@ -110,7 +110,9 @@ impl<P: Copy> Lane<P> {
         if passed < FEW { start + passed } else { self.search_above(start + FEW, w) }
     }
 
-    /// [`Lane::first_above`] by doubling steps from `start`, then halving ones.
+    /// [`Lane::first_above`] by doubling steps from `start`, then halving ones. Seldom called, and kept out of the loop
+    /// over the lanes, which is 6 % slower with it.
+    #[inline(never)]
     fn search_above(&self, start: u64, w: Instant) -> u64 {
         let weight = |position| self.at(position).entry.weight;
         let last = self.tail - 1;

@@ -15,25 +15,28 @@
 //! (`tests/conformance.rs`) then covers it.
 
 mod any;
-mod beat;
 mod buckets;
 mod delay_control;
 mod discipline;
 mod drain;
 mod drop_probability;
+mod external;
 mod fifo;
 mod forward;
 mod lane;
 mod lanes;
 mod pool;
 mod queue;
+mod queue_core;
 mod queue_delay;
+mod sample_clock;
 mod stats;
 
 pub mod abe;
 pub mod ared;
 pub mod blue;
 pub mod codel;
+pub mod conformance;
 pub mod drop_tail;
 pub mod drr;
 pub mod dual_pi2;
@@ -66,7 +69,9 @@ pub use lanes::{Entry, Lanes};
 pub use pi::{Pi, PiParams};
 pub use pi2::{Pi2, Pi2Params};
 pub use pie::{Pie, PieParams};
+pub use pool::{Held, List, Pool};
 pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Shed, Verdict};
+pub use queue_core::QueueCore;
 pub use queue_delay::Estimate;
 pub use red::{Red, RedParams};
 pub use red_worcester::{RedWorcester, RedWorcesterParams};

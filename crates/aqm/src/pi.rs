@@ -34,7 +34,7 @@
 //!   paper's own (audio, video, cheat, mixed) without TSQ.
 //! - Not checked: the gains against the design rules of section III; they are taken as printed.
 
-use crate::beat::first_after;
+use crate::sample_clock::first_after;
 use crate::{Aqm, Arrival, Backlog, DropProbability};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};

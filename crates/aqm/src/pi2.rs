@@ -30,9 +30,9 @@
 //! - Both ends: `a_standing_queue_drives_it_to_one_and_an_empty_one_to_nothing`.
 //! - Not checked: the paper's figures. Its text was not at hand, see above.
 
-use crate::beat::Beat;
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
 use crate::queue_delay::{ESTIMATE_SOURCE, Estimate, QueueDelay};
+use crate::sample_clock::SampleClock;
 use crate::{Aqm, Arrival, Backlog, DropProbability};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
@@ -64,7 +64,7 @@ pub struct Pi2Params {
 pub struct Pi2 {
     coupling: f64,
     delay: QueueDelay,
-    beat: Beat,
+    clock: SampleClock,
     controller: Controller,
 }
 
@@ -79,7 +79,7 @@ impl Aqm for Pi2 {
         Ok(Self {
             coupling: params.coupling,
             delay: QueueDelay::new(params.estimate, rate),
-            beat: Beat::new(Instant::ZERO, params.control.t_update),
+            clock: SampleClock::new(Instant::ZERO, params.control.t_update),
             controller: Controller::new(params.control),
         })
     }
@@ -88,8 +88,8 @@ impl Aqm for Pi2 {
 impl DropProbability for Pi2 {
     #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
-        let Self { delay, beat, controller, .. } = self;
-        beat.catch_up(now, || controller.update(delay.of(backlog)));
+        let Self { delay, clock, controller, .. } = self;
+        clock.catch_up(now, || controller.update(delay.of(backlog)));
     }
 
     #[inline]
@@ -115,7 +115,7 @@ impl DropProbability for Pi2 {
     fn reset(&mut self, now: Instant) {
         self.controller.reset();
         self.delay.reset();
-        self.beat.restart(now);
+        self.clock.restart(now);
     }
 }
 

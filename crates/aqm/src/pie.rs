@@ -39,9 +39,9 @@
 //! - The three estimates agree on a standing queue: `all_three_agree_on_a_standing_queue`.
 //! - Not checked against another engine: ns-2 as Debian has it knows no PIE.
 
-use crate::beat::Beat;
 use crate::delay_control::DelayControlParams;
 use crate::queue_delay::{ESTIMATE_SOURCE, Estimate, QueueDelay};
+use crate::sample_clock::SampleClock;
 use crate::{Aqm, Arrival, Backlog, DropProbability, DropReason, Verdict};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
@@ -96,7 +96,7 @@ pub struct Pie {
     /// `target`, s.
     target: f64,
     delay: QueueDelay,
-    beat: Beat,
+    clock: SampleClock,
     vars: Vars,
 }
 
@@ -112,7 +112,7 @@ impl Aqm for Pie {
             params: *params,
             target: params.control.target.as_secs_f64(),
             delay: QueueDelay::new(params.estimate, rate),
-            beat: Beat::new(Instant::ZERO, params.control.t_update),
+            clock: SampleClock::new(Instant::ZERO, params.control.t_update),
             vars: Vars::new(params),
         })
     }
@@ -127,8 +127,8 @@ impl Vars {
 impl DropProbability for Pie {
     #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
-        let Self { params, target, delay, beat, vars } = self;
-        beat.catch_up(now, || {
+        let Self { params, target, delay, clock, vars } = self;
+        clock.catch_up(now, || {
             let before = *vars;
             vars.update(params, *target, delay.of(backlog));
             *vars != before
@@ -174,7 +174,7 @@ impl DropProbability for Pie {
     fn reset(&mut self, now: Instant) {
         self.vars = Vars::new(&self.params);
         self.delay.reset();
-        self.beat.restart(now);
+        self.clock.restart(now);
     }
 }
 

@@ -120,7 +120,7 @@ fn late_calls_give_what_punctual_ones_do() {
         let (from, to) = (step as u64 * 40, (step as u64 + 1) * 40);
         ((from + 1)..=to).for_each(|n| punctual.advance(updates(n), packets(backlog)));
         late.advance(updates(to), packets(backlog));
-        assert_eq!((late.vars, late.beat), (punctual.vars, punctual.beat), "after {backlog} packets");
+        assert_eq!((late.vars, late.clock), (punctual.vars, punctual.clock), "after {backlog} packets");
     }
     assert!(late.vars.drop_prob > 0.0, "the comparison is of something");
 }

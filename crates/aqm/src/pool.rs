@@ -1,27 +1,31 @@
-//! Many lists of packets in one array, and the books of a queue made of them.
+//! Many lists of packets in one array.
 //!
-//! A list is threaded through the nodes of a pool, so a queue of a thousand lists allocates no more than one:
-//! the pool grows to the largest backlog, and its nodes are used again.
+//! The lists are linked through the nodes of one pool. A queue of a thousand lists allocates no more than a queue of one
+//! list: the pool grows to the largest backlog, and its nodes are used again.
 
-use crate::{Backlog, Departure, DropReason, Limit, QueueStats, Shed, Verdict};
+use crate::{Backlog, Departure};
 use cutline_units::Instant;
 
-/// A waiting packet.
+/// A packet in a list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held<P> {
-    pub(crate) packet: P,
-    pub(crate) size: u32,
-    pub(crate) arrived: Instant,
+pub struct Held<P> {
+    /// The handle given to [`Queue::enqueue`](crate::Queue::enqueue).
+    pub packet: P,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// When it was enqueued.
+    pub arrived: Instant,
     /// Whether it may be marked instead of dropped.
-    pub(crate) may_mark: bool,
+    pub may_mark: bool,
 }
 
-/// A list of packets, first in, first out.
+/// A list of packets, first in, first out. It belongs to the [`Pool`] that its packets are pushed into.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub struct List {
     head: u32,
     tail: u32,
-    pub(crate) backlog: Backlog,
+    /// What is in it.
+    pub backlog: Backlog,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,39 +36,39 @@ struct Node<P> {
 
 /// The nodes of all lists.
 #[derive(Clone, Debug)]
-pub(crate) struct Pool<P> {
+pub struct Pool<P> {
     nodes: Vec<Node<P>>,
     /// The first node that is not in use.
     free: u32,
 }
 
-/// What every queue keeps: limit, backlog, counters, and what has been thrown away and not yet told.
-#[derive(Clone, Debug)]
-pub(crate) struct Books<P> {
-    pub(crate) limit: Limit,
-    pub(crate) ecn: bool,
-    pub(crate) backlog: Backlog,
-    pub(crate) stats: QueueStats,
-    shed: Vec<Shed<P>>,
-}
-
 const NIL: u32 = u32::MAX;
 
 impl List {
-    pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL, backlog: Backlog { packets: 0, bytes: 0 } };
+    /// A list without packets, of any pool.
+    pub const EMPTY: Self = Self { head: NIL, tail: NIL, backlog: Backlog { packets: 0, bytes: 0 } };
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    /// Whether it has no packets.
+    pub const fn is_empty(&self) -> bool {
         self.head == NIL
     }
 }
 
+impl<P: Copy> Default for Pool<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<P: Copy> Pool<P> {
-    pub(crate) const fn new() -> Self {
+    /// A pool without nodes.
+    pub const fn new() -> Self {
         Self { nodes: Vec::new(), free: NIL }
     }
 
+    /// Adds a packet at the end of a list.
     #[inline]
-    pub(crate) fn push(&mut self, list: &mut List, held: Held<P>) {
+    pub fn push(&mut self, list: &mut List, held: Held<P>) {
         let node = Node { held, next: NIL };
         let index = self.free;
         let index = if index == NIL {
@@ -84,8 +88,9 @@ impl<P: Copy> Pool<P> {
         list.backlog.add(held.size);
     }
 
+    /// Takes the first packet of a list.
     #[inline]
-    pub(crate) fn pop(&mut self, list: &mut List) -> Option<Held<P>> {
+    pub fn pop(&mut self, list: &mut List) -> Option<Held<P>> {
         let index = list.head;
         if index == NIL {
             return None;
@@ -99,74 +104,24 @@ impl<P: Copy> Pool<P> {
     }
 
     /// Empties a list, from its head on.
-    pub(crate) fn drain(&mut self, list: &mut List, mut each: impl FnMut(Held<P>)) {
+    pub fn drain(&mut self, list: &mut List, mut each: impl FnMut(Held<P>)) {
         while let Some(held) = self.pop(list) {
             each(held);
         }
     }
 
+    /// The first packet of a list.
     #[inline]
-    pub(crate) fn head(&self, list: &List) -> Option<&Held<P>> {
+    pub fn head(&self, list: &List) -> Option<&Held<P>> {
         (!list.is_empty()).then(|| &self.nodes[list.head as usize].held)
     }
 }
 
 impl<P> Held<P> {
-    /// The packet on its way out.
+    /// The packet as it goes to the link.
     #[inline]
-    pub(crate) fn leave(self, marked: bool) -> Departure<P> {
+    pub fn leave(self, marked: bool) -> Departure<P> {
         Departure { packet: self.packet, size: self.size, arrived: self.arrived, marked }
-    }
-}
-
-impl<P: Copy> Books<P> {
-    pub(crate) fn new(limit: Limit, ecn: bool) -> Self {
-        let (backlog, stats) = (Backlog::default(), QueueStats::default());
-        Self { limit, ecn, backlog, stats, shed: Vec::new() }
-    }
-
-    /// Whether there is room for a packet more.
-    #[inline]
-    pub(crate) const fn admits(&self, size: u32) -> bool {
-        self.limit.admits(self.backlog, size)
-    }
-
-    /// A packet is stored or refused.
-    #[inline]
-    pub(crate) fn judge(&mut self, verdict: Verdict, size: u32) -> Verdict {
-        self.stats.judge(verdict, size);
-        if !matches!(verdict, Verdict::Drop(_)) {
-            self.backlog.add(size);
-        }
-        verdict
-    }
-
-    /// A packet goes to the link.
-    #[inline]
-    pub(crate) fn depart(&mut self, departure: Departure<P>) -> Departure<P> {
-        self.backlog.remove(departure.size);
-        self.stats.depart(departure.size, departure.marked);
-        departure
-    }
-
-    /// A stored packet is thrown away.
-    pub(crate) fn throw(&mut self, held: Held<P>, reason: DropReason) {
-        self.backlog.remove(held.size);
-        self.stats.throw(reason, held.size);
-        self.shed.push(Shed { packet: held.packet, size: held.size, reason });
-    }
-
-    /// The next packet that has been thrown away and not yet told.
-    #[inline]
-    pub(crate) fn told(&mut self) -> Option<Shed<P>> {
-        self.shed.pop()
-    }
-
-    /// A packet is thrown away because the queue is emptied.
-    pub(crate) fn flush(&mut self, held: Held<P>, discard: &mut dyn FnMut(P)) {
-        self.backlog.remove(held.size);
-        self.stats.flushed.add(held.size);
-        discard(held.packet);
     }
 }
 

@@ -154,7 +154,7 @@ impl DropReason {
 impl Verdict {
     /// What an AQM's or TSQ's hit means: a mark where ECN is on and the packet can carry it, else a drop.
     #[inline]
-    pub(crate) const fn of_hit(hit: bool, may_mark: bool) -> Self {
+    pub(crate) const fn from_hit(hit: bool, may_mark: bool) -> Self {
         match (hit, may_mark) {
             (false, _) => Self::Pass,
             (true, true) => Self::Mark,
@@ -181,14 +181,14 @@ impl<P> Waiting<P> {
 impl Backlog {
     /// One packet more.
     #[inline]
-    pub(crate) fn add(&mut self, size: u32) {
+    pub fn add(&mut self, size: u32) {
         self.packets += 1;
         self.bytes += u64::from(size);
     }
 
     /// One packet less.
     #[inline]
-    pub(crate) fn remove(&mut self, size: u32) {
+    pub fn remove(&mut self, size: u32) {
         self.packets -= 1;
         self.bytes -= u64::from(size);
     }
@@ -197,7 +197,7 @@ impl Backlog {
 impl Limit {
     /// Whether `backlog` is within it.
     #[inline]
-    pub(crate) const fn holds(self, backlog: Backlog) -> bool {
+    pub const fn holds(self, backlog: Backlog) -> bool {
         match self {
             Self::Packets(most) => backlog.packets <= most,
             Self::Bytes(most) => backlog.bytes <= most,
@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn only_a_hit_on_a_markable_packet_marks() {
-        assert_eq!(Verdict::of_hit(false, true), Verdict::Pass);
-        assert_eq!(Verdict::of_hit(true, true), Verdict::Mark);
-        assert_eq!(Verdict::of_hit(true, false), Verdict::Drop(DropReason::Early));
+        assert_eq!(Verdict::from_hit(false, true), Verdict::Pass);
+        assert_eq!(Verdict::from_hit(true, true), Verdict::Mark);
+        assert_eq!(Verdict::from_hit(true, false), Verdict::Drop(DropReason::Early));
     }
 }

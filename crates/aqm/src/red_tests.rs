@@ -89,7 +89,7 @@ fn gaps(spacing: Spacing) -> Vec<u32> {
     for _ in 0..1_000_000 {
         gap += 1;
         let hit = random.chance(Probability::clamped(arrive(&mut red, 1000, 10)));
-        red.judged(Instant::ZERO, Arrival::new(1000, hint()), Verdict::of_hit(hit, false));
+        red.judged(Instant::ZERO, Arrival::new(1000, hint()), Verdict::from_hit(hit, false));
         if hit {
             gaps[usize::min(gap, 200)] += u32::from(hits > 0);
             (gap, hits) = (0, hits + 1);

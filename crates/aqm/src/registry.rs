@@ -1,13 +1,23 @@
-//! Every AQM by name: one line each, at the end of this file's first half.
+//! Every AQM by name: one line each, at the end of this file.
 //!
-//! [`AqmSpec`] is an AQM with its parameters. Most are laws, [`AnyAqm`], which a FIFO or TSQ asks for a
-//! probability; some are queues of their own, [`AnyDiscipline`]. Both dispatch by a `match` rather than through a
-//! pointer: a queue of it costs a predicted branch more than one of the law itself.
+//! [`AqmSpec`] is an AQM with its parameters. Most AQMs are laws, [`AnyAqm`], which a FIFO or TSQ asks for a
+//! probability. The others are disciplines, [`AnyDiscipline`], which are queues themselves. Both dispatch by a `match`
+//! rather than through a pointer. That costs a predicted branch more than the law or the discipline alone.
+//!
+//! AQMs of other crates and languages are registered while the program runs ([`register_law`],
+//! [`register_discipline`], [`register`]). They are found by the same names, in the same files, with the same messages,
+//! and cost a call through a pointer.
 
+use crate::external;
 use crate::forward::{forward_law, forward_queue};
-use crate::{Aqm, Discipline, Limit, TsqParams};
+use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Tsq, TsqParams};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
 use cutline_units::Rate;
+
+pub use crate::external::{
+    DynLaw, DynQueue, ExternalAqm, ExternalQueue, ExternalSpec, ExternalValues, PacketId, Product, register,
+    register_discipline, register_law,
+};
 
 /// All there is to say about an AQM.
 #[derive(Clone, Debug)]
@@ -24,6 +34,18 @@ pub struct AqmDescription {
     pub takes_tsq: bool,
 }
 
+impl AqmDescription {
+    pub(crate) fn from_law<A: Aqm>() -> Self {
+        let parameters = A::Params::describe();
+        Self { name: A::NAME, title: A::TITLE, source: A::SOURCE, parameters, takes_tsq: true }
+    }
+
+    pub(crate) fn from_discipline<D: Discipline>() -> Self {
+        let parameters = D::Params::describe();
+        Self { name: D::NAME, title: D::TITLE, source: D::SOURCE, parameters, takes_tsq: false }
+    }
+}
+
 /// Writes the enums and their matches from the list of AQMs.
 macro_rules! registry {
     (
@@ -34,37 +56,36 @@ macro_rules! registry {
         #[derive(Clone, Debug, PartialEq)]
         pub enum AqmSpec {
             $($(#[$doc])* $variant(<$law as Aqm>::Params),)+
-            $($(#[$qdoc])* $queue(<crate::$queue<()> as Discipline>::Params)),+
+            $($(#[$qdoc])* $queue(<crate::$queue<()> as Discipline>::Params),)+
+            /// An AQM that another crate or language has registered.
+            External(ExternalSpec),
         }
+
+        /// The names of this crate's own.
+        pub(crate) const NAMES: &[&str] = &[$(<$law>::NAME,)+ $(crate::$queue::<()>::NAME),+];
 
         /// Any queue of the registry that is more than a law.
         #[derive(Clone, Debug)]
-        pub enum AnyDiscipline<P> { $($(#[$qdoc])* $queue(crate::$queue<P>)),+ }
+        pub enum AnyDiscipline<P> {
+            $($(#[$qdoc])* $queue(crate::$queue<P>),)+
+            /// A queue with an AQM that another crate or language has registered, laws too.
+            External(ExternalQueue<P>),
+        }
 
-        /// Any law of the registry. Its tag is a number of its own: a queue asks four times a packet which law it
-        /// is, and one hidden in a niche takes three instructions to find.
+        /// Any law of the registry. Its tag is a separate number: a queue asks four times a packet which law it has,
+        /// and a tag that is hidden in a niche takes three instructions to find.
         #[derive(Clone, Debug)]
         #[repr(u32)]
         pub enum AnyAqm { $($(#[$doc])* $variant($law)),+ }
 
-        /// Every AQM there is.
+        /// Every AQM there is: this crate's own, then the registered ones by name.
         pub fn describe() -> Vec<AqmDescription> {
-            vec![
-                $(AqmDescription {
-                    name: <$law>::NAME,
-                    title: <$law>::TITLE,
-                    source: <$law>::SOURCE,
-                    parameters: <$law as Aqm>::Params::describe(),
-                    takes_tsq: true,
-                },)+
-                $(AqmDescription {
-                    name: crate::$queue::<()>::NAME,
-                    title: crate::$queue::<()>::TITLE,
-                    source: crate::$queue::<()>::SOURCE,
-                    parameters: <crate::$queue<()> as Discipline>::Params::describe(),
-                    takes_tsq: false,
-                }),+
-            ]
+            let mut all = vec![
+                $(AqmDescription::from_law::<$law>(),)+
+                $(AqmDescription::from_discipline::<crate::$queue<()>>()),+
+            ];
+            all.extend(external::describe());
+            all
         }
 
         impl AqmSpec {
@@ -81,10 +102,7 @@ macro_rules! registry {
                     $(crate::$queue::<()>::NAME => {
                         <crate::$queue<()> as Discipline>::Params::from_values(values).map(Self::$queue)
                     })+
-                    _ => {
-                        let names = [$(<$law>::NAME,)+ $(crate::$queue::<()>::NAME),+];
-                        Err(ParameterError::unknown_choice("aqm", name, &names))
-                    }
+                    _ => ExternalSpec::from_values(name, values).map(Self::External),
                 }
             }
 
@@ -92,56 +110,69 @@ macro_rules! registry {
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => <$law>::NAME,)+
-                    $(Self::$queue(_) => crate::$queue::<()>::NAME),+
+                    $(Self::$queue(_) => crate::$queue::<()>::NAME,)+
+                    Self::External(spec) => spec.name(),
                 }
             }
 
-            /// Whether TSQ can ride on it: whether it is a law.
+            /// Whether TSQ can work on top of it: whether it is a law.
             pub const fn takes_tsq(&self) -> bool {
-                match self { $(Self::$variant(_) => true,)+ $(Self::$queue(_) => false),+ }
+                match self {
+                    $(Self::$variant(_) => true,)+
+                    $(Self::$queue(_) => false,)+
+                    Self::External(spec) => spec.takes_tsq(),
+                }
             }
 
             /// Every parameter with what it is set to.
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self {
                     $(Self::$variant(params) => params.values(),)+
-                    $(Self::$queue(params) => params.values()),+
+                    $(Self::$queue(params) => params.values(),)+
+                    Self::External(spec) => spec.values().to_vec(),
                 }
             }
 
-            /// What it is in front of a link of that rate: a law, or a queue with that limit.
+            /// An empty queue in front of a link of rate `rate`: a FIFO of the law, TSQ on top of it, or the discipline.
             ///
             /// # Errors
-            /// When a parameter was set in code to what is not allowed.
-            pub fn build<P: Copy>(
+            /// When a parameter was set in code to what is not allowed, or TSQ is to work on a discipline.
+            pub(crate) fn build<P: Copy>(
                 &self,
+                tsq: Option<&TsqParams>,
                 limit: Limit,
                 ecn: bool,
                 rate: Rate,
-            ) -> Result<Built<P>, ParameterError> {
+            ) -> Result<AnyQueue<P>, ParameterError> {
                 match self {
-                    $(Self::$variant(params) => <$law>::build(params, rate).map(AnyAqm::$variant).map(Built::Law),)+
-                    $(Self::$queue(params) => {
-                        let queue = crate::$queue::build(params, limit, ecn, rate)?;
-                        Ok(Built::Discipline(Box::new(AnyDiscipline::$queue(queue))))
+                    $(Self::$variant(params) => {
+                        let law = AnyAqm::$variant(<$law>::build(params, rate)?);
+                        match tsq {
+                            None => Ok(AnyQueue::Fifo(Fifo::new(limit, ecn, law))),
+                            Some(tsq) => Tsq::new(tsq, limit, ecn, rate, law).map(AnyQueue::Tsq),
+                        }
                     })+
+                    $(Self::$queue(_) if tsq.is_some() => Err(tsq_on_a_discipline(self.name())),)+
+                    $(Self::$queue(params) => {
+                        let queue = AnyDiscipline::$queue(crate::$queue::build(params, limit, ecn, rate)?);
+                        Ok(AnyQueue::Discipline(Box::new(queue)))
+                    })+
+                    Self::External(spec) => {
+                        let queue = AnyDiscipline::External(spec.build(tsq, limit, ecn, rate)?);
+                        Ok(AnyQueue::Discipline(Box::new(queue)))
+                    }
                 }
             }
         }
 
-        forward_queue!(#[inline(never)] AnyDiscipline { $($queue),+ });
+        forward_queue!(#[inline(never)] AnyDiscipline { $($queue,)+ External });
         forward_law!(AnyAqm { $($variant),+ });
     };
 }
 
-/// What an [`AqmSpec`] turns out to be.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
-pub enum Built<P> {
-    /// A law, for a FIFO or TSQ.
-    Law(AnyAqm),
-    /// A queue of its own.
-    Discipline(Box<AnyDiscipline<P>>),
+/// Why TSQ cannot be set on a discipline.
+pub(crate) fn tsq_on_a_discipline(name: &str) -> ParameterError {
+    ParameterError::new("tsq", true, format!("false with {name}, which is a queue of its own"))
 }
 
 registry! {
@@ -179,9 +210,4 @@ registry! {
         /// Little delay for some, no harm for the others.
         Abe,
     }
-}
-
-/// What can be set of TSQ, whichever AQM it rides on.
-pub fn describe_tsq() -> Vec<&'static Parameter> {
-    TsqParams::describe()
 }

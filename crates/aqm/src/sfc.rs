@@ -39,7 +39,7 @@
 //! - Not checked: anything against the paper by Gao and Hou. Its abstract says that its model of TCP halves the window
 //!   once a round trip and knows delayed acknowledgements, which ours does not; its gains are other than these.
 
-use crate::beat::Beat;
+use crate::sample_clock::SampleClock;
 use crate::{Aqm, Arrival, Backlog, DropProbability};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
@@ -82,7 +82,7 @@ struct Gains {
 pub struct Sfc {
     params: SfcParams,
     gains: Gains,
-    beat: Beat,
+    clock: SampleClock,
     /// At the last sample.
     p: Probability,
     /// At the last sample, packets.
@@ -97,8 +97,8 @@ impl Aqm for Sfc {
 
     fn build(params: &SfcParams, rate: Rate) -> Result<Self, ParameterError> {
         params.validate()?;
-        let beat = Beat::new(Instant::ZERO, params.interval);
-        Ok(Self { params: *params, gains: Gains::new(params, rate), beat, p: Probability::ZERO, q_old: 0.0 })
+        let clock = SampleClock::new(Instant::ZERO, params.interval);
+        Ok(Self { params: *params, gains: Gains::new(params, rate), clock, p: Probability::ZERO, q_old: 0.0 })
     }
 }
 
@@ -119,8 +119,8 @@ impl Gains {
 impl DropProbability for Sfc {
     #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
-        let Self { params, gains, beat, p, q_old } = self;
-        beat.catch_up(now, || {
+        let Self { params, gains, clock, p, q_old } = self;
+        clock.catch_up(now, || {
             let (before, q) = ((*p, *q_old), backlog.bytes as f64 / params.mean_packet as f64);
             (*p, *q_old) = (gains.probability(q, *q_old), q);
             (*p, *q_old) != before
@@ -141,7 +141,7 @@ impl DropProbability for Sfc {
     }
 
     fn reset(&mut self, now: Instant) {
-        self.beat.restart(now);
+        self.clock.restart(now);
         (self.p, self.q_old) = (Probability::ZERO, 0.0);
     }
 }

@@ -74,9 +74,9 @@ impl QueueStats {
         sum
     }
 
-    /// Counts what became of an arrival.
+    /// Counts an arrival and its verdict.
     #[inline]
-    pub fn judge(&mut self, verdict: Verdict, size: u32) {
+    pub fn count_arrival(&mut self, verdict: Verdict, size: u32) {
         match verdict {
             Verdict::Pass => self.enqueued.add(size),
             Verdict::Mark => {
@@ -87,9 +87,9 @@ impl QueueStats {
         }
     }
 
-    /// Counts a packet that goes to the link, and is marked on its way or not.
+    /// Counts a packet that goes to the link, and whether it is marked now.
     #[inline]
-    pub(crate) fn depart(&mut self, size: u32, marked: bool) {
+    pub fn count_departure(&mut self, size: u32, marked: bool) {
         self.dequeued.add(size);
         if marked {
             self.marked.add(size);
@@ -98,7 +98,7 @@ impl QueueStats {
 
     /// Counts a stored packet that is dropped.
     #[inline]
-    pub(crate) fn throw(&mut self, reason: DropReason, size: u32) {
+    pub fn count_shed(&mut self, reason: DropReason, size: u32) {
         self.shed[reason as usize].add(size);
     }
 }
@@ -121,7 +121,7 @@ mod tests {
         let early = Verdict::Drop(DropReason::Early);
         let overflow = Verdict::Drop(DropReason::Overflow);
         for (verdict, size) in [(Verdict::Pass, 1), (Verdict::Mark, 20), (early, 300), (overflow, 4000)] {
-            stats.judge(verdict, size);
+            stats.count_arrival(verdict, size);
         }
         assert_eq!(stats.enqueued, Count { packets: 2, bytes: 21 });
         assert_eq!(stats.marked, Count { packets: 1, bytes: 20 });

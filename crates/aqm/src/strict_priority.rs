@@ -14,7 +14,8 @@
 //! - Order, shared classes and who makes room: `the_smallest_hint_goes_first`, `hints_share_classes`,
 //!   `a_full_queue_throws_out_the_last_class`.
 
-use crate::pool::{Books, Held, List, Pool};
+use crate::pool::{Held, List, Pool};
+use crate::queue_core::QueueCore;
 use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Hint, Instant, RandomStream, Rate};
@@ -36,7 +37,7 @@ pub struct StrictPriority<P> {
     classes: usize,
     lists: [List; LEVELS],
     pool: Pool<P>,
-    books: Books<P>,
+    core: QueueCore<P>,
 }
 
 impl<P: Copy> Discipline for StrictPriority<P> {
@@ -52,8 +53,8 @@ impl<P: Copy> Discipline for StrictPriority<P> {
         _rate: Rate,
     ) -> Result<Self, ParameterError> {
         params.validate()?;
-        let (pool, books) = (Pool::new(), Books::new(limit, ecn));
-        Ok(Self { classes: params.classes as usize, lists: [List::EMPTY; LEVELS], pool, books })
+        let (pool, core) = (Pool::new(), QueueCore::new(limit, ecn));
+        Ok(Self { classes: params.classes as usize, lists: [List::EMPTY; LEVELS], pool, core })
     }
 }
 
@@ -68,12 +69,12 @@ impl<P: Copy> StrictPriority<P> {
     #[cold]
     fn make_room(&mut self, class: usize, size: u32) -> bool {
         for list in self.lists[class + 1..].iter_mut().rev() {
-            while !self.books.admits(size) {
+            while !self.core.admits(size) {
                 let Some(held) = self.pool.pop(list) else { break };
-                self.books.throw(held, DropReason::Overflow);
+                self.core.count_shed(held, DropReason::Overflow);
             }
         }
-        self.books.admits(size)
+        self.core.admits(size)
     }
 }
 
@@ -81,38 +82,38 @@ impl<P: Copy> Queue<P> for StrictPriority<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, _random: &mut RandomStream) -> Verdict {
         let (class, size) = (class_of(arrival.hint, self.classes), arrival.size);
-        if !self.books.admits(size) && !self.make_room(class, size) {
-            return self.books.judge(Verdict::Drop(DropReason::Overflow), size);
+        if !self.core.admits(size) && !self.make_room(class, size) {
+            return self.core.count_arrival(Verdict::Drop(DropReason::Overflow), size);
         }
         self.pool.push(&mut self.lists[class], Held { packet, size, arrived: now, may_mark: false });
-        self.books.judge(Verdict::Pass, size)
+        self.core.count_arrival(Verdict::Pass, size)
     }
 
     #[inline]
     fn dequeue(&mut self, _now: Instant) -> Option<Departure<P>> {
         let list = self.lists.iter_mut().find(|list| !list.is_empty())?;
         let held = self.pool.pop(list)?;
-        Some(self.books.depart(held.leave(false)))
+        Some(self.core.count_departure(held.leave(false)))
     }
 
     #[inline]
     fn shed(&mut self) -> Option<Shed<P>> {
-        self.books.told()
+        self.core.next_shed()
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.books.backlog
+        self.core.backlog
     }
 
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for list in &mut self.lists {
-            self.pool.drain(list, |held| self.books.flush(held, discard));
+            self.pool.drain(list, |held| self.core.count_flushed(held, discard));
         }
     }
 
     fn stats(&self) -> &QueueStats {
-        &self.books.stats
+        &self.core.stats
     }
 }
 

@@ -175,7 +175,7 @@ impl<P: Copy, A: DropProbability> Tsq<P, A> {
             return Verdict::Drop(DropReason::Overflow);
         }
         let hit = self.hits(p, place, random);
-        Verdict::of_hit(hit, hit && self.ecn && arrival.ecn_capable && self.aqm.may_mark())
+        Verdict::from_hit(hit, hit && self.ecn && arrival.ecn_capable && self.aqm.may_mark())
     }
 
     /// Whether a draw of probability p' comes up.
@@ -211,7 +211,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
         let place = self.place(now, arrival.hint);
         let verdict = self.judge(now, arrival, &place, random);
         self.aqm.judged(now, arrival, verdict);
-        self.stats.judge(verdict, arrival.size);
+        self.stats.count_arrival(verdict, arrival.size);
         if !matches!(verdict, Verdict::Drop(_)) {
             let Place { lane, weight, .. } = place;
             self.lanes.push(lane, Entry { weight, arrived: now, size: arrival.size, packet });

@@ -71,7 +71,7 @@ impl<A: DropProbability> Queue<u32> for Oracle<A> {
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: u32, random: &mut RandomStream) -> Verdict {
         self.aqm.advance(now, self.list.backlog());
         let verdict = self.judge(now, arrival, random);
-        self.stats.judge(verdict, arrival.size);
+        self.stats.count_arrival(verdict, arrival.size);
         if !matches!(verdict, Verdict::Drop(_)) {
             let Offer { lane, weight, .. } = self.offer(now, arrival.hint);
             self.list.push(lane, Entry { weight, arrived: now, size: arrival.size, packet });

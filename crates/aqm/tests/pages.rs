@@ -4,8 +4,8 @@
 
 mod support;
 
-use cutline_aqm::{AnyQueue, AqmSpec, Limit, Queue, QueueSpec, registry};
-use cutline_params::Parameter;
+use cutline_aqm::{AnyQueue, AqmSpec, Limit, Queue, QueueSpec, TsqParams, registry};
+use cutline_params::{Parameter, Parameters as _};
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +41,7 @@ fn all() -> Vec<About> {
         name: "tsq",
         title: "TSQ",
         source: "the TSQ paper, section 3",
-        parameters: registry::describe_tsq(),
+        parameters: TsqParams::describe(),
         kind: TSQ,
         tsq: "-",
         ecn: "as the law underneath",
@@ -122,8 +122,8 @@ fn push(page: &mut String, line: &str) {
 }
 
 const EVERY_ONE: &str = "
-Like every AQM it passes the [conformance suite](../../crates/aqm/tests/conformance.rs): packets and bytes add up, limits
-hold, the same seed gives the same run, a reset queue is new, looking changes nothing, a century of silence is cheap, bad
+Like every AQM it passes the [conformance suite](../../crates/aqm/src/conformance/mod.rs): packets and bytes add up, limits
+hold, the same seed gives the same run, a reset queue is new, advancing changes no verdict, a long silence is cheap, bad
 parameters are refused by name. It allocates nothing per packet ([no_allocation.rs](../../crates/aqm/tests/no_allocation.rs)).
 ";
 

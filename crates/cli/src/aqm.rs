@@ -4,8 +4,9 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
+use cutline_aqm::TsqParams;
 use cutline_aqm::registry::{self, AqmDescription};
-use cutline_params::{Parameter, Value};
+use cutline_params::{Parameter, Parameters as _, Value};
 use serde_json::json;
 
 /// List the queues' algorithms and what can be set on them
@@ -56,7 +57,7 @@ fn all() -> Vec<AqmDescription> {
         name: "tsq",
         title: "TSQ",
         source: "the TSQ paper, section 3; on top of any that decides by a probability: tsq = true or { ... }",
-        parameters: registry::describe_tsq(),
+        parameters: TsqParams::describe(),
         takes_tsq: false,
     };
     registry::describe().into_iter().chain([tsq]).collect()

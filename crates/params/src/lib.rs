@@ -57,6 +57,7 @@ mod kind;
 mod nearest;
 mod parameter;
 mod parameters;
+mod registry;
 mod types;
 mod value;
 
@@ -67,6 +68,7 @@ pub use field::{Accessor, Field};
 pub use kind::Kind;
 pub use nearest::nearest;
 pub use parameter::Parameter;
-pub use parameters::Parameters;
+pub use parameters::{Parameters, complete};
+pub use registry::{Registry, RegistryError};
 pub use types::ParameterType;
 pub use value::Value;

@@ -73,3 +73,24 @@ pub trait Parameters: Default + 'static {
         Self::fields().iter().map(|field| (field.about.name, field.get(self))).collect()
     }
 }
+
+/// The values of all `parameters`, in their order: the defaults, changed by `values`. For sets of parameters that are
+/// no Rust struct; [`Parameters::from_values`] does the same for those that are.
+///
+/// # Errors
+/// When a name is unknown or a value is not allowed.
+pub fn complete(
+    parameters: &[&'static Parameter],
+    values: &[(&str, Value)],
+) -> Result<Vec<(&'static str, Value)>, ParameterError> {
+    let mut all: Vec<_> = parameters.iter().map(|about| (about.name, about.default.clone())).collect();
+    for (name, value) in values {
+        let Some(at) = parameters.iter().position(|about| about.name == *name) else {
+            let names: Vec<_> = parameters.iter().map(|about| about.name).collect();
+            return Err(ParameterError::unknown(name, value, &names));
+        };
+        parameters[at].check(value)?;
+        all[at].1 = value.clone();
+    }
+    Ok(all)
+}

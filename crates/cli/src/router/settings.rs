@@ -103,7 +103,7 @@ impl QueueArgs {
     fn tsq_params(&self) -> Result<Option<TsqParams>, Failure> {
         let Some(text) = &self.tsq else { return Ok(None) };
         let pairs = text.split(',').filter(|pair| !pair.is_empty());
-        let values = values(pairs, &registry::describe_tsq(), "tsq")?;
+        let values = values(pairs, &TsqParams::describe(), "tsq")?;
         let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
         TsqParams::from_values(borrowed).map(Some).map_err(usage)
     }

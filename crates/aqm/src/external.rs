@@ -1,0 +1,436 @@
+//! AQMs of other crates and languages: registered while the program runs, then used by name like this crate's own.
+//!
+//! - A Rust type that is an [`Aqm`] or a [`Discipline`] needs no more than [`register_law`] or
+//!   [`register_discipline`], called once before the first file is read.
+//! - Anything else, such as a law written in another language, implements [`ExternalAqm`], which describes it as data
+//!   and builds it, and is given to [`register`].
+//!
+//! Registered AQMs are listed by [`describe`](crate::registry::describe) and described by the same [`Parameter`]s.
+//! [`conformance`](crate::conformance) has the checks that every AQM has to pass.
+//!
+//! A discipline holds packets, and a type behind a pointer cannot be generic over their handle. So an external one
+//! holds [`PacketId`]s, and [`ExternalDiscipline`] keeps the caller's handles for it.
+//!
+//! [`Parameter`]: cutline_params::Parameter
+
+use crate::forward::{forward_law, forward_queue};
+use crate::registry::{AqmDescription, NAMES, tsq_on_a_discipline};
+use crate::{
+    Aqm, Arrival, Backlog, Departure, Discipline, DropProbability, Fifo, Limit, Queue, QueueStats, Readings,
+    Shed, Tsq, TsqParams, Verdict,
+};
+use cutline_params::{ParameterError, Parameters as _, Registry, RegistryError, Value, complete};
+use cutline_units::{Instant, Probability, RandomStream, Rate};
+use slab::Slab;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+/// The handle of a packet in an external discipline.
+pub type PacketId = u32;
+
+/// All parameters of an external AQM with what they are set to, in the order of its description.
+pub type ExternalValues = Vec<(&'static str, Value)>;
+
+/// How an AQM that is not this crate's own is described and built.
+pub trait ExternalAqm: Debug + Send + Sync {
+    /// The name, the source, and what can be set. Always the same.
+    fn describe(&self) -> AqmDescription;
+
+    /// The values of all parameters: the defaults, changed by `values`.
+    ///
+    /// # Errors
+    /// When there is no such parameter, a value is not allowed, or values do not go together.
+    fn complete(&self, values: &[(&str, Value)]) -> Result<ExternalValues, ParameterError> {
+        complete(&self.describe().parameters, values)
+    }
+
+    /// A law, or an empty queue with that limit, in front of a link of rate `rate`. `values` come from
+    /// [`complete`](Self::complete). With `ecn`, a discipline marks a packet that can be marked where it would drop it
+    /// early; for a law the queue does that.
+    ///
+    /// # Errors
+    /// When it cannot be built from these values.
+    fn build(
+        &self,
+        values: &[(&'static str, Value)],
+        limit: Limit,
+        ecn: bool,
+        rate: Rate,
+    ) -> Result<Product, ParameterError>;
+}
+
+/// What an [`ExternalAqm`] builds.
+#[derive(Debug)]
+pub enum Product {
+    /// A law, for a FIFO or TSQ. Its description has `takes_tsq`.
+    Law(Box<dyn DynLaw>),
+    /// A discipline.
+    Discipline(Box<dyn DynQueue>),
+}
+
+/// A law behind a pointer. Every law that can be cloned, printed and sent to another thread is one.
+pub trait DynLaw: DropProbability + Debug + Send + Sync {
+    /// A copy.
+    fn boxed_clone(&self) -> Box<dyn DynLaw>;
+}
+
+/// A queue of [`PacketId`]s behind a pointer. Every such queue that can be cloned, printed and sent to another thread is
+/// one.
+pub trait DynQueue: Queue<PacketId> + Debug + Send + Sync {
+    /// A copy.
+    fn boxed_clone(&self) -> Box<dyn DynQueue>;
+}
+
+impl<L: DropProbability + Clone + Debug + Send + Sync + 'static> DynLaw for L {
+    fn boxed_clone(&self) -> Box<dyn DynLaw> {
+        Box::new(self.clone())
+    }
+}
+
+impl<Q: Queue<PacketId> + Clone + Debug + Send + Sync + 'static> DynQueue for Q {
+    fn boxed_clone(&self) -> Box<dyn DynQueue> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn DynLaw> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+impl Clone for Box<dyn DynQueue> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+/// What a queue's table in a file says beside the parameters of its AQM.
+const QUEUE_KEYS: &[&str] = &["aqm", "ecn", "limit", "pass-on-waiting", "tsq"];
+
+static EXTERNAL: Registry<dyn ExternalAqm> = Registry::new(NAMES, QUEUE_KEYS);
+
+/// Adds an AQM under the name in its description, for as long as the process runs.
+///
+/// # Errors
+/// When the name is taken or not in kebab-case, or the parameters are not sound.
+pub fn register(aqm: Box<dyn ExternalAqm>) -> Result<(), RegistryError> {
+    let AqmDescription { name, parameters, .. } = aqm.describe();
+    EXTERNAL.add(name, &parameters, aqm)
+}
+
+/// Adds a law under its name, for as long as the process runs.
+///
+/// # Errors
+/// As [`register`].
+pub fn register_law<A>() -> Result<(), RegistryError>
+where
+    A: Aqm + Clone + Debug + Send + Sync + 'static,
+{
+    register(Box::new(TypedLaw::<A>(PhantomData)))
+}
+
+/// Adds a discipline under its name, for as long as the process runs.
+///
+/// # Errors
+/// As [`register`].
+pub fn register_discipline<D>() -> Result<(), RegistryError>
+where
+    D: Discipline + Queue<PacketId> + Clone + Debug + Send + Sync + 'static,
+{
+    register(Box::new(TypedDiscipline::<D>(PhantomData)))
+}
+
+/// Every registered AQM, in the order of the names.
+pub(crate) fn describe() -> impl Iterator<Item = AqmDescription> {
+    EXTERNAL.all().into_iter().map(ExternalAqm::describe)
+}
+
+/// The external AQM of a law's type.
+#[derive(Debug)]
+struct TypedLaw<A>(PhantomData<fn() -> A>);
+
+impl<A> ExternalAqm for TypedLaw<A>
+where
+    A: Aqm + Clone + Debug + Send + Sync + 'static,
+{
+    fn describe(&self) -> AqmDescription {
+        AqmDescription::from_law::<A>()
+    }
+
+    fn complete(&self, values: &[(&str, Value)]) -> Result<ExternalValues, ParameterError> {
+        Ok(A::Params::from_values(values.iter().cloned())?.values())
+    }
+
+    fn build(
+        &self,
+        values: &[(&'static str, Value)],
+        _limit: Limit,
+        _ecn: bool,
+        rate: Rate,
+    ) -> Result<Product, ParameterError> {
+        let law = A::build(&A::Params::from_values(values.iter().cloned())?, rate)?;
+        Ok(Product::Law(Box::new(law)))
+    }
+}
+
+/// The external AQM of a discipline's type.
+#[derive(Debug)]
+struct TypedDiscipline<D>(PhantomData<fn() -> D>);
+
+impl<D> ExternalAqm for TypedDiscipline<D>
+where
+    D: Discipline + Queue<PacketId> + Clone + Debug + Send + Sync + 'static,
+{
+    fn describe(&self) -> AqmDescription {
+        AqmDescription::from_discipline::<D>()
+    }
+
+    fn complete(&self, values: &[(&str, Value)]) -> Result<ExternalValues, ParameterError> {
+        Ok(D::Params::from_values(values.iter().cloned())?.values())
+    }
+
+    fn build(
+        &self,
+        values: &[(&'static str, Value)],
+        limit: Limit,
+        ecn: bool,
+        rate: Rate,
+    ) -> Result<Product, ParameterError> {
+        let params = D::Params::from_values(values.iter().cloned())?;
+        Ok(Product::Discipline(Box::new(D::build(&params, limit, ecn, rate)?)))
+    }
+}
+
+/// A registered AQM and its parameters.
+#[derive(Clone, Debug)]
+pub struct ExternalSpec {
+    aqm: &'static dyn ExternalAqm,
+    name: &'static str,
+    takes_tsq: bool,
+    values: ExternalValues,
+}
+
+/// A name is that of one AQM for as long as the process runs.
+impl PartialEq for ExternalSpec {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, &self.values) == (other.name, &other.values)
+    }
+}
+
+impl ExternalSpec {
+    /// The registered AQM of that name with its defaults, changed by `values`.
+    pub(crate) fn from_values<'v>(
+        name: &str,
+        values: impl IntoIterator<Item = (&'v str, Value)>,
+    ) -> Result<Self, ParameterError> {
+        let aqm = EXTERNAL
+            .get(name)
+            .ok_or_else(|| ParameterError::unknown_choice("aqm", name, &EXTERNAL.names()))?;
+        let values: Vec<_> = values.into_iter().collect();
+        let (values, AqmDescription { name, takes_tsq, .. }) = (aqm.complete(&values)?, aqm.describe());
+        Ok(Self { aqm, name, takes_tsq, values })
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) const fn takes_tsq(&self) -> bool {
+        self.takes_tsq
+    }
+
+    /// Every parameter with what it is set to.
+    pub fn values(&self) -> &[(&'static str, Value)] {
+        &self.values
+    }
+
+    /// A queue in front of a link of rate `rate`: a FIFO of the law, TSQ on top of it, or the discipline.
+    pub(crate) fn build<P: Copy>(
+        &self,
+        tsq: Option<&TsqParams>,
+        limit: Limit,
+        ecn: bool,
+        rate: Rate,
+    ) -> Result<ExternalQueue<P>, ParameterError> {
+        let product = self.aqm.build(&self.values, limit, ecn, rate)?;
+        let queue = match (product, tsq) {
+            (Product::Law(law), None) => Kind::Fifo(Fifo::new(limit, ecn, BoxedLaw::Only(law))),
+            (Product::Law(law), Some(params)) => {
+                Kind::Tsq(Tsq::new(params, limit, ecn, rate, BoxedLaw::Only(law))?)
+            }
+            (Product::Discipline(_), Some(_)) => return Err(tsq_on_a_discipline(self.name)),
+            (Product::Discipline(queue), None) => {
+                let (name, packets) = (self.name, Slab::new());
+                Kind::Discipline(ExternalDiscipline { name, queue, packets })
+            }
+        };
+        Ok(ExternalQueue::new(queue))
+    }
+}
+
+/// A queue with an external AQM.
+///
+/// It keeps the backlog beside the queue, where a caller reads it without a call. With a call there,
+/// [`AnyDiscipline::backlog`](crate::AnyDiscipline) would cost every other queue a few instructions a packet.
+#[derive(Clone, Debug)]
+pub struct ExternalQueue<P> {
+    queue: Kind<P>,
+    backlog: Backlog,
+}
+
+/// What an external AQM builds, as a queue.
+#[derive(Clone, Debug)]
+enum Kind<P> {
+    /// A law, first in, first out.
+    Fifo(Fifo<P, BoxedLaw>),
+    /// TSQ on top of a law.
+    Tsq(Tsq<P, BoxedLaw>),
+    /// A discipline.
+    Discipline(ExternalDiscipline<P>),
+}
+
+forward_queue!(
+    #[inline]
+    Kind { Fifo, Tsq, Discipline }
+);
+
+impl<P: Copy> ExternalQueue<P> {
+    fn new(queue: Kind<P>) -> Self {
+        let backlog = queue.backlog();
+        Self { queue, backlog }
+    }
+
+    /// Calls the queue, and reads its backlog again.
+    fn update<T>(&mut self, call: impl FnOnce(&mut Kind<P>) -> T) -> T {
+        let answer = call(&mut self.queue);
+        self.backlog = self.queue.backlog();
+        answer
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: Copy> Queue<P> for ExternalQueue<P> {
+    #[inline(never)]
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
+        self.update(|queue| queue.enqueue(now, arrival, packet, random))
+    }
+
+    #[inline(never)]
+    fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+        self.update(|queue| queue.dequeue(now))
+    }
+
+    #[inline(never)]
+    fn shed(&mut self) -> Option<Shed<P>> {
+        self.update(Queue::shed)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        self.queue.probability()
+    }
+
+    fn readings(&self) -> Readings {
+        self.queue.readings()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.update(|queue| queue.advance(now));
+    }
+
+    fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.update(|queue| queue.set_rate(now, rate));
+    }
+
+    fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
+        self.update(|queue| queue.reset(now, discard));
+    }
+
+    fn stats(&self) -> &QueueStats {
+        self.queue.stats()
+    }
+}
+
+/// An external law. An enum with one variant, so that the one list of a law's methods forwards to it.
+#[derive(Clone, Debug)]
+enum BoxedLaw {
+    /// The law.
+    Only(Box<dyn DynLaw>),
+}
+
+forward_law!(BoxedLaw { Only });
+
+/// An external discipline and the handles of the packets that it holds.
+#[derive(Clone, Debug)]
+struct ExternalDiscipline<P> {
+    name: &'static str,
+    queue: Box<dyn DynQueue>,
+    packets: Slab<P>,
+}
+
+impl<P> ExternalDiscipline<P> {
+    /// The handle of a packet that leaves.
+    fn take(&mut self, id: PacketId) -> P {
+        let packet = self.packets.try_remove(id as usize);
+        packet.unwrap_or_else(|| panic!("{} hands out packet {id}, which it does not hold", self.name))
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<P: Copy> Queue<P> for ExternalDiscipline<P> {
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
+        let id = self.packets.insert(packet);
+        let verdict = self.queue.enqueue(now, arrival, id as PacketId, random);
+        if matches!(verdict, Verdict::Drop(_)) {
+            self.packets.remove(id);
+        }
+        verdict
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+        let Departure { packet, size, arrived, marked } = self.queue.dequeue(now)?;
+        Some(Departure { packet: self.take(packet), size, arrived, marked })
+    }
+
+    fn shed(&mut self) -> Option<Shed<P>> {
+        let Shed { packet, size, reason } = self.queue.shed()?;
+        Some(Shed { packet: self.take(packet), size, reason })
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        self.queue.probability()
+    }
+
+    fn readings(&self) -> Readings {
+        self.queue.readings()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.queue.advance(now);
+    }
+
+    fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.queue.set_rate(now, rate);
+    }
+
+    fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
+        let Self { name, queue, packets } = self;
+        queue.reset(now, &mut |id| {
+            let packet = packets.try_remove(id as usize);
+            discard(packet.unwrap_or_else(|| panic!("{name} discards packet {id}, which it does not hold")));
+        });
+    }
+
+    fn stats(&self) -> &QueueStats {
+        self.queue.stats()
+    }
+}
