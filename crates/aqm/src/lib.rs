@@ -79,4 +79,4 @@ pub use registry::{AnyAqm, AnyDiscipline, AqmDescription, AqmSpec};
 pub use sfc::{Sfc, SfcParams};
 pub use stats::{Count, QueueStats};
 pub use strict_priority::{StrictPriority, StrictPriorityParams};
-pub use tsq::{Offer, Tsq, TsqParams};
+pub use tsq::{ChargedLanes, InsertionPoint, Offer, Tsq, TsqParams};

@@ -50,69 +50,24 @@
 //! - The paper's evaluation: `cutline reproduce tsq` measures each of its claims.
 //! - No other engine has it. The traffic around it is compared with ns-2 without TSQ (docs/validation/ns2.md).
 
-use crate::lanes::{Entry, Lanes};
+mod charged_lanes;
+
+use crate::lanes::Entry;
 use crate::{
-    Arrival, Backlog, Departure, DrainRate, DropProbability, DropReason, Limit, Queue, QueueStats, Readings,
-    Verdict,
+    Arrival, Backlog, Departure, DropProbability, DropReason, Limit, Queue, QueueStats, Readings, Verdict,
 };
-use cutline_params::{ParameterError, Parameters};
-use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate};
+use cutline_params::ParameterError;
+use cutline_units::{Hint, Instant, Probability, RandomStream, Rate};
 
-/// What can be set.
-#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
-pub struct TsqParams {
-    /// n: the number of hint bits; hints are 1 to 2^n.
-    #[param(default = 4, range = (1, 8), source = "TSQ section 3.2")]
-    pub bits: u64,
-    /// The delay outside the queue that the charge for cutting in line assumes.
-    #[param(
-        default = Duration::from_millis(40),
-        range = (Duration::from_millis(1), Duration::from_secs(1)),
-        source = "TSQ section 3.3; 40 ms to 100 ms is sensible"
-    )]
-    pub l: Duration,
-    /// The largest p'/p allowed.
-    #[param(default = None, range = (1.0, 1e6), source = "off: the paper's law has no bound")]
-    pub max_ratio: Option<f64>,
-}
-
-/// What an arriving packet is offered: its place, and what stands ahead of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// The lane of its hint.
-    pub lane: usize,
-    /// q: all that waits and what is left of the packet in service, as a delay. The same as td.
-    pub q: Duration,
-    /// w.
-    pub weight: Instant,
-    /// q': what would stand ahead of it, as a delay.
-    pub q_prime: Duration,
-}
-
-/// The place of an arriving packet, before q' is looked for.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    lane: usize,
-    q: Duration,
-    weight: Instant,
-    /// What is left of the packet in service: the least that q' can be.
-    in_service: Duration,
-}
+pub use charged_lanes::{ChargedLanes, InsertionPoint, Offer, TsqParams, charge, weight};
 
 /// TSQ on top of an AQM.
 #[derive(Clone, Debug)]
 pub struct Tsq<P, A> {
     limit: Limit,
     ecn: bool,
-    bits: HintBits,
-    l: Duration,
-    /// Infinite where there is no bound.
-    max_ratio: f64,
-    drain: DrainRate,
     aqm: A,
-    lanes: Lanes<P>,
-    /// When the packet in service will have left.
-    service_ends: Instant,
+    lanes: ChargedLanes<P>,
     stats: QueueStats,
 }
 
@@ -129,20 +84,8 @@ impl<P: Copy, A: DropProbability> Tsq<P, A> {
         rate: Rate,
         aqm: A,
     ) -> Result<Self, ParameterError> {
-        params.validate()?;
-        let bits = HintBits::new(params.bits).expect("the range of bits has been checked");
-        Ok(Self {
-            limit,
-            ecn,
-            bits,
-            l: params.l,
-            max_ratio: params.max_ratio.unwrap_or(f64::INFINITY),
-            drain: DrainRate::new(rate),
-            aqm,
-            lanes: Lanes::new(bits),
-            service_ends: Instant::ZERO,
-            stats: QueueStats::default(),
-        })
+        let lanes = ChargedLanes::new(params, rate)?;
+        Ok(Self { limit, ecn, aqm, lanes, stats: QueueStats::default() })
     }
 
     /// The law underneath.
@@ -152,55 +95,24 @@ impl<P: Copy, A: DropProbability> Tsq<P, A> {
 
     /// What a packet of that hint would be offered now.
     pub fn offer(&mut self, now: Instant, hint: Hint) -> Offer {
-        let place = self.place(now, hint);
-        let Place { lane, q, weight, .. } = place;
-        let q_prime = if self.pays_p(lane) { q } else { self.q_prime(&place) };
-        Offer { lane, q, weight, q_prime }
+        self.lanes.offer(now, hint)
     }
 
     #[inline]
-    fn place(&self, now: Instant, hint: Hint) -> Place {
-        let lane = hint.lane().min(self.lanes.len() - 1);
-        let in_service = self.service_ends.saturating_since(now);
-        let q = self.drain.time(self.lanes.backlog().bytes) + in_service;
-        let weight = self.lanes.fit(lane, weight(self.bits, lane, q, now));
-        Place { lane, q, weight, in_service }
-    }
-
-    #[inline]
-    fn judge(&mut self, now: Instant, arrival: Arrival, place: &Place, random: &mut RandomStream) -> Verdict {
+    fn judge(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        point: &InsertionPoint,
+        random: &mut RandomStream,
+    ) -> Verdict {
         let backlog = self.lanes.backlog();
         let p = self.aqm.arrive(now, arrival, backlog);
         if !self.limit.admits(backlog, arrival.size) {
             return Verdict::Drop(DropReason::Overflow);
         }
-        let hit = self.hits(p, place, random);
+        let hit = self.lanes.hits(p, point, random);
         Verdict::from_hit(hit, hit && self.ecn && arrival.ecn_capable && self.aqm.may_mark())
-    }
-
-    /// Whether a draw of probability p' comes up.
-    #[inline]
-    fn hits(&mut self, p: Probability, place: &Place, random: &mut RandomStream) -> bool {
-        if p == Probability::ZERO || self.pays_p(place.lane) {
-            return random.chance(p);
-        }
-        let drawn = random.uniform();
-        let at_most = charge(p, self.l, place.q, place.in_service, self.max_ratio);
-        drawn < at_most.get() && {
-            let q_prime = self.q_prime(place);
-            drawn < charge(p, self.l, place.q, q_prime, self.max_ratio).get()
-        }
-    }
-
-    /// Whether a lane is that of the largest hint, which cuts in front of nobody.
-    #[inline]
-    const fn pays_p(&self, lane: usize) -> bool {
-        lane + 1 == self.lanes.len()
-    }
-
-    #[inline]
-    fn q_prime(&mut self, place: &Place) -> Duration {
-        self.drain.time(self.lanes.bytes_ahead(place.lane, place.weight)) + place.in_service
     }
 }
 
@@ -208,13 +120,12 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
     #[inline]
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
         self.aqm.advance(now, self.lanes.backlog());
-        let place = self.place(now, arrival.hint);
-        let verdict = self.judge(now, arrival, &place, random);
+        let point = self.lanes.insertion_point(now, arrival.hint);
+        let verdict = self.judge(now, arrival, &point, random);
         self.aqm.judged(now, arrival, verdict);
         self.stats.count_arrival(verdict, arrival.size);
         if !matches!(verdict, Verdict::Drop(_)) {
-            let Place { lane, weight, .. } = place;
-            self.lanes.push(lane, Entry { weight, arrived: now, size: arrival.size, packet });
+            self.lanes.push(now, &point, arrival.size, packet);
         }
         verdict
     }
@@ -222,8 +133,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
     #[inline]
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
         self.aqm.advance(now, self.lanes.backlog());
-        let Entry { arrived, size, packet, .. } = self.lanes.pop()?;
-        self.service_ends = now.saturating_add(self.drain.time(u64::from(size)));
+        let Entry { arrived, size, packet, .. } = self.lanes.pop(now)?;
         self.aqm.departed(now, size, arrived, self.lanes.backlog());
         self.stats.dequeued.add(size);
         Some(Departure { packet, size, arrived, marked: false })
@@ -249,15 +159,14 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
     fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.aqm.advance(now, self.lanes.backlog());
         self.aqm.set_rate(now, rate);
-        self.drain = DrainRate::new(rate);
+        self.lanes.set_rate(rate);
     }
 
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
-        while let Some(entry) = self.lanes.pop() {
+        self.lanes.reset(now, |entry| {
             self.stats.flushed.add(entry.size);
             discard(entry.packet);
-        }
-        self.service_ends = now;
+        });
         self.aqm.reset(now);
     }
 
@@ -266,27 +175,12 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
     }
 }
 
-/// w of TSQ eq. 2, rounded down to the nanosecond. Lane k holds hint d = k + 1.
-#[inline]
-pub fn weight(bits: HintBits, lane: usize, td: Duration, ta: Instant) -> Instant {
-    let d = lane as u64 + 1;
-    let td = td.as_nanos().min(DrainRate::LONGEST.as_nanos());
-    ta.saturating_add(Duration::from_nanos((d * td) >> bits.get()))
-}
-
-/// p' of TSQ eq. 5, with p' / p at most `max_ratio`. Never falls as q' does.
-#[inline]
-pub fn charge(p: Probability, l: Duration, q: Duration, q_prime: Duration, max_ratio: f64) -> Probability {
-    let [l, q, q_prime] = [l, q, q_prime].map(|delay| delay.as_nanos() as f64);
-    let ratio = (l + q) / (l + q_prime);
-    Probability::clamped((ratio * ratio).min(max_ratio) * p.get())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NoEarlyDrop;
-    use cutline_units::Streams;
+    use crate::{DrainRate, NoEarlyDrop};
+    use cutline_params::Parameters as _;
+    use cutline_units::{Duration, HintBits, Streams};
 
     const L: Duration = Duration::from_millis(40);
 
