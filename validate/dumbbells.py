@@ -32,7 +32,7 @@ class Red:
         weight = "" if self.adaptive else ", w-q = 0.0015987"
         return (
             f', min-th = "{self.min_th} packets", max-th = "{self.max_th} packets", max-p = {self.max_p}{weight}'
-            f', gentle = {str(self.gentle).lower()}, spacing = "{"wait" if self.wait else "uniform"}", ns-2 = true'
+            f', gentle = {str(self.gentle).lower()}, spacing = "{"wait" if self.wait else "uniform"}", variant = "ns-2"'
         )
 
     def ns2_arguments(self) -> dict[str, float]:

@@ -15,7 +15,7 @@ Cutline's own defaults are the RFCs' (RFC 5681, 6298, 6582, 6928); what ns-2 doe
 the documentation of `cutline_transport::tcp::Params` and `tfrc::Params`.
 
 RED and Adaptive RED have the same thresholds, weight, max_p, slope, spacing and steps in both engines, and count packets. Their
-own average and max_p are read every 0.1 s. RED has ns-2's spacing (`wait`), Adaptive RED the papers' (`uniform`). `ns-2 = true`
+own average and max_p are read every 0.1 s. RED has ns-2's spacing (`wait`), Adaptive RED the papers' (`uniform`). `variant = "ns-2"`
 makes Cutline's RED as ns-2's where that departs from the papers: it never hits the first packet above min_th nor one that finds
 fewer than two waiting, lets max_p step over its floor and ceiling, and counts the 0.5 s between its steps from the last that
 changed something.

@@ -11,31 +11,30 @@
 //! alpha = min(0.01, max_p / 4)
 //! ```
 //!
-//! All else is [`crate::red`]. Thresholds and w_q are automatic unless set.
+//! Everything else is as in [`crate::red`]. Thresholds and w_q are automatic unless set.
 //!
 //! Worked numbers: max_p = 0.02 grows by 0.005 to 0.025, and 0.1 by 0.01; 0.1 shrinks to 0.09
 //! (`steps_of_the_paper`).
 //!
-//! Where we say more than the paper:
+//! What the paper leaves open:
 //! - A step does not go beyond floor or ceiling.
-//! - While the link is idle the average decays as the next arrival will find it, so `max_p` falls in silence
-//!   and does not rise on an average that is long out of date.
+//! - While the link is idle the average decays to what the next arrival will find. So `max_p` falls during silence, and
+//!   does not rise on an average that is out of date.
 //!
-//! **As ns-2 does.** Its code takes figure 1 by the letter, so that max_p may step over floor and ceiling, and steps with
-//! the first arrival half a second after the last change. With `ns-2` this one does, too
-//! (`ns_2_steps_half_a_second_after_a_change`), and spares what ns-2's RED spares.
+//! **ns-2.** ns-2's code takes figure 1 literally: max_p may step over floor and ceiling, and a step comes with the first
+//! arrival half a second after the last change. The variant `ns-2` does the same
+//! (`ns_2_steps_half_a_second_after_a_change`), and spares the packets that ns-2's RED spares.
 //!
-//! There is no timer: [`Steering::advance`] takes the steps it has missed, and skips those that change
-//! nothing.
+//! There is no timer. [`Steering::advance`] takes the steps it has missed, and skips those that change nothing.
 //!
 //! # Validation
 //!
 //! - The steps of figure 1: `steps_of_the_paper`, `the_average_decides_within_floor_and_ceiling`.
-//! - Steps made up for in silence: `an_idle_queue_is_stepped_through_alike_in_one_call_and_in_many`.
+//! - Steps missed during silence: `an_idle_queue_is_stepped_through_alike_in_one_call_and_in_many`.
 //! - Against ns-2's Adaptive RED, its average and max_p too: the cases named ared of docs/validation/ns2.md, five mixes of
 //!   NewReno and TFRC on RED-Worcester's topology, and three flows of NewReno.
 
-use crate::red::{self, Core, RedParams, Steered, Steering};
+use crate::red::{self, Core, RedParams, Steered, Steering, Variant};
 use crate::sample_clock::first_after;
 use crate::{Aqm, Backlog};
 use cutline_params::{ParameterError, Parameters};
@@ -58,8 +57,7 @@ pub struct AredParams {
             max_p = "Floyd and Jacobson 1993",
             w_q = SECTION_5,
             gentle = "Adaptive RED 2001, section 4",
-        ),
-        without(automatic)
+        )
     )]
     pub red: RedParams,
     /// How `max_p` moves.
@@ -112,7 +110,7 @@ pub(crate) fn check(params: &AredParams) -> Result<(), ParameterError> {
 pub struct Adaptation {
     params: AdaptationParams,
     first: f64,
-    as_ns2: bool,
+    variant: Variant,
     pub(crate) max_p: f64,
     next_step: Instant,
 }
@@ -120,7 +118,7 @@ pub struct Adaptation {
 impl Adaptation {
     pub(crate) fn new(params: AdaptationParams, red: &RedParams) -> Self {
         let mut new =
-            Self { params, first: red.max_p, as_ns2: red.ns2, max_p: 0.0, next_step: Instant::ZERO };
+            Self { params, first: red.max_p, variant: red.variant, max_p: 0.0, next_step: Instant::ZERO };
         new.begin(Instant::ZERO);
         new
     }
@@ -148,7 +146,7 @@ impl Adaptation {
     fn take_steps(&mut self, now: Instant, idle: bool, core: &Core, target: f64) {
         let margin = self.params.range * (core.slope.max_th - core.slope.min_th);
         let (low, high) = (target - margin, target + margin);
-        if self.as_ns2 {
+        if self.variant == Variant::Ns2 {
             return self.step_as_ns2(now, idle, core, low, high);
         }
         while self.next_step <= now {
@@ -164,7 +162,7 @@ impl Adaptation {
         }
     }
 
-    /// One step, beyond floor and ceiling if it comes to that; the interval begins anew only when something has changed.
+    /// One step, which may go beyond floor and ceiling. The interval starts again only when something has changed.
     fn step_as_ns2(&mut self, now: Instant, idle: bool, core: &Core, low: f64, high: f64) {
         let avg = if idle { core.average_while_idle(now) } else { core.avg() };
         let before = self.max_p;
@@ -174,7 +172,7 @@ impl Adaptation {
         }
     }
 
-    /// Leaves out the steps up to and at `until`.
+    /// Skips the steps up to and at `until`.
     fn skip_to(&mut self, until: Instant) {
         self.next_step = first_after(until, self.next_step, self.params.interval);
     }
@@ -191,7 +189,7 @@ fn step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) ->
     }
 }
 
-/// The same within floor and ceiling; a `max_p` that begins beyond them may stay there.
+/// The same within floor and ceiling. A `max_p` that starts beyond them may stay there.
 fn bounded_step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
     let next = step(params, max_p, avg, low, high);
     next.min(params.ceiling.max(max_p)).max(params.floor.min(max_p))
@@ -281,7 +279,7 @@ mod tests {
     #[test]
     fn ns_2_steps_half_a_second_after_a_change() {
         let mut law = ared(AdaptationParams::default());
-        law.steering.as_ns2 = true;
+        law.steering.variant = Variant::Ns2;
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let mut max_p_at = |ms: u64, q: u32| {
             law.arrive(at(ms), Arrival::new(1000, hint()), packets(q));

@@ -15,33 +15,43 @@
 //! p_a = p_b / (1 - count p_b)                       spacing uniform; count = packets since the last hit
 //! ```
 //!
-//! With C the link's rate in packets of `mean-packet` a second, `automatic` sets w_q = 1 - exp(-1 / C),
-//! min_th = max(5, C target-delay / 2) and max_th = 3 min_th. In mode bytes the queue is measured in bytes and
-//! divided by `mean-packet`, so thresholds are packets in either mode.
+//! Four choices make a RED. They do not depend on each other:
 //!
-//! **How hits are spaced.** As in figure 2, a hit sets `count` to 0 and each packet adds 1 before it is judged. So
-//! the packet after a hit has p_b / (1 - p_b), and from hit to hit it is 1 to 1 / p_b - 1 packets, all alike. (The
-//! paper's text counts the packets that were spared, and has 1 to 1 / p_b; only the first hit, when `count` begins
-//! with -1, comes like that.) Spacing `wait` lets 1 / p_b - 1 packets pass after a hit and hits one of the next
-//! 1 / p_b (ns-2's way); `none` draws each packet for itself.
+//! | parameter | values | what it decides |
+//! | --- | --- | --- |
+//! | `mode` | packets, bytes | how the queue is measured, and whether large packets are hit more often |
+//! | `gentle` | false, true | what follows `max_th`: a jump to 1, or a second slope |
+//! | `spacing` | uniform, wait, none | how many packets pass from hit to hit |
+//! | `variant` | papers, ns-2 | which packets are spared, and how Adaptive RED steps |
+//!
+//! **Automatic settings.** A threshold or weight that is off follows from the link's rate. With C the rate in packets of
+//! `mean-packet` a second, w_q = 1 - exp(-1 / C), min_th = max(5, C target-delay / 2) and max_th = 3 min_th.
+//!
+//! **Mode bytes.** The queue is measured in bytes and divided by `mean-packet`. Thresholds are packets in either mode.
+//!
+//! **Spacing.** As in figure 2, a hit sets `count` to 0, and each packet adds 1 before it is judged. So the packet after a
+//! hit has p_b / (1 - p_b), and the gap from hit to hit is uniform over 1 to 1 / p_b - 1 packets. (The paper's text counts
+//! the packets that were spared, and has 1 to 1 / p_b. Only the first hit comes like that, because `count` begins with
+//! -1.) Spacing `wait` lets 1 / p_b - 1 packets pass after a hit, and hits one of the next 1 / p_b. Spacing `none` draws
+//! for each packet alone.
 //!
 //! Worked numbers: an average of 10 packets between 5 and 15 gives p_b = 0.01, and p_a = 0.01 / (1 - 50 x 0.01)
 //! = 0.02 for the 50th packet since a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
 //! uniform over 1..49 (`gaps_are_uniform`), with `wait` over 50..99 (`waiting_hits_within_the_second_stretch`). At
 //! 5 Mbit/s and 1000 B, w_q = 1 - exp(-1/625) = 0.0015987 (`automatic_settings`).
 //!
-//! **As ns-2 does.** ns-2's code spares two packets that the papers hit: the first one after the average was below
-//! min_th, with which it begins to count, and any that finds fewer than two waiting. With `ns-2` this one does, too
-//! (`ns_2_spares_the_first_and_those_of_a_short_queue`); only an average beyond the slope's end hits the first.
+//! **ns-2.** ns-2's code spares two packets that the papers hit: the first one after the average was below min_th, with
+//! which it begins to count, and any packet that finds fewer than two waiting. The variant `ns-2` does the same
+//! (`ns_2_spares_the_first_and_those_of_a_short_queue`). An average beyond the end of the slope hits the first packet, too.
 //!
-//! **Under TSQ.** What this law answers is p_a, and TSQ scales that: a packet that cuts in line pays its charge
-//! on what the tail would have paid at that moment. A hit starts the count anew whoever is hit, so that it is
-//! hits in all that are spaced. What is recorded as the probability is p_b of a packet of the mean size.
+//! **Under TSQ.** This law answers p_a, and TSQ scales it: a packet that cuts in line pays its charge on what the tail
+//! would pay at that moment. A hit resets the count whichever packet is hit, so all hits together are spaced. The
+//! recorded probability is p_b of a packet of the mean size.
 //!
-//! Where we depart:
-//! - An arrival at an empty queue is itself a sample of 0: m + 1 where the paper's figure 2 has m, as in ns-2.
-//! - The packet in service has left the queue, which is idle only once it is on the wire.
-//! - An arrival that a full queue refuses is averaged over like any other. It is no hit.
+//! Departures:
+//! - An arrival at an empty queue is itself a sample of 0. So the exponent is m + 1 where figure 2 has m, as in ns-2.
+//! - The packet in service has left the queue. The queue is idle once that packet is on the wire.
+//! - An arrival that a full queue refuses counts in the average like any other. It is not a hit.
 //!
 //! Not implemented: dropping from the head or at random places of the queue.
 //!
@@ -57,21 +67,19 @@
 //! - Not checked against another engine: mode bytes, a slope that is not gentle, spacing none.
 
 mod params;
+mod slope;
+mod spacing;
+mod variant;
 
 use crate::{Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Readings, Verdict};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
 
 pub(crate) use params::check_thresholds;
-pub use params::{Mode, RedParams, Spacing};
-
-/// The slope from average to probability.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Slope {
-    pub(crate) min_th: f64,
-    pub(crate) max_th: f64,
-    gentle: bool,
-}
+pub use params::{Mode, RedParams};
+pub(crate) use slope::Slope;
+pub use spacing::Spacing;
+pub use variant::Variant;
 
 /// What is remembered.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,7 +88,7 @@ struct Vars {
     avg: f64,
     /// Packets since the last hit, the present one included; -1 while nothing can be hit.
     count: i64,
-    /// When the last packet of the queue has left the link: it is idle from then on, if nothing has come.
+    /// When the last packet of the queue has left the link. The link is idle from then on unless another comes.
     idle_from: Instant,
     /// Of a packet of the mean size.
     p_b: Probability,
@@ -114,14 +122,13 @@ impl Core {
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         let params = self.params;
         let per_second = rate.as_bps() as f64 / Bytes::new(params.mean_packet).bits() as f64;
-        let given = |value: Option<f64>| value.filter(|_| !params.automatic);
         self.drain = DrainRate::new(rate);
         self.packet_ns = 1e9 / per_second;
-        self.w_q = given(params.w_q).unwrap_or_else(|| automatic_weight(per_second));
+        self.w_q = params.w_q.unwrap_or_else(|| automatic_weight(per_second));
         self.ln_keep = (-self.w_q).ln_1p();
-        self.slope.min_th = given(params.min_th)
-            .unwrap_or_else(|| automatic_min_th(per_second, params.target_delay.as_secs_f64()));
-        self.slope.max_th = given(params.max_th).unwrap_or(3.0 * self.slope.min_th);
+        self.slope.min_th =
+            params.min_th.unwrap_or_else(|| automatic_min_th(per_second, params.target_delay.as_secs_f64()));
+        self.slope.max_th = params.max_th.unwrap_or(3.0 * self.slope.min_th);
     }
 
     /// Averages over an arrival and answers p_a.
@@ -141,14 +148,15 @@ impl Core {
             Mode::Bytes if p_b < 1.0 => p_b * f64::from(arrival.size) / mean_packet,
             _ => p_b,
         };
-        if self.params.ns2 && self.is_spared(p_b, backlog) {
+        if self.params.variant == Variant::Ns2 && self.is_spared(p_b, backlog) {
             return Probability::ZERO;
         }
         self.vars.count = if p_b > 0.0 { self.vars.count + 1 } else { -1 };
-        spaced(self.params.spacing, p_b, self.vars.count as f64)
+        self.params.spacing.probability(p_b, self.vars.count as f64)
     }
 
-    /// ns-2: what a short queue holds, and the first packet above `min_th`, which is the first that counts.
+    /// Whether ns-2 spares a packet ([`Variant::Ns2`]): in a short queue, and the first above `min_th`, with which it
+    /// begins to count.
     fn is_spared(&mut self, p_b: f64, backlog: Backlog) -> bool {
         if backlog.packets < 2 {
             self.vars.count = -1;
@@ -221,24 +229,7 @@ impl Vars {
     }
 }
 
-impl Slope {
-    /// p_b (Floyd and Jacobson, eq. 3; Floyd 2000).
-    #[inline]
-    fn probability(self, avg: f64, max_p: f64) -> f64 {
-        let Self { min_th, max_th, gentle } = self;
-        if avg < min_th {
-            0.0
-        } else if avg < max_th {
-            max_p * (avg - min_th) / (max_th - min_th)
-        } else if gentle && avg < 2.0 * max_th {
-            max_p + (1.0 - max_p) * (avg - max_th) / max_th
-        } else {
-            1.0
-        }
-    }
-}
-
-/// What moves `max_p`: in this RED and its variants differ.
+/// What moves `max_p`. RED, Adaptive RED and RED-Worcester differ in it alone.
 pub trait Steering {
     /// The probability at the end of the slope.
     fn max_p(&self) -> f64;
@@ -248,7 +239,7 @@ pub trait Steering {
         None
     }
 
-    /// Brings it up to `now`; the queue has been `backlog` since the last call.
+    /// Takes the steps that are due at `now`; the queue has been `backlog` since the last call.
     #[inline]
     fn advance(&mut self, _now: Instant, _backlog: Backlog, _core: &Core) {}
 
@@ -340,20 +331,6 @@ impl<S: Steering> DropProbability for Steered<S> {
         self.core.vars = Vars::new(now);
         self.steering.reset(now, &self.core);
     }
-}
-
-/// p_a (Floyd and Jacobson, eq. 4; the other spacings likewise).
-#[inline]
-fn spaced(spacing: Spacing, p_b: f64, count: f64) -> Probability {
-    let passed = count * p_b;
-    Probability::clamped(match spacing {
-        _ if p_b <= 0.0 => 0.0,
-        Spacing::Uniform if passed < 1.0 => p_b / (1.0 - passed),
-        Spacing::Wait if passed < 1.0 => 0.0,
-        Spacing::Wait if passed < 2.0 => p_b / (2.0 - passed),
-        Spacing::Uniform | Spacing::Wait => 1.0,
-        Spacing::None => p_b,
-    })
 }
 
 /// `w_q` of Adaptive RED, section 5: the average's time constant is one second.

@@ -126,7 +126,7 @@ fn waiting_hits_within_the_second_stretch() {
 
 #[test]
 fn automatic_settings() {
-    let red = red(RedParams { automatic: true, ..RedParams::default() });
+    let red = red(RedParams { min_th: None, max_th: None, w_q: None, ..RedParams::default() });
     // Adaptive RED, section 5: 625 packets/s. Section 6: 5 ms are 3.1 packets, and 5 is the least.
     assert!((red.core.w_q - 0.001_598_721).abs() < 1e-9, "{}", red.core.w_q);
     assert_eq!((red.core.slope.min_th, red.core.slope.max_th), (5.0, 15.0));
@@ -140,12 +140,14 @@ fn thresholds_in_the_wrong_order_are_refused() {
     let refused = |params: RedParams| Red::build(&params, RATE).unwrap_err().to_string();
     let params = RedParams { min_th: Some(20.0), ..RedParams::default() };
     assert_eq!(refused(params), "max-th = 15: allowed is more than min-th = 20");
-    assert!(Red::build(&RedParams { automatic: true, ..params }, RATE).is_ok());
+    let params = RedParams { min_th: None, ..RedParams::default() };
+    assert_eq!(refused(params), "max-th = 15: allowed is set together with min-th, or not at all");
+    assert!(Red::build(&RedParams { max_th: None, ..params }, RATE).is_ok());
 }
 
 #[test]
 fn ns_2_spares_the_first_and_those_of_a_short_queue() {
-    let mut red = red(RedParams { ns2: true, w_q: Some(0.5), ..RedParams::default() });
+    let mut red = red(RedParams { variant: Variant::Ns2, w_q: Some(0.5), ..RedParams::default() });
     // Averages of 10: p_b = 0.01, and the first, though it counts, is spared.
     red.core.vars.avg = 10.0;
     assert_eq!(arrive(&mut red, 1000, 10), 0.0);

@@ -14,19 +14,18 @@
 //! Worked number: at 5 Mbit/s and 1000 B, level 16 asks for 80 ms and so 50 packets, level 6 for 30 ms and
 //! 18.75; `MovingTarget` goes from 50 to 0.98 x 50 + 0.02 x 18.75 = 49.375 (`the_target_moves`).
 //!
-//! **Hints.** The paper's are delays of 7 or 10 bits. Here a packet carries one level, for every queue on its
-//! way, and `step` or the table `delays` says what a level means at this one. Levels beyond 16 count as 16.
+//! **Hints.** The paper's hints are delays of 7 or 10 bits. Here a packet carries one level for every queue on its path.
+//! `step` or the table `delays` says which delay a level means at this queue. Levels beyond 16 count as 16.
 //!
-//! **Unmarked packets** count with Adaptive RED's own target, the middle of the thresholds. An [`Arrival`] has
-//! one hint and no "none": unmarked traffic has the largest level everywhere. Whether that means "80 ms" or
-//! "nothing was said" is for whoever runs the queue to know: in the paper's experiments all traffic is marked,
-//! on the Internet hardly any is. Hence `largest-is-unmarked`.
+//! **Unmarked packets** count with Adaptive RED's own target, the middle of the thresholds. An [`Arrival`] always has a
+//! hint: unmarked traffic has the largest level. The operator of the queue must say whether that level means "80 ms" or
+//! "no hint", with `largest-is-unmarked`. In the paper's experiments all traffic is marked; on the Internet hardly any is.
 //!
-//! In mode bytes the queue is counted in packets of `mean-packet`, and so is the target. Every arrival moves the
-//! target, dropped or not. `MovingTarget` begins in the middle of the thresholds.
+//! In mode bytes the queue and the target are counted in packets of `mean-packet`. Every arrival moves the target,
+//! dropped or not. `MovingTarget` begins in the middle of the thresholds.
 //!
-//! The paper's future work: hints that change on their way with the delay suffered are the link's business
-//! (`cutline_units::HintBudget`); sorting the queue with a fair drop probability is TSQ on top of this.
+//! The paper's future work: hints that change on their path with the delay suffered belong to the link
+//! (`cutline_units::HintBudget`). Sorting the queue with a fair drop probability is TSQ on top of this law.
 //!
 //! # Validation
 //!

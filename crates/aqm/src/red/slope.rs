@@ -1,0 +1,26 @@
+//! The slope from average to probability.
+
+/// Thresholds, and what follows the second one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Slope {
+    pub(crate) min_th: f64,
+    pub(crate) max_th: f64,
+    pub(super) gentle: bool,
+}
+
+impl Slope {
+    /// p_b (Floyd and Jacobson 1993 eq. 3; gentle: Floyd 2000).
+    #[inline]
+    pub(super) fn probability(self, avg: f64, max_p: f64) -> f64 {
+        let Self { min_th, max_th, gentle } = self;
+        if avg < min_th {
+            0.0
+        } else if avg < max_th {
+            max_p * (avg - min_th) / (max_th - min_th)
+        } else if gentle && avg < 2.0 * max_th {
+            max_p + (1.0 - max_p) * (avg - max_th) / max_th
+        } else {
+            1.0
+        }
+    }
+}

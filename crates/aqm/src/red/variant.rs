@@ -1,0 +1,19 @@
+//! Whose RED it is: that of the papers, or that of ns-2, which differs in three points.
+
+use cutline_params::Choice;
+
+/// Whose RED it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Variant {
+    /// As the papers have it.
+    Papers,
+    /// As ns-2.35 does it:
+    ///
+    /// - The first packet after the average was below `min_th` is spared: the count begins with it. An average beyond the
+    ///   end of the slope hits it all the same.
+    /// - A packet that finds fewer than two waiting is spared.
+    /// - Adaptive RED takes figure 1 literally: `max_p` may step over its floor and ceiling, and the next step comes with
+    ///   the first arrival that is an interval after the last change.
+    #[choice("ns-2")]
+    Ns2,
+}
