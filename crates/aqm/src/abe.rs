@@ -2,10 +2,10 @@
 //!
 //! Source: P. Hurley, J. Le Boudec, P. Thiran, M. Kara, "ABE: providing a low-delay service within best effort",
 //! IEEE Network, May 2001; P. Hurley, M. Kara, J. Le Boudec, P. Thiran, "A novel scheduler for a low delay service
-//! within best-effort", IWQoS 2001 (duplicate scheduling with deadlines, DSD). **The full texts were not at hand;
-//! this follows their abstracts, and is named after them with "-like" for that reason.** What is theirs: two
-//! colours chosen by the application; a virtual queue that gives every packet its deadline on arrival; green and
-//! blue queued apart; the deadlines of the two heads decide who goes; green must not harm blue.
+//! within best-effort", IWQoS 2001 (duplicate scheduling with deadlines, DSD). **The full texts were not available;
+//! this follows their abstracts, and is called "ABE-like" for that reason.** From them come: two colours chosen by the
+//! application; a virtual queue that gives every packet its deadline on arrival; separate queues for green and blue; the
+//! deadlines of the two heads decide which goes next; green must not harm blue.
 //!
 //! ```text
 //! arrival at t of a packet of L bytes; V = when the virtual FIFO of all packets will be empty; C = link rate
@@ -19,15 +19,15 @@
 //!   else blue first
 //! ```
 //!
-//! Worked numbers: at 8 Mbit/s (1000 B in 1 ms), ten blue packets that come at 0 must begin at 0, 1, ... 9 ms. A
-//! green one right after them has to wait for all ten, for no blue one can spare a millisecond; it goes after
-//! 10 ms. Green ones that came first leave room, and are let ahead (`green_goes_ahead_where_blue_can_wait`).
-//! So green gets ahead by what green drops have saved in the virtual queue, and by nothing else: blue is served no
-//! later than in a FIFO of everything (`blue_is_served_no_later_than_in_a_fifo`).
+//! Worked numbers: at 8 Mbit/s (1000 B in 1 ms), ten blue packets that arrive at 0 must begin at 0, 1, ... 9 ms. A green
+//! packet right after them waits for all ten, because no blue one can spare a millisecond; it goes after 10 ms. Green
+//! packets that arrived earlier leave room, and go ahead (`green_goes_ahead_where_blue_can_wait`). Green gets ahead only by
+//! what dropped green packets have saved in the virtual queue: blue is served no later than in a FIFO of all packets
+//! (`blue_is_served_no_later_than_in_a_fifo`).
 //!
-//! The limit is the virtual queue's, in packets of the newcomer's size where it is given in packets: the virtual
-//! queue is kept as a time. The real queue never holds more than that. Nothing is marked, and no AQM works on the
-//! virtual queue (Hurley et al. put RED there).
+//! The limit is that of the virtual queue, which is kept as a time. A limit in packets means packets of the newcomer's
+//! size. The real queue never holds more. Nothing is marked, and no AQM works on the virtual queue (Hurley et al. put RED
+//! there).
 //!
 //! Not implemented: their control of how much green may save up, and admission of green by a drop ratio.
 //!
@@ -36,7 +36,7 @@
 //! - The promises of the abstracts: `blue_is_served_no_later_than_in_a_fifo`, `green_waits_at_most_its_bound`,
 //!   `green_goes_ahead_where_blue_can_wait`, `late_green_packets_are_dropped`.
 //! - The virtual queue is what the limit counts: `the_duplicate_is_what_the_limit_counts`.
-//! - Not checked: anything against the papers' results. Their full texts were not at hand, hence "-like".
+//! - Not checked: anything against the papers' results. Their full texts were not available, hence "-like".
 
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;

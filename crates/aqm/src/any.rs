@@ -1,11 +1,11 @@
-//! Any queue there is, from a description of it.
+//! The queue that a description asks for.
 
 use crate::forward::forward_queue;
 use crate::{AnyAqm, AnyDiscipline, AqmSpec, Fifo, Limit, Tsq, TsqParams, drop_tail};
 use cutline_params::ParameterError;
 use cutline_units::Rate;
 
-/// What a queue is to be.
+/// The description of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueSpec {
     /// How much may wait.
@@ -42,7 +42,7 @@ impl QueueSpec {
     /// An empty queue of this description.
     ///
     /// # Errors
-    /// When limit or rate is zero, a parameter of AQM or TSQ is not allowed, or TSQ is to ride on what is no law.
+    /// When limit or rate is zero, a parameter of AQM or TSQ is not allowed, or TSQ is set on a discipline.
     pub fn build<P: Copy>(&self) -> Result<AnyQueue<P>, ParameterError> {
         if matches!(self.limit, Limit::Packets(0) | Limit::Bytes(0)) {
             return Err(zero("limit", "at least 1 packet or 1 B"));

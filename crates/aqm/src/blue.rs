@@ -8,12 +8,12 @@
 //! upon the link being idle:             if now - last_update >= freeze-time:  p -= d2, last_update = now
 //! ```
 //!
-//! Worked numbers: overflows at 100, 150 and 200 ms give p = 0.02 and then 0.04, for the second comes too soon;
-//! an idle second takes ten times 0.002 off (`overflow_raises_and_idleness_lowers`).
+//! Worked numbers: overflows at 100, 150 and 200 ms give p = 0.02 and then 0.04, because the second comes too soon. An
+//! idle second lowers p by ten times 0.002 (`overflow_raises_and_idleness_lowers`).
 //!
-//! The link is idle from the moment its last packet is on the wire. The paper lowers p upon an idle event; here
-//! it is lowered once per freeze time for as long as the link stays idle. There is no timer: that is made up for
-//! when the next packet comes.
+//! The link is idle once its last packet is on the wire. The paper lowers p upon an idle event; here p is lowered once per
+//! freeze time for as long as the link stays idle. There is no timer: the missed steps are taken when the next packet
+//! comes.
 //!
 //! Not implemented: stochastic fair BLUE.
 //!
@@ -22,8 +22,8 @@
 //! - Rises, falls and the freeze time by hand: `overflow_raises_and_idleness_lowers`,
 //!   `a_queue_beyond_the_threshold_counts_as_loss`.
 //! - Looking often changes nothing: `looking_often_changes_nothing`.
-//! - Not checked: the text of the paper was not at hand, so the values of configuration B4 have not been held
-//!   against its table. ns-2 as Debian has it knows no BLUE to compare with.
+//! - Not checked: the text of the paper was not available, so the values of configuration B4 were not compared with its
+//!   table. Debian's ns-2 has no BLUE to compare with.
 
 use crate::{Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Verdict};
 use cutline_params::{ParameterError, Parameters};
@@ -37,7 +37,7 @@ pub struct BlueParams {
     /// What a loss adds to p.
     #[param(default = 0.02, range = (1e-6, 1.0), source = B4)]
     pub d1: f64,
-    /// What idleness takes off p.
+    /// What an idle link subtracts from p.
     #[param(default = 0.002, range = (1e-6, 1.0), source = B4)]
     pub d2: f64,
     /// The shortest time between two changes of p.

@@ -1,7 +1,7 @@
 //! Flows by hash: which of a number of buckets a packet belongs to.
 //!
-//! Source: RFC 8290 section 4.1.1. A perturbation, drawn when the first packet comes, makes the collisions of one
-//! run other than those of the next.
+//! Source: RFC 8290 section 4.1.1. A perturbation, drawn when the first packet arrives, makes collisions differ from
+//! run to run.
 
 use cutline_units::RandomStream;
 

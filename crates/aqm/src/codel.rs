@@ -10,21 +10,21 @@
 //!
 //! Worked numbers: drops follow the first after 100 ms, 70.7 ms, 57.7 ms, 50 ms (`drops_come_ever_faster`).
 //!
-//! With ECN a packet that can be marked is marked and sent where it would be dropped.
+//! With ECN, a packet that can be marked is marked and sent instead of being dropped.
 //!
-//! It has no drop probability, and decides where packets leave. So TSQ, which charges packets where they come,
-//! does not ride on it.
+//! CoDel has no drop probability, and decides when packets leave. TSQ charges packets when they arrive, so it does not
+//! work on top of CoDel.
 //!
-//! The queue's limit refuses newcomers, as in the RFC.
+//! A full queue refuses newcomers, as in the RFC.
 //!
 //! # Validation
 //!
 //! - The times of the RFC's control law: `drops_come_ever_faster`, with marks
 //!   `packets_that_can_be_marked_are_marked_at_the_same_times`.
-//! - What its pseudo-code spares: `a_queue_that_was_short_within_the_interval_is_let_alone`,
+//! - What its pseudo-code does not drop: `a_queue_that_was_short_within_the_interval_is_let_alone`,
 //!   `one_packet_left_is_none_too_many`.
 //! - The memory of count (section 5.6, delta): `dropping_goes_on_where_it_stopped`.
-//! - Not checked against another engine. The RFC's own text was not at hand: its pseudo-code was compared as it is
+//! - Not checked against another engine. The RFC's own text was not available: its pseudo-code was compared as it is
 //!   commonly rendered.
 
 use crate::pool::{Held, List, Pool};

@@ -39,7 +39,7 @@ pub struct DelayControlParams {
     pub beta: f64,
 }
 
-/// What the factor k between scalable and classic packets may be.
+/// The range of the factor k between scalable and classic packets.
 pub(crate) const COUPLING: (f64, f64) = (1.0, 10.0);
 
 impl DelayControlParams {
@@ -63,7 +63,7 @@ impl Controller {
         Self { params, p_prime: 0.0, qdelay_old: 0.0 }
     }
 
-    /// Answers whether anything has changed.
+    /// Updates p' and answers whether anything has changed.
     pub(crate) fn update(&mut self, qdelay: f64) -> bool {
         let before = (self.p_prime, self.qdelay_old);
         self.p_prime = (self.p_prime + self.params.step(qdelay, self.qdelay_old)).clamp(0.0, 1.0);

@@ -1,12 +1,12 @@
-//! Queues that are more than a law at the entrance: they choose who goes next, or drop where packets leave.
+//! Queues that are more than a law in front of a FIFO: they choose which packet goes next, or drop when packets leave.
 
 use crate::Limit;
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::Rate;
 use std::fmt::Debug;
 
-/// A queue that the registry can name, describe and build. TSQ does not ride on it: either it has no drop
-/// probability, or it has an order of its own.
+/// A queue that the registry can name, describe and build. TSQ does not work on top of it: it has no drop probability, or
+/// an order of its own.
 pub trait Discipline: Sized {
     /// What can be set.
     type Params: Parameters + Clone + Debug + PartialEq;

@@ -1,7 +1,7 @@
 //! How long a backlog takes to drain, without a division.
 //!
-//! `td = q / C` (TSQ figure 6) is needed at every arrival, and a 64-bit division takes longer than
-//! all the rest of an enqueue. So the time of one byte is kept as a fixed-point number of nanoseconds with 32
+//! `td = q / C` (TSQ figure 6) is needed at every arrival, and a 64-bit division takes longer than everything else in an
+//! enqueue. So the time of one byte is kept as a fixed-point number of nanoseconds with 32
 //! fractional bits. It is rounded down, by less than 2^-32 ns a byte: at 100 Gbit/s a backlog of 1 GB drains in
 //! 80 ms, and the answer is 0.3 ns short.
 //!
@@ -17,7 +17,7 @@ pub struct DrainRate {
 }
 
 impl DrainRate {
-    /// The longest drain time that is told apart, 2^54 ns (208 days): 256 times that still fits 64 bits.
+    /// The longest drain time that is distinguished, 2^54 ns (208 days): 256 times that still fits 64 bits.
     pub const LONGEST: Duration = Duration::from_nanos(1 << 54);
 
     /// The drain rate of a link. A rate of zero never drains.

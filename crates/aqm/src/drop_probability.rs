@@ -1,51 +1,51 @@
-//! What an AQM is to a queue: a control law that answers a probability.
+//! Laws: what an AQM that answers a drop probability is to a queue.
 
 use crate::{Arrival, Backlog, Verdict};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Instant, Probability, Rate};
 use std::fmt::Debug;
 
-/// What a law knows beside its probability, as far as it has such a thing.
+/// What a law knows beside its probability, for recording. `None` for what a law does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Readings {
     /// The average queue, packets.
     pub average: Option<f64>,
     /// The largest probability of RED's slope, `max_p`.
     pub max_p: Option<f64>,
-    /// The queue that is aimed at, packets.
+    /// The target of the queue, packets.
     pub target: Option<f64>,
 }
 
-/// An AQM whose decision is a probability (PI, RED, BLUE, PIE, ...). TSQ rides on any of them.
+/// An AQM whose decision is a probability (PI, RED, BLUE, PIE, ...). TSQ works on top of any of them.
 ///
-/// The law owns no queue and no randomness. The queue calls [`advance`](Self::advance) before every change of
-/// the backlog, so a law that samples at fixed times needs no timer: it steps through the samples it has
-/// missed, and is exact all the same.
+/// A law has no queue and no random numbers. The queue calls [`advance`](Self::advance) before every change of the
+/// backlog. So a law that samples at fixed times needs no timer: it takes the samples it has missed, with the backlog
+/// that there was.
 pub trait DropProbability {
-    /// Brings the law up to `now`; the backlog has been `backlog` ever since the last call. A long idle time
-    /// must be cheap: stop stepping at a fixed point.
+    /// Takes the steps that are due at `now`; the backlog has been `backlog` since the last call. A long idle time must be
+    /// cheap: once a step changes nothing, the rest can be skipped.
     fn advance(&mut self, now: Instant, backlog: Backlog);
 
-    /// The probability for the packet now arriving behind `backlog`. `advance(now, ...)` has been called. Laws
-    /// that average over arrivals see every one of them: also one that a full queue then refuses.
+    /// The probability for a packet that arrives now and finds `backlog`. [`advance`](Self::advance) has been called. Every
+    /// arrival comes here, also one that a full queue then refuses.
     fn arrive(&mut self, now: Instant, arrival: Arrival, backlog: Backlog) -> Probability;
 
     /// The probability as it stands, for recording; `None` for a law that never drops early.
     fn probability(&self) -> Option<Probability>;
 
-    /// Whether what the probability hits may be marked instead of dropped, where queue and packet allow it.
-    /// Asked after [`arrive`](Self::arrive).
+    /// Whether a packet that is hit may be marked instead of dropped, where queue and packet allow it. Called after
+    /// [`arrive`](Self::arrive).
     #[inline]
     fn may_mark(&self) -> bool {
         true
     }
 
-    /// What else there is to record.
+    /// What else can be recorded.
     fn readings(&self) -> Readings {
         Readings::default()
     }
 
-    /// What became of the arrival, overflow included: for laws that learn from it.
+    /// The verdict on the arrival, overflow included, for laws that learn from it.
     #[inline]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, _verdict: Verdict) {}
 
@@ -56,7 +56,7 @@ pub trait DropProbability {
     /// The link's rate from now on.
     fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
 
-    /// Forgets everything learnt, as if made anew at `now`.
+    /// Forgets everything learnt, as a new law at `now`.
     fn reset(&mut self, now: Instant);
 }
 

@@ -1,12 +1,12 @@
 //! Drop-tail: no AQM at all. A packet is dropped when the queue is full, and only then.
 //!
 //! Source: RFC 7567 section 2.1 ("tail drop"), which also says what is wrong with it: full queues and
-//! lock-out. It is what every AQM is measured against. It has no parameters beyond the queue's limit.
+//! lock-out. Every AQM is compared with it. It has no parameters beyond the queue's limit.
 //!
 //! # Validation
 //!
-//! Against ns-2's drop-tail queue: the cases named drop-tail of docs/validation/ns2.md. It needs no worked values: limit,
-//! order and counters are what the conformance suite looks at.
+//! Against ns-2's drop-tail queue: the cases named drop-tail of docs/validation/ns2.md. The conformance suite checks limit,
+//! order and counters.
 
 use crate::{Aqm, Arrival, Backlog, DropProbability};
 use cutline_params::{ParameterError, Parameters};

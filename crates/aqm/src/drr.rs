@@ -9,21 +9,21 @@
 //!   empty: deficit = 0, and it is no longer active; else to the end of the active ones
 //! ```
 //!
-//! **Weights** are those of the hints: a queue has that of the packet that makes it active. By hint, with a class
-//! for each, that is weighted fair queueing between the hints; by flow, between the flows, each with the weight of
-//! its hint. Queues that always wait share the link as their weights, give or take a quantum and a packet each
-//! (`shares_follow_the_weights`).
+//! **Weights** belong to hints. A queue has the weight of the packet that makes it active. By hint, with a class for each
+//! hint, this is weighted fair queueing between the hints; by flow, it is weighted fair queueing between the flows, each
+//! with the weight of its hint. Queues that are never empty share the link in proportion to their weights, within a
+//! quantum and a packet each (`shares_follow_the_weights`).
 //!
 //! Worked numbers: with a quantum of 500 B, packets of 200 B leave by 2, 3, 2, 3 a round (deficits 500, 600, 500,
 //! ...), as in the paper's example (`deficits_carry_over`).
 //!
-//! A full queue throws away the head of the longest list, in bytes, to store the newcomer. There is no early
-//! drop; nothing is marked.
+//! A full queue sheds the head of the longest list, in bytes, to store the newcomer. There is no early drop, and nothing is
+//! marked.
 //!
 //! # Validation
 //!
 //! - The paper's example: `deficits_carry_over`; large packets: `a_packet_larger_than_a_quantum_saves_up`.
-//! - Shares of queues that always wait, by flow and by hint, to the round: `shares_follow_the_weights`.
+//! - Shares of queues that are never empty, by flow and by hint, to the round: `shares_follow_the_weights`.
 //! - Buffer stealing: `the_longest_makes_room`.
 
 use crate::buckets::FlowHash;
@@ -35,7 +35,7 @@ use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
-/// What has a queue of its own.
+/// What has a separate queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum By {
     /// A flow, as far as hashing keeps it apart.
@@ -47,10 +47,10 @@ pub enum By {
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct DrrParams {
-    /// Whether flows or hints have queues of their own.
+    /// Whether each flow or each class of hints has a queue.
     #[param(default = By::Flow, source = "Shreedhar and Varghese 1995")]
     pub by: By,
-    /// What a queue may send more in each of its turns.
+    /// What a queue may send in each of its turns, beside what it has left.
     #[param(
         default = 1500,
         range = (1, 1_000_000),
@@ -69,14 +69,14 @@ pub struct DrrParams {
     pub weights: Option<[u64; LEVELS]>,
 }
 
-/// One of the queues in turn.
+/// One of the queues that take turns.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     list: List,
     deficit: u64,
-    /// What it may send more in each of its turns, B.
+    /// What each of its turns adds to the deficit, B.
     quantum: u64,
-    /// Whether it is among those in turn.
+    /// Whether it is among those that take turns.
     active: bool,
 }
 
@@ -84,7 +84,7 @@ struct Member {
 #[derive(Clone, Debug)]
 pub struct Drr<P> {
     by: By,
-    /// What a queue may send more in its turn, B, by hint.
+    /// What a turn adds to the deficit of a queue, B, by hint.
     quanta: [u64; LEVELS],
     hash: FlowHash,
     members: Vec<Member>,
@@ -133,7 +133,7 @@ impl<P: Copy> Drr<P> {
         }
     }
 
-    /// The first active one gives way to the next.
+    /// Ends the turn of the first active queue.
     fn end_turn(&mut self) {
         self.in_turn = false;
         let Some(index) = self.active.pop_front() else { return };
@@ -145,7 +145,7 @@ impl<P: Copy> Drr<P> {
         }
     }
 
-    /// Steals from the head of the longest list until there is room. An emptied one stays active until its turn.
+    /// Sheds from the head of the longest list until the limit holds. An emptied list stays active until its turn.
     #[cold]
     fn make_room(&mut self) {
         while !self.core.limit.holds(self.core.backlog) {

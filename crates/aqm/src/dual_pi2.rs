@@ -11,22 +11,21 @@
 //!   (where k p' >= 1)                  scalable dropped with p_C, marked if it is spared     appendix A.2
 //! ```
 //!
-//! Hits are spaced evenly, not drawn: probabilities add up, and each time the sum passes 1 a packet is hit
-//! (`recur`, appendix A.1). The scalable queue goes first, but for a share of the link that the classic one has
-//! when both wait.
+//! Hits are not drawn but spaced evenly: probabilities add up, and each time the sum exceeds 1 a packet is hit (`recur`,
+//! appendix A.1). The scalable queue goes first, except for a share of the link that the classic one has when both wait.
 //!
 //! Worked numbers: a classic packet that has waited 30 ms where the last update found 20 ms gives
 //! p' = 0.16 x 0.015 + 3.2 x 0.01 = 0.0344, p_C = 0.00118 and k p' = 0.0688 (`the_coupling`). One that came at
 //! 24 ms and is never sent gives p' = 0, 0.02448, 0.07712, 0.13232, ... from 16 ms on (`a_queue_that_grows`).
 //!
-//! Which queue: packets that are scalable (ECT(1)) or whose hint is at most `low-delay-hints` go to the scalable
-//! one, as section 2.5.1.1 lets other low-rate traffic do. What can't be marked there is dropped with p_C.
+//! Packets that are scalable (ECT(1)), or whose hint is at most `low-delay-hints`, go to the scalable queue; section
+//! 2.5.1.1 allows this for low-rate traffic. A packet there that cannot be marked is dropped with p_C.
 //!
-//! Where we depart: the classic share is kept by bytes (what the classic queue was owed while both waited), one
-//! of the schedulers that the RFC leaves open. The ramp applies while another packet waits behind (`Th_len` of
-//! one packet). A queue's delay at an update is the sojourn time so far of its head. Marks and drops of the
-//! scalable queue in overload are spaced each for themselves, where the RFC lets them share one sum. The limit is
-//! the queue's own (the RFC has 250 ms of both) and refuses newcomers. What is recorded as the probability is p_C.
+//! Departures: the classic share is kept by bytes (what the classic queue was owed while both waited), one of the
+//! schedulers that the RFC leaves open. The ramp applies while another packet waits behind (`Th_len` of one packet). A
+//! queue's delay at an update is the sojourn time so far of its head. Marks and drops of the scalable queue in overload
+//! are spaced separately, where the RFC lets them share one sum. The limit is the one of the queue's description (the RFC
+//! has 250 ms of both), and refuses newcomers. The recorded probability is p_C.
 //!
 //! # Validation
 //!
@@ -72,7 +71,7 @@ pub struct DualPi2Params {
     /// How much longer the sojourn time must be for all of them to be marked.
     #[param(default = Duration::from_micros(400), range = RAMP, source = A_1)]
     pub range: Duration,
-    /// The classic queue is sure of one byte in so many.
+    /// The classic queue gets at least one byte in so many.
     #[param(
         default = 16,
         range = (2, 1000),
@@ -147,9 +146,9 @@ impl<P: Copy> Discipline for DualPi2<P> {
     }
 }
 
-/// What becomes of a packet that is to leave.
+/// What happens to a packet that is to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     Sent { marked: bool },
     Dropped,
 }
@@ -178,7 +177,7 @@ impl<P: Copy> DualPi2<P> {
         self.scalable.list.is_empty() || self.owed >= (share - 1) * i64::from(classic.size)
     }
 
-    /// Keeps the account of what the classic queue is owed; nobody is owed anything unless both wait.
+    /// Updates what the classic queue is owed, which is nothing unless both wait.
     #[inline]
     fn settle(&mut self, classic_sent: bool, size: u32) {
         let both = !self.scalable.list.is_empty() && !self.classic.list.is_empty();
@@ -189,23 +188,23 @@ impl<P: Copy> DualPi2<P> {
         }
     }
 
-    fn judge_classic(&mut self, held: &Held<P>) -> Fate {
+    fn judge_classic(&mut self, held: &Held<P>) -> Outcome {
         let hit = self.classic.drops.hits(self.controller.squared());
         match hit {
-            false => Fate::Sent { marked: false },
-            true if held.may_mark && !self.is_overloaded() => Fate::Sent { marked: true },
-            true => Fate::Dropped,
+            false => Outcome::Sent { marked: false },
+            true if held.may_mark && !self.is_overloaded() => Outcome::Sent { marked: true },
+            true => Outcome::Dropped,
         }
     }
 
-    fn judge_scalable(&mut self, now: Instant, held: &Held<P>) -> Fate {
+    fn judge_scalable(&mut self, now: Instant, held: &Held<P>) -> Outcome {
         let coupled = self.params.coupling * self.controller.p_prime;
         if (!held.may_mark || self.is_overloaded()) && self.scalable.drops.hits(self.controller.squared()) {
-            return Fate::Dropped;
+            return Outcome::Dropped;
         }
         let alone = self.scalable.list.is_empty();
         let ramp = if alone { 0.0 } else { ramp(&self.params, now.saturating_since(held.arrived)) };
-        Fate::Sent { marked: held.may_mark && self.scalable.marks.hits(coupled.max(ramp).min(1.0)) }
+        Outcome::Sent { marked: held.may_mark && self.scalable.marks.hits(coupled.max(ramp).min(1.0)) }
     }
 }
 
@@ -237,10 +236,10 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
             let classic = self.classic_is_next();
             let side = if classic { &mut self.classic } else { &mut self.scalable };
             let held = self.pool.pop(&mut side.list)?;
-            let fate = if classic { self.judge_classic(&held) } else { self.judge_scalable(now, &held) };
-            match fate {
-                Fate::Dropped => self.core.count_shed(held, DropReason::Early),
-                Fate::Sent { marked } => {
+            let outcome = if classic { self.judge_classic(&held) } else { self.judge_scalable(now, &held) };
+            match outcome {
+                Outcome::Dropped => self.core.count_shed(held, DropReason::Early),
+                Outcome::Sent { marked } => {
                     self.settle(classic, held.size);
                     return Some(self.core.count_departure(held.leave(marked)));
                 }

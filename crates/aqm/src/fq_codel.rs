@@ -14,11 +14,11 @@
 //! Worked number: 100 flows fall into 1024 buckets so that 1 - (1023 / 1024)^99 = 9.2 % of them share one
 //! (`flows_collide_as_often_as_chance_has_it`).
 //!
-//! The RFC's limit of 10240 packets (section 5.2.3) is for whoever describes the queue to set.
+//! The RFC's limit of 10240 packets (section 5.2.3) is not the default here: the queue's description sets the limit.
 //!
-//! The newcomer that finds the queue full is stored, and room is made for it; its verdict is "pass" even if it is
-//! among those thrown away at once. The perturbation is drawn from the queue's random stream with the first
-//! packet, and again after a reset.
+//! A newcomer that finds the queue full is stored, and other packets are shed. Its verdict is "pass" even if it is shed
+//! itself at once. The perturbation is drawn from the queue's random stream with the first packet, and again after a
+//! reset.
 //!
 //! # Validation
 //!
@@ -28,9 +28,9 @@
 //! - Flows get the same bytes, whatever their packets: `flows_of_any_packet_size_get_the_same_bytes`.
 //! - Room is made by half of the fattest flow, at most 64 packets: `the_fattest_flow_makes_room`,
 //!   `half_of_a_short_fattest_flow_makes_room` (section 4.1).
-//! - One CoDel for each: `each_flow_has_a_codel_of_its_own`. Collisions: `flows_collide_as_often_as_chance_has_it`.
+//! - Each flow has a CoDel: `each_flow_has_a_codel_of_its_own`. Collisions: `flows_collide_as_often_as_chance_has_it`.
 //! - Not checked against another engine. The hash is not the RFC's Jenkins hash, and flows come as numbers, not as
-//!   addresses and ports. The RFC's own text was not at hand: its algorithm was compared as it is commonly rendered.
+//!   addresses and ports. The RFC's own text was not available: its algorithm was compared as it is commonly rendered.
 
 use crate::buckets::FlowHash;
 use crate::codel::{CoDelParams, Control, Exit};
@@ -107,7 +107,7 @@ impl<P: Copy> Discipline for FqCoDel<P> {
 }
 
 impl<P: Copy> FqCoDel<P> {
-    /// RFC 8290 section 4.1: throws away from the head of the fattest bucket until there is room.
+    /// RFC 8290 section 4.1: sheds from the head of the fattest bucket until the limit holds.
     #[cold]
     fn make_room(&mut self) {
         while !self.core.limit.holds(self.core.backlog) {

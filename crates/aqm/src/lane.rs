@@ -1,12 +1,12 @@
 //! One FIFO lane: a ring buffer that is sorted by weight and can be searched.
 //!
-//! Every packet has a *position* that never changes: the number of packets that entered the lane before it. So
-//! a place can be remembered while packets come and go. The ring grows by doubling and never shrinks: once it
-//! has held its largest backlog it allocates no more.
+//! Every packet has a *position* that never changes: the number of packets that entered the lane before it. So a place can
+//! be remembered while packets come and go. The ring grows by doubling and never shrinks. Once it has held its largest
+//! backlog it allocates no more.
 //!
-//! One array, not a second one for what a search reads: sixteen lanes are sixteen places to read and sixteen to
-//! write, and a processor prefetches for about that many. A second array makes an enqueue and dequeue 4 ns
-//! slower (34 instead of 30 at a backlog of 1,000); it pays only for q' behind 100,000 packets and more.
+//! There is one array, not a second one with what a search reads. Sixteen lanes are read and written at sixteen places
+//! each, and a processor prefetches for about that many. A second array makes an enqueue and dequeue 4 ns slower (34
+//! instead of 30 at a backlog of 1,000). It would pay only for q' behind 100,000 packets and more.
 
 use crate::Entry;
 use cutline_units::Instant;
@@ -72,7 +72,7 @@ impl<P: Copy> Lane<P> {
         }
         let entry = self.at(self.head).entry;
         self.head += 1;
-        // Brought into the cache for the packets after this one; nobody waits for what is read.
+        // Brings the slot into the cache for the packets after this one; the value is not used.
         black_box(self.at(self.head + AHEAD).number);
         Some(entry)
     }
@@ -97,8 +97,8 @@ impl<P: Copy> Lane<P> {
 
     /// The position of the first packet from `start` on that weighs more than `w`; the last one does.
     ///
-    /// Most of the time it is one of the next few. They are counted without a branch, as how many there are is
-    /// anybody's guess.
+    /// Most of the time it is one of the next few. They are counted without a branch, because a branch on how
+    /// many there are could not be predicted.
     #[inline]
     fn first_above(&self, start: u64, w: Instant) -> u64 {
         const FEW: u64 = 4;

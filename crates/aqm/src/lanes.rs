@@ -1,21 +1,21 @@
 //! The order of TSQ's queue: 2^n FIFO lanes, of which the head with the least weight goes next.
 //!
-//! The paper sorts the queue by weight `w = d td / 2^n + ta` with a skip list. But packets of one hint never
-//! change order: as time passes by t, the drain time td falls by at most t, so w of one hint never falls. One
-//! FIFO lane per hint is therefore sorted in itself, and merging the lanes by their heads gives the paper's
-//! order exactly, without a tree of packets and without an allocation per packet.
+//! The paper sorts the queue by weight `w = d td / 2^n + ta` (TSQ eq. 2) with a skip list. But packets of one hint never
+//! change order: while a time t passes, the drain time td falls by at most t, so w of one hint never falls. One FIFO lane
+//! per hint is therefore sorted. Merging the lanes by their heads gives the paper's order exactly, without a tree of
+//! packets and without an allocation per packet.
 //!
 //! - **Next out**: a tree of minima over the lanes' heads, n levels deep. Equal weights leave in the order of
 //!   arrival, so a key is (weight, arrival number, lane) in 128 bits.
-//! - **Bytes ahead** of a new weight, the q' of TSQ: in lanes whose last weight is not above it, all bytes;
-//!   these are, as long as the rate stays, all lanes of the same and of smaller hints. In each other lane the
-//!   place is found, and the difference of two running byte counts is what lies behind it. The place only ever
-//!   moves back in a lane, so one *cursor* per pair of lanes remembers it, and a search starts there: the
-//!   next few packets at once, then doubling steps. It costs nothing unless asked for.
+//! - **Bytes ahead** of a new weight, the q' of TSQ. Lanes whose last weight is not above the new one count with all
+//!   bytes; as long as the rate does not change, these are the lanes of the same and of smaller hints. In each other lane
+//!   the place of the new weight is found, and the difference of two running byte counts is what lies behind it. The place
+//!   only moves towards the tail of a lane, so one *cursor* per pair of lanes remembers it. A search starts at the cursor:
+//!   the next few packets at once, then doubling steps. Nothing is computed unless it is asked for.
 //!
-//! A weight below its lane's last, which a changed rate or a rounded nanosecond can bring about, is raised to
-//! it ([`Lanes::fit`]): order within a hint comes before order between hints. A weight below what the cursors
-//! were moved for sends them back to the start.
+//! A changed rate or rounding can yield a weight below the last one of its lane. It is raised to that one
+//! ([`Lanes::fit`]): order within a hint comes before order between hints. A weight below the one that the cursors were
+//! moved for sends them back to the start.
 
 use crate::Backlog;
 use crate::lane::Lane;
@@ -130,7 +130,7 @@ impl<P: Copy> Lanes<P> {
     }
 }
 
-/// For every lane a packet may join, the place its weight has in every lane.
+/// For every lane that a packet may join, the place of its weight in every lane.
 #[derive(Clone, Debug)]
 struct Cursors {
     /// Positions, a row per joining lane.

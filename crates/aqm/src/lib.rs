@@ -1,18 +1,20 @@
 //! Queues: one file per algorithm, and TSQ on top of any that yields a drop probability.
 //!
-//! Nothing here reads a clock, draws a random number of its own, or looks at a packet's bytes: an arrival is a
-//! size, a delay hint and whether it may be marked ([`Arrival`]); the packet itself is a small handle of the
-//! caller's. A simulator and a router drive the very same objects.
+//! Nothing here reads a clock, has random numbers of its own, or looks at a packet's bytes. An arrival is a size, a delay
+//! hint, a flow, and whether it may be marked ([`Arrival`]). The packet itself is a small handle of the caller's. The
+//! simulator and the router use the same objects.
 //!
-//! - [`Queue`] is what a link talks to: [`Fifo`] and [`Tsq`] over any law of the [`registry`], or a
-//!   [`Discipline`], a queue of its own such as CoDel. [`AnyQueue`] is whichever a [`QueueSpec`] describes.
-//! - [`DropProbability`] is what a law is: it sees backlogs and times and answers a probability. It decides
-//!   nothing and stores nothing; the queue draws, drops or marks, and counts.
-//! - [`registry::describe`] lists every AQM with its parameters as data, for scenario files, command line and
-//!   documentation alike.
+//! - A link talks to a [`Queue`]. That is a [`Fifo`] or [`Tsq`] over any law of the [`registry`], or a [`Discipline`], such
+//!   as CoDel. [`AnyQueue`] is the queue that a [`QueueSpec`] describes.
+//! - A law is a [`DropProbability`]: it sees backlogs and times, and answers a probability. The queue draws, drops or marks,
+//!   stores, and counts.
+//! - A discipline can be made of parts: [`QueueCore`], [`Pool`], and the order and charge of TSQ, [`ChargedLanes`].
+//! - [`registry::describe`] lists every AQM with its parameters as data, for scenario files, the command line and the
+//!   documentation.
 //!
-//! To add an AQM: write its file (start from `pi.rs`), and add its line to the registry. The conformance suite
-//! (`tests/conformance.rs`) then covers it.
+//! To add an AQM to this crate, write its file (start from `pi.rs`), and add its line to the registry. An AQM of another
+//! crate or language is registered while the program runs ([`registry::register_law`]). The checks of [`conformance`] hold
+//! for both.
 
 mod any;
 mod buckets;

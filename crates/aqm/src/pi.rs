@@ -7,21 +7,20 @@
 //! p(k) = a (q(k) - qref) - b (q(k-1) - qref) + p(k-1),   clamped to 0..1
 //! ```
 //!
-//! `q(k)` is the backlog in packets at the k-th sample, `qref` where it should be. a > b: their difference is
-//! the integral gain, which works until the error is gone.
+//! `q(k)` is the backlog in packets at the k-th sample, and `qref` the reference. a > b: their difference is the integral
+//! gain, which acts until the error is gone.
 //!
-//! With `mean-packet` the queue is measured in bytes and divided by it, so that a buffer limited in bytes, or
-//! one full of small packets, is held at `q-ref` packets' worth of bytes.
+//! With `mean-packet` the queue is measured in bytes and divided by it. A buffer limited in bytes, or one full of small
+//! packets, is then held at the bytes of `q-ref` such packets.
 //!
 //! Worked number: from p = 0 and a queue that stood at 200 packets, a sample of 300 gives
 //! p = 1.822e-5 x 100 = 0.001822, and another of 300 adds 0.06e-5 x 100 = 0.000006
 //! (`a_hundred_packets_above_the_reference`).
 //!
-//! A queue that starts empty has q(0) = 0, so its first packets give p a push: b (200 - 0) once q reaches `qref`.
+//! A queue that starts empty has q(0) = 0. Its first packets therefore raise p by b (200 - 0) once q reaches `qref`.
 //!
-//! There is no timer. The backlog between two calls is constant, so [`Pi::advance`] takes the samples it has
-//! missed one by one, and stops when another one would change nothing. The first sample is one period after
-//! the epoch. The period is rounded to the nanosecond (5,882,353 ns at 170 Hz).
+//! There is no timer. The backlog between two calls is constant, so [`Pi::advance`] takes the samples it has missed one by
+//! one, and stops when another one would change nothing. The first sample is one period after the epoch. The period is rounded to the nanosecond (5,882,353 ns at 170 Hz).
 //!
 //! Not implemented: choosing a, b and the frequency from link rate, flow number and round-trip time, as
 //! section III of the paper does.
@@ -29,7 +28,7 @@
 //! # Validation
 //!
 //! - The paper's recursion by hand, with its gains: `a_hundred_packets_above_the_reference`.
-//! - Samples made up for are those that were punctual: `late_calls_give_what_punctual_ones_do`.
+//! - Samples taken late are those that are taken on time: `late_calls_give_what_punctual_ones_do`.
 //! - Against ns-2's PI, with the parameters matched: the cases named pi of docs/validation/ns2.md, and the TSQ
 //!   paper's own (audio, video, cheat, mixed) without TSQ.
 //! - Not checked: the gains against the design rules of section III; they are taken as printed.

@@ -9,18 +9,18 @@
 //! scalable packets:  marked with probability k p'                 (p_c = (p_s / k)^2)
 //! ```
 //!
-//! A classic source (Reno, CUBIC) sends at 1 / sqrt(p), a scalable one (DCTCP, Prague) at 1 / p: squared, the
-//! loop's gain no longer depends on p, and what PIE does by its table of divisors is not needed. The factor k
-//! gives both the same rate.
+//! The rate of a classic source (Reno, CUBIC) goes with 1 / sqrt(p), that of a scalable one (DCTCP, Prague) with 1 / p.
+//! With the square, the loop's gain does not depend on p, and PIE's table of divisors is not needed. The factor k gives
+//! both the same rate.
 //!
 //! Worked numbers: 30 ms after 20 ms give p' = 0.3125 x 0.01 + 3.125 x 0.01 = 0.034375; classic packets are hit
 //! with 0.0011816, scalable ones with 0.06875 (`the_square_and_the_coupling`).
 //!
-//! The text of table 1 was not at hand; its values are those of the implementation that the authors published with
-//! the paper: 80/256 and 800/256 Hz, 32 ms, 20 ms, k = 2.
+//! The text of table 1 was not available. The values are those of the implementation that the authors published with the
+//! paper: 80/256 and 800/256 Hz, 32 ms, 20 ms, k = 2.
 //!
-//! What is recorded as the probability, and what TSQ scales for classic packets, is p'^2. There is no timer:
-//! missed updates are made up for, one by one.
+//! The recorded probability, and what TSQ scales for classic packets, is p'^2. There is no timer: missed updates are
+//! taken one by one at the next call.
 //!
 //! Not implemented: a second queue for scalable traffic (DualPI2).
 //!
@@ -28,7 +28,7 @@
 //!
 //! - Step, square and coupling by hand: `the_square_and_the_coupling`.
 //! - Both ends: `a_standing_queue_drives_it_to_one_and_an_empty_one_to_nothing`.
-//! - Not checked: the paper's figures. Its text was not at hand, see above.
+//! - Not checked: the paper's figures. Its text was not available, see above.
 
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
 use crate::queue_delay::{ESTIMATE_SOURCE, Estimate, QueueDelay};
@@ -89,7 +89,7 @@ impl DropProbability for Pi2 {
     #[inline]
     fn advance(&mut self, now: Instant, backlog: Backlog) {
         let Self { delay, clock, controller, .. } = self;
-        clock.catch_up(now, || controller.update(delay.of(backlog)));
+        clock.catch_up(now, || controller.update(delay.estimate(backlog)));
     }
 
     #[inline]

@@ -16,15 +16,15 @@
 //! Worked numbers: at drop_prob 0.05, a delay of 30 ms that was 20 ms gives p = (0.125 x 0.015 + 1.25 x 0.01) / 2
 //! = 0.0071875 (`a_step_of_the_rfc`).
 //!
-//! With ECN, a packet that can be marked is marked while drop_prob is below `ecn-threshold` and dropped beyond
-//! (section 5.1). With `derandomize` the drop_prob of passed packets adds up; below 0.85 none is dropped, from 8.5
-//! on the next one is, whatever is drawn (section 5.4).
+//! With ECN, a packet that can be marked is marked while drop_prob is below `ecn-threshold`, and dropped beyond (section
+//! 5.1). With `derandomize`, the drop_prob of passed packets adds up. While the sum is below 0.85 no packet is dropped;
+//! once it has reached 8.5 the next one is, whatever is drawn (section 5.4).
 //!
-//! Those who have written it down from the RFC differ on the decay: both delays below target / 2, as in its appendix
-//! A and here, or both 0, as in Linux and ns-3 (after section 4.2).
+//! Implementations of the RFC differ on when drop_prob decays: when both delays are below target / 2, as in appendix A and
+//! here, or when both are 0, as in Linux and ns-3 (after section 4.2).
 //!
-//! Where we depart: the burst allowance is renewed at updates rather than at arrivals. The default estimate is
-//! the link's rate, which is known here. There is no timer: missed updates are made up for, one by one.
+//! Departures: the burst allowance is renewed at updates rather than at arrivals. The default estimate is the link's rate,
+//! which is known here. There is no timer: missed updates are taken one by one at the next call.
 //!
 //! Not implemented: switching PIE itself on and off by the queue's fill (section 5.3, optional), and scaling
 //! the drop probability by packet size (which the RFC leaves open).
@@ -37,7 +37,7 @@
 //!   `derandomized_drops_are_neither_close_nor_far` (section 5.4),
 //!   `steps_are_at_most_two_per_cent_once_ten_are_dropped` (section 5.5).
 //! - The three estimates agree on a standing queue: `all_three_agree_on_a_standing_queue`.
-//! - Not checked against another engine: ns-2 as Debian has it knows no PIE.
+//! - Not checked against another engine: Debian's ns-2 has no PIE.
 
 use crate::delay_control::DelayControlParams;
 use crate::queue_delay::{ESTIMATE_SOURCE, Estimate, QueueDelay};
@@ -130,7 +130,7 @@ impl DropProbability for Pie {
         let Self { params, target, delay, clock, vars } = self;
         clock.catch_up(now, || {
             let before = *vars;
-            vars.update(params, *target, delay.of(backlog));
+            vars.update(params, *target, delay.estimate(backlog));
             *vars != before
         });
     }

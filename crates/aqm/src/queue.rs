@@ -1,22 +1,22 @@
-//! What a link and a queue say to each other: arrivals, verdicts, departures, and the [`Queue`] trait.
+//! What passes between a link and a queue: arrivals, verdicts, departures, and the [`Queue`] trait.
 
 use crate::{QueueStats, Readings};
 use cutline_units::{Hint, Instant, Probability, RandomStream, Rate};
 
-/// What a queue needs to know of a packet; never its bytes.
+/// What a queue knows of a packet. It never sees the packet's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Bytes on the wire.
     pub size: u32,
     /// The delay hint; a level above the queue's largest counts as the largest.
     pub hint: Hint,
-    /// Which flow it is of, for queues that keep flows apart: any number that all its packets share, and few
-    /// packets of other flows.
+    /// The packet's flow, for queues that separate flows: a number that all packets of the flow share, and few packets of
+    /// other flows.
     pub flow: u32,
     /// Whether the packet may be marked (ECT, RFC 3168 section 5).
     pub ecn_capable: bool,
-    /// Whether its sender answers marks in proportion to their share (ECT(1), RFC 9331 section 4); such a packet
-    /// may be marked.
+    /// Whether its sender responds to marks in proportion to their share (ECT(1), RFC 9331 section 4). Such a packet may
+    /// be marked.
     pub scalable: bool,
 }
 
@@ -32,20 +32,20 @@ pub struct Backlog {
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// The AQM's probability, or what TSQ made of it, came up.
+    /// The AQM's probability, or TSQ's p', came up.
     Early,
     /// The queue was at its limit.
     Overflow,
 }
 
-/// What becomes of an arrival.
+/// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Stored.
+    /// The packet is stored.
     Pass,
-    /// Stored; the caller sets CE in the packet (RFC 3168 section 5).
+    /// The packet is stored, and the caller sets CE in it (RFC 3168 section 5).
     Mark,
-    /// Not stored; the packet is still the caller's.
+    /// The packet is not stored and remains the caller's.
     Drop(DropReason),
 }
 
@@ -56,24 +56,24 @@ pub struct Departure<P> {
     pub packet: P,
     /// Bytes on the wire.
     pub size: u32,
-    /// When it was enqueued; the sojourn time is counted from here.
+    /// When it was enqueued. The sojourn time is counted from then on.
     pub arrived: Instant,
-    /// Whether the queue marks it now; the caller sets CE in the packet (RFC 3168 section 5).
+    /// Whether the queue marks it now. If so, the caller sets CE in the packet (RFC 3168 section 5).
     pub marked: bool,
 }
 
-/// A packet that a queue had stored and has thrown away since. Its handle is the caller's again.
+/// A packet that a queue had stored and has dropped since. Its handle is the caller's again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shed<P> {
     /// The handle given to [`Queue::enqueue`].
     pub packet: P,
     /// Bytes on the wire.
     pub size: u32,
-    /// Why.
+    /// Why it was dropped.
     pub reason: DropReason,
 }
 
-/// What a packet leaves in a ring while it waits.
+/// A packet in the ring of a FIFO.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting<P> {
     pub(crate) packet: P,
@@ -98,12 +98,12 @@ pub trait Queue<P> {
     /// [`Verdict::Mark`] it was stored, and the caller sets CE.
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict;
 
-    /// The next packet. Called exactly when the link is free; the packet then goes out at the link's rate.
+    /// Takes the next packet. The caller calls this when the link is free, and the packet goes out at the link's rate.
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>>;
 
-    /// A packet that was stored and has been thrown away since: at the head, or to make room for another. To be
-    /// asked after every [`Queue::enqueue`] and [`Queue::dequeue`] until it answers `None`; most queues never
-    /// throw away what they have stored.
+    /// A packet that was stored and has been dropped since: at the head, or to make room for another. The caller must call
+    /// this after every [`Queue::enqueue`] and [`Queue::dequeue`] until it answers `None`. Most queues never drop what they
+    /// have stored.
     #[inline]
     fn shed(&mut self) -> Option<Shed<P>> {
         None
@@ -118,20 +118,20 @@ pub trait Queue<P> {
         None
     }
 
-    /// What else the law knows, for recording.
+    /// What else can be recorded.
     fn readings(&self) -> Readings {
         Readings::default()
     }
 
-    /// Brings the control law, if there is one, up to `now`, so that what is recorded is true now. Changes no
-    /// later verdict.
+    /// Takes the steps of the control law that are due at `now`, so that what is recorded is true now. Changes no later
+    /// verdict.
     fn advance(&mut self, _now: Instant) {}
 
-    /// The link's rate from now on, for queues to whom it matters. A packet in service ends as planned.
+    /// The link's rate from now on, for queues that depend on it. A packet in service ends as planned.
     fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
 
-    /// Empties the queue, handing every packet to `discard`, and forgets what it has learnt, as if new.
-    /// The counters go on, and count the packets as flushed. A packet in service is forgotten as well.
+    /// Empties the queue, hands every packet to `discard`, and forgets what was learnt, as a new queue. The counters go
+    /// on, and count the packets as flushed. A packet in service is forgotten as well.
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P));
 
     /// What has been counted since the queue was made.
@@ -152,7 +152,7 @@ impl DropReason {
 }
 
 impl Verdict {
-    /// What an AQM's or TSQ's hit means: a mark where ECN is on and the packet can carry it, else a drop.
+    /// The verdict for a packet that is hit or not: a hit marks if the packet may be marked, and drops it otherwise.
     #[inline]
     pub(crate) const fn from_hit(hit: bool, may_mark: bool) -> Self {
         match (hit, may_mark) {
@@ -171,7 +171,7 @@ impl Arrival {
 }
 
 impl<P> Waiting<P> {
-    /// The packet on its way out, not marked.
+    /// The packet as it goes to the link, not marked.
     #[inline]
     pub(crate) fn leave(self) -> Departure<P> {
         Departure { packet: self.packet, size: self.size, arrived: self.arrived, marked: false }

@@ -1,4 +1,4 @@
-//! How long the queue is, as a delay: the three ways that PIE and PI2 know.
+//! The length of a queue as a delay, estimated in one of three ways (PIE, PI2).
 //!
 //! Source: RFC 8033 sections 4.3 and 5.2.
 //!
@@ -7,7 +7,7 @@
 //! - `departure-rate`: what waits, divided by a measured rate (section 5.2): while 16 KiB or more wait, the time
 //!   that 16 KiB need to leave is taken, and averaged with a weight of 1/4.
 //!
-//! Under TSQ a sojourn time is that of the packet's hint rather than the queue's; there the other two are right.
+//! Under TSQ a sojourn time depends on the packet's hint. There, the other two are right.
 
 use crate::{Backlog, DrainRate};
 use cutline_params::Choice;
@@ -33,7 +33,7 @@ const THRESHOLD: u64 = 1 << 14;
 /// The weight of a measurement: `DQ_THRESHOLD` / 2^16.
 const WEIGHT: f64 = THRESHOLD as f64 / 65_536.0;
 
-/// The estimate, whichever it is.
+/// An estimate of the queuing delay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueDelay {
     estimate: Estimate,
@@ -42,7 +42,7 @@ pub(crate) struct QueueDelay {
     sojourn: f64,
     /// Since when the departures are measured, and the bytes that have left since then.
     measuring: Option<(Instant, u64)>,
-    /// What 16 KiB need to leave, on average, s; 0 as long as it is not known.
+    /// The mean time that 16 KiB need to leave, s; 0 until it is known.
     dq_time: f64,
 }
 
@@ -61,7 +61,7 @@ impl QueueDelay {
     }
 
     /// The delay of the queue that now is `backlog`, s.
-    pub(crate) fn of(&self, backlog: Backlog) -> f64 {
+    pub(crate) fn estimate(&self, backlog: Backlog) -> f64 {
         match self.estimate {
             Estimate::LinkRate => self.drain.time(backlog.bytes).as_secs_f64(),
             Estimate::Timestamp if backlog.packets == 0 => 0.0,
@@ -118,16 +118,16 @@ mod tests {
     #[test]
     fn all_three_agree_on_a_standing_queue() {
         for estimate in [Estimate::LinkRate, Estimate::Timestamp, Estimate::DepartureRate] {
-            let delay = after_departures(estimate, 100).of(waiting());
+            let delay = after_departures(estimate, 100).estimate(waiting());
             assert!((delay - 0.020_48).abs() < 1e-9, "{estimate:?} {delay}");
-            assert_eq!(after_departures(estimate, 100).of(Backlog::default()), 0.0, "{estimate:?}");
+            assert_eq!(after_departures(estimate, 100).estimate(Backlog::default()), 0.0, "{estimate:?}");
         }
     }
 
     #[test]
     fn a_rate_is_measured_over_sixteen_kibibytes() {
-        assert_eq!(after_departures(Estimate::DepartureRate, 16).of(waiting()), 0.0, "not known yet");
-        assert!(after_departures(Estimate::DepartureRate, 17).of(waiting()) > 0.0);
+        assert_eq!(after_departures(Estimate::DepartureRate, 16).estimate(waiting()), 0.0, "not known yet");
+        assert!(after_departures(Estimate::DepartureRate, 17).estimate(waiting()) > 0.0);
         let mut delay = after_departures(Estimate::DepartureRate, 17);
         // The next 16 KiB take twice as long, and count a quarter: 16.384 ms x 1.25.
         for i in 1..=16 {

@@ -19,7 +19,7 @@ pub use crate::external::{
     register_discipline, register_law,
 };
 
-/// All there is to say about an AQM.
+/// The description of an AQM.
 #[derive(Clone, Debug)]
 pub struct AqmDescription {
     /// The name in scenario files and on the command line.
@@ -30,7 +30,7 @@ pub struct AqmDescription {
     pub source: &'static str,
     /// What can be set.
     pub parameters: Vec<&'static Parameter>,
-    /// Whether TSQ can ride on it.
+    /// Whether TSQ can work on top of it: whether it is a law.
     pub takes_tsq: bool,
 }
 

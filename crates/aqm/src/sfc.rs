@@ -2,18 +2,18 @@
 //!
 //! Source: Y. Gao, J. Hou, "A state feedback control approach to stabilizing queues for ECN-enabled TCP
 //! connections", INFOCOM 2003; the model of TCP is that of V. Misra, W. Gong, D. Towsley, SIGCOMM 2000, linearised
-//! in C. Hollot, V. Misra, D. Towsley, W. Gong, INFOCOM 2001. **The text of Gao and Hou was not at hand: the
-//! form of the law is theirs (the state is the queue and its derivative), the gains are derived here.**
+//! in C. Hollot, V. Misra, D. Towsley, W. Gong, INFOCOM 2001. **The text of Gao and Hou was not available. The form of
+//! the law is theirs (the state is the queue and its derivative). The gains are derived here.**
 //!
-//! N flows with round-trip time R through a link of C packets a second rest at p0 = 2 N^2 / (R C)^2. Around that
-//! point, a change dp of the probability moves the queue by
+//! N flows with round-trip time R through a link of C packets a second are in equilibrium at p0 = 2 N^2 / (R C)^2. Around
+//! that point, a change dp of the probability moves the queue by
 //!
 //! ```text
 //! q(s) = - (C^2 / 2N) e^(-sR) / ((s + 2N / (R^2 C)) (s + 1/R)) dp(s)
 //! ```
 //!
-//! The feedback dp = k1 (q - qref) + k2 dq/dt has a zero at -k1 / k2. Put on the pole at -1/R, k1 = k2 / R, it
-//! leaves a loop of (C^2 / 2N) k2 e^(-sR) / (s + 2N / (R^2 C)), which crosses 1 near w = (C^2 / 2N) k2. With
+//! The feedback dp = k1 (q - qref) + k2 dq/dt has a zero at -k1 / k2. With k1 = k2 / R the zero cancels the pole at -1/R,
+//! which leaves a loop of (C^2 / 2N) k2 e^(-sR) / (s + 2N / (R^2 C)), which crosses 1 near w = (C^2 / 2N) k2. With
 //! w = 1 / (2R) the delay takes half a radian, and 61 degrees of phase are left. So k2 = N / (R C^2), and
 //!
 //! ```text
@@ -25,19 +25,19 @@
 //! Worked numbers: 15 Mbit/s of 1000 B are C = 1875; N = 100 and R = 300 ms give k1 = 3.1605e-4 and p0 = 0.06321;
 //! 50 packets too many, growing by 10 packets in 20 ms, give p = k1 (50 + 200 + 150) = 0.12642 (`the_law`).
 //!
-//! State feedback has no memory of errors past, as PI's integral is. Where N and R are not what was set, the
-//! queue rests elsewhere: at qref + 2 N (p / p0 - 1) packets, if p is what the traffic needs.
+//! State feedback does not remember past errors, as PI's integral does. Where N and R are not as set, the queue settles
+//! elsewhere: at qref + 2 N (p / p0 - 1) packets, if p is what the traffic needs.
 //!
-//! Where the queue is counted in bytes in PI, it is always so here: backlog in bytes / `mean-packet`. There is
-//! no timer: missed samples are made up for, one by one.
+//! The queue is always measured in bytes and divided by `mean-packet`. There is no timer: missed samples are taken one by
+//! one at the next call.
 //!
 //! # Validation
 //!
 //! - The law by hand: `the_law`.
-//! - The fluid model of Misra et al., integrated beside it, comes to rest within 10 packets of `q-ref` and does not
-//!   swing: `the_models_queue_comes_to_rest_at_the_reference`.
+//! - The fluid model of Misra et al., integrated beside it, settles within 10 packets of `q-ref` and does not
+//!   oscillate: `the_models_queue_comes_to_rest_at_the_reference`.
 //! - Not checked: anything against the paper by Gao and Hou. Its abstract says that its model of TCP halves the window
-//!   once a round trip and knows delayed acknowledgements, which ours does not; its gains are other than these.
+//!   once a round trip and knows delayed acknowledgements, which ours does not. Its gains differ from these.
 
 use crate::sample_clock::SampleClock;
 use crate::{Aqm, Arrival, Backlog, DropProbability};

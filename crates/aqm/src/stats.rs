@@ -1,33 +1,33 @@
 //! What every queue counts, in packets and in bytes.
 //!
-//! Two sums always hold: what arrived = enqueued + refused, and enqueued = dequeued + flushed + shed + the
-//! backlog. Refused and shed together are dropped.
+//! Two sums always hold: arrived = enqueued + refused, and enqueued = dequeued + flushed + shed + the backlog. Dropped
+//! packets are those refused and those shed.
 
 use crate::{DropReason, Verdict};
 
-/// Packets and their bytes.
+/// A number of packets and of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Packets.
+    /// How many packets.
     pub packets: u64,
-    /// Bytes.
+    /// How many bytes they have.
     pub bytes: u64,
 }
 
 /// The counters of one queue. They only grow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
-    /// Stored, marked or not.
+    /// Packets stored, marked or not.
     pub enqueued: Count,
-    /// Handed to the link.
+    /// Packets handed to the link.
     pub dequeued: Count,
-    /// Marked, on arrival or on departure.
+    /// Packets marked, on arrival or on departure.
     pub marked: Count,
-    /// Thrown away by [`Queue::reset`](crate::Queue::reset) after having been stored.
+    /// Packets discarded by [`Queue::reset`](crate::Queue::reset).
     pub flushed: Count,
-    /// Refused, by reason, in the order of [`DropReason::ALL`].
+    /// Packets refused on arrival, by reason, in the order of [`DropReason::ALL`].
     refused: [Count; DropReason::ALL.len()],
-    /// Dropped after having been stored, by reason.
+    /// Packets dropped after they were stored, by reason.
     shed: [Count; DropReason::ALL.len()],
 }
 
@@ -62,7 +62,7 @@ impl QueueStats {
         sum
     }
 
-    /// Packets dropped after having been stored.
+    /// Packets dropped after they were stored.
     pub fn shed(&self) -> Count {
         total(&self.shed)
     }

@@ -1,18 +1,18 @@
 //! Strict priority: the smallest hint first, always.
 //!
-//! Source: RFC 7567 section 2.2.2 and RFC 2474 section 4.2.2.2, as class selectors are commonly served. It is what a
-//! hint would mean if nobody paid for it: whoever claims hint 1 is ahead of all, and who claims 16 may starve.
+//! Source: RFC 7567 section 2.2.2 and RFC 2474 section 4.2.2.2, as class selectors are commonly served. This is what
+//! hints would do without a charge: hint 1 is ahead of all others, and hint 16 may starve.
 //!
 //! With fewer classes, neighbouring hints share one: class = (hint - 1) classes / 16, rounded down
-//! (`hints_share_classes`). Hints beyond 16 count as 16. Within a class it is first in, first out.
+//! (`hints_share_classes`). Hints beyond 16 count as 16. Each class is first in, first out.
 //!
-//! A full queue throws away the head of the last class that has any and comes after the newcomer's, and refuses
-//! the newcomer if there is none: else a buffer full of bulk traffic would keep out those it serves first.
+//! A full queue sheds packets of the classes after the newcomer's, from the last class on and from its head. If there are
+//! none, it refuses the newcomer. Otherwise a buffer full of bulk traffic would keep out the packets that it serves first.
 //!
 //! # Validation
 //!
 //! - Order, shared classes and who makes room: `the_smallest_hint_goes_first`, `hints_share_classes`,
-//!   `a_full_queue_throws_out_the_last_class`.
+//!   `a_full_queue_sheds_the_last_class`.
 
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
@@ -20,7 +20,7 @@ use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, Q
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Hint, Instant, RandomStream, Rate};
 
-/// The levels that are told apart.
+/// How many levels are distinguished.
 pub(crate) const LEVELS: usize = 16;
 
 /// What can be set.
@@ -65,7 +65,8 @@ pub(crate) fn class_of(hint: Hint, classes: usize) -> usize {
 }
 
 impl<P: Copy> StrictPriority<P> {
-    /// Throws away what comes after `class`, the last first, until a packet of `size` fits in or nothing is left.
+    /// Sheds packets of the classes after `class`, the last class first, until a packet of `size` fits. Answers whether it
+    /// does.
     #[cold]
     fn make_room(&mut self, class: usize, size: u32) -> bool {
         for list in self.lists[class + 1..].iter_mut().rev() {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_throws_out_the_last_class() {
+    fn a_full_queue_sheds_the_last_class() {
         let mut queue = queue(16, Limit::Bytes(3000));
         for level in [16, 16, 12] {
             assert_eq!(arrive(&mut queue, level, 1000), Verdict::Pass);
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(arrive(&mut queue, 16, 1000), Verdict::Drop(DropReason::Overflow));
         assert_eq!(arrive(&mut queue, 1, 2500), Verdict::Pass);
         let shed: Vec<u16> = std::iter::from_fn(|| queue.shed()).map(|shed| shed.packet).collect();
-        assert_eq!(shed, [12, 16, 16], "told last first: the hints of 16 went before the 12");
+        assert_eq!(shed, [12, 16, 16], "the last one is reported first: those of hint 16 went before the 12");
         assert_eq!(order(&mut queue), [1]);
     }
 }

@@ -11,34 +11,35 @@
 //! p' = min(1, ((l + q) / (l + q'))^2 p)      drop probability (eq. 5)
 //! ```
 //!
-//! In p', q and q' are delays. (Where section 3.2 says that a hint of 1 gives q' = q, it means 2^n.) The square
-//! comes from the throughput of TCP (eq. 3), `T = K / (r sqrt(p))`: who gets a shorter round-trip time r pays with a
-//! p that leaves T as it was. With d = 2^n, q' = q and p' = p.
+//! In p', q and q' are delays. (Where section 3.2 says that a hint of 1 gives q' = q, it means 2^n.) The square comes from
+//! the throughput of TCP (eq. 3), `T = K / (r sqrt(p))`: a flow that gets a shorter round-trip time r pays with a larger
+//! p, so that T does not change. With d = 2^n, q' = q and p' = p.
 //!
 //! Worked numbers: 100 packets of 1000 B wait at 15 Mbit/s, td = 53.33 ms; hint 6 weighs 20 ms more than its
 //! arrival time (`six_sixteenths_of_the_drain_time`). With l = 40 ms, hint 1 and 400 ms in front of it, q' is
 //! about 25 ms and p' = ((40 + 400) / (40 + 25))^2 p = 45.8 p (`the_charge_is_steep_behind_a_long_queue`).
 //!
-//! **Whom the law starves.** The charge grows with the square of the queue that is jumped. Behind 53 ms, hint 1
-//! pays 4.5 times p; behind 400 ms, 46 times: at p = 2 % that is nine packets of ten. A small hint is meant for
-//! short queues, or for sources that send little. `max-ratio` bounds p' / p where that is not wanted; the price
-//! is that lying then pays, for whoever is beyond the bound.
+//! **The charge behind a long queue.** The charge grows with the square of the queue that is jumped. Behind 53 ms, hint 1
+//! pays 4.5 times p; behind 400 ms, 46 times, which at p = 2 % drops nine packets of ten. A small hint is meant for short
+//! queues, or for sources that send little. `max-ratio` bounds p' / p. Beyond the bound, an untrue hint pays off.
 //!
-//! **No starvation by order.** A packet waits at most until `w`, after which no newcomer gets ahead of it, and
-//! then behind what was there: at most d td / 2^n + (the limit + a packet in service) / C in all.
+//! **Nobody waits for ever.** No newcomer gets ahead of a packet after `w`, and what is ahead by then drains: a packet
+//! waits at most d td / 2^n + (the limit + a packet in service) / C in all.
 //!
-//! Where we say more than the paper:
-//! - td counts the waiting bytes and what is left of the packet in service; q and q' do too. Only then does
-//!   the weight of one hint never fall, which is what `lanes.rs` builds on.
+//! What the paper leaves open:
+//! - td, q and q' count the waiting bytes and what is left of the packet in service. Only then does the weight of one hint
+//!   never fall, which `lanes.rs` depends on.
 //! - Equal weights leave in the order of arrival.
-//! - The draw comes before q': p' cannot exceed its value at an empty q', so most arrivals pass without q'
-//!   being looked for. The verdicts are those of the law, bit for bit.
-//! - A changed rate changes td, q and q' from then on. Weights that are given stay; a packet that would get a
-//!   smaller one than its predecessor of the same hint gets the same. The largest hint always pays p.
-//! - Full queue: the newcomer is dropped, whatever its hint.
+//! - The draw comes before q'. p' is at most its value at an empty q', so most arrivals pass before q' is needed. The
+//!   verdicts are the same, bit for bit.
+//! - A changed rate changes td, q and q' from then on. Weights that are given stay. A packet that would get a smaller
+//!   weight than its predecessor of the same hint gets the same weight. The largest hint always pays p.
+//! - A full queue drops the newcomer, whatever its hint.
 //! - With ECN, p' marks a packet that can be marked instead of dropping it.
 //!
-//! Hints that change hop by hop with the delay already suffered are the link's business: `cutline_units::HintBudget`.
+//! Order and charge can be used without this queue, in a discipline: [`ChargedLanes`].
+//!
+//! Hints that change at each hop with the delay already suffered belong to the link: `cutline_units::HintBudget`.
 //!
 //! # Validation
 //!
@@ -48,7 +49,8 @@
 //! - Over every law that may drop early: `tsq_leaves_the_largest_hint_what_every_law_gives_it`,
 //!   `whoever_cuts_in_line_pays_more_over_every_law`.
 //! - The paper's evaluation: `cutline reproduce tsq` measures each of its claims.
-//! - No other engine has it. The traffic around it is compared with ns-2 without TSQ (docs/validation/ns2.md).
+//! - The parts of it in a discipline: `whoever_cuts_in_line_is_charged_in_a_discipline_too`.
+//! - No other engine has TSQ. The traffic in the paper's scenarios is compared with ns-2 without TSQ (docs/validation/ns2.md).
 
 mod charged_lanes;
 
