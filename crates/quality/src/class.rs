@@ -112,7 +112,7 @@ impl Class {
 
     /// Q: both in one (TSQ eq. 1 with [`Combination::Min`]).
     pub fn quality(self, delay: Duration, throughput: Rate, combination: Combination) -> Quality {
-        combination.of(self.delay_quality(delay), self.throughput_quality(throughput))
+        combination.combine(self.delay_quality(delay), self.throughput_quality(throughput))
     }
 }
 

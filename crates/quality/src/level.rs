@@ -1,9 +1,9 @@
 //! Quality as a number, and the ways to make one of two.
 //!
-//! TSQ section 2: 1 is the best an application can get, 0 is of no use to it at all. The paper takes the lesser
-//! of delay quality and throughput quality, and leaves "other combinations" to the future (section 6): mean and
-//! product are here for that. The three differ in what they say of a flow that is good in one and bad in the
-//! other: for (1, 0.5) they give 0.5, 0.75 and 0.5; for (0.5, 0.5) they give 0.5, 0.5 and 0.25.
+//! TSQ section 2: 1 is the best quality, 0 is useless. The paper takes the lesser of delay quality and throughput quality,
+//! and leaves "other combinations" to the future (section 6). Mean and product are such combinations. The three differ
+//! for a flow that is good in one and bad in the other: for (1, 0.5) they give 0.5, 0.75 and 0.5; for (0.5, 0.5) they
+//! give 0.5, 0.5 and 0.25.
 
 use std::fmt;
 
@@ -39,9 +39,9 @@ pub struct UnknownName {
 }
 
 impl Quality {
-    /// Of no use.
+    /// 0: useless.
     pub const WORST: Self = Self(0.0);
-    /// The best there is.
+    /// 1: the best quality.
     pub const BEST: Self = Self(1.0);
 
     /// `q` if it lies in 0..=1.
@@ -92,8 +92,8 @@ impl Combination {
         Self::NAMES[self as usize]
     }
 
-    /// One quality of two.
-    pub fn of(self, delay: Quality, throughput: Quality) -> Quality {
+    /// Combines two qualities into one.
+    pub fn combine(self, delay: Quality, throughput: Quality) -> Quality {
         match self {
             Self::Min => Quality(delay.0.min(throughput.0)), // TSQ eq. 1
             Self::Mean => Quality(f64::midpoint(delay.0, throughput.0)),
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_header_s_examples_of_combining() {
-        let of = |c: Combination, d, t| c.of(Quality::clamped(d), Quality::clamped(t)).get();
+        let of = |c: Combination, d, t| c.combine(Quality::clamped(d), Quality::clamped(t)).get();
         assert_eq!(Combination::ALL.map(|c| of(c, 1.0, 0.5)), [0.5, 0.75, 0.5]);
         assert_eq!(Combination::ALL.map(|c| of(c, 0.5, 0.5)), [0.5, 0.5, 0.25]);
     }

@@ -24,8 +24,8 @@
 //! assert!((q.get() - 0.83).abs() < 0.001);
 //! ```
 //!
-//! These are functions in the mathematical sense, without state or chance. What uses them is a [controller](HintControl)
-//! that looks for the delay hint with which an application fares best; it has state, but no clock and no chance of its own.
+//! These are mathematical functions: they have no state, and nothing is random. A [controller](HintControl) uses them to
+//! find the delay hint with the best quality. It has state, but no clock, and its random numbers come from the caller.
 
 mod audio;
 mod class;
@@ -42,6 +42,6 @@ mod web;
 pub use class::Class;
 pub use emodel::{Codec, EModel, Rating};
 pub use game::Perspective;
-pub use hint_control::{HintControl, HintParams, HintStats, Report};
+pub use hint_control::{DeliveryReport, HintControl, HintControlStats, HintParams};
 pub use level::{Combination, Quality, QualityError, UnknownName};
 pub use power::{Power, PowerError};

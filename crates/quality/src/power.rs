@@ -1,8 +1,8 @@
 //! The power metric of RED-Worcester section 3: `QoS = T^alpha / D^beta` with alpha + beta = 1.
 //!
-//! T is throughput in bit/s, D queuing delay in s. Alpha says what an application minds: 1 is throughput alone,
-//! 0.5 is the classic power of Giessler and others (1978) for one who minds both alike, and web traffic lies
-//! between. The number has no scale of its own: it is meant to be divided by the same under another queue.
+//! T is throughput in bit/s, D queuing delay in s. Alpha says what matters to an application: 1 is throughput alone,
+//! 0.5 is the classic power of Giessler and others (1978), for which both matter equally, and web traffic lies between.
+//! The number has no absolute scale: it is compared with that under another queue.
 //!
 //! Worked: T = 1 Mbit/s, D = 10 ms, alpha = 0.5: `1000 / 0.1 = 10,000`; with D = 40 ms half of that.
 //!
@@ -23,9 +23,9 @@ pub struct Power {
 pub struct PowerError(f64);
 
 impl Power {
-    /// Throughput-sensitive traffic: alpha = 1, so delay does not count (REDW section 3).
+    /// Throughput-sensitive traffic: alpha = 1, so delay does not count (RED-Worcester section 3).
     pub const THROUGHPUT: Self = Self { alpha: 1.0 };
-    /// Delay-sensitive traffic: alpha = beta = 0.5 (REDW section 3).
+    /// Delay-sensitive traffic: alpha = beta = 0.5 (RED-Worcester section 3).
     pub const DELAY: Self = Self { alpha: 0.5 };
     /// Between the two, such as web: alpha = 0.75, the middle of the paper's 0.5..1.
     pub const BETWEEN: Self = Self { alpha: 0.75 };

@@ -277,7 +277,7 @@ impl Member<'_> {
         let throughput = class.throughput_quality(Rate::from_bps(goodput_bps as u64));
         let delay = one_way_mean_ms.map(|ms| class.delay_quality(Duration::from_secs_f64(ms * 1e-3)));
         let delay = delay.unwrap_or(cutline_quality::Quality::WORST);
-        Some([delay.get(), throughput.get(), Combination::Min.of(delay, throughput).get()])
+        Some([delay.get(), throughput.get(), Combination::Min.combine(delay, throughput).get()])
     }
 
     fn interval(&self, index: u64, found: &FlowInterval) -> SeriesRow {

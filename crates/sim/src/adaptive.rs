@@ -7,7 +7,7 @@
 
 use crate::agent::{Address, Agent, Context, FlowCounts, Message, Outbound};
 use cutline_params::{ParameterError, Parameters as _};
-use cutline_quality::{Class, Combination, HintControl, HintParams, Report};
+use cutline_quality::{Class, Combination, DeliveryReport, HintControl, HintParams};
 use cutline_units::{Duration, Instant, RandomStream};
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Agent for Reporter {
 
     fn on_deadline(&mut self, now: Instant, context: &mut Context<'_>) {
         let FlowCounts { received, delivered_bytes, one_way: delay, .. } = context.counts(self.flow);
-        let report = Report { at: now, received, delivered_bytes, delay };
+        let report = DeliveryReport { at: now, received, delivered_bytes, delay };
         let hint = context.hint(self.flow);
         context.send(Outbound { to: self.keeper, size: REPORT_BYTES, hint, payload: encode(&report) });
         self.next = now + self.every;
@@ -104,17 +104,17 @@ impl Agent for HintKeeper {
 }
 
 /// A report on the wire: when it was made, packets, bytes, the sum of delays; 64 bits each, big-endian, times in ns.
-fn encode(report: &Report) -> Arc<[u8]> {
-    let Report { at, received, delivered_bytes, delay } = *report;
+fn encode(report: &DeliveryReport) -> Arc<[u8]> {
+    let DeliveryReport { at, received, delivered_bytes, delay } = *report;
     let words = [at.as_nanos(), received, delivered_bytes, delay.as_nanos()];
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
 /// A report from the wire; `None` when it is not one.
-fn decode(payload: &[u8]) -> Option<Report> {
+fn decode(payload: &[u8]) -> Option<DeliveryReport> {
     let (words, []) = payload.as_chunks::<8>() else { return None };
     let [at, received, delivered_bytes, delay] = *words else { return None };
-    Some(Report {
+    Some(DeliveryReport {
         at: Instant::from_nanos(u64::from_be_bytes(at)),
         received: u64::from_be_bytes(received),
         delivered_bytes: u64::from_be_bytes(delivered_bytes),
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_report_survives_the_wire() {
-        let report = Report {
+        let report = DeliveryReport {
             at: Instant::from_nanos(7),
             received: u64::MAX,
             delivered_bytes: 9,

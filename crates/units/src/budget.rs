@@ -1,21 +1,21 @@
-//! A delay hint as a budget that routers in a row spend together.
+//! A delay hint as a budget that consecutive routers spend together.
 //!
 //! RED-Worcester (section 5) leaves to the future that "cascaded routers" tell each other how long a packet has waited
-//! already. Here a router takes what it made a packet wait off the packet's hint as it leaves: a hint of level d stands for
+//! already. Here a router subtracts the time that a packet has waited from the packet's hint. A hint of level d stands for
 //! a delay of d times `step` (RED-Worcester's hints are delays; 5 ms a level is its experiments' 80 ms at level 16), and
 //!
 //! ```text
 //! d' = max(1, round((d step - waited) / step))
 //! ```
 //!
-//! It travels in the hint field itself, so it is rounded to a level; with n = 4 to 5 ms. Rounding to the nearest keeps the
-//! sum over several routers unbiased. The largest hint means "throughput only" and, for TSQ, unmarked traffic: it has no
+//! The rest is carried in the hint field, so it is rounded to a level (5 ms with n = 4). Rounding to the nearest level keeps
+//! the sum over several routers unbiased. The largest hint means "throughput only" and, for TSQ, unmarked traffic: it has no
 //! delay to spend and stays, unless `largest` says that it is a delay like the others.
 //!
 //! Worked numbers: level 6 is 30 ms; after 12 ms 18 are left, 3.6 steps: level 4. After 50 ms: level 1.
 //!
-//! Clark, Shenker and Zhang (1992, FIFO+) pass on how much longer a packet waited than its class does, in a field of its
-//! own; that evens out jitter and leaves the mean delay as it is.
+//! Clark, Shenker and Zhang (1992, FIFO+) pass on how much longer a packet waited than its class does, in a separate field.
+//! That reduces jitter and leaves the mean delay as it is.
 
 use crate::{Duration, Hint, HintBits};
 
@@ -26,7 +26,7 @@ pub struct HintBudget {
     pub bits: HintBits,
     /// The delay that one level stands for, above 0.
     pub step: Duration,
-    /// Whether the largest hint is a delay, too.
+    /// Whether the largest hint is a delay as well.
     pub largest: bool,
 }
 

@@ -1,9 +1,9 @@
-//! A histogram of durations whose buckets widen with the value, and which is only as long as what it has seen.
+//! A histogram of durations. Its buckets widen with the value, and it only stores the range of values it has seen.
 //!
 //! Buckets are log-linear, as in `HdrHistogram`: 32 to every doubling, so that a bucket is at most 1/32 = 3.1 % wide,
-//! above a resolution of 2^10 ns = 1 us. The array covers just the range between the least and the greatest bucket
-//! that was hit: delays of one flow lie within a few doublings, so a flow's histogram takes some hundred bytes
-//! where a histogram of the full range takes ten kilobytes. That is what lets 100,000 flows keep theirs.
+//! above a resolution of 2^10 ns = 1 us. The array covers the range between the least and the greatest bucket with values.
+//! Delays of one flow lie within a few doublings, so its histogram takes some hundred bytes, where a histogram of the full
+//! range takes ten kilobytes. So 100,000 flows can have one each.
 
 use crate::Duration;
 
@@ -36,7 +36,7 @@ pub struct Bucket {
     pub count: u64,
 }
 
-/// All that a histogram knows, as plain numbers: what it is stored or sent as.
+/// The contents of a histogram as plain numbers, for storing or sending it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramParts {
     /// The buckets that were hit: a value that falls into each, ns, and how many did.
@@ -52,7 +52,7 @@ pub struct HistogramParts {
 }
 
 impl Histogram {
-    /// The histogram that has these parts. Those that no histogram has make one of no meaning, and no harm.
+    /// The histogram with these parts. Parts that did not come from a histogram give a meaningless one, but do no harm.
     pub fn from_parts(parts: &HistogramParts) -> Self {
         let mut histogram = Self::default();
         for &(ns, count) in parts.buckets.iter().filter(|(_, count)| *count > 0) {
@@ -71,7 +71,7 @@ impl Histogram {
         histogram
     }
 
-    /// What [`Histogram::from_parts`] makes this histogram of.
+    /// The parts from which [`Histogram::from_parts`] makes this histogram.
     pub fn parts(&self) -> HistogramParts {
         let hit = (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0);
         HistogramParts {
@@ -116,12 +116,12 @@ impl Histogram {
         self.total
     }
 
-    /// The mean; `None` of nothing.
+    /// The mean; `None` if nothing was counted.
     pub fn mean(&self) -> Option<Duration> {
         (self.total > 0).then(|| Duration::from_nanos(self.sum_ns / self.total))
     }
 
-    /// The standard deviation of the values (not of their mean); `None` of nothing.
+    /// The standard deviation of the values (not of their mean); `None` if nothing was counted.
     pub fn standard_deviation(&self) -> Option<Duration> {
         let n = self.total as f64;
         let mean = self.sum_ns as f64 / n;
@@ -129,18 +129,18 @@ impl Histogram {
             .then(|| Duration::from_secs_f64((self.sum_squares / n - mean * mean).max(0.0).sqrt() * 1e-9))
     }
 
-    /// The least value, exactly; `None` of nothing.
+    /// The least value, exactly; `None` if nothing was counted.
     pub fn min(&self) -> Option<Duration> {
         (self.total > 0).then(|| Duration::from_nanos(self.least))
     }
 
-    /// The greatest value, exactly; `None` of nothing.
+    /// The greatest value, exactly; `None` if nothing was counted.
     pub fn max(&self) -> Option<Duration> {
         (self.total > 0).then(|| Duration::from_nanos(self.greatest))
     }
 
     /// The value below which the share `q` (0..=1) of all values lies, interpolated within its bucket: off by at
-    /// most 3.1 %. `None` of nothing.
+    /// most 3.1 %. `None` if nothing was counted.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let rank = q.clamp(0.0, 1.0) * self.total as f64;
         let mut below = 0.0;
@@ -182,8 +182,8 @@ impl Histogram {
         self.sum_squares += other.sum_squares;
     }
 
-    /// Forgets half of all values, of each size alike: quantiles and mean stay as they are, and what comes from now on
-    /// weighs twice as much. For who counts for ever: a bucket counts to 2^32 - 1. Extremes stay.
+    /// Forgets half of all values of each size. Quantiles and mean stay as they are, and values that follow weigh twice as
+    /// much. A bucket counts to 2^32 - 1, so a histogram that never ends needs this. Extremes stay.
     pub fn halve(&mut self) {
         let mean = self.sum_ns as f64 / self.total.max(1) as f64;
         for count in &mut self.counts {

@@ -1,4 +1,4 @@
-//! A probability that is one: a number from 0 to 1.
+//! Probabilities: numbers from 0 to 1.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ pub struct Probability(f64);
 pub struct ProbabilityError(f64);
 
 impl Probability {
-    /// Never.
+    /// The probability 0.
     pub const ZERO: Self = Self(0.0);
-    /// Always.
+    /// The probability 1.
     pub const ONE: Self = Self(1.0);
 
     /// `p` if it lies in 0..=1.
@@ -24,7 +24,7 @@ impl Probability {
         if (0.0..=1.0).contains(&p) { Ok(Self(p)) } else { Err(ProbabilityError(p)) }
     }
 
-    /// The nearest probability to `p`: what a control law asks for beyond 0..=1 is cut off. NaN becomes 0.
+    /// The nearest probability to `p`. NaN becomes 0.
     #[inline]
     pub const fn clamped(p: f64) -> Self {
         if p >= 1.0 {

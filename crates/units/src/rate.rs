@@ -13,7 +13,7 @@ pub struct Rate(u64);
 pub struct Bytes(u64);
 
 impl Rate {
-    /// Nothing passes.
+    /// 0 bit/s.
     pub const ZERO: Self = Self(0);
 
     /// `bps` bits per second.
@@ -69,7 +69,7 @@ impl Rate {
 }
 
 impl Bytes {
-    /// Nothing.
+    /// 0 bytes.
     pub const ZERO: Self = Self(0);
 
     /// `n` bytes.

@@ -1,11 +1,11 @@
 //! The exact time a link takes to put bytes on the wire, packet after packet.
 //!
-//! A link of rate r sends one bit in 10^9 / r nanoseconds, which is seldom whole: each packet leaves a fraction of
-//! a nanosecond over, and the next one takes it in. So a busy link sends exactly its rate for ever.
+//! A link of rate r sends one bit in 10^9 / r nanoseconds, which is seldom whole. The fraction of a nanosecond that a
+//! packet leaves over is carried to the next packet. So a busy link sends exactly at its rate.
 
 use crate::{Bytes, Duration, Instant, Rate};
 
-/// A rate to be divided by again and again: exact division at the price of a multiplication.
+/// A rate as a divisor: exact division in the time of a multiplication.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     rate: Rate,
@@ -13,7 +13,7 @@ pub struct Pace {
     inverse: f64,
 }
 
-/// When the wire is free, and what is left over. The rate is kept apart: many links share one.
+/// When the wire is free, and the remainder. The rate is a separate [`Pace`], because many links share one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
     free_at: Instant,
@@ -70,7 +70,7 @@ impl Pace {
 }
 
 impl Line {
-    /// A line that is busy until `free_at`, with what is left over then.
+    /// A line that is busy until `free_at`, with a remainder then, in bit-nanoseconds.
     #[inline]
     pub const fn new(free_at: Instant, remainder: u64) -> Self {
         Self { free_at, remainder }
@@ -117,7 +117,7 @@ impl Serializer {
         self.line.remainder = 0;
     }
 
-    /// Keeps the wire busy until `at`, which is not before it is free; what is left over of a nanosecond stays.
+    /// Keeps the wire busy until `at`, which is not before it is free. The remainder stays.
     pub fn skip_to(&mut self, at: Instant) {
         debug_assert!(at >= self.line.free_at, "a wire cannot be freed by skipping");
         self.line.free_at = at;

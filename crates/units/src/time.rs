@@ -1,6 +1,6 @@
 //! Time as integer nanoseconds: [`Instant`] is a point, [`Duration`] a distance. Neither knows a clock.
 //!
-//! 64 bits of nanoseconds last 584 years. [`Instant::FAR_FUTURE`] is the deadline of whoever has none.
+//! 64 bits of nanoseconds last 584 years. [`Instant::FAR_FUTURE`] stands for "no deadline".
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -16,7 +16,7 @@ pub struct Duration(u64);
 impl Instant {
     /// The epoch itself.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that will happen: the deadline of whoever waits for nothing.
+    /// Later than anything that will happen. It stands for "no deadline".
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
     /// The instant `ns` nanoseconds after the epoch.
@@ -46,9 +46,9 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time at all.
+    /// The duration 0.
     pub const ZERO: Self = Self(0);
-    /// The longest time there is.
+    /// The longest duration.
     pub const MAX: Self = Self(u64::MAX);
 
     /// `ns` nanoseconds.
@@ -81,17 +81,17 @@ impl Duration {
         self.0
     }
 
-    /// Seconds.
+    /// The duration in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// Milliseconds.
+    /// The duration in milliseconds.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 * 1e-6
     }
 
-    /// Whether this is no time at all.
+    /// Whether the duration is 0.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

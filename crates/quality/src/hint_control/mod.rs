@@ -1,35 +1,36 @@
-//! A controller that finds an application's delay hint: it tries hints, judges what comes of them, keeps the better.
+//! A controller that finds an application's delay hint: it tries hints, judges the results, and keeps the better hint.
 //!
-//! The TSQ paper (section 5) leaves to the future "applications that adapt their hint to the quality they get". What
-//! the best hint is depends on everybody else: quality by hint is a hill (TSQ figure 10), whose place moves with the
-//! load. The hill is flat at the top, steep towards small hints, and what is measured of it in some seconds is off by as
-//! much as several levels are worth. So the controller is a direct search with a test of significance:
+//! The TSQ paper (section 5) leaves to the future "applications that adapt their hint to the quality they get". The best
+//! hint depends on the other traffic. Quality as a function of the hint is a hill (TSQ figure 10) that moves with the
+//! load. The hill is flat at the top and steep towards small hints. A measurement of some seconds has an error worth
+//! several levels. So the controller is a direct search with a test of significance:
 //!
-//! - **Compass search** (Hooke and Jeeves 1961): from the centre c try c - s and c + s. Move to what is better and go on
-//!   that way with twice the span s; where neither side is better halve it; at the finest span rest.
-//! - **Pairs, in random order** (Fisher's blocks; as in PCC, Dong et al. 2015): a trial is judged by the differences of
-//!   quality between intervals at the trial and intervals at the centre beside them, so that what changes slowly falls
-//!   out of them. The order within a pair is drawn: others who adapt at the same time do not try in step, and what they do
-//!   is noise instead of bias. A pair is a finite difference as in Kiefer and Wolfowitz 1952.
+//! - **Compass search** (Hooke and Jeeves 1961): from the centre c it tries c - s and c + s. It moves to the better side
+//!   and goes on in that direction with twice the span s. Where neither side is better it halves the span. At the finest
+//!   span it rests.
+//! - **Pairs, in random order** (Fisher's blocks; as in PCC, Dong et al. 2015): a trial is judged by differences of quality
+//!   between intervals at the trial and neighbouring intervals at the centre, so that slow changes cancel. The order within
+//!   a pair is drawn. Flows that adapt at the same time therefore do not try in step, and add noise instead of bias. A pair
+//!   is a finite difference as in Kiefer and Wolfowitz 1952.
 //! - **No move without a significant gain**: the mean difference must be at least `least_gain`, and `confidence` standard
-//!   errors above 0. The error is that of the pairs, shrunk towards what earlier trials had (with two or three pairs a
-//!   sample's own is worth little). A trial ends early when after two pairs its mean is not above 0.
-//! - **Rest and wake**: at rest the hint stands still and quality is watched with a two-sided CUSUM (Page 1954: half a
-//!   deviation of slack, alarm at five). An alarm means that the hill has moved: search anew with the largest span.
-//!   Without one it looks again after `rest`, which doubles each time it has found nothing, up to `longest_rest`.
+//!   errors above 0. The error is that of the pairs, shrunk towards that of earlier trials, because two or three pairs say
+//!   little about it. A trial ends early when its mean is not above 0 after two pairs.
+//! - **Rest and wake**: at rest the hint does not change, and quality is watched with a two-sided CUSUM (Page 1954: half a
+//!   deviation of slack, alarm at five). An alarm means that the hill has moved, and starts a new search with the largest
+//!   span. Without an alarm a new search starts after `rest`, which doubles each time nothing was found, up to
+//!   `longest_rest`.
 //!
-//! Stochastic approximation proper (Kiefer-Wolfowitz, SPSA) and extremum seeking have smaller steps every time and a
-//! gradient; here there are a dozen levels, a hill with a kink, whose two sides differ ten times in steepness (a pair on
-//! either side of the top points the wrong way), and the top moves. A law without trials, "raise the hint while Qd > Qt",
-//! would be faster, and wrong for whoever is not limited by the network: a codec of 64 kbit/s has a Qt of 0.83 whatever
-//! it does.
+//! Stochastic approximation (Kiefer-Wolfowitz, SPSA) and extremum seeking take ever smaller steps along a gradient. Here
+//! there are a dozen levels, and a moving hill with a kink, whose sides differ ten times in steepness: a pair with one level
+//! on either side of the top points the wrong way. A law without trials, "raise the hint while Qd > Qt", would be faster,
+//! and wrong for an application that the network does not limit: a codec of 64 kbit/s always has a Qt of 0.83.
 //!
-//! The controller sees what a receiver can report and a sender can count, nothing else: see [`Report`]. It has no clock
+//! The controller sees what a receiver can report and a sender can count, nothing else: see [`DeliveryReport`]. It has no clock
 //! and no timer; reports drive it.
 //!
 //! The throughput of a TFRC follows its loss with a memory of eight loss intervals (RFC 5348 section 5.4), ten seconds and
 //! more, while the delay changes at once. So a trial of a smaller hint looks better than it is when `settle` and `measure`
-//! are short: they are what decides about the resting point's bias.
+//! are short. They decide the bias of the hint that is found.
 
 mod search;
 mod trial;
@@ -100,31 +101,31 @@ pub struct HintParams {
     pub loss_weight: f64,
 }
 
-/// What a receiver has got so far and the sender has sent: totals, as in RTCP's reports (RFC 3550 section 6.4), so that
-/// a report that is lost loses nothing.
+/// What a receiver has received so far: totals, as in RTCP's reports (RFC 3550 section 6.4), so that a lost report does no
+/// harm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// When the receiver made it, by its own clock.
+pub struct DeliveryReport {
+    /// When the receiver made it, by the receiver's clock.
     pub at: Instant,
     /// Packets received.
     pub received: u64,
     /// Payload delivered to the application, bytes.
     pub delivered_bytes: u64,
-    /// The sum of the one-way delays of the packets received. Without synchronised clocks: of the queuing delays, and
-    /// what is known of the path's own delay on top.
+    /// The sum of the one-way delays of the packets received. Without synchronised clocks it is the sum of the queuing
+    /// delays plus the known part of the path's delay.
     pub delay: Duration,
 }
 
-/// What has been counted.
+/// The counters of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HintStats {
-    /// Intervals judged.
+pub struct HintControlStats {
+    /// How many intervals were judged.
     pub intervals: u64,
-    /// Trials begun.
+    /// How many trials were begun.
     pub trials: u64,
-    /// Trials that led to a move of the centre.
+    /// How many trials moved the centre.
     pub moves: u64,
-    /// Alarms at rest.
+    /// How many alarms came at rest.
     pub alarms: u64,
 }
 
@@ -137,8 +138,8 @@ pub struct HintControl {
     hint: Hint,
     /// When the hint was set.
     changed: Instant,
-    /// The report, and the packets sent by then, from which on is judged.
-    begin: Option<(Report, u64)>,
+    /// The report at which the present interval began, and the packets sent by then.
+    begin: Option<(DeliveryReport, u64)>,
     search: Search,
 }
 
@@ -151,7 +152,7 @@ impl HintParams {
     }
 }
 
-/// What the number of levels, and the other parameters, allow.
+/// Checks the parameters that limit each other.
 fn check(params: &HintParams) -> Result<(), ParameterError> {
     let HintParams { bits, start, span, finest, rest, longest_rest, .. } = *params;
     let levels = bits.levels();
@@ -186,7 +187,7 @@ impl HintControl {
         mut random: RandomStream,
     ) -> Result<Self, ParameterError> {
         params.validate()?;
-        // Who starts together does not measure together.
+        // Flows that start together do not measure together.
         let lead = params.measure.mul_f64(random.uniform());
         Ok(Self {
             params: *params,
@@ -199,29 +200,29 @@ impl HintControl {
         })
     }
 
-    /// The hint that packets bear now.
+    /// The hint that packets carry now.
     pub fn hint(&self) -> Hint {
         self.hint
     }
 
-    /// The hint that trials go out from, and that is kept at rest.
+    /// The hint that trials start from, and that is kept at rest.
     pub fn centre(&self) -> Hint {
         Hint::from_level(self.search.centre())
     }
 
-    /// Whether the hint stands still.
+    /// Whether the controller rests: no trial is under way.
     pub fn is_at_rest(&self) -> bool {
         self.search.is_at_rest()
     }
 
-    /// What has been counted.
-    pub fn stats(&self) -> HintStats {
+    /// The counters of a controller.
+    pub fn stats(&self) -> HintControlStats {
         self.search.stats()
     }
 
-    /// A report has come, and `sent` packets have left so far: the hint of the packets from now on. A report older than
-    /// one before it changes nothing.
-    pub fn on_report(&mut self, now: Instant, report: &Report, sent: u64) -> Hint {
+    /// Takes a report, by which `sent` packets had been sent in all, and returns the hint of the packets from now on. A
+    /// report that is older than the one before it changes nothing.
+    pub fn on_report(&mut self, now: Instant, report: &DeliveryReport, sent: u64) -> Hint {
         let Some((begin, sent_before)) = self.begin else {
             if now.saturating_since(self.changed) >= self.params.settle && now >= self.changed {
                 self.begin = Some((*report, sent));
@@ -232,7 +233,7 @@ impl HintControl {
             return self.hint;
         }
         let quality = self.judge(&begin, report, sent.saturating_sub(sent_before));
-        // What follows is judged from here on, unless the hint changes.
+        // The next interval begins here, unless the hint changes.
         self.begin = Some((*report, sent));
         let level = self.search.on_interval(now, quality);
         if level != self.hint.level() {
@@ -243,12 +244,12 @@ impl HintControl {
         self.hint
     }
 
-    /// The quality of what was received between two reports (TSQ eq. 1), less what loss costs.
-    fn judge(&self, from: &Report, to: &Report, sent: u64) -> f64 {
-        // A receiver that counts backwards is broken, but must not break us.
+    /// The quality of what was received between two reports (TSQ eq. 1), less the cost of loss.
+    fn judge(&self, from: &DeliveryReport, to: &DeliveryReport, sent: u64) -> f64 {
+        // The totals of a broken receiver may fall.
         let received = to.received.saturating_sub(from.received);
         if received == 0 {
-            // Nothing to say about who sent nothing; the worst for whose packets are all lost.
+            // If nothing was sent there is nothing to judge. If all packets were lost it is the worst.
             return if sent == 0 { 1.0 } else { 0.0 };
         }
         let seconds = to.at.saturating_since(from.at).as_secs_f64();

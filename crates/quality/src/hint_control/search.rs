@@ -2,7 +2,7 @@
 
 use super::trial::{Finding, Noise, Trial};
 use super::watch::{Cusum, Expected};
-use super::{HintParams, HintStats};
+use super::{HintControlStats, HintParams};
 use cutline_units::{Duration, Instant, RandomStream};
 
 /// A side of the centre.
@@ -12,7 +12,7 @@ enum Side {
     Above,
 }
 
-/// What is going on.
+/// The state of the search.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// The first interval, at the centre: nothing is compared with it yet.
@@ -43,13 +43,13 @@ pub(super) struct Search {
     span: u16,
     /// The side to try next.
     side: Side,
-    /// How many sides of this centre have failed with this span, or need not be tried.
+    /// How many sides of this centre have failed with this span, or need no trial.
     failed: u8,
     phase: Phase,
     next_rest: Duration,
     noise: Noise,
     expected: Expected,
-    stats: HintStats,
+    stats: HintControlStats,
 }
 
 impl Search {
@@ -66,7 +66,7 @@ impl Search {
             next_rest: params.rest,
             noise: Noise::new(),
             expected: Expected::default(),
-            stats: HintStats::default(),
+            stats: HintControlStats::default(),
         }
     }
 
@@ -78,11 +78,11 @@ impl Search {
         matches!(self.phase, Phase::Resting { .. })
     }
 
-    pub(super) fn stats(&self) -> HintStats {
+    pub(super) fn stats(&self) -> HintControlStats {
         self.stats
     }
 
-    /// An interval has ended with this quality: the level of the next one.
+    /// Takes the quality of an interval that has ended, and returns the level of the next one.
     pub(super) fn on_interval(&mut self, now: Instant, quality: f64) -> u16 {
         self.stats.intervals += 1;
         match self.phase {
@@ -114,7 +114,7 @@ impl Search {
         }
     }
 
-    /// The level to try next, or rest.
+    /// Begins the next trial, or rests.
     fn try_next(&mut self, now: Instant) -> u16 {
         while self.failed < 2 {
             let level = self.level_at(self.side);
@@ -157,7 +157,7 @@ impl Search {
         if comparison.at_level { comparison.level } else { self.centre }
     }
 
-    /// The trial's level is better: on from there, with larger steps. The side it came from need not be tried.
+    /// The trial's level is better: it becomes the centre, and the span doubles. The old centre needs no trial.
     fn move_to(&mut self, now: Instant, comparison: &Comparison) -> u16 {
         self.noise.learn(&comparison.trial);
         self.stats.moves += 1;
@@ -169,7 +169,7 @@ impl Search {
         self.try_next(now)
     }
 
-    /// The trial's level is not better: the other side, a smaller span, or rest.
+    /// The trial's level is not better: tries the other side or a smaller span, or rests.
     fn turn(&mut self, now: Instant, comparison: &Comparison) -> u16 {
         self.noise.learn(&comparison.trial);
         self.failed += 1;
@@ -184,7 +184,7 @@ impl Search {
         self.centre
     }
 
-    /// At rest: has the hill moved, or is it time to look again?
+    /// At rest: searches again if quality has changed, or the rest is over.
     fn watch(&mut self, now: Instant, until: Instant, mut alarm: Cusum, quality: f64) -> u16 {
         if alarm.add(self.expected.surprise(quality)) {
             self.stats.alarms += 1;

@@ -11,7 +11,7 @@ struct Bed {
     control: HintControl,
     now: Instant,
     noise: RandomStream,
-    report: Report,
+    report: DeliveryReport,
     sent: u64,
 }
 
@@ -27,7 +27,7 @@ impl Bed {
             control,
             now: Instant::ZERO,
             noise: streams.stream("path", "noise"),
-            report: Report::default(),
+            report: DeliveryReport::default(),
             sent: 0,
         }
     }
@@ -146,15 +146,15 @@ fn on_a_noisy_plateau_it_seldom_moves() {
 #[test]
 fn who_loses_every_packet_judges_it_the_worst() {
     let control = Bed::new(&from(4), 1).control;
-    let later = Report { at: Instant::ZERO + SECOND, ..Report::default() };
-    assert_eq!(control.judge(&Report::default(), &later, 20), 0.0);
-    assert_eq!(control.judge(&Report::default(), &later, 0), 1.0);
+    let later = DeliveryReport { at: Instant::ZERO + SECOND, ..DeliveryReport::default() };
+    assert_eq!(control.judge(&DeliveryReport::default(), &later, 20), 0.0);
+    assert_eq!(control.judge(&DeliveryReport::default(), &later, 0), 1.0);
 }
 
 /// 128 kbit/s at 150 ms with a fifth lost: Q = 0.98005, less twice 0.2.
 #[test]
 fn loss_counts_as_much_as_one_says() {
-    let report = Report {
+    let report = DeliveryReport {
         at: Instant::ZERO + SECOND,
         received: 16,
         delivered_bytes: 16_000,
@@ -162,7 +162,7 @@ fn loss_counts_as_much_as_one_says() {
     };
     let judged = |loss_weight| {
         let control = Bed::new(&HintParams { loss_weight, ..from(4) }, 1).control;
-        control.judge(&Report::default(), &report, 20)
+        control.judge(&DeliveryReport::default(), &report, 20)
     };
     assert!((judged(0.0) - 0.98005).abs() < 1e-9);
     assert!((judged(2.0) - 0.58005).abs() < 1e-9);
@@ -205,7 +205,7 @@ proptest! {
         let params = HintParams { start: Hint::from_level(1 + start % bits.levels()), ..HintParams::new(bits) };
         let random = Streams::new(seed).stream("flow", "hint");
         let mut control = HintControl::new(&params, Class::Audio, Combination::Min, Instant::ZERO, random).unwrap();
-        let (mut report, mut sent, mut now) = (Report::default(), 0, Instant::ZERO);
+        let (mut report, mut sent, mut now) = (DeliveryReport::default(), 0, Instant::ZERO);
         for (gap, lost, received, delay) in reports {
             now += Duration::from_millis(gap);
             sent += received + lost;
@@ -225,7 +225,7 @@ proptest! {
         let mut bed = Bed::new(&from(9), seed);
         bed.run(seconds, hill(6), 0.03);
         let before = (bed.control.hint(), bed.control.stats());
-        let old = Report { at: Instant::ZERO + SECOND, received: 1, delivered_bytes: 1000, delay: SECOND };
+        let old = DeliveryReport { at: Instant::ZERO + SECOND, received: 1, delivered_bytes: 1000, delay: SECOND };
         bed.control.on_report(bed.now, &old, bed.sent);
         prop_assert_eq!((bed.control.hint(), bed.control.stats()), before);
     }

@@ -2,23 +2,23 @@
 
 use super::HintParams;
 
-/// How many differences what earlier trials have shown counts as much as.
+/// The weight of earlier trials' variance, as a number of differences.
 const PRIOR: f64 = 3.0;
 
-/// What the difference between two intervals at the same level is worth before anything is known, squared.
+/// The variance of the difference between two intervals at the same level, before any trial.
 const FIRST_VARIANCE: f64 = 0.03 * 0.03;
 
-/// The share of a finished trial's variance in what is known of noise.
+/// The weight of a finished trial's variance in that of the noise.
 const LEARNT: f64 = 0.3;
 
 /// What the pairs of a trial say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
-    /// Not enough.
+    /// The pairs do not decide yet.
     GoOn,
     /// The trial's level is better.
     Better,
-    /// It is not, or not so that one could tell.
+    /// It is not better, or not significantly.
     NotBetter,
 }
 
@@ -42,7 +42,7 @@ impl Noise {
         Self { variance: FIRST_VARIANCE }
     }
 
-    /// A trial has ended: what it says about noise.
+    /// Learns from a trial that has ended.
     pub(super) fn learn(&mut self, trial: &Trial) {
         if trial.n >= 2 {
             let found = trial.squares / f64::from(trial.n - 1);
@@ -52,7 +52,7 @@ impl Noise {
 }
 
 impl Trial {
-    /// One pair more: the quality of the trial's level less that of the centre.
+    /// Adds a pair: the quality of the trial's level less that of the centre.
     pub(super) fn add(&mut self, difference: f64) {
         self.n += 1;
         let before = difference - self.mean;
@@ -75,7 +75,7 @@ impl Trial {
         }
     }
 
-    /// The variance of a difference: the sample's, and that of earlier trials as if it were `PRIOR` differences more.
+    /// The variance of a difference: that of the sample, with that of earlier trials as `PRIOR` more differences.
     fn variance(&self, noise: Noise) -> f64 {
         (self.squares + PRIOR * noise.variance) / (f64::from(self.n) - 1.0 + PRIOR)
     }

@@ -1,14 +1,14 @@
-//! The watch at rest: does quality still come out as it did?
+//! The watch at rest: whether quality is still what it was.
 
 /// CUSUM's slack and alarm, in standard deviations (Page 1954; with these a false alarm on one side comes once in about
 /// 930 independent normal intervals).
 const SLACK: f64 = 0.5;
 const ALARM: f64 = 5.0;
 
-/// The least share of an interval in what is expected.
+/// The least weight of an interval in the expected mean.
 const LEAST_SHARE: f64 = 1.0 / 16.0;
 
-/// How far off an interval is before anything is known, and the least that it can be.
+/// The standard deviation of an interval before anything is known, and its least value.
 const FIRST_DEVIATION: f64 = 0.03;
 const LEAST_DEVIATION: f64 = 0.005;
 
@@ -20,7 +20,7 @@ pub(super) struct Expected {
     variance: f64,
 }
 
-/// How much quality was above and below what is expected, summed up.
+/// The sums of how much quality was above and below the expected mean.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cusum {
     above: f64,
@@ -34,7 +34,7 @@ impl Default for Expected {
 }
 
 impl Expected {
-    /// An interval at the centre had this quality.
+    /// Adds the quality of an interval at the centre.
     pub(super) fn add(&mut self, quality: f64) {
         self.n = self.n.saturating_add(1);
         let share = (1.0 / f64::from(self.n)).max(LEAST_SHARE);
@@ -45,8 +45,7 @@ impl Expected {
         }
     }
 
-    /// How many standard deviations above what is expected a quality is; below it is negative. Nothing is surprising
-    /// where nothing is expected.
+    /// How many standard deviations a quality is above the expected mean; negative below it. 0 before the first interval.
     pub(super) fn surprise(&self, quality: f64) -> f64 {
         let deviation = self.variance.sqrt().max(LEAST_DEVIATION);
         if self.n == 0 { 0.0 } else { (quality - self.mean) / deviation }
@@ -54,7 +53,7 @@ impl Expected {
 }
 
 impl Cusum {
-    /// One interval more; whether it adds up to an alarm.
+    /// Adds an interval, and answers whether there is an alarm.
     pub(super) fn add(&mut self, surprise: f64) -> bool {
         self.above = (self.above + surprise - SLACK).max(0.0);
         self.below = (self.below - surprise - SLACK).max(0.0);
