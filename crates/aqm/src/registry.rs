@@ -177,24 +177,24 @@ pub(crate) fn tsq_on_a_discipline(name: &str) -> ParameterError {
 
 registry! {
     laws {
-    /// No AQM: packets are dropped when the queue is full.
-    DropTail(crate::NoEarlyDrop),
-    /// The proportional-integral controller.
-    Pi(crate::Pi),
-    /// Random early detection.
-    Red(crate::Red),
-    /// RED that finds its own largest probability.
-    Ared(crate::Ared),
-    /// Adaptive RED whose target follows the hints.
-    RedWorcester(crate::RedWorcester),
-    /// Drops follow overflow and idleness.
-    Blue(crate::Blue),
-    /// State feedback.
-    Sfc(crate::Sfc),
-    /// The proportional-integral controller of the delay, enhanced.
-    Pie(crate::Pie),
-    /// The proportional-integral controller of the delay, squared.
-    Pi2(crate::Pi2),
+        /// No AQM: packets are dropped when the queue is full.
+        DropTail(crate::NoEarlyDrop),
+        /// The proportional-integral controller.
+        Pi(crate::Pi),
+        /// Random early detection.
+        Red(crate::Red),
+        /// RED that finds its own largest probability.
+        Ared(crate::Ared),
+        /// Adaptive RED whose target follows the hints.
+        RedWorcester(crate::RedWorcester),
+        /// Drops follow overflow and idleness.
+        Blue(crate::Blue),
+        /// State feedback.
+        Sfc(crate::Sfc),
+        /// The proportional-integral controller of the delay, enhanced.
+        Pie(crate::Pie),
+        /// The proportional-integral controller of the delay, squared.
+        Pi2(crate::Pi2),
     }
     disciplines {
         /// Drops at the head once packets have waited too long.
