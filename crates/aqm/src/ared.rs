@@ -40,9 +40,9 @@ use crate::{Aqm, Backlog};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Rate};
 
-const SECTION_5: &str = "automatic: Adaptive RED 2001, section 5";
-const SECTION_6: &str = "automatic: Adaptive RED 2001, section 6";
-const FIGURE_1: &str = "Adaptive RED 2001, figure 1";
+const SECTION_5: &str = "automatic: Adaptive RED 2001 section 5";
+const SECTION_6: &str = "automatic: Adaptive RED 2001 section 6";
+const FIGURE_1: &str = "Adaptive RED 2001 figure 1";
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
@@ -56,7 +56,7 @@ pub struct AredParams {
             max_th = SECTION_6,
             max_p = "Floyd and Jacobson 1993",
             w_q = SECTION_5,
-            gentle = "Adaptive RED 2001, section 4",
+            gentle = "Adaptive RED 2001 section 4",
         )
     )]
     pub red: RedParams,
@@ -79,7 +79,7 @@ pub struct AdaptationParams {
     #[param(
         default = None,
         range = (1e-4, 1.0),
-        source = "off: Adaptive RED 2001, figure 1; RED-Worcester's figure 4 has 0.1"
+        source = "off: Adaptive RED 2001 figure 1; RED-Worcester's figure 4 has 0.1"
     )]
     pub alpha: Option<f64>,
     /// What max_p is multiplied with to make it less.
@@ -178,7 +178,7 @@ impl Adaptation {
     }
 }
 
-/// Adaptive RED, figure 1: what comes after `max_p`.
+/// Adaptive RED 2001 figure 1: what comes after `max_p`.
 fn step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
     if avg > high && max_p < params.ceiling {
         max_p + params.alpha.unwrap_or_else(|| (max_p / 4.0).min(0.01))
@@ -269,6 +269,7 @@ mod tests {
 
     #[test]
     fn steps_of_the_paper() {
+        // Adaptive RED 2001 figure 1.
         let params = AdaptationParams::default();
         assert_eq!(step(&params, 0.02, 57.0, 44.0, 56.0), 0.025);
         assert_eq!(step(&params, 0.1, 57.0, 44.0, 56.0), 0.11);

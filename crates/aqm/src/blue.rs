@@ -48,7 +48,7 @@ pub struct BlueParams {
     )]
     pub freeze_time: Duration,
     /// A longer queue counts as a loss; off counts losses alone.
-    #[param(default = None, range = (0.0, 1e7), unit = "packets", source = "off: Feng et al. 2002, figure 4")]
+    #[param(default = None, range = (0.0, 1e7), unit = "packets", source = "off: Feng et al. 2002 figure 4")]
     pub threshold: Option<f64>,
 }
 
@@ -133,7 +133,7 @@ impl DropProbability for Blue {
 }
 
 impl Blue {
-    /// Feng et al., figure 4: upon packet loss.
+    /// Feng et al. 2002 figure 4: upon packet loss.
     #[cold]
     fn raise(&mut self, now: Instant) {
         if now.saturating_since(self.vars.last_update) >= self.params.freeze_time {
@@ -142,7 +142,7 @@ impl Blue {
         }
     }
 
-    /// Feng et al., figure 4: upon the link being idle, again and again until `now`.
+    /// Feng et al. 2002 figure 4: upon the link being idle, again and again until `now`.
     #[cold]
     fn rest(&mut self, now: Instant) {
         while self.vars.p > 0.0 {
@@ -179,6 +179,7 @@ mod tests {
 
     #[test]
     fn overflow_raises_and_idleness_lowers() {
+        // Feng et al. 2002 figure 4.
         let mut blue = blue(BlueParams::default());
         for at in [100, 150, 200] {
             overflow(&mut blue, at);

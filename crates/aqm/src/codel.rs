@@ -1,6 +1,6 @@
 //! CoDel, controlled delay: drops at the head of the queue once packets have waited too long for too long.
 //!
-//! Source: RFC 8289, sections 3 and 5. With the sojourn time of each packet that leaves:
+//! Source: RFC 8289 sections 3 and 5. With the sojourn time of each packet that leaves:
 //!
 //! ```text
 //! sojourn >= target for a whole interval (and more than one packet waits)  ->  drop one, begin to drop

@@ -55,7 +55,7 @@ pub struct DrrParams {
         default = 1500,
         range = (1, 1_000_000),
         unit = "B",
-        source = "Shreedhar and Varghese 1995, section 3: at least the largest packet"
+        source = "Shreedhar and Varghese 1995 section 3: at least the largest packet"
     )]
     pub quantum: u64,
     /// How many queues flows are hashed into.

@@ -1,6 +1,6 @@
 //! DualPI2: one queue for scalable traffic, one for classic, coupled so that both get their share.
 //!
-//! Source: RFC 9332, section 2 and appendix A.
+//! Source: RFC 9332 section 2 and appendix A.
 //!
 //! ```text
 //! curq = the longer of the two queues' delays                             appendix A.2

@@ -26,6 +26,7 @@ fn arrive(queue: &mut DualPi2<u32>, now: Instant, arrival: Arrival, packet: u32)
 
 #[test]
 fn the_coupling() {
+    // RFC 9332 appendix A.1.
     let mut queue = queue(DualPi2Params::default());
     let came = at(10) - Duration::from_millis(30);
     queue.clock.restart(at(9));
@@ -79,6 +80,7 @@ fn scalable_packets_are_marked_and_classic_ones_dropped_by_the_law() {
 
 #[test]
 fn in_overload_a_quarter_is_dropped_on_either_side() {
+    // RFC 9332 appendix A.2.
     let with = || {
         let mut queue = queue(DualPi2Params::default());
         queue.controller.p_prime = 0.5;
@@ -133,6 +135,7 @@ fn the_ramp_marks_what_has_waited_a_millisecond() {
 
 #[test]
 fn scalable_goes_first_and_classic_has_its_share() {
+    // RFC 9332 section 2.5.2.
     let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..DualPi2Params::default().control };
     let mut queue = queue(DualPi2Params { control: idle, ..DualPi2Params::default() });
     (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, classic(), 0));

@@ -1,6 +1,6 @@
 //! FQ-CoDel: a CoDel queue for every flow, served in turn, flows that are new first.
 //!
-//! Source: RFC 8290, sections 3 and 4.
+//! Source: RFC 8290 sections 3 and 4.
 //!
 //! ```text
 //! arrival:    bucket = hash(flow, perturbation); a bucket that was empty joins the new flows with a full quantum
@@ -262,6 +262,7 @@ mod tests {
 
     #[test]
     fn the_fattest_flow_makes_room() {
+        // RFC 8290 section 4.1.
         let (mut fq, mut random) = (fq(200), stream(1));
         (0..190).for_each(|_| arrive(&mut fq, &mut random, 1, 1000));
         (0..11).for_each(|_| arrive(&mut fq, &mut random, 2, 1000));

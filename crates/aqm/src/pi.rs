@@ -47,7 +47,7 @@ pub struct PiParams {
         default = 1.822e-5,
         range = (0.0, 1.0),
         unit = "per packet",
-        source = "Hollot et al. 2001, section IV"
+        source = "Hollot et al. 2001 section IV"
     )]
     pub a: f64,
     /// The gain on the error one sample ago; below `a`.
@@ -55,18 +55,18 @@ pub struct PiParams {
         default = 1.816e-5,
         range = (0.0, 1.0),
         unit = "per packet",
-        source = "Hollot et al. 2001, section IV"
+        source = "Hollot et al. 2001 section IV"
     )]
     pub b: f64,
     /// How often the queue is sampled.
-    #[param(default = 170.0, range = (0.001, 1e6), hertz, source = "Hollot et al. 2001, section IV")]
+    #[param(default = 170.0, range = (0.001, 1e6), hertz, source = "Hollot et al. 2001 section IV")]
     pub frequency: f64,
     /// The length at which the queue is held.
     #[param(
         default = 200.0,
         range = (0.0, 1e7),
         unit = "packets",
-        source = "Hollot et al. 2001, section V; TSQ section 4.1"
+        source = "Hollot et al. 2001 section V; TSQ section 4.1"
     )]
     pub q_ref: f64,
     /// Measures the queue in bytes and divides by this; off counts whole packets.
@@ -161,7 +161,7 @@ impl Pi {
     }
 }
 
-/// Hollot et al., section IV; TSQ section 4.1.
+/// Hollot et al. 2001 section IV; TSQ section 4.1.
 fn next_p(params: &PiParams, q: f64, q_old: f64, p: Probability) -> Probability {
     let PiParams { a, b, q_ref, .. } = *params;
     Probability::clamped(a * (q - q_ref) - b * (q_old - q_ref) + p.get())
@@ -192,6 +192,7 @@ mod tests {
 
     #[test]
     fn a_hundred_packets_above_the_reference() {
+        // Hollot et al. 2001 section IV, with the values of TSQ section 4.1.
         let mut pi = pi(PiParams::default());
         pi.vars.q_old = 200.0;
         pi.advance(at(1), packets(300));

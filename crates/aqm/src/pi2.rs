@@ -48,11 +48,11 @@ pub struct Pi2Params {
             alpha: 0.3125,
             beta: 3.125,
         },
-        source = "De Schepper et al. 2016, table 1"
+        source = "De Schepper et al. 2016 table 1"
     )]
     pub control: DelayControlParams,
     /// k: scalable packets are marked with probability k p', classic ones hit with p'^2.
-    #[param(default = 2.0, range = COUPLING, source = "De Schepper et al. 2016, section 4")]
+    #[param(default = 2.0, range = COUPLING, source = "De Schepper et al. 2016 section 4")]
     pub coupling: f64,
     /// How the delay is known: backlog over link rate, sojourn time, or measured departure rate.
     #[param(default = Estimate::LinkRate, source = ESTIMATE_SOURCE)]

@@ -1,6 +1,6 @@
 //! PIE, proportional integral controller enhanced: holds the queuing delay at a target.
 //!
-//! Source: RFC 8033, sections 4 and 5 and appendix A. Every `t-update`, with the delay of the queue now (`qdelay`)
+//! Source: RFC 8033 sections 4 and 5 and appendix A. Every `t-update`, with the delay of the queue now (`qdelay`)
 //! and a period ago:
 //!
 //! ```text
@@ -179,7 +179,7 @@ impl DropProbability for Pie {
 }
 
 impl Pie {
-    /// RFC 8033 sections 4.1 and 4.4: whether nothing is to be dropped whatever the probability.
+    /// Whether nothing is dropped whatever the probability (RFC 8033 sections 4.1 and 4.4).
     #[inline]
     fn is_safe(&self, backlog: Backlog) -> bool {
         let Vars { drop_prob, qdelay_old, burst_allowance, .. } = self.vars;
@@ -190,7 +190,7 @@ impl Pie {
 }
 
 impl Vars {
-    /// RFC 8033 section 4.2, with 4.4 and 5.5.
+    /// An update (RFC 8033 sections 4.2, 4.4 and 5.5).
     fn update(&mut self, params: &PieParams, target: f64, qdelay: f64) {
         let quiet = qdelay < target / 2.0 && self.qdelay_old < target / 2.0;
         let mut p = params.control.step(qdelay, self.qdelay_old);

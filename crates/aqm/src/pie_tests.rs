@@ -28,6 +28,7 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn a_step_of_the_rfc() {
+    // RFC 8033 section 4.2: (0.125 x 0.015 + 1.25 x 0.01) / 2.
     let mut pie = pie(PieParams::default());
     (pie.vars.drop_prob, pie.vars.qdelay_old) = (0.05, 0.020);
     pie.advance(updates(1), packets(30));
@@ -49,6 +50,7 @@ fn steps_are_smaller_while_the_probability_is_small() {
 
 #[test]
 fn steps_are_at_most_two_per_cent_once_ten_are_dropped() {
+    // RFC 8033 section 5.5.
     let mut pie = pie(PieParams::default());
     pie.vars.drop_prob = 0.1;
     pie.advance(updates(1), packets(500));
@@ -68,6 +70,7 @@ fn the_probability_decays_once_the_queue_is_short() {
 
 #[test]
 fn a_burst_passes_for_150_ms() {
+    // RFC 8033 section 4.4.
     let mut pie = pie(PieParams { auto_tune: false, ..PieParams::default() });
     pie.advance(updates(9), packets(100));
     assert!(pie.vars.drop_prob > 0.0);
@@ -81,6 +84,7 @@ fn a_burst_passes_for_150_ms() {
 
 #[test]
 fn a_short_queue_is_left_alone() {
+    // RFC 8033 section 4.1.
     let mut pie = pie(PieParams { max_burst: Duration::ZERO, ..PieParams::default() });
     (pie.vars.drop_prob, pie.vars.qdelay_old) = (0.5, 0.1);
     assert_eq!(arrive(&mut pie, packets(2)), 0.0, "two packets");
@@ -93,6 +97,7 @@ fn a_short_queue_is_left_alone() {
 
 #[test]
 fn packets_are_marked_below_ten_per_cent_alone() {
+    // RFC 8033 section 5.1.
     let mut pie = pie(PieParams::default());
     pie.vars.drop_prob = 0.099;
     assert!(pie.may_mark());
@@ -102,6 +107,7 @@ fn packets_are_marked_below_ten_per_cent_alone() {
 
 #[test]
 fn derandomized_drops_are_neither_close_nor_far() {
+    // RFC 8033 section 5.4.
     let params = PieParams { derandomize: true, max_burst: Duration::ZERO, ..PieParams::default() };
     let mut pie = pie(params);
     (pie.vars.drop_prob, pie.vars.qdelay_old) = (0.125, 0.1);

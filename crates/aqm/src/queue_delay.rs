@@ -126,6 +126,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_measured_over_sixteen_kibibytes() {
+        // RFC 8033 section 5.2.
         assert_eq!(after_departures(Estimate::DepartureRate, 16).estimate(waiting()), 0.0, "not known yet");
         assert!(after_departures(Estimate::DepartureRate, 17).estimate(waiting()) > 0.0);
         let mut delay = after_departures(Estimate::DepartureRate, 17);

@@ -333,12 +333,12 @@ impl<S: Steering> DropProbability for Steered<S> {
     }
 }
 
-/// `w_q` of Adaptive RED, section 5: the average's time constant is one second.
+/// `w_q` of Adaptive RED 2001 section 5: the average's time constant is one second.
 fn automatic_weight(packets_per_second: f64) -> f64 {
     -(-1.0 / packets_per_second).exp_m1()
 }
 
-/// min_th of Adaptive RED, section 6.
+/// min_th of Adaptive RED 2001 section 6.
 fn automatic_min_th(packets_per_second: f64, target_delay: f64) -> f64 {
     (packets_per_second * target_delay / 2.0).max(5.0)
 }

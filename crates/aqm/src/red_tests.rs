@@ -32,6 +32,8 @@ fn arrive(red: &mut Red, size: u32, q: u32) -> f64 {
 
 #[test]
 fn half_way_up_the_slope() {
+    // Floyd and Jacobson 1993 eq. 3: 0.02 x (10 - 5) / (15 - 5).
+    // Floyd and Jacobson 1993 eq. 4, for the 50th packet: 0.01 / (1 - 50 x 0.01).
     let mut red = red(without_memory());
     assert!(close(arrive(&mut red, 1000, 10), 0.01));
     red.core.vars.count = 49;
@@ -127,7 +129,7 @@ fn waiting_hits_within_the_second_stretch() {
 #[test]
 fn automatic_settings() {
     let red = red(RedParams { min_th: None, max_th: None, w_q: None, ..RedParams::default() });
-    // Adaptive RED, section 5: 625 packets/s. Section 6: 5 ms are 3.1 packets, and 5 is the least.
+    // Adaptive RED 2001 section 5: 625 packets/s. Adaptive RED 2001 section 6: 5 ms are 3.1 packets, and 5 is the least.
     assert!((red.core.w_q - 0.001_598_721).abs() < 1e-9, "{}", red.core.w_q);
     assert_eq!((red.core.slope.min_th, red.core.slope.max_th), (5.0, 15.0));
     let mut fast = red;

@@ -53,17 +53,17 @@ pub struct RedWorcesterParams {
             adaptation: AdaptationParams { ceiling: 1.0, ..AdaptationParams::default() },
             ..AredParams::default()
         },
-        sources(ceiling = "RED-Worcester, figure 10")
+        sources(ceiling = "RED-Worcester figure 10")
     )]
     pub ared: AredParams,
     /// The weight of each arrival in the moving target.
-    #[param(default = 0.02, range = (1e-4, 1.0), source = "RED-Worcester, section 2.3")]
+    #[param(default = 0.02, range = (1e-4, 1.0), source = "RED-Worcester section 2.3")]
     pub w_t: f64,
     /// The delay that level 1 asks for; a level asks for that many times as much.
     #[param(
         default = Duration::from_millis(5),
         range = (Duration::from_micros(100), Duration::from_secs(1)),
-        source = "RED-Worcester, section 4: level 16 is 80 ms"
+        source = "RED-Worcester section 4: level 16 is 80 ms"
     )]
     pub step: Duration,
     /// The delay that each level asks for, from 1 to 16.
@@ -150,7 +150,7 @@ impl Steering for MovingTarget {
 }
 
 impl MovingTarget {
-    /// Target of RED-Worcester, section 2.3, packets.
+    /// Target of RED-Worcester section 2.3, packets.
     #[inline]
     fn asked_for(&self, arrival: Arrival, core: &Core) -> f64 {
         let lane = arrival.hint.lane().min(LEVELS - 1);
@@ -188,6 +188,7 @@ mod tests {
 
     #[test]
     fn the_target_moves() {
+        // RED-Worcester section 2.3.
         let mut law = router(|_| ());
         assert!(close(law.steering.packets, 50.0), "the middle of 20 and 80");
         arrive(&mut law, 1000, 16, 30);
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_mix_of_hints_rests_at_its_mean() {
-        // Section 4: one in twenty at 80 ms, the rest at 32 ms, so 0.05 x 50 + 0.95 x 20 = 21.5 packets.
+        // RED-Worcester section 4: one in twenty at 80 ms, the rest at 32 ms, so 0.05 x 50 + 0.95 x 20 = 21.5 packets.
         let mut delays = [Duration::from_millis(32); 16];
         delays[15] = Duration::from_millis(80);
         let mut law = router(|params| params.delays = Some(delays));

@@ -50,10 +50,10 @@ const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_se
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct SfcParams {
     /// N: how many TCP flows the gains are for.
-    #[param(default = 60, range = (1, 1_000_000), source = "Hollot et al. 2001, section IV")]
+    #[param(default = 60, range = (1, 1_000_000), source = "Hollot et al. 2001 section IV")]
     pub flows: u64,
     /// R: the round-trip time that the gains are for, queue included.
-    #[param(default = Duration::from_millis(246), range = TIMES, source = "Hollot et al. 2001, section IV")]
+    #[param(default = Duration::from_millis(246), range = TIMES, source = "Hollot et al. 2001 section IV")]
     pub rtt: Duration,
     /// The length at which the queue is held.
     #[param(default = 200.0, range = (0.0, 1e7), unit = "packets", source = "as PI's, for comparison")]

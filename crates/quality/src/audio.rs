@@ -59,6 +59,7 @@ mod tests {
 
     #[test]
     fn figure_2() {
+        // TSQ section 2.1.1.
         let worked = [(0, 1.0), (150, 0.98), (300, 0.692), (400, 0.5), (525, 0.0), (526, 0.0), (9_999, 0.0)];
         for (ms, q) in worked {
             let got = delay_quality(Duration::from_millis(ms));
@@ -74,6 +75,7 @@ mod tests {
 
     #[test]
     fn figure_3_halves_lose_a_sixth() {
+        // TSQ section 2.1.2.
         let worked = [(128, 1.0), (64, 0.83), (32, 0.663), (16, 0.497), (8, 0.33), (4, 0.163), (3, 0.0)];
         for (kbps, q) in worked {
             let got = throughput_quality(Rate::from_kbps(kbps));

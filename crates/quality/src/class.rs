@@ -150,6 +150,7 @@ mod tests {
 
     #[test]
     fn the_paper_takes_the_lesser_quality() {
+        // TSQ eq. 1.
         let (d, t) = (Duration::from_millis(300), Rate::from_kbps(64));
         let q = |combination| Class::Audio.quality(d, t, combination).get();
         assert!((q(Combination::Min) - 0.692).abs() < 1e-9);

@@ -156,6 +156,7 @@ mod tests {
 
     #[test]
     fn a_perfect_network_is_rated_93_2() {
+        // G.107 section 7.1.
         let r = EModel::new(Codec::G711).rating(Duration::ZERO, Probability::ZERO);
         assert!((r.get() - 93.2).abs() < 0.05, "{r:?}");
         assert!((r.mos() - 4.41).abs() < 0.005, "{}", r.mos());
@@ -164,6 +165,7 @@ mod tests {
 
     #[test]
     fn pure_delay_counts_from_100_ms() {
+        // G.107 section 7.4.
         assert_eq!([0.0, 50.0, 100.0].map(pure_delay), [0.0; 3]);
         for (ms, idd) in [(150.0, 0.165), (200.0, 3.04), (400.0, 24.07)] {
             assert!((pure_delay(ms) - idd).abs() < 0.01, "{ms} ms gives {}", pure_delay(ms));
@@ -181,6 +183,7 @@ mod tests {
 
     #[test]
     fn loss_by_codec() {
+        // G.107 section 7.5.
         assert!((equipment(Codec::G729A, 2.0, 1.0) - 19.0).abs() < 1e-12);
         assert!((equipment(Codec::G711_PLC, 2.0, 1.0) - 190.0 / 27.1).abs() < 1e-12);
         assert!((equipment(Codec::G711, 4.3, 1.0) - 47.5).abs() < 1e-12);
@@ -197,6 +200,7 @@ mod tests {
 
     #[test]
     fn opinion_scores_have_bounds() {
+        // G.107 annex B.
         let mos = |r| Rating(r).mos();
         assert_eq!([-5.0, 0.0, 3.0, 60.0, 100.0].map(mos), [1.0, 1.0, 1.0, 3.1, 4.5]);
         assert_eq!(Rating(-5.0).quality(), Quality::WORST);

@@ -31,6 +31,7 @@ mod tests {
 
     #[test]
     fn delay_matters_from_a_second_on() {
+        // TSQ section 2.3.1.
         for (ms, q) in [(0, 1.0), (150, 1.0), (1_000, 1.0), (5_500, 0.5), (10_000, 0.0), (60_000, 0.0)] {
             let got = delay_quality(Duration::from_millis(ms));
             assert!((got - q).abs() < 1e-12, "{ms} ms gives {got}, not {q}");
@@ -39,6 +40,7 @@ mod tests {
 
     #[test]
     fn figure_5_is_best_when_the_file_takes_one_second() {
+        // TSQ section 2.3.2.
         let at = |kbps, kbit| throughput_quality(Rate::from_kbps(kbps), kbit);
         assert_eq!(at(10_000, 10_000), 1.0);
         assert_eq!(at(10, 10), 1.0);

@@ -32,6 +32,7 @@ mod tests {
 
     #[test]
     fn figure_4() {
+        // TSQ section 2.2.2.
         let worked = [
             (0, 0.0),
             (80, 0.3),

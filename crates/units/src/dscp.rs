@@ -41,7 +41,7 @@ const CODE_POINTS: usize = 64;
 /// What the name of a code point of pool 2 begins with; the hint's level follows.
 const HINT_PREFIX: &str = "hint-";
 
-/// The code points that have names (RFC 2474, 2597, 3246, 5865, 8622, 9956), and their standard hints.
+/// The code points that have names (RFC 2474, RFC 2597, RFC 3246, RFC 5865, RFC 8622, RFC 9956), and their standard hints.
 const STANDARD: [(&str, u8, u16); 24] = [
     ("default", 0, 16),
     ("LE", 1, 16),

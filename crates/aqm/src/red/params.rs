@@ -14,7 +14,7 @@ pub enum Mode {
     Bytes,
 }
 
-const SECTION_VI: &str = "Floyd and Jacobson 1993, section VI";
+const SECTION_VI: &str = "Floyd and Jacobson 1993 section VI";
 const THRESHOLDS: (f64, f64) = (0.0, 1e7);
 
 /// What can be set.
@@ -37,10 +37,10 @@ pub struct RedParams {
     #[param(default = false, source = "Floyd and Jacobson 1993; Floyd 2000 recommends true")]
     pub gentle: bool,
     /// Measure the queue in packets, or in bytes and hit packets in proportion to their size.
-    #[param(default = Mode::Packets, source = "Floyd and Jacobson 1993, section VII")]
+    #[param(default = Mode::Packets, source = "Floyd and Jacobson 1993 section VII")]
     pub mode: Mode,
     /// Packets from hit to hit: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws each.
-    #[param(default = Spacing::Uniform, source = "Floyd and Jacobson 1993, figure 2")]
+    #[param(default = Spacing::Uniform, source = "Floyd and Jacobson 1993 figure 2")]
     pub spacing: Spacing,
     /// The packet that turns bytes into packets.
     #[param(default = 1000, range = (1, 1_000_000), unit = "B", source = "the papers' packets")]
@@ -49,7 +49,7 @@ pub struct RedParams {
     #[param(
         default = Duration::from_millis(5),
         range = (Duration::from_micros(100), Duration::from_secs(10)),
-        source = "Adaptive RED 2001, section 6"
+        source = "Adaptive RED 2001 section 6"
     )]
     pub target_delay: Duration,
     /// As the papers have it, or as ns-2 does.

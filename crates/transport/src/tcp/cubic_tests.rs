@@ -67,6 +67,7 @@ fn the_window_follows_the_cubic() {
 
 #[test]
 fn small_windows_grow_like_reno() {
+    // RFC 9438 eq. 4.
     let rtt = 0.01;
     let (mut cubic, mut window) = reduced(20);
     let before = window.cwnd as f64;
