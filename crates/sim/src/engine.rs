@@ -1,18 +1,18 @@
 //! The engine: pops events, moves packets, drives the endpoints.
 //!
-//! A packet of a flow with private access links takes five events through a dumbbell: it comes to the bottleneck's
-//! queue, the bottleneck has sent it, it reaches the sink; the acknowledgement comes to the return queue, and
-//! reaches the source. The wires between are folded into arithmetic (see [`crate::wire`]) where that is exact: the
-//! packet enters from an event of this moment, or the wire is fed by one other link alone, so that packets come
-//! to it in the order in which they are folded.
+//! A packet of a flow with private access links takes five events through a dumbbell: it arrives at the bottleneck's
+//! queue, the bottleneck has transmitted it, it reaches the sink; the acknowledgement arrives at the return queue, and
+//! reaches the source. FIFO links are folded into arithmetic (see [`crate::fifo_link`]) where that is exact. It is exact
+//! when the packet enters by an event at its arrival time, or when a single other link feeds the FIFO link, so that packets
+//! arrive in the order in which they are folded.
 //!
 //! ```text
-//! setup      a network becomes arrays
-//! forward    the way of a packet
-//! endpoints  what happens at its two ends
-//! settle     arrays become an outcome
-//! watched    the same at a link whose packets are observed
-//! outside    ends that are not simulated
+//! setup      turns a network into arrays
+//! forward    forwards packets from link to link
+//! endpoints  senders and receivers, and their timers
+//! settle     turns the arrays into an outcome
+//! watched    links whose packets are observed
+//! outside    endpoints that are not simulated
 //! agents     programs at nodes that send each other messages
 //! ```
 
@@ -26,28 +26,28 @@ mod watched;
 
 pub(crate) use self::agents::Agents;
 use crate::calendar::Calendar;
+use crate::fifo_link::{FifoClass, FifoLink};
 use crate::flow::{Background, Receiving, Sending};
 use crate::measure::{DelayRecord, Window};
 use crate::network::{Network, NetworkError};
 use crate::outcome::Outcome;
 use crate::outside::Outside;
 use crate::packet::{Packet, WideHeaders};
-use crate::route::{Kind, Routes, Stop};
-use crate::served::Served;
+use crate::queued_link::QueuedLink;
+use crate::route::{EventKind, Hop, Routes};
 use crate::watch::{Observation, Watch};
-use crate::wire::{Wire, WireClass};
 use cutline_units::{Duration, Instant, Rate, Streams};
 
 /// How to run a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Every random stream is derived from it.
+    /// Seed from which every random stream is derived.
     pub seed: u64,
-    /// The run ends here.
+    /// Length of the run.
     pub duration: Duration,
     /// The part of the run that is measured.
     pub window: Window,
-    /// The width of the interval series.
+    /// Width of the intervals of all series.
     pub interval: Duration,
 }
 
@@ -61,28 +61,28 @@ pub fn run(network: &Network, settings: &Settings) -> Result<Outcome, NetworkErr
     Ok(simulation.finish())
 }
 
-/// A network under way. Advance it to its end in as many steps as you like; then take the outcome.
+/// A running simulation of a network. The caller advances it to its end in any number of steps, and then takes the outcome.
 pub struct Simulation {
     calendar: Calendar<Packet>,
     /// Headers too long for their packets.
     wide_headers: WideHeaders,
     routes: Routes,
-    wires: Vec<Wire>,
-    wire_classes: Vec<WireClass>,
-    served: Vec<Served>,
-    /// Where each link of the network is, in its order: in `wires` or in `served`.
-    links: Vec<Stop>,
+    fifo_links: Vec<FifoLink>,
+    fifo_classes: Vec<FifoClass>,
+    queued_links: Vec<QueuedLink>,
+    /// For each link of the network, its place in `fifo_links` or in `queued_links`.
+    links: Vec<Hop>,
     /// The three parts of each flow.
     sending: Vec<Sending>,
     receiving: Vec<Receiving>,
     background: Vec<Background>,
-    /// Of each group, then of the flows that keep their own.
+    /// Delays of each group, followed by those of the flows with separate records.
     delays: Vec<DelayRecord>,
     groups: usize,
-    /// Of the links in `served`.
+    /// Index into `queued_links` and new rate, for each change.
     rate_changes: Vec<(usize, Rate)>,
     settings: Settings,
-    /// Links crossed so far.
+    /// Number of links crossed so far, by all packets.
     hops: u64,
     watch: Watch,
     outside: Outside,
@@ -104,34 +104,34 @@ impl Simulation {
         let until = until.min(Instant::ZERO + self.settings.duration);
         self.outside.clock = self.outside.clock.max(until);
         while let Some((now, handle, tag)) = self.calendar.pop(until) {
-            let stop = Stop::of_tag(tag);
-            let index = stop.index();
-            match stop.kind() {
-                Kind::FoldedWire | Kind::Wire => self.cross_wires(now, handle, index),
-                Kind::Served => self.enqueue(now, handle, index),
-                Kind::Sink => self.reach_sink(now, handle, index),
-                Kind::Source => self.reach_source(now, handle, index),
-                Kind::LinkFree => self.serve(now, index, handle),
-                Kind::SourceTimer => self.source_timer(now, handle, index),
-                Kind::SinkTimer => self.sink_timer(now, handle, index),
-                Kind::AppTimer => self.app_timer(now, handle, index),
-                Kind::Interval => self.interval(now, handle),
-                Kind::RateChange => self.change_rate(now, handle, index),
-                Kind::Watched => self.enqueue_watched(now, handle, index),
-                Kind::WatchedFree => self.serve_watched(now, index, handle),
-                Kind::Agent => self.reach_agent(now, handle, index),
-                Kind::Outside => self.leave(now, handle, index),
-                Kind::Spare => unreachable!("nothing schedules it"),
+            let hop = Hop::from_tag(tag);
+            let index = hop.index();
+            match hop.kind() {
+                EventKind::FoldedFifoLink | EventKind::FifoLink => self.cross_fifo_links(now, handle, index),
+                EventKind::QueuedLink => self.enqueue(now, handle, index),
+                EventKind::Sink => self.reach_sink(now, handle, index),
+                EventKind::Source => self.reach_source(now, handle, index),
+                EventKind::LinkFree => self.serve(now, index, handle),
+                EventKind::SourceTimer => self.source_timer(now, handle, index),
+                EventKind::SinkTimer => self.sink_timer(now, handle, index),
+                EventKind::AppTimer => self.app_timer(now, handle, index),
+                EventKind::Interval => self.interval(now, handle),
+                EventKind::RateChange => self.change_rate(now, handle, index),
+                EventKind::Watched => self.enqueue_watched(now, handle, index),
+                EventKind::WatchedFree => self.serve_watched(now, index, handle),
+                EventKind::Agent => self.reach_agent(now, handle, index),
+                EventKind::Outside => self.leave(now, handle, index),
+                EventKind::Spare => unreachable!("nothing schedules it"),
             }
         }
     }
 
-    /// What happened at the watched links since this was last asked, in the order of time.
+    /// Takes what happened at the watched links since the last call, in the order of time.
     pub fn take_observations(&mut self) -> impl Iterator<Item = Observation> + '_ {
         self.watch.observations.drain(..)
     }
 
-    /// Ends the run and hands out what was measured.
+    /// Ends the run and returns what was measured.
     pub fn finish(self) -> Outcome {
         self.settle()
     }

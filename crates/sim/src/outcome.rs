@@ -1,7 +1,7 @@
 //! What a simulation found: one record per flow, group and link, and the accounting of the whole run.
 
+use crate::fifo_link::LinkCounts;
 use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, QueueInterval};
-use crate::wire::LinkCounts;
 use cutline_transport::endpoint::TransportCounts;
 use cutline_units::{Duration, Hint, Histogram};
 

@@ -1,23 +1,23 @@
-//! Routes, and the tags of events: what a packet comes to next.
+//! Routes and event tags: where a packet goes next.
 //!
-//! A stop is a word: four bits say what it is, 28 which one. A route is a run of stops that ends with the endpoint,
-//! so following a packet is one load a hop, and the event that brings a packet to a stop has the stop itself for
-//! its tag.
+//! A [`Hop`] is one word: four bits for its [`EventKind`] and 28 bits for an index. A route is a sequence of hops that ends
+//! with the endpoint, so following a packet takes one load per hop. The hop is also the tag of the event that brings a
+//! packet to it.
 
-/// What a packet or an event comes to: the upper four bits of its word.
+/// The kind of an event and of a hop: the upper four bits of its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A wire that all packets reach over one and the same link: they may be put through ahead of time.
-    FoldedWire = 0,
-    /// A wire that has to be entered by an event of the very moment.
-    Wire = 1,
-    /// A link with an AQM's queue.
-    Served = 2,
-    /// A data packet's end: a flow's receiver.
+pub(crate) enum EventKind {
+    /// A FIFO link that all packets reach over the same link, so they may cross it ahead of time.
+    FoldedFifoLink = 0,
+    /// A FIFO link that packets must enter by an event at their arrival time.
+    FifoLink = 1,
+    /// A link with the queue of an AQM.
+    QueuedLink = 2,
+    /// The receiver of a flow, where its data packets end.
     Sink = 3,
-    /// An acknowledgement's end: a flow's sender.
+    /// The sender of a flow, where its acknowledgements end.
     Source = 4,
-    /// A served link has sent its packet.
+    /// A queued link has transmitted its packet.
     LinkFree = 5,
     SourceTimer = 6,
     SinkTimer = 7,
@@ -25,11 +25,11 @@ pub(crate) enum Kind {
     /// An interval of the queues' series ends.
     Interval = 9,
     RateChange = 10,
-    /// A served link whose packets are observed one by one.
+    /// A queued link whose packets are observed one by one.
     Watched = 11,
-    /// A watched link has sent its packet.
+    /// A watched link has transmitted its packet.
     WatchedFree = 12,
-    /// An agent: the end of a message, or its deadline.
+    /// An agent: a message arrives, or its deadline is due.
     Agent = 13,
     /// The end of a packet that came from outside; see [`crate::outside`].
     Outside = 14,
@@ -37,56 +37,56 @@ pub(crate) enum Kind {
     Spare = 15,
 }
 
-/// A kind, and which one of it.
+/// A step of a route or the target of an event: a kind and an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stop(u32);
+pub(crate) struct Hop(u32);
 
 const KIND_SHIFT: u32 = 28;
 
-impl Stop {
-    pub(crate) fn new(kind: Kind, index: usize) -> Self {
+impl Hop {
+    pub(crate) fn new(kind: EventKind, index: usize) -> Self {
         assert!(index < 1 << KIND_SHIFT, "a network has at most 2^28 links and flows");
         Self((kind as u32) << KIND_SHIFT | index as u32)
     }
 
-    /// The stop of an event's tag.
+    /// Returns the hop that an event's tag encodes.
     #[inline]
-    pub(crate) const fn of_tag(tag: u32) -> Self {
+    pub(crate) const fn from_tag(tag: u32) -> Self {
         Self(tag)
     }
 
-    /// The tag of an event that comes to this stop.
+    /// Returns the tag of an event at this hop.
     #[inline]
     pub(crate) const fn tag(self) -> u32 {
         self.0
     }
 
     #[inline]
-    pub(crate) const fn kind(self) -> Kind {
+    pub(crate) const fn kind(self) -> EventKind {
         match self.0 >> KIND_SHIFT {
-            0 => Kind::FoldedWire,
-            1 => Kind::Wire,
-            2 => Kind::Served,
-            3 => Kind::Sink,
-            4 => Kind::Source,
-            5 => Kind::LinkFree,
-            6 => Kind::SourceTimer,
-            7 => Kind::SinkTimer,
-            8 => Kind::AppTimer,
-            9 => Kind::Interval,
-            10 => Kind::RateChange,
-            11 => Kind::Watched,
-            12 => Kind::WatchedFree,
-            13 => Kind::Agent,
-            14 => Kind::Outside,
-            _ => Kind::Spare,
+            0 => EventKind::FoldedFifoLink,
+            1 => EventKind::FifoLink,
+            2 => EventKind::QueuedLink,
+            3 => EventKind::Sink,
+            4 => EventKind::Source,
+            5 => EventKind::LinkFree,
+            6 => EventKind::SourceTimer,
+            7 => EventKind::SinkTimer,
+            8 => EventKind::AppTimer,
+            9 => EventKind::Interval,
+            10 => EventKind::RateChange,
+            11 => EventKind::Watched,
+            12 => EventKind::WatchedFree,
+            13 => EventKind::Agent,
+            14 => EventKind::Outside,
+            _ => EventKind::Spare,
         }
     }
 
-    /// The question asked at every hop: the kind is 0, so it is one comparison.
+    /// Returns whether this is a folded FIFO link. Asked at every hop: the kind is 0, so it takes one comparison.
     #[inline]
-    pub(crate) const fn is_folded_wire(self) -> bool {
-        self.0 >> KIND_SHIFT == Kind::FoldedWire as u32
+    pub(crate) const fn is_folded_fifo_link(self) -> bool {
+        self.0 >> KIND_SHIFT == EventKind::FoldedFifoLink as u32
     }
 
     #[inline]
@@ -98,32 +98,33 @@ impl Stop {
 /// All routes, one after the other.
 #[derive(Default)]
 pub(crate) struct Routes {
-    stops: Vec<Stop>,
+    hops: Vec<Hop>,
 }
 
 impl Routes {
-    pub(crate) fn with_capacity(stops: usize) -> Self {
-        Self { stops: Vec::with_capacity(stops) }
+    pub(crate) fn with_capacity(hops: usize) -> Self {
+        Self { hops: Vec::with_capacity(hops) }
     }
 
-    /// Adds a route over these links to an endpoint, and answers where it begins.
-    pub(crate) fn add(&mut self, links: impl Iterator<Item = Stop>, end: Stop) -> u32 {
-        let start = self.stops.len();
-        self.stops.extend(links);
-        self.stops.push(end);
+    /// Adds a route over these links to an endpoint. Returns the position at which it begins.
+    pub(crate) fn add(&mut self, links: impl Iterator<Item = Hop>, end: Hop) -> u32 {
+        let start = self.hops.len();
+        self.hops.extend(links);
+        self.hops.push(end);
         u32::try_from(start).expect("all routes together have at most 2^32 hops")
     }
 
     #[inline]
-    pub(crate) fn at(&self, position: u32) -> Stop {
-        self.stops[position as usize]
+    pub(crate) fn at(&self, position: u32) -> Hop {
+        self.hops[position as usize]
     }
 
-    /// The endpoint of the route that goes through `position`.
-    pub(crate) fn end(&self, position: u32) -> Stop {
-        let rest = self.stops[position as usize..].iter();
-        let mut ends = rest
-            .filter(|stop| matches!(stop.kind(), Kind::Sink | Kind::Source | Kind::Agent | Kind::Outside));
+    /// Returns the endpoint of the route that contains `position`.
+    pub(crate) fn end(&self, position: u32) -> Hop {
+        let rest = self.hops[position as usize..].iter();
+        let mut ends = rest.filter(|hop| {
+            matches!(hop.kind(), EventKind::Sink | EventKind::Source | EventKind::Agent | EventKind::Outside)
+        });
         *ends.next().expect("every route ends at an endpoint")
     }
 }
@@ -133,38 +134,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_keeps_what_it_was_made_of() {
+    fn a_hop_keeps_its_kind_and_index() {
         let kinds = [
-            Kind::FoldedWire,
-            Kind::Wire,
-            Kind::Served,
-            Kind::Sink,
-            Kind::Source,
-            Kind::LinkFree,
-            Kind::SourceTimer,
-            Kind::SinkTimer,
-            Kind::AppTimer,
-            Kind::Interval,
-            Kind::RateChange,
-            Kind::Watched,
-            Kind::WatchedFree,
-            Kind::Agent,
-            Kind::Outside,
+            EventKind::FoldedFifoLink,
+            EventKind::FifoLink,
+            EventKind::QueuedLink,
+            EventKind::Sink,
+            EventKind::Source,
+            EventKind::LinkFree,
+            EventKind::SourceTimer,
+            EventKind::SinkTimer,
+            EventKind::AppTimer,
+            EventKind::Interval,
+            EventKind::RateChange,
+            EventKind::Watched,
+            EventKind::WatchedFree,
+            EventKind::Agent,
+            EventKind::Outside,
         ];
         for kind in kinds {
-            let stop = Stop::of_tag(Stop::new(kind, 123_456_789).tag());
-            assert_eq!((stop.kind(), stop.index()), (kind, 123_456_789));
+            let hop = Hop::from_tag(Hop::new(kind, 123_456_789).tag());
+            assert_eq!((hop.kind(), hop.index()), (kind, 123_456_789));
         }
     }
 
     #[test]
     fn a_route_ends_at_its_own_endpoint() {
         let mut routes = Routes::default();
-        let wire = |index| Stop::new(Kind::Wire, index);
-        let first = routes.add([wire(0), wire(1)].into_iter(), Stop::new(Kind::Sink, 0));
-        let second = routes.add([wire(2)].into_iter(), Stop::new(Kind::Source, 0));
-        assert_eq!(routes.end(first + 1), Stop::new(Kind::Sink, 0));
-        assert_eq!(routes.end(second), Stop::new(Kind::Source, 0));
-        assert_eq!(routes.at(second), wire(2));
+        let fifo_link = |index| Hop::new(EventKind::FifoLink, index);
+        let first = routes.add([fifo_link(0), fifo_link(1)].into_iter(), Hop::new(EventKind::Sink, 0));
+        let second = routes.add([fifo_link(2)].into_iter(), Hop::new(EventKind::Source, 0));
+        assert_eq!(routes.end(first + 1), Hop::new(EventKind::Sink, 0));
+        assert_eq!(routes.end(second), Hop::new(EventKind::Source, 0));
+        assert_eq!(routes.at(second), fifo_link(2));
     }
 }

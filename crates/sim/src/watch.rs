@@ -5,7 +5,7 @@
 //! memory is bounded by what one step brings.
 //!
 //! It costs nothing where nothing is watched: a watched link is a stop of a kind of its own
-//! ([`crate::route::Kind`]), and what is noted is noted around the code that all links share.
+//! ([`crate::route::EventKind`]), and what is noted is noted around the code that all links share.
 
 use crate::agent::Message;
 use crate::calendar::Handle;
@@ -13,7 +13,7 @@ use crate::engine::Agents;
 use crate::flow::{Receiving, Sending};
 use crate::network::LinkId;
 use crate::packet::{Packet, WideHeaders};
-use crate::route::{Kind, Routes, Stop};
+use crate::route::{EventKind, Hop, Routes};
 use cutline_aqm::{DropReason, Verdict};
 use cutline_transport::endpoint::{DataHeader, ReplyHeader, WideHeader};
 use cutline_units::{Duration, Ecn, Hint, Instant};
@@ -134,8 +134,8 @@ impl Watch {
     }
 
     /// A packet comes to a queue, whose verdict is not known yet.
-    pub(crate) fn arrives(&mut self, now: Instant, served: usize, handle: Handle, packet: SeenPacket) {
-        let watched = self.links[served].as_mut().expect("only watched links' packets come here");
+    pub(crate) fn arrives(&mut self, now: Instant, queued_link: usize, handle: Handle, packet: SeenPacket) {
+        let watched = self.links[queued_link].as_mut().expect("only watched links' packets come here");
         watched.arrived += 1;
         let entry = Entry { at: now, number: watched.arrived, marked: false };
         if handle as usize >= self.entries.len() {
@@ -143,7 +143,7 @@ impl Watch {
         }
         self.entries[handle as usize] = entry;
         self.arriving = Some((handle, self.observations.len()));
-        self.note(now, served, handle, Event::Arrived(Verdict::Pass), packet);
+        self.note(now, queued_link, handle, Event::Arrived(Verdict::Pass), packet);
     }
 
     /// The packet has come; the queue has marked it or not.
@@ -160,21 +160,21 @@ impl Watch {
     pub(crate) fn departed(
         &mut self,
         now: Instant,
-        served: usize,
+        queued_link: usize,
         handle: Handle,
         marked: bool,
         packet: SeenPacket,
     ) {
         let entry = self.entries[handle as usize];
         let event = Event::Departed { waited: now - entry.at, marked: marked || entry.marked };
-        self.note(now, served, handle, event, packet);
+        self.note(now, queued_link, handle, event, packet);
     }
 
     /// A queue drops a packet: the one that comes to it, or one that it had stored.
     pub(crate) fn dropped(
         &mut self,
         now: Instant,
-        served: usize,
+        queued_link: usize,
         handle: Handle,
         reason: DropReason,
         packet: SeenPacket,
@@ -187,11 +187,11 @@ impl Watch {
             return;
         }
         let waited = now - self.entries[handle as usize].at;
-        self.note(now, served, handle, Event::Shed { waited, reason }, packet);
+        self.note(now, queued_link, handle, Event::Shed { waited, reason }, packet);
     }
 
-    fn note(&mut self, at: Instant, served: usize, handle: Handle, event: Event, packet: SeenPacket) {
-        let link = self.links[served].as_ref().expect("only watched links' packets come here").link;
+    fn note(&mut self, at: Instant, queued_link: usize, handle: Handle, event: Event, packet: SeenPacket) {
+        let link = self.links[queued_link].as_ref().expect("only watched links' packets come here").link;
         let number = self.entries[handle as usize].number;
         self.observations.push(Observation { at, link, number, event, packet });
     }
@@ -203,11 +203,11 @@ impl View<'_> {
         let Packet { size, hint, ecn, marked, .. } = *self.packet;
         let end = self.routes.end(self.packet.position);
         debug_assert!(
-            matches!(end.kind(), Kind::Sink | Kind::Source | Kind::Agent),
+            matches!(end.kind(), EventKind::Sink | EventKind::Source | EventKind::Agent),
             "a route ends at an endpoint"
         );
         SeenPacket {
-            flow: (end.kind() != Kind::Agent).then_some(end.index() as u32),
+            flow: (end.kind() != EventKind::Agent).then_some(end.index() as u32),
             size,
             hint,
             ecn,
@@ -216,13 +216,15 @@ impl View<'_> {
         }
     }
 
-    fn header(self, end: Stop) -> SeenHeader {
-        if end.kind() == Kind::Agent {
+    fn header(self, end: Hop) -> SeenHeader {
+        if end.kind() == EventKind::Agent {
             return SeenHeader::Message(self.agents.message(self.handle).clone());
         }
         let flow = end.index();
         match (self.packet.header, end.kind()) {
-            (Some(packed), Kind::Sink) => SeenHeader::Data(self.receiving[flow].sink.data_header(packed)),
+            (Some(packed), EventKind::Sink) => {
+                SeenHeader::Data(self.receiving[flow].sink.data_header(packed))
+            }
             (Some(packed), _) => SeenHeader::Reply(self.sending[flow].source.reply_header(packed)),
             (None, _) => match *self.wide.get(self.handle) {
                 WideHeader::Data(header) => SeenHeader::Data(header),

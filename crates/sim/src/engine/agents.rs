@@ -6,7 +6,7 @@ use crate::agent::{Action, Address, Agent, Context, Message, Outbound};
 use crate::calendar::Handle;
 use crate::network::{LinkId, Network};
 use crate::packet::Packet;
-use crate::route::{Kind, Stop};
+use crate::route::{EventKind, Hop};
 use cutline_units::{Hint, Instant};
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl Simulation {
 
     /// Messages from one agent to another take these links.
     pub(super) fn add_agent_route(&mut self, from: usize, to: usize, links: &[LinkId]) {
-        let route = self.add_route(links, Stop::new(Kind::Agent, to));
+        let route = self.add_route(links, Hop::new(EventKind::Agent, to));
         self.agents.routes.insert((from, to), Some(Begin::Route(route)));
     }
 
@@ -130,7 +130,7 @@ impl Simulation {
         let member = &mut self.agents.members[index];
         let deadline = member.agent.as_ref().map_or(Instant::FAR_FUTURE, |agent| agent.deadline());
         if let Some(at) = arm(&mut member.armed, deadline) {
-            self.schedule_timer(at, Kind::Agent, index);
+            self.schedule_timer(at, EventKind::Agent, index);
         }
     }
 
@@ -151,7 +151,7 @@ impl Simulation {
             Begin::Route(position) => {
                 self.send(now, handle, Packet { size, position, hint, ..Packet::NONE });
             }
-            Begin::Here => self.calendar.schedule(now, handle, Stop::new(Kind::Agent, index).tag()),
+            Begin::Here => self.calendar.schedule(now, handle, Hop::new(EventKind::Agent, index).tag()),
         }
     }
 
@@ -166,7 +166,7 @@ impl Simulation {
         } else {
             let network = self.agents.network.as_deref().expect("there are agents, so there is a network");
             let links = network.route(source, sink).ok();
-            links.map(|links| Begin::Route(self.add_route(&links, Stop::new(Kind::Agent, to))))
+            links.map(|links| Begin::Route(self.add_route(&links, Hop::new(EventKind::Agent, to))))
         };
         self.agents.routes.insert((from, to), begin);
         begin

@@ -4,7 +4,7 @@ use super::Simulation;
 use crate::calendar::Handle;
 use crate::measure::Received;
 use crate::packet::Packet;
-use crate::route::{Kind, Stop};
+use crate::route::{EventKind, Hop};
 use cutline_transport::app::Completion;
 use cutline_transport::endpoint::{Header, Outgoing};
 use cutline_units::{Duration, Hint, Instant};
@@ -192,7 +192,7 @@ impl Simulation {
     fn arm_source(&mut self, id: usize) {
         let flow = &mut self.sending[id];
         if let Some(at) = arm(&mut flow.armed, flow.source.deadline()) {
-            self.schedule_timer(at, Kind::SourceTimer, id);
+            self.schedule_timer(at, EventKind::SourceTimer, id);
         }
     }
 
@@ -200,21 +200,21 @@ impl Simulation {
     fn arm_sink(&mut self, id: usize) {
         let flow = &mut self.receiving[id];
         if let Some(at) = arm(&mut flow.armed, flow.sink.deadline()) {
-            self.schedule_timer(at, Kind::SinkTimer, id);
+            self.schedule_timer(at, EventKind::SinkTimer, id);
         }
     }
 
     pub(super) fn arm_app(&mut self, id: usize) {
         let flow = &mut self.background[id];
         if let Some(at) = arm(&mut flow.armed, flow.app.deadline().min(flow.stop)) {
-            self.schedule_timer(at, Kind::AppTimer, id);
+            self.schedule_timer(at, EventKind::AppTimer, id);
         }
     }
 
     #[cold]
-    pub(super) fn schedule_timer(&mut self, at: Instant, kind: Kind, id: usize) {
+    pub(super) fn schedule_timer(&mut self, at: Instant, kind: EventKind, id: usize) {
         let handle = self.calendar.allocate();
-        self.calendar.schedule(at, handle, Stop::new(kind, id).tag());
+        self.calendar.schedule(at, handle, Hop::new(kind, id).tag());
     }
 }
 

@@ -1,34 +1,36 @@
-//! The way of a packet from link to link.
+//! Forwarding of packets from link to link.
 
 use super::Simulation;
 use crate::calendar::Handle;
 use crate::outside::{Fate, OutsideEnd};
-use crate::route::{Kind, Stop};
-use crate::served::Started;
+use crate::queued_link::Started;
+use crate::route::{EventKind, Hop};
 use cutline_aqm::{Arrival, DropReason, Verdict};
 use cutline_units::{Ecn, Instant};
 
 impl Simulation {
-    /// A packet comes, now, to the link at the beginning of its route.
+    /// Puts a packet into the link at the beginning of its route, at `now`.
     #[inline]
     pub(super) fn enter(&mut self, now: Instant, handle: Handle, route: u32) {
-        let stop = self.routes.at(route);
-        match stop.kind() {
-            Kind::Wire | Kind::FoldedWire => self.cross_wires(now, handle, stop.index()),
-            Kind::Served => self.enqueue(now, handle, stop.index()),
-            Kind::Watched => self.enqueue_watched(now, handle, stop.index()),
+        let hop = self.routes.at(route);
+        match hop.kind() {
+            EventKind::FifoLink | EventKind::FoldedFifoLink => {
+                self.cross_fifo_links(now, handle, hop.index())
+            }
+            EventKind::QueuedLink => self.enqueue(now, handle, hop.index()),
+            EventKind::Watched => self.enqueue_watched(now, handle, hop.index()),
             _ => unreachable!("a route begins with a link"),
         }
     }
 
-    /// Puts a packet through a wire, and through those behind it that may be folded.
+    /// Sends a packet over a FIFO link, and over those behind it that may be folded.
     #[inline]
-    pub(super) fn cross_wires(&mut self, now: Instant, handle: Handle, wire: usize) {
+    pub(super) fn cross_fifo_links(&mut self, now: Instant, handle: Handle, fifo_link: usize) {
         let packet = self.calendar.payload_mut(handle);
-        let (mut at, mut wire) = (now, wire);
+        let (mut at, mut fifo_link) = (now, fifo_link);
         loop {
-            let link = &mut self.wires[wire];
-            let class = &mut self.wire_classes[link.class as usize];
+            let link = &mut self.fifo_links[fifo_link];
+            let class = &mut self.fifo_classes[link.class as usize];
             let Some(passage) = link.offer(class, at, packet.size, self.settings.window) else {
                 self.drop_packet(at, handle);
                 return;
@@ -38,32 +40,32 @@ impl Simulation {
             self.hops += 1;
             at = passage.arrives;
             let next = self.routes.at(packet.position);
-            if !next.is_folded_wire() {
+            if !next.is_folded_fifo_link() {
                 self.calendar.schedule(at, handle, next.tag());
                 return;
             }
-            wire = next.index();
+            fifo_link = next.index();
         }
     }
 
-    /// A packet comes to the queue of a served link.
+    /// Offers a packet to the queue of a queued link.
     #[inline]
     pub(super) fn enqueue(&mut self, now: Instant, handle: Handle, link: usize) {
-        let served = &mut self.served[link];
+        let queued_link = &mut self.queued_links[link];
         let packet = self.calendar.payload_mut(handle);
         let arrival = Arrival {
             size: packet.size,
             hint: packet.hint,
-            // Every flow has a route of its own, so the packets of one come to a link at the same position.
+            // Every flow has its own route, so all packets of a flow have the same position at a link.
             flow: packet.position,
             ecn_capable: packet.ecn != Ecn::NotEct,
             scalable: packet.ecn == Ecn::Ect1,
         };
-        match served.arrive(now, arrival, handle) {
+        match queued_link.arrive(now, arrival, handle) {
             Verdict::Drop(reason) => self.drop_at_queue(now, handle, reason),
             verdict => {
                 packet.marked |= verdict == Verdict::Mark;
-                if !served.busy {
+                if !queued_link.busy {
                     let event = self.calendar.allocate();
                     self.serve(now, link, event);
                 }
@@ -72,18 +74,18 @@ impl Simulation {
         self.drop_shed(now, link);
     }
 
-    /// Drops what a queue had kept and has thrown away since.
+    /// Drops the packets that a queue had stored and has shed since.
     #[inline]
     fn drop_shed(&mut self, now: Instant, link: usize) {
-        while let Some((handle, reason)) = self.served[link].shed(now) {
+        while let Some((handle, reason)) = self.queued_links[link].shed(now) {
             self.drop_at_queue(now, handle, reason);
         }
     }
 
-    /// A served link is free: begins to send its next packet; `event` is the handle of the link's own event.
+    /// Starts the next transmission of a queued link that is free; `event` is the handle of the link's own event.
     #[inline]
     pub(super) fn serve(&mut self, now: Instant, link: usize, event: Handle) {
-        let started = self.served[link].start_next(now);
+        let started = self.queued_links[link].start_next(now);
         self.drop_shed(now, link);
         let Some(Started { handle, waited, marked, free, departs, arrives }) = started else {
             self.calendar.release(event);
@@ -93,14 +95,14 @@ impl Simulation {
         let packet = self.calendar.payload_mut(handle);
         packet.queued += waited;
         packet.marked |= marked;
-        if let Some(budget) = self.served[link].pass_on {
+        if let Some(budget) = self.queued_links[link].pass_on {
             packet.hint = budget.after(packet.hint, waited);
         }
         packet.position += 1;
         self.hops += 1;
         let next = self.routes.at(packet.position);
-        if next.is_folded_wire() {
-            self.cross_wires(arrives, handle, next.index());
+        if next.is_folded_fifo_link() {
+            self.cross_fifo_links(arrives, handle, next.index());
         } else {
             self.calendar.schedule(arrives, handle, next.tag());
         }
@@ -117,21 +119,21 @@ impl Simulation {
     #[cold]
     fn drop_packet(&mut self, at: Instant, handle: Handle) {
         let end = self.routes.end(self.calendar.payload(handle).position);
-        if end.kind() == Kind::Sink {
+        if end.kind() == EventKind::Sink {
             self.note_dropped(at, end.index());
-        } else if end.kind() == Kind::Outside {
+        } else if end.kind() == EventKind::Outside {
             let end = OutsideEnd::of_index(end.index());
             if end.is_data {
                 self.note_dropped(at, end.flow);
             }
             self.outside.leave(at, handle, Fate::Dropped);
-        } else if end.kind() == Kind::Agent {
+        } else if end.kind() == EventKind::Agent {
             self.agents.forget(handle);
         }
         self.calendar.release(handle);
     }
 
-    /// A flow has lost a data packet.
+    /// Counts a data packet that a flow has lost.
     fn note_dropped(&mut self, at: Instant, flow: usize) {
         self.receiving[flow].record.dropped(at, self.settings.window);
         if let Some(series) = &mut self.background[flow].series {
@@ -139,17 +141,17 @@ impl Simulation {
         }
     }
 
-    /// An interval of the queues' series ends.
+    /// Closes an interval of the queues' series.
     pub(super) fn interval(&mut self, now: Instant, handle: Handle) {
-        for served in &mut self.served {
-            served.close_interval(now);
+        for queued_link in &mut self.queued_links {
+            queued_link.close_interval(now);
         }
-        self.calendar.schedule(now + self.settings.interval, handle, Stop::new(Kind::Interval, 0).tag());
+        self.calendar.schedule(now + self.settings.interval, handle, Hop::new(EventKind::Interval, 0).tag());
     }
 
     pub(super) fn change_rate(&mut self, now: Instant, handle: Handle, change: usize) {
         let (link, rate) = self.rate_changes[change];
-        self.served[link].set_rate(now, rate);
+        self.queued_links[link].set_rate(now, rate);
         self.calendar.release(handle);
     }
 }

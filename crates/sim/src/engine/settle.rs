@@ -1,12 +1,12 @@
-//! The end of a run: arrays become an outcome.
+//! The end of a run: turns the engine's arrays into an outcome.
 
 use super::Simulation;
+use crate::fifo_link::{FifoLink, LinkCounts};
 use crate::flow;
 use crate::measure::{DelayRecord, Window};
 use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
-use crate::route::{Kind, Stop};
-use crate::served::Served;
-use crate::wire::{LinkCounts, Wire};
+use crate::queued_link::QueuedLink;
+use crate::route::{EventKind, Hop};
 use cutline_units::{Histogram, Instant};
 
 impl Simulation {
@@ -34,7 +34,7 @@ impl Simulation {
         Outcome { flows, groups, links, work }
     }
 
-    /// The accounting, but for the packets.
+    /// Returns the accounting, except for the packets.
     fn work(&self) -> Work {
         Work {
             events: self.calendar.popped(),
@@ -45,20 +45,22 @@ impl Simulation {
         }
     }
 
-    fn settle_link(&mut self, link: Stop, end: Instant) -> LinkOutcome {
+    fn settle_link(&mut self, link: Hop, end: Instant) -> LinkOutcome {
         let window = self.settings.window;
         match link.kind() {
-            Kind::Served | Kind::Watched => finish_served(&mut self.served[link.index()], end, window),
-            _ => finish_wire(&mut self.wires[link.index()], end, window),
+            EventKind::QueuedLink | EventKind::Watched => {
+                finish_queued_link(&mut self.queued_links[link.index()], end, window)
+            }
+            _ => finish_fifo_link(&mut self.fifo_links[link.index()], end, window),
         }
     }
 }
 
-fn finish_wire(wire: &mut Wire, end: Instant, window: Window) -> LinkOutcome {
-    let counts = wire.counts();
-    let queue = wire.finish(end);
+fn finish_fifo_link(fifo_link: &mut FifoLink, end: Instant, window: Window) -> LinkOutcome {
+    let counts = fifo_link.counts();
+    let queue = fifo_link.finish(end);
     let mut waits = queue.map_or_else(Histogram::default, |queue| queue.waits.clone());
-    // A wire does not record the packets that found it free.
+    // A FIFO link does not record the packets that did not wait.
     waits.record_zeros(counts.sent.saturating_sub(waits.count()) as u32);
     LinkOutcome {
         counts,
@@ -70,15 +72,15 @@ fn finish_wire(wire: &mut Wire, end: Instant, window: Window) -> LinkOutcome {
     }
 }
 
-fn finish_served(served: &mut Served, end: Instant, window: Window) -> LinkOutcome {
-    served.finish(end);
+fn finish_queued_link(queued_link: &mut QueuedLink, end: Instant, window: Window) -> LinkOutcome {
+    queued_link.finish(end);
     LinkOutcome {
-        counts: served.counts,
-        utilisation: utilisation(&served.counts, window),
-        backlog: (&served.meter).into(),
-        waits: std::mem::take(&mut served.waits),
-        probability: served.probability.mean_and_deviation(),
-        series: served.take_series(),
+        counts: queued_link.counts,
+        utilisation: utilisation(&queued_link.counts, window),
+        backlog: (&queued_link.meter).into(),
+        waits: std::mem::take(&mut queued_link.waits),
+        probability: queued_link.probability.mean_and_deviation(),
+        series: queued_link.take_series(),
     }
 }
 

@@ -5,15 +5,15 @@ use super::{Settings, Simulation};
 use crate::adaptive::{AdaptiveHint, HintKeeper, Reporter};
 use crate::agent::Address;
 use crate::calendar::Calendar;
+use crate::fifo_link::{FifoClass, FifoLink};
 use crate::flow::{Background, Receiving, Sending};
 use crate::measure::DelayRecord;
 use crate::network::{Distributions, FlowSpec, LinkId, LinkSpec, Network, NetworkError};
 use crate::outside::{Outside, OutsideEnd};
 use crate::packet::{Packet, WideHeaders};
-use crate::route::{Kind, Routes, Stop};
-use crate::served::Served;
+use crate::queued_link::QueuedLink;
+use crate::route::{EventKind, Hop, Routes};
 use crate::watch::Watch;
-use crate::wire::{Wire, WireClass};
 use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_units::{Instant, Streams};
 
@@ -21,14 +21,14 @@ impl Simulation {
     pub(super) fn set_up(network: &Network, settings: &Settings) -> Result<Self, NetworkError> {
         let streams = Streams::new(settings.seed);
         let flows = network.flows();
-        let stops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
+        let hops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
         let mut simulation = Self {
             calendar: Calendar::new(Packet::NONE),
             wide_headers: WideHeaders::default(),
-            routes: Routes::with_capacity(stops),
-            wires: Vec::with_capacity(network.links().iter().filter(|link| is_wire(link)).count()),
-            wire_classes: Vec::new(),
-            served: Vec::new(),
+            routes: Routes::with_capacity(hops),
+            fifo_links: Vec::with_capacity(network.links().iter().filter(|link| is_fifo_link(link)).count()),
+            fifo_classes: Vec::new(),
+            queued_links: Vec::new(),
             links: Vec::with_capacity(network.links().len()),
             sending: Vec::with_capacity(flows.len()),
             receiving: Vec::with_capacity(flows.len()),
@@ -59,41 +59,46 @@ impl Simulation {
         let fed_by_one_link = network.fed_by_one_link();
         for (id, spec) in network.links().iter().enumerate() {
             let watched = network.is_watched(LinkId(id as u32));
-            let stop = if is_wire(spec) && !watched {
-                let kind = if fed_by_one_link[id] { Kind::FoldedWire } else { Kind::Wire };
-                Stop::new(kind, self.add_wire(spec))
+            let hop = if is_fifo_link(spec) && !watched {
+                let kind = if fed_by_one_link[id] { EventKind::FoldedFifoLink } else { EventKind::FifoLink };
+                Hop::new(kind, self.add_fifo_link(spec))
             } else {
-                let kind = if watched { Kind::Watched } else { Kind::Served };
-                Stop::new(kind, self.add_served(network, LinkId(id as u32), streams)?)
+                let kind = if watched { EventKind::Watched } else { EventKind::QueuedLink };
+                Hop::new(kind, self.add_queued_link(network, LinkId(id as u32), streams)?)
             };
-            self.links.push(stop);
+            self.links.push(hop);
         }
-        if self.served.iter().any(Served::has_series) {
+        if self.queued_links.iter().any(QueuedLink::has_series) {
             let handle = self.calendar.allocate();
             let first = Instant::ZERO + self.settings.interval;
-            self.calendar.schedule(first, handle, Stop::new(Kind::Interval, 0).tag());
+            self.calendar.schedule(first, handle, Hop::new(EventKind::Interval, 0).tag());
         }
         Ok(())
     }
 
-    fn add_wire(&mut self, spec: &LinkSpec) -> usize {
+    fn add_fifo_link(&mut self, spec: &LinkSpec) -> usize {
         let (rate, delay, limit) = (spec.rate, spec.delay, spec.queue.limit);
         // The last one first: a network's like links follow each other.
-        let found = self.wire_classes.iter().rposition(|class| class.is(rate, delay, limit));
+        let found = self.fifo_classes.iter().rposition(|class| class.is(rate, delay, limit));
         let class = found.unwrap_or_else(|| {
-            self.wire_classes.push(WireClass::new(rate, delay, limit));
-            self.wire_classes.len() - 1
+            self.fifo_classes.push(FifoClass::new(rate, delay, limit));
+            self.fifo_classes.len() - 1
         });
-        self.wires.push(Wire::new(class as u32));
-        self.wires.len() - 1
+        self.fifo_links.push(FifoLink::new(class as u32));
+        self.fifo_links.len() - 1
     }
 
-    fn add_served(&mut self, network: &Network, id: LinkId, streams: Streams) -> Result<usize, NetworkError> {
+    fn add_queued_link(
+        &mut self,
+        network: &Network,
+        id: LinkId,
+        streams: Streams,
+    ) -> Result<usize, NetworkError> {
         let (spec, name) = (network.link(id), network.link_name(id));
-        let index = self.served.len();
+        let index = self.queued_links.len();
         for &(at, rate) in &spec.rate_changes {
             let handle = self.calendar.allocate();
-            let change = Stop::new(Kind::RateChange, self.rate_changes.len());
+            let change = Hop::new(EventKind::RateChange, self.rate_changes.len());
             self.calendar.schedule(at, handle, change.tag());
             self.rate_changes.push((index, rate));
         }
@@ -102,10 +107,11 @@ impl Simulation {
         let Settings { window, .. } = self.settings;
         let watched = network.is_watched(id);
         self.watch.add_link(id, watched);
-        let free = Stop::new(if watched { Kind::WatchedFree } else { Kind::LinkFree }, index);
-        let mut served = Served::new(queue, random, spec.rate, spec.delay, window, spec.series, free);
-        served.pass_on = spec.pass_on;
-        self.served.push(served);
+        let free = Hop::new(if watched { EventKind::WatchedFree } else { EventKind::LinkFree }, index);
+        let mut queued_link =
+            QueuedLink::new(queue, random, spec.rate, spec.delay, window, spec.series, free);
+        queued_link.pass_on = spec.pass_on;
+        self.queued_links.push(queued_link);
         Ok(index)
     }
 
@@ -113,8 +119,8 @@ impl Simulation {
         let id = self.sending.len();
         let start = spec.start_with(streams);
         let random = streams.stream(&spec.name, "app");
-        let route = self.add_route(&spec.route, Stop::new(Kind::Sink, id));
-        let return_route = self.add_route(&spec.return_route, Stop::new(Kind::Source, id));
+        let route = self.add_route(&spec.route, Hop::new(EventKind::Sink, id));
+        let return_route = self.add_route(&spec.return_route, Hop::new(EventKind::Source, id));
         let delays = self.delays_of(spec);
         self.sending.push(Sending::new(spec, start, route));
         self.receiving.push(Receiving::new(spec, return_route, delays));
@@ -132,7 +138,7 @@ impl Simulation {
     /// A flow whose ends are outside: ways for its packets, and what measures them.
     fn add_flow_outside(&mut self, spec: &FlowSpec, streams: Streams) {
         let flow = self.sending.len();
-        let end = |is_data| Stop::new(Kind::Outside, OutsideEnd { flow, is_data }.index());
+        let end = |is_data| Hop::new(EventKind::Outside, OutsideEnd { flow, is_data }.index());
         let route = self.add_route(&spec.route, end(true));
         let control = self.add_route(&spec.route, end(false));
         let back = self.add_route(&spec.return_route, end(false));
@@ -176,13 +182,13 @@ impl Simulation {
         }
     }
 
-    pub(super) fn add_route(&mut self, route: &[LinkId], end: Stop) -> u32 {
+    pub(super) fn add_route(&mut self, route: &[LinkId], end: Hop) -> u32 {
         self.routes.add(route.iter().map(|link| self.links[link.0 as usize]), end)
     }
 }
 
 /// Whether a link's queue is first in, first out with a limit and nothing else, and nobody watches it packet by packet.
-fn is_wire(link: &LinkSpec) -> bool {
+fn is_fifo_link(link: &LinkSpec) -> bool {
     is_drop_tail(&link.queue) && link.rate_changes.is_empty() && link.pass_on.is_none() && !link.series
 }
 

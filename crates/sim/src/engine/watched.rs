@@ -6,7 +6,7 @@
 
 use super::Simulation;
 use crate::calendar::Handle;
-use crate::route::Kind;
+use crate::route::EventKind;
 use crate::watch::View;
 use cutline_aqm::DropReason;
 use cutline_units::Instant;
@@ -15,13 +15,14 @@ impl Simulation {
     /// A packet comes to the queue of a watched link; if the link is idle, its sending begins at once.
     #[cold]
     pub(super) fn enqueue_watched(&mut self, now: Instant, handle: Handle, link: usize) {
-        let (was_busy, marked_before) = (self.served[link].busy, self.served[link].marked_in_interval());
+        let (was_busy, marked_before) =
+            (self.queued_links[link].busy, self.queued_links[link].marked_in_interval());
         let seen = self.view(handle).seen();
         self.watch.arrives(now, link, handle, seen);
         self.enqueue(now, handle, link);
-        let marked = self.served[link].marked_in_interval() > marked_before;
+        let marked = self.queued_links[link].marked_in_interval() > marked_before;
         self.watch.has_arrived(handle, marked);
-        if !was_busy && self.served[link].busy {
+        if !was_busy && self.queued_links[link].busy {
             self.observe_departure(now, link, false);
         }
     }
@@ -29,10 +30,10 @@ impl Simulation {
     /// A watched link is free.
     #[cold]
     pub(super) fn serve_watched(&mut self, now: Instant, link: usize, event: Handle) {
-        let marked_before = self.served[link].marked_in_interval();
+        let marked_before = self.queued_links[link].marked_in_interval();
         self.serve(now, link, event);
-        if self.served[link].busy {
-            let marked = self.served[link].marked_in_interval() > marked_before;
+        if self.queued_links[link].busy {
+            let marked = self.queued_links[link].marked_in_interval() > marked_before;
             self.observe_departure(now, link, marked);
         }
     }
@@ -41,7 +42,7 @@ impl Simulation {
     #[cold]
     pub(super) fn observe_drop(&mut self, now: Instant, handle: Handle, reason: DropReason) {
         let place = self.routes.at(self.calendar.payload(handle).position);
-        if place.kind() == Kind::Watched {
+        if place.kind() == EventKind::Watched {
             let seen = self.view(handle).seen();
             self.watch.dropped(now, place.index(), handle, reason, seen);
         }
@@ -50,7 +51,7 @@ impl Simulation {
     /// A packet's sending has begun. It may be further on its way by now, even dropped there; what a capture shows of
     /// it has not changed, for its place in the calendar is given to no other before this.
     fn observe_departure(&mut self, now: Instant, link: usize, marked: bool) {
-        let handle = self.served[link].sent_last;
+        let handle = self.queued_links[link].sent_last;
         let seen = self.view(handle).seen();
         self.watch.departed(now, link, handle, marked, seen);
     }

@@ -1,28 +1,28 @@
-//! A served link: a queue of the `aqm` crate with a transmitter behind it, simulated packet by packet.
+//! A queued link: a queue of the `aqm` crate with a transmitter behind it, simulated with an event per packet.
 
 use crate::calendar::Handle;
+use crate::fifo_link::LinkCounts;
 use crate::measure::{BacklogMeter, QueueInterval, Window};
-use crate::route::Stop;
-use crate::wire::LinkCounts;
+use crate::route::Hop;
 use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Shed, Verdict};
 use cutline_units::{
     Bytes, Duration, HintBudget, Histogram, Instant, Probability, RandomStream, Rate, Serializer,
 };
 
-/// A queue, its transmitter, and its measures.
-pub(crate) struct Served {
+/// A queue, its transmitter and its measures.
+pub(crate) struct QueuedLink {
     queue: AnyQueue<Handle>,
     random: RandomStream,
     serializer: Serializer,
     delay: Duration,
     window: Window,
-    /// The stop of the event that ends a sending.
-    free: Stop,
-    /// The last packet whose sending began.
+    /// The hop of the event that ends a transmission.
+    free: Hop,
+    /// The last packet whose transmission started.
     pub(crate) sent_last: Handle,
-    /// What a packet's hint becomes when it leaves.
+    /// Reduces a packet's hint by its waiting time when it leaves; `None` leaves the hint unchanged.
     pub(crate) pass_on: Option<HintBudget>,
-    /// Whether a packet is being sent; the link's own event ends that.
+    /// Whether a packet is being transmitted. The link's own event ends the transmission.
     pub(crate) busy: bool,
     pub(crate) counts: LinkCounts,
     pub(crate) meter: BacklogMeter,
@@ -32,7 +32,7 @@ pub(crate) struct Served {
     open: QueueInterval,
 }
 
-/// The AQM's probability as arriving packets met it.
+/// The AQM's drop probability, sampled at each arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProbabilityMeter {
     arrivals: u64,
@@ -40,22 +40,22 @@ pub(crate) struct ProbabilityMeter {
     sum_squares: f64,
 }
 
-/// A packet whose sending has begun.
+/// A packet whose transmission has started.
 pub(crate) struct Started {
     pub(crate) handle: Handle,
-    /// How long it waited.
+    /// Time that the packet waited in the queue.
     pub(crate) waited: Duration,
-    /// Whether the queue has marked it on its way out.
+    /// Whether the queue marked the packet at its departure.
     pub(crate) marked: bool,
-    /// The stop of the event that ends its sending.
-    pub(crate) free: Stop,
-    /// When its last bit leaves, and the link is free again.
+    /// The hop of the event that ends the transmission.
+    pub(crate) free: Hop,
+    /// Time at which the last bit leaves and the link is free again.
     pub(crate) departs: Instant,
-    /// When its last bit is at the other end.
+    /// Time at which the last bit reaches the other end.
     pub(crate) arrives: Instant,
 }
 
-impl Served {
+impl QueuedLink {
     pub(crate) fn new(
         queue: AnyQueue<Handle>,
         random: RandomStream,
@@ -63,7 +63,7 @@ impl Served {
         delay: Duration,
         window: Window,
         series: bool,
-        free: Stop,
+        free: Hop,
     ) -> Self {
         Self {
             queue,
@@ -84,7 +84,7 @@ impl Served {
         }
     }
 
-    /// A packet comes to the queue, which keeps its handle unless the verdict is to drop it.
+    /// Offers a packet to the queue, which keeps its handle unless the verdict is to drop it.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Instant, arrival: Arrival, handle: Handle) -> Verdict {
         let verdict = self.queue.enqueue(now, arrival, handle, &mut self.random);
@@ -105,14 +105,14 @@ impl Served {
                 self.probability.record(p.get());
             }
         }
-        // What comes to an idle link starts at this very moment, and never waits.
+        // A packet that arrives at an idle link starts at once and never waits.
         if dropped == 0 && self.busy {
             self.note_backlog(now);
         }
         verdict
     }
 
-    /// The link is free: begins to send the next packet, if there is one.
+    /// Starts to transmit the next packet, if there is one. The link must be free.
     #[inline]
     pub(crate) fn start_next(&mut self, now: Instant) -> Option<Started> {
         let next = self.queue.dequeue(now);
@@ -135,7 +135,8 @@ impl Served {
         Some(Started { handle, waited, marked, free: self.free, departs, arrives: departs + self.delay })
     }
 
-    /// A packet that the queue had kept and has dropped since; to be asked after `arrive` and `start_next`.
+    /// Takes a packet that the queue had stored and then dropped. The caller must call this until it returns `None` after
+    /// each `arrive` and `start_next`.
     #[inline]
     pub(crate) fn shed(&mut self, now: Instant) -> Option<(Handle, DropReason)> {
         let Shed { packet, reason, .. } = self.queue.shed()?;
@@ -153,13 +154,13 @@ impl Served {
         self.counts.marked += u64::from(self.window.contains(now));
     }
 
-    /// The link's rate from the next packet on.
+    /// Sets the link's rate from the next packet on.
     pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.serializer.set_rate(rate);
         self.queue.set_rate(now, rate);
     }
 
-    /// An interval of the series ends at `now`.
+    /// Closes the interval of the series that ends at `now`.
     pub(crate) fn close_interval(&mut self, now: Instant) {
         let Some(series) = &mut self.series else { return };
         self.queue.advance(now);
@@ -173,22 +174,22 @@ impl Served {
         });
     }
 
-    /// How many packets it has marked since the interval began.
+    /// Returns the number of packets marked since the interval began.
     pub(crate) fn marked_in_interval(&self) -> u64 {
         self.open.marked
     }
 
-    /// Whether it keeps an interval series.
+    /// Returns whether the link keeps an interval series.
     pub(crate) fn has_series(&self) -> bool {
         self.series.is_some()
     }
 
-    /// Takes the series out, at the end of a run.
+    /// Takes the series at the end of a run.
     pub(crate) fn take_series(&mut self) -> Option<Vec<QueueInterval>> {
         self.series.take()
     }
 
-    /// Settles the measures at the end of a run.
+    /// Completes the measures at the end of a run.
     pub(crate) fn finish(&mut self, end: Instant) {
         self.note_backlog(end);
     }
@@ -208,7 +209,7 @@ impl ProbabilityMeter {
         self.sum_squares += p * p;
     }
 
-    /// The mean, and the standard deviation, over the packets that arrived; `None` without any.
+    /// Returns the mean and the standard deviation over the packets that arrived; `None` if none arrived.
     pub(crate) fn mean_and_deviation(&self) -> Option<(f64, f64)> {
         let n = self.arrivals as f64;
         let mean = self.sum / n;

@@ -1,36 +1,36 @@
-//! A wire: a link with a drop-tail queue, as arithmetic.
+//! A FIFO link: a link with a drop-tail queue, simulated by arithmetic instead of events.
 //!
-//! A FIFO's future is known when a packet arrives: it starts when the packet before it has left. So a packet is
-//! put through in one step, with no event for its departure, and this is exact: the same times, drops and backlog
-//! as an event at each departure would give. (An AQM's queue cannot be folded this way: it reorders, or decides at
-//! departure.)
+//! The departure time of a packet in a FIFO queue is known when the packet arrives: its transmission starts when the
+//! packet before it has left. A packet therefore crosses the link in one step, without an event for its departure. The
+//! result is exact: times, drops and backlog are the same as with an event per departure. The queue of an AQM cannot be
+//! folded in this way, because it reorders packets or decides at their departure.
 
 use crate::measure::{BacklogMeter, Window};
 use cutline_aqm::Limit;
 use cutline_units::{Bytes, Duration, Histogram, Instant, Line, Pace, Rate};
 use std::collections::VecDeque;
 
-/// What passed a link, or did not, within the measuring window.
+/// Packets that a link received, dropped, marked and sent within the measuring window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounts {
-    /// Packets that came to the queue.
+    /// Packets that arrived at the queue.
     pub arrived: u64,
-    /// Of these, dropped.
+    /// Packets that were dropped, for any reason.
     pub dropped: u64,
-    /// Of the dropped, those for which the queue was full.
+    /// Packets that were dropped because the queue was full.
     pub overflowed: u64,
-    /// Of these, marked.
+    /// Packets that were marked.
     pub marked: u64,
-    /// Packets whose sending began.
+    /// Packets whose transmission started.
     pub sent: u64,
-    /// Bytes of these.
+    /// Bytes of the packets whose transmission started.
     pub sent_bytes: u64,
-    /// How long the link was sending.
+    /// Time during which the link was transmitting.
     pub busy: Duration,
 }
 
 impl LinkCounts {
-    /// A packet is sent from `starts` to `departs`.
+    /// Counts a packet that is transmitted from `starts` to `departs`.
     #[inline]
     pub(crate) fn sent(&mut self, window: Window, starts: Instant, departs: Instant, size: u32) {
         if window.contains(starts) {
@@ -41,17 +41,17 @@ impl LinkCounts {
     }
 }
 
-/// What wires have in common: in a large network thousands are alike.
+/// The parameters that equal links share. A large network has thousands of equal links.
 #[derive(Clone, Debug)]
-pub(crate) struct WireClass {
+pub(crate) struct FifoClass {
     pace: Pace,
     delay: Duration,
     limit: Limit,
-    /// What was worked out for the last small and for the last large size: acknowledgements and data.
+    /// The transmission times of the last small and of the last large size, for acknowledgements and data.
     known: [Transmission; 2],
 }
 
-/// How long a size takes on an idle wire: nanoseconds, and what is left over of the last.
+/// The transmission time of a packet size on an idle link: whole nanoseconds, and the remainder of the division.
 #[derive(Clone, Copy, Debug, Default)]
 struct Transmission {
     size: u32,
@@ -59,12 +59,12 @@ struct Transmission {
     remainder: u64,
 }
 
-impl WireClass {
+impl FifoClass {
     pub(crate) fn new(rate: Rate, delay: Duration, limit: Limit) -> Self {
         Self { pace: Pace::new(rate), delay, limit, known: [Transmission::default(); 2] }
     }
 
-    /// Whether it is the class of such wires.
+    /// Returns whether links with these parameters belong to this class.
     pub(crate) fn is(&self, rate: Rate, delay: Duration, limit: Limit) -> bool {
         (self.pace.rate(), self.delay, self.limit) == (rate, delay, limit)
     }
@@ -81,46 +81,46 @@ impl WireClass {
     }
 }
 
-/// A link with a drop-tail queue; see the module's text. One cache line: a large network has four of them a flow,
-/// and each is touched once a packet.
+/// A link with a drop-tail queue; see the module's documentation. It fits in one cache line, because a large network has
+/// four of them per flow and each packet touches each of them once.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub(crate) struct Wire {
+pub(crate) struct FifoLink {
     line: Line,
-    /// Its class, by the owner's count.
+    /// Index of the link's class.
     pub(crate) class: u32,
-    /// Without those that found no room.
+    /// Packets that arrived and were not dropped.
     arrived: u64,
     sent: u64,
     sent_bytes: u64,
     busy: Duration,
-    /// Made when a packet first has to wait: most wires of a large network never queue.
-    queue: Option<Box<WireQueue>>,
+    /// Allocated when a packet first has to wait, because most links of a large network never queue.
+    queue: Option<Box<FifoQueue>>,
 }
 
-const _: () = assert!(size_of::<Wire>() == 64, "a wire is one cache line");
+const _: () = assert!(size_of::<FifoLink>() == 64, "a FIFO link is one cache line");
 
-/// The queue of a wire: when each waiting packet will start, and what there is to measure.
+/// The queue of a FIFO link: the start time and size of each waiting packet, and the queue's measures.
 #[derive(Clone, Debug)]
-pub(crate) struct WireQueue {
+pub(crate) struct FifoQueue {
     waiting: VecDeque<(Instant, u32)>,
     bytes: u64,
-    /// Packets that found no room, within the measuring window.
+    /// Packets that were dropped within the measuring window because the queue was full.
     dropped: u64,
     pub(crate) meter: BacklogMeter,
     pub(crate) waits: Histogram,
 }
 
-/// How a packet got over a wire.
+/// The times of a packet's passage over a FIFO link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passage {
-    /// How long it waited in the queue.
+    /// Time that the packet waited in the queue.
     pub(crate) waited: Duration,
-    /// When its last bit is at the other end.
+    /// Time at which the packet's last bit reaches the other end.
     pub(crate) arrives: Instant,
 }
 
-impl Wire {
+impl FifoLink {
     pub(crate) fn new(class: u32) -> Self {
         Self {
             line: Line::default(),
@@ -133,12 +133,12 @@ impl Wire {
         }
     }
 
-    /// A packet of `size` bytes comes at `now`, no earlier than the one before; `None` when there is no room.
-    /// `class` is this wire's.
+    /// Offers a packet of `size` bytes that arrives at `now`, which is not before the previous arrival. Returns `None` when
+    /// the queue is full. `class` must be the class of this link.
     #[inline]
     pub(crate) fn offer(
         &mut self,
-        class: &mut WireClass,
+        class: &mut FifoClass,
         now: Instant,
         size: u32,
         window: Window,
@@ -153,13 +153,13 @@ impl Wire {
         Some(Passage { waited: Duration::ZERO, arrives: departs + class.delay })
     }
 
-    /// A packet comes while another one is sent, or just when its last bit leaves: then it need not wait, but takes
-    /// over what is left of a nanosecond.
+    /// Handles a packet that arrives while another one is transmitted, or at the very time at which the other one's last
+    /// bit leaves. In the latter case the packet does not wait, but inherits the remainder of a nanosecond.
     #[cold]
-    fn offer_busy(&mut self, class: &WireClass, now: Instant, size: u32, window: Window) -> Option<Passage> {
+    fn offer_busy(&mut self, class: &FifoClass, now: Instant, size: u32, window: Window) -> Option<Passage> {
         let starts = self.line.free_at();
         if starts > now {
-            let queue = self.queue.get_or_insert_with(|| Box::new(WireQueue::new(window)));
+            let queue = self.queue.get_or_insert_with(|| Box::new(FifoQueue::new(window)));
             if !queue.admit(class.limit, now, starts, size, window) {
                 return None;
             }
@@ -181,7 +181,7 @@ impl Wire {
         self.busy += departs - starts;
     }
 
-    /// Counts a packet that came before the window, or leaves after it.
+    /// Counts a packet that arrives before the window or departs after it.
     #[cold]
     fn count_at_edge(&mut self, now: Instant, starts: Instant, departs: Instant, size: u32, window: Window) {
         self.arrived += u64::from(window.contains(now));
@@ -192,7 +192,7 @@ impl Wire {
         self.busy += window.overlap(starts, departs);
     }
 
-    /// What passed, within the measuring window.
+    /// Returns the counts within the measuring window.
     pub(crate) fn counts(&self) -> LinkCounts {
         let dropped = self.queue.as_ref().map_or(0, |queue| queue.dropped);
         LinkCounts {
@@ -206,8 +206,8 @@ impl Wire {
         }
     }
 
-    /// The queue's measures, settled at `end`; `None` when no packet ever waited.
-    pub(crate) fn finish(&mut self, end: Instant) -> Option<&WireQueue> {
+    /// Completes the queue's measures at `end` and returns them; `None` when no packet ever waited.
+    pub(crate) fn finish(&mut self, end: Instant) -> Option<&FifoQueue> {
         let queue = self.queue.as_deref_mut()?;
         queue.release(end);
         queue.meter.set(end, queue.waiting.len() as u32, queue.bytes);
@@ -215,7 +215,7 @@ impl Wire {
     }
 }
 
-impl WireQueue {
+impl FifoQueue {
     fn new(window: Window) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -226,7 +226,7 @@ impl WireQueue {
         }
     }
 
-    /// A packet that would start at `starts` waits, if there is room.
+    /// Queues a packet whose transmission will start at `starts`. Returns false when the queue is full.
     fn admit(&mut self, limit: Limit, now: Instant, starts: Instant, size: u32, window: Window) -> bool {
         self.release(now);
         let room = match limit {
@@ -267,8 +267,8 @@ mod tests {
     /// 8 Mbit/s: a microsecond a byte.
     const RATE: Rate = Rate::from_mbps(8);
 
-    /// A wire with its class.
-    struct Alone(Wire, WireClass);
+    /// A FIFO link and its class.
+    struct Alone(FifoLink, FifoClass);
 
     impl Alone {
         fn offer(&mut self, now: Instant, size: u32) -> Option<Passage> {
@@ -276,8 +276,8 @@ mod tests {
         }
     }
 
-    fn wire(limit: Limit) -> Alone {
-        Alone(Wire::new(0), WireClass::new(RATE, Duration::from_millis(1), limit))
+    fn fifo_link(limit: Limit) -> Alone {
+        Alone(FifoLink::new(0), FifoClass::new(RATE, Duration::from_millis(1), limit))
     }
 
     fn us(n: u64) -> Instant {
@@ -286,22 +286,25 @@ mod tests {
 
     #[test]
     fn a_packet_waits_for_the_one_before_it() {
-        let mut wire = wire(Limit::Packets(10));
-        assert_eq!(wire.offer(us(0), 100).unwrap(), Passage { waited: Duration::ZERO, arrives: us(1100) });
-        let second = wire.offer(us(40), 100).unwrap();
+        let mut fifo_link = fifo_link(Limit::Packets(10));
+        assert_eq!(
+            fifo_link.offer(us(0), 100).unwrap(),
+            Passage { waited: Duration::ZERO, arrives: us(1100) }
+        );
+        let second = fifo_link.offer(us(40), 100).unwrap();
         assert_eq!(second, Passage { waited: Duration::from_micros(60), arrives: us(1200) });
     }
 
     #[test]
     fn a_full_queue_drops_and_the_packet_in_service_does_not_count() {
-        let mut wire = wire(Limit::Packets(1));
-        assert!(wire.offer(us(0), 100).is_some(), "in service");
-        assert!(wire.offer(us(1), 100).is_some(), "waiting");
-        assert!(wire.offer(us(2), 100).is_none(), "no room");
-        assert!(wire.offer(us(100), 100).is_some(), "the waiting one has started");
+        let mut fifo_link = fifo_link(Limit::Packets(1));
+        assert!(fifo_link.offer(us(0), 100).is_some(), "in service");
+        assert!(fifo_link.offer(us(1), 100).is_some(), "waiting");
+        assert!(fifo_link.offer(us(2), 100).is_none(), "no room");
+        assert!(fifo_link.offer(us(100), 100).is_some(), "the waiting one has started");
         let busy = Duration::from_micros(300);
         assert_eq!(
-            wire.0.counts(),
+            fifo_link.0.counts(),
             LinkCounts { arrived: 4, dropped: 1, overflowed: 1, marked: 0, sent: 3, sent_bytes: 300, busy }
         );
     }
@@ -310,7 +313,7 @@ mod tests {
         /// Against a queue simulated step by step, a microsecond at a time.
         #[test]
         fn folding_is_exact(arrivals in prop::collection::vec((0u64..300, 1u32..200), 1..60), limit in 1u32..5) {
-            let mut wire = wire(Limit::Packets(limit));
+            let mut fifo_link = fifo_link(Limit::Packets(limit));
             let mut now = 0;
             let mut queue: VecDeque<(usize, u32)> = VecDeque::new();
             let (mut in_service, mut clock) = (None::<(usize, u64)>, 0u64);
@@ -335,7 +338,7 @@ mod tests {
                 now += gap;
                 let busy = run(now, &mut queue, &mut expected);
                 if !busy || queue.len() < limit as usize { queue.push_back((packet, size)); }
-                passages.push(wire.offer(us(now), size));
+                passages.push(fifo_link.offer(us(now), size));
                 run(now, &mut queue, &mut expected);
             }
             run(u64::MAX, &mut queue, &mut expected);
