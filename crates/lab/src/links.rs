@@ -11,7 +11,7 @@ use crate::timing::Clocked;
 use crate::{LabError, Side};
 use cutline_ports::{InterfacePort as _, PacketPort, PortError, wait};
 use cutline_router::{Headers, Port, set_ce, set_dscp};
-use cutline_sim::{Fate, Left, Network, Outcome, Settings, Simulation};
+use cutline_sim::{FinishedPacket, Network, Outcome, PacketOutcome, Settings, Simulation};
 use cutline_sys::now;
 use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
@@ -154,8 +154,8 @@ impl Links {
     /// Puts what has crossed the network into the outboxes, marked as the queues say.
     fn take_out(&mut self) {
         let Self { simulation, frames, journeys, outboxes, zero, .. } = self;
-        for Left { at, key, fate } in simulation.take_left() {
-            let Fate::Arrived { marked, hint } = fate else {
+        for FinishedPacket { at, key, outcome } in simulation.take_finished() {
+            let PacketOutcome::Arrived { marked, hint } = outcome else {
                 frames.release(key);
                 continue;
             };

@@ -6,7 +6,7 @@
 
 use crate::Side;
 use cutline_router::{ETHERNET, Headers};
-use cutline_sim::{FlowSpec, Injected, Part};
+use cutline_sim::{FlowSpec, InjectedPacket, PacketRole};
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::HintTable;
 use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
@@ -55,26 +55,26 @@ impl Reader {
     }
 
     /// What a frame is that has come from one side; `None` if it is of no flow.
-    pub fn read(&mut self, from: Side, frame: &[u8], key: u32) -> Option<Injected> {
+    pub fn read(&mut self, from: Side, frame: &[u8], key: u32) -> Option<InjectedPacket> {
         let ip = Headers::of(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
         let transport = packet.transport?;
         let number = number_of(from, &transport)?;
         let flow = self.flows.get_mut(usize::from(number))?;
-        let part = match (from, &transport) {
-            (Side::Sinks, _) => Part::Return,
-            (Side::Sources, TransportSlice::Tcp(segment)) => flow.stream.part(segment),
+        let role = match (from, &transport) {
+            (Side::Sinks, _) => PacketRole::Return,
+            (Side::Sources, TransportSlice::Tcp(segment)) => flow.stream.role(segment),
             (Side::Sources, TransportSlice::Udp(datagram)) => {
-                Part::Datagram { len: datagram.payload().len() as u32 }
+                PacketRole::Datagram { len: datagram.payload().len() as u32 }
             }
             _ => return None,
         };
-        let size = match part {
-            Part::Segment { len, .. } | Part::Datagram { len } => len + flow.header,
-            Part::Control | Part::Return => flow.answer,
+        let size = match role {
+            PacketRole::Segment { len, .. } | PacketRole::Datagram { len } => len + flow.header,
+            PacketRole::Control | PacketRole::Return => flow.answer,
         };
         let (hint, ecn) = (self.hints.hint(ip.dscp()), ip.ecn());
-        Some(Injected { flow: u32::from(number), part, size: size.max(1), hint, ecn, key })
+        Some(InjectedPacket { flow: u32::from(number), role, size: size.max(1), hint, ecn, key })
     }
 }
 
@@ -94,15 +94,15 @@ fn number_of(from: Side, transport: &TransportSlice<'_>) -> Option<u16> {
 
 impl Stream {
     /// What a segment from the source is. One before the connection has begun, or after a new one has, counts from there.
-    fn part(&mut self, segment: &TcpSlice<'_>) -> Part {
+    fn role(&mut self, segment: &TcpSlice<'_>) -> PacketRole {
         if segment.syn() {
             *self = Self { first: Some(segment.sequence_number().wrapping_add(1)), highest: 0 };
         }
         let len = segment.payload().len() as u32;
-        let Some(first) = self.first.filter(|_| len > 0) else { return Part::Control };
+        let Some(first) = self.first.filter(|_| len > 0) else { return PacketRole::Control };
         let seq = self.unfold(segment.sequence_number().wrapping_sub(first));
         self.highest = self.highest.max(seq);
-        Part::Segment { seq, len }
+        PacketRole::Segment { seq, len }
     }
 
     /// The number that has these low bits and is nearest to the greatest so far.
@@ -160,29 +160,35 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
     #[test]
     fn sequence_numbers_count_from_the_first_byte_and_beyond_32_bits() {
         let mut reader = reader();
-        let part = |reader: &mut Reader, seq, syn, len| {
+        let role = |reader: &mut Reader, seq, syn, len| {
             reader.read(Side::Sources, &tcp(Side::Sources, seq, syn, len), 0).unwrap()
         };
-        assert_eq!(part(&mut reader, u32::MAX - 499, true, 0).part, Part::Control);
-        let first = part(&mut reader, u32::MAX - 498, false, 500);
-        assert_eq!((first.part, first.size), (Part::Segment { seq: 0, len: 500 }, 500));
+        assert_eq!(role(&mut reader, u32::MAX - 499, true, 0).role, PacketRole::Control);
+        let first = role(&mut reader, u32::MAX - 498, false, 500);
+        assert_eq!((first.role, first.size), (PacketRole::Segment { seq: 0, len: 500 }, 500));
         // Over the fold, and back for a retransmission.
-        assert_eq!(part(&mut reader, 1, false, 500).part, Part::Segment { seq: 500, len: 500 });
-        assert_eq!(part(&mut reader, u32::MAX - 498, false, 500).part, Part::Segment { seq: 0, len: 500 });
+        assert_eq!(role(&mut reader, 1, false, 500).role, PacketRole::Segment { seq: 500, len: 500 });
+        assert_eq!(
+            role(&mut reader, u32::MAX - 498, false, 500).role,
+            PacketRole::Segment { seq: 0, len: 500 }
+        );
         let mut expected = 500_u64;
         for step in 1..=6_u32 {
             expected += 1 << 30;
             let seq = 1_u32.wrapping_add(step.wrapping_mul(1 << 30));
-            assert_eq!(part(&mut reader, seq, false, 500).part, Part::Segment { seq: expected, len: 500 });
+            assert_eq!(
+                role(&mut reader, seq, false, 500).role,
+                PacketRole::Segment { seq: expected, len: 500 }
+            );
         }
-        assert_eq!(part(&mut reader, 7, false, 0).part, Part::Control);
+        assert_eq!(role(&mut reader, 7, false, 0).role, PacketRole::Control);
     }
 
     #[test]
     fn what_comes_back_is_an_answer_and_strangers_are_of_no_flow() {
         let mut reader = reader();
         let answer = reader.read(Side::Sinks, &tcp(Side::Sinks, 5, false, 0), 3).unwrap();
-        assert_eq!((answer.part, answer.size, answer.flow, answer.key), (Part::Return, 40, 0, 3));
+        assert_eq!((answer.role, answer.size, answer.flow, answer.key), (PacketRole::Return, 40, 0, 3));
         assert_eq!(reader.read(Side::Sources, &tcp(Side::Sinks, 5, false, 0), 0), None);
         assert_eq!(reader.read(Side::Sources, &[0; 60], 0), None);
     }
@@ -197,7 +203,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         cutline_router::set_dscp(&mut frame, &mut ip, "hint-3".parse::<Dscp>().unwrap());
         let read = reader.read(Side::Sources, &frame, 0).unwrap();
         assert_eq!((read.hint, read.ecn, read.flow), (Hint::from_level(3), Ecn::NotEct, 1));
-        assert_eq!((read.part, read.size), (Part::Datagram { len: 160 }, 188));
+        assert_eq!((read.role, read.size), (PacketRole::Datagram { len: 160 }, 188));
         cutline_router::set_ce(&mut frame, &mut ip);
         assert!(reader.read(Side::Sources, &frame, 0).unwrap().ecn.is_capable());
     }

@@ -45,7 +45,7 @@ pub fn run(
     check(scenario)?;
     sweep()?;
     let mut network = scenario.network()?;
-    network.put_ends_outside();
+    network.use_external_endpoints();
     let hosts = Hosts::create(network.flows(), options.stack)?;
     let before = Busy::now();
     let (mut outcome, mut clocked, sent) =

@@ -12,26 +12,26 @@
 //! endpoints  senders and receivers, and their timers
 //! settle     turns the arrays into an outcome
 //! watched    links whose packets are observed
-//! outside    endpoints that are not simulated
+//! external   endpoints that are not simulated
 //! agents     programs at nodes that send each other messages
 //! ```
 
 mod agents;
 mod endpoints;
+mod external;
 mod forward;
-mod outside;
 mod settle;
 mod setup;
 mod watched;
 
 pub(crate) use self::agents::Agents;
 use crate::calendar::Calendar;
+use crate::external::External;
 use crate::fifo_link::{FifoClass, FifoLink};
 use crate::flow::{Background, Receiving, Sending};
 use crate::measure::{DelayRecord, Window};
 use crate::network::{Network, NetworkError};
 use crate::outcome::Outcome;
-use crate::outside::Outside;
 use crate::packet::{Packet, WideHeaders};
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop, Routes};
@@ -85,7 +85,7 @@ pub struct Simulation {
     /// Number of links crossed so far, by all packets.
     hops: u64,
     watch: Watch,
-    outside: Outside,
+    external: External,
     pub(crate) agents: Agents,
     streams: Streams,
 }
@@ -102,7 +102,7 @@ impl Simulation {
     /// Handles every event up to and including `until`, but none beyond the settings' duration.
     pub fn advance(&mut self, until: Instant) {
         let until = until.min(Instant::ZERO + self.settings.duration);
-        self.outside.clock = self.outside.clock.max(until);
+        self.external.clock = self.external.clock.max(until);
         while let Some((now, handle, tag)) = self.calendar.pop(until) {
             let hop = Hop::from_tag(tag);
             let index = hop.index();
@@ -120,7 +120,7 @@ impl Simulation {
                 EventKind::Watched => self.enqueue_watched(now, handle, index),
                 EventKind::WatchedFree => self.serve_watched(now, index, handle),
                 EventKind::Agent => self.reach_agent(now, handle, index),
-                EventKind::Outside => self.leave(now, handle, index),
+                EventKind::External => self.leave(now, handle, index),
                 EventKind::Spare => unreachable!("nothing schedules it"),
             }
         }

@@ -86,10 +86,10 @@ impl Receiving {
         }
     }
 
-    /// Of a flow whose ends are outside: it reads data and answers nothing.
-    pub(crate) fn outside(spec: &FlowSpec, delays: u32) -> Self {
+    /// Creates the receiving end of a flow with external endpoints. It reads data and sends no replies.
+    pub(crate) fn external(spec: &FlowSpec, delays: u32) -> Self {
         Self {
-            sink: outside_receiver(&spec.transport),
+            sink: external_receiver(&spec.transport),
             record: ReceivedRecord::NOTHING,
             armed: Instant::FAR_FUTURE,
             delays,
@@ -101,8 +101,8 @@ impl Receiving {
     }
 }
 
-/// The receiver of a flow whose ends are outside, where what is not TCP are datagrams like others.
-fn outside_receiver(params: &TransportParams) -> Receiver {
+/// Returns the receiver of a flow with external endpoints, where every transport but TCP counts as UDP.
+fn external_receiver(params: &TransportParams) -> Receiver {
     match params {
         TransportParams::Tcp(_) => Receiver::new(params),
         _ => Receiver::Udp(udp::Receiver::default()),

@@ -18,7 +18,7 @@
 //!   adaptive          two agents that adapt a flow's hint to the reports of its receiver
 //! measure             histograms, interval series, records
 //! watch               what a capture at a link would show
-//! outside             flows whose endpoints are real hosts
+//! external            flows whose endpoints are real hosts
 //! outcome             the result of a run
 //! ```
 
@@ -27,12 +27,12 @@ mod agent;
 mod calendar;
 mod dumbbell;
 mod engine;
+mod external;
 mod fifo_link;
 mod flow;
 pub mod measure;
 mod network;
 mod outcome;
-mod outside;
 mod packet;
 mod queued_link;
 mod route;
@@ -43,11 +43,11 @@ pub use agent::{Address, Agent, AgentSpec, Context, FlowCounts, Message, Outboun
 pub use calendar::{Calendar, Handle};
 pub use dumbbell::{Bottleneck, Dumbbell, Pair};
 pub use engine::{Settings, Simulation, run};
+pub use external::{FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
 pub use fifo_link::LinkCounts;
 pub use measure::Window;
 pub use network::{
     AgentEntry, Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId,
 };
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
-pub use outside::{Fate, Injected, Left, Part};
 pub use watch::{Event, Observation, SeenHeader, SeenPacket};

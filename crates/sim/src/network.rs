@@ -95,7 +95,7 @@ pub struct Network {
     /// Flows, by their index.
     observed: BTreeSet<usize>,
     watched: BTreeSet<LinkId>,
-    ends_outside: bool,
+    external_endpoints: bool,
 }
 
 /// An agent and where it is.
@@ -337,15 +337,15 @@ impl Network {
         self.watched.contains(&id)
     }
 
-    /// Leaves all flows' ends to the outside: see [`Simulation::inject`](crate::Simulation::inject). Hints that adapt stay as
-    /// they begin.
-    pub fn put_ends_outside(&mut self) {
-        self.ends_outside = true;
+    /// Makes the endpoints of all flows external: the caller [injects](crate::Simulation::inject) their packets. Adaptive
+    /// hints keep their initial value.
+    pub fn use_external_endpoints(&mut self) {
+        self.external_endpoints = true;
     }
 
-    /// Whether the flows' ends are outside.
-    pub fn has_ends_outside(&self) -> bool {
-        self.ends_outside
+    /// Returns whether the endpoints of all flows are external.
+    pub fn has_external_endpoints(&self) -> bool {
+        self.external_endpoints
     }
 
     /// All links, in the order of adding.

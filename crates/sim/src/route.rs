@@ -31,9 +31,9 @@ pub(crate) enum EventKind {
     WatchedFree = 12,
     /// An agent: a message arrives, or its deadline is due.
     Agent = 13,
-    /// The end of a packet that came from outside; see [`crate::outside`].
-    Outside = 14,
-    /// Not in use. With all sixteen values taken, the kind of a word is the word's upper bits and needs no comparison.
+    /// An external endpoint, where an injected packet ends; see [`crate::external`].
+    External = 14,
+    /// Not used. With all sixteen values taken, the kind is the upper bits of the word, and needs no comparison.
     Spare = 15,
 }
 
@@ -78,7 +78,7 @@ impl Hop {
             11 => EventKind::Watched,
             12 => EventKind::WatchedFree,
             13 => EventKind::Agent,
-            14 => EventKind::Outside,
+            14 => EventKind::External,
             _ => EventKind::Spare,
         }
     }
@@ -123,7 +123,7 @@ impl Routes {
     pub(crate) fn end(&self, position: u32) -> Hop {
         let rest = self.hops[position as usize..].iter();
         let mut ends = rest.filter(|hop| {
-            matches!(hop.kind(), EventKind::Sink | EventKind::Source | EventKind::Agent | EventKind::Outside)
+            matches!(hop.kind(), EventKind::Sink | EventKind::Source | EventKind::Agent | EventKind::External)
         });
         *ends.next().expect("every route ends at an endpoint")
     }
@@ -150,7 +150,7 @@ mod tests {
             EventKind::Watched,
             EventKind::WatchedFree,
             EventKind::Agent,
-            EventKind::Outside,
+            EventKind::External,
         ];
         for kind in kinds {
             let hop = Hop::from_tag(Hop::new(kind, 123_456_789).tag());

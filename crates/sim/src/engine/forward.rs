@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use crate::calendar::Handle;
-use crate::outside::{Fate, OutsideEnd};
+use crate::external::{ExternalEndpoint, PacketOutcome};
 use crate::queued_link::Started;
 use crate::route::{EventKind, Hop};
 use cutline_aqm::{Arrival, DropReason, Verdict};
@@ -121,12 +121,12 @@ impl Simulation {
         let end = self.routes.end(self.calendar.payload(handle).position);
         if end.kind() == EventKind::Sink {
             self.note_dropped(at, end.index());
-        } else if end.kind() == EventKind::Outside {
-            let end = OutsideEnd::of_index(end.index());
+        } else if end.kind() == EventKind::External {
+            let end = ExternalEndpoint::from_index(end.index());
             if end.is_data {
                 self.note_dropped(at, end.flow);
             }
-            self.outside.leave(at, handle, Fate::Dropped);
+            self.external.finish(at, handle, PacketOutcome::Dropped);
         } else if end.kind() == EventKind::Agent {
             self.agents.forget(handle);
         }

@@ -5,11 +5,11 @@ use super::{Settings, Simulation};
 use crate::adaptive::{AdaptiveHint, HintKeeper, Reporter};
 use crate::agent::Address;
 use crate::calendar::Calendar;
+use crate::external::{External, ExternalEndpoint};
 use crate::fifo_link::{FifoClass, FifoLink};
 use crate::flow::{Background, Receiving, Sending};
 use crate::measure::DelayRecord;
 use crate::network::{Distributions, FlowSpec, LinkId, LinkSpec, Network, NetworkError};
-use crate::outside::{Outside, OutsideEnd};
 use crate::packet::{Packet, WideHeaders};
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop, Routes};
@@ -39,14 +39,14 @@ impl Simulation {
             settings: *settings,
             hops: 0,
             watch: Watch::default(),
-            outside: Outside::default(),
+            external: External::default(),
             agents: Agents::default(),
             streams,
         };
         simulation.add_links(network, streams)?;
         for spec in flows {
-            if network.has_ends_outside() {
-                simulation.add_flow_outside(spec, streams);
+            if network.has_external_endpoints() {
+                simulation.add_external_flow(spec, streams);
             } else {
                 simulation.add_flow(network, spec, streams);
             }
@@ -135,17 +135,17 @@ impl Simulation {
         self.arm_app(id);
     }
 
-    /// A flow whose ends are outside: ways for its packets, and what measures them.
-    fn add_flow_outside(&mut self, spec: &FlowSpec, streams: Streams) {
+    /// Adds a flow with external endpoints: routes for its packets, and the measures.
+    fn add_external_flow(&mut self, spec: &FlowSpec, streams: Streams) {
         let flow = self.sending.len();
-        let end = |is_data| Hop::new(EventKind::Outside, OutsideEnd { flow, is_data }.index());
+        let end = |is_data| Hop::new(EventKind::External, ExternalEndpoint { flow, is_data }.index());
         let route = self.add_route(&spec.route, end(true));
         let control = self.add_route(&spec.route, end(false));
         let back = self.add_route(&spec.return_route, end(false));
         let delays = self.delays_of(spec);
-        self.outside.routes.push([control, back]);
+        self.external.routes.push([control, back]);
         self.sending.push(Sending::new(spec, Instant::ZERO, route));
-        self.receiving.push(Receiving::outside(spec, delays));
+        self.receiving.push(Receiving::external(spec, delays));
         // Its application is never asked.
         let random = streams.stream(&spec.name, "app");
         self.background.push(Background::new(spec, Instant::ZERO, random, self.settings.interval));

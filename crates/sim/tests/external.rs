@@ -1,12 +1,12 @@
-//! Ends outside: the packets of a simulation, recorded where they enter and injected again, meet the same fate.
+//! External endpoints: packets of a simulation that are recorded where they enter, and injected again, have the same outcome.
 
 mod common;
 
 use common::{Plan, audio, bulk};
 use cutline_aqm::Verdict;
 use cutline_sim::{
-    Event, Fate, Injected, LinkId, Network, Observation, Outcome, Part, SeenHeader, SeenPacket, Settings,
-    Simulation, Window,
+    Event, InjectedPacket, LinkId, Network, Observation, Outcome, PacketOutcome, PacketRole, SeenHeader,
+    SeenPacket, Settings, Simulation, Window,
 };
 use cutline_transport::endpoint::DataHeader;
 use cutline_units::{Duration, Ecn, Instant, Rate};
@@ -24,12 +24,12 @@ fn plan() -> Plan {
     Plan { flows, rate: Rate::from_mbps(2), ..Plan::paper(15) }
 }
 
-/// The links by which the packets of a flow enter the network.
+/// Returns the links by which the packets of all flows enter the network.
 fn entries(network: &Network) -> Vec<LinkId> {
     network.flows().iter().flat_map(|flow| [flow.route[0], flow.return_route[0]]).collect()
 }
 
-/// Simulates both ends, and tells of every packet that enters.
+/// Simulates both endpoints. Returns every packet that enters the network, and the outcome.
 fn simulated() -> (Vec<Observation>, Outcome) {
     let mut network = plan().network();
     for link in entries(&network) {
@@ -42,49 +42,52 @@ fn simulated() -> (Vec<Observation>, Outcome) {
     (observations, simulation.finish())
 }
 
-fn injected(key: u32, seen: &Observation) -> Injected {
+fn injected(key: u32, seen: &Observation) -> InjectedPacket {
     let packet = &seen.packet;
-    let part = match packet.header {
-        SeenHeader::Data(DataHeader::Tcp(segment)) => Part::Segment { seq: segment.seq, len: segment.len },
-        SeenHeader::Data(DataHeader::Tfrc(data)) => Part::Datagram { len: data.len },
-        _ => Part::Return,
+    let role = match packet.header {
+        SeenHeader::Data(DataHeader::Tcp(segment)) => {
+            PacketRole::Segment { seq: segment.seq, len: segment.len }
+        }
+        SeenHeader::Data(DataHeader::Tfrc(data)) => PacketRole::Datagram { len: data.len },
+        _ => PacketRole::Return,
     };
     let SeenPacket { flow, size, hint, ecn, .. } = *packet;
-    Injected { flow: flow.expect("no agent sends anything here"), part, size, hint, ecn, key }
+    InjectedPacket { flow: flow.expect("no agent sends anything here"), role, size, hint, ecn, key }
 }
 
 #[test]
-fn recorded_packets_meet_the_same_fate() {
+fn recorded_packets_have_the_same_outcome() {
     let (observations, inside) = simulated();
     assert!(observations.iter().all(|seen| seen.event == Event::Arrived(Verdict::Pass)));
     let mut network = plan().network();
-    network.put_ends_outside();
+    network.use_external_endpoints();
     let mut simulation = Simulation::new(&network, &settings()).unwrap();
     for (key, seen) in (0..).zip(&observations) {
         simulation.inject(seen.at, injected(key, seen));
     }
     simulation.advance(Instant::ZERO + Duration::from_secs(SECONDS));
-    let left: Vec<_> = simulation.take_left().collect();
-    let outside = simulation.finish();
+    let finished: Vec<_> = simulation.take_finished().collect();
+    let external = simulation.finish();
 
-    for (flow, (inside, outside)) in inside.flows.iter().zip(&outside.flows).enumerate() {
-        assert_eq!(inside.record, outside.record, "flow {flow}");
-        assert_eq!(inside.delays, outside.delays, "flow {flow}");
+    for (flow, (inside, external)) in inside.flows.iter().zip(&external.flows).enumerate() {
+        assert_eq!(inside.record, external.record, "flow {flow}");
+        assert_eq!(inside.delays, external.delays, "flow {flow}");
     }
-    for (link, (inside, outside)) in inside.links.iter().zip(&outside.links).enumerate() {
-        assert_eq!(inside.counts, outside.counts, "link {link}");
-        let buckets = [&inside.waits, &outside.waits].map(|waits| waits.buckets().collect::<Vec<_>>());
+    for (link, (inside, external)) in inside.links.iter().zip(&external.links).enumerate() {
+        assert_eq!(inside.counts, external.counts, "link {link}");
+        let buckets = [&inside.waits, &external.waits].map(|waits| waits.buckets().collect::<Vec<_>>());
         assert_eq!(buckets[0], buckets[1], "link {link}");
-        assert_eq!(inside.probability, outside.probability, "link {link}");
+        assert_eq!(inside.probability, external.probability, "link {link}");
     }
-    assert!(left.windows(2).all(|two| two[0].at <= two[1].at), "they leave in the order of time");
-    let dropped = left.iter().filter(|left| left.fate == Fate::Dropped).count() as u64;
-    let lost: u64 = outside.flows.iter().map(|flow| flow.record.totals.dropped).sum();
+    assert!(finished.windows(2).all(|two| two[0].at <= two[1].at), "they leave in the order of time");
+    let dropped =
+        finished.iter().filter(|finished| finished.outcome == PacketOutcome::Dropped).count() as u64;
+    let lost: u64 = external.flows.iter().map(|flow| flow.record.totals.dropped).sum();
     assert!(dropped == lost && dropped > 50, "{dropped} dropped, {lost} of them data");
-    let mut keys: Vec<u32> = left.iter().map(|left| left.key).collect();
+    let mut keys: Vec<u32> = finished.iter().map(|finished| finished.key).collect();
     keys.sort_unstable();
     keys.dedup();
-    assert_eq!(keys.len(), left.len(), "every packet leaves once");
+    assert_eq!(keys.len(), finished.len(), "every packet leaves once");
     assert!(
         keys.len() <= observations.len() && observations.len() - keys.len() < 500,
         "the rest is under way"
@@ -94,22 +97,22 @@ fn recorded_packets_meet_the_same_fate() {
 #[test]
 fn control_packets_take_the_way_and_are_no_data() {
     let mut network = plan().network();
-    network.put_ends_outside();
+    network.use_external_endpoints();
     let mut simulation = Simulation::new(&network, &settings()).unwrap();
     let hint = network.flows()[0].hint;
-    let syn = Injected { flow: 0, part: Part::Control, size: 40, hint, ecn: Ecn::NotEct, key: 7 };
+    let syn = InjectedPacket { flow: 0, role: PacketRole::Control, size: 40, hint, ecn: Ecn::NotEct, key: 7 };
     simulation.inject(Instant::ZERO, syn);
     assert!(simulation.next_event() > Instant::ZERO, "it is on its way");
     simulation.advance(Instant::ZERO + Duration::from_secs(1));
-    let left: Vec<_> = simulation.take_left().collect();
-    assert_eq!((left.len(), left[0].key), (1, 7));
+    let finished: Vec<_> = simulation.take_finished().collect();
+    assert_eq!((finished.len(), finished[0].key), (1, 7));
     // Two access links of 50 ms, 50 Mbit/s, and the bottleneck of 50 ms, 2 Mbit/s: 40 B take 6.4 us and 160 us.
     let expected = Duration::from_millis(150) + Duration::from_nanos(2 * 6_400 + 160_000);
-    assert_eq!(left[0].at, Instant::ZERO + expected);
-    // What comes late comes now.
-    simulation.inject(Instant::ZERO, Injected { part: Part::Return, ..syn });
+    assert_eq!(finished[0].at, Instant::ZERO + expected);
+    // A packet that is injected late enters now.
+    simulation.inject(Instant::ZERO, InjectedPacket { role: PacketRole::Return, ..syn });
     simulation.advance(Instant::ZERO + Duration::from_secs(2));
-    let back: Vec<_> = simulation.take_left().collect();
+    let back: Vec<_> = simulation.take_finished().collect();
     assert_eq!(back[0].at, Instant::ZERO + Duration::from_secs(1) + expected);
     assert_eq!(simulation.finish().flows[0].record.totals.sent, 0);
 }

@@ -1,0 +1,72 @@
+//! External endpoints: packets that enter from there, and packets that leave.
+
+use super::Simulation;
+use crate::calendar::Handle;
+use crate::external::{ExternalEndpoint, FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
+use crate::packet::Packet;
+use cutline_transport::endpoint::{PackedHeader, Transport as _};
+use cutline_transport::{tcp, udp};
+use cutline_units::{Duration, Instant};
+
+impl Simulation {
+    /// Injects a packet from an external endpoint at `at`, after all events that are due until then. A time before the one to
+    /// which the simulation was advanced counts as the latter.
+    ///
+    /// # Panics
+    /// When the network does not [use external endpoints](crate::Network::use_external_endpoints).
+    pub fn inject(&mut self, at: Instant, injected: InjectedPacket) {
+        let now = at.max(self.external.clock);
+        self.advance(now);
+        let InjectedPacket { flow, role, size, hint, ecn, key } = injected;
+        let id = flow as usize;
+        let [control, back] = self.external.routes[id];
+        let (position, header) = match role {
+            PacketRole::Segment { seq, len } => (self.sending[id].route, segment(now, seq, len)),
+            PacketRole::Datagram { len } => (self.sending[id].route, self.datagram(now, id, len)),
+            PacketRole::Control => (control, None),
+            PacketRole::Return => (back, None),
+        };
+        if matches!(role, PacketRole::Segment { .. } | PacketRole::Datagram { .. }) {
+            self.note_sent(now, id, size);
+        }
+        let handle = self.calendar.allocate();
+        self.external.put(handle, key);
+        *self.calendar.payload_mut(handle) =
+            Packet { queued: Duration::ZERO, header, size, position, hint, ecn, marked: false };
+        self.enter(now, handle, position);
+    }
+
+    /// Takes the injected packets that have left the network since the last call, in the order of time.
+    pub fn take_finished(&mut self) -> impl Iterator<Item = FinishedPacket> + '_ {
+        self.external.finished.drain(..)
+    }
+
+    /// Returns the time of the next event if no packet is injected before it; [`Instant::FAR_FUTURE`] without any event.
+    pub fn next_event(&mut self) -> Instant {
+        self.calendar.peek().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    /// Builds the header of a datagram. Datagrams are numbered in the order of their arrival.
+    fn datagram(&self, now: Instant, id: usize, len: u32) -> Option<PackedHeader> {
+        let seq = self.sending[id].record.total();
+        udp::Udp::pack_data(&udp::Datagram { seq, sent_at: now, len })
+    }
+
+    /// Handles a packet that reaches an external endpoint.
+    pub(super) fn leave(&mut self, now: Instant, handle: Handle, index: usize) {
+        let end = ExternalEndpoint::from_index(index);
+        if end.is_data {
+            // The external endpoint answers in place of the sink.
+            self.read_data(now, handle, end.flow);
+        }
+        let packet = self.calendar.payload(handle);
+        let outcome = PacketOutcome::Arrived { marked: packet.marked, hint: packet.hint };
+        self.external.finish(now, handle, outcome);
+        self.calendar.release(handle);
+    }
+}
+
+fn segment(now: Instant, seq: u64, len: u32) -> Option<PackedHeader> {
+    let segment = tcp::Segment { seq, sent_at: now, len, retransmission: false, cwr: false, fin: false };
+    tcp::Tcp::pack_data(&segment)
+}
