@@ -16,7 +16,7 @@ use cutline_router_service::{
 use cutline_sys::SysError;
 use cutline_units::{Duration, Rate};
 use listener::Printer;
-use settings::{BackArgs, CodePoints, QueueArgs};
+use settings::{CodePoints, QueueArgs, ReverseArgs};
 use std::path::PathBuf;
 
 /// Route frames between two interfaces, each direction through a queue of its own
@@ -80,7 +80,7 @@ struct Routing {
     #[command(flatten)]
     queue: QueueArgs,
     #[command(flatten)]
-    back: BackArgs,
+    reverse: ReverseArgs,
     /// What the slowest link adds to a frame: none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm
     #[arg(long, default_value = "ethernet", value_parser = overhead, conflicts_with = "config")]
     overhead: Overhead,
@@ -113,8 +113,8 @@ struct ProcessArgs {
 const EXAMPLES: &str = "Examples:
   cutline router --in eth0 --out eth1 --rate 15Mbit
   cutline router --in eth0 --out eth1 --rate 15Mbit --aqm pie --set target=\"15 ms\" --tsq
-  cutline router --in lan --out wan --rate 50Mbit --rate-back 8Mbit --aqm fq-codel --overhead pppoe-ptm
-  cutline router --in lan --out wan --rate 50Mbit --tsq --rate-back 8Mbit --aqm-back codel --socket /run/wan.sock
+  cutline router --in lan --out wan --rate 50Mbit --reverse-rate 8Mbit --aqm fq-codel --overhead pppoe-ptm
+  cutline router --in lan --out wan --rate 50Mbit --tsq --reverse-rate 8Mbit --reverse-aqm codel --socket /run/wan.sock
   cutline router --in tun:cut0 --out tun:cut1 --rate 20Mbit --tsq
   cutline router --in xdp:eth0 --out xdp:eth1 --rate 900Mbit --aqm fq-codel --fix-offloads
   cutline router --in a0 --out b0 --rate 15Mbit --tsq l=40ms,bits=4 --hint EF=4 --stats 1s --json
@@ -176,8 +176,8 @@ impl Routing {
         let ProcessArgs { spin, fix_offloads, seed, socket, user } = &self.process;
         let (socket, user) = (socket.clone(), user.clone());
         Ok(RouterSpec {
-            forth: direction(self.queue.spec(*rate)?),
-            back: direction(self.back.spec(&self.queue, *rate)?),
+            forward: direction(self.queue.spec(*rate)?),
+            reverse: direction(self.reverse.spec(&self.queue, *rate)?),
             input: input.clone(),
             output: output.clone(),
             process: ProcessSpec { fix_offloads: *fix_offloads, spin: *spin, seed: *seed, socket, user },

@@ -29,9 +29,9 @@ fn frames_cross_and_a_killed_router_leaves_nothing() {
     assert!(lab.is_crossed(false, 5003), "after an interface was down");
     let (code, end) = lab.router.end();
     assert_eq!((code, &end["event"]), (Some(0), &Value::from("end")));
-    assert_sums(&end, "forth");
-    assert_sums(&end, "back");
-    assert!(packets(&end, "/forth/not_ip/packets") > 0, "ARP passes as well: {end}");
+    assert_sums(&end, "forward");
+    assert_sums(&end, "reverse");
+    assert!(packets(&end, "/forward/not_ip/packets") > 0, "ARP passes as well: {end}");
 
     lab.router = Router::start(&lab.middle, &["--rate", "100Mbit"]);
     lab.router.kill();
@@ -63,7 +63,7 @@ fn what_waited_for_a_stopped_router_crosses_once_and_in_order() {
     assert!(lab.is_crossed(false, 5001), "the hosts know each other");
     assert_a_backlog_crosses(&lab.router, lab.sockets(false, 5002));
     let (_, end) = lab.router.end();
-    assert_sums(&end, "forth");
+    assert_sums(&end, "forward");
 }
 
 /// 12 Mbit/s of unmarked packets and 100 hinted ones a second come to a link of 8 Mbit/s, whose queue holds them all: a
@@ -91,10 +91,10 @@ fn the_rate_is_kept_and_hinted_packets_wait_less() {
         }
         let [mut unmarked, mut hinted] = sinks.map(|sink| sink.join().unwrap());
         let (_, end) = lab.router.end();
-        assert_sums(&end, "forth");
+        assert_sums(&end, "forward");
 
         // What the schedule has slipped by, on a machine that did not let the router run, is no time of the link's.
-        let slipped = end["forth"]["slipped_ms"].as_f64().unwrap() * 1e-3;
+        let slipped = end["forward"]["slipped_ms"].as_f64().unwrap() * 1e-3;
         let seconds = (unmarked.last - unmarked.first).as_secs_f64() - slipped;
         let ratio = (unmarked.bytes + hinted.bytes) as f64 * 8.0 / seconds / RATE;
         // Two packets more than the interval holds, at most.

@@ -23,8 +23,8 @@ const OF_THE_KERNEL: u64 = 40;
 
 fn assert_adds_up(end: &Value) {
     assert_eq!(end["event"], "end");
-    assert_sums(end, "forth");
-    assert_sums(end, "back");
+    assert_sums(end, "forward");
+    assert_sums(end, "reverse");
 }
 
 fn port(host: &Namespace, name: &str) -> PacketPort {
@@ -96,7 +96,7 @@ fn an_interface_goes_down_and_comes_back_under_load() {
     let (code, end) = lab.router.end();
     assert_eq!(code, Some(0));
     assert_adds_up(&end);
-    for direction in ["forth", "back"] {
+    for direction in ["forward", "reverse"] {
         let unsent = packets(&end, &format!("/{direction}/dropped/unsent/packets"));
         assert!(unsent > 0, "frames for an interface that is down are lost there: {end}");
     }
@@ -118,7 +118,7 @@ fn a_removed_interface_ends_it_with_what_was_counted() {
         assert_eq!(code, Some(1), "{messages}");
         assert!(messages.contains("`p1` has been removed"), "{messages}");
         assert_adds_up(&end);
-        assert!(packets(&end, "/forth/sent/packets") > 0);
+        assert!(packets(&end, "/forward/sent/packets") > 0);
     }
 }
 
@@ -162,13 +162,14 @@ fn a_flood_of_the_smallest_frames() {
     assert_adds_up(&end);
     let of_port = |what: &str| packets(&end, &format!("/ports/0/{what}"));
     let seen =
-        packets(&end, "/forth/received/packets") + of_port("missed_packets") + of_port("truncated/packets");
-    let sent = packets(&end, "/forth/sent/packets");
+        packets(&end, "/forward/received/packets") + of_port("missed_packets") + of_port("truncated/packets");
+    let sent = packets(&end, "/forward/sent/packets");
     // The first crossing is counted by the router, and not between the two looks at the interfaces.
     assert!(seen.abs_diff(after[0] - before[0]) < OF_THE_KERNEL, "came in {before:?} {after:?}: {end}");
     assert!(sent.abs_diff(after[1] - before[1]) < OF_THE_KERNEL, "went out {before:?} {after:?}: {end}");
     assert!(
-        packets(&end, "/forth/dropped/overflow/packets") + packets(&end, "/forth/dropped/early/packets") > 0
+        packets(&end, "/forward/dropped/overflow/packets") + packets(&end, "/forward/dropped/early/packets")
+            > 0
     );
 }
 
@@ -187,10 +188,10 @@ fn malformed_frames_pass_or_are_dropped_and_harm_nobody() {
     let (code, end) = lab.router.end();
     assert_eq!(code, Some(0));
     assert_adds_up(&end);
-    let seen = packets(&end, "/forth/received/packets") + packets(&end, "/ports/0/missed_packets");
+    let seen = packets(&end, "/forward/received/packets") + packets(&end, "/ports/0/missed_packets");
     assert!(seen >= taken as u64, "{taken} were sent: {end}");
-    assert!(packets(&end, "/forth/remarked/packets") > 0, "some are still IP: {end}");
-    assert!(packets(&end, "/forth/not_ip/packets") > 0, "others are not: {end}");
+    assert!(packets(&end, "/forward/remarked/packets") > 0, "some are still IP: {end}");
+    assert!(packets(&end, "/forward/not_ip/packets") > 0, "others are not: {end}");
 }
 
 /// A frame whose bytes follow from its number, with a head of some protocol.
@@ -276,7 +277,7 @@ fn a_stopped_router_lets_its_schedule_slip() {
         let (code, end) = lab.router.end();
         assert_eq!(code, Some(0));
         assert_adds_up(&end);
-        let slipped = end.pointer("/forth/slipped_ms").and_then(Value::as_f64).unwrap();
+        let slipped = end.pointer("/forward/slipped_ms").and_then(Value::as_f64).unwrap();
         in_time!(slipped > 800.0, "{end}");
     });
 }

@@ -35,11 +35,11 @@ impl Home {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// The file, with this queue and rate forth.
+    /// The file, with this queue and rate forward.
     fn describe(&self, rate: &str, queue: &str) {
         let text = format!(
-            "in = \"p0\"\nout = \"p1\"\nsocket = {:?}\n[forth]\nrate = {rate:?}\nqueue = {queue}\n\
-             [back]\nrate = \"50 Mbit/s\"\nqueue = {{ aqm = \"drop-tail\", limit = \"500 packets\" }}\n",
+            "in = \"p0\"\nout = \"p1\"\nsocket = {:?}\n[forward]\nrate = {rate:?}\nqueue = {queue}\n\
+             [reverse]\nrate = \"50 Mbit/s\"\nqueue = {{ aqm = \"drop-tail\", limit = \"500 packets\" }}\n",
             self.text("s.sock")
         );
         std::fs::write(self.path("r.toml"), text).unwrap();
@@ -98,9 +98,9 @@ fn a_reload_under_traffic_loses_no_packet() {
     let (code, end) = lab.router.end();
     assert_eq!(arrived, (0..sent).collect::<Vec<_>>(), "all of them, in order; {end}");
     assert_eq!((code, packets(&end, "/reload/done"), &end["reload"]["error"]), (Some(0), 12, &Value::Null));
-    assert_eq!(end["forth"]["queue"], "pi");
-    assert_sums(&end, "forth");
-    assert!(end["forth"]["departure_error_us"]["p99"].as_f64() > Some(0.0), "{end}");
+    assert_eq!(end["forward"]["queue"], "pi");
+    assert_sums(&end, "forward");
+    assert!(end["forward"]["departure_error_us"]["p99"].as_f64() > Some(0.0), "{end}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_bad_file_changes_nothing() {
         assert!(line.contains(why), "{line}");
         let status = home.ask("reload status");
         assert!(status["reload"]["error"].as_str().unwrap().contains(why), "{status}");
-        assert_eq!(home.ask("config")["config"]["forth"]["rate_bps"], 20_000_000);
+        assert_eq!(home.ask("config")["config"]["forward"]["rate_bps"], 20_000_000);
     };
     let good = std::fs::read_to_string(home.path("r.toml")).unwrap();
     std::fs::write(home.path("r.toml"), good.replace("\"p1\"", "\"p7\"")).unwrap();
@@ -125,7 +125,7 @@ fn a_bad_file_changes_nothing() {
     std::fs::remove_file(home.path("r.toml")).unwrap();
     refused(&mut lab, "r.toml: cannot be read");
     home.describe("20 MB/s", queue);
-    refused(&mut lab, "r.toml:5:8: key \"forth.rate\": value \"20 MB/s\" is not allowed");
+    refused(&mut lab, "r.toml:5:8: key \"forward.rate\": value \"20 MB/s\" is not allowed");
     // The excerpt: margin, line, carets.
     (0..3).for_each(|_| drop(lab.router.error_line()));
     assert!(lab.is_crossed(false, 5001), "it goes on");
@@ -134,7 +134,7 @@ fn a_bad_file_changes_nothing() {
     assert!(lab.router.error_line().starts_with("reloaded: routing p0 -> p1 at 30 Mbit/s"));
     let status = home.ask("reload status");
     assert_eq!((packets(&status, "/reload/done"), packets(&status, "/reload/refused")), (1, 3));
-    assert_eq!(home.ask("config")["config"]["forth"]["rate_bps"], 30_000_000);
+    assert_eq!(home.ask("config")["config"]["forward"]["rate_bps"], 30_000_000);
 }
 
 #[test]
@@ -150,10 +150,10 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
 
     let json = cutline(&["stats", &socket, "--json"]);
     let document: Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert!(packets(&document, "/forth/sent/packets") > 0 && document["event"] == "stats", "{document}");
+    assert!(packets(&document, "/forward/sent/packets") > 0 && document["event"] == "stats", "{document}");
     let text = String::from_utf8(cutline(&["stats", &socket]).stdout).unwrap();
     assert!(text.contains("p0 -> p1: received") && text.contains("us (p99)"), "{text}");
-    assert_eq!(home.ask("config")["config"]["forth"]["queue"]["aqm"], "fq-codel");
+    assert_eq!(home.ask("config")["config"]["forward"]["queue"]["aqm"], "fq-codel");
     assert_eq!(home.ask("reload status")["reload"], Value::Null, "it has no file");
     assert!(home.ask("stat")["error"].as_str().unwrap().contains("allowed are stats"));
     watch(&socket);
@@ -310,11 +310,14 @@ fn the_example_is_right() {
     let output = cutline(&["--config", &file, "--check"]);
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
-        "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pie, back at 48 Mbit/s through fq-codel\n"
+        "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pie, reverse at 48 Mbit/s through fq-codel\n"
     );
     let json: Value =
         serde_json::from_slice(&cutline(&["--config", &file, "--check", "--json"]).stdout).unwrap();
-    assert_eq!((&json["forth"]["overhead"], &json["back"]["hints"]["EF"]), (&"pppoe-ptm".into(), &4.into()));
+    assert_eq!(
+        (&json["forward"]["overhead"], &json["reverse"]["hints"]["EF"]),
+        (&"pppoe-ptm".into(), &4.into())
+    );
 }
 
 #[test]
@@ -345,13 +348,13 @@ fn a_file_or_options_but_not_both() {
         &["--in", "p0"],
         &["--out", "p0"],
         &["--rate", "1Mbit"],
-        &["--rate-back", "1Mbit"],
+        &["--reverse-rate", "1Mbit"],
         &["--aqm", "pi"],
-        &["--aqm-back", "pi"],
+        &["--reverse-aqm", "pi"],
         &["--set", "a=1"],
-        &["--set-back", "a=1"],
+        &["--reverse-set", "a=1"],
         &["--tsq"],
-        &["--tsq-back"],
+        &["--reverse-tsq"],
         &["--limit", "9 packets"],
         &["--overhead", "ip"],
         &["--hint", "EF=1"],
@@ -373,8 +376,8 @@ fn a_file_or_options_but_not_both() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        message.contains("r.toml:5:8: key \"forth.rate\"")
-            && message.contains("\"forth.queue.limit\" is missing"),
+        message.contains("r.toml:5:8: key \"forward.rate\"")
+            && message.contains("\"forward.queue.limit\" is missing"),
         "{message}"
     );
 }

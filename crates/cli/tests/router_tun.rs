@@ -108,7 +108,7 @@ fn forwarded_packets_pass_through_the_router_and_without_it_past_it() {
     assert_eq!(echo([&lab.a, &lab.b], "10.9.2.2:5100", &bytes), bytes);
     let (code, end) = router.end();
     assert_eq!((code, &end["event"]), (Some(0), &Value::from("end")));
-    for (direction, least) in [("forth", 700), ("back", 700)] {
+    for (direction, least) in [("forward", 700), ("reverse", 700)] {
         assert_sums(&end, direction);
         // A megabyte in packets of 1500 B, at the least.
         assert!(packets(&end, &format!("/{direction}/sent/packets")) > least, "{end}");
@@ -133,7 +133,7 @@ fn forwarded_packets_pass_through_the_router_and_without_it_past_it() {
     lab.host.ip(&["link", "delete", "cut1"]).unwrap();
     let (code, end) = router.ended();
     assert_eq!(code, Some(1));
-    assert_sums(&end, "forth");
+    assert_sums(&end, "forward");
     assert!(router.messages().contains("`cut1` has been removed"));
 }
 

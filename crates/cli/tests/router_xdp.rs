@@ -36,8 +36,8 @@ fn lab(label: &str, ports: [&str; 2], options: &[&str]) -> Option<Lab> {
 fn ended(lab: &mut Lab) -> Value {
     let (code, end) = lab.router.end();
     assert_eq!((code, &end["event"]), (Some(0), &Value::from("end")));
-    assert_sums(&end, "forth");
-    assert_sums(&end, "back");
+    assert_sums(&end, "forward");
+    assert_sums(&end, "reverse");
     end
 }
 
@@ -115,7 +115,7 @@ fn frames_cross_and_a_killed_router_leaves_no_program() {
     assert_eq!(echo([&lab.a, &lab.b], "10.9.0.2:5100", &bytes), bytes);
     let end = ended(&mut lab);
     assert_eq!(end["ports"][0]["kind"], "AF_XDP in the driver, with copies");
-    for direction in ["forth", "back"] {
+    for direction in ["forward", "reverse"] {
         // A megabyte in packets of 1500 B, at the least.
         assert!(packets(&end, &format!("/{direction}/sent/packets")) > 700, "{end}");
         assert_eq!(packets(&end, &format!("/{direction}/dropped/oversize/packets")), 0, "{end}");
@@ -170,12 +170,12 @@ fn marks_and_hints_are_read_and_kept_as_with_a_packet_socket() {
         );
         let end = ended(&mut lab);
         let departed = |hint: u64| {
-            let hints = end["forth"]["hints"].as_array().unwrap();
+            let hints = end["forward"]["hints"].as_array().unwrap();
             let of = hints.iter().find(|of| of["hint"] == hint).unwrap_or_else(|| panic!("{hint}: {end}"));
             of["departed"]["packets"].as_u64().unwrap()
         };
         assert_eq!((departed(1), departed(6)), (10, 10), "{ports:?} {end}");
-        assert_eq!(packets(&end, "/forth/remarked/packets"), 10, "{ports:?}");
+        assert_eq!(packets(&end, "/forward/remarked/packets"), 10, "{ports:?}");
     }
 }
 
@@ -207,13 +207,13 @@ fn what_came_too_fast_is_told() {
     let lost = lost_on_the_way(&lab.a, "a0") - lost;
     let end = ended(&mut lab);
     let missed = packets(&end, "/ports/0/missed_packets");
-    let came = packets(&end, "/forth/received/packets") + missed;
+    let came = packets(&end, "/forward/received/packets") + missed;
     assert!(missed > 1000, "more came to a stopped router than there are chunks: {end}");
     // Nothing vanishes untold, and nothing comes twice. The kernel may count a frame as lost that a0 sent once more.
     let told = format!("{came} came, {lost} lost on the way: {end}");
     assert!(came + lost >= 60_000, "{told}");
     assert!(came < 60_000 + OF_THE_KERNEL, "{told}");
-    assert_eq!(packets(&end, "/forth/dropped/unsent/packets"), 0, "{end}");
+    assert_eq!(packets(&end, "/forward/dropped/unsent/packets"), 0, "{end}");
 }
 
 /// Down and up, each of the two; then one is removed.
@@ -242,7 +242,7 @@ fn an_interface_goes_down_and_comes_back() {
     let messages = lab.router.messages();
     assert_eq!(code, Some(1), "{messages}");
     assert!(messages.contains("`p1` has been removed"), "{messages}");
-    for direction in ["forth", "back"] {
+    for direction in ["forward", "reverse"] {
         assert_sums(&end, direction);
         let unsent = packets(&end, &format!("/{direction}/dropped/unsent/packets"));
         assert!(unsent > 100, "frames for an interface that is down are lost there: {end}");

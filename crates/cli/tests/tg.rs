@@ -236,7 +236,7 @@ fn a_router_on_the_way_counts_the_hint() {
     assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
     let total = json(&sent.stdout)["total"].clone();
     let (_, end) = network.router.end();
-    let hints = at(&end, "/forth/hints").as_array().unwrap();
+    let hints = at(&end, "/forward/hints").as_array().unwrap();
     let six = hints.iter().find(|hint| hint["hint"] == 6).unwrap_or_else(|| panic!("{end}"));
     assert_eq!(six["departed"]["packets"], total["received_packets"], "{end}");
     assert!(total["received_packets"].as_u64().unwrap() > 200, "{total}");

@@ -5,7 +5,7 @@ use crate::probe::{Answer, Congestion};
 use crate::survey::{CONTROLS, Survey};
 use cutline_units::{Bytes, Duration, Rate};
 
-/// The path that buffers have to be enough for: 15 Mbit/s, 300 ms there and back, as in the TSQ paper.
+/// The path that buffers have to be enough for: 15 Mbit/s and a round-trip time of 300 ms, as in the TSQ paper.
 const PATH_RATE: Rate = Rate::from_mbps(15);
 const PATH_RTT: Duration = Duration::from_millis(300);
 

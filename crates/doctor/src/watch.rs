@@ -28,7 +28,7 @@ pub struct Watch {
     /// Where the router's statistics come from.
     pub source: Option<Source>,
     /// Whether the direction from --out to --in is meant.
-    pub back: bool,
+    pub reverse: bool,
     /// What the link adds to a frame, as the router has been told.
     pub overhead: Overhead,
     /// The hint of the probes, as the router sees them; 1 to 16.
@@ -154,7 +154,7 @@ impl<'w> Progress<'w> {
     /// A document of the router ends an interval, unless that would be too short.
     fn sample(&mut self, sample: Statistics) {
         self.samples += 1;
-        let direction = sample.direction(self.watch.back);
+        let direction = sample.direction(self.watch.reverse);
         self.seen.rate = Some(direction.rate());
         if let Some(last) = &self.last {
             let seconds = sample.elapsed_s - last.elapsed_s;
@@ -162,8 +162,8 @@ impl<'w> Progress<'w> {
             if (0.0..SHORTEST.as_secs_f64()).contains(&seconds) {
                 return;
             }
-            let Watch { back, overhead, hint, .. } = *self.watch;
-            let load = load(last.direction(back), direction, seconds, overhead, hint);
+            let Watch { reverse, overhead, hint, .. } = *self.watch;
+            let load = load(last.direction(reverse), direction, seconds, overhead, hint);
             if seconds > 0.0 {
                 self.end_interval(Some(load));
             }

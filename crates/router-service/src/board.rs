@@ -64,20 +64,20 @@ impl Snapshot {
     ) -> Self {
         // An interface that is gone ends the router; its counters go with it.
         let ports = ports.each_mut().map(|port| port.stats().unwrap_or_default());
-        let directions = [Seen::of(&wire.forth), Seen::of(&wire.back)];
+        let directions = [Seen::of(&wire.forward), Seen::of(&wire.reverse)];
         Self { names: Arc::clone(names), elapsed, directions, ports, reload: reload.cloned() }
     }
 
     /// The document of this moment.
     pub fn statistics(&self, event: &str) -> Statistics {
         let [input, output] = &*self.names;
-        let [forth, back] = &self.directions;
+        let [forward, reverse] = &self.directions;
         let interfaces = self.names.iter().zip(self.ports);
         Statistics {
             event: event.to_owned(),
             elapsed_s: self.elapsed.as_secs_f64(),
-            forth: forth.direction(format!("{input} -> {output}")),
-            back: back.direction(format!("{output} -> {input}")),
+            forward: forward.direction(format!("{input} -> {output}")),
+            reverse: reverse.direction(format!("{output} -> {input}")),
             interfaces: interfaces.map(|(name, stats)| Interface::new(name, stats)).collect(),
             reload: self.reload.clone(),
         }
@@ -174,7 +174,7 @@ mod tests {
 
     fn board() -> Board {
         let text = "in = 'a'\nout = 'b'\nqueue.q = { aqm = 'pi', limit = '9 packets' }\n\
-                    forth = { rate = '15 Mbit/s', queue = 'q' }\nback = { rate = '2 Mbit/s', queue = 'q' }\n";
+                    forward = { rate = '15 Mbit/s', queue = 'q' }\nreverse = { rate = '2 Mbit/s', queue = 'q' }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
         Board::new(Arc::new(spec))
     }

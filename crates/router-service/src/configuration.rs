@@ -12,8 +12,8 @@ pub fn configuration(spec: &RouterSpec) -> Value {
     json!({
         "in": spec.input,
         "out": spec.output,
-        "forth": direction(&spec.forth),
-        "back": direction(&spec.back),
+        "forward": direction(&spec.forward),
+        "reverse": direction(&spec.reverse),
         "fix_offloads": fix_offloads,
         "spin_us": spin.map(|spin| spin.as_nanos() as f64 / 1e3),
         "seed": seed,
@@ -66,8 +66,8 @@ fn limit(limit: Limit) -> String {
 
 /// What it does, in one line: both directions.
 pub fn summary(spec: &RouterSpec) -> String {
-    let RouterSpec { input, output, forth, back, .. } = spec;
-    format!("{input} -> {output} {}, back {}", through(&forth.queue), through(&back.queue))
+    let RouterSpec { input, output, forward, reverse, .. } = spec;
+    format!("{input} -> {output} {}, reverse {}", through(&forward.queue), through(&reverse.queue))
 }
 
 fn through(queue: &QueueSpec) -> String {
@@ -88,18 +88,21 @@ mod tests {
     fn a_document_says_what_differs_from_the_standard() {
         let text = "in = 'a'\nout = 'b'\nhints = { EF = 4 }\nremark = { CS1 = 'LE' }\n\
                     queue.q = { aqm = 'pi', limit = '64 KB', q-ref = '100 packets', tsq = true }\n\
-                    forth = { rate = '15 Mbit/s', queue = 'q' }\n\
-                    back = { rate = '2 Mbit/s', queue = { aqm = 'codel', limit = '9 packets' } }\n";
+                    forward = { rate = '15 Mbit/s', queue = 'q' }\n\
+                    reverse = { rate = '2 Mbit/s', queue = { aqm = 'codel', limit = '9 packets' } }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let all = configuration(&spec);
-        assert_eq!(all["forth"]["hints"], json!({ "EF": 4 }));
-        assert_eq!(all["back"]["remark"], json!({ "CS1": "LE" }));
-        assert_eq!(all["forth"]["queue"]["parameters"]["q-ref"], "100");
-        assert_eq!(all["forth"]["queue"]["tsq"]["l"], "40 ms");
+        assert_eq!(all["forward"]["hints"], json!({ "EF": 4 }));
+        assert_eq!(all["reverse"]["remark"], json!({ "CS1": "LE" }));
+        assert_eq!(all["forward"]["queue"]["parameters"]["q-ref"], "100");
+        assert_eq!(all["forward"]["queue"]["tsq"]["l"], "40 ms");
         assert_eq!(
-            (&all["back"]["queue"]["limit"], &all["back"]["queue"]["tsq"]),
+            (&all["reverse"]["queue"]["limit"], &all["reverse"]["queue"]["tsq"]),
             (&json!("9 packets"), &Value::Null)
         );
-        assert_eq!(summary(&spec), "a -> b at 15 Mbit/s through TSQ over pi, back at 2 Mbit/s through codel");
+        assert_eq!(
+            summary(&spec),
+            "a -> b at 15 Mbit/s through TSQ over pi, reverse at 2 Mbit/s through codel"
+        );
     }
 }

@@ -3,16 +3,17 @@
 //! ```toml
 //! in = "eth0"
 //! out = "eth1"
-//! [forth]
+//! [forward]
 //! rate = "15 Mbit/s"
 //! queue = { aqm = "pi", limit = "1000 packets", tsq = true }
-//! [back]
+//! [reverse]
 //! rate = "2 Mbit/s"
 //! queue = { aqm = "fq-codel", limit = "1000 packets" }
 //! ```
 //!
 //! Queues are written as in a scenario, `[queue.NAME]` included. `overhead`, `hints` and `remark` at the top apply to both
-//! directions; in `[forth]` or `[back]` they replace those at the top for one direction.
+//! directions; in `[forward]` or `[reverse]` they replace those at the top for one direction. The former names of these
+//! tables, `[forth]` and `[back]`, are refused with a message that gives the present ones.
 
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
@@ -90,9 +91,10 @@ fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
         remark: remark(root).unwrap_or_default(),
     };
     let process = process(root);
-    let [forth, back] = ["forth", "back"].map(|key| direction(root, key, &common));
+    let [forward, reverse] = [("forward", "forth"), ("reverse", "back")]
+        .map(|(key, former)| direction(root, key, former, &common));
     root.finish();
-    Some(RouterSpec { input: input?, output: output?, forth: forth?, back: back?, process })
+    Some(RouterSpec { input: input?, output: output?, forward: forward?, reverse: reverse?, process })
 }
 
 fn process(root: &TableReader<'_>) -> ProcessSpec {
@@ -105,8 +107,13 @@ fn process(root: &TableReader<'_>) -> ProcessSpec {
     }
 }
 
-fn direction(root: &TableReader<'_>, key: &str, common: &Common) -> Option<DirectionSpec> {
+/// Reads the table of one direction; `former` is the key's former name, which is refused.
+fn direction(root: &TableReader<'_>, key: &str, former: &str, common: &Common) -> Option<DirectionSpec> {
     let expected = format!("a table: write [{key}]");
+    if let Some(node) = root.node(former) {
+        root.report(former, Some(&node.span), format!(": the key is now called \"{key}\": write [{key}]"));
+        return None;
+    }
     let Some(table) = root.table(key, &expected) else {
         if !root.has(key) {
             root.lacks(key, &expected);

@@ -8,15 +8,15 @@ const GOOD: &str = r#"
 in = "eth0"
 out = "eth1"
 
-[forth]
+[forward]
 rate = "15 Mbit/s"
 queue = { aqm = "pi", limit = "800 packets", q-ref = "100 packets", tsq = { l = "60 ms" } }
 
-[back]
+[reverse]
 rate = "2 Mbit/s"
-queue = "back"
+queue = "reverse"
 
-[queue.back]
+[queue.reverse]
 aqm = "fq-codel"
 limit = "64 KB"
 ecn = false
@@ -43,37 +43,38 @@ fn dscp(name: &str) -> Dscp {
 
 #[test]
 fn each_direction_has_its_own_queue() {
-    let RouterSpec { input, output, forth, back, process } = parse(GOOD);
+    let RouterSpec { input, output, forward, reverse, process } = parse(GOOD);
     assert_eq!((input.as_str(), output.as_str()), ("eth0", "eth1"));
-    assert_eq!((forth.queue.rate, back.queue.rate), (Rate::from_mbps(15), Rate::from_mbps(2)));
-    assert_eq!((forth.queue.aqm.name(), back.queue.aqm.name()), ("pi", "fq-codel"));
-    assert_eq!(forth.queue.tsq.map(|tsq| tsq.l), Some(Duration::from_millis(60)));
-    assert_eq!(back.queue.limit, Limit::Bytes(64_000));
-    assert!(forth.queue.ecn && !back.queue.ecn);
-    assert_eq!(forth.overhead, Overhead::Ethernet);
-    assert_eq!((forth.hints, forth.remark), (HintTable::standard(), RemarkTable::unchanged()));
+    assert_eq!((forward.queue.rate, reverse.queue.rate), (Rate::from_mbps(15), Rate::from_mbps(2)));
+    assert_eq!((forward.queue.aqm.name(), reverse.queue.aqm.name()), ("pi", "fq-codel"));
+    assert_eq!(forward.queue.tsq.map(|tsq| tsq.l), Some(Duration::from_millis(60)));
+    assert_eq!(reverse.queue.limit, Limit::Bytes(64_000));
+    assert!(forward.queue.ecn && !reverse.queue.ecn);
+    assert_eq!(forward.overhead, Overhead::Ethernet);
+    assert_eq!((forward.hints, forward.remark), (HintTable::standard(), RemarkTable::unchanged()));
     assert_eq!(process, ProcessSpec::default());
 }
 
 #[test]
 fn what_stands_at_the_top_is_for_both_directions() {
     let top = "overhead = \"pppoe\"\nhints = { EF = 4, 12 = 9 }\nremark = \"to-hints\"\n";
-    let own = "[back.remark]\nall = \"without-hints\"\nCS1 = \"LE\"\nhint-1 = 46\n[back.hints]\nEF = 2\n";
+    let own =
+        "[reverse.remark]\nall = \"without-hints\"\nCS1 = \"LE\"\nhint-1 = 46\n[reverse.hints]\nEF = 2\n";
     let spec = parse(&[top, GOOD, own].concat());
-    assert_eq!((spec.forth.overhead, spec.back.overhead), (Overhead::Pppoe, Overhead::Pppoe));
-    assert_eq!(spec.forth.hints.hint(dscp("EF")).level(), 4);
-    assert_eq!(spec.forth.remark.remark(dscp("EF")), dscp("hint-4"));
-    assert_eq!(spec.back.hints.hint(dscp("EF")).level(), 2);
-    assert_eq!(spec.back.hints.hint(dscp("12")).level(), 16, "a direction's own table replaces the other");
-    let remarked = ["CS1", "hint-1", "hint-2"].map(|name| spec.back.remark.remark(dscp(name)));
+    assert_eq!((spec.forward.overhead, spec.reverse.overhead), (Overhead::Pppoe, Overhead::Pppoe));
+    assert_eq!(spec.forward.hints.hint(dscp("EF")).level(), 4);
+    assert_eq!(spec.forward.remark.remark(dscp("EF")), dscp("hint-4"));
+    assert_eq!(spec.reverse.hints.hint(dscp("EF")).level(), 2);
+    assert_eq!(spec.reverse.hints.hint(dscp("12")).level(), 16, "a direction's own table replaces the other");
+    let remarked = ["CS1", "hint-1", "hint-2"].map(|name| spec.reverse.remark.remark(dscp(name)));
     assert_eq!(remarked, [dscp("LE"), dscp("EF"), Dscp::DEFAULT]);
 }
 
 #[test]
 fn to_hints_follows_the_hints_of_its_direction() {
-    let spec = parse(&format!("remark = \"to-hints\"\n{GOOD}[back.hints]\nEF = 2\n"));
-    assert_eq!(spec.forth.remark.remark(dscp("EF")), dscp("hint-6"));
-    assert_eq!(spec.back.remark.remark(dscp("EF")), dscp("hint-2"));
+    let spec = parse(&format!("remark = \"to-hints\"\n{GOOD}[reverse.hints]\nEF = 2\n"));
+    assert_eq!(spec.forward.remark.remark(dscp("EF")), dscp("hint-6"));
+    assert_eq!(spec.reverse.remark.remark(dscp("EF")), dscp("hint-2"));
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn the_process_is_described_too() {
 fn a_wrong_value_is_told_with_its_place() {
     assert_eq!(
         refusals_with("\"2 Mbit/s\"", "\"2 MB/s\""),
-        "r.toml:10:8: key \"back.rate\": value \"2 MB/s\" is not allowed: expected a rate such as \"15 Mbit/s\" \
+        "r.toml:10:8: key \"reverse.rate\": value \"2 MB/s\" is not allowed: expected a rate such as \"15 Mbit/s\" \
          (bit/s, kbit/s, Mbit/s, Gbit/s), above 0; \"MB/s\" is refused: half of those who write it mean bits: write \
          Mbit/s (and 8 times the number for bytes)"
     );
@@ -109,24 +110,41 @@ fn a_wrong_value_is_told_with_its_place() {
         "r.toml:3:7: key \"out\": value \"eth0\" is not allowed: it is the same interface as \"in\""
     );
     let errors = refusals_with("\"15 Mbit/s\"", "\"0 bit/s\"");
-    assert!(errors.contains("r.toml:6:8: key \"forth.rate\": value \"0 bit/s\""), "{errors}");
+    assert!(errors.contains("r.toml:6:8: key \"forward.rate\": value \"0 bit/s\""), "{errors}");
 }
 
 #[test]
 fn slips_are_met_with_the_nearest_right_name() {
     let slips = [
-        ("queue = \"back\"", "queue = \"bakc\"", "there is no [queue.bakc], did you mean \"back\"?"),
-        ("[back]", "[bakc]", "key \"bakc\" is not known here: did you mean \"back\"?"),
-        ("q-ref", "qref", "key \"forth.queue.qref\" is not known here: did you mean \"q-ref\"?"),
+        (
+            "queue = \"reverse\"",
+            "queue = \"revrese\"",
+            "there is no [queue.revrese], did you mean \"reverse\"?",
+        ),
+        ("[reverse]", "[revrese]", "key \"revrese\" is not known here: did you mean \"reverse\"?"),
+        ("q-ref", "qref", "key \"forward.queue.qref\" is not known here: did you mean \"q-ref\"?"),
         ("\"fq-codel\"", "\"fq-codl\"", "did you mean \"fq-codel\"?"),
         ("in = \"eth0\"", "input = \"eth0\"", "key \"in\" is missing: expected a text in quotes"),
-        ("rate = \"2 Mbit/s\"\n", "", "key \"back.rate\" is missing: expected a rate"),
-        ("\n[queue.back]", "\noverhead = \"atm\"\n[queue.back]", "\"pppoe-atm\""),
-        ("tsq = { l", "tsq = { bits = 4, L", "\"forth.queue.tsq.L\" is not known here: did you mean \"l\"?"),
+        ("rate = \"2 Mbit/s\"\n", "", "key \"reverse.rate\" is missing: expected a rate"),
+        ("\n[queue.reverse]", "\noverhead = \"atm\"\n[queue.reverse]", "\"pppoe-atm\""),
+        (
+            "tsq = { l",
+            "tsq = { bits = 4, L",
+            "\"forward.queue.tsq.L\" is not known here: did you mean \"l\"?",
+        ),
     ];
     for (from, to, what) in slips {
         let errors = refusals_with(from, to);
         assert!(errors.contains(what), "{errors}");
+    }
+}
+
+#[test]
+fn former_names_are_refused_with_the_present_ones() {
+    for (former, present) in [("forth", "forward"), ("back", "reverse")] {
+        let errors = refusals_with(&format!("\n[{present}]"), &format!("\n[{former}]"));
+        let expected = format!("key \"{former}\": the key is now called \"{present}\": write [{present}]");
+        assert!(errors.contains(&expected) && errors.lines().count() == 1, "{errors}");
     }
 }
 
@@ -140,13 +158,17 @@ fn what_the_router_cannot_do_is_refused() {
         ("in =", "spin = \"1 s\"\nin =", "at most 10 ms"),
         ("in =", "seed = -1\nin =", "a whole number of at least 0"),
         (
-            "[back]",
-            "[hints]\nEF = 17\n[back]",
+            "[reverse]",
+            "[hints]\nEF = 17\n[reverse]",
             "key \"hints.EF\": value 17 is not allowed: expected a whole number from 1 to 16",
         ),
-        ("[back]", "[hints]\nEG = 1\n[back]", "key \"hints.EG\": a code point is a number from 0 to 63"),
-        ("[back]", "[remark]\nCS1 = 64\n[back]", "a number is from 0 to 63"),
-        ("[back]", "[remark]\nall = \"to-hint\"\n[back]", "did you mean \"to-hints\"?"),
+        (
+            "[reverse]",
+            "[hints]\nEG = 1\n[reverse]",
+            "key \"hints.EG\": a code point is a number from 0 to 63",
+        ),
+        ("[reverse]", "[remark]\nCS1 = 64\n[reverse]", "a number is from 0 to 63"),
+        ("[reverse]", "[remark]\nall = \"to-hint\"\n[reverse]", "did you mean \"to-hints\"?"),
         ("in =", "remark = 3\nin =", "\"to-hints\", \"without-hints\" or a table"),
     ];
     for (from, to, what) in refused {
@@ -157,7 +179,7 @@ fn what_the_router_cannot_do_is_refused() {
 
 #[test]
 fn all_problems_are_told_at_once() {
-    let errors = refusals("in = \"\"\nspeed = 3\n[forth]\nrate = 15\n");
+    let errors = refusals("in = \"\"\nspeed = 3\n[forward]\nrate = 15\n");
     assert_eq!(errors.lines().count(), 6, "{errors}");
     assert!(refusals("in = ").contains("r.toml:1:"));
     let unreadable = RouterSpec::load(Path::new("/nosuch/r.toml")).expect_err("it is not there").to_string();

@@ -76,7 +76,7 @@ impl Reloader {
             let (keys, path) = (fixed.join("\", \""), self.path.display());
             return Err(format!("{path}: key \"{keys}\": cannot change while the router runs: restart it"));
         }
-        let params = [(&wire.forth, &new.forth), (&wire.back, &new.back)]
+        let params = [(&wire.forward, &new.forward), (&wire.reverse, &new.reverse)]
             .map(|(shaper, spec)| params(shaper.params(), spec));
         wire.reconfigure(now, params).map_err(|error| error.to_string())?;
         self.spec = Arc::new(new);

@@ -31,6 +31,10 @@ pub struct Router {
     _offloads: Vec<Offloads>,
 }
 
+/// Names of the random streams. They never change, so that a seed gives the same random numbers in every version.
+const FORWARD_STREAM: &str = "router.forth";
+const REVERSE_STREAM: &str = "router.back";
+
 /// How long a router works, and how often it tells of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
@@ -116,8 +120,8 @@ impl Router {
 
 fn wire(spec: &RouterSpec, [input, output]: &[AnyPort; 2], streams: Streams) -> Result<Wire, ServiceError> {
     Ok(Wire {
-        forth: shaper(&spec.forth, output, streams, "forth")?,
-        back: shaper(&spec.back, input, streams, "back")?,
+        forward: shaper(&spec.forward, output, streams, FORWARD_STREAM)?,
+        reverse: shaper(&spec.reverse, input, streams, REVERSE_STREAM)?,
     })
 }
 
@@ -125,15 +129,14 @@ fn shaper(
     spec: &DirectionSpec,
     outgoing: &AnyPort,
     streams: Streams,
-    name: &str,
+    stream: &str,
 ) -> Result<Shaper, ServiceError> {
-    let entity = format!("router.{name}");
     let base = ShaperParams {
         largest_frame: outgoing.largest_frame(),
-        salt: streams.stream(&entity, "salt").uniform().to_bits(),
+        salt: streams.stream(stream, "salt").uniform().to_bits(),
         ..ShaperParams::new(spec.queue.clone())
     };
-    Ok(Shaper::new(params(&base, spec), streams.stream(&entity, "drop"))?)
+    Ok(Shaper::new(params(&base, spec), streams.stream(stream, "drop"))?)
 }
 
 fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSocket>, SysError> {

@@ -13,9 +13,9 @@ pub struct RouterSpec {
     /// The other.
     pub output: String,
     /// From `input` to `output`.
-    pub forth: DirectionSpec,
+    pub forward: DirectionSpec,
     /// From `output` to `input`.
-    pub back: DirectionSpec,
+    pub reverse: DirectionSpec,
     /// What concerns the process.
     pub process: ProcessSpec,
 }

@@ -16,10 +16,12 @@ pub struct Statistics {
     pub event: String,
     /// Since the start, seconds.
     pub elapsed_s: f64,
-    /// From `--in` to `--out`.
-    pub forth: Direction,
-    /// From `--out` to `--in`.
-    pub back: Direction,
+    /// From `--in` to `--out`. Documents of earlier versions call it `forth`.
+    #[serde(alias = "forth")]
+    pub forward: Direction,
+    /// From `--out` to `--in`. Documents of earlier versions call it `back`.
+    #[serde(alias = "back")]
+    pub reverse: Direction,
     /// The interfaces; not told by interval.
     #[serde(default, rename = "ports", skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<Interface>,
@@ -176,8 +178,8 @@ impl Statistics {
     }
 
     /// One of the two directions.
-    pub const fn direction(&self, back: bool) -> &Direction {
-        if back { &self.back } else { &self.forth }
+    pub const fn direction(&self, reverse: bool) -> &Direction {
+        if reverse { &self.reverse } else { &self.forward }
     }
 }
 
@@ -297,13 +299,23 @@ mod tests {
     fn a_line_is_read_as_it_was_written() {
         let mut statistics =
             Statistics { event: "stats".to_owned(), elapsed_s: 1.5, ..Statistics::default() };
-        statistics.forth.dropped.insert(Loss::Early.name().to_owned(), Counted { packets: 3, bytes: 300 });
+        statistics.forward.dropped.insert(Loss::Early.name().to_owned(), Counted { packets: 3, bytes: 300 });
         let line = statistics.json();
         assert!(!line.contains('\n') && !line.contains("reload"), "{line}");
         let read = Statistics::parse(&line).unwrap();
         assert_eq!(read, statistics);
-        assert_eq!((read.forth.lost(Loss::Early).packets, read.back.lost(Loss::Early).packets), (3, 0));
-        assert_eq!(read.forth.dropped_packets(), 3);
+        assert_eq!((read.forward.lost(Loss::Early).packets, read.reverse.lost(Loss::Early).packets), (3, 0));
+        assert_eq!(read.forward.dropped_packets(), 3);
+    }
+
+    #[test]
+    fn the_former_names_of_the_directions_are_read() {
+        let mut statistics = Statistics { event: "stats".to_owned(), ..Statistics::default() };
+        (statistics.forward.rate_bps, statistics.reverse.rate_bps) = (1, 2);
+        let line =
+            statistics.json().replace("\"forward\":", "\"forth\":").replace("\"reverse\":", "\"back\":");
+        assert!(line.contains("forth") && line.contains("back"), "{line}");
+        assert_eq!(Statistics::parse(&line).unwrap(), statistics);
     }
 
     #[test]

@@ -9,9 +9,9 @@ use cutline_units::Instant;
 #[derive(Clone, Debug)]
 pub struct Wire {
     /// From the first port to the second.
-    pub forth: Shaper,
+    pub forward: Shaper,
     /// From the second port to the first.
-    pub back: Shaper,
+    pub reverse: Shaper,
 }
 
 /// What a round has done.
@@ -31,25 +31,25 @@ impl Wire {
     pub fn round<P: Port>(&mut self, now: Instant, ports: &mut [P; 2]) -> Result<Round, P::Error> {
         let [first, second] = ports;
         let mut round = Round::default();
-        pass(&mut self.forth, now, first, second, &mut round)?;
-        pass(&mut self.back, now, second, first, &mut round)?;
+        pass(&mut self.forward, now, first, second, &mut round)?;
+        pass(&mut self.reverse, now, second, first, &mut round)?;
         Ok(round)
     }
 
-    /// Works as these say from the next frame on, forth and back: [`Shaper::reconfigure`].
+    /// Works as these say from the next frame on, forward and reverse: [`Shaper::reconfigure`].
     ///
     /// # Errors
     /// When one of the queues cannot be built; then nothing has changed in either direction.
     pub fn reconfigure(&mut self, now: Instant, params: [ShaperParams; 2]) -> Result<(), ParameterError> {
-        let [forth, back] = params;
-        back.queue.build::<Slot>()?;
-        self.forth.reconfigure(now, forth)?;
-        self.back.reconfigure(now, back)
+        let [forward, reverse] = params;
+        reverse.queue.build::<Slot>()?;
+        self.forward.reconfigure(now, forward)?;
+        self.reverse.reconfigure(now, reverse)
     }
 
     /// When a frame is due next.
     pub fn deadline(&self) -> Instant {
-        self.forth.deadline().min(self.back.deadline())
+        self.forward.deadline().min(self.reverse.deadline())
     }
 }
 

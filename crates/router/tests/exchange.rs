@@ -206,7 +206,7 @@ fn the_same_queue_stays_and_a_wrong_one_changes_nothing() {
 
 #[test]
 fn both_directions_change_or_neither() {
-    let mut wire = Wire { forth: shaper(drop_tail(10)), back: shaper(drop_tail(10)) };
+    let mut wire = Wire { forward: shaper(drop_tail(10)), reverse: shaper(drop_tail(10)) };
     let params = |limit| ShaperParams {
         remark: RemarkTable::to_hints(&HintTable::standard()),
         largest_frame: 9000,
@@ -214,13 +214,13 @@ fn both_directions_change_or_neither() {
         ..ShaperParams::new(drop_tail(limit))
     };
     assert!(wire.reconfigure(at_us(5), [params(20), params(0)]).is_err());
-    assert_eq!(wire.forth.params().queue, drop_tail(10));
+    assert_eq!(wire.forward.params().queue, drop_tail(10));
     wire.reconfigure(at_us(6), [params(20), params(30)]).unwrap();
-    let limits = [&wire.forth, &wire.back].map(|shaper| shaper.params().queue.limit);
+    let limits = [&wire.forward, &wire.reverse].map(|shaper| shaper.params().queue.limit);
     assert_eq!(limits, [Limit::Packets(20), Limit::Packets(30)]);
-    let forth = wire.forth.params();
-    assert_eq!((forth.largest_frame, forth.salt, forth.overhead), (1518, 0, Overhead::Ethernet));
-    assert_eq!(forth.remark, RemarkTable::to_hints(&HintTable::standard()));
+    let forward = wire.forward.params();
+    assert_eq!((forward.largest_frame, forward.salt, forward.overhead), (1518, 0, Overhead::Ethernet));
+    assert_eq!(forward.remark, RemarkTable::to_hints(&HintTable::standard()));
 }
 
 #[test]

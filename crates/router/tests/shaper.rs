@@ -171,7 +171,7 @@ fn stamps_far_in_the_past_or_the_future_do_no_lasting_harm() {
     let now = Instant::ZERO + hour;
     shaper.wake(now);
     shaper.advance(now);
-    // The wall clock was set forth by more than an hour between stamp and reading: the frame counts as coming now.
+    // The wall clock was set forward by more than an hour between stamp and reading: the frame counts as coming now.
     shaper.receive(Instant::ZERO, &ip_frame(1000, 0, 0));
     assert_eq!(shaper.departed().count(), 1);
     assert_eq!(shaper.deadline(), now + Duration::from_millis(1));
@@ -285,7 +285,7 @@ fn only_ecn_capable_packets_are_marked() {
 
 #[test]
 fn a_wire_has_two_directions_of_their_own() {
-    let mut wire = Wire { forth: plain(drop_tail(5)), back: plain(drop_tail(5)) };
+    let mut wire = Wire { forward: plain(drop_tail(5)), reverse: plain(drop_tail(5)) };
     let mut ports = [Memory::default(), Memory::default()];
     ports[0].arriving.extend([(at_us(0), ip_frame(1000, 0, 1)), (at_us(10), ip_frame(1000, 0, 1))]);
     ports[1].arriving.push_back((at_us(20), ip_frame(500, 0, 2)));

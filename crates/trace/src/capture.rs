@@ -35,10 +35,10 @@ pub fn link_named(network: &Network, name: Option<&str>) -> Result<LinkId, Captu
 
 /// A link, and the one that leads back beside it if there is one: there the acknowledgements are.
 pub fn with_return(network: &Network, link: LinkId) -> Vec<LinkId> {
-    let forth = network.link(link);
+    let forward = network.link(link);
     let mut links = (0..).zip(network.links());
-    let back = links.find(|(_, back)| (back.from, back.to) == (forth.to, forth.from));
-    [Some(link), back.map(|(id, _)| LinkId(id))].into_iter().flatten().collect()
+    let reverse = links.find(|(_, reverse)| (reverse.from, reverse.to) == (forward.to, forward.from));
+    [Some(link), reverse.map(|(id, _)| LinkId(id))].into_iter().flatten().collect()
 }
 
 /// Simulates a scenario with a seed and writes the packets at a link to `out` as pcapng, in memory that does not

@@ -31,8 +31,8 @@ pub struct Args {
     #[arg(long, value_name = "INTERFACE")]
     out: Option<String>,
     /// Judge the direction from the router's --out to its --in
-    #[arg(long)]
-    back: bool,
+    #[arg(long, alias = "back")]
+    reverse: bool,
     /// What the router has been told of the link's overhead
     #[arg(long, default_value = "ethernet", value_parser = overhead)]
     overhead: Overhead,
@@ -79,7 +79,7 @@ impl Args {
         }
         Ok(Watch {
             source: self.stats.clone(),
-            back: self.back,
+            reverse: self.reverse,
             overhead: self.overhead,
             hint: self.hint,
             probe: self.probe.as_deref().map(address).transpose()?,

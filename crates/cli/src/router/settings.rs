@@ -8,7 +8,7 @@ use cutline_config::{parameter, quantity};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
 use cutline_units::{Dscp, HintBits, HintTable, Rate, RemarkTable};
 
-/// The queue, the same for both directions unless the way back has its own.
+/// The queue, the same for both directions unless the reverse direction has its own.
 #[derive(clap::Args)]
 pub struct QueueArgs {
     /// The queue's algorithm (`cutline aqm list`) [default: fq-codel, or pie where --tsq is given]
@@ -28,23 +28,35 @@ pub struct QueueArgs {
     no_ecn: bool,
 }
 
-/// What is different on the way back.
+/// What differs in the reverse direction.
 #[derive(clap::Args)]
-pub struct BackArgs {
+pub struct ReverseArgs {
     /// The rate from --out to --in [default: the same]
-    #[arg(id = "rate_back", long = "rate-back", value_name = "RATE", value_parser = rate, conflicts_with = "config")]
+    #[arg(id = "reverse_rate", long = "reverse-rate", alias = "rate-back", value_name = "RATE", value_parser = rate, conflicts_with = "config")]
     rate: Option<Rate>,
-    /// An algorithm of its own for the way back, which has only what --set-back and --tsq-back say
-    #[arg(id = "aqm_back", long = "aqm-back", value_name = "NAME", conflicts_with = "config")]
+    /// A separate algorithm for the reverse direction, with only what --reverse-set and --reverse-tsq say
+    #[arg(
+        id = "reverse_aqm",
+        long = "reverse-aqm",
+        alias = "aqm-back",
+        value_name = "NAME",
+        conflicts_with = "config"
+    )]
     aqm: Option<String>,
-    /// Set a parameter of the way back's algorithm; may be repeated
-    #[arg(id = "set_back", long = "set-back", value_name = "KEY=VALUE", conflicts_with = "config")]
+    /// Set a parameter of the reverse direction's algorithm; may be repeated
+    #[arg(
+        id = "reverse_set",
+        long = "reverse-set",
+        alias = "set-back",
+        value_name = "KEY=VALUE",
+        conflicts_with = "config"
+    )]
     set: Vec<String>,
-    /// TSQ on the way back, with its parameters if given
-    #[arg(id = "tsq_back", long = "tsq-back", value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
+    /// TSQ in the reverse direction, with its parameters if given
+    #[arg(id = "reverse_tsq", long = "reverse-tsq", alias = "tsq-back", value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
     tsq: Option<String>,
-    /// How much may wait on the way back [default: the same]
-    #[arg(id = "limit_back", long = "limit-back", value_name = "LIMIT", value_parser = limit, conflicts_with = "config")]
+    /// How much may wait in the reverse direction [default: the same]
+    #[arg(id = "reverse_limit", long = "reverse-limit", alias = "limit-back", value_name = "LIMIT", value_parser = limit, conflicts_with = "config")]
     limit: Option<Limit>,
 }
 
@@ -60,20 +72,20 @@ pub struct CodePoints {
     remark: Vec<String>,
 }
 
-impl BackArgs {
-    /// The queue of the way back, where that forth is `forth` before a link of this rate.
-    pub fn spec(&self, forth: &QueueArgs, rate: Rate) -> Result<QueueSpec, Failure> {
+impl ReverseArgs {
+    /// The queue of the reverse direction, where `forward` is that of the forward direction, for a link of this rate.
+    pub fn spec(&self, forward: &QueueArgs, rate: Rate) -> Result<QueueSpec, Failure> {
         let own = self.aqm.is_some();
         let inherited = |value: &[String]| if own { Vec::new() } else { value.to_vec() };
-        let tsq = forth.tsq.clone().filter(|_| !own);
-        let back = QueueArgs {
-            aqm: self.aqm.clone().or_else(|| forth.aqm.clone()),
-            set: [inherited(&forth.set), self.set.clone()].concat(),
+        let tsq = forward.tsq.clone().filter(|_| !own);
+        let reverse = QueueArgs {
+            aqm: self.aqm.clone().or_else(|| forward.aqm.clone()),
+            set: [inherited(&forward.set), self.set.clone()].concat(),
             tsq: self.tsq.clone().or(tsq),
-            limit: self.limit.unwrap_or(forth.limit),
-            no_ecn: forth.no_ecn,
+            limit: self.limit.unwrap_or(forward.limit),
+            no_ecn: forward.no_ecn,
         };
-        back.spec(self.rate.unwrap_or(rate))
+        reverse.spec(self.rate.unwrap_or(rate))
     }
 }
 
@@ -191,8 +203,8 @@ mod tests {
         QueueArgs { aqm, set, tsq: tsq.map(Into::into), limit: Limit::Packets(9), no_ecn: false }
     }
 
-    fn back(aqm: Option<&str>, set: &[&str], tsq: Option<&str>) -> BackArgs {
-        BackArgs {
+    fn reverse(aqm: Option<&str>, set: &[&str], tsq: Option<&str>) -> ReverseArgs {
+        ReverseArgs {
             rate: Some(Rate::from_mbps(2)),
             aqm: aqm.map(Into::into),
             set: set.iter().map(ToString::to_string).collect(),
@@ -202,17 +214,17 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_is_like_that_forth_or_has_an_aqm_of_its_own() {
-        let (forth, rate) = (args("pi", &["q-ref=100"], Some("l=60ms")), Rate::from_mbps(15));
-        let spec = |back: BackArgs| back.spec(&forth, rate).unwrap();
-        let same = QueueSpec { rate: Rate::from_mbps(2), ..forth.spec(rate).unwrap() };
-        assert_eq!(spec(back(None, &[], None)), same);
-        let changed = spec(back(None, &["q-ref=50"], Some("l=40ms")));
+    fn the_reverse_queue_is_like_the_forward_one_or_has_a_separate_aqm() {
+        let (forward, rate) = (args("pi", &["q-ref=100"], Some("l=60ms")), Rate::from_mbps(15));
+        let spec = |reverse: ReverseArgs| reverse.spec(&forward, rate).unwrap();
+        let same = QueueSpec { rate: Rate::from_mbps(2), ..forward.spec(rate).unwrap() };
+        assert_eq!(spec(reverse(None, &[], None)), same);
+        let changed = spec(reverse(None, &["q-ref=50"], Some("l=40ms")));
         assert_eq!(changed.tsq.unwrap().l, Duration::from_millis(40));
         assert!(changed.aqm.values().contains(&("q-ref", Value::Number(50.0))));
-        let own = spec(back(Some("fq-codel"), &[], None));
+        let own = spec(reverse(Some("fq-codel"), &[], None));
         assert_eq!((own.aqm.name(), own.tsq, own.limit), ("fq-codel", None, Limit::Packets(9)));
-        let no_tsq = back(Some("codel"), &[], Some("")).spec(&forth, rate);
+        let no_tsq = reverse(Some("codel"), &[], Some("")).spec(&forward, rate);
         assert!(refusal(no_tsq).contains("a queue of its own"));
     }
 
@@ -225,7 +237,7 @@ mod tests {
         assert_eq!((spec.aqm.name(), spec.tsq), ("fq-codel", None));
         let spec = default(Some("")).spec(rate).unwrap();
         assert_eq!((spec.aqm.name(), spec.tsq.is_some()), ("pie", true));
-        let reverse = back(None, &[], Some("")).spec(&default(None), rate).unwrap();
+        let reverse = reverse(None, &[], Some("")).spec(&default(None), rate).unwrap();
         assert_eq!((reverse.aqm.name(), reverse.tsq.is_some()), ("pie", true));
     }
 

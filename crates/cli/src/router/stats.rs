@@ -31,7 +31,7 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   cutline router stats /run/cutline/lan.sock
   cutline router stats /run/cutline/lan.sock --watch 1s
-  cutline router stats /run/cutline/lan.sock --json | jq .forth.departure_error_us";
+  cutline router stats /run/cutline/lan.sock --json | jq .forward.departure_error_us";
 
 /// A router answers within its own look; this long is given to a machine that is stopped.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,14 +9,14 @@ pub fn whole(statistics: &Statistics) -> String {
     let head = format!("\nafter {:.1} s\n", statistics.elapsed_s);
     let interfaces: String = statistics.interfaces.iter().map(warnings).collect();
     let reload = statistics.reload.as_ref().map_or_else(String::new, reload);
-    head + &direction(&statistics.forth) + &direction(&statistics.back) + &interfaces + &reload
+    head + &direction(&statistics.forward) + &direction(&statistics.reverse) + &interfaces + &reload
 }
 
 /// What has happened since `before`, or the start: a line for each direction.
 pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
     let span = now.elapsed_s - before.map_or(0.0, |before| before.elapsed_s);
-    let line = |back| {
-        let (before, after) = (before.map(|before| before.direction(back)), now.direction(back));
+    let line = |reverse| {
+        let (before, after) = (before.map(|before| before.direction(reverse)), now.direction(reverse));
         let sent = before.map_or_else(Counted::default, |before| before.sent);
         let dropped = before.map_or(0, Direction::dropped_packets);
         let p = after.probability.map_or_else(String::new, |p| format!("  p {p:.2e}"));
