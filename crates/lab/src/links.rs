@@ -192,7 +192,7 @@ fn rewrite(frame: &mut [u8], marked: bool, hint: Option<Hint>) {
     if !marked && hint.is_none() {
         return;
     }
-    let Some(mut ip) = Headers::of(frame, 0).ip else { return };
+    let Some(mut ip) = Headers::parse(frame, 0).ip else { return };
     if marked {
         set_ce(frame, &mut ip);
     }

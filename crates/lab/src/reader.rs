@@ -56,7 +56,7 @@ impl Reader {
 
     /// What a frame is that has come from one side; `None` if it is of no flow.
     pub fn read(&mut self, from: Side, frame: &[u8], key: u32) -> Option<InjectedPacket> {
-        let ip = Headers::of(frame, 0).ip?;
+        let ip = Headers::parse(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
         let transport = packet.transport?;
         let number = number_of(from, &transport)?;
@@ -199,7 +199,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         let mut frame = Vec::new();
         let builder = PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4([10, 1, 0, 2], [10, 2, 0, 2], 64);
         builder.udp(FIRST_PORT + 1, SINK_PORT).write(&mut frame, &[0; 160]).unwrap();
-        let mut ip = Headers::of(&frame, 0).ip.unwrap();
+        let mut ip = Headers::parse(&frame, 0).ip.unwrap();
         cutline_router::set_dscp(&mut frame, &mut ip, "hint-3".parse::<Dscp>().unwrap());
         let read = reader.read(Side::Sources, &frame, 0).unwrap();
         assert_eq!((read.hint, read.ecn, read.flow), (Hint::from_level(3), Ecn::NotEct, 1));

@@ -5,7 +5,7 @@
 //! fraction of a microsecond. Either way the schedule is absolute, so the mean rate is exact.
 
 use crate::{InterfacePort, PacketPort, PortError};
-use cutline_router::Wire;
+use cutline_router::DuplexShaper;
 use cutline_sys::{SysError, clock, thread};
 use cutline_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is called by the router's loop from time to time.
 pub trait Observer<P = PacketPort> {
-    /// Called when it is due; returns when it is due next. It may reconfigure the wire.
-    fn look(&mut self, now: Instant, wire: &mut Wire, ports: &mut [P; 2]) -> Instant;
+    /// Called when it is due; returns when it is due next. It may reconfigure the shapers.
+    fn look(&mut self, now: Instant, duplex: &mut DuplexShaper, ports: &mut [P; 2]) -> Instant;
 }
 
 /// The longest wait, and so the longest time until a request to stop is noticed.
@@ -29,7 +29,7 @@ const CHECK: Duration = Duration::from_millis(500);
 /// # Errors
 /// When a port fails, such as when its interface is removed.
 pub fn run<P: InterfacePort>(
-    wire: &mut Wire,
+    duplex: &mut DuplexShaper,
     ports: &mut [P; 2],
     spin: Duration,
     stop: &AtomicBool,
@@ -39,9 +39,9 @@ pub fn run<P: InterfacePort>(
     let (mut look_at, mut check_at) = (clock::now(), clock::now() + CHECK);
     while !stop.load(Ordering::Relaxed) {
         let now = clock::now();
-        let round = wire.round(now, ports)?;
+        let round = duplex.round(now, ports)?;
         if now >= look_at {
-            look_at = observer.look(now, wire, ports);
+            look_at = observer.look(now, duplex, ports);
         }
         if now >= check_at {
             ports.iter().try_for_each(InterfacePort::check)?;
@@ -49,7 +49,7 @@ pub fn run<P: InterfacePort>(
         }
         if round.received == 0 {
             let retry = if round.stuck { now + RETRY } else { Instant::FAR_FUTURE };
-            wait(ports, wire.deadline().min(look_at).min(retry), spin)?;
+            wait(ports, duplex.deadline().min(look_at).min(retry), spin)?;
         }
     }
     Ok(())

@@ -8,9 +8,9 @@ use crate::configuration::configuration;
 use crate::local_socket::Answer;
 use crate::request::Request;
 use crate::spec::RouterSpec;
-use crate::statistics::{Interface, Refusal, ReloadStatus, Seen, Statistics};
+use crate::statistics::{Interface, Refusal, ReloadStatus, ShaperSnapshot, Statistics};
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
-use cutline_router::Wire;
+use cutline_router::DuplexShaper;
 use cutline_sys::now;
 use cutline_units::Duration;
 use serde_json::json;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 pub struct Snapshot {
     names: Arc<[String; 2]>,
     elapsed: Duration,
-    directions: [Seen; 2],
+    directions: [ShaperSnapshot; 2],
     ports: [PortStats; 2],
     reload: Option<ReloadStatus>,
 }
@@ -58,13 +58,14 @@ impl Snapshot {
     pub fn take(
         names: &Arc<[String; 2]>,
         elapsed: Duration,
-        wire: &Wire,
+        duplex: &DuplexShaper,
         ports: &mut [AnyPort; 2],
         reload: Option<&ReloadStatus>,
     ) -> Self {
         // An interface that is gone ends the router; its counters go with it.
         let ports = ports.each_mut().map(|port| port.stats().unwrap_or_default());
-        let directions = [Seen::of(&wire.forward), Seen::of(&wire.reverse)];
+        let directions =
+            [ShaperSnapshot::from_shaper(&duplex.forward), ShaperSnapshot::from_shaper(&duplex.reverse)];
         Self { names: Arc::clone(names), elapsed, directions, ports, reload: reload.cloned() }
     }
 

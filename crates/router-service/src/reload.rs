@@ -3,7 +3,7 @@
 use crate::sighup::SighupWatcher;
 use crate::spec::{DirectionSpec, RouterSpec};
 use crate::statistics::ReloadStatus;
-use cutline_router::{ShaperParams, Wire};
+use cutline_router::{DuplexShaper, ShaperParams};
 use cutline_sys::SysError;
 use cutline_units::{Duration, Instant};
 use std::path::{Path, PathBuf};
@@ -52,15 +52,15 @@ impl Reloader {
         Some(result)
     }
 
-    /// Lets the wire work as a file says that has been read, `elapsed` after the router's start.
+    /// Reconfigures the shapers as a file says that has been read, `elapsed` after the router's start.
     pub fn take_over(
         &mut self,
         read: Result<RouterSpec, String>,
         now: Instant,
         elapsed: Duration,
-        wire: &mut Wire,
+        duplex: &mut DuplexShaper,
     ) -> Result<(), String> {
-        let result = read.and_then(|new| self.change(new, now, wire));
+        let result = read.and_then(|new| self.change(new, now, duplex));
         self.status.last_s = Some(elapsed.as_secs_f64());
         self.status.error = result.as_ref().err().cloned();
         match result {
@@ -70,15 +70,15 @@ impl Reloader {
         result
     }
 
-    fn change(&mut self, new: RouterSpec, now: Instant, wire: &mut Wire) -> Result<(), String> {
+    fn change(&mut self, new: RouterSpec, now: Instant, duplex: &mut DuplexShaper) -> Result<(), String> {
         let fixed = self.spec.fixed_differences(&new);
         if !fixed.is_empty() {
             let (keys, path) = (fixed.join("\", \""), self.path.display());
             return Err(format!("{path}: key \"{keys}\": cannot change while the router runs: restart it"));
         }
-        let params = [(&wire.forward, &new.forward), (&wire.reverse, &new.reverse)]
+        let params = [(&duplex.forward, &new.forward), (&duplex.reverse, &new.reverse)]
             .map(|(shaper, spec)| params(shaper.params(), spec));
-        wire.reconfigure(now, params).map_err(|error| error.to_string())?;
+        duplex.reconfigure(now, params).map_err(|error| error.to_string())?;
         self.spec = Arc::new(new);
         Ok(())
     }

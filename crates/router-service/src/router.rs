@@ -10,7 +10,7 @@ use crate::sd_notify::SdNotify;
 use crate::service::{Listener, Service};
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_ports::{AnyPort, InterfacePort as _, PortKind};
-use cutline_router::{Shaper, ShaperParams, Wire};
+use cutline_router::{DuplexShaper, Shaper, ShaperParams};
 use cutline_sys::{Offloads, SysError, now};
 use cutline_units::{Duration, Streams};
 use std::path::Path;
@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 pub struct Router {
     spec: Arc<RouterSpec>,
     seed: u64,
-    wire: Wire,
+    duplex: DuplexShaper,
     /// Kept, as its file goes with it.
     _socket: Option<LocalSocket>,
     board: Option<Arc<Board>>,
@@ -57,13 +57,13 @@ impl Router {
         // Before the ports: changing them may restart a card, and AF_XDP wants them off.
         let offloads = offloads(&spec)?;
         let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
-        let wire = wire(&spec, &ports, Streams::new(seed))?;
+        let duplex = duplex(&spec, &ports, Streams::new(seed))?;
         let socket = socket(process, user.as_ref())?;
         drop_privileges(Keep { net_admin: process.fix_offloads }, user.as_ref())?;
         let spec = Arc::new(spec);
         let board = socket.as_ref().map(|socket| open_board(socket, &spec)).transpose()?;
         let reloader = None;
-        Ok(Self { spec, seed, wire, _socket: socket, board, reloader, ports, _offloads: offloads })
+        Ok(Self { spec, seed, duplex, _socket: socket, board, reloader, ports, _offloads: offloads })
     }
 
     /// Reads the file at `path` anew on SIGHUP, which ends the process otherwise. The router was opened as it says.
@@ -111,15 +111,19 @@ impl Router {
             .with_board(self.board);
         manager.ready(&summary(&self.spec));
         let spin = self.spec.process.spin.unwrap_or_default();
-        let ended = cutline_ports::run(&mut self.wire, &mut self.ports, spin, stop, &mut service);
+        let ended = cutline_ports::run(&mut self.duplex, &mut self.ports, spin, stop, &mut service);
         manager.stopping();
-        service.finish(&self.wire, &mut self.ports);
+        service.finish(&self.duplex, &mut self.ports);
         Ok(ended?)
     }
 }
 
-fn wire(spec: &RouterSpec, [input, output]: &[AnyPort; 2], streams: Streams) -> Result<Wire, ServiceError> {
-    Ok(Wire {
+fn duplex(
+    spec: &RouterSpec,
+    [input, output]: &[AnyPort; 2],
+    streams: Streams,
+) -> Result<DuplexShaper, ServiceError> {
+    Ok(DuplexShaper {
         forward: shaper(&spec.forward, output, streams, FORWARD_STREAM)?,
         reverse: shaper(&spec.reverse, input, streams, REVERSE_STREAM)?,
     })

@@ -8,7 +8,7 @@ use crate::sd_notify::SdNotify;
 use crate::spec::RouterSpec;
 use crate::statistics::Statistics;
 use cutline_ports::{AnyPort, Observer};
-use cutline_router::Wire;
+use cutline_router::DuplexShaper;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::ops::ControlFlow;
@@ -128,14 +128,14 @@ impl<'a> Service<'a> {
     }
 
     /// Tells everything at the end.
-    pub fn finish(self, wire: &Wire, ports: &mut [AnyPort; 2]) {
-        let statistics = self.snapshot(wire, ports).statistics("end");
+    pub fn finish(self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
+        let statistics = self.snapshot(duplex, ports).statistics("end");
         self.listener.end(statistics);
     }
 
-    fn snapshot(&self, wire: &Wire, ports: &mut [AnyPort; 2]) -> Snapshot {
+    fn snapshot(&self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) -> Snapshot {
         let reload = self.reloader.as_ref().map(Reloader::status);
-        Snapshot::take(&self.names, self.elapsed(), wire, ports, reload)
+        Snapshot::take(&self.names, self.elapsed(), duplex, ports, reload)
     }
 
     /// How long the router has worked.
@@ -143,9 +143,9 @@ impl<'a> Service<'a> {
         now() - self.started
     }
 
-    fn tell(&mut self, now: Instant, wire: &Wire, ports: &mut [AnyPort; 2]) {
+    fn tell(&mut self, now: Instant, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
         if self.intervals.take(now) {
-            let statistics = self.snapshot(wire, ports).statistics("interval");
+            let statistics = self.snapshot(duplex, ports).statistics("interval");
             let told = Statistics { interfaces: Vec::new(), ..statistics };
             if self.listener.interval(told).is_break() {
                 self.stop.store(true, Ordering::Relaxed);
@@ -153,12 +153,12 @@ impl<'a> Service<'a> {
         }
     }
 
-    fn reload(&mut self, now: Instant, wire: &mut Wire) {
+    fn reload(&mut self, now: Instant, duplex: &mut DuplexShaper) {
         let elapsed = self.elapsed();
         let Some(reloader) = &mut self.reloader else { return };
         let Some(read) = reloader.poll() else { return };
         self.watchdog.manager.reloading(now);
-        let result = reloader.take_over(read, now, elapsed, wire);
+        let result = reloader.take_over(read, now, elapsed, duplex);
         if let Some(desk) = &self.desk {
             desk.board.configure(reloader.spec());
         }
@@ -168,10 +168,10 @@ impl<'a> Service<'a> {
         self.listener.reloaded(result, &summary);
     }
 
-    fn answer(&mut self, wire: &Wire, ports: &mut [AnyPort; 2]) {
+    fn answer(&mut self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
         let Some(desk) = &self.desk else { return };
         let Some(wanted) = desk.board.wanted(desk.answered) else { return };
-        let is_out = desk.board.lay_out(wanted, self.snapshot(wire, ports));
+        let is_out = desk.board.lay_out(wanted, self.snapshot(duplex, ports));
         if let Some(desk) = self.desk.as_mut().filter(|_| is_out) {
             desk.answered = wanted;
         }
@@ -179,10 +179,10 @@ impl<'a> Service<'a> {
 }
 
 impl Observer<AnyPort> for Service<'_> {
-    fn look(&mut self, now: Instant, wire: &mut Wire, ports: &mut [AnyPort; 2]) -> Instant {
-        self.tell(now, wire, ports);
-        self.reload(now, wire);
-        self.answer(wire, ports);
+    fn look(&mut self, now: Instant, duplex: &mut DuplexShaper, ports: &mut [AnyPort; 2]) -> Instant {
+        self.tell(now, duplex, ports);
+        self.reload(now, duplex);
+        self.answer(duplex, ports);
         if now >= self.ends {
             self.stop.store(true, Ordering::Relaxed);
         }

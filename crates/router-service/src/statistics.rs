@@ -4,7 +4,7 @@
 use crate::configuration::in_words;
 use cutline_aqm::Count;
 use cutline_ports::PortStats;
-use cutline_router::{HINTS, HintStats, Loss, Shaper, ShaperStats};
+use cutline_router::{HINTS, HintCounters, Loss, Shaper, ShaperStats};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ pub struct Refusal {
 
 /// A direction as it is copied out of the router: a document takes longer to write than the router should wait.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ShaperSnapshot {
     rate: Rate,
     queue: String,
     stats: ShaperStats,
@@ -210,8 +210,8 @@ impl Refusal {
     }
 }
 
-impl Seen {
-    pub fn of(shaper: &Shaper) -> Self {
+impl ShaperSnapshot {
+    pub fn from_shaper(shaper: &Shaper) -> Self {
         let (spec, backlog) = (&shaper.params().queue, shaper.backlog());
         Self {
             rate: spec.rate,
@@ -280,14 +280,14 @@ fn json(document: &impl Serialize) -> String {
 
 /// The hints that have been seen.
 fn hints(stats: &ShaperStats) -> Vec<HintStatistics> {
-    let of = |(hint, of): (u16, &HintStats)| HintStatistics {
+    let of = |(hint, of): (u16, &HintCounters)| HintStatistics {
         hint,
         departed: of.departed.into(),
         dropped: of.dropped.into(),
         mean_wait_ms: of.mean_wait().as_millis_f64(),
         longest_wait_ms: of.longest_wait.as_millis_f64(),
     };
-    let all = (1..=HINTS as u16).map(|level| (level, stats.of_hint(Hint::from_level(level))));
+    let all = (1..=HINTS as u16).map(|level| (level, stats.hint(Hint::from_level(level))));
     all.filter(|(_, of)| of.departed.packets + of.dropped.packets > 0).map(of).collect()
 }
 

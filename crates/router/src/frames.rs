@@ -1,19 +1,19 @@
-//! The frames that wait, in buffers that are used again: none is allocated once as many as ever wait at a time exist.
+//! The buffers of waiting frames. Buffers are reused: their number grows to the most frames that ever wait at a time.
 
 use crate::headers::Headers;
 use crate::traffic_class;
 use cutline_units::{Dscp, Hint};
 
-/// A place for one frame: what the queue holds instead of it.
+/// The index of a frame's buffer. The queue holds it instead of the frame.
 pub(crate) type Slot = u32;
 
-/// A frame and what is known of it.
+/// A frame with its headers and hint.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     buffer: Box<[u8]>,
     length: u32,
     pub(crate) headers: Headers,
-    /// The hint it came with.
+    /// The hint with which it arrived.
     pub(crate) hint: Hint,
 }
 
@@ -26,20 +26,20 @@ pub(crate) struct Frames {
 }
 
 impl Frame {
-    /// The bytes.
+    /// Returns the bytes of the frame.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[..self.length as usize]
     }
 
-    /// Marks it: CE.
+    /// Marks the frame with CE.
     pub(crate) fn set_ce(&mut self) {
         let Self { buffer, headers, .. } = self;
         let ip = headers.ip.as_mut().expect("only an IP packet says that it may be marked");
         traffic_class::set_ce(buffer, ip);
     }
 
-    /// Gives an IP packet another code point.
+    /// Sets the code point if the frame is an IP packet.
     pub(crate) fn set_dscp(&mut self, dscp: Dscp) {
         if let Some(ip) = &mut self.headers.ip {
             traffic_class::set_dscp(&mut self.buffer, ip, dscp);
@@ -48,12 +48,12 @@ impl Frame {
 }
 
 impl Frames {
-    /// Room for frames of up to `largest` bytes.
+    /// Creates buffers for frames of up to `largest` bytes.
     pub(crate) const fn new(largest: usize) -> Self {
         Self { places: Vec::new(), free: Vec::new(), largest }
     }
 
-    /// A place that nobody uses; what lies in it is old.
+    /// Takes a free buffer. Its content is that of an earlier frame.
     #[inline]
     pub(crate) fn take(&mut self) -> Slot {
         self.free.pop().unwrap_or_else(|| {
@@ -68,7 +68,7 @@ impl Frames {
         })
     }
 
-    /// Puts a frame into a place that was taken.
+    /// Copies a frame into a buffer that was taken.
     #[inline]
     pub(crate) fn fill(&mut self, slot: Slot, bytes: &[u8], headers: Headers, hint: Hint) -> &mut Frame {
         let frame = &mut self.places[slot as usize];
@@ -79,7 +79,7 @@ impl Frames {
         frame
     }
 
-    /// The place is nobody's again.
+    /// Frees a buffer.
     #[inline]
     pub(crate) fn release(&mut self, slot: Slot) {
         self.free.push(slot);
@@ -95,7 +95,7 @@ impl Frames {
         &mut self.places[slot as usize]
     }
 
-    /// How many places are taken.
+    /// Returns the number of buffers in use.
     pub(crate) const fn taken(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -1,18 +1,19 @@
-//! What the router needs to know of a frame, found by one walk over its headers; nothing is copied.
+//! A parser for the headers of a frame. It walks over the headers once and copies nothing.
 //!
-//! Understood: Ethernet II (IEEE 802.3), up to two VLAN tags (IEEE 802.1Q and 802.1ad), a PPPoE session (RFC 2516),
+//! It understands Ethernet II (IEEE 802.3), up to two VLAN tags (IEEE 802.1Q and 802.1ad), a PPPoE session (RFC 2516),
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) with up to eight extension headers, and the ports of TCP, UDP, UDP-Lite, SCTP and
-//! DCCP, which are all at the same place. A header that contradicts itself or the frame's length makes the frame one
-//! that is not IP: it passes untouched. No sequence of bytes makes the walk panic or read past the frame.
+//! DCCP, which all have the same offset. A frame whose header contradicts itself or the frame's length counts as not IP and
+//! passes unchanged. No sequence of bytes makes the parser panic or read past the frame.
 //!
-//! The flow is a hash of addresses, protocol and ports; fragments, of which only the first has ports, are hashed
-//! without them. The hash is salted, so that outside nobody can choose whom to collide with; it is no cryptography.
+//! The flow is a hash of addresses, protocol and ports. Fragments are hashed without ports, because only the first fragment
+//! has them. The hash is salted, so that a sender cannot choose the flow with which its packets collide. It is not a
+//! cryptographic hash.
 //!
-//! Not understood, and so not IP: more than two tags, MPLS, tunnels' inner packets, LLC/SNAP.
+//! More than two tags, MPLS, the inner packets of tunnels, and LLC/SNAP are not understood and count as not IP.
 
 use cutline_units::{Dscp, Ecn};
 
-/// The link's own headers, without tags: two addresses and the type.
+/// Length of the Ethernet header without tags: two addresses and the type, bytes.
 pub const ETHERNET: usize = 14;
 
 const VLAN_TAG: usize = 4;
@@ -23,27 +24,27 @@ const IPV4: usize = 20;
 const IPV6: usize = 40;
 const MOST_EXTENSIONS: usize = 8;
 
-/// What a frame is.
+/// The parsed headers of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
-    /// Where that begins which the link carries: after the Ethernet header and its tags, bytes.
+    /// Offset of the link's payload, after the Ethernet header and its tags, bytes.
     pub payload: u16,
-    /// The IP packet inside; `None` when there is none, or one that cannot be right.
+    /// The IP packet in the frame; `None` if there is none, or if it is malformed.
     pub ip: Option<Ip>,
 }
 
 /// An IP packet in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
-    /// Where it begins in the frame, bytes.
+    /// Offset in the frame, bytes.
     pub at: u16,
-    /// Which IP.
+    /// Version of IP.
     pub version: Version,
-    /// DSCP and ECN as they came.
+    /// DSCP and ECN as received.
     pub traffic_class: u8,
-    /// What its header says of its length, header included, bytes.
+    /// Length according to its header, header included, bytes.
     pub length: u32,
-    /// The flow it is of.
+    /// Hash of the flow to which it belongs.
     pub flow: u32,
 }
 
@@ -57,9 +58,9 @@ pub enum Version {
 }
 
 impl Headers {
-    /// Walks over a frame's headers; `salt` goes into the flow's hash.
+    /// Parses a frame's headers; `salt` enters the flow's hash.
     #[inline]
-    pub fn of(frame: &[u8], salt: u64) -> Self {
+    pub fn parse(frame: &[u8], salt: u64) -> Self {
         let Some((payload, kind)) = ethernet(frame) else { return Self::default() };
         let found = match kind {
             0x0800 | 0x86dd => Some((payload, kind)),
@@ -75,18 +76,18 @@ impl Headers {
 }
 
 impl Ip {
-    /// The code point.
+    /// Returns the code point.
     pub const fn dscp(&self) -> Dscp {
         Dscp::from_traffic_class(self.traffic_class)
     }
 
-    /// The ECN field.
+    /// Returns the ECN field.
     pub const fn ecn(&self) -> Ecn {
         Ecn::from_bits(self.traffic_class)
     }
 }
 
-/// Where the link's payload begins, and its type.
+/// Returns the offset of the link's payload, and its type.
 #[inline]
 fn ethernet(frame: &[u8]) -> Option<(usize, u16)> {
     let mut at = ETHERNET;
@@ -101,7 +102,8 @@ fn ethernet(frame: &[u8]) -> Option<(usize, u16)> {
     Some((at, kind))
 }
 
-/// The IP packet in a PPPoE session's frame: where, and its Ethernet type (RFC 2516 section 4; RFC 1332, RFC 5072).
+/// Returns the offset and the Ethernet type of the IP packet in a PPPoE session's frame (RFC 2516 section 4; RFC 1332,
+/// RFC 5072).
 #[cold]
 fn pppoe(frame: &[u8], at: usize) -> Option<(usize, u16)> {
     const VERSION_TYPE_AND_CODE: u16 = 0x1100;
@@ -152,7 +154,7 @@ fn ipv6(frame: &[u8], at: usize, salt: u64) -> Option<Ip> {
     Some(Ip { at: at as u16, version: Version::V6, traffic_class, length: length as u32, flow: fold(hash) })
 }
 
-/// The transport's protocol and ports behind the extension headers (RFC 8200 section 4). A fragment has no ports.
+/// Returns the transport's protocol and ports behind the extension headers (RFC 8200 section 4). A fragment has no ports.
 #[inline]
 fn upper_layer(packet: &[u8], at: usize, next: u8) -> (u8, u64) {
     const FRAGMENT: u8 = 44;
@@ -173,7 +175,7 @@ fn upper_layer(packet: &[u8], at: usize, next: u8) -> (u8, u64) {
     (next, ports(packet, at, next))
 }
 
-/// Source and destination port, 0 where there are none.
+/// Returns the source and destination port; 0 if there are none.
 #[inline]
 fn ports(packet: &[u8], at: usize, protocol: u8) -> u64 {
     const TCP: u8 = 6;
@@ -186,19 +188,19 @@ fn ports(packet: &[u8], at: usize, protocol: u8) -> u64 {
     four.map_or(0, |four| u64::from(u32::from_be_bytes(*four)))
 }
 
-/// Two bytes.
+/// Returns the two bytes at an offset.
 #[inline]
 fn half(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|two| u16::from_be_bytes(*two))
 }
 
-/// Eight bytes that are known to be there.
+/// Returns the eight bytes at an offset, which must exist.
 #[inline]
 fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(*bytes[at..].first_chunk().expect("the header's length has been checked"))
 }
 
-/// One step of the hash: every bit of `hash` and `word` has a say in the upper half of what comes out.
+/// One step of the hash: every bit of `hash` and `word` affects the upper half of the result.
 #[inline]
 const fn mix(hash: u64, word: u64) -> u64 {
     // 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming, volume 3, section 6.4).
@@ -206,7 +208,7 @@ const fn mix(hash: u64, word: u64) -> u64 {
     (product as u64 ^ (product >> 64) as u64).wrapping_add(hash.rotate_left(23))
 }
 
-/// The hash's two halves in one.
+/// Combines the two halves of the hash.
 #[inline]
 const fn fold(hash: u64) -> u32 {
     let mixed = mix(hash, 0x2545_f491_4f6c_dd1d);

@@ -1,7 +1,7 @@
-//! How much of a link a frame takes: what the slowest link on the way adds to it.
+//! The size of a frame on the link: what the slowest link on the path adds to it.
 //!
-//! A shaper in front of a modem has to count what the modem's link carries, not what the frame looks like here. Each
-//! kind of link adds a number of bytes to every packet, and some cut what comes out into cells or code blocks.
+//! A shaper in front of a modem must count the bytes on the modem's link, not those of the local frame. Each kind of link
+//! adds a number of bytes to every packet, and some then divide the result into cells or code blocks.
 //!
 //! | name | counted from | adds | then | source |
 //! | --- | --- | --- | --- | --- |
@@ -44,13 +44,13 @@ pub enum Overhead {
     PppoeAtm,
 }
 
-/// The least a frame has without its check sequence, bytes (IEEE 802.3).
+/// The shortest frame without its check sequence, bytes (IEEE 802.3).
 const SHORTEST_FRAME: u32 = 60;
 /// Preamble and start delimiter, check sequence, gap between frames, bytes (IEEE 802.3).
 const AROUND_A_FRAME: u32 = 8 + 4 + 12;
 
 impl Overhead {
-    /// Every kind.
+    /// All kinds of links.
     pub const ALL: [Self; 9] = [
         Self::None,
         Self::Ip,
@@ -63,7 +63,7 @@ impl Overhead {
         Self::PppoeAtm,
     ];
 
-    /// The name, as the table above has it.
+    /// Returns the name in the table above.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -78,14 +78,14 @@ impl Overhead {
         }
     }
 
-    /// What a frame of `length` bytes with these headers takes, bytes.
+    /// Returns the size on the link of a frame of `length` bytes with these headers, bytes.
     #[inline]
     pub fn size(self, length: u32, headers: &Headers) -> u32 {
         let packet =
             || headers.ip.map_or_else(|| length - u32::from(headers.payload).min(length), |ip| ip.length);
         match self {
             Self::None => length,
-            // A frame without payload still takes a place in the queue, so it may not take no time.
+            // A frame without payload still occupies the queue, so its transmission time must not be zero.
             Self::Ip => packet().max(1),
             Self::Ethernet => length.max(SHORTEST_FRAME) + AROUND_A_FRAME,
             Self::Pppoe => (length + 8).max(SHORTEST_FRAME) + AROUND_A_FRAME,
@@ -98,12 +98,12 @@ impl Overhead {
     }
 }
 
-/// As ATM cells.
+/// Returns the size as ATM cells.
 const fn cells(bytes: u32) -> u32 {
     bytes.div_ceil(48) * 53
 }
 
-/// As PTM's code blocks.
+/// Returns the size as PTM's code blocks.
 const fn blocks(bytes: u32) -> u32 {
     (bytes * 65).div_ceil(64)
 }

@@ -1,33 +1,33 @@
-//! What the router asks of the world: two ports, each of which gives frames and takes them.
+//! The trait of a port, which receives frames for the router and sends its frames.
 
 use cutline_units::Instant;
 
-/// An interface that frames come in by and go out by.
+/// An interface that receives and sends frames.
 pub trait Port {
-    /// Why a port can no longer be used. That single frames are lost is no error.
+    /// Why a port can no longer be used. The loss of single frames is no error.
     type Error;
 
-    /// Hands over the frames that have come in, oldest first, each with the time of its arrival on the caller's clock,
-    /// which is not after `now`. May stop before all are told, so that the other port has its turn; answers how many
-    /// were. Does not wait.
+    /// Passes the frames that have arrived to `each`, oldest first, each with its arrival time on the caller's clock, which
+    /// is not after `now`. May stop before the last frame, so that the other port has its turn. Returns the number of
+    /// frames passed. Does not wait.
     ///
     /// # Errors
-    /// When the port is gone.
+    /// When the port has failed.
     fn receive(&mut self, now: Instant, each: &mut dyn FnMut(Instant, &[u8])) -> Result<usize, Self::Error>;
 
-    /// Sends frames in order, and tells `each`, in the same order, of those that are settled: taken, or lost. Those of
-    /// which nothing is told are still the caller's, who offers them again. Does not wait.
+    /// Sends frames in order. Calls `each` in the same order for every frame that is settled, with true if the port has
+    /// accepted it and false if it is lost. The caller keeps the other frames and offers them again. Does not wait.
     ///
     /// # Errors
-    /// When the port is gone.
+    /// When the port has failed.
     fn send(
         &mut self,
         frames: &mut dyn Iterator<Item = &'_ [u8]>,
         each: &mut dyn FnMut(bool),
     ) -> Result<(), Self::Error>;
 
-    /// The time on the caller's clock, asked for after a sending to know how late it was; `None` where no time passes
-    /// but that which the caller tells.
+    /// Returns the time on the caller's clock, from which the departure error is computed after frames were sent. Returns
+    /// `None` if time advances only by the caller's arguments.
     #[inline]
     fn clock(&self) -> Option<Instant> {
         None

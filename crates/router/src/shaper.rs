@@ -1,22 +1,22 @@
-//! One direction: a frame comes, the queue decides, and the link's rate says when it goes.
+//! One direction of the router: a queue, and a link with a rate.
 //!
-//! The shaper lives in the schedule, not in the moment of its caller's waking up. A frame that comes at time t meets the
-//! queue as it is at t, after everything that was due until then has gone; the next frame's sending begins when the
-//! last one's last bit has left, and not when somebody looked. So late wake-ups neither slow the link down nor
-//! change a verdict, and the same arrivals give the same verdicts and times as in the simulator's link.
+//! The shaper follows its schedule and not the times at which its caller wakes up. A frame that arrives at time t finds the
+//! queue in its state at t, after all departures that were due before. The transmission of the next frame starts when the
+//! last bit of the previous one has left, even if the caller looks later. So a late wake-up neither slows the link down
+//! nor changes a verdict, and the same arrivals give the same verdicts and times as at the simulator's link.
 //!
-//! What has been due goes out at once, in a burst, when the caller wakes up late. A caller that was stopped for a second
-//! must not flood what comes behind with a second's worth: [`Shaper::wake`] lets the schedule slip so that it is never
-//! more than [`ShaperParams::burst`] behind, and frames that came before that count as coming then.
+//! When the caller wakes up late, all frames that are due leave at once, in a burst. A caller that was stopped for a second
+//! must not flood the network with the frames of a second. Therefore [`Shaper::wake`] lets the schedule slip, so that it is
+//! never more than [`ShaperParams::burst`] behind. Frames that arrived earlier than that count as arriving then.
 //!
-//! A port that takes nothing for a while, because the other side told its card to pause, holds the link: once as many
-//! frames as the outbox has room for wait for the port, the rest stay in the queue, under the AQM.
+//! A port may accept no frames for a while, for example because of Ethernet's flow control. Such a port holds the link: when
+//! the outbox is full of frames that wait for the port, all others stay in the queue, under control of the AQM.
 //!
-//! A change of the rate takes effect from the next frame on; the queue keeps what it holds. When the queue itself is
-//! exchanged, the old one *retires*: it takes no arrivals any more, and is served until it is empty; only then is the new
-//! one. So every frame is judged once, by the queue that was there when it came, and none that came before the
-//! exchange is overtaken by one that came after it. The price is paid once: until the old queue is empty, the new one knows
-//! only of what it holds itself, and as much may wait as both their limits allow.
+//! A change of the rate takes effect from the next frame on, and the queue keeps its frames. When the queue itself is
+//! replaced, the old queue *retires*: it receives no more frames, and is served until it is empty. Only then is the new
+//! queue served. So every frame is judged once, by the queue that was in use when it arrived, and no frame from before
+//! the exchange is overtaken by one from after it. This has a cost: until the old queue is empty, the new one sees only its
+//! own backlog, and the limits of both queues together bound what waits.
 
 use crate::frames::{Frames, Slot};
 use crate::headers::{ETHERNET, Headers, Ip};
@@ -30,23 +30,23 @@ use cutline_units::{
 };
 use std::collections::VecDeque;
 
-/// How one direction is to work.
+/// The configuration of one direction.
 #[derive(Clone, Debug)]
 pub struct ShaperParams {
     /// The queue, with the rate of the link.
     pub queue: QueueSpec,
     /// What the link adds to a frame.
     pub overhead: Overhead,
-    /// The longest frame that the outgoing port takes, Ethernet header included, bytes.
+    /// The longest frame that the outgoing port accepts, Ethernet header included, bytes.
     pub largest_frame: u32,
-    /// Which hint a code point stands for.
+    /// The hint of each code point.
     pub hints: HintTable,
-    /// What a code point becomes on the way out.
+    /// The new code point of each code point in outgoing frames.
     pub remark: RemarkTable,
-    /// How far behind its schedule the link may be and still catch up; 10 ms by default, about the lateness of a
-    /// process that a busy machine does not let run for two of its time slices.
+    /// The longest time by which the link may be behind its schedule and still catch up. The default is 10 ms, about the
+    /// delay of a process that waits for two time slices on a busy machine.
     pub burst: Duration,
-    /// What the hash of the flow is salted with.
+    /// The salt of the flow's hash.
     pub salt: u64,
 }
 
@@ -54,34 +54,35 @@ pub struct ShaperParams {
 #[derive(Clone, Debug)]
 pub struct Shaper {
     params: ShaperParams,
-    /// What frames come to.
+    /// The queue that receives frames.
     queue: AnyQueue<Slot>,
-    /// What was exchanged and is not empty yet, the oldest first; served before `queue`.
+    /// Replaced queues that are not empty yet, oldest first. They are served before `queue`.
     retired: VecDeque<AnyQueue<Slot>>,
     random: RandomStream,
     serializer: Serializer,
     /// Whether a frame is on the link until the serializer is free.
     busy: bool,
-    /// The latest moment the queue has been told of.
+    /// The latest time that the queue has seen.
     clock: Instant,
-    /// What came before has been waiting too long to catch up with.
+    /// The earliest time from which the schedule may catch up. Earlier arrivals count as arriving then.
     earliest: Instant,
     frames: Frames,
-    /// Frames whose sending has begun and that the port has not taken yet, with the time of that beginning.
+    /// Frames whose transmission has started and that the port has not accepted yet, with their start times.
     outbox: VecDeque<(Slot, Instant)>,
-    /// What the port says of them, while it is asked.
+    /// The port's reports about frames of the outbox, during a call of [`Port::send`].
     settled: Vec<bool>,
     stats: ShaperStats,
 }
 
-/// How many frames may wait for the port: more than fall due in the default burst at 1 Gbit/s, but for the shortest.
+/// The most frames that wait for the port. More than fall due in the default burst at 1 Gbit/s, except for the shortest.
 const OUTBOX: usize = 4096;
 
 impl ShaperParams {
     /// The default of [`ShaperParams::burst`].
     pub const BURST: Duration = Duration::from_millis(10);
 
-    /// Frames of up to 1500 B of payload with a VLAN tag over Ethernet, standard hints, nothing re-marked.
+    /// Returns the default configuration: frames of up to 1500 B of payload with a VLAN tag over Ethernet, standard hints,
+    /// nothing re-marked.
     pub fn new(queue: QueueSpec) -> Self {
         Self {
             queue,
@@ -96,7 +97,7 @@ impl ShaperParams {
 }
 
 impl Shaper {
-    /// An idle link with an empty queue; `random` is what the queue draws from.
+    /// Creates an idle link with an empty queue, which takes its random numbers from `random`.
     ///
     /// # Errors
     /// When the queue cannot be built.
@@ -117,7 +118,7 @@ impl Shaper {
         })
     }
 
-    /// The caller looks at the clock, and it is `now`: a schedule too far behind slips.
+    /// Tells the shaper the current time. A schedule that is too far behind slips.
     pub fn wake(&mut self, now: Instant) {
         self.earliest = Instant::ZERO + now.saturating_since(Instant::ZERO + self.params.burst);
         let slip = self.earliest.saturating_since(self.serializer.free_at());
@@ -127,8 +128,9 @@ impl Shaper {
         }
     }
 
-    /// A frame has come in at `at`. What was due before goes first; what is due at this very moment goes after it, as
-    /// in the simulator, where packets that were spaced by this link come back to it exactly when it is free.
+    /// Receives a frame that arrived at `at`. Frames that were due before `at` leave first. A frame that is due exactly at
+    /// `at` leaves afterwards, as in the simulator, where packets that were spaced by this link come back to it exactly when
+    /// it is free.
     #[inline]
     pub fn receive(&mut self, at: Instant, bytes: &[u8]) {
         let at = self.on_time(at.max(self.clock));
@@ -144,7 +146,8 @@ impl Shaper {
         }
     }
 
-    /// An idle link would have begun with a frame when it came. If that is too long ago, its schedule slips as well.
+    /// Returns the time at which an arrival counts. An idle link would have started the frame when it arrived; if that is too
+    /// long ago, the schedule slips as well.
     #[inline]
     fn on_time(&mut self, at: Instant) -> Instant {
         if at < self.earliest && !self.busy {
@@ -154,7 +157,7 @@ impl Shaper {
     }
 
     fn enqueue(&mut self, now: Instant, bytes: &[u8]) {
-        let headers = Headers::of(bytes, self.params.salt);
+        let headers = Headers::parse(bytes, self.params.salt);
         let arrival = self.arrival(bytes.len() as u32, &headers);
         let slot = self.frames.take();
         let verdict = self.queue.enqueue(now, arrival, slot, &mut self.random);
@@ -173,7 +176,7 @@ impl Shaper {
         self.drop_shed();
     }
 
-    /// What the queue is told of a frame. One that is not IP has the hint of the default code point.
+    /// Returns the description of a frame for the queue. A frame that is not IP has the hint of the default code point.
     #[inline]
     fn arrival(&self, length: u32, headers: &Headers) -> Arrival {
         let ecn = headers.ip.as_ref().map_or(Ecn::NotEct, Ip::ecn);
@@ -182,7 +185,7 @@ impl Shaper {
             hint: self.params.hints.hint(headers.ip.as_ref().map(Ip::dscp).unwrap_or_default()),
             flow: headers.ip.map_or(0, |ip| ip.flow),
             ecn_capable: ecn != Ecn::NotEct,
-            // CE may have been ECT(1), and counts as such: RFC 9331 section 5.1.
+            // CE may have been ECT(1) and counts as such (RFC 9331 section 5.1).
             scalable: matches!(ecn, Ecn::Ect1 | Ecn::Ce),
         }
     }
@@ -204,7 +207,7 @@ impl Shaper {
         }
     }
 
-    /// Begins every sending that is due until `now`. Time does not run backwards.
+    /// Starts every transmission that is due until `now`. Time never runs backwards.
     #[inline]
     pub fn advance(&mut self, now: Instant) {
         self.clock = self.clock.max(now);
@@ -220,7 +223,7 @@ impl Shaper {
         }
     }
 
-    /// The link is free at `now`.
+    /// Starts the next transmission on a link that is free at `now`.
     #[inline]
     fn start_next(&mut self, now: Instant) {
         let next = if self.retired.is_empty() { self.queue.dequeue(now) } else { self.next_of_all(now) };
@@ -237,7 +240,7 @@ impl Shaper {
         self.outbox.push_back((slot, now));
     }
 
-    /// The next frame while there are retired queues.
+    /// Dequeues the next frame while there are retired queues.
     #[cold]
     #[inline(never)]
     fn next_of_all(&mut self, now: Instant) -> Option<Departure<Slot>> {
@@ -246,14 +249,14 @@ impl Shaper {
             if next.is_some() {
                 return next;
             }
-            // What it has thrown away instead is not in its backlog any more, but still here.
+            // Frames that it has shed have left its backlog, but are still stored here.
             self.drop_shed();
             self.retired.pop_front();
         }
         self.queue.dequeue(now)
     }
 
-    /// Drops what the queue had kept and has thrown away since.
+    /// Drops the frames that the queue had stored and has shed since.
     #[inline]
     fn drop_shed(&mut self) {
         while let Some(shed) = self.shed() {
@@ -274,27 +277,28 @@ impl Shaper {
         self.retired.iter_mut().chain([&mut self.queue]).find_map(Queue::shed)
     }
 
-    /// Whether too much waits for the port to begin with more.
+    /// Returns whether the outbox is full, so that no further transmission may start.
     #[inline]
     fn is_held(&self) -> bool {
         self.outbox.len() >= OUTBOX
     }
 
-    /// When the next sending is due; [`Instant::FAR_FUTURE`] when nothing is on the link, or the port holds it up.
+    /// Returns the time at which the next transmission is due; [`Instant::FAR_FUTURE`] if the link is idle or held by the
+    /// port.
     #[inline]
     pub fn deadline(&self) -> Instant {
         if self.busy && !self.is_held() { self.serializer.free_at() } else { Instant::FAR_FUTURE }
     }
 
-    /// The frames whose sending has begun and that no port has taken yet, in order.
+    /// Returns the frames whose transmission has started and that the port has not accepted yet, in order.
     pub fn departed(&self) -> impl Iterator<Item = &[u8]> {
         self.outbox.iter().map(|&(slot, _)| self.frames.get(slot).bytes())
     }
 
-    /// Gives these frames to a port. What it does not take now is offered again the next time.
+    /// Sends these frames by a port. Frames that it does not accept now are offered again at the next call.
     ///
     /// # Errors
-    /// When the port is gone.
+    /// When the port has failed.
     #[inline]
     pub fn send<P: Port>(&mut self, port: &mut P) -> Result<(), P::Error> {
         if self.outbox.is_empty() {
@@ -313,9 +317,9 @@ impl Shaper {
         result
     }
 
-    /// The first frame of the outbox has been taken by the port, or lost there.
+    /// Removes the first frame of the outbox, which the port has accepted or lost.
     fn settle(&mut self, now: Instant, sent: bool) {
-        let (slot, due) = self.outbox.pop_front().expect("a port tells only of frames that it was given");
+        let (slot, due) = self.outbox.pop_front().expect("a port reports only frames that it was given");
         let length = self.frames.get(slot).bytes().len();
         if sent {
             self.stats.hand_over(length, now.saturating_since(due));
@@ -325,7 +329,7 @@ impl Shaper {
         self.frames.release(slot);
     }
 
-    /// The link's rate from the next frame on. No frame is lost. Must not be zero.
+    /// Sets the link's rate, which must not be zero, from the next frame on. No frame is lost.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.advance(now);
         self.serializer.set_rate(rate);
@@ -334,8 +338,8 @@ impl Shaper {
         self.params.queue.rate = rate;
     }
 
-    /// Another queue, its rate included, for the frames that come from now on; the old one retires. No frame is lost,
-    /// judged twice or overtaken by one that comes later. If it is the same queue but for the rate, it stays.
+    /// Replaces the queue, including its rate, for the frames that arrive from now on. The old queue retires. No frame is
+    /// lost, judged twice or overtaken by a later one. If only the rate differs, the queue stays.
     ///
     /// # Errors
     /// When the queue cannot be built; then nothing has changed.
@@ -357,8 +361,8 @@ impl Shaper {
         Ok(())
     }
 
-    /// Works as `params` say, from the next frame on: as [`Shaper::set_queue`], and with their overhead, tables and burst.
-    /// The largest frame and the salt stay, for the port stays and so do flows.
+    /// Reconfigures the shaper from the next frame on: replaces the queue as [`Shaper::set_queue`] does, and the overhead, the
+    /// tables and the burst. The largest frame and the salt stay, because the port and the flows stay.
     ///
     /// # Errors
     /// When the queue cannot be built; then nothing has changed.
@@ -369,22 +373,22 @@ impl Shaper {
         Ok(())
     }
 
-    /// The hints of code points from the next frame on.
+    /// Sets the hints of code points from the next frame on.
     pub fn set_hints(&mut self, hints: HintTable) {
         self.params.hints = hints;
     }
 
-    /// What code points become from the next frame on.
+    /// Sets the new code points of outgoing frames from the next frame on.
     pub fn set_remark(&mut self, remark: RemarkTable) {
         self.params.remark = remark;
     }
 
-    /// How it works now.
+    /// Returns the current configuration.
     pub const fn params(&self) -> &ShaperParams {
         &self.params
     }
 
-    /// What waits in the queue, and in those that it has replaced, in frames and the link's bytes.
+    /// Returns the backlog of the queue and of the retired queues, in frames and in the link's bytes.
     pub fn backlog(&self) -> Backlog {
         self.retired.iter().fold(self.queue.backlog(), |sum, queue| {
             let Backlog { packets, bytes } = queue.backlog();
@@ -392,22 +396,22 @@ impl Shaper {
         })
     }
 
-    /// How many queues that were exchanged still hold frames.
+    /// Returns the number of retired queues that still hold frames.
     pub fn retired(&self) -> usize {
         self.retired.len()
     }
 
-    /// Frames that have come in and neither gone out nor been lost.
+    /// Returns the number of frames that have arrived and have neither been sent nor lost.
     pub const fn queued(&self) -> usize {
         self.frames.taken()
     }
 
-    /// The AQM's drop probability as of the last frame; after an exchange the new one's.
+    /// Returns the drop probability of the AQM of the current queue as of the last frame.
     pub fn probability(&self) -> Option<Probability> {
         self.queue.probability()
     }
 
-    /// What has been counted.
+    /// Returns the counters.
     pub const fn stats(&self) -> &ShaperStats {
         &self.stats
     }

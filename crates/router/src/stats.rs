@@ -1,18 +1,18 @@
-//! What one direction of the router counts, in frames and in bytes as the port shows them.
+//! The counters of one direction of the router, in frames and in bytes as the port shows them.
 //!
-//! Always: received = sent + dropped + queued, where dropped is the sum over [`Loss::ALL`], and queued what waits for
-//! the link or, its sending begun, for the port.
+//! At any time received = sent + dropped + queued. Here dropped is the sum over [`Loss::ALL`], and queued are the frames that
+//! wait for the link and those that wait for the port because their transmission has started.
 
 use cutline_aqm::{Count, DropReason};
 use cutline_units::{Duration, Hint, Histogram};
 
-/// How many hints are counted apart; a larger one counts as the largest.
+/// Number of hints with separate counters. A larger hint counts as the largest.
 pub const HINTS: usize = 16;
 
-/// Why a frame did not come through.
+/// Why a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The AQM's probability, or what TSQ made of it, came up.
+    /// The AQM dropped it, by its drop probability or by TSQ's.
     Early,
     /// The queue was full.
     Overflow,
@@ -20,52 +20,51 @@ pub enum Loss {
     Oversize,
     /// Too short to have an Ethernet header.
     Runt,
-    /// The outgoing port did not take it.
+    /// The outgoing port lost it.
     Unsent,
 }
 
 /// The counters of one direction. They only grow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShaperStats {
-    /// Came in.
+    /// Frames that arrived.
     pub received: Count,
-    /// Went out.
+    /// Frames that the outgoing port accepted.
     pub sent: Count,
-    /// Came in, and were not IP or not whole: passed as unmarked.
+    /// Frames that arrived and were not IP, or incomplete. They pass as unmarked frames.
     pub not_ip: Count,
-    /// Marked with CE by this queue.
+    /// Frames that this queue marked with CE.
     pub marked: Count,
-    /// Given another code point.
+    /// Frames whose code point was changed.
     pub remarked: Count,
     lost: [Count; Loss::ALL.len()],
-    by_hint: [HintStats; HINTS],
-    /// How much of its schedule the router has given up because it was woken too late.
+    by_hint: [HintCounters; HINTS],
+    /// Total time by which the schedule has slipped because the router was woken too late.
     pub slipped: Duration,
     departure_error: Histogram,
 }
 
-/// What the frames of one hint met.
+/// The counters of the frames with one hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HintStats {
-    /// Their sending began.
+pub struct HintCounters {
+    /// Frames whose transmission started.
     pub departed: Count,
-    /// Dropped by the queue.
+    /// Frames that the queue dropped.
     pub dropped: Count,
-    /// The sum of the departed ones' sojourn times.
+    /// Sum of the sojourn times of the frames that departed.
     pub waited: Duration,
-    /// The longest of these.
+    /// The longest of these sojourn times.
     pub longest_wait: Duration,
 }
 
-/// How many departure errors are remembered at most, before half of them are forgotten; a histogram's bucket holds
-/// twice as many.
+/// The number of recorded departure errors at which the histogram's counts are halved. A bucket holds twice as many.
 const ERRORS: u64 = 1 << 31;
 
 impl Loss {
-    /// Every reason, in the order of the counters.
+    /// All reasons, in the order of the counters.
     pub const ALL: [Self; 5] = [Self::Early, Self::Overflow, Self::Oversize, Self::Runt, Self::Unsent];
 
-    /// The reason's name, as statistics spell it.
+    /// Returns the reason's name in statistics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Early => "early",
@@ -86,20 +85,20 @@ impl From<DropReason> for Loss {
     }
 }
 
-impl HintStats {
-    /// The mean sojourn time, zero before the first departure.
+impl HintCounters {
+    /// Returns the mean sojourn time; zero before the first departure.
     pub fn mean_wait(&self) -> Duration {
         self.waited / self.departed.packets.max(1)
     }
 }
 
 impl ShaperStats {
-    /// Frames lost for a reason.
+    /// Returns the frames lost for a reason.
     pub const fn lost(&self, loss: Loss) -> Count {
         self.lost[loss as usize]
     }
 
-    /// Frames lost for any reason.
+    /// Returns the frames lost for any reason.
     pub fn dropped(&self) -> Count {
         self.lost.iter().fold(Count::default(), |mut sum, &count| {
             sum += count;
@@ -107,13 +106,13 @@ impl ShaperStats {
         })
     }
 
-    /// What the frames of a hint met.
-    pub fn of_hint(&self, hint: Hint) -> &HintStats {
+    /// Returns the counters of the frames with a hint.
+    pub fn hint(&self, hint: Hint) -> &HintCounters {
         &self.by_hint[lane(hint)]
     }
 
-    /// How late each frame was handed to the port: the time when the port had taken it, less that at which its sending
-    /// was to begin. What a slipped schedule has given up is not in it. Of more than 2^31 frames the newer ones weigh
+    /// Returns the departure errors: for each frame, the time at which the port had accepted it minus the time at which its
+    /// transmission was scheduled to start. Slips of the schedule are not included. After 2^31 frames, newer ones weigh
     /// more.
     pub const fn departure_error(&self) -> &Histogram {
         &self.departure_error

@@ -1,8 +1,8 @@
-//! Changing DSCP and ECN in a frame, and repairing IPv4's header checksum.
+//! Changes DSCP and ECN in a frame, and updates IPv4's header checksum.
 //!
 //! The checksum is the one's complement of the one's complement sum of the header's 16-bit words (RFC 791 section
-//! 3.1). When a word m becomes m', the new checksum is `~(~HC + ~m + m')` (RFC 1624 equation 3), so one word is
-//! enough to know, and a checksum that was wrong stays as wrong as it was. Example of RFC 1624 section 4: HC = 0xDD2F,
+//! 3.1). When a word m becomes m', the new checksum is `~(~HC + ~m + m')` (RFC 1624 equation 3). So only the changed word
+//! is needed, and a wrong checksum stays as wrong as it was. Example of RFC 1624 section 4: HC = 0xDD2F,
 //! m = 0x5555, m' = 0x3285 gives 0x0000. The transport's checksums do not cover these bits (RFC 9293 section 3.1).
 
 use crate::headers::{Ip, Version};
@@ -10,10 +10,10 @@ use cutline_units::Dscp;
 
 /// The two bits of CE (RFC 3168 section 5).
 const CE: u8 = 0b11;
-/// Where IPv4's header has its checksum, bytes.
+/// Offset of the checksum in IPv4's header, bytes.
 const CHECKSUM: usize = 10;
 
-/// Gives the packet another code point; the ECN bits stay.
+/// Sets the packet's code point and keeps its ECN bits.
 #[inline]
 pub fn set_dscp(frame: &mut [u8], ip: &mut Ip, dscp: Dscp) {
     set(frame, ip, dscp.in_traffic_class(ip.traffic_class));
@@ -43,7 +43,7 @@ fn set_v4(header: &mut [u8], traffic_class: u8) {
     header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&repaired(checksum, old, new).to_be_bytes());
 }
 
-/// The traffic class is between the version and the flow label, half a byte off.
+/// The traffic class lies between the version and the flow label, shifted by half a byte.
 fn set_v6(header: &mut [u8], traffic_class: u8) {
     header[0] = header[0] & 0xf0 | traffic_class >> 4;
     header[1] = header[1] & 0x0f | traffic_class << 4;
@@ -75,7 +75,7 @@ mod tests {
             if v6 { link.ipv6([1; 16], [2; 16], 64) } else { link.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64) };
         let mut frame = Vec::new();
         net.udp(1, 2).write(&mut frame, &[7; 20]).unwrap();
-        let mut ip = Headers::of(&frame, 0).ip.expect("this is IP");
+        let mut ip = Headers::parse(&frame, 0).ip.expect("this is IP");
         set(&mut frame, &mut ip, traffic_class);
         (frame, ip)
     }
@@ -91,7 +91,7 @@ mod tests {
             let (mut frame, mut ip) = frame(false, from);
             set(&mut frame, &mut ip, to);
             assert!(checksum_is_right(&frame), "{from} to {to}");
-            assert_eq!(Headers::of(&frame, 0).ip.unwrap().traffic_class, to);
+            assert_eq!(Headers::parse(&frame, 0).ip.unwrap().traffic_class, to);
         }
     }
 
@@ -102,7 +102,7 @@ mod tests {
             frame[15] |= 0x0c;
             set(&mut frame, &mut ip, to);
             assert_eq!((frame[14] >> 4, frame[15] & 0x0f), (6, 0x0c));
-            assert_eq!(Headers::of(&frame, 0).ip.unwrap().traffic_class, to);
+            assert_eq!(Headers::parse(&frame, 0).ip.unwrap().traffic_class, to);
         }
     }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Memory, ip_frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};
-use cutline_router::{Overhead, Shaper, ShaperParams, Wire};
+use cutline_router::{DuplexShaper, Overhead, Shaper, ShaperParams};
 use cutline_units::{Duration, Hint, HintTable, Instant, Rate, RemarkTable, Streams};
 use proptest::prelude::*;
 
@@ -142,7 +142,7 @@ proptest! {
         let generations: Vec<usize> = numbers.iter().map(|&number| world.generation_of[number]).collect();
         prop_assert!(generations.is_sorted(), "later ones do not overtake: {generations:?}");
         let stats = world.shaper.stats();
-        let of_hint = |level| stats.of_hint(Hint::from_level(level));
+        let of_hint = |level| stats.hint(Hint::from_level(level));
         let judged: u64 = (1..=16).map(|l| of_hint(l).departed.packets + of_hint(l).dropped.packets).sum();
         prop_assert_eq!(judged, world.generation_of.len() as u64, "each is judged once");
         let mut once = numbers.clone();
@@ -206,19 +206,19 @@ fn the_same_queue_stays_and_a_wrong_one_changes_nothing() {
 
 #[test]
 fn both_directions_change_or_neither() {
-    let mut wire = Wire { forward: shaper(drop_tail(10)), reverse: shaper(drop_tail(10)) };
+    let mut duplex = DuplexShaper { forward: shaper(drop_tail(10)), reverse: shaper(drop_tail(10)) };
     let params = |limit| ShaperParams {
         remark: RemarkTable::to_hints(&HintTable::standard()),
         largest_frame: 9000,
         salt: 9,
         ..ShaperParams::new(drop_tail(limit))
     };
-    assert!(wire.reconfigure(at_us(5), [params(20), params(0)]).is_err());
-    assert_eq!(wire.forward.params().queue, drop_tail(10));
-    wire.reconfigure(at_us(6), [params(20), params(30)]).unwrap();
-    let limits = [&wire.forward, &wire.reverse].map(|shaper| shaper.params().queue.limit);
+    assert!(duplex.reconfigure(at_us(5), [params(20), params(0)]).is_err());
+    assert_eq!(duplex.forward.params().queue, drop_tail(10));
+    duplex.reconfigure(at_us(6), [params(20), params(30)]).unwrap();
+    let limits = [&duplex.forward, &duplex.reverse].map(|shaper| shaper.params().queue.limit);
     assert_eq!(limits, [Limit::Packets(20), Limit::Packets(30)]);
-    let forward = wire.forward.params();
+    let forward = duplex.forward.params();
     assert_eq!((forward.largest_frame, forward.salt, forward.overhead), (1518, 0, Overhead::Ethernet));
     assert_eq!(forward.remark, RemarkTable::to_hints(&HintTable::standard()));
 }

@@ -139,12 +139,12 @@ fn other_bytes(frame: &[u8], ip: &Ip) -> Vec<u8> {
 }
 
 fn check_passed(sent: &[u8], came: &[u8]) -> Result<(), TestCaseError> {
-    let Some(ip) = Headers::of(came, 0).ip else {
+    let Some(ip) = Headers::parse(came, 0).ip else {
         prop_assert_eq!(sent, came, "what is not IP passes untouched");
         return Ok(());
     };
     prop_assert_eq!(other_bytes(sent, &ip), other_bytes(came, &ip));
-    let after = Headers::of(sent, 0).ip.expect("it is still IP");
+    let after = Headers::parse(sent, 0).ip.expect("it is still IP");
     prop_assert_eq!(after.traffic_class >> 2, (ip.traffic_class >> 2) ^ 1, "re-marked");
     let ecn = after.traffic_class & 3;
     prop_assert!(ecn == ip.traffic_class & 3 || ecn == 3 && ip.traffic_class & 3 != 0, "marked if capable");

@@ -125,14 +125,14 @@ fn packet_v6(recipe: &Recipe) -> Vec<u8> {
 
 fn ip_of(recipe: &Recipe) -> cutline_router::Ip {
     let (_, frame) = build(recipe);
-    Headers::of(&frame, SALT).ip.expect("the frame is IP")
+    Headers::parse(&frame, SALT).ip.expect("the frame is IP")
 }
 
 proptest! {
     #[test]
     fn a_right_frame_is_read_as_it_was_built(recipe in recipes()) {
         let (at, frame) = build(&recipe);
-        let headers = Headers::of(&frame, SALT);
+        let headers = Headers::parse(&frame, SALT);
         let ip = headers.ip.expect("the frame is IP");
         prop_assert_eq!(usize::from(headers.payload), 14 + 4 * recipe.tags);
         prop_assert_eq!(usize::from(ip.at), at);
@@ -158,7 +158,7 @@ proptest! {
             }
         }
         frame.truncate(cut.max(1));
-        let Some(ip) = Headers::of(&frame, SALT).ip else { return Ok(()) };
+        let Some(ip) = Headers::parse(&frame, SALT).ip else { return Ok(()) };
         let packet = &frame[usize::from(ip.at)..];
         prop_assert!(ip.length as usize <= packet.len());
         let other = LaxSlicedPacket::from_ip(packet).expect("etherparse reads it");
@@ -188,13 +188,13 @@ proptest! {
             let jumbo = matches!(&sliced.net, Some(NetSlice::Ipv6(ip)) if ip.header().payload_length() == 0);
             // 0x9100 is a tag to etherparse; to IEEE 802.1Q it is none.
             let unknown_tag = frame.windows(2).take(24).any(|two| two == [0x91, 0x00]);
-            prop_assert!(jumbo || unknown_tag || Headers::of(&frame, SALT).ip.is_some());
+            prop_assert!(jumbo || unknown_tag || Headers::parse(&frame, SALT).ip.is_some());
         }
     }
 
     #[test]
     fn no_bytes_make_it_panic(frame in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Some(ip) = Headers::of(&frame, SALT).ip {
+        if let Some(ip) = Headers::parse(&frame, SALT).ip {
             prop_assert!(usize::from(ip.at) + ip.length as usize <= frame.len());
         }
     }
@@ -236,8 +236,8 @@ fn flows_spread_over_a_thousand_buckets() {
 #[test]
 fn what_is_no_ip_is_left_alone() {
     let arp = [&[0xff; 6][..], &[2; 6], &[0x08, 0x06], &[0; 46]].concat();
-    assert_eq!(Headers::of(&arp, SALT), Headers { payload: 14, ip: None });
+    assert_eq!(Headers::parse(&arp, SALT), Headers { payload: 14, ip: None });
     let three_tags = [&[2; 12][..], &[0x81, 0, 0, 1].repeat(3), &[0x08, 0], &[0x45; 40]].concat();
-    assert_eq!(Headers::of(&three_tags, SALT).ip, None);
-    assert_eq!(Headers::of(&[], SALT), Headers::default());
+    assert_eq!(Headers::parse(&three_tags, SALT).ip, None);
+    assert_eq!(Headers::parse(&[], SALT), Headers::default());
 }

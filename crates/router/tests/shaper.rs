@@ -4,7 +4,7 @@ mod common;
 
 use common::{Memory, frame, ip_frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};
-use cutline_router::{Headers, Loss, Overhead, Shaper, ShaperParams, Wire};
+use cutline_router::{DuplexShaper, Headers, Loss, Overhead, Shaper, ShaperParams};
 use cutline_units::{Dscp, Duration, Hint, HintTable, Instant, Rate, RemarkTable, Streams};
 use proptest::prelude::*;
 
@@ -233,14 +233,14 @@ fn hints_and_code_points_follow_their_tables() {
     let mut shaper = shaper(ShaperParams { hints, remark, ..ShaperParams::new(drop_tail(9)) });
     shaper.receive(Instant::ZERO, &ip_frame(100, ef.in_traffic_class(0b10), 0));
     let out = shaper.departed().next().unwrap().to_vec();
-    let ip = Headers::of(&out, 0).ip.unwrap();
+    let ip = Headers::parse(&out, 0).ip.unwrap();
     assert_eq!((ip.dscp().to_string(), ip.traffic_class & 3), ("hint-1".to_owned(), 0b10));
-    assert_eq!(shaper.stats().of_hint(Hint::LEAST_DELAY).departed.packets, 1);
+    assert_eq!(shaper.stats().hint(Hint::LEAST_DELAY).departed.packets, 1);
     assert_eq!(shaper.stats().remarked.packets, 1);
     shaper.set_remark(RemarkTable::unchanged());
     shaper.set_hints(HintTable::standard());
     shaper.receive(at_us(900), &ip_frame(100, ef.in_traffic_class(0), 0));
-    assert_eq!(shaper.stats().of_hint(Hint::from_level(6)).departed.packets, 1);
+    assert_eq!(shaper.stats().hint(Hint::from_level(6)).departed.packets, 1);
     assert_eq!(shaper.stats().remarked.packets, 1);
 }
 
@@ -249,7 +249,7 @@ fn what_is_not_ip_passes_as_unmarked() {
     let mut shaper = plain(drop_tail(9));
     shaper.receive(Instant::ZERO, &frame(0x0806, &[0; 46]));
     assert_eq!(shaper.stats().not_ip.packets, 1);
-    assert_eq!(shaper.stats().of_hint(Hint::from_level(16)).departed.packets, 1);
+    assert_eq!(shaper.stats().hint(Hint::from_level(16)).departed.packets, 1);
 }
 
 #[test]
@@ -285,19 +285,19 @@ fn only_ecn_capable_packets_are_marked() {
 
 #[test]
 fn a_wire_has_two_directions_of_their_own() {
-    let mut wire = Wire { forward: plain(drop_tail(5)), reverse: plain(drop_tail(5)) };
+    let mut duplex = DuplexShaper { forward: plain(drop_tail(5)), reverse: plain(drop_tail(5)) };
     let mut ports = [Memory::default(), Memory::default()];
     ports[0].arriving.extend([(at_us(0), ip_frame(1000, 0, 1)), (at_us(10), ip_frame(1000, 0, 1))]);
     ports[1].arriving.push_back((at_us(20), ip_frame(500, 0, 2)));
     (ports[0].room, ports[1].room) = (10, 10);
-    let round = wire.round(at_us(100), &mut ports).unwrap();
+    let round = duplex.round(at_us(100), &mut ports).unwrap();
     assert_eq!((round.received, round.stuck), (3, false));
     assert_eq!((ports[0].sent.len(), ports[1].sent.len()), (1, 1));
-    assert_eq!(wire.deadline(), at_us(520));
+    assert_eq!(duplex.deadline(), at_us(520));
     ports[1].room = 0;
-    let round = wire.round(at_us(1000), &mut ports).unwrap();
+    let round = duplex.round(at_us(1000), &mut ports).unwrap();
     assert!(round.stuck, "the second port takes nothing");
     ports[1].room = 1;
-    assert!(!wire.round(at_us(1000), &mut ports).unwrap().stuck);
+    assert!(!duplex.round(at_us(1000), &mut ports).unwrap().stuck);
     assert_eq!(ports[1].sent.len(), 2);
 }

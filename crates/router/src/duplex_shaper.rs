@@ -1,33 +1,34 @@
-//! A bump in the wire: two ports, and a shaper for each direction.
+//! Both directions of a router between two ports: a shaper for each.
 
 use crate::frames::Slot;
 use crate::{Port, Shaper, ShaperParams};
 use cutline_params::ParameterError;
 use cutline_units::Instant;
 
-/// Both directions between two ports.
+/// The shapers of both directions between two ports.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct DuplexShaper {
     /// From the first port to the second.
     pub forward: Shaper,
     /// From the second port to the first.
     pub reverse: Shaper,
 }
 
-/// What a round has done.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// Frames that came in, at both ports.
+    /// Number of frames received at both ports.
     pub received: usize,
-    /// Whether a port has left frames with the router: they should be offered again soon.
+    /// Whether a port did not accept all frames. The caller should offer them again soon.
     pub stuck: bool,
 }
 
-impl Wire {
-    /// Takes what has come in, and sends what is due. Does not wait; [`Wire::deadline`] says how long one may.
+impl DuplexShaper {
+    /// Receives the frames that have arrived and sends those that are due. Does not wait; the caller may wait until
+    /// [`DuplexShaper::deadline`].
     ///
     /// # Errors
-    /// When a port is gone.
+    /// When a port has failed.
     pub fn round<P: Port>(&mut self, now: Instant, ports: &mut [P; 2]) -> Result<Round, P::Error> {
         let [first, second] = ports;
         let mut round = Round::default();
@@ -36,7 +37,7 @@ impl Wire {
         Ok(round)
     }
 
-    /// Works as these say from the next frame on, forward and reverse: [`Shaper::reconfigure`].
+    /// Reconfigures both directions, forward and reverse, from the next frame on: see [`Shaper::reconfigure`].
     ///
     /// # Errors
     /// When one of the queues cannot be built; then nothing has changed in either direction.
@@ -47,7 +48,7 @@ impl Wire {
         self.reverse.reconfigure(now, reverse)
     }
 
-    /// When a frame is due next.
+    /// Returns the time at which the next frame is due.
     pub fn deadline(&self) -> Instant {
         self.forward.deadline().min(self.reverse.deadline())
     }
