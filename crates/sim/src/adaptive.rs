@@ -1,9 +1,9 @@
-//! A flow whose hint follows the quality it gets, as two agents.
+//! Adaptive hints: two agents adapt a flow's hint to its quality.
 //!
-//! The [`Reporter`] at the sink sends the totals of what has arrived every so often, over the links that acknowledgements
-//! take: a report waits in their queues and can be lost there. The [`HintKeeper`] at the source learns of its quality a
-//! one-way delay late at least, and of nothing that a real receiver would not see. What it does with a report is
-//! `cutline_quality`'s [`HintControl`].
+//! The [`Reporter`] at the sink periodically sends the totals of what has arrived, over the links of the acknowledgements. A
+//! report waits in their queues and can be lost there. So the [`HintKeeper`] at the source learns the quality with a delay
+//! of at least the one-way delay, and only what a real receiver would see. The controller is `cutline_quality`'s
+//! [`HintControl`].
 
 use crate::agent::{Address, Agent, Context, FlowCounts, Message, Outbound};
 use cutline_params::{ParameterError, Parameters as _};
@@ -17,14 +17,14 @@ const REPORT_BYTES: u32 = 8 + 24 + 8 + 20;
 /// The first port of agents that belong to flows.
 const FIRST_PORT: u32 = 1 << 31;
 
-/// How a flow's hint follows its quality. The first hint is the flow's own.
+/// How a flow's hint adapts to its quality. The initial hint is that of the flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdaptiveHint {
-    /// What judges the quality.
+    /// The class of application for which quality is judged.
     pub class: Class,
-    /// How often the receiver reports.
+    /// The interval of the receiver's reports.
     pub every: Duration,
-    /// How the hint is looked for.
+    /// The parameters of the search for the best hint.
     pub params: HintParams,
 }
 
@@ -50,21 +50,21 @@ impl AdaptiveHint {
         self.params.validate()
     }
 
-    /// The port of both agents of a flow; they are at different nodes.
+    /// Returns the port of both agents of a flow, which are at different nodes.
     pub(crate) fn port(flow: usize) -> u32 {
         FIRST_PORT + u32::try_from(flow).expect("a network has fewer than 2^31 flows")
     }
 }
 
 impl Reporter {
-    /// Reports on a flow that begins at `start`.
+    /// Creates the reporter of a flow that begins at `start`.
     pub(crate) fn new(flow: usize, keeper: Address, every: Duration, start: Instant) -> Self {
         Self { flow, keeper, every, next: start + every }
     }
 }
 
 impl HintKeeper {
-    /// Keeps the hint of a flow that begins at `start`. The parameters must be valid.
+    /// Creates the hint keeper of a flow that begins at `start`. The parameters must be valid.
     pub(crate) fn new(flow: usize, spec: &AdaptiveHint, start: Instant, random: RandomStream) -> Self {
         let control = HintControl::new(&spec.params, spec.class, Combination::Min, start, random);
         Self { flow, control: control.expect("a network refuses parameters outside their range") }
@@ -88,8 +88,8 @@ impl Agent for Reporter {
 }
 
 impl Agent for HintKeeper {
-    /// The sender's packets have the hint that the report leads to from now on, and so have acknowledgements: a receiver
-    /// would follow a one-way delay later, with the first packet that has it.
+    /// Sets the hint that results from the report. It applies to the sender's packets and to acknowledgements from now on. A
+    /// real receiver would follow a one-way delay later, with the first packet that has the new hint.
     fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
         let Some(report) = decode(&message.payload) else { return };
         let hint = self.control.on_report(now, &report, context.counts(self.flow).sent);
@@ -103,14 +103,14 @@ impl Agent for HintKeeper {
     fn on_deadline(&mut self, _now: Instant, _context: &mut Context<'_>) {}
 }
 
-/// A report on the wire: when it was made, packets, bytes, the sum of delays; 64 bits each, big-endian, times in ns.
+/// Encodes a report: its time, packets, bytes, sum of delays; 64 bits each, big-endian, times in ns.
 fn encode(report: &DeliveryReport) -> Arc<[u8]> {
     let DeliveryReport { at, received, delivered_bytes, delay } = *report;
     let words = [at.as_nanos(), received, delivered_bytes, delay.as_nanos()];
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A report from the wire; `None` when it is not one.
+/// Decodes a report; `None` if the payload is not a report.
 fn decode(payload: &[u8]) -> Option<DeliveryReport> {
     let (words, []) = payload.as_chunks::<8>() else { return None };
     let [at, received, delivered_bytes, delay] = *words else { return None };

@@ -1,21 +1,22 @@
-//! The calendar: what happens next.
+//! The calendar: the queue of future events.
 //!
-//! A calendar queue (Brown 1988) that sorts late. Events are chained to their day, the last scheduled first, and a
-//! day is put in order when it begins. Days have a fixed width; those of the coming "year" lie in a ring, and what is
-//! further away waits in a heap. The width follows the observed spacing of events, so that a day has a handful, and
-//! the ring grows until hardly anything goes through the heap. Events come out by time, and those of the same time in
-//! the order of scheduling, whatever the width: retuning never changes a result.
+//! This is a calendar queue (Brown 1988) that sorts late. The events of a day form a chain, the last scheduled first, and
+//! the day is sorted when it begins. Days have a fixed width. The days of the coming "year" are in a ring; later events
+//! wait in a heap. The width follows the observed spacing of events, so that a day has a handful of events. The ring grows
+//! until hardly any event goes through the heap. Events are popped in the order of time, and events of the same time in the
+//! order of scheduling. This does not depend on the width, so retuning never changes a result.
 //!
-//! An event is an entry of a slab, named by its handle, with a payload of the caller's (a packet). The handle
-//! travels unchanged through queues, so a payload is written once and never copied. An entry with a payload of up
-//! to 48 bytes is one cache line, and scheduling touches that line and a word of the ring: an event out of millions
-//! costs one miss. And that one is foreseen: with every event of today that comes out, one more of tomorrow's is read.
+//! An event is an entry of a slab with a payload of the caller (a packet). Its handle is the index of the entry. The handle
+//! passes unchanged through queues, so a payload is written once and never copied. An entry with a payload of up to 48
+//! bytes is one cache line, and scheduling touches this line and one word of the ring. So an event out of millions costs
+//! one cache miss. This miss is hidden by reading ahead: with every event of today that is popped, one of tomorrow's
+//! events is read.
 
 use cutline_units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A place in the slab: one event with its payload.
+/// The index of an entry in the slab: one event with its payload.
 pub type Handle = u32;
 
 const NONE: Handle = Handle::MAX;
@@ -23,9 +24,9 @@ const FIRST_DAYS: usize = 1 << 10;
 const MOST_DAYS: usize = 1 << 22;
 /// The first width of a day: 2^16 ns = 66 us.
 const FIRST_SHIFT: u32 = 16;
-/// How many events a day should have at most, on average; at least half of that.
+/// The largest mean number of events per day that the width aims at; the smallest is half of it.
 const EVENTS_A_DAY: u64 = 8;
-/// How many events lie between two looks at the days' width; fewer when a day turns out long.
+/// The number of events between two checks of the days' width; fewer after a day with many events.
 const RETUNE_AFTER: u64 = 1 << 14;
 const RETUNE_SOON_AFTER: u64 = 1 << 10;
 const LONG_DAY: usize = 64;
@@ -34,7 +35,7 @@ const LONG_DAY: usize = 64;
 #[repr(align(64))]
 struct Entry<P> {
     at: u64,
-    /// The next of its day's chain, or of the free ones.
+    /// The next entry of its day's chain, or of the free list.
     next: Handle,
     tag: u32,
     payload: P,
@@ -48,39 +49,40 @@ struct Event {
     tag: u32,
 }
 
-/// What comes next, and when; see the module's text.
+/// A queue of events; see the module's documentation.
 pub struct Calendar<P> {
     blank: P,
     entries: Vec<Entry<P>>,
     free: Handle,
-    /// Today's events in order, from `next` on still to come; also what was scheduled for earlier since today began.
+    /// Today's events in order; those from `next` on are pending. Includes events scheduled since today began for an earlier
+    /// day.
     today: Vec<Event>,
     next: usize,
-    /// Tomorrow's events as far as they have been read, the last scheduled first, and where to read on.
+    /// The part of tomorrow's events that has been read, the last scheduled first, and the next entry to read.
     tomorrow: Vec<Event>,
     unread: Handle,
-    /// Of each day of the year: the last scheduled. What was scheduled for tomorrow since today began is there too.
+    /// For each day of the year, the event scheduled last. Includes events scheduled for tomorrow since today began.
     days: Vec<Handle>,
     /// Today, counted in days from time zero.
     day: u64,
     /// A day is 2^shift nanoseconds wide.
     shift: u32,
-    /// How many events the days after today have.
+    /// Number of events of the days after today.
     waiting: usize,
-    /// What lies beyond the year, by time and order of scheduling. All of a day's comes back from here before
-    /// anything is scheduled for the day itself, so nothing else has to know its order.
+    /// Events beyond the year, by time and order of scheduling. All events of a day return from the heap before any event
+    /// is scheduled for the day directly, so the order needs to be known only here.
     far: BinaryHeap<Reverse<(u64, u64, Handle)>>,
-    /// How many events ever went to the heap: the order of the next one.
+    /// Number of events that ever went to the heap, which is the order of the next one.
     sent_far: u64,
-    /// The day from which on the heap's first is within the year.
+    /// The day from which on the heap's first event is within the year.
     bring_near_at: u64,
     popped: u64,
-    /// When (in events popped) to look at the days' width again.
+    /// The number of popped events at which the days' width is checked again.
     retune_at: u64,
     tuned: Tuned,
 }
 
-/// The last look at the days' width: events popped and events sent to the heap until then, and its time.
+/// The last check of the days' width: the events popped and sent to the heap until then, and its time.
 #[derive(Clone, Copy)]
 struct Tuned {
     popped: u64,
@@ -89,7 +91,7 @@ struct Tuned {
 }
 
 impl<P: Copy> Calendar<P> {
-    /// An empty calendar at time zero; `blank` is the payload of an entry before its first use.
+    /// Creates an empty calendar at time zero; `blank` is the payload of an entry before its first use.
     pub fn new(blank: P) -> Self {
         Self {
             blank,
@@ -112,7 +114,7 @@ impl<P: Copy> Calendar<P> {
         }
     }
 
-    /// Takes a handle that is in no use. Its payload is whatever it was last.
+    /// Takes an unused handle. Its payload is that of its last use.
     #[inline]
     pub fn allocate(&mut self) -> Handle {
         let handle = self.free;
@@ -131,37 +133,37 @@ impl<P: Copy> Calendar<P> {
         handle
     }
 
-    /// Gives a handle back; it must not be scheduled.
+    /// Releases a handle, which must not be scheduled.
     #[inline]
     pub fn release(&mut self, handle: Handle) {
         self.entries[handle as usize].next = self.free;
         self.free = handle;
     }
 
-    /// What a handle stands for.
+    /// Returns the payload of a handle.
     #[inline]
     pub fn payload(&self, handle: Handle) -> &P {
         &self.entries[handle as usize].payload
     }
 
-    /// What a handle stands for, to change it.
+    /// Returns the payload of a handle for modification.
     #[inline]
     pub fn payload_mut(&mut self, handle: Handle) -> &mut P {
         &mut self.entries[handle as usize].payload
     }
 
-    /// How many handles exist, in use or free.
+    /// Returns the number of handles, in use or free.
     pub fn capacity(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many events have come out so far.
+    /// Returns the number of events popped so far.
     pub fn popped(&self) -> u64 {
         self.popped
     }
 
     /// Schedules `handle` with the caller's `tag` at `at`, which must not lie before the last event popped.
-    /// Events of the same time come out in the order in which they were scheduled.
+    /// Events of the same time are popped in the order in which they were scheduled.
     #[inline]
     pub fn schedule(&mut self, at: Instant, handle: Handle, tag: u32) {
         let at = at.as_nanos();
@@ -179,7 +181,7 @@ impl<P: Copy> Calendar<P> {
         }
     }
 
-    /// The next event no later than `until`: its time, handle and tag.
+    /// Removes the next event no later than `until`. Returns its time, handle and tag.
     #[inline]
     pub fn pop(&mut self, until: Instant) -> Option<(Instant, Handle, u32)> {
         let event = match self.today.get(self.next) {
@@ -200,7 +202,7 @@ impl<P: Copy> Calendar<P> {
         Some((Instant::from_nanos(event.at), event.handle, event.tag))
     }
 
-    /// When the next event is, however far away; `None` without any.
+    /// Returns the time of the next event, however far away; `None` without any event.
     pub fn peek(&mut self) -> Option<Instant> {
         let event = match self.today.get(self.next) {
             Some(event) => *event,
@@ -217,7 +219,7 @@ impl<P: Copy> Calendar<P> {
         self.unread = next;
     }
 
-    /// What is not on a day after today: into today's order, or into the heap.
+    /// Places an event that is not within the ring: into today's order, or into the heap.
     #[cold]
     fn place_apart(&mut self, day: u64, event: Event) {
         if day > self.day {
@@ -230,12 +232,12 @@ impl<P: Copy> Calendar<P> {
         self.today.insert(self.today.len() - later, event);
     }
 
-    /// The first day whose year reaches a day.
+    /// Returns the first day whose year contains a day.
     fn first_day_before(&self, day: u64) -> u64 {
         day.saturating_sub(self.days.len() as u64 - 1)
     }
 
-    /// Begins the next day that has events, and answers its first; `None` when there is none, or none up to `until`.
+    /// Begins the next day that has events and returns its first event; `None` if there is none, or none up to `until`.
     #[inline(never)]
     fn begin_day(&mut self, until: Instant) -> Option<Event> {
         self.next = 0;
@@ -270,7 +272,7 @@ impl<P: Copy> Calendar<P> {
         std::mem::replace(&mut self.days[day as usize & mask], NONE)
     }
 
-    /// Reads the rest of the day that has begun, and makes it today's, in the order of scheduling.
+    /// Reads the rest of the day that has begun, and makes its events today's, in the order of scheduling.
     #[inline]
     fn finish_tomorrow(&mut self) {
         while self.unread != NONE {
@@ -287,7 +289,7 @@ impl<P: Copy> Calendar<P> {
         }
     }
 
-    /// No day has events: begins the year at the heap's first, if that comes by `until`.
+    /// Begins the year at the heap's first event, if that is due by `until`. No day of the ring has events.
     #[cold]
     fn open_next_year(&mut self, until: Instant) {
         if let Some(&Reverse((at, ..))) = self.far.peek()
@@ -298,7 +300,7 @@ impl<P: Copy> Calendar<P> {
         }
     }
 
-    /// Moves from the heap what lies within the year that begins today.
+    /// Moves the events within the year that begins today from the heap to the ring.
     #[cold]
     fn bring_near(&mut self) {
         let end = self.day + self.days.len() as u64;
@@ -314,7 +316,7 @@ impl<P: Copy> Calendar<P> {
         }
     }
 
-    /// Sets the days' width to the spacing seen since the last look, and lengthens the year if the heap was busy.
+    /// Sets the days' width to the spacing seen since the last check, and lengthens the year if the heap was busy.
     #[cold]
     fn retune(&mut self, now: u64) {
         let passed = self.popped - self.tuned.popped;

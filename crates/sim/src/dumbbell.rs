@@ -1,4 +1,4 @@
-//! The dumbbell of the papers: every flow has access links of its own, and all share one bottleneck.
+//! The dumbbell topology of the papers: every flow has separate access links, and all flows share one bottleneck.
 //!
 //! ```text
 //! s1 ──┐                  ┌── d1
@@ -13,25 +13,25 @@ use cutline_units::{Duration, Instant, Rate};
 /// The links of a dumbbell, the same for every flow (TSQ section 4.1; RED-Worcester section 3).
 #[derive(Clone, Debug)]
 pub struct Dumbbell {
-    /// Of the bottleneck, either way.
+    /// Rate of the bottleneck in each direction.
     pub rate: Rate,
-    /// Of the bottleneck, one way.
+    /// One-way propagation delay of the bottleneck.
     pub delay: Duration,
-    /// Of each access link, either way.
+    /// Rate of each access link in each direction.
     pub access_rate: Rate,
-    /// Of each access link, one way.
+    /// One-way propagation delay of each access link.
     pub access_delay: Duration,
-    /// Before the bottleneck, towards the sinks.
+    /// The queue of the bottleneck in the forward direction, towards the sinks.
     pub queue: QueueSpec,
-    /// Before the bottleneck, back towards the sources.
+    /// The queue of the bottleneck in the reverse direction, towards the sources.
     pub reverse_queue: QueueSpec,
-    /// Before each access link, both ways and on both sides.
+    /// The queue of each access link, in both directions and on both sides.
     pub access_queue: QueueSpec,
-    /// Changes of the bottleneck's rate, towards the sinks.
+    /// Changes of the bottleneck's rate in the forward direction.
     pub rate_changes: Vec<(Instant, Rate)>,
 }
 
-/// The two middle links of a dumbbell that has been laid, to hang flows on.
+/// The two links of a dumbbell's bottleneck, to which flows are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bottleneck {
     left: NodeId,
@@ -52,7 +52,7 @@ pub struct Pair {
 }
 
 impl Dumbbell {
-    /// Lays the middle: nodes `r1` and `r2` and the links between them. The forward link keeps interval series.
+    /// Adds the bottleneck: nodes `r1` and `r2` and the links between them. The forward link keeps interval series.
     pub fn lay(&self, network: &mut Network) -> Bottleneck {
         let (left, right) = (network.add_node("r1"), network.add_node("r2"));
         let middle = |from, to, queue: &QueueSpec, series| LinkSpec {

@@ -1,7 +1,7 @@
-//! A flow at work, in three parts: what an acknowledgement touches, what a data packet touches, and the rest.
+//! The state of a flow in three parts: what an acknowledgement touches, what a data packet touches, and the rest.
 //!
-//! With many flows it is cache misses that take the time; so the ends lie apart, in arrays of their own, and each
-//! holds just what its packets need.
+//! With many flows, cache misses dominate the cost. Therefore the parts are stored in separate arrays, and each holds only
+//! what its packets need.
 
 use crate::agent::FlowCounts;
 use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Received, ReceivedRecord, SentRecord};
@@ -15,10 +15,10 @@ use cutline_units::{Duration, Hint, Histogram, Instant, RandomStream};
 /// The sending end.
 pub(crate) struct Sending {
     pub(crate) source: Sender,
-    /// When the earliest event of the source's timer is due; [`Instant::FAR_FUTURE`] without one.
+    /// Time of the earliest scheduled event of the source's timer; [`Instant::FAR_FUTURE`] without one.
     pub(crate) armed: Instant,
     pub(crate) record: SentRecord,
-    /// Where its data's route begins.
+    /// The position at which the route of its data begins.
     pub(crate) route: u32,
     pub(crate) hint: Hint,
     /// Whether [`Background::series`] is kept.
@@ -29,33 +29,33 @@ pub(crate) struct Sending {
 pub(crate) struct Receiving {
     pub(crate) sink: Receiver,
     pub(crate) record: ReceivedRecord,
-    /// When the earliest event of the sink's timer is due.
+    /// Time of the earliest scheduled event of the sink's timer; [`Instant::FAR_FUTURE`] without one.
     pub(crate) armed: Instant,
-    /// Where its delays are recorded.
+    /// The index of the record of its delays.
     pub(crate) delays: u32,
-    /// Where the way back begins.
+    /// The position at which the return route begins.
     pub(crate) route: u32,
-    /// The same as the sender's: acknowledgements bear it too.
+    /// The hint of acknowledgements, the same as the sender's.
     pub(crate) hint: Hint,
     /// Whether [`Background::series`] is kept, or [`Background::observed`].
     pub(crate) is_noted: bool,
-    /// The application waits for delivery, and is told of it.
+    /// Whether the application waits for delivery, so that it must be notified.
     pub(crate) app_waits: bool,
 }
 
-/// What few packets need.
+/// The state that few packets need.
 pub(crate) struct Background {
     pub(crate) app: App,
-    /// When the earliest event of the application's timer is due.
+    /// Time of the earliest scheduled event of the application's timer; [`Instant::FAR_FUTURE`] without one.
     pub(crate) armed: Instant,
     pub(crate) random: RandomStream,
     pub(crate) stop: Instant,
-    /// Response times, of an application that waits for delivery.
+    /// Response times of an application that waits for delivery.
     pub(crate) responses: Option<Box<Histogram>>,
     pub(crate) series: Option<Box<FlowSeries>>,
-    /// What has arrived, of a flow that agents observe.
+    /// Counts of the arrivals of a flow that agents observe.
     pub(crate) observed: Option<Box<FlowCounts>>,
-    /// Of a hint that an agent sets: the one that trials go out from.
+    /// The centre of the trials of an adaptive hint.
     pub(crate) centre: Option<Hint>,
 }
 
@@ -110,7 +110,7 @@ fn external_receiver(params: &TransportParams) -> Receiver {
 }
 
 impl Background {
-    /// A packet has reached the sink; its one-way delay has changed by `ipdv`.
+    /// Records a packet that has reached the sink; its one-way delay has changed by `ipdv`.
     pub(crate) fn note(&mut self, now: Instant, arrival: &Received, ipdv: Duration) {
         if let Some(series) = &mut self.series {
             series.received(now, arrival, ipdv);
@@ -136,7 +136,7 @@ impl Background {
     }
 }
 
-/// Puts a flow's parts together at the end of a run.
+/// Combines a flow's parts into its outcome at the end of a run.
 pub(crate) fn finish(
     sending: &Sending,
     receiving: &Receiving,

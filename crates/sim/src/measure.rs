@@ -1,8 +1,8 @@
-//! What is measured, and when: distributions, interval series, and the records of flows and queues.
+//! Measures: distributions, interval series, and the records of flows and queues.
 //!
-//! Measuring costs a few nanoseconds a packet: a delay goes into a histogram and two sums, a packet into the open
-//! interval. Everything counts within the measuring window; the totals of the whole run are kept beside it, so
-//! that packets can be accounted for to the last one.
+//! Measuring costs a few nanoseconds per packet: a delay is added to a histogram and two sums, a packet to the open
+//! interval. Measures count within the measuring window. The totals of the whole run are counted as well, so that every
+//! packet is accounted for.
 
 mod backlog;
 mod flow;
@@ -15,7 +15,7 @@ pub use series::{FlowInterval, FlowSeries, QueueInterval};
 
 use cutline_units::{Duration, Instant};
 
-/// The part of a run in which measures count: `from <= t < until`.
+/// The part of a run that is measured: `from <= t < until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The end of the warm-up.
@@ -25,25 +25,25 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether `t` lies in the window.
+    /// Returns whether `t` lies in the window.
     #[inline]
     pub fn contains(self, t: Instant) -> bool {
         self.from <= t && t < self.until
     }
 
-    /// Whether all of `start..=end` lies in the window.
+    /// Returns whether all of `start..=end` lies in the window.
     #[inline]
     pub fn covers(self, start: Instant, end: Instant) -> bool {
         self.from <= start && end < self.until
     }
 
-    /// How much of `start..end` lies in the window.
+    /// Returns the length of the part of `start..end` that lies in the window.
     #[inline]
     pub fn overlap(self, start: Instant, end: Instant) -> Duration {
         end.min(self.until).saturating_since(start.max(self.from))
     }
 
-    /// How long the window is.
+    /// Returns the length of the window.
     pub fn length(self) -> Duration {
         self.until.saturating_since(self.from)
     }

@@ -1,7 +1,8 @@
 //! The network to simulate: nodes, links with their queues, and flows with their routes.
 //!
-//! A [`Network`] is a plain description, checked when it is built up; [`crate::run`] simulates it. Links go one
-//! way. Routes are static: the fewest links, the earlier-added link first among equals, or given by the caller.
+//! A [`Network`] is a plain description that is checked while it is built; [`crate::run`] simulates it. Links are
+//! unidirectional. Routes are static. They are given by the caller or have the fewest links; among equal routes the one with
+//! the link added earlier is taken.
 
 use crate::AdaptiveHint;
 use crate::agent::{Address, AgentSpec};
@@ -13,26 +14,26 @@ use cutline_units::{Duration, Hint, HintBudget, Instant, Rate, Streams};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// A node, by the order of adding.
+/// The number of a node, in the order of adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// A link, by the order of adding.
+/// The number of a link, in the order of adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// A group of flows that share a name and, if they wish, their distributions.
+/// The number of a group of flows, which share a name and, optionally, their distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
-/// A link from one node to another, with the queue before it.
+/// A link from one node to another, with the queue in front of it.
 #[derive(Clone, Debug)]
 pub struct LinkSpec {
-    /// Where it starts.
+    /// The node at which it starts.
     pub from: NodeId,
-    /// Where it ends.
+    /// The node at which it ends.
     pub to: NodeId,
-    /// What it sends at.
+    /// Transmission rate.
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
@@ -40,22 +41,22 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Changes of the rate, in the order of time.
     pub rate_changes: Vec<(Instant, Rate)>,
-    /// Takes the time that a packet has waited here off its hint; `None` leaves the hint as it is.
+    /// Reduces a packet's hint by the time that it has waited here; `None` leaves the hint unchanged.
     pub pass_on: Option<HintBudget>,
     /// Whether to keep the queue's interval series.
     pub series: bool,
 }
 
-/// Where a flow's delay distributions are kept.
+/// Where a flow's delay distributions are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distributions {
-    /// One set for the flow: up to some kilobytes each.
+    /// One set per flow, of up to some kilobytes each.
     PerFlow,
-    /// One set for the whole group; the flow keeps means alone.
+    /// One set for the whole group. The flow records means only.
     PerGroup,
 }
 
-/// A flow: an application, a protocol, a hint and a way through the network.
+/// A flow: an application, a transport protocol, a hint and a route through the network.
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
     /// The flow's name; its random streams are derived from it.
@@ -68,23 +69,23 @@ pub struct FlowSpec {
     pub return_route: Vec<LinkId>,
     /// The delay hint on every packet, acknowledgements included.
     pub hint: Hint,
-    /// What changes the hint; `None` leaves it.
+    /// How the hint adapts; `None` for a constant hint.
     pub adaptive: Option<Arc<AdaptiveHint>>,
     /// The protocol.
     pub transport: TransportParams,
     /// The application.
     pub app: app::Params,
-    /// The flow starts at a moment drawn uniformly between these two.
+    /// The start time is drawn uniformly between these two.
     pub start: (Instant, Instant),
-    /// The application stops writing here.
+    /// The time at which the application stops writing.
     pub stop: Instant,
     /// Whether to keep the flow's interval series.
     pub series: bool,
-    /// Where its distributions go.
+    /// Where its distributions are recorded.
     pub distributions: Distributions,
 }
 
-/// What is to be simulated.
+/// The description of a network.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     nodes: Vec<String>,
@@ -92,35 +93,35 @@ pub struct Network {
     groups: Vec<String>,
     flows: Vec<FlowSpec>,
     agents: Vec<AgentEntry>,
-    /// Flows, by their index.
+    /// The indices of the flows whose arrivals agents can see.
     observed: BTreeSet<usize>,
     watched: BTreeSet<LinkId>,
     external_endpoints: bool,
 }
 
-/// An agent and where it is.
+/// An agent and its address.
 #[derive(Clone, Debug)]
 pub struct AgentEntry {
     /// The agent's name; its random stream is derived from it.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// What makes it.
+    /// The specification from which it is built.
     pub agent: Arc<dyn AgentSpec>,
 }
 
-/// Why a network is not one.
+/// Why a network cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// No sequence of links leads from the one node to the other.
     #[error("no links lead from node `{from}` to node `{to}`")]
     NoRoute {
-        /// The name of the node it should start from.
+        /// The name of the first node.
         from: String,
-        /// The name of the node it should lead to.
+        /// The name of the last node.
         to: String,
     },
-    /// A flow from a node to itself crosses no link.
+    /// A flow from a node to itself, which crosses no link.
     #[error("flow `{flow}`: its route is empty; a flow must cross at least one link")]
     EmptyRoute {
         /// The flow's name.
@@ -142,7 +143,7 @@ pub enum NetworkError {
         /// What is wrong with it.
         error: ParameterError,
     },
-    /// A parameter of what changes a flow's hint is outside its range.
+    /// A parameter of a flow's adaptive hint is outside its range.
     #[error("flow `{flow}`: hint: {error}")]
     Hint {
         /// The flow's name.
@@ -150,12 +151,12 @@ pub enum NetworkError {
         /// What is wrong with it.
         error: ParameterError,
     },
-    /// Two agents at one address.
+    /// Two agents have the same address.
     #[error("agent `{agent}`: `{other}` is at port {port} of node `{node}` already")]
     AddressTaken {
         /// The agent's name.
         agent: String,
-        /// Who is there.
+        /// The name of the agent that has this address.
         other: String,
         /// The node's name.
         node: String,
@@ -171,13 +172,13 @@ pub enum NetworkError {
         app: &'static str,
         /// The transport.
         transport: &'static str,
-        /// What else would do, as the end of the sentence.
+        /// An alternative, as the end of the sentence.
         or_tfrc: &'static str,
     },
 }
 
 impl FlowSpec {
-    /// When it starts in the run with these streams.
+    /// Returns the flow's start time in the run with these random streams.
     pub fn start_with(&self, streams: Streams) -> Instant {
         let (first, last) = self.start;
         let share = if first == last { 0.0 } else { streams.stream(&self.name, "start").uniform() };
@@ -204,7 +205,7 @@ impl FlowSpec {
 }
 
 impl Network {
-    /// Nothing yet.
+    /// Creates an empty network.
     pub fn new() -> Self {
         Self::default()
     }
@@ -215,7 +216,7 @@ impl Network {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// Adds a link that goes one way.
+    /// Adds a unidirectional link.
     pub fn add_link(&mut self, link: LinkSpec) -> LinkId {
         self.links.push(link);
         LinkId(self.links.len() as u32 - 1)
@@ -247,7 +248,7 @@ impl Network {
     /// Adds an agent.
     ///
     /// # Errors
-    /// When another is at its address.
+    /// When another agent has its address.
     pub fn add_agent(
         &mut self,
         name: impl Into<String>,
@@ -267,25 +268,25 @@ impl Network {
         Ok(())
     }
 
-    /// Counts what arrives of a flow for agents to see; `flow` is its index in the order of adding.
+    /// Counts the arrivals of a flow, so that agents can see them. `flow` is its index in the order of adding.
     pub fn observe(&mut self, flow: usize) {
         self.observed.insert(flow);
     }
 
-    /// Whether agents can see what arrives of a flow.
+    /// Returns whether agents can see the arrivals of a flow.
     pub fn is_observed(&self, flow: usize) -> bool {
         self.observed.contains(&flow)
     }
 
-    /// All agents, in the order of adding, but for those of flows whose hint adapts.
+    /// Returns all agents in the order of adding, without those of adaptive hints.
     pub fn agents(&self) -> &[AgentEntry] {
         &self.agents
     }
 
-    /// The route with the fewest links, the earlier-added among equals.
+    /// Returns the route with the fewest links; among equal routes the one with the link added earlier.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no route exists.
     pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<LinkId>, NetworkError> {
         let mut outgoing = vec![Vec::new(); self.nodes.len()];
         for (id, link) in self.links.iter().enumerate() {
@@ -315,24 +316,24 @@ impl Network {
         Ok(route)
     }
 
-    /// A link's description.
+    /// Returns a link's description.
     pub fn link(&self, id: LinkId) -> &LinkSpec {
         &self.links[id.0 as usize]
     }
 
-    /// Makes every link keep an interval series, and so be simulated with an event per packet.
+    /// Makes every link keep an interval series. Such links are simulated with an event per packet.
     pub fn keep_every_series(&mut self) {
         self.links.iter_mut().for_each(|link| link.series = true);
     }
 
-    /// Watches a link: [`crate::Simulation::take_observations`] tells of every packet there. Like a series, this makes
-    /// it be simulated with an event per packet, which changes nothing else.
+    /// Watches a link: [`crate::Simulation::take_observations`] reports every packet there. A watched link is simulated with
+    /// an event per packet, which changes no result.
     pub fn watch(&mut self, id: LinkId) {
         assert!((id.0 as usize) < self.links.len(), "only a link that exists can be watched");
         self.watched.insert(id);
     }
 
-    /// Whether a link is watched.
+    /// Returns whether a link is watched.
     pub fn is_watched(&self, id: LinkId) -> bool {
         self.watched.contains(&id)
     }
@@ -348,33 +349,33 @@ impl Network {
         self.external_endpoints
     }
 
-    /// All links, in the order of adding.
+    /// Returns all links in the order of adding.
     pub fn links(&self) -> &[LinkSpec] {
         &self.links
     }
 
-    /// All flows, in the order of adding.
+    /// Returns all flows in the order of adding.
     pub fn flows(&self) -> &[FlowSpec] {
         &self.flows
     }
 
-    /// The groups' names.
+    /// Returns the names of the groups.
     pub fn groups(&self) -> &[String] {
         &self.groups
     }
 
-    /// A node's name.
+    /// Returns a node's name.
     pub fn node_name(&self, id: NodeId) -> &str {
         &self.nodes[id.0 as usize]
     }
 
-    /// A link's name: `from->to`.
+    /// Returns a link's name: `from->to`.
     pub fn link_name(&self, id: LinkId) -> String {
         let link = self.link(id);
         format!("{}->{}", self.node_name(link.from), self.node_name(link.to))
     }
 
-    /// For every link, whether all that enters it comes out of one and the same other link.
+    /// Returns for every link whether all its packets come from the same other link.
     pub(crate) fn fed_by_one_link(&self) -> Vec<bool> {
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {

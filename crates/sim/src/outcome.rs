@@ -1,4 +1,4 @@
-//! What a simulation found: one record per flow, group and link, and the accounting of the whole run.
+//! The result of a simulation: one record per flow, group and link, and the accounting of the whole run.
 
 use crate::fifo_link::LinkCounts;
 use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, QueueInterval};
@@ -8,47 +8,47 @@ use cutline_units::{Duration, Hint, Histogram};
 /// Everything measured in one run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// In the order of the network's flows.
+    /// The flows, in the order of the network.
     pub flows: Vec<FlowOutcome>,
-    /// In the order of the network's groups: the delays of the flows that share them.
+    /// The delays that the flows of a group share, in the order of the network's groups.
     pub groups: Vec<DelayRecord>,
-    /// In the order of the network's links.
+    /// The links, in the order of the network.
     pub links: Vec<LinkOutcome>,
-    /// What the run took.
+    /// The accounting of the run.
     pub work: Work,
 }
 
-/// What one flow got.
+/// The result of one flow.
 #[derive(Clone, Debug)]
 pub struct FlowOutcome {
-    /// Its hint at the end; of a hint that adapts, the one that trials go out from.
+    /// Its hint at the end; the centre of the trials for an adaptive hint.
     pub hint: Hint,
     /// Counts within the measuring window and of the whole run.
     pub record: FlowRecord,
-    /// Its delays; `None` where the group keeps them.
+    /// Its delays; `None` if the group records them.
     pub delays: Option<DelayRecord>,
-    /// Its intervals, where it kept a series.
+    /// Its intervals; `None` if it kept no series.
     pub series: Option<Vec<FlowInterval>>,
-    /// What its protocol counted over the whole run.
+    /// The counters of its transport over the whole run.
     pub transport: TransportCounts,
     /// Response times of a request/response or file application, by completion, over the whole run.
     pub responses: Option<Histogram>,
 }
 
-/// What one link and its queue did, within the measuring window.
+/// The result of one link and its queue, within the measuring window.
 #[derive(Clone, Debug)]
 pub struct LinkOutcome {
     /// Packets and bytes.
     pub counts: LinkCounts,
-    /// The share of the window that the link was sending.
+    /// The share of the window during which the link was transmitting, 0..1.
     pub utilisation: f64,
-    /// Backlog over time; all zero where no packet ever waited.
+    /// Backlog over time; all zero if no packet ever waited.
     pub backlog: BacklogOutcome,
-    /// Time in the queue of the packets that left it.
+    /// Sojourn times of the packets that left the queue.
     pub waits: Histogram,
-    /// Mean and standard deviation of the AQM's probability, as arriving packets met it.
+    /// Mean and standard deviation of the AQM's drop probability over the arrivals; `None` if it has none.
     pub probability: Option<(f64, f64)>,
-    /// The queue's intervals, where it kept a series.
+    /// The queue's intervals; `None` if it kept no series.
     pub series: Option<Vec<QueueInterval>>,
 }
 
@@ -67,7 +67,7 @@ pub struct BacklogOutcome {
     pub max_bytes: u64,
 }
 
-/// What a run took, in counts that do not depend on the machine.
+/// The accounting of a run, in counts that do not depend on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Events handled.
@@ -76,11 +76,11 @@ pub struct Work {
     pub data_packets: u64,
     /// Links crossed, by all packets.
     pub hops: u64,
-    /// Packets still on their way at the end.
+    /// Packets still in transit at the end.
     pub under_way: u64,
     /// Simulated time.
     pub simulated: Duration,
-    /// Messages of agents that had nowhere to go: no agent at their address, or no links that lead there.
+    /// Messages of agents without a destination: no agent is at their address, or no links lead there.
     pub undeliverable: u64,
 }
 

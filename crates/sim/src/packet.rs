@@ -1,19 +1,19 @@
-//! A packet of the simulator: the transport's own header, and what the network needs to know.
+//! A packet of the simulator: the transport's header, and what the network needs.
 
 use crate::calendar::Handle;
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
 use cutline_units::{Duration, Ecn, Hint};
 
-/// A packet on its way. Written once as the payload of its calendar entry, and moved by handle from then on.
+/// A packet in transit. It is written once as the payload of its calendar entry, and then moved by its handle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// Time spent waiting in queues so far.
     pub(crate) queued: Duration,
-    /// The transport's header; `None` where it lies in [`WideHeaders`].
+    /// The transport's header; `None` if it is stored in [`WideHeaders`].
     pub(crate) header: Option<PackedHeader>,
-    /// On the wire, headers included, bytes.
+    /// Size on the wire, headers included, bytes.
     pub(crate) size: u32,
-    /// Where it is on its way: an index into [`crate::route::Routes`].
+    /// Its position on its route: an index into [`crate::route::Routes`].
     pub(crate) position: u32,
     pub(crate) hint: Hint,
     pub(crate) ecn: Ecn,
@@ -25,7 +25,7 @@ pub(crate) struct Packet {
 const _: () = assert!(size_of::<Packet>() <= 48, "a packet shares a cache line with its calendar entry");
 
 impl Packet {
-    /// What an entry of the calendar holds before its first packet, and a timer's for ever.
+    /// The payload of a calendar entry before its first packet, and of a timer's entry.
     pub(crate) const NONE: Self = Self {
         queued: Duration::ZERO,
         header: None,
@@ -37,20 +37,20 @@ impl Packet {
     };
 }
 
-/// The long headers, by the handles of their packets. Only as long as some such packet's handle.
+/// The long headers, by the handles of their packets. The vector ends at the greatest handle of such a packet.
 #[derive(Default)]
 pub(crate) struct WideHeaders {
     headers: Vec<Option<WideHeader>>,
 }
 
 impl WideHeaders {
-    /// The header of a data packet.
+    /// Returns the header of a data packet.
     pub(crate) fn data(&self, handle: Handle) -> DataHeader {
         let WideHeader::Data(header) = self.get(handle) else { unreachable!("only data reaches a sink") };
         *header
     }
 
-    /// The header of a reply.
+    /// Returns the header of a reply.
     pub(crate) fn reply(&self, handle: Handle) -> ReplyHeader {
         let WideHeader::Reply(header) = self.get(handle) else { unreachable!("only replies reach a source") };
         *header

@@ -1,11 +1,11 @@
-//! Watching links packet by packet: what a capture on a router's interface would see, as plain values.
+//! Watching links packet by packet: what a capture on a router's interface would show, as plain values.
 //!
-//! A link is watched when [`Network::watch`](crate::Network::watch) says so. Whoever drives the simulation takes the
-//! [`Observation`]s after each step with [`Simulation::take_observations`](crate::Simulation::take_observations), so
-//! memory is bounded by what one step brings.
+//! [`Network::watch`](crate::Network::watch) selects the links. After each step the caller takes the [`Observation`]s with
+//! [`Simulation::take_observations`](crate::Simulation::take_observations), so memory is bounded by the observations of one
+//! step.
 //!
-//! It costs nothing where nothing is watched: a watched link is a stop of a kind of its own
-//! ([`crate::route::EventKind`]), and what is noted is noted around the code that all links share.
+//! Links that are not watched have no extra cost: a watched link has a separate [`crate::route::EventKind`], and its
+//! observations are made around the code that all links share.
 
 use crate::agent::Message;
 use crate::calendar::Handle;
@@ -18,43 +18,43 @@ use cutline_aqm::{DropReason, Verdict};
 use cutline_transport::endpoint::{DataHeader, ReplyHeader, WideHeader};
 use cutline_units::{Duration, Ecn, Hint, Instant};
 
-/// Something happened to a packet at a watched link.
+/// An event of a packet at a watched link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// When.
+    /// Time of the event.
     pub at: Instant,
-    /// Where.
+    /// The watched link.
     pub link: LinkId,
-    /// The packet's number at this link, by arrival: 1, 2, ...
+    /// The packet's number at this link, in the order of arrival: 1, 2, ...
     pub number: u64,
-    /// What.
+    /// What happened to the packet.
     pub event: Event,
-    /// The packet as it was then: before the queue marks it when it arrives, and marked when it departs.
+    /// The packet at that time. On arrival it does not yet have the queue's mark; at departure it has.
     pub packet: SeenPacket,
 }
 
-/// What can happen to a packet at a queue.
+/// An event of a packet at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It came to the queue, which said this.
+    /// It arrived at the queue, with this verdict.
     Arrived(Verdict),
-    /// Its sending began.
+    /// Its transmission started.
     Departed {
         /// Its sojourn time in the queue.
         waited: Duration,
-        /// Whether this queue has marked it, when it came or now.
+        /// Whether this queue marked it, at its arrival or at its departure.
         marked: bool,
     },
-    /// The queue had stored it and has thrown it away.
+    /// The queue had stored it and dropped it.
     Shed {
-        /// How long it had waited.
+        /// Time that it had waited.
         waited: Duration,
-        /// Why.
+        /// The reason of the drop.
         reason: DropReason,
     },
 }
 
-/// What a capture shows of a packet.
+/// A packet as a capture shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenPacket {
     /// Its flow: an index into [`crate::Network::flows`]; `None` for a message between agents.
@@ -63,34 +63,34 @@ pub struct SeenPacket {
     pub size: u32,
     /// Its delay hint.
     pub hint: Hint,
-    /// What it says of ECN.
+    /// Its ECN field.
     pub ecn: Ecn,
     /// Congestion experienced (RFC 3168).
     pub marked: bool,
-    /// What the transport says.
+    /// The transport's header.
     pub header: SeenHeader,
 }
 
 /// A packet's header.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SeenHeader {
-    /// A data packet's, on its way from the source to the sink.
+    /// The header of a data packet, from the source to the sink.
     Data(DataHeader),
-    /// That of what goes back: an acknowledgement, feedback.
+    /// The header of an acknowledgement or feedback, from the sink to the source.
     Reply(ReplyHeader),
     /// A message between agents.
     Message(Message),
 }
 
-/// What is remembered of watched links and of the packets in their queues.
+/// The state of watched links and of the packets in their queues.
 #[derive(Default)]
 pub(crate) struct Watch {
     on: bool,
-    /// By the number of a served link; `None` where it is not watched.
+    /// By the index of a queued link; `None` for a link that is not watched.
     links: Vec<Option<Watched>>,
-    /// By handle. Only as long as the greatest handle of a packet that came to a watched link.
+    /// By handle. The vector ends at the greatest handle of a packet that arrived at a watched link.
     entries: Vec<Entry>,
-    /// The packet that comes to a queue just now, and where among the observations its arrival is.
+    /// The packet that is arriving, and the index of its arrival in the observations.
     arriving: Option<(Handle, usize)>,
     pub(crate) observations: Vec<Observation>,
 }
@@ -101,7 +101,7 @@ struct Watched {
     arrived: u64,
 }
 
-/// A packet that has come to a watched link.
+/// A packet that has arrived at a watched link.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     at: Instant,
@@ -109,7 +109,7 @@ struct Entry {
     marked: bool,
 }
 
-/// All there is to know about a packet.
+/// Everything that describes a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'s> {
     pub(crate) handle: Handle,
@@ -122,18 +122,18 @@ pub(crate) struct View<'s> {
 }
 
 impl Watch {
-    /// The next served link is this one, watched or not.
+    /// Adds the next queued link, watched or not.
     pub(crate) fn add_link(&mut self, link: LinkId, watched: bool) {
         self.on |= watched;
         self.links.push(watched.then_some(Watched { link, arrived: 0 }));
     }
 
-    /// Whether any link is watched.
+    /// Returns whether any link is watched.
     pub(crate) fn is_on(&self) -> bool {
         self.on
     }
 
-    /// A packet comes to a queue, whose verdict is not known yet.
+    /// Notes a packet that arrives at a queue, before the verdict is known.
     pub(crate) fn arrives(&mut self, now: Instant, queued_link: usize, handle: Handle, packet: SeenPacket) {
         let watched = self.links[queued_link].as_mut().expect("only watched links' packets come here");
         watched.arrived += 1;
@@ -146,7 +146,7 @@ impl Watch {
         self.note(now, queued_link, handle, Event::Arrived(Verdict::Pass), packet);
     }
 
-    /// The packet has come; the queue has marked it or not.
+    /// Completes an arrival: notes whether the queue marked the packet.
     pub(crate) fn has_arrived(&mut self, handle: Handle, marked: bool) {
         if let Some((_, place)) = self.arriving.take()
             && marked
@@ -156,7 +156,7 @@ impl Watch {
         }
     }
 
-    /// A packet's sending has begun; its queue has marked it now or not.
+    /// Notes that a packet's transmission has started; `marked` tells whether its queue marked it at departure.
     pub(crate) fn departed(
         &mut self,
         now: Instant,
@@ -170,7 +170,7 @@ impl Watch {
         self.note(now, queued_link, handle, event, packet);
     }
 
-    /// A queue drops a packet: the one that comes to it, or one that it had stored.
+    /// Notes that a queue drops a packet: the one that is arriving, or one that it had stored.
     pub(crate) fn dropped(
         &mut self,
         now: Instant,
@@ -198,7 +198,7 @@ impl Watch {
 }
 
 impl View<'_> {
-    /// What a capture shows.
+    /// Returns the packet as a capture shows it.
     pub(crate) fn seen(self) -> SeenPacket {
         let Packet { size, hint, ecn, marked, .. } = *self.packet;
         let end = self.routes.end(self.packet.position);

@@ -1,4 +1,4 @@
-//! Agents at work: their messages become packets, their deadlines events.
+//! Running agents: their messages become packets, and their deadlines become events.
 
 use super::Simulation;
 use super::endpoints::{arm, fired};
@@ -10,46 +10,46 @@ use crate::route::{EventKind, Hop};
 use cutline_units::{Hint, Instant};
 use std::collections::BTreeMap;
 
-/// All agents, and their messages under way.
+/// All agents, and their messages in transit.
 #[derive(Default)]
 pub(crate) struct Agents {
     members: Vec<Member>,
     by_address: BTreeMap<Address, usize>,
-    /// Where routes between two agents begin; `None` where no links lead there.
+    /// The beginnings of the routes between two agents; `None` if no links lead there.
     routes: BTreeMap<(usize, usize), Option<Begin>>,
     /// By the handles of their packets.
     messages: BTreeMap<Handle, Message>,
     dropped: Option<(Handle, Message)>,
-    /// What routes are found in; `None` without agents.
+    /// The network in which routes are searched; `None` without agents.
     network: Option<Box<Network>>,
-    /// Messages that had nowhere to go.
+    /// Number of messages without a destination.
     pub(crate) undeliverable: u64,
 }
 
 struct Member {
     address: Address,
-    /// Away while it is called.
+    /// `None` while the agent is called.
     agent: Option<Box<dyn Agent>>,
-    /// When the earliest event of its deadline comes up; [`Instant::FAR_FUTURE`] without one.
+    /// Time of the earliest scheduled event of its deadline; [`Instant::FAR_FUTURE`] without one.
     armed: Instant,
 }
 
-/// How a message sets out.
+/// The beginning of a message's path.
 #[derive(Clone, Copy)]
 enum Begin {
     /// At the beginning of a route.
     Route(u32),
-    /// It is there: both agents are at the same node.
+    /// Both agents are at the same node, so the message crosses no link.
     Here,
 }
 
 impl Agents {
-    /// A message whose packet was dropped is gone. The last one is kept for those who watch the link before.
+    /// Removes a message whose packet was dropped. The last one is kept for the observation of its link.
     pub(super) fn forget(&mut self, handle: Handle) {
         self.dropped = self.messages.remove(&handle).map(|message| (handle, message));
     }
 
-    /// A message under way, or the one that was dropped last.
+    /// Returns a message in transit, or the one that was dropped last.
     pub(crate) fn message(&self, handle: Handle) -> &Message {
         let dropped =
             || self.dropped.as_ref().filter(|(other, _)| *other == handle).map(|(_, message)| message);
@@ -71,7 +71,7 @@ impl Simulation {
         }
     }
 
-    /// Adds an agent; its deadline is armed when all is set up for it.
+    /// Adds an agent. The caller arms its deadline after everything else is set up.
     pub(super) fn add_agent(&mut self, address: Address, agent: Box<dyn Agent>) -> usize {
         let index = self.agents.members.len();
         let taken = self.agents.by_address.insert(address, index);
@@ -80,13 +80,13 @@ impl Simulation {
         index
     }
 
-    /// Messages from one agent to another take these links.
+    /// Sets the links that messages from one agent to another take.
     pub(super) fn add_agent_route(&mut self, from: usize, to: usize, links: &[LinkId]) {
         let route = self.add_route(links, Hop::new(EventKind::Agent, to));
         self.agents.routes.insert((from, to), Some(Begin::Route(route)));
     }
 
-    /// A message reaches an agent, or its deadline has come.
+    /// Handles a message that reaches an agent, or an agent's deadline.
     #[cold]
     pub(super) fn reach_agent(&mut self, now: Instant, handle: Handle, index: usize) {
         self.calendar.release(handle);
@@ -155,7 +155,7 @@ impl Simulation {
         }
     }
 
-    /// How messages from one agent set out to another; the way is looked for once.
+    /// Returns the beginning of the path from one agent to another. The route is searched once.
     fn begin(&mut self, from: usize, to: usize) -> Option<Begin> {
         if let Some(begin) = self.agents.routes.get(&(from, to)) {
             return *begin;

@@ -1,4 +1,4 @@
-//! The two ends of a flow: packets that reach them, what they send, their timers.
+//! The endpoints of flows: packets that arrive there, packets that they send, and their timers.
 
 use super::Simulation;
 use crate::calendar::Handle;
@@ -10,7 +10,7 @@ use cutline_transport::endpoint::{Header, Outgoing};
 use cutline_units::{Duration, Hint, Instant};
 
 impl Simulation {
-    /// An acknowledgement or feedback reaches the source.
+    /// Handles an acknowledgement or feedback that reaches the source.
     #[inline]
     pub(super) fn reach_source(&mut self, now: Instant, handle: Handle, flow: usize) {
         let header = self.calendar.payload(handle).header;
@@ -20,23 +20,23 @@ impl Simulation {
         self.pump(now, flow);
     }
 
-    /// A data packet reaches the sink; what goes back leaves in the same calendar entry.
+    /// Handles a data packet that reaches the sink. The reply is sent in the same calendar entry.
     #[inline]
     pub(super) fn reach_sink(&mut self, now: Instant, handle: Handle, id: usize) {
         let (reply, delivered) = self.read_data(now, handle, id);
         let flow = &self.receiving[id];
-        let (route, hint, tells_app) = (flow.route, flow.hint, flow.app_waits && delivered > 0);
+        let (route, hint, notifies_app) = (flow.route, flow.hint, flow.app_waits && delivered > 0);
         match reply {
             Some(reply) => self.emit(now, handle, route, hint, reply),
             None => self.calendar.release(handle),
         }
         self.arm_sink(id);
-        if tells_app {
-            self.tell_app(now, id);
+        if notifies_app {
+            self.notify_app(now, id);
         }
     }
 
-    /// A data packet is read and measured; answers what goes back, and how many bytes it has brought the application.
+    /// Reads and measures a data packet. Returns the reply, and the number of bytes delivered to the application by it.
     #[inline]
     pub(super) fn read_data(
         &mut self,
@@ -62,7 +62,7 @@ impl Simulation {
         (receipt.reply, arrival.delivered)
     }
 
-    /// A data packet leaves its source.
+    /// Records a data packet that leaves its source.
     #[inline]
     pub(super) fn note_sent(&mut self, now: Instant, id: usize, size: u32) {
         let flow = &mut self.sending[id];
@@ -100,7 +100,7 @@ impl Simulation {
         );
     }
 
-    /// Writes a packet where it will lie, and puts it at the beginning of its route.
+    /// Writes a packet into its calendar entry, and puts it at the beginning of its route.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as emit")]
     pub(super) fn send(&mut self, now: Instant, handle: Handle, packet: Packet) {
@@ -109,7 +109,7 @@ impl Simulation {
         self.enter(now, handle, position);
     }
 
-    /// Lets the source send what it may.
+    /// Sends everything that the source may send now.
     #[inline]
     fn pump(&mut self, now: Instant, id: usize) {
         loop {
@@ -124,8 +124,8 @@ impl Simulation {
         self.arm_source(id);
     }
 
-    /// Tells an application that waits for delivery how far it has come.
-    fn tell_app(&mut self, now: Instant, id: usize) {
+    /// Notifies an application that waits for delivery.
+    fn notify_app(&mut self, now: Instant, id: usize) {
         let flow = &mut self.background[id];
         let delivered = self.receiving[id].sink.delivered();
         if let Some(Completion { latency, .. }) = flow.app.on_delivered(now, delivered)
@@ -137,7 +137,7 @@ impl Simulation {
         self.run_app(now, id);
     }
 
-    /// Lets the application write what is due.
+    /// Calls the application, which writes the data that is due.
     fn run_app(&mut self, now: Instant, id: usize) {
         let flow = &mut self.background[id];
         if now >= flow.stop {
@@ -152,7 +152,7 @@ impl Simulation {
     }
 }
 
-/// Timers. Each has at most one event that matters; see [`arm`].
+/// Timers. Each has at most one valid event; see [`arm`].
 impl Simulation {
     pub(super) fn source_timer(&mut self, now: Instant, handle: Handle, id: usize) {
         self.calendar.release(handle);
@@ -218,8 +218,9 @@ impl Simulation {
     }
 }
 
-/// When to schedule an event so that one comes no later than the timer's deadline; `None` where there is one. A
-/// deadline that moved later costs nothing: the event finds it not due, and is scheduled again.
+/// Returns the time for which an event must be scheduled so that one comes no later than the timer's deadline; `None` if
+/// such an event is scheduled already. A deadline that moved to a later time needs no new event: the scheduled event finds
+/// it not due, and schedules another.
 #[inline]
 pub(super) fn arm(armed: &mut Instant, deadline: Instant) -> Option<Instant> {
     let earlier = deadline < *armed;
@@ -229,7 +230,7 @@ pub(super) fn arm(armed: &mut Instant, deadline: Instant) -> Option<Instant> {
     earlier.then_some(deadline)
 }
 
-/// A timer's event came up. False when an earlier one has taken its place since: then it means nothing.
+/// Handles the event of a timer. Returns false if an earlier event has replaced it, so that it must be ignored.
 pub(super) fn fired(now: Instant, armed: &mut Instant) -> bool {
     let current = *armed == now;
     if current {

@@ -1,4 +1,4 @@
-//! Setting up: a network becomes arrays.
+//! Setting up a simulation: turns a network into arrays.
 
 use super::agents::Agents;
 use super::{Settings, Simulation};
@@ -78,7 +78,7 @@ impl Simulation {
 
     fn add_fifo_link(&mut self, spec: &LinkSpec) -> usize {
         let (rate, delay, limit) = (spec.rate, spec.delay, spec.queue.limit);
-        // The last one first: a network's like links follow each other.
+        // Starts with the last one, because equal links of a network usually follow each other.
         let found = self.fifo_classes.iter().rposition(|class| class.is(rate, delay, limit));
         let class = found.unwrap_or_else(|| {
             self.fifo_classes.push(FifoClass::new(rate, delay, limit));
@@ -146,12 +146,13 @@ impl Simulation {
         self.external.routes.push([control, back]);
         self.sending.push(Sending::new(spec, Instant::ZERO, route));
         self.receiving.push(Receiving::external(spec, delays));
-        // Its application is never asked.
+        // Its application is never called.
         let random = streams.stream(&spec.name, "app");
         self.background.push(Background::new(spec, Instant::ZERO, random, self.settings.interval));
     }
 
-    /// A flow's hint follows what its receiver reports, over the links that its acknowledgements take.
+    /// Adds the two agents that adapt a flow's hint to the reports of its receiver. The reports take the links of the flow's
+    /// acknowledgements.
     fn add_hint_agents(
         &mut self,
         network: &Network,
@@ -171,7 +172,7 @@ impl Simulation {
         self.arm_agent(reporter);
     }
 
-    /// Where a flow's delays are recorded.
+    /// Returns the index of the record of a flow's delays.
     fn delays_of(&mut self, spec: &FlowSpec) -> u32 {
         match spec.distributions {
             Distributions::PerGroup => spec.group.0,
@@ -187,7 +188,8 @@ impl Simulation {
     }
 }
 
-/// Whether a link's queue is first in, first out with a limit and nothing else, and nobody watches it packet by packet.
+/// Returns whether a link has a plain drop-tail queue, a constant rate, no series and no change of hints, so that it can be
+/// simulated as a FIFO link.
 fn is_fifo_link(link: &LinkSpec) -> bool {
     is_drop_tail(&link.queue) && link.rate_changes.is_empty() && link.pass_on.is_none() && !link.series
 }

@@ -1,8 +1,7 @@
-//! A watched link: the very code of any other served link, looked at from outside.
+//! Watched links: the code of all queued links, observed from outside.
 //!
-//! A watched link has event kinds of its own, and what they lead to is here: it notes what is there before and
-//! after the common code has run. That code has no question about watching in it, so where nothing is watched
-//! it costs nothing.
+//! A watched link has separate event kinds. Their handlers are here: they note the state before and after the common code
+//! has run. The common code does not test for watching, so links that are not watched have no extra cost.
 
 use super::Simulation;
 use crate::calendar::Handle;
@@ -12,7 +11,7 @@ use cutline_aqm::DropReason;
 use cutline_units::Instant;
 
 impl Simulation {
-    /// A packet comes to the queue of a watched link; if the link is idle, its sending begins at once.
+    /// Offers a packet to the queue of a watched link. If the link is idle, the transmission starts at once.
     #[cold]
     pub(super) fn enqueue_watched(&mut self, now: Instant, handle: Handle, link: usize) {
         let (was_busy, marked_before) =
@@ -27,7 +26,7 @@ impl Simulation {
         }
     }
 
-    /// A watched link is free.
+    /// Starts the next transmission of a watched link that is free.
     #[cold]
     pub(super) fn serve_watched(&mut self, now: Instant, link: usize, event: Handle) {
         let marked_before = self.queued_links[link].marked_in_interval();
@@ -38,7 +37,7 @@ impl Simulation {
         }
     }
 
-    /// A queue drops a packet: the one that comes, or one that it had stored.
+    /// Observes that a queue drops a packet: the one that is arriving, or one that it had stored.
     #[cold]
     pub(super) fn observe_drop(&mut self, now: Instant, handle: Handle, reason: DropReason) {
         let place = self.routes.at(self.calendar.payload(handle).position);
@@ -48,8 +47,8 @@ impl Simulation {
         }
     }
 
-    /// A packet's sending has begun. It may be further on its way by now, even dropped there; what a capture shows of
-    /// it has not changed, for its place in the calendar is given to no other before this.
+    /// Observes that a packet's transmission has started. The packet may already be further along its route, or even be
+    /// dropped there. What a capture shows of it is unchanged, because its calendar entry is not reused before this call.
     fn observe_departure(&mut self, now: Instant, link: usize, marked: bool) {
         let handle = self.queued_links[link].sent_last;
         let seen = self.view(handle).seen();

@@ -18,7 +18,7 @@ pub struct BacklogMeter {
 }
 
 impl BacklogMeter {
-    /// A meter of an empty queue.
+    /// Creates a meter for an empty queue.
     pub fn new(window: Window) -> Self {
         Self {
             window,
@@ -33,7 +33,7 @@ impl BacklogMeter {
         }
     }
 
-    /// From `now` on the backlog is this.
+    /// Sets the backlog from `now` on.
     #[inline]
     pub fn set(&mut self, now: Instant, packets: u32, bytes: u64) {
         self.settle(now);
@@ -44,43 +44,43 @@ impl BacklogMeter {
         }
     }
 
-    /// Packets waiting now.
+    /// Returns the number of waiting packets.
     pub fn packets(&self) -> u32 {
         self.packets
     }
 
-    /// Bytes waiting now.
+    /// Returns the number of waiting bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The mean number of packets over the window; call [`BacklogMeter::set`] at the end first.
+    /// Returns the mean number of packets over the window; call [`BacklogMeter::set`] at the end first.
     pub fn mean_packets(&self) -> f64 {
         self.packet_seconds / self.window.length().as_secs_f64()
     }
 
-    /// The mean number of bytes over the window.
+    /// Returns the mean number of bytes over the window.
     pub fn mean_bytes(&self) -> f64 {
         self.byte_seconds / self.window.length().as_secs_f64()
     }
 
-    /// The standard deviation of the number of packets over the window.
+    /// Returns the standard deviation of the number of packets over the window.
     pub fn deviation_packets(&self) -> f64 {
         let mean = self.mean_packets();
         (self.packet_square_seconds / self.window.length().as_secs_f64() - mean * mean).max(0.0).sqrt()
     }
 
-    /// The most packets that waited within the window.
+    /// Returns the most packets that waited within the window.
     pub fn max_packets(&self) -> u32 {
         self.max_packets
     }
 
-    /// The most bytes that waited within the window.
+    /// Returns the most bytes that waited within the window.
     pub fn max_bytes(&self) -> u64 {
         self.max_bytes
     }
 
-    /// Counts the time since the last change, as far as it lies in the window.
+    /// Counts the part of the time since the last change that lies in the window.
     #[inline]
     fn settle(&mut self, now: Instant) {
         let end = now.min(self.window.until);

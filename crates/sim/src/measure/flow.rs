@@ -1,4 +1,4 @@
-//! What is recorded of one flow.
+//! The records of one flow.
 
 use super::Window;
 use cutline_units::{Duration, Histogram, Instant};
@@ -19,7 +19,7 @@ pub struct FlowTotals {
 pub struct DelayRecord {
     /// Time spent waiting in queues, over the whole path.
     pub queuing: Histogram,
-    /// From the source's sending to the sink's receiving.
+    /// One-way delay, from the source to the sink.
     pub one_way: Histogram,
     /// Change of the one-way delay between packets received one after the other (RFC 3393, absolute).
     pub ipdv: Histogram,
@@ -28,7 +28,7 @@ pub struct DelayRecord {
 /// One flow's counts within the measuring window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
-    /// Of the whole run.
+    /// Counts of the whole run.
     pub totals: FlowTotals,
     /// Data packets sent.
     pub sent_packets: u64,
@@ -48,7 +48,7 @@ pub struct FlowRecord {
     pub one_way_sum: Duration,
 }
 
-/// The part of a [`FlowRecord`] that fills at the source.
+/// The part of a [`FlowRecord`] that is recorded at the source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SentRecord {
     total: u64,
@@ -56,7 +56,7 @@ pub(crate) struct SentRecord {
     bytes: u64,
 }
 
-/// The part of a [`FlowRecord`] that fills at the sink, and in the queues.
+/// The part of a [`FlowRecord`] that is recorded at the sink and at the queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedRecord {
     total: u64,
@@ -65,7 +65,7 @@ pub(crate) struct ReceivedRecord {
     delivered_bytes: u64,
     queuing_sum: Duration,
     one_way_sum: Duration,
-    /// Of the packet before; [`Duration::MAX`] before the first.
+    /// One-way delay of the previous packet; [`Duration::MAX`] before the first.
     last_one_way: Duration,
     total_dropped: u64,
     dropped_packets: u64,
@@ -90,12 +90,12 @@ impl FlowRecord {
 }
 
 impl SentRecord {
-    /// Packets sent so far.
+    /// Returns the number of packets sent so far.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The source put a packet of `size` bytes into the network.
+    /// Records that the source sent a packet of `size` bytes.
     #[inline]
     pub(crate) fn sent(&mut self, now: Instant, window: Window, size: u32) {
         self.total += 1;
@@ -119,20 +119,20 @@ impl ReceivedRecord {
         dropped_packets: 0,
     };
 
-    /// A queue dropped a packet.
+    /// Records that a queue dropped a packet.
     pub(crate) fn dropped(&mut self, now: Instant, window: Window) {
         self.total_dropped += 1;
         self.dropped_packets += u64::from(window.contains(now));
     }
 
-    /// The change of the one-way delay since the packet before, which an arrival of `one_way` brings; zero at the
-    /// first of all.
+    /// Returns the change of the one-way delay since the previous packet for an arrival with delay `one_way`; zero for the
+    /// first packet.
     #[inline]
     pub(crate) fn ipdv(&self, one_way: Duration) -> Duration {
         if self.is_first() { Duration::ZERO } else { one_way.abs_diff(self.last_one_way) }
     }
 
-    /// A packet reached the sink.
+    /// Records that a packet reached the sink.
     #[inline]
     pub(crate) fn received(
         &mut self,
@@ -163,14 +163,14 @@ impl ReceivedRecord {
     }
 }
 
-/// What the sink learns of a packet's journey.
+/// The measures of a packet that arrives at the sink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     /// Time spent waiting in queues.
     pub(crate) queuing: Duration,
-    /// From sending to receiving.
+    /// One-way delay.
     pub(crate) one_way: Duration,
-    /// Payload bytes that the application got by this packet.
+    /// Payload bytes delivered to the application by this packet.
     pub(crate) delivered: u64,
     /// Whether the packet carried a congestion mark.
     pub(crate) marked: bool,

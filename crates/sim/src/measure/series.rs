@@ -1,62 +1,63 @@
-//! Interval series: what happened in each interval of a fixed width, counted from time zero.
+//! Interval series: measures for each interval of a fixed width, starting at time zero.
 
 use super::flow::Received;
 use cutline_aqm::Readings;
 use cutline_units::{Duration, Hint, Instant};
 
-/// What one flow sent and received in one interval.
+/// The measures of one flow in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowInterval {
     /// Data packets that the source put into the network.
     pub sent_packets: u32,
-    /// Bytes of these on the wire, headers included.
+    /// Bytes of the packets sent, on the wire, headers included.
     pub sent_bytes: u64,
     /// Payload bytes delivered to the application.
     pub delivered_bytes: u64,
     /// Data packets received.
     pub packets: u32,
-    /// Of these, marked.
+    /// Data packets received with a mark.
     pub marked: u32,
-    /// The sum of their queuing delays, ns.
+    /// Sum of the queuing delays of the packets received, ns.
     pub queuing_ns: u64,
-    /// The sum of their one-way delays, ns.
+    /// Sum of the one-way delays of the packets received, ns.
     pub one_way_ns: u64,
-    /// The sum of the changes of the one-way delay from packet to packet, ns; the first packet of all has none.
+    /// Sum of the changes of the one-way delay from packet to packet, ns. The first packet of the flow has none.
     pub ipdv_ns: u64,
     /// Packets of the flow dropped by queues.
     pub dropped: u32,
     /// The hint of its packets at the interval's end.
     pub hint: Option<Hint>,
-    /// The hint that trials go out from, at the interval's end; `None` where the hint does not adapt.
+    /// The centre of the trials of an adaptive hint at the interval's end; `None` if the hint is constant.
     pub centre: Option<Hint>,
 }
 
-/// What one queue did in one interval.
+/// The measures of one queue in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueueInterval {
     /// Packets waiting at the interval's end.
     pub backlog_packets: u32,
     /// Bytes waiting at the interval's end.
     pub backlog_bytes: u64,
-    /// The AQM's probability at the interval's end; `None` where it has none.
+    /// The AQM's drop probability at the interval's end; `None` if it has none.
     pub probability: Option<f64>,
-    /// What else the AQM knows, at the interval's end.
+    /// Further state of the AQM at the interval's end.
     pub readings: Readings,
     /// Packets that arrived in the interval.
     pub arrived: u64,
-    /// Of these, dropped.
+    /// Packets dropped in the interval.
     pub dropped: u64,
-    /// Of these, marked.
+    /// Packets marked in the interval.
     pub marked: u64,
-    /// Packets whose sending began in the interval.
+    /// Packets whose transmission started in the interval.
     pub sent: u64,
-    /// Bytes of these.
+    /// Bytes of the packets whose transmission started.
     pub sent_bytes: u64,
-    /// The sum of the times that these waited.
+    /// Sum of the waiting times of the packets whose transmission started.
     pub waited: Duration,
 }
 
-/// A flow's intervals as they fill: the open one is kept apart and closed by the first event beyond it.
+/// The series of a flow while it is recorded. The open interval is stored separately, and closed by the first event after
+/// it.
 #[derive(Clone, Debug)]
 pub struct FlowSeries {
     width: Duration,
@@ -68,7 +69,7 @@ pub struct FlowSeries {
 }
 
 impl FlowSeries {
-    /// Intervals of `width`, the first one beginning at time zero, of a flow that begins with this hint.
+    /// Creates a series with intervals of `width` from time zero, for a flow with this initial hint.
     pub fn new(width: Duration, hint: Hint) -> Self {
         assert!(!width.is_zero(), "an interval must have a width");
         Self {
@@ -81,14 +82,14 @@ impl FlowSeries {
         }
     }
 
-    /// The source put a packet of `size` bytes into the network.
+    /// Records that the source sent a packet of `size` bytes.
     pub(crate) fn sent(&mut self, now: Instant, size: u32) {
         let interval = self.at(now);
         interval.sent_packets += 1;
         interval.sent_bytes += u64::from(size);
     }
 
-    /// A packet reached the sink; its one-way delay changed by `ipdv`.
+    /// Records that a packet reached the sink; its one-way delay changed by `ipdv`.
     pub(crate) fn received(&mut self, now: Instant, arrival: &Received, ipdv: Duration) {
         let interval = self.at(now);
         interval.delivered_bytes += arrival.delivered;
@@ -99,18 +100,18 @@ impl FlowSeries {
         interval.ipdv_ns += ipdv.as_nanos();
     }
 
-    /// The flow's packets have this hint from now on, and trials go out from `centre`.
+    /// Sets the hint of the flow's packets from now on, and the centre of its trials.
     pub(crate) fn adapted(&mut self, now: Instant, hint: Hint, centre: Hint) {
         self.at(now);
         (self.hint, self.centre) = (hint, Some(centre));
     }
 
-    /// A queue dropped a packet.
+    /// Records that a queue dropped a packet.
     pub(crate) fn dropped(&mut self, now: Instant) {
         self.at(now).dropped += 1;
     }
 
-    /// The interval that `now` lies in, open for counting.
+    /// Returns the interval that contains `now`, for counting.
     #[inline]
     pub fn at(&mut self, now: Instant) -> &mut FlowInterval {
         while now >= self.ends {
@@ -119,7 +120,7 @@ impl FlowSeries {
         &mut self.open
     }
 
-    /// Every interval that ended by `end`.
+    /// Returns every interval that ended by `end`.
     pub fn finish(mut self, end: Instant) -> Vec<FlowInterval> {
         while end >= self.ends {
             self.close();
