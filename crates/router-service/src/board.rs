@@ -1,8 +1,8 @@
-//! What the router lays out for those who ask by its socket.
+//! Snapshots of the router's statistics for the clients of its socket.
 //!
-//! The loop that forwards frames must wait for nobody. Whoever asks says so by a counter and waits for the loop's next look,
-//! at most 50 ms; the loop then copies its counters here, if it gets the lock at once. Writing documents is done by whoever
-//! has asked, in a thread of its own.
+//! The loop that forwards frames must never wait for a client. A client's thread increments a counter and waits for the
+//! loop's next check, at most 50 ms. The loop then copies its counters here, if the lock is free. The client's thread writes
+//! the document.
 
 use crate::configuration::configuration;
 use crate::local_socket::Answer;
@@ -18,7 +18,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// A router at a moment, copied.
+/// A copy of a router's statistics at one time.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     names: Arc<[String; 2]>,
@@ -28,18 +28,18 @@ pub struct Snapshot {
     reload: Option<ReloadStatus>,
 }
 
-/// Where snapshots are laid out.
+/// The place where the loop publishes snapshots and the clients' threads read them.
 #[derive(Debug)]
 pub struct Board {
     state: Mutex<State>,
     changed: Condvar,
-    /// How many snapshots have been asked for.
+    /// Number of snapshots requested so far.
     wanted: AtomicU64,
 }
 
 #[derive(Debug)]
 struct State {
-    /// How many had been asked for when `snapshot` was taken.
+    /// Number of snapshots that had been requested when `snapshot` was taken.
     answered: u64,
     snapshot: Option<Arc<Snapshot>>,
     configuration: Arc<RouterSpec>,
@@ -48,13 +48,13 @@ struct State {
 /// Hands a line to the client; fails when the client is gone or too slow.
 type Say<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
-/// How long an answer may take; the loop looks every 50 ms unless the machine is stopped.
+/// The longest time that a snapshot may take. The loop checks every 50 ms unless the machine is stopped.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
-/// What is said when it takes longer.
+/// The refusal when it takes longer.
 const SILENT: &str = "the router does not answer";
 
 impl Snapshot {
-    /// The router `elapsed` after its start, `names` being those of its interfaces.
+    /// Takes a snapshot of the router `elapsed` after its start; `names` are those of its interfaces.
     pub fn take(
         names: &Arc<[String; 2]>,
         elapsed: Duration,
@@ -62,14 +62,14 @@ impl Snapshot {
         ports: &mut [AnyPort; 2],
         reload: Option<&ReloadStatus>,
     ) -> Self {
-        // An interface that is gone ends the router; its counters go with it.
+        // A removed interface ends the router, and its counters are lost.
         let ports = ports.each_mut().map(|port| port.stats().unwrap_or_default());
         let directions =
             [ShaperSnapshot::from_shaper(&duplex.forward), ShaperSnapshot::from_shaper(&duplex.reverse)];
         Self { names: Arc::clone(names), elapsed, directions, ports, reload: reload.cloned() }
     }
 
-    /// The document of this moment.
+    /// Returns the document of this snapshot.
     pub fn statistics(&self, event: &str) -> Statistics {
         let [input, output] = &*self.names;
         let [forward, reverse] = &self.directions;
@@ -86,20 +86,20 @@ impl Snapshot {
 }
 
 impl Board {
-    /// An empty one of a router that works so.
+    /// Creates a board without a snapshot for a router with this configuration.
     pub fn new(configuration: Arc<RouterSpec>) -> Self {
         let state = State { answered: 0, snapshot: None, configuration };
         Self { state: Mutex::new(state), changed: Condvar::new(), wanted: AtomicU64::new(0) }
     }
 
-    /// Whether somebody waits for a snapshot, and if so for which.
+    /// Returns the number of requested snapshots if a client waits for one after `answered`.
     pub fn wanted(&self, answered: u64) -> Option<u64> {
         let wanted = self.wanted.load(Ordering::Relaxed);
         (wanted > answered).then_some(wanted)
     }
 
-    /// Lays a snapshot out for all who have asked until `wanted`; answers false when that would have to wait.
-    pub fn lay_out(&self, wanted: u64, snapshot: Snapshot) -> bool {
+    /// Publishes a snapshot for all requests up to `wanted`. Returns false if the lock is not free.
+    pub fn publish(&self, wanted: u64, snapshot: Snapshot) -> bool {
         let Ok(mut state) = self.state.try_lock() else { return false };
         state.answered = wanted;
         state.snapshot = Some(Arc::new(snapshot));
@@ -108,17 +108,17 @@ impl Board {
         true
     }
 
-    /// How the router works from now on.
+    /// Sets the router's configuration from now on.
     pub fn configure(&self, spec: &Arc<RouterSpec>) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).configuration = Arc::clone(spec);
     }
 
-    /// Answers requests from what is laid out here.
+    /// Returns the function that answers requests from this board.
     pub fn answer(self: Arc<Self>) -> Arc<Answer> {
         Arc::new(move |request, say| self.reply(request, say))
     }
 
-    /// A snapshot of now, which is waited for; `None` when the router does not give one.
+    /// Requests a snapshot and waits for it; `None` if the router does not publish one in time.
     fn ask(&self) -> Option<Arc<Snapshot>> {
         let mine = self.wanted.fetch_add(1, Ordering::Relaxed) + 1;
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,13 +151,13 @@ impl Board {
         self.say_now(say, |seen| seen.statistics("stats").json())
     }
 
-    /// Says what the router is now like.
+    /// Sends a line made from a new snapshot.
     fn say_now(&self, say: Say, line: impl FnOnce(&Snapshot) -> String) -> io::Result<()> {
         let line = self.ask().map_or_else(|| Refusal::new(&SILENT).json(), |snapshot| line(&snapshot));
         say(&line)
     }
 
-    /// Until the client is gone.
+    /// Sends statistics at an interval until the client disconnects.
     fn watch(&self, interval: Duration, say: Say) -> io::Result<()> {
         loop {
             let next = now() + interval;

@@ -1,4 +1,4 @@
-//! Asking a router at work by its socket.
+//! A client that queries a running router by its socket.
 
 use crate::error::{AskError, AskProblem};
 use crate::request::Request;
@@ -9,23 +9,23 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// A question that has been asked, and its answers.
+/// A request that has been sent, and the connection on which replies arrive.
 #[derive(Debug)]
 pub struct Client {
     path: PathBuf,
     stream: BufReader<UnixStream>,
 }
 
-/// A line of a router.
+/// A line from a router.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// As it came, without its end.
+    /// The line without its end.
     pub line: String,
-    /// What it says of what is counted, if it does.
+    /// The statistics in the line, if it has any.
     pub statistics: Option<Statistics>,
 }
 
-/// What is common to all that a router says.
+/// The part that all lines of a router have in common.
 #[derive(Deserialize)]
 struct Event {
     event: String,
@@ -35,11 +35,11 @@ struct Event {
 const LONGEST: u64 = 1 << 20;
 
 impl Client {
-    /// Asks the router whose socket is at `path`. Each of its answers may take `patience`, beyond the time that a watch has
-    /// between them.
+    /// Sends a request to the router whose socket is at `path`. Each reply may take `patience`, in addition to the interval of
+    /// a watch.
     ///
     /// # Errors
-    /// When nobody listens there, or we may not ask.
+    /// When no process listens there, or this process may not connect.
     pub fn ask(path: &Path, request: Request, patience: Duration) -> Result<Self, AskError> {
         let between = if let Request::Watch(time) = request { time } else { Duration::ZERO };
         let longest = std::time::Duration::from_nanos((patience + between).as_nanos());
@@ -54,10 +54,10 @@ impl Client {
         Ok(Self { path: path.to_owned(), stream: connect().map_err(failed)? })
     }
 
-    /// The next answer, which is waited for.
+    /// Waits for the next reply and returns it.
     ///
     /// # Errors
-    /// When none comes, or it is a refusal or no router's.
+    /// When no reply arrives, when it is a refusal, or when it is not from a router.
     pub fn reply(&mut self) -> Result<Reply, AskError> {
         self.read().map_err(|why| AskError { path: self.path.clone(), why })
     }

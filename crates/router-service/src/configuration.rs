@@ -1,4 +1,4 @@
-//! How a router is to work, as text and as JSON.
+//! A router's configuration, as text and as JSON.
 
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::{Limit, QueueSpec};
@@ -6,7 +6,7 @@ use cutline_params::{Parameters as _, Value as Setting};
 use cutline_units::{Bytes, Dscp, HintTable};
 use serde_json::{Map, Value, json};
 
-/// How a router works, all of it, for scripts: rates in bit/s, quantities as people write them.
+/// Returns the complete configuration of a router for scripts: rates in bit/s, quantities as people write them.
 pub fn configuration(spec: &RouterSpec) -> Value {
     let ProcessSpec { fix_offloads, spin, seed, socket, user } = &spec.process;
     json!({
@@ -51,7 +51,7 @@ fn queue(spec: &QueueSpec) -> Value {
     })
 }
 
-/// Those that are set, as people write them.
+/// Returns the parameters that are set, as people write them.
 fn settings(values: Vec<(&'static str, Setting)>) -> Map<String, Value> {
     let set = values.into_iter().filter(|(_, value)| *value != Setting::Off);
     set.map(|(name, value)| (name.to_owned(), value.to_string().into())).collect()
@@ -64,7 +64,7 @@ fn limit(limit: Limit) -> String {
     }
 }
 
-/// What it does, in one line: both directions.
+/// Returns a summary of both directions in one line.
 pub fn summary(spec: &RouterSpec) -> String {
     let RouterSpec { input, output, forward, reverse, .. } = spec;
     format!("{input} -> {output} {}, reverse {}", through(&forward.queue), through(&reverse.queue))
@@ -74,7 +74,7 @@ fn through(queue: &QueueSpec) -> String {
     format!("at {} through {}", queue.rate, in_words(queue))
 }
 
-/// A queue's name, such as `TSQ over pi`.
+/// Returns a queue's name, such as `TSQ over pi`.
 pub fn in_words(queue: &QueueSpec) -> String {
     let tsq = if queue.tsq.is_some() { "TSQ over " } else { "" };
     format!("{tsq}{}", queue.aqm.name())

@@ -1,4 +1,4 @@
-//! Why a router does not work, or does not answer.
+//! Errors of a router as a service, and of its client.
 
 use crate::statistics::StatisticsError;
 use cutline_params::ParameterError;
@@ -22,7 +22,7 @@ pub enum ServiceError {
         /// The name that was asked for.
         name: String,
     },
-    /// A queue cannot be what it should be.
+    /// A queue cannot be built.
     #[error(transparent)]
     Queue(#[from] ParameterError),
 }
@@ -31,22 +31,22 @@ pub enum ServiceError {
 #[derive(Debug, thiserror::Error)]
 #[error("the router at {}: {why}", path.display())]
 pub struct AskError {
-    /// Its socket.
+    /// The path of its socket.
     pub path: PathBuf,
-    /// What happened.
+    /// The reason.
     pub why: AskProblem,
 }
 
-/// What may happen when a router is asked.
+/// The reason for which a router has not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum AskProblem {
     /// Its socket cannot be reached, or it has not answered in time.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It has ended, or has had enough of us.
+    /// The router has closed the connection.
     #[error("it has closed its socket")]
     Closed,
-    /// It says something else.
+    /// The reply is not a line of a router's statistics, or is a refusal.
     #[error(transparent)]
     Other(#[from] StatisticsError),
 }

@@ -23,7 +23,7 @@ use cutline_router::Overhead;
 use cutline_units::{Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 use std::path::Path;
 
-/// What re-marking may be set to.
+/// The allowed values of `remark`, for messages.
 const REMARK: &str =
     "\"to-hints\", \"without-hints\" or a table such as { CS1 = \"LE\" }, which may have all = \"to-hints\"";
 
@@ -37,18 +37,18 @@ const LONGEST_NAME: usize = 15;
 const LONGEST_PATH: usize = 107;
 
 impl RouterSpec {
-    /// The router in the file at `path`.
+    /// Reads the router's file at `path`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the file.
     pub fn load(path: &Path) -> Result<Self, Errors> {
         cutline_config::read(&Document::load(path)?, read)
     }
 
-    /// The router in a file's text; `name` is what messages call the file.
+    /// Reads the text of a router's file; `name` is the file's name in messages.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the text.
     pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
         cutline_config::read(&Document::parse(text, name)?, read)
     }
@@ -62,7 +62,7 @@ struct Common {
     remark: Remark,
 }
 
-/// A re-mark table as the file has it. What `to-hints` means depends on the hints of the direction that uses it.
+/// A re-mark table as written in the file. The meaning of `to-hints` depends on the hints of the direction that uses it.
 #[derive(Clone, Default)]
 struct Remark {
     all: All,
@@ -130,10 +130,10 @@ fn direction(root: &TableReader<'_>, key: &str, former: &str, common: &Common) -
     Some(DirectionSpec { queue, overhead, hints, remark })
 }
 
-/// The queue in front of a link of this rate. It is built once, as the rate limits some parameters.
+/// Returns the queue in front of a link of this rate. It is built once to check it, because the rate limits some parameters.
 fn queue_of(table: &TableReader<'_>, config: &QueueConfig, rate: Rate) -> Option<QueueSpec> {
     if config.pass_on.is_some() {
-        table.refuse("queue", "pass-on-waiting is for simulated routers: this one leaves hints as they are");
+        table.refuse("queue", "pass-on-waiting is for simulated routers: this one leaves hints unchanged");
         return None;
     }
     let queue = config.at_rate(rate);
@@ -190,7 +190,7 @@ impl Remark {
     }
 }
 
-/// The code point that a key names; `None` when it is not one, which is reported.
+/// Returns the code point that a key names; `None` if there is none, which is reported.
 fn code_point(table: &TableReader<'_>, name: &str, node: &Node) -> Option<Dscp> {
     let report = |error: &dyn std::fmt::Display| {
         table.report(&table.path_of(name), Some(&node.span), format!(": {error}"));

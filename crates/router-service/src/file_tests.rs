@@ -151,7 +151,7 @@ fn former_names_are_refused_with_the_present_ones() {
 #[test]
 fn what_the_router_cannot_do_is_refused() {
     let refused = [
-        ("ecn = false", "pass-on-waiting = true", "this one leaves hints as they are"),
+        ("ecn = false", "pass-on-waiting = true", "this one leaves hints unchanged"),
         ("ecn = false", "tsq = true", "fq-codel is a queue of its own"),
         ("in = \"eth0\"", "in = \"an-interface-name\"", "of 1 to 15 bytes"),
         ("in =", "socket = \"r.sock\"\nin =", "an absolute path"),

@@ -1,4 +1,4 @@
-//! A router's file is read anew on SIGHUP.
+//! Reloads a router's file on SIGHUP.
 
 use crate::sighup::SighupWatcher;
 use crate::spec::{DirectionSpec, RouterSpec};
@@ -10,35 +10,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-/// The router's file, and what has become of reading it anew.
+/// The router's file and the status of its reloads.
 #[derive(Debug)]
 pub struct Reloader {
     sighup: SighupWatcher,
     path: PathBuf,
     spec: Arc<RouterSpec>,
-    /// A file that is being read, by a thread of its own: disks may be slow.
+    /// A file that is being read by a separate thread, because disks may be slow.
     reading: Option<Receiver<Result<RouterSpec, String>>>,
     status: ReloadStatus,
 }
 
 impl Reloader {
-    /// A router that works as `spec`, the content of the file at `path`. From now on SIGHUP does not end the process.
+    /// Creates a reloader for a router with the specification `spec`, the content of the file at `path`. From now on SIGHUP
+    /// does not end the process.
     pub fn new(path: &Path, spec: Arc<RouterSpec>) -> Result<Self, SysError> {
         let (sighup, status) = (SighupWatcher::new()?, ReloadStatus::default());
         Ok(Self { sighup, path: path.to_owned(), spec, reading: None, status })
     }
 
-    /// How the router works now.
+    /// Returns the current specification of the router.
     pub const fn spec(&self) -> &Arc<RouterSpec> {
         &self.spec
     }
 
-    /// How it went so far.
+    /// Returns the status of reloads.
     pub const fn status(&self) -> &ReloadStatus {
         &self.status
     }
 
-    /// A file that has been read to its end, if there is one. Begins to read when it was asked to.
+    /// Returns a file that has been read completely, if there is one. Starts to read the file after a SIGHUP.
     pub fn poll(&mut self) -> Option<Result<RouterSpec, String>> {
         if self.reading.is_none() && self.sighup.take() {
             self.reading = Some(read(self.path.clone()));
@@ -52,7 +53,7 @@ impl Reloader {
         Some(result)
     }
 
-    /// Reconfigures the shapers as a file says that has been read, `elapsed` after the router's start.
+    /// Reconfigures the shapers by a file that has been read; `elapsed` is the time since the router's start.
     pub fn take_over(
         &mut self,
         read: Result<RouterSpec, String>,
@@ -84,7 +85,7 @@ impl Reloader {
     }
 }
 
-/// A shaper's parameters as a direction describes them; the rest as in `base`.
+/// Returns a shaper's parameters for a direction; those that a direction does not have are taken from `base`.
 pub fn params(base: &ShaperParams, spec: &DirectionSpec) -> ShaperParams {
     ShaperParams {
         queue: spec.queue.clone(),
@@ -95,14 +96,14 @@ pub fn params(base: &ShaperParams, spec: &DirectionSpec) -> ShaperParams {
     }
 }
 
-/// Reads a router's file by a thread of its own.
+/// Reads a router's file in a separate thread.
 fn read(path: PathBuf) -> Receiver<Result<RouterSpec, String>> {
     let (sender, receiver) = channel();
     let work = move || {
-        // Nobody waits for it any more when the router has ended.
+        // The receiver is closed if the router has ended.
         drop(sender.send(RouterSpec::load(&path).map_err(|errors| errors.render())));
     };
-    // A thread that cannot be made drops the sender, which is told as a failure.
+    // If the thread cannot be started, the sender is dropped, which is reported as a failure.
     drop(std::thread::Builder::new().name("reload".to_owned()).spawn(work));
     receiver
 }

@@ -1,4 +1,4 @@
-//! What a router at work can be asked by its socket: a line.
+//! The requests that a running router answers by its socket. A request is one line.
 
 use cutline_config::quantity::{self, QuantityError};
 use cutline_units::Duration;
@@ -6,38 +6,38 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A question. As text it is the line that a client writes.
+/// A request. Its text is the line that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// What is counted.
+    /// The statistics.
     Statistics,
-    /// How it works now.
+    /// The current configuration.
     Configuration,
-    /// How reading its file anew went.
+    /// The status of reloads.
     Reload,
-    /// What is counted, again and again, so often.
+    /// The statistics, repeatedly at this interval.
     Watch(Duration),
 }
 
-/// Why a line is no request.
+/// Why a line is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It is something else.
+    /// The request is not known.
     #[error("request {0:?} is not known: allowed are stats, config, reload status, watch TIME")]
     Unknown(String),
-    /// There is no time in it.
+    /// The time is missing.
     #[error("watch: no time is given: allowed is a time from {least} to {most}", least = Request::WATCH.start(), most = Request::WATCH.end())]
     NoTime,
     /// The time is too short or too long.
     #[error("watch {0}: allowed is a time from {least} to {most}", least = Request::WATCH.start(), most = Request::WATCH.end())]
     OutOfRange(Duration),
-    /// The time is none.
+    /// The time cannot be parsed.
     #[error("watch {0}: {1}")]
     NotATime(String, QuantityError),
 }
 
 impl Request {
-    /// How often a client may ask to be told.
+    /// The allowed intervals of a watch.
     pub const WATCH: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
 }
 

@@ -17,17 +17,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A router whose interfaces are open, and which has given up the privileges that it needs no more.
+/// A router whose interfaces are open, and which has dropped the privileges that it no longer needs.
 pub struct Router {
     spec: Arc<RouterSpec>,
     seed: u64,
     duplex: DuplexShaper,
-    /// Kept, as its file goes with it.
+    /// Kept because dropping it removes its file.
     _socket: Option<LocalSocket>,
     board: Option<Arc<Board>>,
     reloader: Option<Reloader>,
     ports: [AnyPort; 2],
-    /// Last, so that the interfaces are as they were when nobody uses them.
+    /// The last field, so that the offloads are restored after the ports are closed.
     _offloads: Vec<Offloads>,
 }
 
@@ -35,21 +35,21 @@ pub struct Router {
 const FORWARD_STREAM: &str = "router.forth";
 const REVERSE_STREAM: &str = "router.back";
 
-/// How long a router works, and how often it tells of itself.
+/// How long a router runs, and how often it reports its statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// From the start to the end; until it is stopped where there is none.
+    /// The duration of the run; `None` runs until the router is stopped.
     pub duration: Option<Duration>,
-    /// From one telling to the next; only at the end where there is none.
+    /// The interval between reports; `None` reports at the end only.
     pub interval: Option<Duration>,
 }
 
 impl Router {
-    /// Opens interfaces and socket, and gives up privileges: those of this thread and of all that it makes later. Whoever asks
-    /// at the socket is answered when the router runs.
+    /// Opens the interfaces and the socket, and drops privileges: those of this thread and of all threads that it starts
+    /// later. Requests at the socket are answered once the router runs.
     ///
     /// # Errors
-    /// When something cannot be had; then everything is as it was, but for privileges.
+    /// When something is not available. Then everything is as before, except for the privileges.
     pub fn open(spec: RouterSpec) -> Result<Self, ServiceError> {
         let process = &spec.process;
         let seed = process.seed.unwrap_or_else(|| now().as_nanos());
@@ -66,7 +66,8 @@ impl Router {
         Ok(Self { spec, seed, duplex, _socket: socket, board, reloader, ports, _offloads: offloads })
     }
 
-    /// Reads the file at `path` anew on SIGHUP, which ends the process otherwise. The router was opened as it says.
+    /// Reloads the file at `path` on SIGHUP, which otherwise ends the process. The router must have been opened with the
+    /// content of this file.
     ///
     /// # Errors
     /// When the signal cannot be caught.
@@ -75,29 +76,30 @@ impl Router {
         Ok(())
     }
 
-    /// What it does, in one line.
+    /// Returns a summary of both directions in one line.
     pub fn summary(&self) -> String {
         summary(&self.spec)
     }
 
-    /// The seed of the queues' random numbers.
+    /// Returns the seed of the queues' random numbers.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Its interfaces, and how frames are got at, which for `AF_XDP` is not known before.
+    /// Returns the names of its interfaces and the kinds of their ports. The kind of an `AF_XDP` port is known only after it
+    /// was opened.
     ///
     /// # Errors
-    /// When one is gone.
+    /// When an interface has been removed.
     pub fn interfaces(&mut self) -> Result<Vec<(String, PortKind)>, ServiceError> {
         let kind = |port: &mut AnyPort| Ok((port.name().to_owned(), port.stats()?.kind));
         self.ports.iter_mut().map(kind).collect()
     }
 
-    /// Works until `stop` is set or its time is over. What was counted is told even when an interface is gone.
+    /// Runs until `stop` is set or the duration is over. The statistics are reported even if an interface has been removed.
     ///
     /// # Errors
-    /// When an interface is gone.
+    /// When an interface has been removed.
     pub fn run(
         mut self,
         schedule: Schedule,

@@ -1,5 +1,5 @@
-//! What looks after a router at work: tells its statistics by interval, reads its file anew on SIGHUP, tells a service manager
-//! that it lives, and lays statistics out for those who ask.
+//! The service tasks of a running router: reports its statistics by interval, reloads its file on SIGHUP, sends messages to
+//! the service manager's watchdog, and publishes statistics for clients.
 
 use crate::board::{Board, Snapshot};
 use crate::configuration::summary;
@@ -15,22 +15,22 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Who is told of a router at work, by the thread that forwards frames: it should not take long.
+/// Receives the reports of a running router. The thread that forwards frames calls it, so calls should be short.
 pub trait Listener {
-    /// What was counted by the end of an interval, without the interfaces. A break ends the router.
+    /// Receives the statistics at the end of an interval, without the interfaces. A break ends the router.
     fn interval(&mut self, statistics: Statistics) -> ControlFlow<()>;
 
-    /// The file was read anew, and taken over or refused. The router works as `summary` says.
+    /// Reports that a reload was applied or refused; `summary` describes the current configuration.
     fn reloaded(&mut self, result: Result<(), String>, summary: &str);
 
-    /// What was counted by the end.
+    /// Receives the statistics at the end of the run.
     fn end(&mut self, statistics: Statistics);
 }
 
-/// How soon a request, a signal or a file that has been read is noticed.
+/// The interval of checks for requests, signals and files that have been read.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Everything that is done beside forwarding.
+/// Everything that a router does beside forwarding.
 pub struct Service<'a> {
     names: Arc<[String; 2]>,
     stop: &'a AtomicBool,
@@ -43,32 +43,32 @@ pub struct Service<'a> {
     desk: Option<Desk>,
 }
 
-/// When statistics are told.
+/// The schedule of reports.
 struct Intervals {
     length: Duration,
     next: Instant,
 }
 
-/// Who wants to hear that the router lives.
+/// The service manager's watchdog, and the time of the next message to it.
 struct Watchdog<'a> {
     manager: &'a SdNotify,
     next: Instant,
 }
 
-/// The board, and how many requests it has answered.
+/// The board, and the number of requests that it has answered.
 struct Desk {
     board: Arc<Board>,
     answered: u64,
 }
 
 impl Intervals {
-    /// Those of this length that end from now on; none without a length.
+    /// Creates intervals of this length from now on; none without a length.
     fn new(now: Instant, length: Option<Duration>) -> Self {
         let next = length.map_or(Instant::FAR_FUTURE, |length| now + length);
         Self { length: length.unwrap_or(Duration::MAX), next }
     }
 
-    /// Whether one has ended. Those that nobody has looked at are over.
+    /// Returns whether an interval has ended. Intervals that ended unnoticed are skipped.
     fn take(&mut self, now: Instant) -> bool {
         let has_ended = now >= self.next;
         while self.next <= now {
@@ -79,7 +79,7 @@ impl Intervals {
 }
 
 impl Watchdog<'_> {
-    /// Pings when it is time; answers when it will be next.
+    /// Sends a watchdog message when it is due. Returns the time of the next one.
     fn look(&mut self, now: Instant) -> Instant {
         self.manager.flush();
         let Some(interval) = self.manager.watchdog_interval() else { return Instant::FAR_FUTURE };
@@ -92,7 +92,7 @@ impl Watchdog<'_> {
 }
 
 impl<'a> Service<'a> {
-    /// Looks after a router from now on, for `duration` if there is one, and tells of it every `interval`.
+    /// Creates the service of a router that starts now, runs for `duration` if there is one, and reports every `interval`.
     pub fn new(
         spec: &RouterSpec,
         duration: Option<Duration>,
@@ -115,19 +115,19 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// Reads its file anew on SIGHUP.
+    /// Reloads the router's file on SIGHUP.
     pub fn with_reloader(mut self, reloader: Option<Reloader>) -> Self {
         self.reloader = reloader;
         self
     }
 
-    /// Lays statistics out there.
+    /// Publishes statistics on this board.
     pub fn with_board(mut self, board: Option<Arc<Board>>) -> Self {
         self.desk = board.map(|board| Desk { board, answered: 0 });
         self
     }
 
-    /// Tells everything at the end.
+    /// Reports the statistics at the end of the run.
     pub fn finish(self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
         let statistics = self.snapshot(duplex, ports).statistics("end");
         self.listener.end(statistics);
@@ -138,16 +138,16 @@ impl<'a> Service<'a> {
         Snapshot::take(&self.names, self.elapsed(), duplex, ports, reload)
     }
 
-    /// How long the router has worked.
+    /// Returns the time since the router's start.
     fn elapsed(&self) -> Duration {
         now() - self.started
     }
 
-    fn tell(&mut self, now: Instant, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
+    fn report(&mut self, now: Instant, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
         if self.intervals.take(now) {
             let statistics = self.snapshot(duplex, ports).statistics("interval");
-            let told = Statistics { interfaces: Vec::new(), ..statistics };
-            if self.listener.interval(told).is_break() {
+            let reported = Statistics { interfaces: Vec::new(), ..statistics };
+            if self.listener.interval(reported).is_break() {
                 self.stop.store(true, Ordering::Relaxed);
             }
         }
@@ -171,8 +171,8 @@ impl<'a> Service<'a> {
     fn answer(&mut self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
         let Some(desk) = &self.desk else { return };
         let Some(wanted) = desk.board.wanted(desk.answered) else { return };
-        let is_out = desk.board.lay_out(wanted, self.snapshot(duplex, ports));
-        if let Some(desk) = self.desk.as_mut().filter(|_| is_out) {
+        let is_published = desk.board.publish(wanted, self.snapshot(duplex, ports));
+        if let Some(desk) = self.desk.as_mut().filter(|_| is_published) {
             desk.answered = wanted;
         }
     }
@@ -180,7 +180,7 @@ impl<'a> Service<'a> {
 
 impl Observer<AnyPort> for Service<'_> {
     fn look(&mut self, now: Instant, duplex: &mut DuplexShaper, ports: &mut [AnyPort; 2]) -> Instant {
-        self.tell(now, duplex, ports);
+        self.report(now, duplex, ports);
         self.reload(now, duplex);
         self.answer(duplex, ports);
         if now >= self.ends {

@@ -1,4 +1,4 @@
-//! How a router is to work, as plain, checked values: what its file or the command line says.
+//! The specification of a router as plain, checked values, from its file or the command line.
 
 use cutline_aqm::QueueSpec;
 use cutline_router::Overhead;
@@ -8,15 +8,15 @@ use std::path::PathBuf;
 /// A router between two interfaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouterSpec {
-    /// One interface.
+    /// The first interface.
     pub input: String,
-    /// The other.
+    /// The second interface.
     pub output: String,
     /// From `input` to `output`.
     pub forward: DirectionSpec,
     /// From `output` to `input`.
     pub reverse: DirectionSpec,
-    /// What concerns the process.
+    /// The settings of the process.
     pub process: ProcessSpec,
 }
 
@@ -27,13 +27,13 @@ pub struct DirectionSpec {
     pub queue: QueueSpec,
     /// What the link adds to a frame.
     pub overhead: Overhead,
-    /// The hint that each code point stands for.
+    /// The hint of each code point.
     pub hints: HintTable,
-    /// What each code point becomes on the way out.
+    /// The new code point of each code point in outgoing frames.
     pub remark: RemarkTable,
 }
 
-/// What cannot change while a router runs.
+/// The settings that cannot change while a router runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSpec {
     /// Whether the offloads of both interfaces are turned off while it runs.
@@ -49,7 +49,7 @@ pub struct ProcessSpec {
 }
 
 impl RouterSpec {
-    /// The keys that differ in `other` and cannot change while the router runs.
+    /// Returns the keys that differ in `other` and cannot change while the router runs.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let (old, new) = (&self.process, &other.process);
         let differ = [

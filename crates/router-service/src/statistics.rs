@@ -1,5 +1,5 @@
-//! What a router counts, as a document: a line of JSON. It is the same for a router's own output and for one that is asked
-//! by its socket. Counters count from the router's start; an interval is the difference of two documents.
+//! A router's statistics as a document: a line of JSON. The router's own output and the replies of its socket have the same
+//! format. Counters count from the router's start; an interval is the difference of two documents.
 
 use crate::configuration::in_words;
 use cutline_aqm::Count;
@@ -9,12 +9,12 @@ use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A router at a moment.
+/// The statistics of a router at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// `interval`, `end`, or `stats` for an answer.
+    /// `interval`, `end`, or `stats` for a reply.
     pub event: String,
-    /// Since the start, seconds.
+    /// Time since the start, seconds.
     pub elapsed_s: f64,
     /// From `--in` to `--out`. Documents of earlier versions call it `forth`.
     #[serde(alias = "forth")]
@@ -22,10 +22,10 @@ pub struct Statistics {
     /// From `--out` to `--in`. Documents of earlier versions call it `back`.
     #[serde(alias = "back")]
     pub reverse: Direction,
-    /// The interfaces; not told by interval.
+    /// The interfaces; not reported by interval.
     #[serde(default, rename = "ports", skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<Interface>,
-    /// How the last reload went; of a router with a file.
+    /// The status of reloads, for a router with a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reload: Option<ReloadStatus>,
 }
@@ -42,32 +42,32 @@ pub struct Counted {
 /// One direction; see [`ShaperStats`] for what the counters mean.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Direction {
-    /// Such as `eth0 -> eth1`.
+    /// Its name, such as `eth0 -> eth1`.
     #[serde(rename = "direction")]
     pub name: String,
     /// The rate it is shaped to, bit/s.
     pub rate_bps: u64,
-    /// Its queue in words.
+    /// The name of its queue.
     pub queue: String,
-    /// What has come in.
+    /// Frames received.
     pub received: Counted,
-    /// What has gone out.
+    /// Frames sent.
     pub sent: Counted,
-    /// What was lost, by [`Loss::name`].
+    /// Frames lost, by [`Loss::name`].
     pub dropped: BTreeMap<String, Counted>,
-    /// What is in the router, whether it waits in the queue or for the interface.
+    /// Frames in the router, in the queue or waiting for the interface.
     pub queued_packets: u64,
-    /// What waits in the queue.
+    /// Backlog of the queue.
     pub backlog: Counted,
-    /// The law's drop probability, 0..1, where it has one.
+    /// The AQM's drop probability, 0..1; `None` if it has none.
     pub probability: Option<f64>,
-    /// Marked as having met congestion (ECN).
+    /// Frames marked with congestion experienced (ECN).
     pub marked: Counted,
-    /// Given another code point.
+    /// Frames whose code point was changed.
     pub remarked: Counted,
-    /// Passed without a look at code points, as they are not IP.
+    /// Frames that are not IP and passed without a hint.
     pub not_ip: Counted,
-    /// By how much the schedule was given up, as the router was not run in time, milliseconds.
+    /// Total slip of the schedule, because the router was not scheduled in time, milliseconds.
     pub slipped_ms: f64,
     /// How late frames were handed to the interface.
     pub departure_error_us: DepartureError,
@@ -86,16 +86,16 @@ pub struct DepartureError {
     pub max: Option<f64>,
 }
 
-/// What the frames of one hint met.
+/// The counters of the frames with one hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HintStatistics {
     /// Its level, 1 to 16.
     pub hint: u16,
-    /// What has left the queue.
+    /// Frames that left the queue.
     pub departed: Counted,
-    /// What was dropped by the queue.
+    /// Frames that the queue dropped.
     pub dropped: Counted,
-    /// What those that have left had waited on average, milliseconds.
+    /// Mean waiting time of the frames that left the queue, milliseconds.
     pub mean_wait_ms: f64,
     /// The longest of these waits, milliseconds.
     pub longest_wait_ms: f64,
@@ -107,34 +107,34 @@ pub struct Interface {
     /// Its name.
     #[serde(rename = "interface")]
     pub name: String,
-    /// How frames are got at.
+    /// The kind of its port.
     #[serde(default)]
     pub kind: String,
-    /// What came faster than it was read.
+    /// Frames that arrived faster than they were read.
     pub missed_packets: u64,
-    /// What was longer than its MTU.
+    /// Frames longer than the MTU.
     pub truncated: Counted,
-    /// What came without a checksum, and could not be given one.
+    /// Frames that arrived without a checksum, which could not be computed.
     pub without_checksum: Counted,
 }
 
-/// What has become of the wishes to read the file anew.
+/// The status of reloads of the router's file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReloadStatus {
-    /// How often the file was read and taken over.
+    /// Number of reloads that were applied.
     pub done: u64,
-    /// How often it was refused, and everything stayed as it was.
+    /// Number of reloads that were refused and changed nothing.
     pub refused: u64,
-    /// When the last one was, since the start.
+    /// Time of the last reload since the start, seconds.
     pub last_s: Option<f64>,
-    /// Why the last one was refused; null if it was not.
+    /// Why the last reload was refused; null if it was applied.
     pub error: Option<String>,
 }
 
-/// Why a line is no router's statistics.
+/// Why a line has no statistics of a router.
 #[derive(Debug, thiserror::Error)]
 pub enum StatisticsError {
-    /// It is something else.
+    /// The line is not in the format of a router's statistics.
     #[error("this is no line of `cutline router --json --stats TIME`: {0}")]
     Other(#[from] serde_json::Error),
     /// A router has refused to answer.
@@ -142,14 +142,14 @@ pub enum StatisticsError {
     Refused(String),
 }
 
-/// What a router answers to a request that it cannot do.
+/// A router's reply to a request that it refuses.
 #[derive(Serialize, Deserialize)]
 pub struct Refusal {
     event: String,
     error: String,
 }
 
-/// A direction as it is copied out of the router: a document takes longer to write than the router should wait.
+/// A copy of a direction's statistics. The router is delayed by the copy only, and not by writing the document.
 #[derive(Clone, Debug)]
 pub struct ShaperSnapshot {
     rate: Rate,
@@ -161,10 +161,10 @@ pub struct ShaperSnapshot {
 }
 
 impl Statistics {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// When it is not one of a router's statistics.
+    /// When it is not a line of a router's statistics.
     pub fn parse(line: &str) -> Result<Self, StatisticsError> {
         match serde_json::from_str(line) {
             Ok(Refusal { error, .. }) => Err(StatisticsError::Refused(error)),
@@ -172,29 +172,29 @@ impl Statistics {
         }
     }
 
-    /// For a script: one line without its end.
+    /// Returns the document as one line of JSON, without the end of the line.
     pub fn json(&self) -> String {
         json(self)
     }
 
-    /// One of the two directions.
+    /// Returns the reverse direction if `reverse`, otherwise the forward direction.
     pub const fn direction(&self, reverse: bool) -> &Direction {
         if reverse { &self.reverse } else { &self.forward }
     }
 }
 
 impl Direction {
-    /// The rate it is shaped to.
+    /// Returns the rate it is shaped to.
     pub const fn rate(&self) -> Rate {
         Rate::from_bps(self.rate_bps)
     }
 
-    /// What was lost for this reason.
+    /// Returns the frames lost for this reason.
     pub fn lost(&self, loss: Loss) -> Counted {
         self.dropped.get(loss.name()).copied().unwrap_or_default()
     }
 
-    /// What was lost for any reason, packets.
+    /// Returns the number of frames lost for any reason.
     pub fn dropped_packets(&self) -> u64 {
         self.dropped.values().map(|counted| counted.packets).sum()
     }
@@ -223,7 +223,7 @@ impl ShaperSnapshot {
         }
     }
 
-    /// The document's part about this direction, which is called `name`.
+    /// Returns the document's part about this direction, which is called `name`.
     pub fn direction(&self, name: String) -> Direction {
         let stats = &self.stats;
         let lost = |loss: Loss| (loss.name().to_owned(), stats.lost(loss).into());
@@ -278,7 +278,7 @@ fn json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("the documents have text keys only")
 }
 
-/// The hints that have been seen.
+/// Returns the counters of the hints that have been seen.
 fn hints(stats: &ShaperStats) -> Vec<HintStatistics> {
     let of = |(hint, of): (u16, &HintCounters)| HintStatistics {
         hint,
