@@ -59,7 +59,7 @@ pub fn cost(bed: &Bed, size: usize) -> Result<Cost, PortError> {
         let (sent, _) = loaded(bed, Carrier::Router, size)?;
         let busy = (cpu_nanos(router.process()) - before) as f64;
         let end = router.end();
-        let taken = count(&end, "/forth/received/packets").max(1.0);
+        let taken = count(&end, "/forward/received/packets").max(1.0);
         let routed = [busy / taken, sent + busy / taken - idle, kernel - idle, rate];
         turns.iter_mut().zip(routed).for_each(|(turn, value)| turn.push(value));
     }
@@ -123,7 +123,7 @@ pub fn rate(bed: &Bed, rate_bps: f64, more: &[&str]) -> Result<Kept, PortError> 
     let settled = &arrivals[arrivals.len() / 10..];
     let times: Vec<Instant> = settled.iter().map(|arrival| arrival.at).collect();
     let missed = sink.stats()?.missed;
-    let slipped_ms = count(&router.end(), "/forth/slipped_ms");
+    let slipped_ms = count(&router.end(), "/forward/slipped_ms");
     let packet_ns = on_link * 1e9 / rate_bps;
     let span = (times[times.len() - 1] - times[0]).as_nanos() as f64;
     let late = lateness(&times, packet_ns);
