@@ -153,7 +153,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// Something that would have told otherwise was not looked at.
+    /// An observation that could have contradicted it is missing.
     Low,
     /// One kind of observation says so.
     Medium,
@@ -164,13 +164,13 @@ pub enum Confidence {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
-    /// Where.
+    /// The location of the bottleneck.
     pub place: Place,
-    /// How sure.
+    /// The confidence in this judgement.
     pub confidence: Confidence,
-    /// What it was judged by.
+    /// The observations on which it is based.
     pub reasons: Vec<String>,
-    /// What could be done.
+    /// The recommended actions.
     pub do_next: Vec<String>,
 }
 
@@ -196,7 +196,7 @@ struct Counted {
 /// Judges.
 pub fn judge(seen: &Observations, thresholds: &Thresholds) -> Judgement {
     let counted = Counted::of(seen, thresholds);
-    let mut reasons = counted.told(seen);
+    let mut reasons = counted.reasons(seen);
     let at_port = at_port(seen, &counted, thresholds);
     let verdict = if at_port.is_empty() {
         on_path(seen, &counted, thresholds)
@@ -253,22 +253,24 @@ impl Counted {
     }
 
     /// What was counted, in words.
-    fn told(&self, seen: &Observations) -> Vec<String> {
+    fn reasons(&self, seen: &Observations) -> Vec<String> {
         let all = seen.intervals.len();
-        let mut told = Vec::new();
+        let mut reasons = Vec::new();
         if seen.intervals.iter().any(|interval| interval.queue.is_some()) {
             let use_of = percent(self.utilisation);
-            told.push(format!("our link was used to {use_of}, and busy in {} of {all} intervals", self.busy));
-            told.push(format!("our queue has dropped {} packets", self.dropped));
+            reasons
+                .push(format!("our link was used to {use_of}, and busy in {} of {all} intervals", self.busy));
+            reasons.push(format!("our queue has dropped {} packets", self.dropped));
         }
         if !self.slipped.is_zero() {
             let slipped = approximately(self.slipped);
-            told.push(format!("the router was not run in time, and has given up {slipped} of its schedule"));
+            reasons
+                .push(format!("the router was not run in time, and has given up {slipped} of its schedule"));
         }
         if let Some(path) = seen.path {
             let (base, growth) = (approximately(path.base), approximately(self.growth));
-            told.push(format!("{} of {} probes came back, idle {base}", path.answered, path.asked));
-            told.push(match self.grown {
+            reasons.push(format!("{} of {} probes came back, idle {base}", path.answered, path.asked));
+            reasons.push(match self.grown {
                 0 => "round-trip times have not grown".to_owned(),
                 grown => format!(
                     "round-trip times have grown in {grown} of {all} intervals, by {growth} on average"
@@ -277,9 +279,9 @@ impl Counted {
         }
         if self.ours + self.unexplained > 0 {
             let wait = approximately(self.wait);
-            told.push(format!("under load packets have waited {wait} in our queue on average"));
+            reasons.push(format!("under load packets have waited {wait} in our queue on average"));
         }
-        told
+        reasons
     }
 
     fn is_most(&self, count: usize, thresholds: &Thresholds) -> bool {
@@ -293,38 +295,38 @@ impl Counted {
 
 /// What says that packets wait at the interface behind us.
 fn at_port(seen: &Observations, counted: &Counted, thresholds: &Thresholds) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reasons = Vec::new();
     if counted.unsent > 0 {
-        told.push(format!("the interface behind us did not take {} frames", counted.unsent));
+        reasons.push(format!("the interface behind us did not take {} frames", counted.unsent));
     }
     // Two may be on their way to it at any moment.
     if counted.stuck > 2 {
-        told.push(format!(
+        reasons.push(format!(
             "{} frames and more were always waiting for the interface behind us",
             counted.stuck
         ));
     }
-    let Some(port) = &seen.port else { return told };
+    let Some(port) = &seen.port else { return reasons };
     let name = &port.name;
     if let (Some(speed), Some(rate)) = (port.speed, seen.rate)
         && (speed.as_bps() as f64) < rate.as_bps() as f64 * (1.0 + thresholds.margin)
         && counted.busy > 0
     {
-        told.push(format!("the wire of `{name}` has {speed}, hardly more than our rate of {rate}"));
+        reasons.push(format!("the wire of `{name}` has {speed}, hardly more than our rate of {rate}"));
     }
     if port.qdisc_packets > 0 && port.dropped > 0 {
         let (packets, dropped) = (port.qdisc_packets, port.dropped);
-        told.push(format!(
+        reasons.push(format!(
             "`{name}` had up to {packets} packets in its queue disciplines and dropped {dropped}"
         ));
     }
     if let (Some(bytes), Some(speed)) = (port.driver_bytes, port.speed) {
         let time = speed.transmission_time(cutline_units::Bytes::new(bytes));
         if time > thresholds.tolerance {
-            told.push(format!("the driver of `{name}` had up to {} to send", approximately(time)));
+            reasons.push(format!("the driver of `{name}` had up to {} to send", approximately(time)));
         }
     }
-    told
+    reasons
 }
 
 /// Ours, elsewhere, or not to be told.

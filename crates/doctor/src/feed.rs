@@ -56,12 +56,12 @@ impl Feed {
         match source {
             Source::Stdin => Ok(Self::lines("stdin".to_owned(), BufReader::new(io::stdin()))),
             Source::Path(path) => {
-                Self::of_path(path, live).map_err(|error| FeedError::Io(path.display().to_string(), error))
+                Self::open_path(path, live).map_err(|error| FeedError::Io(path.display().to_string(), error))
             }
         }
     }
 
-    fn of_path(path: &Path, live: bool) -> io::Result<Self> {
+    fn open_path(path: &Path, live: bool) -> io::Result<Self> {
         let kind = path.metadata()?.file_type();
         let name = path.display().to_string();
         if kind.is_socket() {

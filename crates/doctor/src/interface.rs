@@ -14,7 +14,7 @@ pub fn interface(link: &Link, named: bool) -> Vec<Finding> {
 
 fn wire(link: &Link) -> Finding {
     let name = &link.name;
-    let speed = link.speed.map_or_else(|| "speed not told".to_owned(), |speed| speed.to_string());
+    let speed = link.speed.map_or_else(|| "speed not reported".to_owned(), |speed| speed.to_string());
     let duplex = match link.full_duplex {
         Some(true) => ", full duplex",
         Some(false) => ", half duplex",
@@ -33,7 +33,7 @@ fn wire(link: &Link) -> Finding {
 }
 
 fn driver(link: &Link) -> Finding {
-    let name = link.driver.as_deref().or(link.kind.as_deref()).unwrap_or("not told");
+    let name = link.driver.as_deref().or(link.kind.as_deref()).unwrap_or("not reported");
     let virtually = if link.kind.is_some() { ", virtual" } else { "" };
     let rings = link.rings.map_or_else(String::new, |[rx, tx]| format!(", rings {rx} rx, {tx} tx"));
     Finding::ok("driver", format!("{name}{virtually}, {} tx queues{rings}", link.tx_queues))

@@ -27,7 +27,7 @@ const LAST_ANSWERS: Duration = Duration::from_millis(500);
 pub struct Watch {
     /// Where the router's statistics come from.
     pub source: Option<Source>,
-    /// Whether the direction from --out to --in is meant.
+    /// Whether to judge the reverse direction, from --out to --in.
     pub reverse: bool,
     /// What the link adds to a frame, as the router has been told.
     pub overhead: Overhead,
@@ -86,7 +86,7 @@ impl Watch {
     /// with real-time scheduling where that is allowed: a round-trip time ends when the thread runs.
     ///
     /// # Errors
-    /// When something that was asked for cannot be had.
+    /// When something that was asked for is not available.
     pub fn observe(&self, stop: &AtomicBool) -> Result<Observations, WatchError> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {

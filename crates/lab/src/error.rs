@@ -53,9 +53,9 @@ pub enum LabError {
     OnlySimulated {
         /// The flow or group.
         flow: String,
-        /// What.
+        /// The feature that the laboratory does not have.
         what: &'static str,
-        /// What to do.
+        /// The remedy.
         instead: &'static str,
     },
     /// More flows than there are ports.

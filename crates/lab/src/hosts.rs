@@ -54,7 +54,7 @@ impl Hosts {
     /// Makes them for these flows.
     ///
     /// # Errors
-    /// When the process may not, or a flow wants what cannot be had.
+    /// When the process lacks the privileges, or a flow needs what is not available.
     pub fn create(flows: &[FlowSpec], stack: Stack) -> Result<Self, LabError> {
         static RUNS: AtomicU32 = AtomicU32::new(1);
         let parameters = tuning::parameters(flows, stack)?;

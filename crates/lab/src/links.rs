@@ -1,9 +1,9 @@
 //! The network between the hosts: the simulator's own links, in real time, with the hosts' frames.
 //!
-//! A frame that arrives is injected into the simulation at the kernel's stamp, and from there on its way is what the
-//! simulation says: queues, verdicts and departures happen at their very moment, however late this thread wakes
-//! up. Only the last step, handing the frame to the host at its end, is late by that; how late is measured
-//! ([`crate::Timing`]).
+//! A frame that arrives is injected into the simulation at the kernel's time stamp. From then on the simulation determines
+//! its path: queues, verdicts and departures have their exact times, however late this thread wakes up. Only the last step,
+//! sending the frame to the host at its end, is delayed by a late wake-up. This departure error is measured
+//! ([`crate::timing::Clocked`]).
 
 use crate::frames::Frames;
 use crate::reader::Reader;
@@ -17,18 +17,18 @@ use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
 use std::collections::VecDeque;
 
-/// The links at work, between the hosts of the sources and those of the sinks.
+/// The running links between the hosts of the sources and those of the sinks.
 pub struct Links {
     simulation: Simulation,
     reader: Reader,
     frames: Frames,
-    /// Towards the sources, and towards the sinks.
+    /// The ports towards the sources and towards the sinks.
     ports: [PacketPort; 2],
-    /// What is to go out by each port.
+    /// The frames that are due at each port.
     outboxes: [VecDeque<Leaving>; 2],
-    /// Which port a frame goes out by, and the hint that it came with: by its number.
+    /// By the frame's number: the port by which it leaves, and the hint with which it arrived.
     journeys: Vec<(Side, Hint)>,
-    /// What has just come in, by time.
+    /// Frames that have just arrived, with their times.
     arrivals: Vec<(Instant, Side, u32)>,
     zero: Instant,
     duration: Duration,
@@ -41,14 +41,14 @@ struct Leaving {
     due: Instant,
 }
 
-/// How soon frames are offered again that a port did not take.
+/// The time after which frames that a port did not accept are offered again.
 const RETRY: Duration = Duration::from_micros(100);
 
 impl Links {
-    /// Idle links; the interfaces are looked for in the namespace of the calling thread.
+    /// Creates idle links on interfaces in the namespace of the calling thread.
     ///
     /// # Errors
-    /// When the network or an interface cannot be had.
+    /// When the network cannot be built or an interface is not available.
     pub fn new(network: &Network, settings: &Settings, interfaces: [&str; 2]) -> Result<Self, LabError> {
         let [sources, sinks] = interfaces.map(PacketPort::open);
         Ok(Self {
@@ -65,10 +65,10 @@ impl Links {
         })
     }
 
-    /// Runs from `zero` to the scenario's end, or until `ended` says so; answers what was measured.
+    /// Runs from `zero` to the scenario's end, or until `ended` returns true. Returns what was measured.
     ///
     /// # Errors
-    /// When an interface is gone.
+    /// When an interface has failed.
     pub fn run(
         mut self,
         zero: Instant,
@@ -105,7 +105,7 @@ impl Links {
         if next == Instant::FAR_FUTURE { next } else { self.zero + next.saturating_since(Instant::ZERO) }
     }
 
-    /// Takes what has come, moves what is due; answers how many frames came.
+    /// Receives the frames that have arrived and sends those that are due. Returns the number of frames received.
     fn round(&mut self, now: Instant) -> Result<usize, LabError> {
         self.receive(now)?;
         let count = self.arrivals.len();
@@ -131,7 +131,7 @@ impl Links {
         Ok(())
     }
 
-    /// A frame enters the network. What is of no flow goes no further.
+    /// Injects a frame into the network. Frames that belong to no flow are discarded.
     fn inject(&mut self, at: Instant, side: Side, frame: u32) {
         let Some(injected) = self.reader.read(side, self.frames.get(frame), frame) else {
             self.clocked.strangers += 1;
@@ -146,12 +146,12 @@ impl Links {
         self.simulation.inject(self.simulated(at), injected);
     }
 
-    /// A moment on the simulation's scale; what comes before the scenario begins comes at its beginning.
+    /// Converts a time to simulated time. Times before the scenario's beginning become its beginning.
     fn simulated(&self, at: Instant) -> Instant {
         Instant::ZERO + at.saturating_since(self.zero)
     }
 
-    /// Puts what has crossed the network into the outboxes, marked as the queues say.
+    /// Moves the frames that have crossed the network to the outboxes, with the marks of the queues.
     fn take_out(&mut self) {
         let Self { simulation, frames, journeys, outboxes, zero, .. } = self;
         for FinishedPacket { at, key, outcome } in simulation.take_finished() {
@@ -187,7 +187,7 @@ impl Links {
     }
 }
 
-/// Sets the mark and the hint that a packet has got on its way.
+/// Sets the mark and the hint that a packet received in the network.
 fn rewrite(frame: &mut [u8], marked: bool, hint: Option<Hint>) {
     if !marked && hint.is_none() {
         return;

@@ -1,8 +1,8 @@
-//! What a frame between the hosts is to the network: which flow's, and which part of it.
+//! Reads the frames between the hosts: the flow of each frame, and its role in the flow.
 //!
-//! The hosts' ports tell the flow: a source's port is [`FIRST_PORT`] and the flow's number. On the links a packet is as
-//! large as the scenario says, its payload and the header of the flow's transport, not as large as Linux makes it:
-//! otherwise a scenario without headers (as the papers' are) would have another load here than in the simulation.
+//! The ports identify the flow: a source's port is [`FIRST_PORT`] plus the flow's number. On the links a packet has the size
+//! that the scenario specifies, its payload plus the header of the flow's transport, and not its size in Linux. Otherwise a
+//! scenario without headers (such as the papers') would have another load here than in the simulation.
 
 use crate::Side;
 use cutline_router::{ETHERNET, Headers};
@@ -22,11 +22,11 @@ pub struct Reader {
     hints: HintTable,
 }
 
-/// What must be known of a flow.
+/// The properties and the state of a flow.
 struct FlowReader {
-    /// Beside the payload of a data packet, bytes.
+    /// Size of a data packet's header, bytes.
     header: u32,
-    /// Of an acknowledgement or feedback, bytes.
+    /// Size of an acknowledgement or feedback, bytes.
     answer: u32,
     stream: Stream,
 }
@@ -41,7 +41,7 @@ struct Stream {
 }
 
 impl Reader {
-    /// Of these flows.
+    /// Creates a reader for these flows.
     pub fn new(flows: &[FlowSpec]) -> Self {
         let reader = |flow: &FlowSpec| {
             let (header, answer) = match &flow.transport {
@@ -54,7 +54,7 @@ impl Reader {
         Self { flows: flows.iter().map(reader).collect(), hints: HintTable::standard() }
     }
 
-    /// What a frame is that has come from one side; `None` if it is of no flow.
+    /// Reads a frame that arrived from one side; `None` if it belongs to no flow.
     pub fn read(&mut self, from: Side, frame: &[u8], key: u32) -> Option<InjectedPacket> {
         let ip = Headers::parse(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
@@ -78,7 +78,7 @@ impl Reader {
     }
 }
 
-/// The number of a frame's flow.
+/// Returns the number of a frame's flow.
 fn number_of(from: Side, transport: &TransportSlice<'_>) -> Option<u16> {
     let (source, destination) = match transport {
         TransportSlice::Tcp(tcp) => (tcp.source_port(), tcp.destination_port()),
@@ -93,7 +93,8 @@ fn number_of(from: Side, transport: &TransportSlice<'_>) -> Option<u16> {
 }
 
 impl Stream {
-    /// What a segment from the source is. One before the connection has begun, or after a new one has, counts from there.
+    /// Returns the role of a segment from the source. A SYN restarts the count of sequence numbers. Segments before the first
+    /// SYN count as control packets.
     fn role(&mut self, segment: &TcpSlice<'_>) -> PacketRole {
         if segment.syn() {
             *self = Self { first: Some(segment.sequence_number().wrapping_add(1)), highest: 0 };
@@ -105,7 +106,7 @@ impl Stream {
         PacketRole::Segment { seq, len }
     }
 
-    /// The number that has these low bits and is nearest to the greatest so far.
+    /// Returns the number with these low bits that is nearest to the greatest so far.
     fn unfold(&self, low: u32) -> u64 {
         let ahead = low.wrapping_sub(self.highest as u32) as i32;
         self.highest.saturating_add_signed(i64::from(ahead))

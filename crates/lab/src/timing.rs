@@ -1,41 +1,41 @@
-//! Whether a run has kept its own time, and says so in its results.
+//! Checks whether the timing of a run is valid, for the run's results.
 //!
-//! The links work by a schedule, so being late changes no verdict; but what leaves late reaches its host late, and a
-//! laboratory that is short of processor time measures itself. Three things are looked at: how late packets left
-//! (the departure error), how busy the machine was, and whether packets came faster than they were read.
+//! The links follow a schedule, so a late wake-up changes no verdict. But a packet that leaves late reaches its host late,
+//! and a laboratory that lacks processor time measures itself. Three quantities are checked: how late packets left (the
+//! departure error), how busy the machine was, and whether packets arrived faster than they were read.
 
 use cutline_results::TimingRow;
 use cutline_sys::now;
 use cutline_units::{Duration, Histogram, Instant};
 use std::num::NonZeroUsize;
 
-/// What a run has noted of itself.
+/// The timing measures of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Clocked {
-    /// How long after its time each packet had been handed to its host.
+    /// Departure errors: the delays with which packets were sent to their hosts.
     pub departure: Histogram,
-    /// How long each packet lay unread.
+    /// Times between the arrivals of packets and their reading.
     pub reading: Histogram,
-    /// Packets that came in.
+    /// Packets received.
     pub frames: u64,
-    /// Packets of no flow of the scenario.
+    /// Packets that belong to no flow of the scenario.
     pub strangers: u64,
-    /// Packets that came faster than they were read.
+    /// Packets that arrived faster than they were read.
     pub missed: u64,
-    /// Packets that an interface did not take.
+    /// Packets that an interface did not accept.
     pub unsent: u64,
-    /// How long the links' thread has run.
+    /// CPU time of the links' thread.
     pub cpu: Duration,
-    /// How late the applications were.
+    /// Delays with which the applications wrote.
     pub sources: Histogram,
 }
 
-/// What is good enough.
+/// The bounds of valid timing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// What the 99th percentile of the departure error may be.
+    /// The largest allowed 99th percentile of the departure error.
     pub departure: Duration,
-    /// The share of all cores that may be busy, 0..=1.
+    /// The largest allowed share of busy cores, 0..=1.
     pub busy: f64,
 }
 
@@ -109,15 +109,15 @@ const WORTH_TELLING: f64 = 0.01;
 /// What all cores together did over some time, as shares of it, 0..=1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// They were busy, whoever with, or not to be had.
+    /// The share of time in which the cores were busy with any process, or not available.
     pub busy: f64,
-    /// They were wanted, and the host of a virtual machine ran others.
+    /// The share of time in which the host of a virtual machine ran other machines instead.
     pub stolen: f64,
 }
 
 /// How long all cores together had been busy, and when.
 ///
-/// The idle time that the kernel tells is not used: cores that sleep for long are not asked, and it comes late.
+/// The kernel's idle time is not used, because it is not updated for cores that sleep for long.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy {
     /// In ticks of a hundredth of a second (`USER_HZ`), the stolen ones among them.

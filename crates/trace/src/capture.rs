@@ -1,4 +1,4 @@
-//! A scenario's run with its packets at a link written as they come.
+//! Runs a scenario and writes the packets at a link while it runs.
 
 use crate::CaptureError;
 use crate::pcapng::Writer;
@@ -9,12 +9,12 @@ use cutline_sim::{LinkId, Network};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
-/// What is captured, and who says so.
+/// The link to capture, and the program that writes the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'c> {
-    /// The link whose queue is shown, together with the link that goes back beside it.
+    /// The link whose queue is captured, together with the link in the reverse direction.
     pub link: LinkId,
-    /// Who writes the file, such as `cutline 1.0.0`.
+    /// The program that writes the file, such as `cutline 1.0.0`.
     pub application: &'c str,
 }
 
@@ -33,7 +33,7 @@ pub fn link_named(network: &Network, name: Option<&str>) -> Result<LinkId, Captu
         .ok_or_else(|| CaptureError::UnknownLink { name: name.to_owned(), known: known_links(network) })
 }
 
-/// A link, and the one that leads back beside it if there is one: there the acknowledgements are.
+/// Returns a link, and the link in the reverse direction if there is one, which carries the acknowledgements.
 pub fn with_return(network: &Network, link: LinkId) -> Vec<LinkId> {
     let forward = network.link(link);
     let mut links = (0..).zip(network.links());

@@ -1,8 +1,8 @@
-//! A packet as a capture shows it: an observation of the simulator as IPv4 with TCP or UDP, checksums right.
+//! A packet as a capture shows it: an observation of the simulator as IPv4 with TCP or UDP and correct checksums.
 //!
-//! The headers are whole; of the payload, which would be zeros, only a datagram's own header is kept. The length
-//! that IPv4 tells is that of the headers here and the payload, so that sequence numbers and lengths agree; where a
-//! scenario simulates another size (ns-2's packets have no headers at all), [`Frame::length`] differs from it.
+//! The headers are complete. The payload would be zeros, so only a datagram's own header is kept. The length in the IPv4
+//! header is that of these headers and the payload, so that sequence numbers and lengths agree. Where a scenario simulates
+//! another size (ns-2's packets have no headers at all), [`Frame::length`] differs from it.
 
 use crate::{CaptureError, payload};
 use cutline_sim::{Address, Message, SeenHeader, SeenPacket};
@@ -13,15 +13,15 @@ use etherparse::{
     IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptionElement::Noop, UdpHeader,
 };
 
-/// Where a packet was seen. Each place has addresses of its own, so that Wireshark takes the same connection seen at
-/// two places for two, and its analysis of each is right.
+/// The point of a queue at which a packet was captured. Each point has separate addresses. So Wireshark treats a connection
+/// that is captured at two points as two connections, and analyses each of them correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
-    /// On its way into the queue.
+pub(crate) enum CapturePoint {
+    /// The arrival at the queue.
     Arrival = 0,
-    /// On its way out.
+    /// The departure from the queue.
     Departure = 1,
-    /// On its way into the bin, having been stored before.
+    /// The drop of a packet that the queue had stored.
     Shed = 2,
 }
 
@@ -35,24 +35,24 @@ pub(crate) const TFRC_PORT: u16 = 50_002;
 const MESSAGE_PORT: u16 = 50_003;
 /// The source's port of the first flows; see [`Ends`].
 const SOURCE_PORT: u16 = 49_152;
-/// How many bits of a flow's number its addresses hold.
+/// Number of bits of a flow's number in its addresses.
 const FLOW_BITS: u32 = 21;
-/// How many bits of a node's number its address holds.
+/// Number of bits of a node's number in its address.
 const NODE_BITS: u32 = 18;
-/// What both ends' first byte is numbered, as if SYN had taken 0.
+/// The sequence number of the first byte of both endpoints, as if SYN had the number 0.
 const FIRST_SEQUENCE_NUMBER: u32 = 1;
-/// The window of who never runs out of room. Without a handshake nothing scales it.
+/// The window of an endpoint with an unlimited buffer. Without a handshake there is no window scaling.
 const OPEN_WINDOW: u16 = u16::MAX;
 
 /// Payload is zeros.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// What is put into the file of one packet.
+/// The part of a packet that is written to the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frame {
     /// The headers.
     pub(crate) bytes: Vec<u8>,
-    /// With the payload, as IPv4 tells it.
+    /// The length in the IPv4 header, payload included, bytes.
     pub(crate) length: u32,
     payload: Vec<u8>,
 }
@@ -73,7 +73,7 @@ impl Frame {
     pub(crate) fn fill(
         &mut self,
         packet: &SeenPacket,
-        place: Place,
+        place: CapturePoint,
         window: Option<u64>,
         number: u64,
     ) -> Result<(), usize> {
@@ -92,12 +92,12 @@ impl Frame {
     fn fill_tcp(
         &mut self,
         packet: &SeenPacket,
-        place: Place,
+        place: CapturePoint,
         number: u64,
         len: u32,
         header: impl Fn(u16) -> TcpHeader,
     ) -> Result<(), usize> {
-        let ends = Ends::of(packet, place);
+        let ends = Ends::from_packet(packet, place);
         let mut tcp = header(ends.source_port);
         let ip = ip_header(packet, ends, IpNumber::TCP, number, tcp.header_len() + len as usize)?;
         tcp.checksum =
@@ -107,8 +107,8 @@ impl Frame {
         Ok(())
     }
 
-    fn fill_udp(&mut self, packet: &SeenPacket, place: Place, number: u64) -> Result<(), usize> {
-        let ends = Ends::of(packet, place);
+    fn fill_udp(&mut self, packet: &SeenPacket, place: CapturePoint, number: u64) -> Result<(), usize> {
+        let ends = Ends::from_packet(packet, place);
         let sink_port = self.write_payload_header(&packet.header);
         let kept = self.payload.len();
         let simulated = (packet.size as usize).saturating_sub(Ipv4Header::MIN_LEN + UdpHeader::LEN);
@@ -123,7 +123,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Writes what a datagram's payload begins with, and answers the port at its sink.
+    /// Writes the beginning of a datagram's payload. Returns the port at its sink.
     fn write_payload_header(&mut self, header: &SeenHeader) -> u16 {
         self.payload.clear();
         match header {
@@ -155,11 +155,11 @@ impl Frame {
 }
 
 impl Ends {
-    /// 10.0.0.0/8 in eight parts: sources and sinks at each place; then the flow, counted from 1. What a flow's number
-    /// has beyond 21 bits is in the source's port.
-    fn of(packet: &SeenPacket, place: Place) -> Self {
+    /// Flows have addresses of 10.0.0.0/8, divided into eight parts: sources and sinks at each capture point. The rest of the
+    /// address is the flow's number, counted from 1. Its bits beyond 21 are in the source's port.
+    fn from_packet(packet: &SeenPacket, place: CapturePoint) -> Self {
         if let SeenHeader::Message(message) = &packet.header {
-            return Self::of_message(message, place);
+            return Self::from_message(message, place);
         }
         let flow = packet.flow.expect("what is no message belongs to a flow") + 1;
         let host = flow & ((1 << FLOW_BITS) - 1);
@@ -171,8 +171,8 @@ impl Ends {
 }
 
 impl Ends {
-    /// 172.16.0.0/12 in four parts, one for each place; then the node.
-    fn of_message(message: &Message, place: Place) -> Self {
+    /// Agents have addresses of 172.16.0.0/12, divided into four parts, one for each capture point. The rest is the node.
+    fn from_message(message: &Message, place: CapturePoint) -> Self {
         let address = |address: Address| {
             let node = address.node.0 & ((1 << NODE_BITS) - 1);
             (172 << 24 | 16 << 16 | (place as u32) << NODE_BITS | node).to_be_bytes()
@@ -181,7 +181,7 @@ impl Ends {
     }
 }
 
-/// The two in the order in which a packet goes: from the source to the sink, unless it is a reply.
+/// Returns the two in the direction of a packet: from the source to the sink, unless it is a reply.
 fn ordered<T>(reply: bool, source: T, sink: T) -> (T, T) {
     if reply { (sink, source) } else { (source, sink) }
 }

@@ -19,7 +19,7 @@ fn packet(header: SeenHeader, size: u32) -> SeenPacket {
     SeenPacket { flow: Some(4), size, hint: Hint::from_level(6), ecn: Ecn::Ect0, marked: false, header }
 }
 
-fn filled(packet: &SeenPacket, place: Place, window: Option<u64>) -> Frame {
+fn filled(packet: &SeenPacket, place: CapturePoint, window: Option<u64>) -> Frame {
     let mut frame = Frame::default();
     frame.fill(packet, place, window, 70_000).unwrap();
     frame
@@ -61,7 +61,7 @@ fn tcp_of(transport: &TransportSlice<'_>) -> TcpHeader {
 
 #[test]
 fn a_segment_has_its_numbers_and_its_length() {
-    let frame = filled(&packet(segment(3000, 1000), 1040), Place::Arrival, None);
+    let frame = filled(&packet(segment(3000, 1000), 1040), CapturePoint::Arrival, None);
     assert_eq!((frame.length, frame.bytes.len()), (1040, 40));
     parsed(&frame, |ip, transport| {
         let tcp = tcp_of(&transport);
@@ -75,7 +75,7 @@ fn a_segment_has_its_numbers_and_its_length() {
 
 #[test]
 fn sequence_numbers_wrap() {
-    let frame = filled(&packet(segment((1 << 32) + 9, 1), 41), Place::Arrival, None);
+    let frame = filled(&packet(segment((1 << 32) + 9, 1), 41), CapturePoint::Arrival, None);
     parsed(&frame, |_, transport| assert_eq!(tcp_of(&transport).sequence_number, 10));
 }
 
@@ -83,7 +83,7 @@ fn sequence_numbers_wrap() {
 fn the_code_point_carries_the_hint_and_the_ecn_bits_what_the_packet_has() {
     let look = |hint, ecn, marked| {
         let packet = SeenPacket { hint: Hint::from_level(hint), ecn, marked, ..packet(segment(0, 9), 49) };
-        parsed(&filled(&packet, Place::Arrival, None), |ip, _| (ip.dscp.value(), ip.ecn.value()))
+        parsed(&filled(&packet, CapturePoint::Arrival, None), |ip, _| (ip.dscp.value(), ip.ecn.value()))
     };
     for level in 1..=16 {
         let (dscp, ecn) = look(level, Ecn::Ect0, false);
@@ -100,7 +100,7 @@ fn an_acknowledgement_has_window_and_blocks() {
     let ack = |sack| {
         SeenHeader::Reply(ReplyHeader::Tcp(tcp::Ack { ack: 2000, echo: Instant::ZERO, sack, ece: true }))
     };
-    let frame = filled(&packet(ack(sack), 40), Place::Departure, Some(20_000));
+    let frame = filled(&packet(ack(sack), 40), CapturePoint::Departure, Some(20_000));
     assert_eq!(frame.length, 40 + 20, "two blocks and what aligns them");
     parsed(&frame, |ip, transport| {
         let tcp = tcp_of(&transport);
@@ -114,14 +114,14 @@ fn an_acknowledgement_has_window_and_blocks() {
         assert_eq!((ip.source, ip.destination), ([10, 96, 0, 5], [10, 64, 0, 5]), "from the sink");
         assert_eq!((tcp.source_port, tcp.destination_port), (50_000, 49_152));
     });
-    let plain = filled(&packet(ack(tcp::SackBlocks::NONE), 40), Place::Arrival, None);
+    let plain = filled(&packet(ack(tcp::SackBlocks::NONE), 40), CapturePoint::Arrival, None);
     parsed(&plain, |_, transport| assert_eq!(tcp_of(&transport).window_size, 65_535));
 }
 
 #[test]
 fn datagrams_keep_their_own_header_alone() {
     let header = tfrc::Packet { seq: 7, sent_at: Instant::ZERO, rtt: Duration::ZERO, len: 160 };
-    let frame = filled(&packet(SeenHeader::Data(DataHeader::Tfrc(header)), 200), Place::Arrival, None);
+    let frame = filled(&packet(SeenHeader::Data(DataHeader::Tfrc(header)), 200), CapturePoint::Arrival, None);
     assert_eq!((frame.length, frame.bytes.len()), (200, 20 + 8 + 32));
     parsed(&frame, |_, transport| {
         let TransportSlice::Udp(udp) = transport else { panic!("UDP") };
@@ -129,7 +129,7 @@ fn datagrams_keep_their_own_header_alone() {
         assert_eq!((udp.payload().len(), &udp.payload()[..4]), (172, b"CUTL".as_slice()));
     });
     let datagram = udp::Datagram { seq: 7, sent_at: Instant::ZERO, len: 4 };
-    let small = filled(&packet(SeenHeader::Data(DataHeader::Udp(datagram)), 32), Place::Arrival, None);
+    let small = filled(&packet(SeenHeader::Data(DataHeader::Udp(datagram)), 32), CapturePoint::Arrival, None);
     assert_eq!(small.length, 20 + 8 + 24, "no shorter than its own header");
     parsed(&small, |ip, _| assert_eq!(ip.total_len, 52));
 }
@@ -137,7 +137,7 @@ fn datagrams_keep_their_own_header_alone() {
 #[test]
 fn feedback_comes_from_the_sink() {
     let feedback = tfrc::Feedback { echo: Instant::ZERO, t_delay: Duration::ZERO, x_recv: 1.0, p: 0.0 };
-    let frame = filled(&packet(SeenHeader::Reply(ReplyHeader::Tfrc(feedback)), 40), Place::Shed, None);
+    let frame = filled(&packet(SeenHeader::Reply(ReplyHeader::Tfrc(feedback)), 40), CapturePoint::Shed, None);
     parsed(&frame, |ip, transport| {
         let TransportSlice::Udp(udp) = transport else { panic!("UDP") };
         assert_eq!((udp.source_port(), udp.destination_port()), (TFRC_PORT, 49_152));
@@ -149,14 +149,14 @@ fn feedback_comes_from_the_sink() {
 fn what_ipv4_cannot_carry_is_refused() {
     let mut frame = Frame::default();
     let packet = packet(segment(0, 65_535), 65_575);
-    assert_eq!(frame.fill(&packet, Place::Arrival, None, 1), Err(65_575));
+    assert_eq!(frame.fill(&packet, CapturePoint::Arrival, None, 1), Err(65_575));
 }
 
 #[test]
 fn no_two_flows_share_addresses_and_port() {
     let ends = |flow| {
         let packet = SeenPacket { flow: Some(flow), ..packet(segment(0, 1), 41) };
-        Ends::of(&packet, Place::Departure)
+        Ends::from_packet(&packet, CapturePoint::Departure)
     };
     let last = (1 << 28) - 2;
     assert_eq!(ends(0).from, [10, 64, 0, 1]);

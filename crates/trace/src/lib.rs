@@ -1,4 +1,4 @@
-//! A run as the files of tools that people have: packets for Wireshark, interval series for flent's plotter.
+//! Writes a run as files for common tools: packets for Wireshark, interval series for flent's plotter.
 //!
 //! ```text
 //! capture   a scenario's run, and its packets at a link as they come: which links, what is written when
@@ -8,9 +8,9 @@
 //! flent     interval series as a flent data file
 //! ```
 //!
-//! What the simulator does not have is not made up: no handshake, no payload, no addresses of anybody. What a
-//! header needs beyond that (addresses, ports, windows) follows fixed rules, told in [`pcapng`] and in
-//! `docs/guide/traces.md`, so the same seed gives the same bytes.
+//! Nothing is invented that the simulator does not have: there is no handshake, no payload and no real address. Further
+//! fields of a header (addresses, ports, windows) follow fixed rules, which [`pcapng`] and `docs/guide/traces.md` describe.
+//! So the same seed gives the same bytes.
 
 mod capture;
 pub mod flent;
@@ -33,9 +33,9 @@ pub enum CaptureError {
     /// There is no such link.
     #[error("there is no link `{name}`; there are: {known}")]
     UnknownLink {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
-        /// What there is.
+        /// The names of the links that exist.
         known: String,
     },
     /// A packet that IPv4 cannot carry.

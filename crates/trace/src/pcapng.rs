@@ -1,8 +1,8 @@
 //! The capture file: pcapng (draft-ietf-opsawg-pcapng), raw IPv4, times in nanoseconds since the run's beginning.
 //!
-//! Every watched link has three interfaces, called `LINK arrivals` (what comes to the queue, with its verdict),
-//! `LINK departures` (whose sending begins, with its sojourn time) and `LINK shed` (what the queue had stored and
-//! has thrown away since). Each packet has a comment, `key=value` with a space between:
+//! Every watched link has three interfaces: `LINK arrivals` (packets that arrive at the queue, with its verdict),
+//! `LINK departures` (packets whose transmission starts, with their sojourn time) and `LINK shed` (packets that the queue
+//! had stored and then dropped). Each packet has a comment of the form `key=value`, separated by spaces:
 //!
 //! | key | at | value |
 //! | --- | --- | --- |
@@ -14,10 +14,10 @@
 //! | `reason` | where dropped | `early` by the AQM, `overflow` at the limit |
 //! | `size` | where it differs | bytes on the wire as simulated, where IPv4's length is another |
 //!
-//! Blocks reach the file whole, some tens of kilobytes at a time, so what is there after an interruption is a valid file.
+//! Complete blocks are written to the file, some tens of kilobytes at a time. So the file is valid after an interruption.
 
 use crate::CaptureError;
-use crate::frame::{Frame, Place};
+use crate::frame::{CapturePoint, Frame};
 use cutline_aqm::Verdict;
 use cutline_sim::{Event, LinkId, Network, Observation};
 use cutline_transport::endpoint::TransportParams;
@@ -34,16 +34,16 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// How much is gathered before it goes to the file.
+/// Number of bytes that are collected before they are written to the file.
 const CHUNK_BYTES: usize = 1 << 16;
 /// Timestamps count units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 /// No packet's headers are longer: IPv4, TCP with options.
 const SNAP_BYTES: u32 = 128;
-const PLACES: [(Place, &str, &str); 3] = [
-    (Place::Arrival, "arrivals", "packets that come to the queue, and its verdict"),
-    (Place::Departure, "departures", "packets whose sending begins, and their sojourn time"),
-    (Place::Shed, "shed", "packets that the queue had stored and has thrown away since"),
+const CAPTURE_POINTS: [(CapturePoint, &str, &str); 3] = [
+    (CapturePoint::Arrival, "arrivals", "packets that come to the queue, and its verdict"),
+    (CapturePoint::Departure, "departures", "packets whose sending begins, and their sojourn time"),
+    (CapturePoint::Shed, "shed", "packets that the queue had stored and has thrown away since"),
 ];
 
 /// Writes observations to a pcapng file.
@@ -59,7 +59,7 @@ pub(crate) struct Writer<W: Write> {
     comment: String,
 }
 
-/// What has to be known of a flow.
+/// The properties of a flow that the capture needs.
 struct FlowLabel {
     name: String,
     /// The TCP receiver's window, where it has one.
@@ -90,7 +90,7 @@ impl<W: Write> Writer<W> {
         let messages = FlowLabel { name: "message".to_owned(), window: None };
         let mut writer = Self { out, blocks, links: links.to_vec(), flows, messages, frame, comment };
         for &link in links {
-            for (_, name, description) in PLACES {
+            for (_, name, description) in CAPTURE_POINTS {
                 writer.describe_interface(network, link, name, description)?;
             }
         }
@@ -116,7 +116,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes one observation.
     pub(crate) fn record(&mut self, seen: &Observation) -> Result<(), CaptureError> {
-        let place = place_of(seen.event);
+        let place = capture_point(seen.event);
         let flow = seen.packet.flow.map_or(&self.messages, |flow| &self.flows[flow as usize]);
         self.frame
             .fill(&seen.packet, place, flow.window, seen.number)
@@ -126,7 +126,7 @@ impl<W: Write> Writer<W> {
         let link = self.links.iter().position(|&link| link == seen.link);
         let link = link.expect("the links that are watched are those of the file");
         let block = EnhancedPacketBlock {
-            interface_id: (link * PLACES.len() + place as usize) as u32,
+            interface_id: (link * CAPTURE_POINTS.len() + place as usize) as u32,
             timestamp: std::time::Duration::from_nanos(seen.at.as_nanos()),
             original_len: self.frame.length,
             data: Cow::Borrowed(&self.frame.bytes),
@@ -136,7 +136,7 @@ impl<W: Write> Writer<W> {
         self.flush_beyond(CHUNK_BYTES)
     }
 
-    /// Writes what is gathered.
+    /// Writes the collected bytes.
     pub(crate) fn finish(mut self) -> Result<(), CaptureError> {
         self.flush_beyond(0)?;
         Ok(self.out.flush()?)
@@ -167,11 +167,11 @@ impl FlowLabel {
     }
 }
 
-fn place_of(event: Event) -> Place {
+fn capture_point(event: Event) -> CapturePoint {
     match event {
-        Event::Arrived(_) => Place::Arrival,
-        Event::Departed { .. } => Place::Departure,
-        Event::Shed { .. } => Place::Shed,
+        Event::Arrived(_) => CapturePoint::Arrival,
+        Event::Departed { .. } => CapturePoint::Departure,
+        Event::Shed { .. } => CapturePoint::Shed,
     }
 }
 
