@@ -14,10 +14,15 @@
 //! | [`tcp`] | `NewReno`, SACK, CUBIC, ECN, delayed acknowledgements | RFC 5681, 6582, 6298, 6675, 9438, 3168 |
 //! | [`tfrc`] | TCP-friendly rate control for media | RFC 5348 |
 //! | [`udp`] | datagrams that leave as they are written | RFC 768 |
+//! | [`endpoint`] | all of them behind one face | |
+//! | [`wire`] | the headers of those that go over a real network as datagrams | |
 //! | [`app`] | bulk, constant rate, on/off, files, web, talk spurts | named in each file |
 //!
 //! Dispatch is static and no packet allocates: headers are small `Copy` values. What is absent: addresses,
 //! ports, checksums, handshakes. A connection exists from its first segment on.
+
+#[macro_use]
+mod list;
 
 pub mod app;
 pub mod endpoint;
@@ -26,3 +31,4 @@ mod queue;
 pub mod tcp;
 pub mod tfrc;
 pub mod udp;
+pub mod wire;

@@ -1,8 +1,8 @@
 //! Any transport behind one face: a [`Sender`] and a [`Receiver`] that the simulator, the traffic generator and the
 //! `QoS` socket drive alike.
 //!
-//! A transport is a module that implements [`Transport`] for a type of its own, and a line in `transports!` at the end of
-//! this file. The macro makes an enum of all senders, of all receivers, of all parameters and of all headers; dispatch is a
+//! A transport is a module that implements [`Transport`] for its type, and a line in `list.rs`. Over a real network it also
+//! implements [`DatagramTransport`](crate::wire::DatagramTransport). A macro makes an enum of all senders, of all receivers, of all parameters and of all headers; dispatch is a
 //! `match`, and a packet costs no allocation.
 //!
 //! A packet's header travels as a [`PackedHeader`] of 24 bytes where it fits, and as a [`WideHeader`] beside the packet
@@ -13,9 +13,8 @@ mod header;
 pub use header::{Header, PackedHeader, WideHeader};
 
 use crate::app::Write;
-use crate::{tcp, tfrc, udp};
 use cutline_params::{Parameter, ParameterError, Parameters, Value};
-use cutline_units::{Ecn, Instant};
+use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
 /// Whose defaults hold for what is not set.
@@ -144,6 +143,11 @@ pub trait SendingEnd {
 
     /// What was counted so far.
     fn counts(&self) -> TransportCounts;
+
+    /// The average round-trip time, where the sender measures one and has done so.
+    fn round_trip_time(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// The receiving end of a transport.
@@ -164,6 +168,11 @@ pub trait ReceivingEnd {
 
     /// The deadline has come: a delayed acknowledgement or a report may be due.
     fn on_deadline(&mut self, now: Instant) -> Option<Outgoing<Self::Reply>>;
+
+    /// The loss event rate, 0 to 1, where the receiver measures one.
+    fn loss_event_rate(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// What a data packet's arrival leads to.
@@ -177,7 +186,8 @@ pub struct Receipt {
 
 /// Writes the enums of all transports and their matches.
 macro_rules! transports {
-    ($($(#[$doc:meta])* $name:ident($transport:ty)),+ $(,)?) => {
+    ({ $($others:tt)* } { $($datagrams:tt)* }) => { transports! { $($others)* $($datagrams)* } };
+    ($($(#[$doc:meta])* $name:ident($transport:ty),)+) => {
         /// A transport and its parameters.
         #[derive(Clone, Debug, PartialEq)]
         pub enum TransportParams { $($(#[$doc])* $name(Arc<<$transport as Transport>::Params>)),+ }
@@ -284,6 +294,7 @@ macro_rules! transports {
 
             /// A reply arrives; `wide` is asked for its header where it is not packed.
             #[inline]
+            #[allow(unreachable_code, unused_variables, reason = "where nothing goes back there are no replies")]
             pub fn on_reply(&mut self, now: Instant, packed: Option<PackedHeader>, wide: impl FnOnce() -> ReplyHeader) {
                 match self {
                     $(Self::$name(sender) => {
@@ -325,7 +336,13 @@ macro_rules! transports {
                 match self { $(Self::$name(sender) => SendingEnd::counts(sender)),+ }
             }
 
+            /// The average round-trip time; see [`SendingEnd::round_trip_time`].
+            pub fn round_trip_time(&self) -> Option<Duration> {
+                match self { $(Self::$name(sender) => SendingEnd::round_trip_time(sender)),+ }
+            }
+
             /// The header of a reply to this sender, unpacked.
+            #[allow(unreachable_code, unused_variables, reason = "where nothing goes back there are no replies")]
             pub fn reply_header(&self, packed: PackedHeader) -> ReplyHeader {
                 match self { $(Self::$name(_) => ReplyHeader::$name(<$transport>::unpack_reply(packed))),+ }
             }
@@ -387,6 +404,11 @@ macro_rules! transports {
                 }
             }
 
+            /// The loss event rate; see [`ReceivingEnd::loss_event_rate`].
+            pub fn loss_event_rate(&self) -> Option<f64> {
+                match self { $(Self::$name(receiver) => ReceivingEnd::loss_event_rate(receiver)),+ }
+            }
+
             /// The header of a data packet to this receiver, unpacked.
             pub fn data_header(&self, packed: PackedHeader) -> DataHeader {
                 match self { $(Self::$name(_) => DataHeader::$name(<$transport>::unpack_data(packed))),+ }
@@ -414,11 +436,4 @@ macro_rules! transports {
     };
 }
 
-transports! {
-    /// TCP: reliable, in order.
-    Tcp(tcp::Tcp),
-    /// TCP-friendly rate control over datagrams.
-    Tfrc(tfrc::Tfrc),
-    /// Datagrams that leave as the application writes them.
-    Udp(udp::Udp),
-}
+with_transports!(transports);

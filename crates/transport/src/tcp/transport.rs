@@ -5,7 +5,7 @@ use crate::app::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };
-use cutline_units::{Ecn, Instant};
+use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
 /// TCP.
@@ -118,6 +118,10 @@ impl SendingEnd for Sender {
 
     fn on_deadline(&mut self, now: Instant) {
         Self::on_deadline(self, now);
+    }
+
+    fn round_trip_time(&self) -> Option<Duration> {
+        Some(self.srtt()).filter(|rtt| !rtt.is_zero())
     }
 
     fn counts(&self) -> TransportCounts {

@@ -25,12 +25,14 @@ mod receive_rates;
 mod receiver;
 mod sender;
 mod transport;
+mod wire;
 
 pub use equation::{loss_event_rate, throughput, throughput_with_timeout};
 pub use params::Params;
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, Stats};
 pub use transport::Tfrc;
+pub use wire::Extension;
 
 use cutline_units::{Duration, Instant};
 

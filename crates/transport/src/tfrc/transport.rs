@@ -3,7 +3,7 @@
 use super::{Feedback, Packet, Params, Receiver, Sender};
 use crate::app::Write;
 use crate::endpoint::{Defaults, Outgoing, ReceivingEnd, SendingEnd, Transport, TransportCounts};
-use cutline_units::{Ecn, Instant};
+use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
 /// TFRC.
@@ -83,6 +83,10 @@ impl SendingEnd for Box<Sender> {
         Sender::on_deadline(self, now);
     }
 
+    fn round_trip_time(&self) -> Option<Duration> {
+        Some(self.rtt()).filter(|rtt| !rtt.is_zero())
+    }
+
     fn counts(&self) -> TransportCounts {
         let stats = self.stats();
         let refused_bytes = stats.dropped_at_sender * u64::from(self.params().segment_size);
@@ -108,6 +112,10 @@ impl ReceivingEnd for Box<Receiver> {
 
     fn on_deadline(&mut self, now: Instant) -> Option<Outgoing<Feedback>> {
         Receiver::on_deadline(self, now).map(|feedback| outgoing(self, feedback))
+    }
+
+    fn loss_event_rate(&self) -> Option<f64> {
+        Some(Receiver::loss_event_rate(self))
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod transport;
 
-pub use transport::{NoReply, Udp};
+pub use transport::{NoExtension, NoReply, Udp};
 
 use crate::queue::SendQueue;
 use cutline_params::Parameters;
@@ -113,7 +113,7 @@ impl Receiver {
         self.bytes += u64::from(datagram.len);
         self.marked += u64::from(ce);
         self.reordered += u64::from(datagram.seq < self.expected);
-        self.expected = self.expected.max(datagram.seq + 1);
+        self.expected = self.expected.max(datagram.seq.saturating_add(1));
     }
 
     /// Datagrams that arrived.

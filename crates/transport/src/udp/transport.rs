@@ -6,6 +6,7 @@ use crate::app::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };
+use crate::wire::{DatagramTransport, Reader, Writer};
 use cutline_units::{Ecn, Instant};
 use std::sync::Arc;
 
@@ -13,9 +14,13 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Udp;
 
-/// What goes back to a sender of UDP: nothing.
+/// What goes back to a sender of UDP: nothing, so there is no value of this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoReply;
+pub enum NoReply {}
+
+/// What UDP's data header says beyond the fields that all have: nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoExtension;
 
 impl Transport for Udp {
     const NAME: &'static str = "udp";
@@ -63,6 +68,54 @@ impl Transport for Udp {
     }
 }
 
+impl DatagramTransport for Udp {
+    const DATA_KIND: u8 = 1;
+    const REPLY_KIND: Option<u8> = None;
+    const EXTENSION_BYTES: usize = 0;
+    const REPLY_BYTES: usize = 0;
+
+    type Extension = NoExtension;
+
+    fn largest_datagram(params: &Params) -> u32 {
+        params.max_datagram
+    }
+
+    fn packet(data: &Datagram) -> (u64, u32) {
+        (data.seq, data.len)
+    }
+
+    fn extension(_sender: &Box<Sender>, _data: &Datagram) -> NoExtension {
+        NoExtension
+    }
+
+    /// The defaults: nothing that a receiver does depends on them.
+    fn receiver_params(_extension: &NoExtension) -> Params {
+        Params::default()
+    }
+
+    fn data(seq: u64, sent_at: Instant, len: u32, _extension: &NoExtension) -> Datagram {
+        Datagram { seq, sent_at, len }
+    }
+
+    fn write_extension(_extension: &NoExtension, _to: &mut Writer<'_>) {}
+
+    fn read_extension(_from: &mut Reader<'_>) -> Option<NoExtension> {
+        Some(NoExtension)
+    }
+
+    fn echo(reply: &mut NoReply) -> &mut Instant {
+        match *reply {}
+    }
+
+    fn write_reply(reply: &NoReply, _to: &mut Writer<'_>) {
+        match *reply {}
+    }
+
+    fn read_reply(_from: &mut Reader<'_>) -> Option<NoReply> {
+        None
+    }
+}
+
 impl SendingEnd for Box<Sender> {
     type Data = Datagram;
     type Reply = NoReply;
@@ -77,7 +130,9 @@ impl SendingEnd for Box<Sender> {
 
     fn end_supply(&mut self) {}
 
-    fn on_reply(&mut self, _now: Instant, _reply: &NoReply) {}
+    fn on_reply(&mut self, _now: Instant, reply: &NoReply) {
+        match *reply {}
+    }
 
     fn transmit(&mut self, now: Instant) -> Option<Outgoing<Datagram>> {
         let header = Sender::transmit(self, now)?;

@@ -1,0 +1,21 @@
+//! The list of all transports, for the macros that write their enums.
+
+/// Calls a macro with all transports: first those that have no wire format here, in braces, then those that go over a real
+/// network as datagrams, for which [`crate::wire::DatagramTransport`] is implemented. The order is that of
+/// [`crate::endpoint::TransportParams::NAMES`].
+macro_rules! with_transports {
+    ($macro:ident) => {
+        $macro! {
+            {
+                /// TCP: reliable, in order.
+                Tcp(crate::tcp::Tcp),
+            }
+            {
+                /// TCP-friendly rate control over datagrams.
+                Tfrc(crate::tfrc::Tfrc),
+                /// Datagrams that leave as the application writes them.
+                Udp(crate::udp::Udp),
+            }
+        }
+    };
+}

@@ -1,0 +1,119 @@
+//! Fields of a header, one after the other; all numbers are big-endian.
+
+use cutline_units::{Duration, Instant};
+
+/// The longest time that a peer is believed to report.
+pub const LONGEST_TIME: Duration = Duration::from_secs(3600);
+
+/// Reads fields. Each method returns `None` where the bytes end before the field does, or the value is impossible.
+#[derive(Clone, Debug)]
+pub struct Reader<'b>(&'b [u8]);
+
+impl<'b> Reader<'b> {
+    /// A reader of these bytes, from the first.
+    pub const fn new(bytes: &'b [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// So many bytes as they are.
+    pub fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    /// A number of one byte.
+    pub fn u8(&mut self) -> Option<u8> {
+        self.take().map(|[byte]| byte)
+    }
+
+    /// A number of four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_be_bytes)
+    }
+
+    /// A number of eight bytes.
+    pub fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_be_bytes)
+    }
+
+    /// A time on some clock, in nanoseconds.
+    pub fn instant(&mut self) -> Option<Instant> {
+        self.u64().map(Instant::from_nanos)
+    }
+
+    /// A length of time in nanoseconds, at most [`LONGEST_TIME`].
+    pub fn duration(&mut self) -> Option<Duration> {
+        self.u64().map(Duration::from_nanos).filter(|time| *time <= LONGEST_TIME)
+    }
+
+    /// A floating-point number from 0 to `most`.
+    pub fn number(&mut self, most: f64) -> Option<f64> {
+        self.u64().map(f64::from_bits).filter(|number| (0.0..=most).contains(number))
+    }
+
+    /// Whether all bytes have been read.
+    pub const fn is_at_end(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Writes fields into a header.
+///
+/// # Panics
+/// Every method panics where the header has no room for the field.
+#[derive(Debug)]
+pub struct Writer<'b> {
+    bytes: &'b mut [u8],
+    length: usize,
+}
+
+impl<'b> Writer<'b> {
+    /// A writer over these bytes, from the first.
+    pub const fn new(bytes: &'b mut [u8]) -> Self {
+        Self { bytes, length: 0 }
+    }
+
+    /// Bytes as they are.
+    pub fn put(&mut self, bytes: &[u8]) -> &mut Self {
+        let end = self.length + bytes.len();
+        self.bytes[self.length..end].copy_from_slice(bytes);
+        self.length = end;
+        self
+    }
+
+    /// A number of one byte.
+    pub fn u8(&mut self, number: u8) -> &mut Self {
+        self.put(&[number])
+    }
+
+    /// A number of four bytes.
+    pub fn u32(&mut self, number: u32) -> &mut Self {
+        self.put(&number.to_be_bytes())
+    }
+
+    /// A number of eight bytes.
+    pub fn u64(&mut self, number: u64) -> &mut Self {
+        self.put(&number.to_be_bytes())
+    }
+
+    /// A time on some clock, in nanoseconds.
+    pub fn instant(&mut self, time: Instant) -> &mut Self {
+        self.u64(time.as_nanos())
+    }
+
+    /// A length of time in nanoseconds.
+    pub fn duration(&mut self, time: Duration) -> &mut Self {
+        self.u64(time.as_nanos())
+    }
+
+    /// A floating-point number.
+    pub fn number(&mut self, number: f64) -> &mut Self {
+        self.u64(number.to_bits())
+    }
+
+    /// How many bytes have been written.
+    pub const fn length(&self) -> usize {
+        self.length
+    }
+}
