@@ -7,7 +7,7 @@ use cutline_sim::{FlowSpec, Network};
 use cutline_traffic::{FlowPlan, TcpOptions, Transport};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
-use cutline_units::{DscpPool2, HintCodec, Instant, Streams};
+use cutline_units::{DscpPool2, Ecn, HintCodec, Instant, Streams};
 use std::net::SocketAddr;
 
 /// The flows' plans, in their order. A flow starts when it does in the simulation with the same seed.
@@ -22,8 +22,7 @@ fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -
     let (transport, ecn) = match &flow.transport {
         // The connection's route says it (`tuning::route_there`).
         TransportParams::Tcp(params) => (Transport::Tcp(options(params, &group.transport)), false),
-        TransportParams::Tfrc(params) => (Transport::Tfrc(params.clone()), params.ecn),
-        TransportParams::Udp(params) => (Transport::Udp(**params), false),
+        datagrams => (Transport::Datagrams(datagrams.clone()), datagrams.ecn() != Ecn::NotEct),
     };
     FlowPlan {
         id: number as u32,

@@ -1,14 +1,14 @@
 //! Cutline's traffic generator and meter: many flows over real sockets, and what became of them.
 //!
-//! The applications, TFRC and UDP are the state machines of `cutline-transport` that the simulator drives; TCP is the
-//! kernel's. With the same seed and names a flow draws the same arrivals here as there.
+//! The applications and the transports over datagrams are the state machines of `cutline-transport` that the simulator
+//! drives; TCP is the kernel's. With the same seed and names a flow draws the same arrivals here as there.
 //!
 //! ```text
 //! plan       a flow: transport, application, addresses, code point, times
 //! generator  all flows of one thread: applications are asked when they are due, sockets written while they take
-//! meter      the other end: counts, delays, TFRC's feedback, news of files that have arrived
+//! meter      the other end: counts, delays, the transports' reports, news of files that have arrived
 //!   record   what is measured of a flow
-//! header     what a datagram, a message, a connection begin with
+//! header     the headers of TCP connections and the messages in them
 //! report     what both ends found
 //! summary    like flows together
 //! trace      a recorded trace as text
@@ -38,7 +38,7 @@ mod trace;
 
 pub use clock::ClockOffset;
 pub use generator::Generator;
-pub use header::{DATAGRAM_HEADER, MESSAGE_HEADER, TFRC_HEADER};
+pub use header::MESSAGE_HEADER;
 pub use meter::{Meter, MeterParams};
 pub use plan::{FlowPlan, PlanError, TcpOptions, Transport};
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};

@@ -1,12 +1,13 @@
 //! A flow as it is planned: who sends what to whom, by which transport, when.
 
-use crate::{DATAGRAM_HEADER, MESSAGE_HEADER, TFRC_HEADER};
-use cutline_params::{ParameterError, Parameters as _};
+use crate::MESSAGE_HEADER;
+use cutline_params::ParameterError;
 use cutline_transport::app::{Distribution, Params};
-use cutline_transport::{tfrc, udp};
+use cutline_transport::endpoint::{Transport as _, TransportParams};
+use cutline_transport::tcp;
+use cutline_transport::wire::DatagramFormat;
 use cutline_units::{Bytes, Dscp, Duration, Rate};
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// A flow of a generator.
 #[derive(Clone, Debug)]
@@ -39,10 +40,19 @@ pub struct FlowPlan {
 pub enum Transport {
     /// The kernel's TCP.
     Tcp(TcpOptions),
-    /// Datagrams as they are written.
-    Udp(udp::Params),
-    /// TCP-friendly rate control.
-    Tfrc(Arc<tfrc::Params>),
+    /// One of our transports over datagrams. A plan with one that has no
+    /// [`datagram_format`](TransportParams::datagram_format) is refused.
+    Datagrams(TransportParams),
+}
+
+impl Transport {
+    /// The transport's name in files and on the command line.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => tcp::Tcp::NAME,
+            Self::Datagrams(params) => params.name(),
+        }
+    }
 }
 
 /// What is set of a TCP socket; `None` leaves it to the kernel.
@@ -91,13 +101,9 @@ impl FlowPlan {
         self.app.validate().map_err(params)?;
         match &self.transport {
             Transport::Tcp(options) => self.check_tcp(options)?,
-            Transport::Udp(udp) => {
-                udp.validate().map_err(params)?;
-                self.check_datagrams(udp.max_datagram, DATAGRAM_HEADER)?;
-            }
-            Transport::Tfrc(tfrc) => {
-                tfrc.validate().map_err(params)?;
-                self.check_datagrams(tfrc.segment_size, TFRC_HEADER)?;
+            Transport::Datagrams(transport) => {
+                transport.validate().map_err(params)?;
+                self.check_datagrams(transport)?;
             }
         }
         self.check_ends()
@@ -125,14 +131,18 @@ impl FlowPlan {
         self.check_size(MESSAGE_HEADER)
     }
 
-    fn check_datagrams(&self, largest: u32, header: usize) -> Result<(), PlanError> {
+    fn check_datagrams(&self, transport: &TransportParams) -> Result<(), PlanError> {
+        let Some(DatagramFormat { header, largest, .. }) = transport.datagram_format() else {
+            let allowed = "a transport over datagrams, or the kernel's TCP".to_owned();
+            return Err(self.refuse("transport", transport.name(), allowed));
+        };
         if self.app.needs_reliability() {
             let allowed = "one that does not wait for delivery: that needs TCP";
             return Err(self.refuse("app", "files or pages", allowed.to_owned()));
         }
-        if matches!((&self.app, &self.transport), (Params::Bulk, Transport::Udp(_))) {
-            let allowed = "one with a rate: UDP takes any";
-            return Err(self.refuse("app", "bulk", allowed.to_owned()));
+        if matches!(self.app, Params::Bulk) && !transport.adapts() {
+            let allowed = format!("one with a rate: {} takes any", transport.title());
+            return Err(self.refuse("app", "bulk", allowed));
         }
         if (largest as usize) < header {
             let allowed = format!("{header} bytes at least: the header that is measured by");
@@ -201,6 +211,7 @@ fn least_size(app: &Params) -> Option<f64> {
 mod tests {
     use super::*;
     use cutline_transport::app::{CbrParams, FilesParams, PoissonParams};
+    use std::sync::Arc;
 
     fn plan(transport: Transport, app: Params) -> FlowPlan {
         FlowPlan {
@@ -222,7 +233,11 @@ mod tests {
     }
 
     fn udp() -> Transport {
-        Transport::Udp(udp::Params::default())
+        Transport::Datagrams(TransportParams::Udp(Arc::default()))
+    }
+
+    fn tfrc() -> Transport {
+        Transport::Datagrams(TransportParams::Tfrc(Arc::default()))
     }
 
     #[test]
@@ -235,8 +250,8 @@ mod tests {
             plan(tcp(), cbr(16)),
             plan(tcp(), Params::Bulk),
             plan(tcp(), Params::Files(files)),
-            plan(Transport::Tfrc(Arc::default()), cbr(36)),
-            plan(Transport::Tfrc(Arc::default()), Params::Bulk),
+            plan(tfrc(), cbr(36)),
+            plan(tfrc(), Params::Bulk),
         ] {
             assert_eq!(good.validate(), Ok(()));
         }
@@ -252,9 +267,10 @@ mod tests {
             ("size", plan(udp(), cbr(23))),
             ("size", plan(udp(), cbr(1473))),
             ("size", plan(udp(), poisson)),
-            ("size", plan(Transport::Tfrc(Arc::default()), cbr(35))),
+            ("size", plan(tfrc(), cbr(35))),
             ("size", plan(Transport::Tcp(TcpOptions::default()), cbr(15))),
             ("app", plan(udp(), Params::Bulk)),
+            ("transport", plan(Transport::Datagrams(TransportParams::Tcp(Arc::default())), Params::Bulk)),
             ("app", plan(udp(), files)),
             ("rate", plan(udp(), Params::Cbr(CbrParams::new(Rate::ZERO, Bytes::new(100))))),
             ("max_segment", tcp(TcpOptions { max_segment: Some(20), ..TcpOptions::default() })),

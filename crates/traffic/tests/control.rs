@@ -4,10 +4,11 @@
 use cutline_traffic::control::{ControlError, Outcome, Receiver, SendParams, Session, send};
 use cutline_traffic::{FlowPlan, MeterReport, TcpOptions, Transport};
 use cutline_transport::app::{CbrParams, Params};
-use cutline_transport::udp;
+use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Bytes, Dscp, Duration, Rate, Streams};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -24,7 +25,10 @@ fn plans() -> Vec<FlowPlan> {
         start: Duration::ZERO,
         stop: None,
     };
-    vec![plan(0, Transport::Udp(udp::Params::default())), plan(1, Transport::Tcp(TcpOptions::default()))]
+    vec![
+        plan(0, Transport::Datagrams(TransportParams::Udp(Arc::default()))),
+        plan(1, Transport::Tcp(TcpOptions::default())),
+    ]
 }
 
 fn params(ms: u64) -> SendParams {

@@ -8,7 +8,8 @@ use cutline_traffic::{
     Window,
 };
 use cutline_transport::app::{CbrParams, Distribution, FilesParams, Params, PoissonParams};
-use cutline_transport::{tfrc, udp};
+use cutline_transport::endpoint::TransportParams;
+use cutline_transport::tfrc;
 use cutline_units::{Bytes, Dscp, DscpPool2, Duration, Hint, HintCodec, Instant, Rate, Streams};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -38,7 +39,7 @@ fn cbr(rate: Rate, size: u64) -> Params {
 }
 
 fn udp() -> Transport {
-    Transport::Udp(udp::Params::default())
+    Transport::Datagrams(TransportParams::Udp(Arc::default()))
 }
 
 fn tcp() -> Transport {
@@ -153,8 +154,12 @@ fn files_are_complete_when_their_last_byte_is_there() {
 fn tfrc_gets_feedback() {
     undisturbed(|| {
         let params = Arc::new(tfrc::Params { segment_size: 500, ..tfrc::Params::default() });
-        let limited = plan(0, Transport::Tfrc(params.clone()), cbr(Rate::from_kbps(800), 500));
-        let bulk = plan(1, Transport::Tfrc(params.clone()), Params::Bulk);
+        let limited = plan(
+            0,
+            Transport::Datagrams(TransportParams::Tfrc(params.clone())),
+            cbr(Rate::from_kbps(800), 500),
+        );
+        let bulk = plan(1, Transport::Datagrams(TransportParams::Tfrc(params.clone())), Params::Bulk);
         let (sent, received) = measure(vec![limited, bulk], 700);
         let (cbr, bulk) = (&sent[0], &sent[1]);
         // 140 messages; without feedback it would be a packet a second, and if the other had no turns, fewer, too.

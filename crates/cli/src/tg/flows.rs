@@ -22,7 +22,7 @@ pub struct Flows {
 #[derive(Debug)]
 pub struct Group {
     pub name: String,
-    /// What carries them: `tcp`, `udp` or `tfrc`.
+    /// The name of their transport.
     pub transport: &'static str,
     pub members: Range<usize>,
 }
@@ -85,11 +85,7 @@ impl Flows {
     fn add(&mut self, name: String, plans: impl Iterator<Item = FlowPlan>) {
         let first = self.plans.len();
         self.plans.extend(plans);
-        let transport = match self.plans[first].transport {
-            Transport::Tcp(_) => "tcp",
-            Transport::Udp(_) => "udp",
-            Transport::Tfrc(_) => "tfrc",
-        };
+        let transport = self.plans[first].transport.name();
         self.groups.push(Group { name, transport, members: first..self.plans.len() });
     }
 }
@@ -110,8 +106,7 @@ fn transport(spec: &FlowSpec) -> Result<Transport, Failure> {
     }
     Ok(match spec.transport() {
         TransportParams::Tcp(params) => Transport::Tcp(tcp_options(spec, &params)?),
-        TransportParams::Udp(params) => Transport::Udp(*params),
-        TransportParams::Tfrc(params) => Transport::Tfrc(params),
+        datagrams => Transport::Datagrams(datagrams),
     })
 }
 

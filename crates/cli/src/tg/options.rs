@@ -2,23 +2,25 @@
 
 use crate::arguments::{duration, rate};
 use crate::exit::Failure;
+use clap::builder::PossibleValuesParser;
 use cutline_config::quantity;
 use cutline_traffic::{TcpOptions, Transport, parse_trace};
 use cutline_transport::app::talk_spurt::TalkSpurtParams;
 use cutline_transport::app::{
     CbrParams, Distribution, FilesParams, OnOffParams, Params, PoissonParams, TraceParams,
 };
-use cutline_transport::{tfrc, udp};
-use cutline_units::{Bytes, Dscp, DscpPool2, Duration, HintBits, HintCodec as _, Rate};
+use cutline_transport::endpoint::{Defaults, Transport as _, TransportParams};
+use cutline_transport::tcp::Tcp;
+use cutline_units::{Bytes, Dscp, DscpPool2, Duration, Ecn, HintBits, HintCodec as _, Rate};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// A group of like flows, as options give it.
 #[derive(clap::Args)]
 pub struct FlowArgs {
-    /// What carries the flows: tcp, udp or tfrc
-    #[arg(long, value_enum, default_value = "tcp", value_name = "NAME", conflicts_with = "plan")]
-    pub transport: Carrier,
+    /// The flows' transport
+    #[arg(long, default_value = Tcp::NAME, value_name = "NAME", conflicts_with = "plan",
+          value_parser = PossibleValuesParser::new(TransportParams::NAMES))]
+    transport: String,
     /// What writes: bulk, cbr, poisson, on-off, talk-spurt, files or trace [default: cbr with --rate or over UDP, files
     /// with --think, trace with --trace, else bulk]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "plan")]
@@ -76,13 +78,6 @@ pub struct FlowArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Carrier {
-    Tcp,
-    Udp,
-    Tfrc,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum App {
     Bulk,
     Cbr,
@@ -107,10 +102,9 @@ impl FlowArgs {
     /// The name of the group.
     pub fn name(&self) -> String {
         use clap::ValueEnum as _;
-        let word = |value: Option<clap::builder::PossibleValue>| {
-            value.map_or_else(String::new, |value| value.get_name().to_owned())
-        };
-        format!("{}-{}", word(self.transport.to_possible_value()), word(self.app().to_possible_value()))
+        let app = self.app().to_possible_value();
+        let app = app.as_ref().map_or("", clap::builder::PossibleValue::get_name);
+        format!("{}-{app}", self.transport)
     }
 
     /// What carries the flows.
@@ -122,33 +116,37 @@ impl FlowArgs {
             ("--no-delay", self.no_delay),
             ("--write-queue", self.write_queue.is_some()),
         ];
-        if let Some((option, _)) = tcp_only.iter().find(|(_, given)| *given && self.transport != Carrier::Tcp)
-        {
+        let Some(datagrams) = self.datagrams() else { return Ok(Transport::Tcp(self.tcp_options())) };
+        if let Some((option, _)) = tcp_only.iter().find(|(_, given)| *given) {
             return Err(Failure::Usage(format!("{option} is TCP's: leave it out, or use --transport tcp")));
         }
-        Ok(match self.transport {
-            Carrier::Tcp => Transport::Tcp(TcpOptions {
-                congestion_control: self.congestion_control.clone(),
-                max_segment: self.max_segment,
-                max_pacing_rate: self.pacing,
-                no_delay: self.no_delay,
-                write_queue: self.write_queue.map(Bytes::get),
-                ..TcpOptions::default()
-            }),
-            Carrier::Udp => Transport::Udp(udp::Params::default()),
-            Carrier::Tfrc => {
-                let segment_size = match self.app() {
-                    App::Files | App::Poisson | App::Trace => MESSAGE,
-                    _ => self.message()?,
-                };
-                let segment_size = segment_size.get().try_into().unwrap_or(u32::MAX);
-                Transport::Tfrc(Arc::new(tfrc::Params {
-                    segment_size,
-                    ecn: self.ecn,
-                    ..tfrc::Params::default()
-                }))
-            }
-        })
+        let message = match self.app() {
+            App::Files | App::Poisson | App::Trace => MESSAGE,
+            _ => self.message()?,
+        };
+        let message = message.get().try_into().unwrap_or(u32::MAX);
+        let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        Ok(Transport::Datagrams(datagrams.with_message_size(message).with_ecn(ecn)))
+    }
+
+    /// The transport over datagrams, with its defaults; `None` where the kernel's TCP carries the flows.
+    fn datagrams(&self) -> Option<TransportParams> {
+        if self.transport == Tcp::NAME {
+            return None;
+        }
+        let defaults = TransportParams::from_values(&self.transport, Defaults::Rfc, []);
+        Some(defaults.expect("the parser takes known names alone, and defaults are valid"))
+    }
+
+    fn tcp_options(&self) -> TcpOptions {
+        TcpOptions {
+            congestion_control: self.congestion_control.clone(),
+            max_segment: self.max_segment,
+            max_pacing_rate: self.pacing,
+            no_delay: self.no_delay,
+            write_queue: self.write_queue.map(Bytes::get),
+            ..TcpOptions::default()
+        }
     }
 
     /// What writes.
@@ -186,7 +184,7 @@ impl FlowArgs {
             App::Trace
         } else if self.think.is_some() {
             App::Files
-        } else if self.rate.is_some() || self.transport == Carrier::Udp {
+        } else if self.rate.is_some() || self.datagrams().is_some_and(|datagrams| !datagrams.adapts()) {
             App::Cbr
         } else {
             App::Bulk
@@ -200,11 +198,11 @@ impl FlowArgs {
         let uses = |apps: &[App]| apps.contains(&app);
         let options = [
             ("--rate", self.rate.is_some(), uses(&[App::Cbr, App::Poisson, App::OnOff, App::TalkSpurt])),
-            // TFRC's bulk data come in packets of this size.
+            // Bulk data over datagrams come in packets of this size.
             (
                 "--size",
                 self.size.is_some(),
-                app != App::Trace && (app != App::Bulk || self.transport == Carrier::Tfrc),
+                app != App::Trace && (app != App::Bulk || self.datagrams().is_some_and(|it| it.adapts())),
             ),
             ("--on", self.on.is_some(), uses(&[App::OnOff])),
             ("--off", self.off.is_some(), uses(&[App::OnOff])),

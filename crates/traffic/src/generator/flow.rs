@@ -119,10 +119,8 @@ impl Flow {
         let carrier = match &self.plan.transport {
             Transport::Tcp(options) => Connection::open(&self.plan, options, sockets, number)
                 .map(|connection| Carrier::Connection(Box::new(connection))),
-            Transport::Udp(_) | Transport::Tfrc(_) => {
-                Datagrams::open(&self.plan, self.start, sockets, number)
-                    .map(|datagrams| Carrier::Datagrams(Box::new(datagrams)))
-            }
+            Transport::Datagrams(params) => Datagrams::open(&self.plan, params, self.start, sockets, number)
+                .map(|datagrams| Carrier::Datagrams(Box::new(datagrams))),
         };
         match carrier {
             Ok(carrier) => self.carrier = carrier,

@@ -3,7 +3,7 @@
 //! ```text
 //! flow        an application, and what carries it
 //! connection  over TCP
-//! datagrams   over UDP and TFRC
+//! datagrams   over one of our datagram transports
 //! ```
 //!
 //! The loop asks whoever is due, lets sockets that can take more take it, and sleeps until the next of either. A flow
@@ -24,7 +24,7 @@ use flow::Flow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many messages an application writes, or packets TFRC sends, before other flows have their turn. Who is behind goes on
+/// How many messages an application writes, or packets a transport that adapts its rate sends, before other flows have their turn. Who is behind goes on
 /// in the next round, so that a machine that cannot keep up still looks at its sockets and the clock.
 const TURN: usize = 64;
 

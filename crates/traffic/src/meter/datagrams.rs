@@ -1,25 +1,27 @@
-//! Flows over UDP and TFRC at their receiver. TFRC's state machine is told of each packet with the kernel's stamp, and
+//! Flows over datagrams at their receiver. The transport's state machine takes each packet with the kernel's stamp, and
 //! what it reports goes back to where the packets come from.
 
 use super::record::{Packet, Record};
 use super::{LONGEST_DELAY, Run};
 use crate::agenda::Deadlines;
-use crate::header::{Data, Feedback, TfrcData};
 use crate::report::MeterReport;
 use crate::socket::mark_answers;
-use cutline_sys::datagrams::{Datagram, Inbox};
-use cutline_transport::tfrc;
+use cutline_sys::datagrams::{Datagram, HEAD, Inbox};
+use cutline_transport::endpoint;
+use cutline_transport::wire::{Data, LONGEST_DATA_HEADER, Reply, Report};
 use cutline_units::{Dscp, Instant};
 use rustix::fd::OwnedFd;
 use rustix::net::{self, SendFlags};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// How many times the socket is read before others have their turn.
 const TURN: usize = 16;
 /// Congestion experienced (RFC 3168 section 5).
 const CE: u8 = 0b11;
+
+const _: () =
+    assert!(LONGEST_DATA_HEADER <= HEAD, "a datagram's header is among the bytes that are read of it");
 
 pub(super) struct DatagramFlows {
     run: Run,
@@ -38,12 +40,8 @@ struct Receiving {
     record: Record,
     peer: SocketAddr,
     dscp: Dscp,
-    tfrc: Option<Tfrc>,
-}
-
-struct Tfrc {
-    receiver: tfrc::Receiver,
-    /// The latest time that it was told: stamps of a wall clock may go backwards.
+    transport: endpoint::Receiver,
+    /// The latest time that the transport has seen: stamps of a wall clock may go backwards.
     latest: Instant,
 }
 
@@ -74,16 +72,15 @@ impl DatagramFlows {
     }
 
     pub(super) fn deadline(&self, flow: u32) -> Instant {
-        let tfrc = self.flows.get(flow as usize).and_then(Option::as_ref).and_then(|flow| flow.tfrc.as_ref());
-        tfrc.map_or(Instant::FAR_FUTURE, |tfrc| tfrc.receiver.deadline())
+        let flow = self.flows.get(flow as usize).and_then(Option::as_ref);
+        flow.map_or(Instant::FAR_FUTURE, |flow| flow.transport.deadline())
     }
 
-    /// TFRC's feedback may be due.
+    /// A report may be due.
     pub(super) fn on_deadline(&mut self, now: Instant, flow: u32) {
         let Some(Some(receiving)) = self.flows.get_mut(flow as usize) else { return };
-        let Some(tfrc) = &mut receiving.tfrc else { return };
-        tfrc.latest = tfrc.latest.max(now);
-        if let Some(report) = tfrc.receiver.on_deadline(tfrc.latest) {
+        receiving.latest = receiving.latest.max(now);
+        if let Some(report) = receiving.transport.report_due(receiving.latest) {
             self.answer(flow, report);
         }
     }
@@ -105,7 +102,7 @@ impl DatagramFlows {
         }
         let run = self.run;
         let flow = self.flows[index].get_or_insert_with(|| Box::new(Receiving::new(run, &data, heard.from)));
-        if flow.peer != heard.from || flow.tfrc.is_some() != data.tfrc.is_some() {
+        if flow.peer != heard.from || !flow.transport.expects(&data.extension) {
             self.strangers += 1;
             return;
         }
@@ -115,25 +112,27 @@ impl DatagramFlows {
         deadlines.arm(data.flow, self.deadline(data.flow));
     }
 
-    fn answer(&mut self, flow: u32, report: tfrc::Feedback) {
+    fn answer(&mut self, flow: u32, report: Report) {
         let Some(receiving) = &self.flows[flow as usize] else { return };
         if receiving.dscp != self.marked {
             mark_answers(&*self.socket, receiving.peer, receiving.dscp);
             self.marked = receiving.dscp;
         }
-        let bytes = Feedback { flow, report }.write();
-        // Feedback that the kernel does not take is lost, as it may be anywhere on its way.
-        let _lost = net::sendto(&*self.socket, &bytes, SendFlags::NOSIGNAL, &receiving.peer);
+        let reply = Reply { flow, report };
+        let bytes = &reply.write()[..reply.length()];
+        // A report that the kernel does not take is lost, as it may be anywhere on its way.
+        let _lost = net::sendto(&*self.socket, bytes, SendFlags::NOSIGNAL, &receiving.peer);
     }
 }
 
 impl Receiving {
     fn new(run: Run, data: &Data, peer: SocketAddr) -> Self {
-        Self { record: run.record(data.flow), peer, dscp: data.dscp, tfrc: data.tfrc.as_ref().map(Tfrc::new) }
+        let (record, transport) = (run.record(data.flow), data.extension.receiver());
+        Self { record, peer, dscp: data.dscp, transport, latest: Instant::ZERO }
     }
 
-    /// Counts a datagram; what TFRC reports at once, if it does.
-    fn arrive(&mut self, run: Run, data: &Data, heard: &Datagram<'_>) -> Option<tfrc::Feedback> {
+    /// Counts a datagram; what the transport reports at once, if it does.
+    fn arrive(&mut self, run: Run, data: &Data, heard: &Datagram<'_>) -> Option<Report> {
         let marked = heard.traffic_class.is_some_and(|octet| octet & CE == CE);
         let delay = heard.at.saturating_since(data.sent_at).min(LONGEST_DELAY);
         let packet = Packet { at: run.time(heard.at), bytes: heard.length as u64, delay, marked };
@@ -141,25 +140,14 @@ impl Receiving {
             return None;
         }
         self.record.traffic_class(heard.traffic_class);
-        let (tfrc, told) = (self.tfrc.as_mut()?, data.tfrc?);
-        tfrc.latest = tfrc.latest.max(heard.at);
-        let len = heard.length as u32;
-        let packet = tfrc::Packet { seq: data.seq, sent_at: data.sent_at, rtt: told.rtt, len };
-        tfrc.receiver.on_packet(tfrc.latest, &packet, marked)
+        self.latest = self.latest.max(heard.at);
+        self.transport.on_datagram(self.latest, data, heard.length as u32, marked)
     }
 
     fn finish(mut self: Box<Self>) -> crate::ReceiverReport {
-        if let Some(tfrc) = &self.tfrc {
-            self.record.loss_event_rate(tfrc.receiver.loss_event_rate());
+        if let Some(rate) = self.transport.loss_event_rate() {
+            self.record.loss_event_rate(rate);
         }
         self.record.finish()
-    }
-}
-
-impl Tfrc {
-    fn new(told: &TfrcData) -> Self {
-        let TfrcData { segment_size, history_discounting, ecn, .. } = *told;
-        let params = tfrc::Params { segment_size, history_discounting, ecn, ..tfrc::Params::default() };
-        Self { receiver: tfrc::Receiver::new(&Arc::new(params)), latest: Instant::ZERO }
     }
 }

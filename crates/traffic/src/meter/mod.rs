@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connections  flows over TCP
-//! datagrams    flows over UDP and TFRC
+//! datagrams    flows over our datagram transports
 //! record       what is measured of a flow
 //! ```
 //!

@@ -79,6 +79,11 @@ pub trait Transport: Sized + 'static {
     /// Sets what data packets say of ECN. A transport that answers no marks ignores it.
     fn set_ecn(_params: &mut Self::Params, _ecn: Ecn) {}
 
+    /// What data packets say of ECN.
+    fn ecn(_params: &Self::Params) -> Ecn {
+        Ecn::NotEct
+    }
+
     /// A sender that begins at `now`. The parameters must be valid.
     fn sender(params: &Arc<Self::Params>, now: Instant) -> Self::Sender;
 
@@ -243,6 +248,11 @@ macro_rules! transports {
             pub fn with_ecn(mut self, ecn: Ecn) -> Self {
                 match &mut self { $(Self::$name(params) => <$transport>::set_ecn(Arc::make_mut(params), ecn)),+ }
                 self
+            }
+
+            /// What data packets say of ECN.
+            pub fn ecn(&self) -> Ecn {
+                match self { $(Self::$name(params) => <$transport>::ecn(params)),+ }
             }
 
             /// The name in scenario files.

@@ -35,6 +35,10 @@ impl Transport for Tcp {
         params.ecn = ecn;
     }
 
+    fn ecn(params: &Params) -> Ecn {
+        params.ecn
+    }
+
     fn sender(params: &Arc<Params>, now: Instant) -> Sender {
         Sender::new(params, now)
     }

@@ -33,6 +33,10 @@ impl Transport for Tfrc {
         params.ecn = ecn != Ecn::NotEct;
     }
 
+    fn ecn(params: &Params) -> Ecn {
+        if params.ecn { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+
     fn sender(params: &Arc<Params>, now: Instant) -> Box<Sender> {
         Box::new(Sender::new(params, now))
     }
@@ -71,8 +75,7 @@ impl SendingEnd for Box<Sender> {
     fn transmit(&mut self, now: Instant) -> Option<Outgoing<Packet>> {
         let header = Sender::transmit(self, now)?;
         let params = self.params();
-        let ecn = if params.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        Some(Outgoing { header, size: params.wire_bytes(&header).get() as u32, ecn })
+        Some(Outgoing { header, size: params.wire_bytes(&header).get() as u32, ecn: Tfrc::ecn(params) })
     }
 
     fn deadline(&self) -> Instant {

@@ -37,6 +37,11 @@ impl DatagramTransport for Tfrc {
         params.segment_size
     }
 
+    /// The segment size is the messages', as the throughput equation is of packets of one size.
+    fn set_message_size(params: &mut Params, bytes: u32) {
+        params.segment_size = bytes;
+    }
+
     fn tolerate_lateness(params: &mut Params) {
         params.least_nofeedback = params.least_nofeedback.max(LEAST_NOFEEDBACK);
     }

@@ -49,6 +49,9 @@ pub trait DatagramTransport: Transport {
     /// The largest payload of a datagram, bytes.
     fn largest_datagram(params: &Self::Params) -> u32;
 
+    /// Adapts the parameters to an application whose messages have this size, bytes.
+    fn set_message_size(_params: &mut Self::Params, _bytes: u32) {}
+
     /// Adapts the parameters to a process, which may wake up later than it asked to.
     fn tolerate_lateness(_params: &mut Self::Params) {}
 
@@ -284,6 +287,15 @@ macro_rules! datagram_transports {
                     }),)+
                     _ => None,
                 }
+            }
+
+            /// The same for an application whose messages have this size, bytes.
+            pub fn with_message_size(mut self, bytes: u32) -> Self {
+                match &mut self {
+                    $(Self::$name(params) => <$transport>::set_message_size(Arc::make_mut(params), bytes),)+
+                    _ => {}
+                }
+                self
             }
 
             /// The same for a process, which may wake up later than it asked to.
