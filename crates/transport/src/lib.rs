@@ -16,6 +16,7 @@
 //! | [`udp`] | datagrams that leave as they are written | RFC 768 |
 //! | [`endpoint`] | all of them behind one face | |
 //! | [`wire`] | the headers of those that go over a real network as datagrams | |
+//! | [`LazyTimer`] | one pending wake-up for a deadline that moves | |
 //! | [`app`] | bulk, constant rate, on/off, files, web, talk spurts | named in each file |
 //!
 //! Dispatch is static and no packet allocates: headers are small `Copy` values. What is absent: addresses,
@@ -27,8 +28,11 @@ mod list;
 pub mod app;
 pub mod endpoint;
 mod error;
+mod lazy_timer;
 mod queue;
 pub mod tcp;
 pub mod tfrc;
 pub mod udp;
 pub mod wire;
+
+pub use lazy_timer::LazyTimer;
