@@ -4,10 +4,9 @@
 //! group; otherwise a raw socket is tried, which needs `CAP_NET_RAW`. A reply is recognised by the process's number and a
 //! sequence number. The time when a request was sent is kept here, so a host that changes the payload does no harm.
 
-use cutline_sys::SysError;
-use cutline_sys::clock::{now, timespec};
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
@@ -70,11 +69,11 @@ impl Echo {
         loop {
             let left = deadline.saturating_since(now());
             let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
-            match poll(&mut fds, Some(&timespec(left))) {
-                Ok(0) => return Ok(()),
-                Ok(_) => self.take(replied),
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(SysError::new("waiting for echo replies failed", errno)),
+            let ready = wait(&mut fds, left);
+            if ready.map_err(|error| SysError::new("waiting for echo replies failed", error))? {
+                self.take(replied);
+            } else if now() >= deadline {
+                return Ok(());
             }
         }
     }

@@ -6,6 +6,7 @@
 //! ```text
 //! clock       the monotonic clock, and the kernel's wall-clock time stamps on its scale
 //! error       why a system call has failed
+//! reactor     waiting for file descriptors and a deadline
 //! sockopt     socket options: one type to get and set any of them
 //! tcp         what the kernel has counted of a TCP connection (TCP_INFO)
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
@@ -39,6 +40,7 @@ pub mod namespace;
 mod offload;
 pub mod packet;
 mod plain;
+pub mod reactor;
 pub mod signal;
 pub mod sockopt;
 pub mod tcp;

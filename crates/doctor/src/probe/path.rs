@@ -4,11 +4,10 @@ use super::Answer;
 use super::sandbox::Sandbox;
 use cutline_ports::{PacketPort, PortError};
 use cutline_router::Port as _;
-use cutline_sys::clock::{now, timespec};
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::xdp::{Config, Mode, Socket};
-use cutline_sys::{SysError, interface, tun};
+use cutline_sys::{SysError, interface, now, tun};
 use cutline_units::Duration;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd as _;
 use std::io;
 
@@ -55,9 +54,9 @@ fn cross() -> Result<bool, PortError> {
     near.send(&mut [&frame[..]].into_iter(), &mut |_| {})?;
     let (mut found, deadline) = (false, now() + PATIENCE);
     while !found && now() < deadline {
-        let left = timespec(deadline.saturating_since(now()));
-        // Interrupted or not, the frame is looked for.
-        let _ready = poll(&mut [PollFd::from_borrowed_fd(far.as_fd(), PollFlags::IN)], Some(&left));
+        let left = deadline.saturating_since(now());
+        // Ready or not, the frame is looked for.
+        let _ready = wait(&mut [PollFd::from_borrowed_fd(far.as_fd(), PollFlags::IN)], left);
         far.receive(now(), &mut |_, bytes| found |= bytes == frame)?;
     }
     Ok(found)

@@ -5,6 +5,7 @@ use crate::TrafficError;
 use crate::meter::{Meter, MeterParams};
 use crate::report::{MeterReport, Window};
 use cutline_sys::now;
+use cutline_sys::reactor::{LONGEST_WAIT, PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,12 +69,10 @@ impl Receiver {
     /// # Errors
     /// When nobody can come any more. What befalls a session is in it.
     pub fn session(&self, stop: &AtomicBool) -> Result<Option<Session>, TrafficError> {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
         while !stop.load(Ordering::Relaxed) {
             let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
-            let look = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as _ };
-            // A signal ends the wait early, and the flag is looked at.
-            let _woken = poll(&mut fds, Some(&look));
+            // Ready or not, the flag and the listener are looked at.
+            let _ready = wait(&mut fds, LONGEST_WAIT);
             match self.listener.accept() {
                 Ok((stream, peer)) => return Ok(Some(self.serve(stream, peer, stop))),
                 Err(error) if super::is_timeout(&error) => {}

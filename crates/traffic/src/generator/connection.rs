@@ -1,12 +1,12 @@
 //! A flow over TCP: the kernel's buffer is kept as full as the application has data for, and no fuller.
 
 use super::Run;
-use crate::agenda::{EventFlags, Sockets};
 use crate::header::{NOTE, Note, Preamble};
 use crate::plan::{FlowPlan, TcpOptions};
 use crate::report::SenderReport;
 use crate::socket::{connect, refused};
 use crate::stream::Outbox;
+use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{now, tcp};
 use cutline_transport::app::Write;
 use cutline_units::Instant;
@@ -44,7 +44,7 @@ impl Connection {
     pub(super) fn open(
         plan: &FlowPlan,
         options: &TcpOptions,
-        sockets: &Sockets,
+        reactor: &Reactor,
         number: u32,
     ) -> Result<Self, String> {
         let socket = connect(plan, options)?;
@@ -56,7 +56,7 @@ impl Connection {
         };
         // Edge-triggered: told once that it takes more, after it took less than it was offered.
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        sockets.add(&socket, number, flags).map_err(refused("the socket cannot be waited for"))?;
+        reactor.add(&socket, number, flags).map_err(refused("the socket cannot be waited for"))?;
         Ok(Self {
             socket,
             state: State::Connecting,

@@ -1,11 +1,11 @@
 //! A flow over one of our datagram transports: each packet of the state machine becomes a datagram, stamped as it leaves.
 
 use super::{Run, TURN};
-use crate::agenda::{EventFlags, Sockets};
 use crate::plan::FlowPlan;
 use crate::report::SenderReport;
 use crate::socket::{datagrams, refused};
 use cutline_sys::now;
+use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::Write;
 use cutline_transport::endpoint::{Sender, TransportParams};
 use cutline_transport::wire::{Data, DatagramFormat, Departure, LONGEST_REPLY, Reply};
@@ -35,14 +35,14 @@ impl Datagrams {
         plan: &FlowPlan,
         params: &TransportParams,
         start: Instant,
-        sockets: &Sockets,
+        reactor: &Reactor,
         number: u32,
     ) -> Result<Self, String> {
         let format = params.datagram_format();
         let DatagramFormat { largest, replies, .. } = format.expect("a plan refuses other transports");
         let socket = datagrams(plan)?;
         if replies {
-            sockets
+            reactor
                 .add(&socket, number, EventFlags::IN | EventFlags::ET)
                 .map_err(refused("the socket cannot be waited for"))?;
         }

@@ -3,10 +3,10 @@
 use super::connection::Connection;
 use super::datagrams::Datagrams;
 use super::{Run, TURN};
-use crate::agenda::{EventFlags, Sockets};
 use crate::clock::at;
 use crate::plan::{FlowPlan, Transport};
 use crate::report::SenderReport;
+use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::{App, Write};
 use cutline_units::{Instant, RandomStream, Streams};
 
@@ -71,12 +71,12 @@ impl Flow {
     }
 
     /// Its deadline may have come.
-    pub(super) fn wake(&mut self, now: Instant, sockets: &Sockets, number: u32) {
+    pub(super) fn wake(&mut self, now: Instant, reactor: &Reactor, number: u32) {
         if matches!(self.carrier, Carrier::Waiting) {
             if now < self.start {
                 return;
             }
-            self.begin(sockets, number);
+            self.begin(reactor, number);
         }
         if let Carrier::Datagrams(datagrams) = &mut self.carrier {
             datagrams.on_deadline(now);
@@ -115,11 +115,11 @@ impl Flow {
         self.report
     }
 
-    fn begin(&mut self, sockets: &Sockets, number: u32) {
+    fn begin(&mut self, reactor: &Reactor, number: u32) {
         let carrier = match &self.plan.transport {
-            Transport::Tcp(options) => Connection::open(&self.plan, options, sockets, number)
+            Transport::Tcp(options) => Connection::open(&self.plan, options, reactor, number)
                 .map(|connection| Carrier::Connection(Box::new(connection))),
-            Transport::Datagrams(params) => Datagrams::open(&self.plan, params, self.start, sockets, number)
+            Transport::Datagrams(params) => Datagrams::open(&self.plan, params, self.start, reactor, number)
                 .map(|datagrams| Carrier::Datagrams(Box::new(datagrams))),
         };
         match carrier {

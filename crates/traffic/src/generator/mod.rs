@@ -13,12 +13,13 @@ mod connection;
 mod datagrams;
 mod flow;
 
-use crate::agenda::{Deadlines, Sockets};
+use crate::agenda::Deadlines;
 use crate::clock::{self, ClockOffset};
 use crate::plan::{FlowPlan, PlanError, Transport};
 use crate::report::{SenderReport, Window, interval_at};
 use crate::{TrafficError, report};
 use cutline_sys::now;
+use cutline_sys::reactor::Reactor;
 use cutline_units::{Duration, Instant, Streams};
 use flow::Flow;
 use std::collections::BTreeSet;
@@ -120,7 +121,7 @@ impl Generator {
         let mut work = Work {
             flows: self.plans.into_iter().map(flow).collect(),
             deadlines: Deadlines::default(),
-            sockets: Sockets::new()?,
+            reactor: Reactor::new().map_err(TrafficError::of("sockets cannot be waited for"))?,
         };
         (0..work.flows.len() as u32).for_each(|flow| work.arm(flow));
         let end = clock::at(zero, until);
@@ -134,7 +135,7 @@ impl Generator {
 struct Work {
     flows: Vec<Flow>,
     deadlines: Deadlines,
-    sockets: Sockets,
+    reactor: Reactor,
 }
 
 impl Work {
@@ -147,13 +148,15 @@ impl Work {
             if now >= end {
                 return Ok(());
             }
-            self.flows[flow as usize].wake(now, &self.sockets, flow);
+            self.flows[flow as usize].wake(now, &self.reactor, flow);
             again.push(flow);
         }
         for flow in again {
             self.arm(flow);
         }
-        let ready: Vec<_> = self.sockets.wait(self.deadlines.next().min(end))?.collect();
+        let ready = self.reactor.wait(self.deadlines.next().min(end));
+        let ready = ready.map_err(|error| TrafficError::of("waiting for sockets failed")(error))?;
+        let ready: Vec<_> = ready.collect();
         for (flow, flags) in ready {
             self.flows[flow as usize].ready(now(), flags);
             self.arm(flow);

@@ -2,12 +2,12 @@
 
 use super::record::{Packet, Record};
 use super::{FIRST_CONNECTION, LONGEST_DELAY, Run};
-use crate::agenda::{EventFlags, Sockets};
 use crate::header::{Note, Preamble};
 use crate::report::MeterReport;
 use crate::socket::mark_answers;
 use crate::stream::{Found, Inlet};
 use cutline_sys::now;
+use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_units::{Duration, Instant};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -65,13 +65,13 @@ impl Connections {
     }
 
     /// Takes the connections that have come.
-    pub(super) fn accept(&mut self, listener: &OwnedFd, sockets: &Sockets) {
+    pub(super) fn accept(&mut self, listener: &OwnedFd, reactor: &Reactor) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while let Ok((socket, address)) = net::acceptfrom_with(listener, flags) {
             let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
             let number = self.free.last().copied().unwrap_or(self.open.len() as u32);
             let has_room = self.unknown < MOST_UNKNOWN;
-            let waits = sockets.add(&socket, FIRST_CONNECTION + number, EventFlags::IN | EventFlags::RDHUP);
+            let waits = reactor.add(&socket, FIRST_CONNECTION + number, EventFlags::IN | EventFlags::RDHUP);
             let (Some(peer), true, Ok(())) = (peer, has_room, waits) else {
                 self.strangers += 1;
                 continue;

@@ -14,13 +14,14 @@ mod datagrams;
 mod record;
 
 use crate::TrafficError;
-use crate::agenda::{Deadlines, EventFlags, Sockets};
+use crate::agenda::Deadlines;
 use crate::clock;
 use crate::report::{MeterReport, Window};
 use crate::socket::{bind_both, local_address};
 use connections::Connections;
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::now;
+use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_units::{Duration, Instant};
 use datagrams::DatagramFlows;
 use record::Record;
@@ -104,16 +105,16 @@ impl Meter {
     /// When sockets cannot be waited for.
     pub fn run(self, zero: Instant, until: Duration, stop: &AtomicBool) -> Result<MeterReport, TrafficError> {
         let run = Run { zero, params: self.params };
-        let sockets = Sockets::new()?;
+        let reactor = Reactor::new().map_err(TrafficError::of("sockets cannot be waited for"))?;
         let waits = |error| TrafficError::of("the meter's sockets cannot be waited for")(error);
-        sockets.add(&self.listener, LISTENER, EventFlags::IN).map_err(waits)?;
-        sockets.add(&self.datagrams, DATAGRAMS, EventFlags::IN).map_err(waits)?;
+        reactor.add(&self.listener, LISTENER, EventFlags::IN).map_err(waits)?;
+        reactor.add(&self.datagrams, DATAGRAMS, EventFlags::IN).map_err(waits)?;
         let mut work = Work {
             connections: Connections::new(run),
             datagrams: DatagramFlows::new(run, self.datagrams),
             listener: self.listener,
             deadlines: Deadlines::default(),
-            sockets,
+            reactor,
         };
         let end = clock::at(zero, until);
         while !stop.load(Ordering::Relaxed) && now() < end {
@@ -128,7 +129,7 @@ struct Work {
     datagrams: DatagramFlows,
     listener: OwnedFd,
     deadlines: Deadlines,
-    sockets: Sockets,
+    reactor: Reactor,
 }
 
 impl Work {
@@ -138,10 +139,12 @@ impl Work {
             self.datagrams.on_deadline(now(), flow);
             self.deadlines.arm(flow, self.datagrams.deadline(flow));
         }
-        let ready: Vec<_> = self.sockets.wait(self.deadlines.next().min(end))?.collect();
+        let ready = self.reactor.wait(self.deadlines.next().min(end));
+        let ready = ready.map_err(|error| TrafficError::of("waiting for sockets failed")(error))?;
+        let ready: Vec<_> = ready.collect();
         for (number, _) in ready {
             match number {
-                LISTENER => self.connections.accept(&self.listener, &self.sockets),
+                LISTENER => self.connections.accept(&self.listener, &self.reactor),
                 DATAGRAMS => self.datagrams.read(&mut self.deadlines),
                 connection => self.connections.read(connection - FIRST_CONNECTION),
             }
