@@ -6,9 +6,9 @@
 
 use crate::{InterfacePort, PacketPort, PortError};
 use cutline_router::DuplexShaper;
+use cutline_sys::reactor::{self, PollFd, PollFlags};
 use cutline_sys::{SysError, clock, thread};
 use cutline_units::{Duration, Instant};
-use rustix::event::{PollFd, PollFlags, poll};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is called by the router's loop from time to time.
@@ -17,8 +17,6 @@ pub trait Observer<P = PacketPort> {
     fn look(&mut self, now: Instant, duplex: &mut DuplexShaper, ports: &mut [P; 2]) -> Instant;
 }
 
-/// The longest wait, and so the longest time until a request to stop is noticed.
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// The time after which frames are offered again that a port did not accept.
 const RETRY: Duration = Duration::from_micros(100);
 /// The interval of checks that the interfaces still exist.
@@ -55,19 +53,15 @@ pub fn run<P: InterfacePort>(
     Ok(())
 }
 
-/// Waits until a frame arrives or `deadline` is less than `spin` away, at most 50 ms.
+/// Waits until a frame arrives or `deadline` is less than `spin` away, at most [`reactor::LONGEST_WAIT`].
 ///
 /// # Errors
 /// When a port fails, such as when its interface is removed.
 pub fn wait<P: InterfacePort>(ports: &[P; 2], deadline: Instant, spin: Duration) -> Result<(), PortError> {
-    let left = deadline.saturating_since(clock::now());
-    let sleep = left.saturating_sub(spin).min(LONGEST_WAIT);
+    let sleep = deadline.saturating_since(clock::now()).saturating_sub(spin);
     // With nothing left to sleep this still finds frames that have arrived.
     let mut fds = ports.each_ref().map(|port| PollFd::from_borrowed_fd(port.as_fd(), PollFlags::IN));
-    match poll(&mut fds, Some(&clock::timespec(sleep))) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(errno) => return Err(SysError::new("waiting for frames failed", errno).into()),
-    }
+    reactor::wait(&mut fds, sleep).map_err(|error| SysError::new("waiting for frames failed", error))?;
     let broken = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
     for (fd, port) in fds.iter().zip(ports) {
         if fd.revents().intersects(broken) {
