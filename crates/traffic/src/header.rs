@@ -9,38 +9,40 @@
 //! | note to a sender | 16 | bytes delivered 8, when the last came 8 |
 //!
 //! Headers are part of the payload that an application asked for, so rates and sizes are exact; a preamble is not, it
-//! belongs to the handshake. Times are nanoseconds of the receiver's clock. Readers answer `None` to whatever is not
-//! exactly of this form: nothing of the wire is believed.
+//! belongs to the handshake. Times are nanoseconds of the receiver's clock. A reader returns `None` if a magic number, a
+//! version or a length is not one of these, or if a value is out of its range. It ignores flags that have no meaning yet, and
+//! the last byte of a preamble's first half.
 
 use cutline_transport::wire::{Reader, Writer};
 use cutline_units::{Dscp, Instant};
 
 /// The header of a message over TCP, bytes. Shorter ones have a length alone, and no latency is measured of them.
 pub const MESSAGE_HEADER: usize = 16;
-/// What a connection begins with, bytes.
-pub(crate) const PREAMBLE: usize = 16;
-/// What tells a sender that something has arrived whole, bytes.
-pub(crate) const NOTE: usize = 16;
+/// The preamble of a TCP connection, bytes.
+pub const PREAMBLE: usize = 16;
+/// The note that tells a sender how much has arrived, bytes.
+pub const NOTE: usize = 16;
 
 const STREAM_MAGIC: [u8; 4] = *b"CtlT";
 const VERSION: u8 = 1;
 const LONG: u64 = 1 << 63;
 
-/// Who a TCP connection is.
+/// Which flow a TCP connection carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Preamble {
-    pub(crate) flow: u32,
+pub struct Preamble {
+    /// The flow's number.
+    pub flow: u32,
     /// Whether the sender wants to know when a message has arrived whole.
-    pub(crate) notify: bool,
-    /// What acknowledgements are marked with.
-    pub(crate) dscp: Dscp,
+    pub notify: bool,
+    /// The code point of the acknowledgements.
+    pub dscp: Dscp,
     /// The receiver's buffer, bytes; zero leaves it to the kernel.
-    pub(crate) receive_buffer: u32,
+    pub receive_buffer: u32,
 }
 
 /// How a message begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub enum Message {
     /// Its length, header included, and when it was written.
     Long(u64, Instant),
     /// Its length, 1..=15.
@@ -49,9 +51,11 @@ pub(crate) enum Message {
 
 /// What has arrived at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
-    pub(crate) delivered: u64,
-    pub(crate) at: Instant,
+pub struct Note {
+    /// Payload that the receiver has read, bytes.
+    pub delivered: u64,
+    /// When it read the last of it.
+    pub at: Instant,
 }
 
 /// The bytes of a header of known length.
@@ -64,14 +68,16 @@ fn header<const N: usize>(write: impl FnOnce(&mut Writer<'_>)) -> [u8; N] {
 }
 
 impl Preamble {
-    pub(crate) fn write(&self) -> [u8; PREAMBLE] {
+    /// Its bytes.
+    pub fn write(&self) -> [u8; PREAMBLE] {
         let word = [VERSION, u8::from(self.notify), self.dscp.get(), 0];
         header(|to| {
             to.put(&STREAM_MAGIC).put(&word).u32(self.flow).u32(self.receive_buffer);
         })
     }
 
-    pub(crate) fn read(bytes: &[u8; PREAMBLE]) -> Option<Self> {
+    /// Reads a preamble; `None` if the connection is none of ours.
+    pub fn read(bytes: &[u8; PREAMBLE]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let (magic, [version, flags, dscp, _]) = (reader.take::<4>()?, reader.take::<4>()?);
         if magic != STREAM_MAGIC || version != VERSION {
@@ -84,7 +90,7 @@ impl Preamble {
 
 impl Message {
     /// The beginning of a message of `length` bytes, at least 1, and how many bytes of it count.
-    pub(crate) fn write(length: u64, written: Instant) -> ([u8; MESSAGE_HEADER], usize) {
+    pub fn write(length: u64, written: Instant) -> ([u8; MESSAGE_HEADER], usize) {
         debug_assert!((1..LONG).contains(&length), "a message has at least a byte");
         if length < MESSAGE_HEADER as u64 {
             let mut bytes = [0; MESSAGE_HEADER];
@@ -98,12 +104,12 @@ impl Message {
     }
 
     /// How long the beginning is, as its first byte says.
-    pub(crate) const fn header_length(first: u8) -> usize {
+    pub const fn header_length(first: u8) -> usize {
         if first & 0x80 == 0 { 1 } else { MESSAGE_HEADER }
     }
 
-    /// Reads a beginning of [`Message::header_length`] bytes.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+    /// Reads a beginning of [`Message::header_length`] bytes; `None` if no message begins so.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
         let first = *bytes.first()?;
         if first & 0x80 == 0 {
             return (1..MESSAGE_HEADER as u8).contains(&first).then_some(Self::Short(first));
@@ -115,13 +121,15 @@ impl Message {
 }
 
 impl Note {
-    pub(crate) fn write(&self) -> [u8; NOTE] {
+    /// Its bytes.
+    pub fn write(&self) -> [u8; NOTE] {
         header(|to| {
             to.u64(self.delivered).instant(self.at);
         })
     }
 
-    pub(crate) fn read(bytes: [u8; NOTE]) -> Self {
+    /// Reads a note. Every value is possible.
+    pub fn read(bytes: [u8; NOTE]) -> Self {
         let halves = u128::from_be_bytes(bytes);
         Self { delivered: (halves >> 64) as u64, at: Instant::from_nanos(halves as u64) }
     }

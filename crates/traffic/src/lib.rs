@@ -26,7 +26,7 @@ mod agenda;
 mod clock;
 pub mod control;
 mod generator;
-mod header;
+pub mod header;
 mod histogram;
 mod meter;
 mod plan;
