@@ -158,7 +158,7 @@ fn write_group<R>(
         match column.kind {
             CellKind::Text => write_column::<ByteArrayType, R>(&mut out, column, rows, texts())?,
             CellKind::Count | CellKind::Flag => {
-                write_column::<Int64Type, R>(&mut out, column, rows, integer)?
+                write_column::<Int64Type, R>(&mut out, column, rows, integer)?;
             }
             CellKind::Real => write_column::<DoubleType, R>(&mut out, column, rows, double)?,
         }
