@@ -15,7 +15,7 @@ impl Simulation {
         let hop = self.routes.at(route);
         match hop.kind() {
             EventKind::FifoLink | EventKind::FoldedFifoLink => {
-                self.cross_fifo_links(now, handle, hop.index())
+                self.cross_fifo_links(now, handle, hop.index());
             }
             EventKind::QueuedLink => self.enqueue(now, handle, hop.index()),
             EventKind::Watched => self.enqueue_watched(now, handle, hop.index()),
