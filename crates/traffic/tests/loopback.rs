@@ -298,7 +298,9 @@ fn a_flow_that_fails_does_not_end_the_others() {
         .unwrap();
         let error = |flow: usize| sent[flow].error.clone().unwrap_or_default();
         assert!(error(0).contains("refused"), "{}", error(0));
-        assert!(error(1).contains("closed") || error(1).contains("reset"), "{}", error(1));
+        // Which of them depends on whether the reset comes before the next write.
+        let closed = ["closed", "reset", "Broken pipe"].iter().any(|why| error(1).contains(why));
+        assert!(closed, "{}", error(1));
         assert!(error(2).contains("nobody listens") && sent[2].unsent > 0, "{}", error(2));
         assert!(error(3).contains("\"nosuch\""), "{}", error(3));
         in_time!(sent[4].packets > 30, "{:?}", sent[4]);
