@@ -66,10 +66,20 @@ impl Client {
         let mut line = String::new();
         (&mut self.stream).take(LONGEST).read_line(&mut line)?;
         let Some(line) = line.strip_suffix('\n') else { return Err(AskProblem::Closed) };
-        let event = serde_json::from_str(line).map(|Event { event }| event).map_err(StatisticsError::from)?;
+        Ok(Reply::parse(line)?)
+    }
+}
+
+impl Reply {
+    /// Reads a line without its end.
+    ///
+    /// # Errors
+    /// When it is a refusal, or not a line of a router.
+    pub fn parse(line: &str) -> Result<Self, StatisticsError> {
+        let Event { event } = serde_json::from_str(line)?;
         let is_other = matches!(event.as_str(), "config" | "reload");
         let statistics = (!is_other).then(|| Statistics::parse(line)).transpose()?;
-        Ok(Reply { line: line.to_owned(), statistics })
+        Ok(Self { line: line.to_owned(), statistics })
     }
 }
 

@@ -9,6 +9,7 @@
 //! meter      the other end: counts, delays, the transports' reports, news of files that have arrived
 //!   record   what is measured of a flow
 //! header     the headers of TCP connections and the messages in them
+//! stream     messages in a byte stream, written and read
 //! report     what both ends found
 //! summary    like flows together
 //! trace      a recorded trace as text
@@ -32,7 +33,7 @@ mod meter;
 mod plan;
 mod report;
 mod socket;
-mod stream;
+pub mod stream;
 mod summary;
 mod trace;
 

@@ -122,8 +122,8 @@ const FILLER: u8 = b'.';
 
 /// What an [`Inlet`] finds in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// The connection has told who it is.
+pub enum Found {
+    /// The preamble: which flow the connection carries.
     Flow(Preamble),
     /// So many bytes of payload.
     Payload(u64),
@@ -131,9 +131,9 @@ pub(crate) enum Found {
     End(Option<Instant>),
 }
 
-/// A stream being read.
+/// The reader of a stream, which keeps what an incomplete header needs.
 #[derive(Debug, Default)]
-pub(crate) struct Inlet {
+pub struct Inlet {
     introduced: bool,
     /// The beginning of a header whose end has not come yet.
     partial: [u8; MESSAGE_HEADER],
@@ -143,13 +143,17 @@ pub(crate) struct Inlet {
     written: Option<Instant>,
 }
 
-/// The stream is none of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Nonsense;
+/// The stream does not begin with a preamble, or a message in it has no possible length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the stream is not one of cutline tg")]
+pub struct ProtocolError;
 
 impl Inlet {
-    /// Reads what has come.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Found)) -> Result<(), Nonsense> {
+    /// Reads the next bytes of the stream and calls `found` for everything that is in them.
+    ///
+    /// # Errors
+    /// When the stream is none of ours. It must not be fed afterwards.
+    pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Found)) -> Result<(), ProtocolError> {
         while !bytes.is_empty() {
             if self.rest > 0 {
                 let taken = self.rest.min(bytes.len() as u64);
@@ -175,14 +179,14 @@ impl Inlet {
         self.held == length
     }
 
-    fn begin(&mut self, found: &mut impl FnMut(Found)) -> Result<(), Nonsense> {
+    fn begin(&mut self, found: &mut impl FnMut(Found)) -> Result<(), ProtocolError> {
         let held = std::mem::take(&mut self.held);
         if !self.introduced {
-            found(Found::Flow(Preamble::read(&self.partial).ok_or(Nonsense)?));
+            found(Found::Flow(Preamble::read(&self.partial).ok_or(ProtocolError)?));
             self.introduced = true;
             return Ok(());
         }
-        let (length, written) = match Message::read(&self.partial[..held]).ok_or(Nonsense)? {
+        let (length, written) = match Message::read(&self.partial[..held]).ok_or(ProtocolError)? {
             Message::Long(length, written) => (length, Some(written)),
             Message::Short(length) => (u64::from(length), None),
         };
@@ -293,8 +297,8 @@ mod tests {
     #[test]
     fn other_protocols_are_refused() {
         let refused = |bytes: &[u8]| Inlet::default().feed(bytes, |_| {});
-        assert_eq!(refused(b"GET / HTTP/1.1\r\n\r\n"), Err(Nonsense));
+        assert_eq!(refused(b"GET / HTTP/1.1\r\n\r\n"), Err(ProtocolError));
         let zero_length = [&PREAMBLE_OF_3.write()[..], &[0]].concat();
-        assert_eq!(refused(&zero_length), Err(Nonsense));
+        assert_eq!(refused(&zero_length), Err(ProtocolError));
     }
 }

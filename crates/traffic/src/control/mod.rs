@@ -14,6 +14,7 @@
 //! session; so does a connection that breaks, and what was measured by then is kept.
 
 mod exchange;
+pub mod message;
 mod receiver;
 mod sender;
 
@@ -21,64 +22,17 @@ pub use exchange::{ClockEstimate, ClockReport};
 pub use receiver::{Receiver, Session};
 pub use sender::{Outcome, SendParams, send};
 
-use crate::report::MeterReport;
 use cutline_units::Duration;
+use message::{
+    Hello, LONGEST_REPLY, LONGEST_REQUEST, PROTOCOL, Reply, Request, Start, read_message, write_message,
+};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Write as _};
 use std::net::TcpStream;
 
 /// The port that a receiver listens at where none is given.
 pub const PORT: u16 = 5203;
-/// The version of the protocol: both ends must have the same.
-const PROTOCOL: u32 = 1;
-/// The longest request, bytes.
-const LONGEST_REQUEST: u64 = 4096;
-/// The longest reply, bytes: a report of many flows with many intervals.
-const LONGEST_REPLY: u64 = 1 << 30;
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Request {
-    Clock,
-    Start(Start),
-    Finish,
-}
-
-/// What a receiver has to know of a run; times in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Start {
-    flows: u32,
-    /// The run's zero on the receiver's clock.
-    zero_ns: u64,
-    until_ns: u64,
-    interval_ns: Option<u64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Reply {
-    Hello(Hello),
-    /// When the request came, and when this left; ns of the receiver's clock.
-    Clock {
-        came_ns: u64,
-        left_ns: u64,
-    },
-    Ready {
-        port: u16,
-    },
-    Report(Box<MeterReport>),
-    Refused(String),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Hello {
-    /// Tells our receivers from others that speak JSON.
-    cutline_tg: u32,
-    /// `/proc/sys/kernel/random/boot_id`: the same on the same machine.
-    boot_id: String,
-}
-
 /// Why a session came to an end before its time.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
@@ -134,24 +88,12 @@ impl Line {
     }
 
     fn send(&self, message: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message).map_err(io::Error::other)?;
-        line.push(b'\n');
-        self.stream().write_all(&line)
+        self.stream().write_all(&write_message(message)?)
     }
 
     /// The next message; `None` at the end.
     fn receive<T: DeserializeOwned>(&mut self, longest: u64) -> io::Result<Option<T>> {
-        let mut line = Vec::new();
-        let length = (&mut self.reader).take(longest).read_until(b'\n', &mut line)?;
-        match line.last() {
-            None => Ok(None),
-            Some(b'\n') => serde_json::from_slice(&line).map(Some).map_err(io::Error::from),
-            Some(_) if length as u64 == longest => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("a line of more than {longest} bytes"),
-            )),
-            Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        read_message(&mut self.reader, longest)
     }
 
     /// Whether something comes, or the end, within a time.
