@@ -49,13 +49,13 @@ impl Summary {
     pub fn add(&mut self, sent: &SenderReport, received: Option<&ReceiverReport>) {
         self.flows += 1;
         let failed = sent.error.is_some() || received.is_some_and(|received| received.error.is_some());
-        self.failed += u64::from(failed);
-        self.sent_bytes += sent.bytes;
-        self.sent_packets += sent.packets;
-        self.retransmissions += sent.retransmissions;
-        self.refused_bytes += sent.refused_bytes;
-        self.unsent += sent.unsent;
-        self.marked += sent.tcp.map_or(0, |tcp| u64::from(tcp.delivered_ce));
+        add(&mut self.failed, u64::from(failed));
+        add(&mut self.sent_bytes, sent.bytes);
+        add(&mut self.sent_packets, sent.packets);
+        add(&mut self.retransmissions, sent.retransmissions);
+        add(&mut self.refused_bytes, sent.refused_bytes);
+        add(&mut self.unsent, sent.unsent);
+        add(&mut self.marked, sent.tcp.map_or(0, |tcp| u64::from(tcp.delivered_ce)));
         self.responses.merge(&sent.responses);
         self.lateness.merge(&sent.lateness);
         match received {
@@ -66,31 +66,31 @@ impl Summary {
         }
         if let Some(received) = received.filter(|_| sent.tcp.is_none()) {
             // Those behind the last that came have left no gap.
-            let unseen = sent.packets.saturating_sub(received.packets + received.lost);
-            self.lost += unseen;
+            let unseen = sent.packets.saturating_sub(received.packets.saturating_add(received.lost));
+            add(&mut self.lost, unseen);
         }
     }
 
     /// Counts what came of a flow whose sender is not known.
     pub fn add_received(&mut self, received: &ReceiverReport) {
-        self.received_bytes += received.bytes;
-        self.received_packets += received.packets;
-        self.lost += received.lost;
-        self.reordered += received.reordered;
-        self.duplicated += received.duplicated;
-        self.marked += received.marked;
+        add(&mut self.received_bytes, received.bytes);
+        add(&mut self.received_packets, received.packets);
+        add(&mut self.lost, received.lost);
+        add(&mut self.reordered, received.reordered);
+        add(&mut self.duplicated, received.duplicated);
+        add(&mut self.marked, received.marked);
         self.delay.merge(&received.delay);
         self.ipdv.merge(&received.ipdv);
         if self.intervals.len() < received.intervals.len() {
             self.intervals.resize(received.intervals.len(), ReceivedInterval::default());
         }
         for (sum, interval) in self.intervals.iter_mut().zip(&received.intervals) {
-            sum.bytes += interval.bytes;
-            sum.packets += interval.packets;
-            sum.lost += interval.lost;
-            sum.marked += interval.marked;
-            sum.delay_ns = sum.delay_ns.saturating_add(interval.delay_ns);
-            sum.ipdv_ns = sum.ipdv_ns.saturating_add(interval.ipdv_ns);
+            add(&mut sum.bytes, interval.bytes);
+            add(&mut sum.packets, interval.packets);
+            sum.lost = sum.lost.saturating_add(interval.lost);
+            add(&mut sum.marked, interval.marked);
+            add(&mut sum.delay_ns, interval.delay_ns);
+            add(&mut sum.ipdv_ns, interval.ipdv_ns);
         }
     }
 
@@ -109,20 +109,20 @@ impl Summary {
             ..ReceiverReport::default()
         };
         self.add_received(&received);
-        self.flows += other.flows;
-        self.failed += other.failed;
-        self.sent_bytes += other.sent_bytes;
-        self.sent_packets += other.sent_packets;
-        self.retransmissions += other.retransmissions;
-        self.refused_bytes += other.refused_bytes;
-        self.unsent += other.unsent;
+        add(&mut self.flows, other.flows);
+        add(&mut self.failed, other.failed);
+        add(&mut self.sent_bytes, other.sent_bytes);
+        add(&mut self.sent_packets, other.sent_packets);
+        add(&mut self.retransmissions, other.retransmissions);
+        add(&mut self.refused_bytes, other.refused_bytes);
+        add(&mut self.unsent, other.unsent);
         self.responses.merge(&other.responses);
         self.lateness.merge(&other.lateness);
     }
 
     /// The share of datagrams that were lost, 0..=1; `None` where there were none.
     pub fn loss(&self) -> Option<f64> {
-        let all = self.received_packets + self.lost;
+        let all = self.received_packets.saturating_add(self.lost);
         (all > 0).then(|| self.lost as f64 / all as f64)
     }
 
@@ -132,9 +132,31 @@ impl Summary {
     }
 }
 
+/// Adds to a sum, which stays at the greatest number when it cannot hold more: a report of another machine may have any
+/// numbers.
+const fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_another_machine_add_up_to_the_greatest_at_most() {
+        let interval = ReceivedInterval { packets: u64::MAX, lost: i64::MIN, ..ReceivedInterval::default() };
+        let received = ReceiverReport {
+            packets: u64::MAX,
+            lost: u64::MAX,
+            intervals: vec![interval],
+            ..ReceiverReport::default()
+        };
+        let mut summary = Summary::default();
+        summary.add(&SenderReport::default(), Some(&received));
+        summary.merge(&summary.clone());
+        assert_eq!((summary.received_packets, summary.lost, summary.loss()), (u64::MAX, u64::MAX, Some(1.0)));
+        assert_eq!((summary.intervals[0].packets, summary.intervals[0].lost), (u64::MAX, i64::MIN));
+    }
 
     #[test]
     fn what_never_came_is_lost_too() {

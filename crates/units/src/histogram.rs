@@ -165,7 +165,8 @@ impl Histogram {
         })
     }
 
-    /// Adds another histogram's values to this one.
+    /// Adds another histogram's values to this one. What is more than a count or sum holds, as only made-up numbers are,
+    /// leaves it at its greatest.
     pub fn merge(&mut self, other: &Self) {
         if other.total == 0 {
             return;
@@ -173,12 +174,13 @@ impl Histogram {
         self.widen(other.first);
         self.widen(other.first + other.counts.len() as u32 - 1);
         for (bucket, count) in (other.first..).zip(&other.counts) {
-            self.counts[(bucket - self.first) as usize] += count;
+            let held = &mut self.counts[(bucket - self.first) as usize];
+            *held = held.saturating_add(*count);
         }
         self.least = if self.total == 0 { other.least } else { self.least.min(other.least) };
         self.greatest = self.greatest.max(other.greatest);
-        self.total += other.total;
-        self.sum_ns += other.sum_ns;
+        self.total = self.total.saturating_add(other.total);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.sum_squares += other.sum_squares;
     }
 
@@ -258,6 +260,16 @@ mod tests {
     fn nothing_has_no_mean() {
         let nothing = Histogram::default();
         assert_eq!((nothing.mean(), nothing.quantile(0.5), nothing.max()), (None, None, None));
+    }
+
+    #[test]
+    fn merging_what_no_histogram_counts_stays_at_the_greatest_count() {
+        let parts =
+            HistogramParts { buckets: vec![(5_000, u32::MAX)], sum_ns: u64::MAX, ..of(&[5_000]).parts() };
+        let mut histogram = Histogram::from_parts(&parts);
+        histogram.merge(&Histogram::from_parts(&parts));
+        let counts: Vec<u64> = histogram.buckets().map(|bucket| bucket.count).collect();
+        assert_eq!((counts, histogram.parts().sum_ns), (vec![u64::from(u32::MAX)], u64::MAX));
     }
 
     #[test]
