@@ -14,6 +14,7 @@ mod existing;
 mod key;
 mod measure;
 mod origin;
+mod pages;
 mod rows;
 mod run;
 mod run_store;

@@ -6,16 +6,18 @@
 use crate::column::{CellKind, CellValue, Column, Row};
 use crate::error::StoreError;
 use crate::version::SCHEMA_VERSION;
+use crate::pages::{column_reader, damaged};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::types::{Type, TypePtr};
+use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -220,7 +222,7 @@ fn positions<R: Row>(path: &Path, reader: &SerializedFileReader<File>) -> Result
     let schema = reader.metadata().file_metadata().schema_descr();
     let position = |column: Column<R>| {
         let at = schema.columns().iter().position(|stored| stored.name() == column.name);
-        let fits = at.is_none_or(|at| schema.column(at).physical_type() == physical(column.kind));
+        let fits = at.is_none_or(|at| holds(&schema.column(at), &column));
         if !fits || (at.is_none() && !column.optional) {
             let problem = if fits { "is missing" } else { "has another type" };
             return Err(StoreError::Column { path: path.to_owned(), column: column.name, problem });
@@ -230,47 +232,66 @@ fn positions<R: Row>(path: &Path, reader: &SerializedFileReader<File>) -> Result
     R::columns().into_iter().map(position).collect()
 }
 
+/// Whether a file's column can be read as this one. It may lack nulls, but has none where none are allowed, and no lists.
+fn holds<R>(stored: &ColumnDescriptor, column: &Column<R>) -> bool {
+    stored.physical_type() == physical(column.kind)
+        && stored.max_def_level() <= i16::from(column.optional)
+        && stored.max_rep_level() == 0
+}
+
 fn read_group<R: Row>(
     group: &dyn RowGroupReader,
     positions: &Positions<R>,
     rows: &mut Vec<R>,
 ) -> ParquetResult<()> {
     let first = rows.len();
-    let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-    rows.resize(first + count, R::default());
+    let count = rows_of(group.metadata())?;
     for (column, at) in positions {
         let Some(at) = *at else { continue };
-        let target = (column, &mut rows[first..]);
-        match group.get_column_reader(at)? {
+        let target = (column, &mut *rows, first..first + count);
+        match column_reader(group, at, count)? {
             ColumnReader::ByteArrayColumnReader(reader) => read_column(reader, target, names())?,
-            ColumnReader::Int64ColumnReader(reader) => {
-                read_column(reader, target, |n| Ok(CellValue::Count(n as u64)))?;
-            }
+            ColumnReader::Int64ColumnReader(reader) => read_column(reader, target, count_of)?,
             ColumnReader::DoubleColumnReader(reader) => {
                 read_column(reader, target, |x| Ok(CellValue::Real(x)))?;
             }
-            _ => return Err(ParquetError::General(format!("the column {} has another type", column.name))),
+            _ => return Err(damaged(&format!("the column {} has another type", column.name))),
         }
     }
     Ok(())
 }
 
-/// Reads one column of a row group into its rows.
-fn read_column<D: DataType, R>(
+/// The rows of a row group. There are never more than [`GROUP`], so that a damaged number takes no memory.
+fn rows_of(group: &RowGroupMetaData) -> ParquetResult<usize> {
+    let rows = usize::try_from(group.num_rows()).ok().filter(|rows| *rows <= GROUP);
+    rows.ok_or_else(|| damaged(&format!("a row group has {} rows", group.num_rows())))
+}
+
+fn count_of(number: i64) -> ParquetResult<CellValue> {
+    u64::try_from(number).map(CellValue::Count).map_err(|_| damaged(&format!("a count is {number}")))
+}
+
+/// Reads one column of a row group into its rows. The first column makes the rows, once it has been seen to have as many
+/// cells.
+fn read_column<D: DataType, R: Row>(
     mut reader: ColumnReaderImpl<D>,
-    (column, rows): (&Column<R>, &mut [R]),
+    (column, rows, place): (&Column<R>, &mut Vec<R>, Range<usize>),
     mut convert: impl FnMut(D::T) -> ParquetResult<CellValue>,
 ) -> ParquetResult<()> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
-    while reader.read_records(rows.len(), Some(&mut levels), None, &mut values)?.0 > 0 {}
+    while reader.read_records(place.len(), Some(&mut levels), None, &mut values)?.0 > 0 {}
+    if levels.len().max(values.len()) != place.len() {
+        return Err(damaged(&format!("the column {} has not as many cells as there are rows", column.name)));
+    }
+    rows.resize(place.end, R::default());
     let mut values = values.into_iter();
-    for (i, row) in rows.iter_mut().enumerate() {
+    for (i, row) in rows[place].iter_mut().enumerate() {
         // A required column has no levels: all of its cells are there.
         if levels.get(i) == Some(&0) {
             (column.set)(row, CellValue::Null);
             continue;
         }
-        let value = values.next().ok_or_else(|| ParquetError::General("a column is too short".to_owned()))?;
+        let value = values.next().ok_or_else(|| damaged("a column is too short"))?;
         (column.set)(row, convert(value)?);
     }
     Ok(())
@@ -285,5 +306,66 @@ fn names() -> impl FnMut(ByteArray) -> ParquetResult<CellValue> {
             last = Arc::from(text);
         }
         Ok(CellValue::Text(Arc::clone(&last)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::row;
+
+    row! {
+        /// A row with a count that is always there.
+        Counted in "counts.parquet", one per "test" {
+            count: u64, "-", "A count.";
+        }
+    }
+
+    row! {
+        /// The same with a count that may be missing.
+        MaybeCounted in "counts.parquet", one per "test" {
+            count: Option<u64>, "-", "A count, if there is one.";
+        }
+    }
+
+    /// Why a table of counts, written by `write`, is not read.
+    fn why(write: impl FnOnce(&Path)) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(Counted::FILE);
+        write(&path);
+        read_table::<Counted>(&path).unwrap_err().to_string()
+    }
+
+    /// A file with these numbers in one row group, as no table of ours is.
+    fn write_numbers(path: &Path, numbers: &[i64]) {
+        let columns = Counted::columns();
+        let file = File::create(path).unwrap();
+        let mut writer =
+            SerializedFileWriter::new(file, schema(&columns), Arc::new(properties(&columns))).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(numbers, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+    }
+
+    #[test]
+    fn a_missing_cell_where_none_may_be_missing_is_an_error() {
+        let rows = [MaybeCounted { count: Some(3) }, MaybeCounted { count: None }];
+        let error = why(|path| write_table(path, &rows).unwrap());
+        assert!(error.ends_with("counts.parquet: the column \"count\" has another type"), "{error}");
+    }
+
+    #[test]
+    fn a_count_below_zero_is_an_error() {
+        let error = why(|path| write_numbers(path, &[4, -3]));
+        assert!(error.ends_with("the file is damaged: a count is -3"), "{error}");
+    }
+
+    #[test]
+    fn a_row_group_larger_than_any_of_ours_is_an_error() {
+        let error = why(|path| write_numbers(path, &vec![1; GROUP + 1]));
+        assert!(error.ends_with("the file is damaged: a row group has 131073 rows"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 //! table.
 
 use cutline_results::{
-    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, RunKey, RunResult,
+    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunKey, RunResult,
     RunStore, RunSummary, SCHEMA_VERSION, SeriesRow, Store, StoreError, Summary, TimingRow, origin,
     read_table, write_table,
 };
@@ -270,4 +270,21 @@ fn a_table_of_another_kind_is_refused() {
     fs::write(&path, "not a table").unwrap();
     assert!(matches!(read_table::<FlowRow>(&path), Err(StoreError::Parquet { .. })));
     assert!(matches!(Store::open(Path::new("nowhere")).read::<FlowRow>(), Err(StoreError::Io { .. })));
+}
+
+#[test]
+fn a_table_with_any_byte_changed_is_read_or_is_an_error_with_its_name() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(PointRow::FILE);
+    let row = |number| PointRow { key: "flow.audio.hint".into(), number, ..PointRow::default() };
+    write_table(&path, &[row(Some(6.0)), row(None)]).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0xff;
+        fs::write(&path, damaged).unwrap();
+        if let Err(error) = read_table::<PointRow>(&path) {
+            assert!(error.to_string().contains(PointRow::FILE), "{error}");
+        }
+    }
 }
