@@ -40,6 +40,7 @@ pub use bottleneck::{
 pub use feed::{FeedError, Source};
 pub use finding::{Finding, Group, Report, State, Use};
 pub use interface::interface;
+pub use load::load;
 pub use survey::Survey;
 pub use watch::{Watch, WatchError};
 

@@ -42,8 +42,9 @@ impl ScenarioFile {
     /// # Errors
     /// When the path leads nowhere. A key or value that is not allowed is found when the scenario is read.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), Errors> {
+        self.document.set_text(path, value)?;
         self.overrides.push((path.to_owned(), value.to_owned()));
-        self.document.set_text(path, value)
+        Ok(())
     }
 
     /// Sets a key as the command line gives it: `flow.audio.hint=6`.
@@ -66,13 +67,20 @@ impl ScenarioFile {
         read::scenario(&self.document)
     }
 
+    /// How many points the sweep has; 1 when there is no sweep. A path that was set does not vary.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the sweep.
+    pub fn points(&self) -> Result<usize, Errors> {
+        sweep::points(&self.document, |path| self.is_set(path))
+    }
+
     /// All points of the sweep; one, with the label `base`, when there is no sweep. A path that was set does not vary.
     ///
     /// # Errors
     /// Everything that is wrong with the sweep or with any point of it, each problem once.
     pub fn expand(&self) -> Result<Vec<SweepPoint>, Errors> {
-        let is_set = |path: &str| self.overrides.iter().any(|(set, _)| set == path);
-        let combinations = sweep::combinations(&self.document, is_set)?;
+        let combinations = sweep::combinations(&self.document, |path| self.is_set(path))?;
         let total = combinations.len();
         let mut points = Vec::with_capacity(total);
         let mut problems: Vec<Found> = Vec::new();
@@ -87,6 +95,11 @@ impl ScenarioFile {
             return Ok(points);
         }
         Err(Errors::new(problems.into_iter().map(|found| found.labelled(total)).collect()))
+    }
+
+    /// Whether an override has set this path.
+    fn is_set(&self, path: &str) -> bool {
+        self.overrides.iter().any(|(set, _)| set == path)
     }
 
     /// The file's text as it was read, without the overrides.

@@ -71,6 +71,17 @@ pub(crate) fn combinations(
     document: &Document,
     is_set: impl Fn(&str) -> bool,
 ) -> Result<Vec<Combination>, Errors> {
+    let (bundles, points) = varying(document, is_set)?;
+    (0..points).map(|index| combination(document, &bundles, index)).collect()
+}
+
+/// How many combinations a document's sweep has; one when it has no sweep.
+pub(crate) fn points(document: &Document, is_set: impl Fn(&str) -> bool) -> Result<usize, Errors> {
+    varying(document, is_set).map(|(_, points)| points)
+}
+
+/// What varies in a document's sweep, and how many combinations there are of it.
+fn varying(document: &Document, is_set: impl Fn(&str) -> bool) -> Result<(Vec<Bundle<'_>>, usize), Errors> {
     let mut reader = SweepReader { document, problems: Vec::new(), taken: BTreeSet::new() };
     let mut bundles = reader.bundles();
     if !reader.problems.is_empty() {
@@ -81,12 +92,11 @@ pub(crate) fn combinations(
     }
     bundles.retain(|bundle| !bundle.is_empty());
     let points = bundles.iter().map(|bundle| bundle[0].values.len()).try_fold(1usize, usize::checked_mul);
-    if points.is_none_or(|points| points > MOST_POINTS) {
-        let text = format!(": there are more than {MOST_POINTS} points");
-        return Err(reader.problem(SWEEP_KEYS, None, text).into());
+    if let Some(points) = points.filter(|points| *points <= MOST_POINTS) {
+        return Ok((bundles, points));
     }
-    let combine = |index| combination(document, &bundles, index);
-    (0..points.unwrap_or(1)).map(combine).collect()
+    let text = format!(": there are more than {MOST_POINTS} points");
+    Err(reader.problem(SWEEP_KEYS, None, text).into())
 }
 
 /// Takes the paths that are set out of a bundle, and then the rows that are there already.

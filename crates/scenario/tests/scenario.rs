@@ -211,6 +211,9 @@ fn overrides_take_values_with_and_without_quotes() {
     assert_eq!(links[0].queue.limit, Limit::Packets(9));
     assert!(scenario.flows[1].transport.tcp().is_some_and(|tcp| tcp.sack));
     assert_eq!(file.overrides()[0], ("link.last.rate".to_owned(), "3 Mbit/s".to_owned()));
+    let set = file.overrides().len();
+    assert!(file.set("name.of", "x").is_err());
+    assert_eq!(file.overrides().len(), set, "a refused setting is not among them");
 }
 
 #[test]
