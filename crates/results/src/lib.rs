@@ -14,6 +14,7 @@ mod existing;
 mod key;
 mod measure;
 mod origin;
+mod page_header;
 mod pages;
 mod rows;
 mod run;

@@ -2,10 +2,10 @@
 //!
 //! The library trusts a file where it would cost time not to. A damaged file makes it panic, or hold memory for as many
 //! values as some number says. So a page passes here only if it is as we write pages: plain values that are there whole, or
-//! indices into a dictionary that came before; and no page has more values than its row group has rows.
-//!
-//! A page that says that it is large when unpacked still takes that memory, up to 2 GiB, before it is found damaged.
+//! indices into a dictionary that came before; and no page has more values than its row group has rows. Sizes and headers
+//! are checked before that ([`page_header`]).
 
+use crate::page_header;
 use parquet::basic::{Encoding, Type};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, get_column_reader};
@@ -14,10 +14,17 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescPtr;
 
-/// A reader of the column at place `at`, in a group of so many rows.
-pub(crate) fn column_reader(group: &dyn RowGroupReader, at: usize, rows: usize) -> Result<ColumnReader> {
+/// A reader of the column at place `at` of a file, in a group of so many rows.
+pub(crate) fn column_reader(
+    file: &[u8],
+    group: &dyn RowGroupReader,
+    at: usize,
+    rows: usize,
+) -> Result<ColumnReader> {
     let chunk = group.metadata().columns().get(at).ok_or_else(|| damaged("a column is missing"))?;
-    check_place(chunk)?;
+    if !bytes_of(file, chunk).is_some_and(page_header::are_whole) {
+        return Err(damaged("a column is not whole"));
+    }
     let (column, pages) = (chunk.column_descr_ptr(), group.get_column_page_reader(at)?);
     let pages = CheckedPages { pages, column: column.clone(), rows, has_dictionary: false };
     Ok(get_column_reader(column, Box::new(pages)))
@@ -27,13 +34,11 @@ pub(crate) fn damaged(why: &str) -> ParquetError {
     ParquetError::General(format!("the file is damaged: {why}"))
 }
 
-/// A chunk begins and ends somewhere behind the file's beginning.
-fn check_place(chunk: &ColumnChunkMetaData) -> Result<()> {
-    let begins = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-    if begins < 0 || chunk.compressed_size() < 0 {
-        return Err(damaged("a column lies outside the file"));
-    }
-    Ok(())
+/// The bytes of a column chunk; `None` if it lies outside the file.
+fn bytes_of<'f>(file: &'f [u8], chunk: &ColumnChunkMetaData) -> Option<&'f [u8]> {
+    let begin = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let (begin, length) = (usize::try_from(begin).ok()?, usize::try_from(chunk.compressed_size()).ok()?);
+    file.get(begin..begin.checked_add(length)?)
 }
 
 /// Passes on the pages that are right.

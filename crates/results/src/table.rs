@@ -7,6 +7,7 @@ use crate::column::{CellKind, CellValue, Column, Row};
 use crate::error::StoreError;
 use crate::version::SCHEMA_VERSION;
 use crate::pages::{column_reader, damaged};
+use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -16,7 +17,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
-use std::fs::File;
+use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -102,12 +103,13 @@ pub fn write_table<R: Row>(path: &Path, rows: &[R]) -> Result<(), StoreError> {
 /// # Errors
 /// When the file is not there, is not Parquet, or lacks a column.
 pub fn read_table<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
-    let file = File::open(path).map_err(|error| StoreError::io(path, error))?;
-    let reader = SerializedFileReader::new(file).map_err(|error| StoreError::parquet(path, error))?;
+    let file: Bytes = fs::read(path).map_err(|error| StoreError::io(path, error))?.into();
+    let reader = SerializedFileReader::new(file.clone()).map_err(|error| StoreError::parquet(path, error))?;
     let positions = positions::<R>(path, &reader)?;
     let mut rows = Vec::new();
     for group in 0..reader.num_row_groups() {
-        let read = reader.get_row_group(group).and_then(|group| read_group(&*group, &positions, &mut rows));
+        let read =
+            reader.get_row_group(group).and_then(|group| read_group(&file, &*group, &positions, &mut rows));
         read.map_err(|error| StoreError::parquet(path, error))?;
     }
     Ok(rows)
@@ -218,7 +220,7 @@ fn double(cell: CellValue) -> Option<f64> {
 /// The columns of `R`, each with its index in a file; `None` for an optional one that the file lacks.
 type Positions<R> = Vec<(Column<R>, Option<usize>)>;
 
-fn positions<R: Row>(path: &Path, reader: &SerializedFileReader<File>) -> Result<Positions<R>, StoreError> {
+fn positions<R: Row>(path: &Path, reader: &SerializedFileReader<Bytes>) -> Result<Positions<R>, StoreError> {
     let schema = reader.metadata().file_metadata().schema_descr();
     let position = |column: Column<R>| {
         let at = schema.columns().iter().position(|stored| stored.name() == column.name);
@@ -240,6 +242,7 @@ fn holds<R>(stored: &ColumnDescriptor, column: &Column<R>) -> bool {
 }
 
 fn read_group<R: Row>(
+    file: &[u8],
     group: &dyn RowGroupReader,
     positions: &Positions<R>,
     rows: &mut Vec<R>,
@@ -249,7 +252,7 @@ fn read_group<R: Row>(
     for (column, at) in positions {
         let Some(at) = *at else { continue };
         let target = (column, &mut *rows, first..first + count);
-        match column_reader(group, at, count)? {
+        match column_reader(file, group, at, count)? {
             ColumnReader::ByteArrayColumnReader(reader) => read_column(reader, target, names())?,
             ColumnReader::Int64ColumnReader(reader) => read_column(reader, target, count_of)?,
             ColumnReader::DoubleColumnReader(reader) => {
