@@ -319,6 +319,14 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_read_to_their_last_place() {
+        let slipped_ms = 3.751_844_674_407_370_6e22;
+        let forth = Direction { slipped_ms, ..Direction::default() };
+        let read = Statistics::parse(&Statistics { forth, ..Statistics::default() }.json()).unwrap();
+        assert_eq!(read.forth.slipped_ms, slipped_ms);
+    }
+
+    #[test]
     fn other_lines_are_refused() {
         assert!(Statistics::parse(r#"{"event":"stats"}"#).unwrap_err().to_string().contains("elapsed_s"));
         assert!(Statistics::parse("routing a -> b").is_err());
