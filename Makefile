@@ -4,6 +4,7 @@ CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 RESULTS ?= results
 ROUNDS ?= 10
+SECONDS_EACH ?= 60
 BIN := target/release/cutline
 
 .PHONY: help setup trial demo test properties bless lint bench bench-router validate validate-ns2 validate-traces install install-service clean
@@ -14,6 +15,8 @@ help:
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"
+	@echo "make fuzz      look for inputs that break a parser, SECONDS_EACH for each; TARGET=... FUZZ_TIME=... one as long as wanted"
+	@echo "make fuzz-corpus  put what make fuzz has found, and what reaches new code, into the committed corpora"
 	@echo "make lint      formatting and clippy, warnings are errors"
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
@@ -49,6 +52,15 @@ properties: setup
 bless: setup
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-results -p cutline-scenario \
 		--test pages --test goldens --test broken --test transports_page
+
+# Guided by coverage, with new seeds. What fails is kept in crates/fuzz/failures, and the command that replays it is printed.
+fuzz: setup
+	@tools/setup.sh fuzz
+	$(CARGO) run --quiet --locked -p cutline-fuzz -- run $(TARGET) --seconds $(or $(FUZZ_TIME),$(SECONDS_EACH))
+
+fuzz-corpus: setup
+	@tools/setup.sh fuzz
+	$(CARGO) run --quiet --locked -p cutline-fuzz -- keep $(TARGET)
 
 lint: setup
 	$(CARGO) fmt --all -- --check

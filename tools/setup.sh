@@ -2,6 +2,7 @@
 # Installs what Cutline's make targets need on Debian 12, and does nothing when it is there already.
 #
 #   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 for the router's tests
+#   tools/setup.sh fuzz     besides, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
 #   tools/setup.sh ns2      besides, for make bench and make validate: ns-2
 #   tools/setup.sh traces   besides, for the tests that read traces with other tools: tshark and flent
 set -eu
@@ -31,8 +32,9 @@ for component in clippy rustfmt; do
 done
 case "${1:-base}" in
     base) ;;
+    fuzz) need c++ g++ ;;
     ns2) need ns ns2; need python3 python3 ;;
     # Without recommended packages flent lacks what it draws with.
     traces) need tshark tshark; need flent "flent python3-matplotlib" ;;
-    *) fail "unknown part \`$1\`; there are: base, ns2, traces" ;;
+    *) fail "unknown part \`$1\`; there are: base, fuzz, ns2, traces" ;;
 esac

@@ -1,4 +1,4 @@
-//! Messages in a byte stream: what waits to be written ([`Outbox`]), and what is read ([`Inlet`]). Without input and
+//! Messages in a byte stream: what waits to be written (`Outbox`), and what is read ([`Inlet`]). Without input and
 //! output: bytes come in, bytes go out.
 
 use crate::header::{MESSAGE_HEADER, Message, PREAMBLE, Preamble};

@@ -1,0 +1,57 @@
+//! The generator's control protocol: `cutline_traffic::control::message`.
+//!
+//! - What was read and is written again reads the same, and what is written is one line.
+//! - A message that is too long is refused, and no more of it is read than allowed.
+//! - A receiver's report can be summed up and shown, whatever numbers are in it.
+
+use cutline_traffic::control::message::{
+    LONGEST_REPLY, LONGEST_REQUEST, Reply, Request, read_message, write_message,
+};
+use cutline_traffic::{MeterReport, SenderReport, Summary};
+use cutline_units::Duration;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub fn request(bytes: &[u8]) -> bool {
+    message::<Request>(bytes, LONGEST_REQUEST).is_some()
+}
+
+pub fn reply(bytes: &[u8]) -> bool {
+    let Some(reply) = message::<Reply>(bytes, LONGEST_REPLY) else { return false };
+    if let Reply::Report(report) = &reply {
+        sum_up(report);
+    }
+    true
+}
+
+fn message<T: Serialize + DeserializeOwned>(bytes: &[u8], longest: u64) -> Option<T> {
+    let mut rest = bytes;
+    let read = read_message::<T>(&mut rest, longest);
+    let taken = bytes.len() - rest.len();
+    assert!(taken as u64 <= longest, "no more is read than allowed");
+    let message = read.ok()??;
+    let line = write_message(&message).expect("what was JSON can be JSON");
+    assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1), "one line");
+    let again: T =
+        read_message(&line[..], u64::MAX).expect("what we write can be read").expect("it is there");
+    assert_eq!(write_message(&again).expect("it is JSON"), line, "the same again");
+    Some(message)
+}
+
+/// What `cutline tg send` makes of a report.
+fn sum_up(report: &MeterReport) {
+    let (mut summary, mut all) = (Summary::default(), Summary::default());
+    for flow in &report.flows {
+        summary.add(&SenderReport::default(), Some(flow));
+        for delays in [&flow.delay, &flow.ipdv] {
+            let _shown = (delays.mean(), delays.quantile(0.5), delays.quantile(0.99), delays.max());
+        }
+        for interval in &flow.intervals {
+            let _shown = interval.mean_delay();
+        }
+    }
+    all.merge(&summary);
+    all.merge(&summary);
+    assert!(all.loss().is_none_or(|loss| (0.0..=1.0).contains(&loss)), "{:?}", all.loss());
+    assert!(all.goodput_bps(Duration::from_secs(1)) >= 0.0);
+}

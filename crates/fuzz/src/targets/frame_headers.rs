@@ -1,0 +1,61 @@
+//! Frames from the network, as the router sees them: `cutline_router::Headers`.
+//!
+//! - What was found lies within the frame, and an IP packet is as long as it says.
+//! - Nothing behind the packet matters: padding is neither read nor missed.
+//! - The salt changes the flow's number and nothing else.
+//! - The traffic class does not tell flows apart, so a mark or a new code point leaves a flow one flow.
+//! - An overhead makes a size of every frame.
+
+use cutline_router::{ETHERNET, Headers, Ip, Overhead, Version};
+
+/// Behind the frame, where nothing may look.
+const OTHER_BYTES: [u8; 3] = [0, 0xff, 0x45];
+
+pub fn parse(frame: &[u8]) -> bool {
+    let headers = Headers::of(frame, 0);
+    assert!(usize::from(headers.payload) <= frame.len().max(ETHERNET), "the payload begins in the frame");
+    for overhead in Overhead::ALL {
+        assert!(overhead.size(frame.len() as u32, &headers) < 1 << 20, "a size on the link");
+    }
+    let Some(ip) = headers.ip else { return false };
+    let end = usize::from(ip.at) + ip.length as usize;
+    let header = match ip.version {
+        Version::V4 => 20,
+        Version::V6 => 40,
+    };
+    assert!(usize::from(ip.at) >= usize::from(headers.payload), "the packet is in the payload");
+    assert!(ip.length >= header && end <= frame.len(), "the packet ends in the frame");
+    check_padding(&frame[..end], &headers);
+    check_salt(frame, &ip);
+    check_traffic_class(frame, &ip);
+    true
+}
+
+fn check_padding(packet: &[u8], headers: &Headers) {
+    assert_eq!(Headers::of(packet, 0), *headers, "without what is behind the packet");
+    for byte in OTHER_BYTES {
+        assert_eq!(
+            Headers::of(&[packet, &[byte; 40]].concat(), 0),
+            *headers,
+            "with other bytes behind the packet"
+        );
+    }
+}
+
+fn check_salt(frame: &[u8], ip: &Ip) {
+    let salted = Headers::of(frame, 0x5eed).ip.expect("salt does not hide a packet");
+    assert_eq!(Ip { flow: ip.flow, ..salted }, *ip, "salt is for the flow alone");
+}
+
+fn check_traffic_class(frame: &[u8], ip: &Ip) {
+    let (mut marked, at) = (frame.to_vec(), usize::from(ip.at));
+    match ip.version {
+        Version::V4 => marked[at + 1] ^= 0xff,
+        Version::V6 => {
+            marked[at] ^= 0x0f;
+            marked[at + 1] ^= 0xf0;
+        }
+    }
+    let found = Headers::of(&marked, 0).ip.expect("a traffic class does not hide a packet");
+    assert_eq!(found, Ip { traffic_class: !ip.traffic_class, ..*ip });
+}

@@ -1,0 +1,23 @@
+//! The summary of stored results: `cutline_results::Store::read_summary`.
+//!
+//! - What was read and is written again reads the same.
+//! - An error names the file.
+
+use super::folder::Folder;
+use cutline_results::Store;
+
+pub fn parse(bytes: &[u8]) -> bool {
+    Folder::with("summary.json", bytes, |root| {
+        let store = Store::open(root);
+        let summary = match store.read_summary() {
+            Ok(summary) => summary,
+            Err(error) => {
+                assert!(error.to_string().contains("summary.json: "), "{error}");
+                return false;
+            }
+        };
+        store.write_summary(&summary).expect("what was read can be written");
+        assert_eq!(store.read_summary().expect("what we write can be read"), summary);
+        true
+    })
+}

@@ -1,0 +1,36 @@
+//! What a router at work says, and what the doctor makes of it: `cutline_router_service::Reply` and `cutline_doctor::load`.
+//!
+//! An input is lines. Each is a reply, and two documents that follow each other are an interval of the doctor's.
+//!
+//! - What was read and is written again reads the same, and what is written is one line.
+//! - Whatever numbers a document has, sums and differences of them can be made.
+
+use cutline_doctor::load;
+use cutline_router::Overhead;
+use cutline_router_service::{Direction, Reply, Statistics};
+
+pub fn parse(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let replies: Vec<Reply> = text.lines().filter_map(|line| Reply::parse(line).ok()).collect();
+    let documents: Vec<&Statistics> = replies.iter().filter_map(|reply| reply.statistics.as_ref()).collect();
+    for document in &documents {
+        let line = document.json();
+        assert!(!line.contains('\n'), "{line}");
+        let again = Statistics::parse(&line).expect("what we write can be read");
+        assert_eq!(again.json(), line, "the same again");
+        let _shown = [document.forth.dropped_packets(), document.back.dropped_packets()];
+    }
+    for pair in documents.windows(2) {
+        let seconds = pair[1].elapsed_s - pair[0].elapsed_s;
+        check_load(&pair[0].forth, &pair[1].forth, seconds);
+        check_load(&pair[0].back, &pair[1].back, seconds);
+    }
+    !replies.is_empty()
+}
+
+fn check_load(before: &Direction, after: &Direction, seconds: f64) {
+    for overhead in Overhead::ALL {
+        let load = load(before, after, seconds, overhead, 16);
+        assert!(load.utilisation >= 0.0, "{load:?}");
+    }
+}

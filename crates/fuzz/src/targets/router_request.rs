@@ -1,0 +1,25 @@
+//! Requests to a router at work: `cutline_router_service::Request`.
+//!
+//! - What was read and is written again reads the same, and what is written is one line.
+//! - A time is within what is allowed.
+//! - An error says what is allowed.
+
+use cutline_router_service::Request;
+
+pub fn parse(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let request: Request = match text.parse() {
+        Ok(request) => request,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return false;
+        }
+    };
+    if let Request::Watch(time) = request {
+        assert!(Request::WATCH.contains(&time), "{time}");
+    }
+    let line = request.to_string();
+    assert!(!line.contains('\n'), "{line:?}");
+    assert_eq!(line.parse(), Ok(request));
+    true
+}

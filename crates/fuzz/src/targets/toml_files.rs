@@ -1,0 +1,138 @@
+//! Files that people write: scenarios with what `--set` puts on top, flows of the generator, routers.
+//!
+//! - An error names the file, and a problem with a place names line, column and key; both can be shown.
+//! - A point of a sweep is the same as the file with the point's settings on top.
+//! - A router that was read can be shown as text and as JSON, and its queues can be built.
+//! - A group of flows has as many names as flows.
+
+use cutline_config::Errors;
+use cutline_router_service::{RouterSpec, configuration, summary};
+use cutline_scenario::{FlowsFile, Scenario, ScenarioFile, SweepPoint};
+
+/// What messages call the file.
+const NAME: &str = "input.toml";
+/// The scenario that settings are put on.
+const SETTINGS_OF: &str = include_str!("settings.toml");
+/// Larger sweeps are left alone: their time and memory grow with their points, not with their text.
+const MOST_POINTS: usize = 64;
+/// Larger groups of flows are left alone for the same reason.
+const MOST_FLOWS: u64 = 1000;
+
+pub fn scenario(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    match ScenarioFile::parse(text, NAME) {
+        Ok(file) => check_scenario(&file),
+        Err(errors) => refused(&errors, text),
+    }
+}
+
+/// Lines `KEY=VALUE`, as `--set` takes them.
+pub fn settings(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let mut file = ScenarioFile::parse(SETTINGS_OF, NAME).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut set = 0;
+    for pair in text.lines() {
+        match file.set_pair(pair) {
+            Ok(()) => set += 1,
+            Err(errors) => assert!(errors.to_string().contains("--set "), "{errors}"),
+        }
+    }
+    assert_eq!(file.overrides().len(), set);
+    check_scenario(&file) && set > 0
+}
+
+pub fn flows(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    match FlowsFile::parse(text, NAME) {
+        Ok(file) => {
+            for flow in file.flows.iter().filter(|flow| flow.count <= MOST_FLOWS) {
+                assert_eq!(flow.member_names().count(), flow.count as usize);
+            }
+            assert!(!file.flows.is_empty());
+            true
+        }
+        Err(errors) => refused(&errors, text),
+    }
+}
+
+pub fn router(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    match RouterSpec::parse(text, NAME) {
+        Ok(spec) => {
+            for direction in [&spec.forth, &spec.back] {
+                assert!(direction.queue.build::<u32>().is_ok(), "a queue that was read can be built");
+            }
+            assert!(!configuration(&spec).to_string().is_empty() && !summary(&spec).is_empty());
+            assert!(spec.fixed_differences(&spec).is_empty());
+            true
+        }
+        Err(errors) => refused(&errors, text),
+    }
+}
+
+fn check_scenario(file: &ScenarioFile) -> bool {
+    match file.scenario() {
+        Ok(scenario) => check_network(&scenario),
+        Err(errors) => return refused(&errors, file.text()),
+    }
+    match file.points() {
+        Ok(points) if points > MOST_POINTS => true,
+        Ok(points) => check_sweep(file, points),
+        Err(errors) => refused(&errors, file.text()),
+    }
+}
+
+/// It has a network, or an error that says why not.
+fn check_network(scenario: &Scenario) {
+    let flows: u64 = scenario.flows.iter().map(|flow| flow.count).sum();
+    if flows <= MOST_FLOWS
+        && let Err(error) = scenario.network()
+    {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+fn check_sweep(file: &ScenarioFile, points: usize) -> bool {
+    let expanded = match file.expand() {
+        Ok(expanded) => expanded,
+        Err(errors) => return refused(&errors, file.text()),
+    };
+    assert_eq!(expanded.len(), points);
+    for point in expanded.first().into_iter().chain(expanded.last()) {
+        check_point(file, point);
+    }
+    true
+}
+
+/// A text that looks like a number or a switch is one on the command line, which may be refused there.
+fn check_point(file: &ScenarioFile, point: &SweepPoint) {
+    let mut file = file.clone();
+    let set = point.settings.iter().try_for_each(|(path, value)| file.set(path, value));
+    if let Ok(scenario) = set.and_then(|()| file.scenario()) {
+        let same = Scenario { canonical: point.scenario.canonical.clone(), ..scenario } == point.scenario;
+        assert!(same, "{} is not the same as its settings", point.label());
+    }
+}
+
+/// Errors say where, which key, and what is wrong. Always false: the input was not accepted.
+fn refused(errors: &Errors, text: &str) -> bool {
+    let lines = text.lines().count();
+    assert!(!errors.problems().is_empty() && !errors.render().is_empty());
+    for problem in errors.problems() {
+        let said = problem.to_string();
+        let Some(location) = &problem.location else {
+            assert!(said.starts_with(NAME), "{said}");
+            continue;
+        };
+        assert!(said.starts_with(&location.source), "{said}");
+        assert!(problem.key.is_some() || said.contains("this is not TOML"), "{said}");
+        if let Some((line, column)) = location.line_column {
+            assert_eq!(location.source, NAME);
+            assert!((1..=lines + 1).contains(&line) && column >= 1, "{said}");
+            assert!(said.contains(&format!(":{line}:{column}: ")), "{said}");
+        } else {
+            assert!(location.source.starts_with("--set "), "{said}");
+        }
+    }
+    false
+}

@@ -1,0 +1,322 @@
+//! Seeds of the corpora that the project's own writers write: each is in the corpus as it is written now.
+//!
+//! `CUTLINE_BLESS=1 cargo test -p cutline-fuzz --test seeds` writes them; the diff is the review. Seeds of texts that people
+//! write are files of the corpus like any other.
+
+use cutline_fuzz::find;
+use cutline_results::{
+    DistributionRow, FlowRow, Host, PointRow, QueueRow, QueueSeriesRow, Row, SeriesRow, Store, Summary,
+    TimingRow, write_table,
+};
+use cutline_router_service::{
+    Counted, Direction, HintStatistics, Interface, ReloadStatus, RouterSpec, Statistics, configuration,
+};
+use cutline_scenario::ScenarioFile;
+use cutline_scenario::runner::plan;
+use cutline_traffic::control::message::{Hello, PROTOCOL, Reply, Request, Start, write_message};
+use cutline_traffic::header::{Data, Feedback, Message, Note, Preamble, TfrcData};
+use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport};
+use cutline_transport::tfrc;
+use cutline_units::{Dscp, Duration, Histogram, Instant};
+use etherparse::{PacketBuilder, VlanId};
+use std::env;
+use std::fs;
+use std::sync::atomic::AtomicBool;
+
+/// A name and the bytes.
+type Seed = (String, Vec<u8>);
+
+fn seed(name: &str, bytes: impl Into<Vec<u8>>) -> Seed {
+    (name.to_owned(), bytes.into())
+}
+
+/// Holds the seeds of a target to those in its corpus, or writes them there.
+fn check(target: &str, seeds: Vec<Seed>) {
+    let target = find(target).expect("the target is in the table");
+    for (name, bytes) in seeds {
+        assert!(target.check(&bytes), "the seed {name} of {} is refused", target.name);
+        let path = target.corpus_folder().join(&name);
+        if env::var_os("CUTLINE_BLESS").is_some() {
+            fs::create_dir_all(target.corpus_folder()).unwrap();
+            fs::write(&path, &bytes).unwrap();
+        }
+        let stored = fs::read(&path).unwrap_or_default();
+        assert!(stored == bytes, "{} is not what is written now: see this test's header", path.display());
+    }
+}
+
+/// The frames that a router meets.
+#[test]
+fn frames() {
+    let ethernet = || PacketBuilder::ethernet2([2; 6], [4; 6]);
+    let (source, destination) = ([10, 0, 0, 1], [10, 0, 1, 1]);
+    let mut seeds = Vec::new();
+    let mut add = |name: &str, write: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = Vec::new();
+        write(&mut bytes);
+        seeds.push((name.to_owned(), bytes));
+    };
+    add("ipv4-tcp", &|to| {
+        ethernet().ipv4(source, destination, 64).tcp(20_000, 5001, 7, 8192).write(to, b"GET /").unwrap();
+    });
+    add("ipv4-udp", &|to| {
+        ethernet().ipv4(source, destination, 64).udp(5000, 5001).write(to, &[0; 12]).unwrap();
+    });
+    add("ipv6-tcp", &|to| {
+        ethernet().ipv6([1; 16], [2; 16], 64).tcp(20_000, 5001, 7, 8192).syn().write(to, &[]).unwrap();
+    });
+    add("ipv6-udp", &|to| ethernet().ipv6([1; 16], [2; 16], 64).udp(5000, 5001).write(to, &[0; 12]).unwrap());
+    let tag = VlanId::try_new(100).unwrap();
+    add("vlan-ipv4-udp", &|to| {
+        ethernet().single_vlan(tag).ipv4(source, destination, 64).udp(53, 5353).write(to, &[1; 4]).unwrap();
+    });
+    add("qinq-ipv6-udp", &|to| {
+        ethernet().double_vlan(tag, tag).ipv6([1; 16], [2; 16], 64).udp(53, 5353).write(to, &[1; 4]).unwrap();
+    });
+    let packet = |frame: &[u8]| frame[14..].to_vec();
+    let pppoe = |protocol: u16, packet: &[u8]| {
+        let length = (packet.len() as u16 + 2).to_be_bytes();
+        [&[2; 12], &[0x88, 0x64, 0x11, 0, 0, 1][..], &length, &protocol.to_be_bytes(), packet].concat()
+    };
+    let in_session =
+        [("pppoe-ipv4", 0x0021, packet(&seeds[0].1)), ("pppoe-ipv6", 0x0057, packet(&seeds[2].1))];
+    seeds.extend(in_session.map(|(name, protocol, packet)| seed(name, pppoe(protocol, &packet))));
+    // Hop-by-hop options, a fragment, then UDP.
+    let inner =
+        [&[44, 0, 1, 4, 0, 0, 0, 0][..], &[17, 0, 0, 1, 0, 0, 0, 9], &[0x13, 0x88, 0x13, 0x89, 0, 8, 0, 0]]
+            .concat();
+    let head = [&[0x60, 0, 0, 0, 0, inner.len() as u8, 0, 64][..], &[1; 16], &[2; 16]].concat();
+    seeds.push(seed("ipv6-fragment", [&[2; 12][..], &[0x86, 0xdd], &head, &inner].concat()));
+    check("frame-headers", seeds);
+}
+
+fn data(tfrc: Option<TfrcData>) -> Data {
+    let dscp = Dscp::new(46).unwrap();
+    Data { flow: 7, dscp, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), tfrc }
+}
+
+fn preamble() -> Preamble {
+    Preamble { flow: 3, notify: true, dscp: Dscp::new(10).unwrap(), receive_buffer: 65_536 }
+}
+
+#[test]
+fn headers_of_the_generator() {
+    let kind = |kind: u8, bytes: &[u8]| [&[kind], bytes].concat();
+    let message = |length| {
+        let (bytes, used) = Message::write(length, Instant::from_nanos(77));
+        kind(1, &bytes[..used])
+    };
+    let tfrc = TfrcData {
+        rtt: Duration::from_millis(300),
+        segment_size: 1460,
+        history_discounting: true,
+        ecn: true,
+    };
+    let report = tfrc::Feedback {
+        echo: Instant::from_nanos(5),
+        t_delay: Duration::from_micros(3),
+        x_recv: 1e5,
+        p: 0.01,
+    };
+    let note = Note { delivered: 1 << 50, at: Instant::from_nanos(99) };
+    check(
+        "traffic-headers",
+        vec![
+            seed("preamble", kind(0, &preamble().write())),
+            seed("message-short", message(9)),
+            seed("message-long", message(100_000)),
+            seed("note", kind(2, &note.write())),
+            seed("data-udp", kind(3, &data(None).write()[..data(None).header_length()])),
+            seed("data-tfrc", kind(3, &data(Some(tfrc)).write())),
+            seed("feedback", kind(4, &Feedback { flow: 3, report }.write())),
+        ],
+    );
+}
+
+#[test]
+fn streams_of_the_generator() {
+    let stream = |lengths: &[u64]| {
+        let mut bytes = preamble().write().to_vec();
+        for &length in lengths {
+            let (header, used) = Message::write(length, Instant::from_nanos(length * 1000));
+            bytes.extend_from_slice(&header[..used]);
+            bytes.resize(bytes.len() + length as usize - used, b'.');
+        }
+        bytes
+    };
+    check(
+        "traffic-stream",
+        vec![
+            seed("short-messages", stream(&[1, 15, 7])),
+            seed("long-messages", stream(&[16, 160, 40])),
+            seed("both", stream(&[3, 100, 1, 17])),
+        ],
+    );
+}
+
+fn report() -> MeterReport {
+    let mut delay = Histogram::default();
+    (1..40).for_each(|ms| delay.record(Duration::from_millis(ms * ms)));
+    let interval = ReceivedInterval {
+        bytes: 1600,
+        packets: 10,
+        lost: -1,
+        marked: 2,
+        delay_ns: 1 << 30,
+        ipdv_ns: 1 << 20,
+    };
+    let flow = ReceiverReport {
+        flow: 3,
+        bytes: 160_000,
+        packets: 1000,
+        lost: 9,
+        reordered: 1,
+        window_lost: -2,
+        ipdv: delay.clone(),
+        delay,
+        first: Some(Duration::from_millis(3)),
+        traffic_class: Some(0xb8),
+        loss_event_rate: Some(0.01),
+        intervals: vec![interval; 2],
+        ..ReceiverReport::default()
+    };
+    MeterReport {
+        flows: vec![
+            flow,
+            ReceiverReport { flow: 4, error: Some("gone".to_owned()), ..ReceiverReport::default() },
+        ],
+        strangers: 1,
+        overflowed: 2,
+    }
+}
+
+#[test]
+fn messages_of_the_control_protocol() {
+    let requests = [
+        ("clock", Request::Clock),
+        (
+            "start",
+            Request::Start(Start {
+                flows: 2,
+                zero_ns: 1 << 60,
+                until_ns: 10_000_000_000,
+                interval_ns: Some(1_000_000_000),
+            }),
+        ),
+        ("finish", Request::Finish),
+    ];
+    check(
+        "control-request",
+        requests.map(|(name, request)| seed(name, write_message(&request).unwrap())).into(),
+    );
+    let replies = [
+        (
+            "hello",
+            Reply::Hello(Hello {
+                cutline_tg: PROTOCOL,
+                boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned(),
+            }),
+        ),
+        ("clock", Reply::Clock { came_ns: 1, left_ns: 1 << 60 }),
+        ("ready", Reply::Ready { port: 5204 }),
+        ("report", Reply::Report(Box::new(report()))),
+        ("refused", Reply::Refused("interval = 1 ns: at least 1 ms".to_owned())),
+    ];
+    check("control-reply", replies.map(|(name, reply)| seed(name, write_message(&reply).unwrap())).into());
+}
+
+fn direction(packets: u64) -> Direction {
+    let counted = |packets| Counted { packets, bytes: packets * 1000 };
+    let hint = |hint| HintStatistics {
+        hint,
+        departed: counted(packets),
+        mean_wait_ms: 3.5,
+        ..HintStatistics::default()
+    };
+    Direction {
+        name: "lan0 -> wan0".to_owned(),
+        rate_bps: 9_500_000,
+        queue: "TSQ over pi".to_owned(),
+        received: counted(packets + 9),
+        sent: counted(packets),
+        dropped: [("early".to_owned(), counted(3)), ("overflow".to_owned(), counted(2))].into(),
+        queued_packets: 4,
+        backlog: counted(4),
+        probability: Some(0.02),
+        slipped_ms: packets as f64 / 8.0,
+        hints: vec![hint(1), hint(16)],
+        ..Direction::default()
+    }
+}
+
+#[test]
+fn replies_of_a_router() {
+    let interface = Interface {
+        name: "lan0".to_owned(),
+        kind: "packet".to_owned(),
+        missed_packets: 1,
+        ..Interface::default()
+    };
+    let reload =
+        ReloadStatus { done: 2, refused: 1, last_s: Some(8.0), error: Some("in: missing".to_owned()) };
+    let document = |elapsed_s: f64, packets| Statistics {
+        event: "interval".to_owned(),
+        elapsed_s,
+        forth: direction(packets),
+        back: direction(packets / 2),
+        interfaces: vec![interface.clone()],
+        reload: Some(reload.clone()),
+    };
+    let text = include_str!("../../../packaging/router.toml");
+    let spec = RouterSpec::parse(text, "router.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let config = serde_json::json!({ "event": "config", "config": configuration(&spec) });
+    check(
+        "router-reply",
+        vec![
+            seed("intervals", format!("{}\n{}\n", document(1.0, 1000).json(), document(2.0, 3000).json())),
+            seed("configuration", format!("{config}\n")),
+        ],
+    );
+}
+
+/// What a short simulation leaves, and a table of the laboratory's.
+#[test]
+fn results_of_a_run() {
+    let text = include_str!("../src/targets/settings.toml");
+    let file = ScenarioFile::parse(text, "settings.toml").unwrap();
+    let points = file.expand().unwrap();
+    let jobs = plan(&points, "0");
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let job = &jobs[0];
+    let mut result = job.scenario.simulate(job.key.seed, &AtomicBool::new(false)).unwrap();
+    result.stamp(&job.key);
+    let timing = [TimingRow { run: "0".into(), kept: 1, ..TimingRow::default() }];
+    let host = Host { kernel: "linux 6.1".to_owned(), cpu: "Example 3000".to_owned(), cores: 2 };
+    let mut summary = Summary { host, ..file.summary(&points, "0", "2000-01-01T00:00:00Z".to_owned()) };
+    summary.finished = vec![(&job.key).into()];
+    store.write_summary(&summary).unwrap();
+    let summary = fs::read(folder.path().join("summary.json")).unwrap();
+    let settings: Vec<PointRow> =
+        points.iter().flat_map(|point| PointRow::from_settings(&point.label(), &point.settings)).collect();
+    check("result-summary", vec![seed("summary", summary)]);
+    check(
+        "result-tables",
+        vec![
+            table::<FlowRow>(&result.flows),
+            table::<QueueRow>(&result.queues),
+            table::<SeriesRow>(&result.series[..20]),
+            table::<QueueSeriesRow>(&result.queue_series[..8]),
+            table::<DistributionRow>(&result.distributions[..30]),
+            table::<TimingRow>(&timing),
+            table(&settings),
+        ],
+    );
+}
+
+fn table<R: Row>(rows: &[R]) -> Seed {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(R::FILE);
+    write_table(&path, rows).unwrap();
+    (R::FILE.to_owned(), fs::read(path).unwrap())
+}

@@ -1,0 +1,44 @@
+//! Every target with its corpus and with a fixed number of mutations.
+
+use cutline_fuzz::{find, trial};
+
+fn try_target(name: &str) {
+    let target = find(name).unwrap_or_else(|| panic!("there is no target {name:?}"));
+    let trial = trial::run(target).unwrap_or_else(|error| panic!("the corpus of {name}: {error}"));
+    println!("{name}: {trial:?}");
+    assert!(trial.replayed > 0, "{name} has no corpus");
+    assert!(trial.accepted > 0, "no input of {name} is accepted: its parser is hardly tried");
+}
+
+/// A test for each target, so that each fails alone.
+macro_rules! targets {
+    ($($test:ident: $name:literal,)+) => {
+        $(#[test]
+        fn $test() {
+            try_target($name);
+        })+
+
+        #[test]
+        fn every_target_has_a_test() {
+            let names: Vec<&str> = cutline_fuzz::all().iter().map(|target| target.name).collect();
+            assert_eq!(names, [$($name),+]);
+        }
+    };
+}
+
+targets! {
+    control_reply: "control-reply",
+    control_request: "control-request",
+    flows_file: "flows-file",
+    frame_headers: "frame-headers",
+    recorded_trace: "recorded-trace",
+    result_summary: "result-summary",
+    result_tables: "result-tables",
+    router_file: "router-file",
+    router_reply: "router-reply",
+    router_request: "router-request",
+    scenario: "scenario",
+    scenario_settings: "scenario-settings",
+    traffic_headers: "traffic-headers",
+    traffic_stream: "traffic-stream",
+}
