@@ -5,7 +5,7 @@
 
 use cutline_fuzz::find;
 use cutline_results::{
-    DistributionRow, FlowRow, Host, PointRow, QueueRow, QueueSeriesRow, Row, SeriesRow, Store, Summary,
+    DistributionRow, FlowRow, Host, PointRow, QueueRow, QueueSeriesRow, Row, SeriesRow, Summary,
     TimingRow, write_table,
 };
 use cutline_router_service::{
@@ -14,9 +14,10 @@ use cutline_router_service::{
 use cutline_scenario::ScenarioFile;
 use cutline_scenario::runner::plan;
 use cutline_traffic::control::message::{Hello, PROTOCOL, Reply, Request, Start, write_message};
-use cutline_traffic::header::{Data, Feedback, Message, Note, Preamble, TfrcData};
+use cutline_traffic::header::{Message, Note, Preamble};
 use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport};
-use cutline_transport::tfrc;
+use cutline_transport::wire::{self, Data, Extension, Report};
+use cutline_transport::{tfrc, udp};
 use cutline_units::{Dscp, Duration, Histogram, Instant};
 use etherparse::{PacketBuilder, VlanId};
 use std::env;
@@ -90,9 +91,9 @@ fn frames() {
     check("frame-headers", seeds);
 }
 
-fn data(tfrc: Option<TfrcData>) -> Data {
+fn data(extension: Extension) -> Data {
     let dscp = Dscp::new(46).unwrap();
-    Data { flow: 7, dscp, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), tfrc }
+    Data { flow: 7, dscp, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), extension }
 }
 
 fn preamble() -> Preamble {
@@ -106,7 +107,7 @@ fn headers_of_the_generator() {
         let (bytes, used) = Message::write(length, Instant::from_nanos(77));
         kind(1, &bytes[..used])
     };
-    let tfrc = TfrcData {
+    let tfrc = tfrc::Extension {
         rtt: Duration::from_millis(300),
         segment_size: 1460,
         history_discounting: true,
@@ -118,6 +119,7 @@ fn headers_of_the_generator() {
         x_recv: 1e5,
         p: 0.01,
     };
+    let udp = data(Extension::Udp(udp::NoExtension));
     let note = Note { delivered: 1 << 50, at: Instant::from_nanos(99) };
     check(
         "traffic-headers",
@@ -126,9 +128,9 @@ fn headers_of_the_generator() {
             seed("message-short", message(9)),
             seed("message-long", message(100_000)),
             seed("note", kind(2, &note.write())),
-            seed("data-udp", kind(3, &data(None).write()[..data(None).header_length()])),
-            seed("data-tfrc", kind(3, &data(Some(tfrc)).write())),
-            seed("feedback", kind(4, &Feedback { flow: 3, report }.write())),
+            seed("data-udp", kind(3, &udp.write()[..udp.header_length()])),
+            seed("data-tfrc", kind(3, &data(Extension::Tfrc(tfrc)).write())),
+            seed("feedback", kind(4, &wire::Reply { flow: 3, report: Report::Tfrc(report) }.write())),
         ],
     );
 }
@@ -262,8 +264,8 @@ fn replies_of_a_router() {
     let document = |elapsed_s: f64, packets| Statistics {
         event: "interval".to_owned(),
         elapsed_s,
-        forth: direction(packets),
-        back: direction(packets / 2),
+        forward: direction(packets),
+        reverse: direction(packets / 2),
         interfaces: vec![interface.clone()],
         reload: Some(reload.clone()),
     };
@@ -286,17 +288,14 @@ fn results_of_a_run() {
     let file = ScenarioFile::parse(text, "settings.toml").unwrap();
     let points = file.expand().unwrap();
     let jobs = plan(&points, "0");
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path()).unwrap();
     let job = &jobs[0];
     let mut result = job.scenario.simulate(job.key.seed, &AtomicBool::new(false)).unwrap();
     result.stamp(&job.key);
-    let timing = [TimingRow { run: "0".into(), kept: 1, ..TimingRow::default() }];
+    let timing = [TimingRow { run: "0".into(), timing_ok: true, ..TimingRow::default() }];
     let host = Host { kernel: "linux 6.1".to_owned(), cpu: "Example 3000".to_owned(), cores: 2 };
-    let mut summary = Summary { host, ..file.summary(&points, "0", "2000-01-01T00:00:00Z".to_owned()) };
+    let mut summary = Summary { host, ..file.summary(&points, &jobs, "0", "2000-01-01T00:00:00Z".to_owned()) };
     summary.finished = vec![(&job.key).into()];
-    store.write_summary(&summary).unwrap();
-    let summary = fs::read(folder.path().join("summary.json")).unwrap();
+    let summary = serde_json::to_string_pretty(&summary).unwrap();
     let settings: Vec<PointRow> =
         points.iter().flat_map(|point| PointRow::from_settings(&point.label(), &point.settings)).collect();
     check("result-summary", vec![seed("summary", summary)]);

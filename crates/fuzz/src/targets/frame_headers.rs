@@ -12,7 +12,7 @@ use cutline_router::{ETHERNET, Headers, Ip, Overhead, Version};
 const OTHER_BYTES: [u8; 3] = [0, 0xff, 0x45];
 
 pub fn parse(frame: &[u8]) -> bool {
-    let headers = Headers::of(frame, 0);
+    let headers = Headers::parse(frame, 0);
     assert!(usize::from(headers.payload) <= frame.len().max(ETHERNET), "the payload begins in the frame");
     for overhead in Overhead::ALL {
         assert!(overhead.size(frame.len() as u32, &headers) < 1 << 20, "a size on the link");
@@ -32,10 +32,10 @@ pub fn parse(frame: &[u8]) -> bool {
 }
 
 fn check_padding(packet: &[u8], headers: &Headers) {
-    assert_eq!(Headers::of(packet, 0), *headers, "without what is behind the packet");
+    assert_eq!(Headers::parse(packet, 0), *headers, "without what is behind the packet");
     for byte in OTHER_BYTES {
         assert_eq!(
-            Headers::of(&[packet, &[byte; 40]].concat(), 0),
+            Headers::parse(&[packet, &[byte; 40]].concat(), 0),
             *headers,
             "with other bytes behind the packet"
         );
@@ -43,7 +43,7 @@ fn check_padding(packet: &[u8], headers: &Headers) {
 }
 
 fn check_salt(frame: &[u8], ip: &Ip) {
-    let salted = Headers::of(frame, 0x5eed).ip.expect("salt does not hide a packet");
+    let salted = Headers::parse(frame, 0x5eed).ip.expect("salt does not hide a packet");
     assert_eq!(Ip { flow: ip.flow, ..salted }, *ip, "salt is for the flow alone");
 }
 
@@ -56,6 +56,6 @@ fn check_traffic_class(frame: &[u8], ip: &Ip) {
             marked[at + 1] ^= 0xf0;
         }
     }
-    let found = Headers::of(&marked, 0).ip.expect("a traffic class does not hide a packet");
+    let found = Headers::parse(&marked, 0).ip.expect("a traffic class does not hide a packet");
     assert_eq!(found, Ip { traffic_class: !ip.traffic_class, ..*ip });
 }

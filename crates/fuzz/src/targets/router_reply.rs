@@ -18,12 +18,12 @@ pub fn parse(bytes: &[u8]) -> bool {
         assert!(!line.contains('\n'), "{line}");
         let again = Statistics::parse(&line).expect("what we write can be read");
         assert_eq!(again.json(), line, "the same again");
-        let _shown = [document.forth.dropped_packets(), document.back.dropped_packets()];
+        let _shown = [document.forward.dropped_packets(), document.reverse.dropped_packets()];
     }
     for pair in documents.windows(2) {
         let seconds = pair[1].elapsed_s - pair[0].elapsed_s;
-        check_load(&pair[0].forth, &pair[1].forth, seconds);
-        check_load(&pair[0].back, &pair[1].back, seconds);
+        check_load(&pair[0].forward, &pair[1].forward, seconds);
+        check_load(&pair[0].reverse, &pair[1].reverse, seconds);
     }
     !replies.is_empty()
 }

@@ -59,7 +59,7 @@ pub fn router(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     match RouterSpec::parse(text, NAME) {
         Ok(spec) => {
-            for direction in [&spec.forth, &spec.back] {
+            for direction in [&spec.forward, &spec.reverse] {
                 assert!(direction.queue.build::<u32>().is_ok(), "a queue that was read can be built");
             }
             assert!(!configuration(&spec).to_string().is_empty() && !summary(&spec).is_empty());

@@ -1,4 +1,4 @@
-//! The generator's headers: `cutline_traffic::header`.
+//! The generator's headers: `cutline_traffic::header`, and of datagrams `cutline_transport::wire`.
 //!
 //! The first byte of an input says which header the rest is.
 //!
@@ -6,8 +6,8 @@
 //! - Values are within the ranges that the header's documentation gives.
 //! - What follows a data header is not looked at; feedback has one length and no other.
 
-use cutline_traffic::header::{Data, FEEDBACK, Feedback, MESSAGE_HEADER, Message, Note, Preamble};
-use cutline_traffic::{DATAGRAM_HEADER, TFRC_HEADER};
+use cutline_traffic::header::{MESSAGE_HEADER, Message, Note, Preamble};
+use cutline_transport::wire::{Data, Extension, Reply, Report};
 use cutline_units::Duration;
 
 /// Far above any round trip; the header's own bound is an hour.
@@ -58,20 +58,19 @@ fn note(bytes: &[u8]) -> Option<()> {
 fn data(bytes: &[u8]) -> Option<()> {
     let data = Data::read(bytes)?;
     let length = data.header_length();
-    assert_eq!(length, if data.tfrc.is_some() { TFRC_HEADER } else { DATAGRAM_HEADER });
     assert_eq!(Data::read(&bytes[..length]), Some(data), "without what follows");
     assert_eq!(Data::read(&data.write()[..length]), Some(data));
-    if let Some(tfrc) = data.tfrc {
+    if let Extension::Tfrc(tfrc) = data.extension {
         assert!(tfrc.rtt <= LONGEST_RTT && (1..=65_535).contains(&tfrc.segment_size), "{tfrc:?}");
     }
     Some(())
 }
 
 fn feedback(bytes: &[u8]) -> Option<()> {
-    let feedback = Feedback::read(bytes)?;
-    assert_eq!(bytes.len(), FEEDBACK);
-    assert_eq!(Feedback::read(&feedback.write()), Some(feedback));
-    let report = feedback.report;
+    let reply = Reply::read(bytes)?;
+    assert_eq!(bytes.len(), reply.length());
+    assert_eq!(Reply::read(&reply.write()[..reply.length()]), Some(reply));
+    let Report::Tfrc(report) = reply.report;
     assert!(
         (0.0..=1.0).contains(&report.p) && report.x_recv.is_finite() && report.x_recv >= 0.0,
         "{report:?}"
