@@ -5,8 +5,8 @@
 
 use cutline_fuzz::find;
 use cutline_results::{
-    DistributionRow, FlowRow, Host, PointRow, QueueRow, QueueSeriesRow, Row, SeriesRow, Summary,
-    TimingRow, write_table,
+    DistributionRow, FlowRow, Host, PointRow, QueueRow, QueueSeriesRow, Row, SeriesRow, Summary, TimingRow,
+    write_table,
 };
 use cutline_router_service::{
     Counted, Direction, HintStatistics, Interface, ReloadStatus, RouterSpec, Statistics, configuration,
@@ -293,7 +293,8 @@ fn results_of_a_run() {
     result.stamp(&job.key);
     let timing = [TimingRow { run: "0".into(), timing_ok: true, ..TimingRow::default() }];
     let host = Host { kernel: "linux 6.1".to_owned(), cpu: "Example 3000".to_owned(), cores: 2 };
-    let mut summary = Summary { host, ..file.summary(&points, &jobs, "0", "2000-01-01T00:00:00Z".to_owned()) };
+    let mut summary =
+        Summary { host, ..file.summary(&points, &jobs, "0", "2000-01-01T00:00:00Z".to_owned()) };
     summary.finished = vec![(&job.key).into()];
     let summary = serde_json::to_string_pretty(&summary).unwrap();
     let settings: Vec<PointRow> =

@@ -5,8 +5,8 @@
 
 use crate::column::{CellKind, CellValue, Column, Row};
 use crate::error::StoreError;
-use crate::version::SCHEMA_VERSION;
 use crate::pages::{column_reader, damaged};
+use crate::version::SCHEMA_VERSION;
 use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};

@@ -2,9 +2,9 @@
 //! table.
 
 use cutline_results::{
-    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunKey, RunResult,
-    RunStore, RunSummary, SCHEMA_VERSION, SeriesRow, Store, StoreError, Summary, TimingRow, origin,
-    read_table, write_table,
+    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunKey,
+    RunResult, RunStore, RunSummary, SCHEMA_VERSION, SeriesRow, Store, StoreError, Summary, TimingRow,
+    origin, read_table, write_table,
 };
 use std::fs;
 use std::path::Path;

@@ -321,9 +321,9 @@ mod tests {
     #[test]
     fn numbers_are_read_to_their_last_place() {
         let slipped_ms = 3.751_844_674_407_370_6e22;
-        let forth = Direction { slipped_ms, ..Direction::default() };
-        let read = Statistics::parse(&Statistics { forth, ..Statistics::default() }.json()).unwrap();
-        assert_eq!(read.forth.slipped_ms, slipped_ms);
+        let forward = Direction { slipped_ms, ..Direction::default() };
+        let read = Statistics::parse(&Statistics { forward, ..Statistics::default() }.json()).unwrap();
+        assert_eq!(read.forward.slipped_ms, slipped_ms);
     }
 
     #[test]
