@@ -11,7 +11,7 @@
 //!
 //! A transport over datagrams implements [`DatagramTransport`] and stands among the datagram transports in `list.rs`. From
 //! that list come [`Extension`], the reading and writing of [`Data`] and [`Reply`], and the
-//! methods of [`Sender`](crate::endpoint::Sender) and [`Receiver`](crate::endpoint::Receiver) that take and return them.
+//! methods of [`Sender`] and [`Receiver`] that take and return them.
 //!
 //! Nothing that arrives is trusted. A reader returns `None` where a magic number, a kind or a length is not one of these,
 //! or a value is out of its range; an end refuses what another transport has sent. Flags without a meaning are ignored.
