@@ -66,7 +66,15 @@ impl Receiver {
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
         self.stats.segments += 1;
         // Without a mark, now or before, there is nothing to echo.
-        let before = if ce | self.ece { self.note_congestion(segment, ce) } else { None };
+        if ce | self.ece {
+            return self.on_segment_in_congestion(now, segment, ce);
+        }
+        self.take(now, segment)
+    }
+
+    #[cold]
+    fn on_segment_in_congestion(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
+        let before = self.note_congestion(segment, ce);
         self.take(now, segment).or(before)
     }
 
@@ -127,7 +135,6 @@ impl Receiver {
     /// A mark begins the echo and CWR ends it (RFC 3168 section 6.1.3). DCTCP echoes each segment's mark as it is: where it
     /// changes while an acknowledgement is held back, that one goes out at once with the state before (RFC 8257 section
     /// 3.2). When the segment is also out of order, only its own acknowledgement goes out, with the new state.
-    #[cold]
     fn note_congestion(&mut self, segment: &Segment, ce: bool) -> Option<Ack> {
         self.stats.marked += u64::from(ce);
         let marked = ce && self.params.ecn.is_capable();
