@@ -113,6 +113,17 @@ fn begin(folder: &Path, points: &[SweepPoint], jobs: &[Job<'_>], existing: Exist
     RunStore::begin(folder, Planned { summary: &summary(points, jobs), keys: &keys(jobs) }, existing).unwrap()
 }
 
+/// Runs one job at a time and cancels the others when five have finished.
+fn run_five(jobs: &[Job<'_>], store: &RunStore) -> Vec<Ending> {
+    let cancel = AtomicBool::new(false);
+    let stop_after_five = |progress: Progress<'_>| {
+        if progress.event == Event::Finished && progress.done == 5 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    run_and_store(jobs, store, &options(1, &cancel, &stop_after_five), fake).unwrap()
+}
+
 /// Runs the test's scenario into a folder and joins it.
 fn run_into(folder: &Path, threads: usize) -> Summary {
     let (points, cancel) = (points(), AtomicBool::new(false));
@@ -202,7 +213,7 @@ fn a_run_whose_timing_is_not_valid_is_run_again() {
     let run = |late| {
         simulated.store(0, Ordering::Relaxed);
         let endings =
-            run_and_store(&jobs, &store, &options(2, &cancel, &|_| {}), valid_unless_seed(late)).unwrap();
+            run_and_store(&jobs, &store, &options(2, &cancel, &quiet), valid_unless_seed(late)).unwrap();
         assert!(endings.iter().all(|ending| *ending == Ending::Stored));
         simulated.load(Ordering::Relaxed)
     };
@@ -217,15 +228,10 @@ fn a_run_whose_timing_is_not_valid_is_run_again() {
 #[test]
 fn a_resumed_experiment_runs_only_what_is_missing() {
     let folder = TempDir::new().unwrap();
-    let (points, cancel) = (points(), AtomicBool::new(false));
+    let points = points();
     let jobs = plan(&points, VERSION);
     let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
-    let stop_after_five = |progress: Progress<'_>| {
-        if progress.event == Event::Finished && progress.done == 5 {
-            cancel.store(true, Ordering::Relaxed);
-        }
-    };
-    let endings = run_and_store(&jobs, &store, &options(1, &cancel, &stop_after_five), fake).unwrap();
+    let endings = run_five(&jobs, &store);
     assert_eq!(endings.iter().filter(|ending| **ending == Ending::Stored).count(), 5);
     assert!(endings[5..].iter().all(|ending| *ending == Ending::Cancelled));
 
@@ -259,15 +265,10 @@ fn an_experiment_that_is_interrupted_while_it_is_repeated_stays_complete() {
     let folder = TempDir::new().unwrap();
     run_into(folder.path(), 2);
     let before = contents(folder.path());
-    let (points, cancel) = (points(), AtomicBool::new(false));
+    let points = points();
     let jobs = plan(&points, VERSION);
     let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
-    let stop_after_five = |progress: Progress<'_>| {
-        if progress.event == Event::Finished && progress.done == 5 {
-            cancel.store(true, Ordering::Relaxed);
-        }
-    };
-    let endings = run_and_store(&jobs, &store, &options(1, &cancel, &stop_after_five), fake).unwrap();
+    let endings = run_five(&jobs, &store);
     assert!(endings[5..].iter().all(|ending| *ending == Ending::Cancelled));
     let repeated =
         conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, "later".to_owned()).unwrap();
