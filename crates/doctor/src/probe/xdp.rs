@@ -17,24 +17,25 @@ pub struct XdpFeatures {
     pub zero_copy: bool,
 }
 
-/// The family that names the others, its question, and where name and number are.
+/// The generic netlink family that resolves the others by name: its number, its command, and the attributes of a
+/// family's number and name.
 const CONTROL: u16 = 0x10;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
-/// The question of the family `netdev`, and where number and features are.
+/// The command of the family `netdev`, and the attributes of the interface's index and its features.
 const GET_DEVICE: u8 = 1;
 const INTERFACE: u16 = 1;
 const FEATURES: u16 = 3;
-/// Of the features.
+/// Bits of the features.
 const BASIC: u64 = 1;
 const ZERO_COPY: u64 = 1 << 3;
 
-/// The header of a message, and the generic one behind it.
+/// Lengths of a netlink message's header and of the generic one behind it, bytes.
 const HEADER: usize = 16;
 const GENERIC: usize = 4;
 
-/// Asks about the interface with this number; `None` where the kernel does not say.
+/// The features of the interface with this index; `None` where the kernel does not say.
 pub(super) fn features(index: u32) -> Option<XdpFeatures> {
     let socket =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::GENERIC));
