@@ -9,9 +9,9 @@
 
 use crate::agent::Message;
 use crate::calendar::Handle;
-use crate::engine::Agents;
 use crate::flow::{Receiving, Sending};
-use crate::network::LinkId;
+use crate::id::LinkId;
+use crate::messages::Messages;
 use crate::packet::{Packet, WideHeaders};
 use crate::route::{EventKind, Hop, Routes};
 use cutline_aqm::{DropReason, Verdict};
@@ -118,7 +118,7 @@ pub(crate) struct View<'s> {
     pub(crate) routes: &'s Routes,
     pub(crate) sending: &'s [Sending],
     pub(crate) receiving: &'s [Receiving],
-    pub(crate) agents: &'s Agents,
+    pub(crate) messages: &'s Messages,
 }
 
 impl Watch {
@@ -218,7 +218,7 @@ impl View<'_> {
 
     fn header(self, end: Hop) -> SeenHeader {
         if end.kind() == EventKind::Agent {
-            return SeenHeader::Message(self.agents.message(self.handle).clone());
+            return SeenHeader::Message(self.messages.get(self.handle).clone());
         }
         let flow = end.index();
         match (self.packet.header, end.kind()) {
