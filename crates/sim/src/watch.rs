@@ -221,15 +221,16 @@ impl View<'_> {
             return SeenHeader::Message(self.messages.get(self.handle).clone());
         }
         let flow = end.index();
-        match (self.packet.header, end.kind()) {
-            (Some(packed), EventKind::Sink) => {
-                SeenHeader::Data(self.receiving[flow].sink.data_header(packed))
-            }
-            (Some(packed), _) => SeenHeader::Reply(self.sending[flow].source.reply_header(packed)),
-            (None, _) => match *self.wide.get(self.handle) {
+        let packed = self.packet.header;
+        if packed.is_wide() {
+            return match *self.wide.get(self.handle) {
                 WideHeader::Data(header) => SeenHeader::Data(header),
                 WideHeader::Reply(header) => SeenHeader::Reply(header),
-            },
+            };
+        }
+        match end.kind() {
+            EventKind::Sink => SeenHeader::Data(self.receiving[flow].sink.data_header(packed)),
+            _ => SeenHeader::Reply(self.sending[flow].source.reply_header(packed)),
         }
     }
 }

@@ -45,6 +45,7 @@ impl Default for Dctcp {
 
 impl Dctcp {
     /// An acknowledgement up to `una` covers `bytes` of new data and echoes a mark if `ece`; `next` follows what was sent.
+    #[inline(never)]
     pub(crate) fn observe(&mut self, bytes: u64, ece: bool, una: u64, next: u64) {
         self.acked += bytes;
         if ece {
@@ -64,6 +65,7 @@ impl Dctcp {
 }
 
 impl CongestionControl for Dctcp {
+    #[inline(never)]
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64) {
         self.growth.avoid(window, acked, mss);
     }

@@ -65,17 +65,14 @@ impl Receiver {
     #[inline]
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
         self.stats.segments += 1;
+        // What is held back is in order, so its acknowledgement has no SACK blocks.
+        let held_back = Ack { ack: self.next, echo: self.echo, sack: SackBlocks::NONE, ece: self.ece };
         // Without a mark, now or before, there is nothing to echo.
-        if ce | self.ece {
-            return self.on_segment_in_congestion(now, segment, ce);
+        let release = (ce | self.ece) && self.note_congestion(segment.cwr, ce);
+        match self.take(now, segment) {
+            None if release => Some(held_back),
+            ack => ack,
         }
-        self.take(now, segment)
-    }
-
-    #[cold]
-    fn on_segment_in_congestion(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
-        let before = self.note_congestion(segment, ce);
-        self.take(now, segment).or(before)
     }
 
     #[inline]
@@ -89,7 +86,7 @@ impl Receiver {
             self.next = segment.end();
             self.fin_arrived |= segment.fin;
         } else {
-            self.take_out_of_order(segment);
+            self.take_out_of_order(*segment);
         }
         if in_order && self.may_delay(now) {
             return None;
@@ -130,22 +127,27 @@ impl Receiver {
         &self.stats
     }
 
-    /// The echo of marks after this segment's; what has to be acknowledged with the echo before.
+    /// Sets the echo of marks to the state after this segment. Returns whether an acknowledgement that is held back must
+    /// leave now, with the state before.
     ///
-    /// A mark begins the echo and CWR ends it (RFC 3168 section 6.1.3). DCTCP echoes each segment's mark as it is: where it
-    /// changes while an acknowledgement is held back, that one goes out at once with the state before (RFC 8257 section
-    /// 3.2). When the segment is also out of order, only its own acknowledgement goes out, with the new state.
-    fn note_congestion(&mut self, segment: &Segment, ce: bool) -> Option<Ack> {
+    /// A mark starts the echo and CWR ends it (RFC 3168 section 6.1.3). DCTCP echoes the mark of each segment: when the
+    /// mark changes while an acknowledgement is held back, that acknowledgement leaves at once with the old state (RFC 8257
+    /// section 3.2). When the segment is also out of order, only its own acknowledgement leaves, with the new state.
+    #[cold]
+    fn note_congestion(&mut self, cwr: bool, ce: bool) -> bool {
         self.stats.marked += u64::from(ce);
         let marked = ce && self.params.ecn.is_capable();
         if self.params.algorithm != Algorithm::Dctcp {
-            self.ece = marked || (self.ece && !segment.cwr);
-            return None;
+            self.ece = marked || (self.ece && !cwr);
+            return false;
         }
-        let held_back = marked != self.ece && self.deadline != Instant::FAR_FUTURE;
-        let before = held_back.then(|| self.acknowledge());
+        let release = marked != self.ece && self.deadline != Instant::FAR_FUTURE;
+        if release {
+            self.deadline = Instant::FAR_FUTURE;
+            self.last_ack_sent = self.next;
+        }
         self.ece = marked;
-        before
+        release
     }
 
     /// RFC 5681 4.2: at least every second segment, and within the delay.
@@ -168,13 +170,20 @@ impl Receiver {
         let sack = if self.beyond.is_empty() || !self.params.sack {
             SackBlocks::NONE
         } else {
-            SackBlocks::from_ranges(self.next, self.beyond.iter().copied())
+            self.held_blocks().by_block()
         };
         Ack { ack: self.next, echo: self.echo, sack, ece: self.ece }
     }
 
-    /// Old, beyond a hole, or filling one.
-    fn take_out_of_order(&mut self, segment: &Segment) {
+    #[cold]
+    fn held_blocks(&self) -> SackBlocks {
+        SackBlocks::from_ranges(self.next, self.beyond.iter().copied())
+    }
+
+    /// Takes a segment that is old, lies beyond a hole, or fills one.
+    // By value, so that only this path needs the segment in memory.
+    #[cold]
+    fn take_out_of_order(&mut self, segment: Segment) {
         let (start, end) = (segment.seq, segment.end());
         self.fin_arrived |= segment.fin;
         if end <= self.next || self.beyond.iter().any(|&(from, to)| from <= start && end <= to) {
