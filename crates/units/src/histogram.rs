@@ -13,7 +13,7 @@ const SUB_BITS: u32 = 5;
 const UNIT_BITS: u32 = 10;
 
 /// Counts of durations by size; sums and extremes are exact.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     counts: Vec<u32>,
     /// The bucket number of `counts[0]`.
@@ -21,8 +21,16 @@ pub struct Histogram {
     total: u64,
     sum_ns: u64,
     sum_squares: f64,
+    /// `u64::MAX` before the first value.
     least: u64,
     greatest: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        let (first, total, sum_ns, sum_squares, least, greatest) = (0, 0, 0, 0.0, u64::MAX, 0);
+        Self { counts: Vec::new(), first, total, sum_ns, sum_squares, least, greatest }
+    }
 }
 
 /// A bucket that was hit: `low <= value < high`.
@@ -57,17 +65,16 @@ impl Histogram {
         let mut histogram = Self::default();
         for &(ns, count) in parts.buckets.iter().filter(|(_, count)| *count > 0) {
             let bucket = bucket_of(ns);
-            if bucket.wrapping_sub(histogram.first) as usize >= histogram.counts.len() {
-                histogram.widen(bucket);
-            }
-            let held = &mut histogram.counts[(bucket - histogram.first) as usize];
+            let held = histogram.widen(bucket);
             *held = held.saturating_add(count);
             histogram.total += u64::from(count);
         }
         histogram.sum_ns = parts.sum_ns;
         histogram.sum_squares = parts.sum_squares;
-        histogram.least = parts.least_ns;
-        histogram.greatest = parts.greatest_ns.max(parts.least_ns);
+        if histogram.total > 0 {
+            histogram.least = parts.least_ns;
+            histogram.greatest = parts.greatest_ns.max(parts.least_ns);
+        }
         histogram
     }
 
@@ -78,7 +85,7 @@ impl Histogram {
             buckets: hit.map(|(bucket, &count)| (lower_bound(bucket), count)).collect(),
             sum_ns: self.sum_ns,
             sum_squares: self.sum_squares,
-            least_ns: self.least,
+            least_ns: if self.total == 0 { 0 } else { self.least },
             greatest_ns: self.greatest,
         }
     }
@@ -88,18 +95,17 @@ impl Histogram {
     pub fn record(&mut self, value: Duration) {
         let ns = value.as_nanos();
         let bucket = bucket_of(ns);
-        let offset = bucket.wrapping_sub(self.first) as usize;
-        if offset >= self.counts.len() {
-            self.widen(bucket);
+        match self.counts.get_mut(bucket.wrapping_sub(self.first) as usize) {
+            Some(count) => *count += 1,
+            None => *self.widen(bucket) += 1,
         }
-        self.counts[bucket.wrapping_sub(self.first) as usize] += 1;
-        if self.total == 0 || ns < self.least {
-            self.least = ns;
-        }
+        self.least = self.least.min(ns);
         self.greatest = self.greatest.max(ns);
         self.total += 1;
         self.sum_ns += ns;
-        self.sum_squares += (ns as f64) * (ns as f64);
+        // Signed: that is one instruction to convert, and no delay is 292 years.
+        let ns = ns.cast_signed() as f64;
+        self.sum_squares += ns * ns;
     }
 
     /// Counts the value zero `times` over.
@@ -107,7 +113,7 @@ impl Histogram {
         if times == 0 {
             return;
         }
-        let zero = Self { counts: vec![times], total: u64::from(times), ..Self::default() };
+        let zero = Self { counts: vec![times], total: u64::from(times), least: 0, ..Self::default() };
         self.merge(&zero);
     }
 
@@ -177,7 +183,7 @@ impl Histogram {
             let held = &mut self.counts[(bucket - self.first) as usize];
             *held = held.saturating_add(*count);
         }
-        self.least = if self.total == 0 { other.least } else { self.least.min(other.least) };
+        self.least = self.least.min(other.least);
         self.greatest = self.greatest.max(other.greatest);
         self.total = self.total.saturating_add(other.total);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
@@ -196,9 +202,10 @@ impl Histogram {
         self.sum_squares /= 2.0;
     }
 
-    /// Makes room for a bucket, with a little to spare so that a drifting delay does not widen at every packet.
+    /// Returns the count of a bucket. Makes room for it first, with a little to spare so that a drifting delay does not widen
+    /// the histogram at every packet.
     #[cold]
-    fn widen(&mut self, bucket: u32) {
+    fn widen(&mut self, bucket: u32) -> &mut u32 {
         const SPARE: u32 = 8;
         if self.counts.is_empty() {
             self.first = bucket;
@@ -211,6 +218,7 @@ impl Histogram {
         } else if bucket >= self.first + self.counts.len() as u32 {
             self.counts.resize((bucket - self.first + SPARE) as usize, 0);
         }
+        &mut self.counts[(bucket - self.first) as usize]
     }
 }
 
