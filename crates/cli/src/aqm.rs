@@ -119,7 +119,9 @@ fn value(value: &Value) -> serde_json::Value {
         Value::Flag(flag) => json!(flag),
         Value::Durations(times) => json!(times.iter().map(ToString::to_string).collect::<Vec<_>>()),
         Value::Counts(counts) => json!(counts),
-        Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) => json!(value.to_string()),
+        Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) | Value::Distribution(_) => {
+            json!(value.to_string())
+        }
         Value::Off => serde_json::Value::Null,
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{adaptive, app, graph, transport};
 use crate::spec::{
-    AdaptiveSpec, AppSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology,
+    AdaptiveSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology,
     TransportSpec,
 };
 use cutline_config::{TableReader, Value, kind};
-use cutline_transport::endpoint::TransportParams;
+use cutline_transport::app::Params;
 use cutline_transport::tcp;
 use cutline_units::{Bytes, Duration, Ecn, HintBits};
 use std::collections::BTreeSet;
@@ -274,22 +274,20 @@ fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn) {
 }
 
 /// What a transport cannot carry.
-fn refuse_mismatch(reader: &TableReader<'_>, transport: &TransportSpec, app: &AppSpec) {
-    let kind = app::kind_name(app);
+fn refuse_mismatch(reader: &TableReader<'_>, transport: &TransportSpec, app: &Params) {
     let params = &transport.params;
-    if *app == AppSpec::Bulk && !params.adapts() {
+    let (kind, title) = (app.name(), params.title());
+    if app.is_endless() && !params.adapts() {
         let why = format!(
-            "\"bulk\" sends as much as the transport takes, and {} takes any rate: use kind = \"cbr\"",
-            params.title()
+            "{kind:?} sends as much as the transport takes, and {title} takes any rate: use kind = \"cbr\""
         );
         reader.refuse("app", &why);
-    } else if matches!(app, AppSpec::Files { .. } | AppSpec::RequestResponse { .. }) && !params.is_reliable()
-    {
+    } else if app.needs_reliability() && !params.is_reliable() {
         reader.refuse("app", &format!("{kind:?} needs a reliable transport: use protocol = \"tcp\""));
-    } else if let TransportParams::Tfrc(tfrc) = params {
-        let largest = Bytes::new(u64::from(tfrc.segment_size));
-        if let Some(size) = app::message_size(app).filter(|size| *size > largest) {
-            let why = format!("a message of {size} does not fit TFRC's packet-size, {largest}");
+    } else if let Some((key, largest)) = params.largest_message() {
+        let largest = Bytes::new(u64::from(largest));
+        if let Some(size) = app.message_size().map(Bytes::new).filter(|size| *size > largest) {
+            let why = format!("a message of {size} does not fit {title}'s {key}, {largest}");
             reader.refuse("app", &why);
         }
     }

@@ -5,7 +5,7 @@ use crate::calendar::Handle;
 use crate::measure::Received;
 use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
-use cutline_transport::app::Completion;
+use cutline_transport::app::{Completion, TrafficSource as _};
 use cutline_transport::endpoint::{Header, Outgoing};
 use cutline_units::{Duration, Hint, Instant};
 

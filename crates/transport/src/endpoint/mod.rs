@@ -84,6 +84,23 @@ pub trait Transport: Sized + 'static {
         Ecn::NotEct
     }
 
+    /// The largest payload of a data packet, bytes.
+    fn largest_payload(params: &Self::Params) -> u32;
+
+    /// What a data packet has on the wire beside its payload, bytes.
+    fn header_size(params: &Self::Params) -> u32;
+
+    /// The size on the wire of what goes back, bytes.
+    fn reply_size(params: &Self::Params) -> u32 {
+        Self::header_size(params)
+    }
+
+    /// For a transport that sends each message in one packet: the parameter that says how large one may be, and its value
+    /// in bytes. `None` for a transport that splits messages.
+    fn largest_message(_params: &Self::Params) -> Option<(&'static str, u32)> {
+        None
+    }
+
     /// A sender that begins at `now`. The parameters must be valid.
     fn sender(params: &Arc<Self::Params>, now: Instant) -> Self::Sender;
 
@@ -253,6 +270,26 @@ macro_rules! transports {
             /// What data packets say of ECN.
             pub fn ecn(&self) -> Ecn {
                 match self { $(Self::$name(params) => <$transport>::ecn(params)),+ }
+            }
+
+            /// The largest payload of a data packet, bytes.
+            pub fn largest_payload(&self) -> u32 {
+                match self { $(Self::$name(params) => <$transport>::largest_payload(params)),+ }
+            }
+
+            /// What a data packet has on the wire beside its payload, bytes.
+            pub fn header_size(&self) -> u32 {
+                match self { $(Self::$name(params) => <$transport>::header_size(params)),+ }
+            }
+
+            /// The size on the wire of what goes back, bytes.
+            pub fn reply_size(&self) -> u32 {
+                match self { $(Self::$name(params) => <$transport>::reply_size(params)),+ }
+            }
+
+            /// The largest message of a transport that sends each in one packet; see [`Transport::largest_message`].
+            pub fn largest_message(&self) -> Option<(&'static str, u32)> {
+                match self { $(Self::$name(params) => <$transport>::largest_message(params)),+ }
             }
 
             /// The name in scenario files.

@@ -39,6 +39,18 @@ impl Transport for Tcp {
         params.ecn
     }
 
+    fn largest_payload(params: &Params) -> u32 {
+        params.mss
+    }
+
+    fn header_size(params: &Params) -> u32 {
+        params.header_bytes
+    }
+
+    fn reply_size(params: &Params) -> u32 {
+        params.ack_bytes
+    }
+
     fn sender(params: &Arc<Params>, now: Instant) -> Sender {
         Sender::new(params, now)
     }

@@ -37,6 +37,22 @@ impl Transport for Tfrc {
         if params.ecn { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
+    fn largest_payload(params: &Params) -> u32 {
+        params.segment_size
+    }
+
+    fn header_size(params: &Params) -> u32 {
+        params.header_bytes
+    }
+
+    fn reply_size(params: &Params) -> u32 {
+        params.feedback_bytes
+    }
+
+    fn largest_message(params: &Params) -> Option<(&'static str, u32)> {
+        Some(("packet-size", params.segment_size))
+    }
+
     fn sender(params: &Arc<Params>, now: Instant) -> Box<Sender> {
         Box::new(Sender::new(params, now))
     }

@@ -42,6 +42,14 @@ impl Transport for Udp {
         }
     }
 
+    fn largest_payload(params: &Params) -> u32 {
+        params.max_datagram
+    }
+
+    fn header_size(params: &Params) -> u32 {
+        params.header_bytes
+    }
+
     fn sender(params: &Arc<Params>, _now: Instant) -> Box<Sender> {
         Box::new(Sender::new(params))
     }

@@ -1,8 +1,8 @@
 //! Whole connections over paths with known loss: every byte arrives, and rates are what theory says.
 
-use cutline_transport::app::{self, CbrParams, Distribution, FilesParams};
+use cutline_transport::app::{self, CbrParams, FilesParams};
 use cutline_transport::{tcp, tfrc};
-use cutline_units::{Bytes, Duration, Instant, Probability, RandomStream, Rate, Streams};
+use cutline_units::{Bytes, Distribution, Duration, Instant, Probability, RandomStream, Rate, Streams};
 
 use crate::path::{Fate, Path, Tcp, TcpPacket, Tfrc, TfrcPacket};
 
@@ -176,7 +176,7 @@ fn tcp_carries_a_constant_rate_with_a_bounded_backlog() {
 
 #[test]
 fn files_follow_each_other_and_their_latency_is_theirs() {
-    let files = FilesParams { size: Distribution::Fixed(30_000.0), think: Distribution::Fixed(0.5) };
+    let files = FilesParams { size: Distribution::Fixed(30_000.0), think_time: Distribution::Fixed(0.5) };
     let flow = Tcp::carrying(&app::Params::Files(files), tcp::Params::default());
     let mut path = Path::new(flow, ONE_WAY, |_, _: &TcpPacket| Fate::Arrive);
     path.run(seconds(100));
