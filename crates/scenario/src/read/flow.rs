@@ -7,7 +7,6 @@ use crate::spec::{
 };
 use cutline_config::{TableReader, Value, kind};
 use cutline_transport::app::Params;
-use cutline_transport::tcp;
 use cutline_units::{Bytes, Duration, Ecn, HintBits};
 use std::collections::BTreeSet;
 
@@ -260,11 +259,14 @@ fn ecn(reader: &TableReader<'_>) -> Ecn {
     reader.or("ecn", &flag.or(kind::word("ect-1", Ecn::Ect1)), Ecn::NotEct)
 }
 
-/// DCTCP answers marks alone, and ECT(1) promises that marks are answered by their share (RFC 9331 section 4.1).
+/// A scalable control such as DCTCP answers marks alone, and ECT(1) promises that marks are answered by their share (RFC 9331 section 4.1).
 fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn) {
-    let scalable = transport.tcp().is_some_and(|tcp| tcp.algorithm == tcp::Algorithm::Dctcp);
-    if scalable && !ecn.is_capable() {
-        reader.refuse("ecn", "congestion-control = \"dctcp\" answers marks: set ecn = true, or \"ect-1\"");
+    let control = transport.tcp().map(|tcp| &tcp.algorithm).filter(|control| control.is_scalable());
+    let scalable = control.is_some();
+    if let Some(control) = control.filter(|_| !ecn.is_capable()) {
+        let name = control.name();
+        let why = format!("congestion-control = {name:?} answers marks: set ecn = true, or \"ect-1\"");
+        reader.refuse("ecn", &why);
     } else if ecn == Ecn::Ect1 && !scalable {
         reader.refuse(
             "ecn",

@@ -76,6 +76,20 @@ pub trait Transport: Sized + 'static {
         Self::Params::default()
     }
 
+    /// What can be set besides because of what these values choose, such as the parameters of a registered congestion
+    /// control.
+    fn chosen(_values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+        Vec::new()
+    }
+
+    /// These parameters, changed by `values`.
+    ///
+    /// # Errors
+    /// When a name is unknown, a value is not allowed, or values do not go together.
+    fn with_values(params: Self::Params, values: Vec<(&str, Value)>) -> Result<Self::Params, ParameterError> {
+        params.with_values(values)
+    }
+
     /// Sets what data packets say of ECN. A transport that answers no marks ignores it.
     fn set_ecn(_params: &mut Self::Params, _ecn: Ecn) {}
 
@@ -244,6 +258,14 @@ macro_rules! transports {
                 }
             }
 
+            /// What can be set besides because of what these values choose; see [`Transport::chosen`].
+            pub fn chosen(name: &str, values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+                match name {
+                    $(<$transport>::NAME => <$transport>::chosen(values),)+
+                    _ => Vec::new(),
+                }
+            }
+
             /// The transport of a name: the defaults, changed by `values`.
             ///
             /// # Errors
@@ -255,7 +277,8 @@ macro_rules! transports {
             ) -> Result<Self, ParameterError> {
                 match name {
                     $(<$transport>::NAME => {
-                        <$transport>::defaults(defaults).with_values(values).map(|params| Self::$name(Arc::new(params)))
+                        let params = <$transport>::with_values(<$transport>::defaults(defaults), values.into_iter().collect());
+                        params.map(|params| Self::$name(Arc::new(params)))
                     })+
                     _ => Err(ParameterError::unknown_choice("protocol", name, Self::NAMES)),
                 }

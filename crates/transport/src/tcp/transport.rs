@@ -1,10 +1,11 @@
 //! TCP as one of the [transports](crate::endpoint).
 
-use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender};
+use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender, external};
 use crate::app::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };
+use cutline_params::{Parameter, ParameterError, Value};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
@@ -29,6 +30,14 @@ impl Transport for Tcp {
             Defaults::Rfc => Params::default(),
             Defaults::Ns2 => Params::ns2(),
         }
+    }
+
+    fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+        external::chosen(values)
+    }
+
+    fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
+        external::with_values(defaults, values)
     }
 
     fn set_ecn(params: &mut Params, ecn: Ecn) {

@@ -114,7 +114,7 @@ fn cubic_beats_reno_where_windows_are_large_and_equals_it_where_they_are_small()
     let cubic = tcp::Params { algorithm: tcp::Algorithm::Cubic, sack: true, ..tcp::Params::default() };
     let reno = tcp::Params { sack: true, ..tcp::Params::default() };
     let (rare, often) = (0.000_1, 0.02);
-    let large = tcp_window(cubic, rare) / tcp_window(reno, rare);
+    let large = tcp_window(cubic.clone(), rare) / tcp_window(reno.clone(), rare);
     let small = tcp_window(cubic, often) / tcp_window(reno, often);
     println!("CUBIC / NewReno: {large:.2} at p = {rare}, {small:.2} at p = {often}");
     // RFC 9438 5.1: 1.054 RTT^-1/4 p^-3/4 against 1.22 p^-1/2: 1.5 times at p = 1e-4 and 100 ms.
