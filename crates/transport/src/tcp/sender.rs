@@ -285,10 +285,8 @@ impl Sender {
         let acked = ack.ack - self.una;
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
-        let (una, next) = (self.una, self.next);
-        let acknowledgement =
-            Acknowledgement { now, bytes: acked, marked: ack.ece, una, next, echo: ack.echo };
-        self.control.acknowledged(&acknowledgement);
+        let (una, next, marked, echo) = (self.una, self.next, ack.ece, ack.echo);
+        self.control.acknowledged(|| Acknowledgement { now, bytes: acked, marked, una, next, echo });
         self.last_advance = acked;
         self.timeouts_in_a_row = 0;
         if self.timed == BY_ECHO {
