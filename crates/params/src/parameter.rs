@@ -61,8 +61,12 @@ impl Parameter {
 
     /// The default as a person writes it: small numbers with an exponent, `off` for none, `required` where it must be set.
     pub fn default_text(&self) -> String {
-        match &self.default {
-            _ if self.required => "required".to_owned(),
+        if self.required { "required".to_owned() } else { self.text(&self.default) }
+    }
+
+    /// A value as a person writes it: small numbers with an exponent, `off` for none.
+    pub fn text(&self, value: &Value) -> String {
+        match value {
             Value::Number(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
             value => value.to_string(),
         }

@@ -55,6 +55,8 @@ pub trait Transport: Sized + 'static {
     const NAME: &'static str;
     /// The name as people write it.
     const TITLE: &'static str;
+    /// The RFCs.
+    const SOURCE: &'static str;
     /// Whether every byte arrives, in order, however often it is sent.
     const RELIABLE: bool;
     /// Whether the sender adapts its rate, so that an endless supply is sent at some rate.
@@ -220,6 +222,36 @@ pub struct Receipt {
     pub reply: Option<Outgoing<Header>>,
 }
 
+/// The description of a transport.
+#[derive(Clone, Debug)]
+pub struct TransportDescription {
+    /// The name in scenario files and on the command line.
+    pub name: &'static str,
+    /// The name as people write it.
+    pub title: &'static str,
+    /// The RFCs.
+    pub source: &'static str,
+    /// What can be set.
+    pub parameters: Vec<&'static Parameter>,
+    /// Whether every byte arrives, in order.
+    pub reliable: bool,
+    /// Whether the sender adapts its rate.
+    pub adapts: bool,
+}
+
+impl TransportDescription {
+    fn of<T: Transport>() -> Self {
+        Self {
+            name: T::NAME,
+            title: T::TITLE,
+            source: T::SOURCE,
+            parameters: T::Params::describe(),
+            reliable: T::RELIABLE,
+            adapts: T::ADAPTS,
+        }
+    }
+}
+
 /// Writes the enums of all transports and their matches.
 macro_rules! transports {
     ({ $($others:tt)* } { $($datagrams:tt)* }) => { transports! { $($others)* $($datagrams)* } };
@@ -249,6 +281,16 @@ macro_rules! transports {
         impl TransportParams {
             /// The transports' names in scenario files, in their order.
             pub const NAMES: &'static [&'static str] = &[$(<$transport>::NAME),+];
+
+            /// Every transport, in their order.
+            pub fn all() -> Vec<TransportDescription> {
+                vec![$(TransportDescription::of::<$transport>()),+]
+            }
+
+            /// Every parameter with what it is set to.
+            pub fn values(&self) -> Vec<(&'static str, Value)> {
+                match self { $(Self::$name(params) => params.values()),+ }
+            }
 
             /// What can be set of the transport of a name; `None` when there is none.
             pub fn describe(name: &str) -> Option<Vec<&'static Parameter>> {

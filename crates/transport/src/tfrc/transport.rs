@@ -13,6 +13,7 @@ pub struct Tfrc;
 impl Transport for Tfrc {
     const NAME: &'static str = "tfrc";
     const TITLE: &'static str = "TFRC";
+    const SOURCE: &'static str = "RFC 5348";
     const RELIABLE: bool = false;
     const ADAPTS: bool = true;
 

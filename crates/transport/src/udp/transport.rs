@@ -25,6 +25,7 @@ pub struct NoExtension;
 impl Transport for Udp {
     const NAME: &'static str = "udp";
     const TITLE: &'static str = "UDP";
+    const SOURCE: &'static str = "RFC 768";
     const RELIABLE: bool = false;
     const ADAPTS: bool = false;
 
