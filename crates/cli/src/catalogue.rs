@@ -6,6 +6,7 @@ use crate::table::Table;
 use clap::Subcommand;
 use cutline_params::{Parameter, Value};
 use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -99,9 +100,9 @@ impl Item {
         let Self { name, title, source, .. } = self;
         let mut text = format!("{name}: {title} ({source})\n\n{}", self.parameters_table());
         if let Some((key, choices)) = &self.choices {
-            text += &format!("\n{key}:\n\n{}", list(choices));
+            let _ = write!(text, "\n{key}:\n\n{}", list(choices));
             for choice in choices.iter().filter(|choice| !choice.parameters.is_empty()) {
-                text += &format!("\n{key} = {:?}:\n\n{}", choice.name, choice.parameters_table());
+                let _ = write!(text, "\n{key} = {:?}:\n\n{}", choice.name, choice.parameters_table());
             }
         }
         text

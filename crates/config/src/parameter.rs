@@ -31,13 +31,12 @@ fn value(reader: &TableReader<'_>, parameter: &Parameter) -> Option<Value> {
 /// Parameters made from a table's values; `None` when they are not allowed together, which is reported, or when a required
 /// one is not among them, which has been.
 pub fn checked<P>(reader: &TableReader<'_>, params: Result<P, ParameterError>) -> Option<P> {
-    params
-        .map_err(|error| {
-            if !error.is_missing() {
-                refuse(reader, &error)
-            }
-        })
-        .ok()
+    let report = |error: ParameterError| {
+        if !error.is_missing() {
+            refuse(reader, &error);
+        }
+    };
+    params.map_err(report).ok()
 }
 
 /// Reports a parameter that each key allows by itself, but not together with the others.

@@ -5,8 +5,11 @@
 use crate::{Kind, Parameter, ParameterError, Value};
 use cutline_units::{Distribution, Duration};
 
-/// Makes a thing of these values, and answers the values of all its parameters.
-pub type Make<'a> = &'a dyn Fn(&[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError>;
+/// The values of all parameters of a thing that was made, or why it was not.
+pub type Made = Result<Vec<(&'static str, Value)>, ParameterError>;
+
+/// Makes a thing of these values.
+pub type Make<'a> = &'a dyn Fn(&[(&str, Value)]) -> Made;
 
 /// Every parameter has a name in kebab-case, a text, and a source for its default.
 ///
@@ -62,7 +65,9 @@ pub fn bad_parameters_are_refused_by_name(name: &str, parameters: &[&Parameter],
         assert!(error.starts_with(&expected), "{name}: {error:?} should begin with {expected:?}");
     };
     for parameter in parameters {
-        bad_values(parameter.kind).into_iter().for_each(|bad| refused(parameter.name, bad));
+        for bad in bad_values(parameter.kind) {
+            refused(parameter.name, bad);
+        }
     }
     refused("no-such-parameter", Value::Flag(true));
 }

@@ -18,12 +18,11 @@ use crate::app::{self, App, Completion, TrafficSource as _, Write};
 use crate::tcp::{
     self, Ack, Acked, Acknowledgement, Algorithm, CongestionControl as _, DynControl, Segment, Window,
 };
-use cutline_params::{ParameterError, Value, conformance};
+use cutline_params::conformance::Made;
+use cutline_params::{Value, conformance};
 use cutline_units::{Duration, Ecn, Instant, RandomStream, Streams};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-
-type Values = Result<Vec<(&'static str, Value)>, ParameterError>;
 
 /// Runs every check over an application with its parameters.
 ///
@@ -55,7 +54,7 @@ pub fn the_application_is_described(params: &app::Params) {
     let about = app::describe().into_iter().find(|about| about.name == name);
     let about = about.unwrap_or_else(|| panic!("{name}: it should be described"));
     assert!(!about.title.is_empty() && !about.source.is_empty(), "{name}: title and source");
-    let make = |values: &[(&str, Value)]| -> Values {
+    let make = |values: &[(&str, Value)]| -> Made {
         app::Params::from_values(name, values.iter().cloned()).map(|params| params.values())
     };
     parameters(name, &about.parameters, &make);
@@ -67,7 +66,7 @@ pub fn the_control_is_described(algorithm: &Algorithm) {
     let about = tcp::congestion_controls().into_iter().find(|about| about.name == name);
     let about = about.unwrap_or_else(|| panic!("{name}: it should be described"));
     assert!(!about.title.is_empty() && !about.source.is_empty(), "{name}: title and source");
-    let make = |values: &[(&str, Value)]| -> Values {
+    let make = |values: &[(&str, Value)]| -> Made {
         Algorithm::from_values(name, values.iter().cloned()).map(|algorithm| algorithm.values())
     };
     parameters(name, &about.parameters, &make);

@@ -2,7 +2,8 @@
 
 use crate::AqmSpec;
 use crate::registry::{self, AqmDescription};
-use cutline_params::{ParameterError, Value, conformance};
+use cutline_params::conformance::Made;
+use cutline_params::{Value, conformance};
 
 fn about(aqm: &AqmSpec) -> AqmDescription {
     let name = aqm.name();
@@ -13,9 +14,7 @@ fn about(aqm: &AqmSpec) -> AqmDescription {
 }
 
 /// Makes an AQM of this name.
-fn make(
-    name: &str,
-) -> impl Fn(&[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError> + use<'_> {
+fn make(name: &str) -> impl Fn(&[(&str, Value)]) -> Made + use<'_> {
     move |values| AqmSpec::from_values(name, values.iter().cloned()).map(|aqm| aqm.values())
 }
 

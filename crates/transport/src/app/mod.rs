@@ -155,21 +155,21 @@ impl<S: TrafficSource + ?Sized> TrafficSource for Box<S> {
 }
 
 /// An application that is large and rare is boxed, so that the others stay small.
-impl<A: Application> Application for Box<A> {
-    type Params = A::Params;
+impl<T: Application> Application for Box<T> {
+    type Params = T::Params;
 
-    const NAME: &'static str = A::NAME;
-    const TITLE: &'static str = A::TITLE;
-    const SOURCE: &'static str = A::SOURCE;
-    const WAITS_FOR_DELIVERY: bool = A::WAITS_FOR_DELIVERY;
-    const ENDLESS: bool = A::ENDLESS;
+    const NAME: &'static str = T::NAME;
+    const TITLE: &'static str = T::TITLE;
+    const SOURCE: &'static str = T::SOURCE;
+    const WAITS_FOR_DELIVERY: bool = T::WAITS_FOR_DELIVERY;
+    const ENDLESS: bool = T::ENDLESS;
 
-    fn start(params: &A::Params, at: Instant, random: &mut RandomStream) -> Self {
-        Self::new(A::start(params, at, random))
+    fn start(params: &T::Params, at: Instant, random: &mut RandomStream) -> Self {
+        Self::new(T::start(params, at, random))
     }
 
-    fn message_size(params: &A::Params) -> Option<Distribution> {
-        A::message_size(params)
+    fn message_size(params: &T::Params) -> Option<Distribution> {
+        T::message_size(params)
     }
 }
 

@@ -147,15 +147,15 @@ impl<C: CongestionControl + ?Sized> CongestionControl for Box<C> {
 }
 
 /// A control that few connections have is boxed, so that the others stay small.
-impl<A: CongestionAlgorithm> CongestionAlgorithm for Box<A> {
-    type Params = A::Params;
+impl<T: CongestionAlgorithm> CongestionAlgorithm for Box<T> {
+    type Params = T::Params;
 
-    const NAME: &'static str = A::NAME;
-    const TITLE: &'static str = A::TITLE;
-    const SOURCE: &'static str = A::SOURCE;
-    const SCALABLE: bool = A::SCALABLE;
+    const NAME: &'static str = T::NAME;
+    const TITLE: &'static str = T::TITLE;
+    const SOURCE: &'static str = T::SOURCE;
+    const SCALABLE: bool = T::SCALABLE;
 
-    fn begin(params: &A::Params, tcp: &Params) -> Self {
-        Self::new(A::begin(params, tcp))
+    fn begin(params: &T::Params, tcp: &Params) -> Self {
+        Self::new(T::begin(params, tcp))
     }
 }

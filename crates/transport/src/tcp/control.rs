@@ -122,7 +122,7 @@ macro_rules! controls {
             pub(crate) fn new(params: &Params) -> Self {
                 match &params.algorithm {
                     $(Algorithm::$variant => Self::$variant(<$control>::begin(&NoParams {}, params)),)+
-                    Algorithm::External(algorithm) => Self::External(external::begin(algorithm, params)),
+                    Algorithm::External(algorithm) => Self::External(Box::new(external::begin(algorithm, params))),
                 }
             }
 

@@ -86,11 +86,9 @@ pub(super) fn describe() -> impl Iterator<Item = ControlDescription> {
 }
 
 /// The control of a new connection.
-pub(super) fn begin(algorithm: &Configured<dyn ExternalAlgorithm>, tcp: &Params) -> Box<ExternalControl> {
-    Box::new(ExternalControl {
-        control: algorithm.thing().begin(algorithm.values(), tcp),
-        mss: tcp.mss.into(),
-    })
+pub(super) fn begin(algorithm: &Configured<dyn ExternalAlgorithm>, tcp: &Params) -> ExternalControl {
+    let control = algorithm.thing().begin(algorithm.values(), tcp);
+    ExternalControl { control, mss: tcp.mss.into() }
 }
 
 /// The parameters of the registered control that values choose, which are keys beside TCP's; none for this crate's own.
