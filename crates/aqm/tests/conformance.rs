@@ -149,7 +149,7 @@ fn impossible_queues_are_refused() {
 #[test]
 fn parameters_of_tsq_are_refused_like_those_of_an_aqm() {
     for parameter in TsqParams::describe() {
-        for bad in conformance::bad_values(parameter.kind) {
+        for bad in cutline_params::conformance::bad_values(parameter.kind) {
             let error = TsqParams::from_values([(parameter.name, bad.clone())]).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{} = {bad}: allowed is ", parameter.name)), "{error}");
         }

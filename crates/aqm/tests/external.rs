@@ -147,6 +147,7 @@ impl Line {
             kind: Kind::Number { least: 0.0, most: 1.0 },
             optional: false,
             on: None,
+            required: false,
             default: Value::Number(0.002),
             source: "this test",
             doc: "How much the probability rises with each packet.",

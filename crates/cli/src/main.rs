@@ -8,9 +8,11 @@
     allow(dead_code, unused_imports, reason = "some helpers are for commands that are left out")
 )]
 
+mod app;
 mod aqm;
 #[cfg(feature = "machine")]
 mod arguments;
+mod catalogue;
 mod check;
 mod compare;
 #[cfg(feature = "machine")]
@@ -34,6 +36,7 @@ mod scenario_args;
 mod table;
 #[cfg(feature = "machine")]
 mod tg;
+mod transport;
 
 use clap::{Parser, Subcommand};
 use exit::Failure;
@@ -60,6 +63,8 @@ enum Command {
     Compare(compare::Args),
     Check(check::Args),
     Aqm(aqm::Args),
+    Transport(transport::Args),
+    App(app::Args),
     #[cfg(feature = "machine")]
     Router(Box<router::Args>),
     #[cfg(feature = "machine")]
@@ -81,6 +86,8 @@ impl Command {
             Self::Compare(args) => compare::execute(&args),
             Self::Check(args) => check::execute(&args),
             Self::Aqm(args) => aqm::execute(&args),
+            Self::Transport(args) => transport::execute(&args),
+            Self::App(args) => app::execute(&args),
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),
             #[cfg(feature = "machine")]

@@ -107,7 +107,7 @@ fn repository() -> PathBuf {
 #[test]
 fn every_command_has_help_with_examples() {
     let place = Place::new();
-    for command in ["run", "compare", "check", "aqm"] {
+    for command in ["run", "compare", "check", "aqm", "transport", "app"] {
         let help = place.prints(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains(&format!("cutline {command} ")), "{help}");
         assert!(place.prints(&["--help"]).contains(command));
@@ -280,6 +280,38 @@ fn aqms_are_listed_from_the_registry() {
     let tsq = place.json(&["aqm", "show", "tsq", "--json"]);
     assert_eq!(tsq["parameters"][1]["default"], "40 ms");
     assert!(place.complains(&["aqm", "show", "pye"], 2).contains("drop-tail, pi, red, "));
+}
+
+#[test]
+fn transports_are_listed_with_both_sets_of_defaults() {
+    let place = Place::new();
+    assert!(place.prints(&["transport", "list"]).contains("RFC 5348"));
+    let tcp = place.prints(&["transport", "show", "tcp"]);
+    let row = |name: &str| tcp.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    let min_rto = row("min-rto");
+    assert!(min_rto.contains(" 1 s ") && min_rto.contains(" 200 ms "), "{min_rto}");
+    assert!(row("cubic").contains("RFC 9438"), "{tcp}");
+    let json = place.json(&["transport", "show", "tcp", "--json"]);
+    let parameters = json["parameters"].as_array().unwrap();
+    let window = parameters.iter().find(|parameter| parameter["name"] == "max-window").unwrap();
+    assert_eq!((&window["default"], &window["default ns-2"]), (&Value::Null, &Value::from(20)));
+    assert_eq!(json["congestion-control"][2]["scalable"], true);
+    assert!(place.complains(&["transport", "show", "sctp"], 2).contains("tcp, tfrc, udp"));
+}
+
+#[test]
+fn applications_are_listed_with_what_they_require() {
+    let place = Place::new();
+    assert!(place.prints(&["app", "list"]).contains("ITU-T P.59"));
+    let cbr = place.prints(&["app", "show", "cbr"]);
+    assert!(cbr.lines().any(|line| line.starts_with("rate ") && line.contains(" required ")), "{cbr}");
+    assert!(place.prints(&["app", "show", "bulk"]).contains("It has no parameters."));
+    let files = place.json(&["app", "show", "files", "--json"]);
+    assert_eq!((&files["waits_for_delivery"], &files["endless"]), (&true.into(), &false.into()));
+    let size = &files["parameters"][0];
+    assert_eq!((&size["name"], &size["kind"]), (&"size".into(), &"distribution".into()));
+    assert_eq!((&size["required"], &size["default"]), (&true.into(), &Value::Null));
+    assert!(place.complains(&["app", "show", "cbx"], 2).contains("bulk, cbr, on-off"));
 }
 
 #[test]

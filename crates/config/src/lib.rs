@@ -23,6 +23,7 @@
 //! parameters as `cutline-params` describes them; [`queue`] reads the table of a queue, which scenarios and the router's
 //! file have in common.
 
+mod distribution;
 mod document;
 pub mod kind;
 pub mod parameter;

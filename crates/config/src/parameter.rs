@@ -3,23 +3,40 @@
 //! A parameter is written as the quantity that its kind and unit make it: packets as `"200 packets"`, B as `"1000 B"`,
 //! bit/s as `"15 Mbit/s"`, times and frequencies with their units, anything else as a number.
 
+use crate::distribution;
 use crate::kind::{self, Kind};
 use crate::reader::TableReader;
 use crate::value::Node;
 use cutline_params::{Parameter, ParameterError, Value};
-use cutline_units::{Bytes, Duration, Rate};
+use cutline_units::{Bytes, Distribution, Duration, Rate};
 
-/// The parameters that a table sets. A wrong one is reported and left out, so that the others can be judged.
+/// The parameters that a table sets. A wrong one is reported and left out, so that the others can be judged; a required one
+/// that is absent is noted, and reported by [`TableReader::finish`].
 pub fn values(reader: &TableReader<'_>, parameters: &[&'static Parameter]) -> Vec<(&'static str, Value)> {
-    let one = |parameter: &&'static Parameter| {
-        Some((parameter.name, reader.optional(parameter.name, &kind_of(parameter))?))
-    };
-    parameters.iter().filter_map(one).collect()
+    parameters.iter().filter_map(|parameter| Some((parameter.name, value(reader, parameter)?))).collect()
 }
 
-/// Parameters made from a table's values; `None` when they are not allowed together, which is reported.
+fn value(reader: &TableReader<'_>, parameter: &Parameter) -> Option<Value> {
+    use cutline_params::Kind as Allowed;
+    let node = reader.node(parameter.name);
+    match (parameter.kind, node.filter(|node| node.as_table().is_some())) {
+        (Allowed::Distribution { least, most }, Some(table)) => {
+            distribution::read(reader, parameter, (least, most), table).map(Value::Distribution)
+        }
+        _ if parameter.required => reader.required(parameter.name, &kind_of(parameter)),
+        _ => reader.optional(parameter.name, &kind_of(parameter)),
+    }
+}
+
+/// Parameters made from a table's values; `None` when they are not allowed together, which is reported, or when a required
+/// one is not among them, which has been.
 pub fn checked<P>(reader: &TableReader<'_>, params: Result<P, ParameterError>) -> Option<P> {
-    params.map_err(|error| refuse(reader, &error)).ok()
+    let report = |error: ParameterError| {
+        if !error.is_missing() {
+            refuse(reader, &error);
+        }
+    };
+    params.map_err(report).ok()
 }
 
 /// Reports a parameter that each key allows by itself, but not together with the others.
@@ -94,6 +111,12 @@ fn value_of(parameter: &Parameter) -> Kind<Value> {
             let what = format!("whole numbers from {least} to {most}");
             kind::list(len, &what, each).map(|counts| Value::Counts(counts.into()))
         }
+        Allowed::Distribution { least, most } => {
+            let quantity = distribution::quantity(parameter.unit, least, most);
+            Kind::new(distribution::expected(&quantity), move |node| quantity.read(node))
+                .map(|fixed| Value::Distribution(Distribution::Fixed(fixed)))
+        }
+        Allowed::Registered(table) => choice(&table.names()),
         Allowed::Choice(names) => choice(names),
         Allowed::CountOr { least, most, names } => count(parameter.unit, least, most).or(choice(names)),
     }
@@ -147,6 +170,7 @@ mod tests {
             kind: allowed,
             optional: false,
             on: None,
+            required: false,
             default: Value::Off,
             source: "a test",
             doc: "a test",

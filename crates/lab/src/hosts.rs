@@ -16,7 +16,6 @@ use crate::{LabError, Side};
 use cutline_sim::FlowSpec;
 use cutline_sys::Offloads;
 use cutline_sys::namespace::Namespace;
-use cutline_transport::endpoint::TransportParams;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -145,12 +144,8 @@ fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
 
 /// What the interfaces must carry whole.
 fn mtu(flows: &[FlowSpec]) -> Result<u32, LabError> {
-    let payload = |flow: &FlowSpec| match &flow.transport {
-        TransportParams::Tcp(params) => params.mss,
-        TransportParams::Tfrc(params) => params.segment_size,
-        TransportParams::Udp(params) => params.max_datagram,
-    };
-    let largest = flows.iter().map(|flow| (payload(flow), flow)).max_by_key(|(payload, _)| *payload);
+    let largest =
+        flows.iter().map(|flow| (flow.transport.largest_payload(), flow)).max_by_key(|(payload, _)| *payload);
     let Some((payload, flow)) = largest else { return Ok(1500) };
     let needed = payload + LONGEST_HEADERS;
     if needed > LARGEST_PACKET {

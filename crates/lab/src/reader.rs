@@ -7,7 +7,6 @@
 use crate::Side;
 use cutline_router::{ETHERNET, Headers};
 use cutline_sim::{FlowSpec, InjectedPacket, PacketRole};
-use cutline_transport::endpoint::TransportParams;
 use cutline_units::HintTable;
 use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
 
@@ -43,13 +42,10 @@ struct Stream {
 impl Reader {
     /// Creates a reader for these flows.
     pub fn new(flows: &[FlowSpec]) -> Self {
-        let reader = |flow: &FlowSpec| {
-            let (header, answer) = match &flow.transport {
-                TransportParams::Tcp(params) => (params.header_bytes, params.ack_bytes),
-                TransportParams::Tfrc(params) => (params.header_bytes, params.feedback_bytes),
-                TransportParams::Udp(params) => (params.header_bytes, params.header_bytes.max(1)),
-            };
-            FlowReader { header, answer, stream: Stream::default() }
+        let reader = |flow: &FlowSpec| FlowReader {
+            header: flow.transport.header_size(),
+            answer: flow.transport.reply_size(),
+            stream: Stream::default(),
         };
         Self { flows: flows.iter().map(reader).collect(), hints: HintTable::standard() }
     }

@@ -6,6 +6,7 @@ use syn::meta::ParseNestedMeta;
 use syn::punctuated::Punctuated;
 use syn::{
     Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, Lit, LitStr, Meta, Path, Result, Token,
+    parse_quote,
 };
 
 pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
@@ -91,6 +92,8 @@ struct Param {
     name: String,
     on: Option<Expr>,
     hertz: bool,
+    /// It must be set; the default is an example.
+    required: bool,
 }
 
 /// `#[group(...)]`.
@@ -142,7 +145,7 @@ impl<'a> Entry<'a> {
 
     fn push_parameter(&self, owner: &Ident, param: &Param) -> TokenStream {
         let (ty, doc) = (&self.field.ty, doc(&self.field.attrs));
-        let Param { range, unit, source, name, on, hertz, default: _ } = param;
+        let Param { range, unit, source, name, on, hertz, required, default: _ } = param;
         let on = on.as_ref().map_or_else(|| quote!(None), |on| quote!(Some(Some(#on))));
         let range = range.as_ref().map_or_else(|| quote!(()), |range| quote!(#range));
         let kind = quote!(<#ty as ::cutline_params::ParameterType>::kind(#range));
@@ -152,7 +155,7 @@ impl<'a> Entry<'a> {
             fields.push(::cutline_params::Field::new::<#ty>(
                 #name,
                 (#unit, #source, #doc),
-                (#kind, #on),
+                (#kind, #on, #required),
                 &defaults,
                 #accessor,
             ));
@@ -171,10 +174,10 @@ impl<'a> Entry<'a> {
 
     fn push_group(&self, owner: &Ident, group: &Group) -> TokenStream {
         let ty = &self.field.ty;
-        let Group { source, sources, without, .. } = group;
+        let Group { default, source, sources, without } = group;
         let (names, values): (Vec<_>, Vec<_>) = sources.iter().map(|(name, source)| (name, source)).unzip();
         let source = source.as_ref().map_or_else(|| quote!(None), |source| quote!(Some(#source)));
-        let accessor = self.accessor(owner);
+        let (accessor, has_default) = (self.accessor(owner), default.is_some());
         quote! {
             for field in <#ty as ::cutline_params::Parameters>::fields() {
                 let source = match field.about.name {
@@ -184,7 +187,7 @@ impl<'a> Entry<'a> {
                 };
                 fields.push(::cutline_params::Field::in_group::<#ty>(
                     field,
-                    source,
+                    (source, #has_default),
                     &defaults,
                     #accessor,
                 ));
@@ -194,11 +197,13 @@ impl<'a> Entry<'a> {
 }
 
 fn param(field: &Field, attribute: &Attribute) -> Result<Role> {
+    let mut example = None;
     let (mut default, mut range, mut source, mut name, mut on) = (None, None, None, None, None);
     let (mut unit, mut hertz, mut skip) = (String::new(), false, false);
     attribute.parse_nested_meta(|meta| {
         match key(&meta)?.as_str() {
             "default" => default = Some(meta.value()?.parse::<Expr>()?),
+            "example" => example = Some(meta.value()?.parse::<Expr>()?),
             "range" => range = Some(meta.value()?.parse::<Expr>()?),
             "source" => source = Some(meta.value()?.parse::<Expr>()?),
             "unit" => unit = meta.value()?.parse::<LitStr>()?.value(),
@@ -206,19 +211,33 @@ fn param(field: &Field, attribute: &Attribute) -> Result<Role> {
             "on" => on = Some(meta.value()?.parse::<Expr>()?),
             "hertz" => hertz = true,
             "skip" => skip = true,
-            _ => return Err(meta.error("expected default, range, source, unit, name, on, hertz or skip")),
+            _ => {
+                return Err(
+                    meta.error("expected default, example, range, source, unit, name, on, hertz or skip")
+                );
+            }
         }
         Ok(())
     })?;
     let lacks = |what: &str| Error::new_spanned(field, format!("#[param] lacks `{what} = ...`"));
-    let default = default.ok_or_else(|| lacks("default"))?;
+    if let (Some(_), Some(example)) = (&default, &example) {
+        return Err(Error::new_spanned(
+            example,
+            "a parameter has a default, or it is required and has an example",
+        ));
+    }
+    let required = example.is_some();
+    let default = default.or(example).ok_or_else(|| lacks("default"))?;
     if skip {
         return Ok(Role::Skipped(default));
     }
-    let source = source.ok_or_else(|| lacks("source"))?;
+    let source = match source {
+        None if required => parse_quote!(""),
+        source => source.ok_or_else(|| lacks("source"))?,
+    };
     let ident = field.ident.as_ref().expect("the fields have names").to_string();
     let name = name.unwrap_or_else(|| ident.replace('_', "-"));
-    Ok(Role::Parameter(Box::new(Param { default, range, unit, source, name, on, hertz })))
+    Ok(Role::Parameter(Box::new(Param { default, range, unit, source, name, on, hertz, required })))
 }
 
 fn group(attribute: &Attribute) -> Result<Group> {

@@ -1,5 +1,6 @@
 //! What is wrong with a parameter.
 
+use crate::Parameter;
 use crate::nearest::nearest;
 use std::fmt;
 
@@ -8,7 +9,7 @@ use std::fmt;
 pub struct ParameterError {
     /// The parameter's name, or what was given for one.
     pub parameter: String,
-    /// The value given.
+    /// The value given; empty where none was.
     pub value: String,
     /// What is allowed.
     pub allowed: String,
@@ -21,6 +22,16 @@ impl ParameterError {
     pub fn new(parameter: &str, value: impl fmt::Display, allowed: impl Into<String>) -> Self {
         let (parameter, value, allowed) = (parameter.to_owned(), value.to_string(), allowed.into());
         Self { parameter, value, allowed, nearest: None }
+    }
+
+    /// A parameter that has to be set and is not.
+    pub fn missing(parameter: &Parameter) -> Self {
+        Self::new(parameter.name, "", parameter.allowed())
+    }
+
+    /// Whether this is a parameter that has to be set and is not.
+    pub const fn is_missing(&self) -> bool {
+        self.value.is_empty()
     }
 
     /// A parameter whose value is none of `names`.
@@ -42,6 +53,9 @@ impl ParameterError {
 impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { parameter, value, allowed, .. } = self;
+        if self.is_missing() {
+            return write!(f, "{parameter} is missing: it must be {allowed}");
+        }
         write!(f, "{parameter} = {value}: allowed is {allowed}")?;
         self.nearest.map_or(Ok(()), |name| write!(f, "; did you mean {name}?"))
     }

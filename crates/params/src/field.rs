@@ -29,34 +29,37 @@ pub struct Accessor<P, T> {
 }
 
 impl<P: 'static> Field<P> {
-    /// The field of a struct's own; the derive calls this. `default` is the struct of defaults.
+    /// The field of a struct's own; the derive calls this. `default` is the struct of defaults, in which a required
+    /// parameter has its example.
     pub fn new<T: ParameterType>(
         name: &'static str,
         (unit, source, doc): (&'static str, &'static str, &'static str),
-        (kind, on): (Kind, Option<T>),
+        (kind, on, required): (Kind, Option<T>, bool),
         default: &P,
         Accessor { get, get_mut }: Accessor<P, T>,
     ) -> Self {
         let default = kind.present(get(default).to_value());
         let on = on.map(|value| value.to_value());
         Self {
-            about: Parameter { name, unit, kind, optional: T::OPTIONAL, on, default, source, doc },
+            about: Parameter { name, unit, kind, optional: T::OPTIONAL, on, required, default, source, doc },
             get: Arc::new(move |params| kind.present(get(params).to_value())),
             set: Arc::new(move |params, value| *get_mut(params) = T::from_value(value)),
         }
     }
 
-    /// The field of a group `G` in a struct; the derive calls this. `source` replaces where the default comes from.
+    /// The field of a group `G` in a struct; the derive calls this. `source` replaces where the default comes from. A group
+    /// that has a default in the struct requires nothing.
     pub fn in_group<G: 'static>(
         field: &Field<G>,
-        source: Option<&'static str>,
+        (source, has_default): (Option<&'static str>, bool),
         default: &P,
         Accessor { get, get_mut }: Accessor<P, G>,
     ) -> Self {
         let (inner_get, inner_set) = (Arc::clone(&field.get), Arc::clone(&field.set));
         let source = source.unwrap_or(field.about.source);
+        let required = field.about.required && !has_default;
         Self {
-            about: Parameter { default: inner_get(get(default)), source, ..field.about.clone() },
+            about: Parameter { default: inner_get(get(default)), source, required, ..field.about.clone() },
             get: Arc::new(move |params| inner_get(get(params))),
             set: Arc::new(move |params, value| inner_set(get_mut(params), value)),
         }

@@ -39,6 +39,8 @@ pub enum Kind {
     Flag,
     /// One of these names.
     Choice(&'static [&'static str]),
+    /// One of the names of a table to which other crates add.
+    Registered(&'static dyn Names),
     /// A whole number, or one of these names.
     CountOr {
         /// The smallest allowed.
@@ -66,6 +68,26 @@ pub enum Kind {
         /// The largest allowed for each.
         most: u64,
     },
+    /// A random quantity, or a fixed one.
+    Distribution {
+        /// The smallest allowed for a fixed quantity, a mean, a median, a minimum and a maximum.
+        least: f64,
+        /// The largest allowed for each of them.
+        most: f64,
+    },
+}
+
+/// A table of names that grows while the program starts, such as a [`Registry`](crate::Registry).
+pub trait Names: fmt::Debug + Sync {
+    /// Every name there is.
+    fn names(&self) -> Vec<&'static str>;
+}
+
+/// Two tables are the same if they are one.
+impl PartialEq for dyn Names {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::addr_eq(self, other)
+    }
 }
 
 impl Kind {
@@ -83,11 +105,15 @@ impl Kind {
             (Self::Choice(names) | Self::CountOr { names, .. }, Value::Choice(name)) => {
                 names.contains(&&**name)
             }
+            (Self::Registered(table), Value::Choice(name)) => table.names().contains(&&**name),
             (Self::Durations { len, least, most }, Value::Durations(times)) => {
                 times.len() == len && times.iter().all(|time| (least..=most).contains(time))
             }
             (Self::Counts { len, least, most }, Value::Counts(counts)) => {
                 counts.len() == len && counts.iter().all(|n| (least..=most).contains(n))
+            }
+            (Self::Distribution { least, most }, Value::Distribution(distribution)) => {
+                distribution.is_sound() && distribution.quantities().all(|x| (least..=most).contains(&x))
             }
             _ => false,
         }
@@ -115,10 +141,11 @@ impl Kind {
             Self::Duration { .. } => "duration",
             Self::Frequency { .. } => "frequency",
             Self::Flag => "flag",
-            Self::Choice(_) => "choice",
+            Self::Choice(_) | Self::Registered(_) => "choice",
             Self::CountOr { .. } => "count or choice",
             Self::Durations { .. } => "durations",
             Self::Counts { .. } => "counts",
+            Self::Distribution { .. } => "distribution",
         }
     }
 }
@@ -132,6 +159,7 @@ impl fmt::Display for Kind {
             Self::Frequency { least, most } => write!(f, "a frequency from {least} Hz to {most} Hz"),
             Self::Flag => write!(f, "true or false"),
             Self::Choice(names) => write!(f, "one of {}", names.join(", ")),
+            Self::Registered(table) => write!(f, "one of {}", table.names().join(", ")),
             Self::CountOr { least, most, names } => {
                 write!(f, "a whole number from {least} to {most}, or one of {}", names.join(", "))
             }
@@ -140,6 +168,9 @@ impl fmt::Display for Kind {
             }
             Self::Counts { len, least, most } => {
                 write!(f, "a list of {len} whole numbers from {least} to {most}")
+            }
+            Self::Distribution { least, most } => {
+                write!(f, "a number from {least} to {most}, or a distribution of such numbers")
             }
         }
     }

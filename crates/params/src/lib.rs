@@ -30,9 +30,10 @@
 //!
 //! | attribute of a field | meaning |
 //! | --- | --- |
-//! | `default = EXPR` | the default; required |
-//! | `range = (LEAST, MOST)` | the allowed values, ends included; required for numbers, counts and times |
-//! | `source = "..."` | where the default comes from; required |
+//! | `default = EXPR` | the default; this or `example` is there |
+//! | `example = EXPR` | the parameter has no default and must be set; this is an example, and what the struct's `Default` has |
+//! | `range = (LEAST, MOST)` | the allowed values, ends included; there for numbers, counts, times and distributions |
+//! | `source = "..."` | where the default comes from; there with every default |
 //! | `unit = "..."` | the unit of a number or count (`packets`, `B`, `bit/s` are written with the unit in files) |
 //! | `on = EXPR` | what `true` means for a parameter that can be switched off |
 //! | `hertz` | the number is a frequency |
@@ -51,6 +52,8 @@
 //! What is absent: reading files. `cutline-config` reads a value from a document or a text as its parameter asks.
 
 mod choice;
+mod configured;
+pub mod conformance;
 mod error;
 mod field;
 mod kind;
@@ -62,10 +65,11 @@ mod types;
 mod value;
 
 pub use choice::Choice;
+pub use configured::{Configured, Registered};
 pub use cutline_params_derive::{Choice, Parameters};
 pub use error::ParameterError;
 pub use field::{Accessor, Field};
-pub use kind::Kind;
+pub use kind::{Kind, Names};
 pub use nearest::nearest;
 pub use parameter::Parameter;
 pub use parameters::{Parameters, complete};

@@ -16,9 +16,11 @@ pub struct Parameter {
     pub optional: bool,
     /// What `true` means for a parameter that can be switched off, if it means anything.
     pub on: Option<Value>,
-    /// The default; [`Value::Off`] for a parameter that is off unless set.
+    /// Whether it must be set: it has no default.
+    pub required: bool,
+    /// The default; [`Value::Off`] for a parameter that is off unless set. Of a required parameter, an example.
     pub default: Value,
-    /// Where the default comes from.
+    /// Where the default comes from; may be empty for a required parameter.
     pub source: &'static str,
     /// What it does, in a sentence.
     pub doc: &'static str,
@@ -35,6 +37,7 @@ impl Parameter {
         }
         let nearest = match (self.kind, value) {
             (Kind::Choice(names), Value::Choice(given)) => nearest(given, names.iter().copied()),
+            (Kind::Registered(table), Value::Choice(given)) => nearest(given, table.names()),
             _ => None,
         };
         let (parameter, value, allowed) = (self.name.to_owned(), value.to_string(), self.allowed());
@@ -49,13 +52,21 @@ impl Parameter {
             Kind::CountOr { least, most, names } => {
                 format!("{}{unit}, or one of {}{off}", Kind::Count { least, most }, names.join(", "))
             }
+            Kind::Distribution { least, most } => {
+                format!("{}{unit}, or a distribution of such numbers{off}", Kind::Number { least, most })
+            }
             kind => format!("{kind}{unit}{off}"),
         }
     }
 
-    /// The default as a person writes it: small numbers with an exponent, `off` for none.
+    /// The default as a person writes it: small numbers with an exponent, `off` for none, `required` where it must be set.
     pub fn default_text(&self) -> String {
-        match &self.default {
+        if self.required { "required".to_owned() } else { self.text(&self.default) }
+    }
+
+    /// A value as a person writes it: small numbers with an exponent, `off` for none.
+    pub fn text(&self, value: &Value) -> String {
+        match value {
             Value::Number(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
             value => value.to_string(),
         }
@@ -74,6 +85,7 @@ mod tests {
             kind,
             optional,
             on: None,
+            required: false,
             default: Value::Off,
             source: "a test",
             doc: "a test",

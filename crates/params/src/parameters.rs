@@ -23,8 +23,10 @@ pub trait Parameters: Default + 'static {
     /// The defaults, changed by `values`.
     ///
     /// # Errors
-    /// When a name is unknown, a value is not allowed, or values do not go together.
+    /// When a required parameter is missing, a name is unknown, a value is not allowed, or values do not go together.
     fn from_values<'v>(values: impl IntoIterator<Item = (&'v str, Value)>) -> Result<Self, ParameterError> {
+        let values: Vec<_> = values.into_iter().collect();
+        check_complete(Self::fields().iter().map(|field| &field.about), &values)?;
         Self::default().with_values(values)
     }
 
@@ -74,15 +76,26 @@ pub trait Parameters: Default + 'static {
     }
 }
 
+/// Whether `values` has all that is required.
+fn check_complete<'p>(
+    mut parameters: impl Iterator<Item = &'p Parameter>,
+    values: &[(&str, Value)],
+) -> Result<(), ParameterError> {
+    let given = |about: &Parameter| values.iter().any(|(name, _)| *name == about.name);
+    let missing = parameters.find(|about| about.required && !given(about));
+    missing.map_or(Ok(()), |about| Err(ParameterError::missing(about)))
+}
+
 /// The values of all `parameters`, in their order: the defaults, changed by `values`. For sets of parameters that are
 /// no Rust struct; [`Parameters::from_values`] does the same for those that are.
 ///
 /// # Errors
-/// When a name is unknown or a value is not allowed.
+/// When a required parameter is missing, a name is unknown or a value is not allowed.
 pub fn complete(
     parameters: &[&'static Parameter],
     values: &[(&str, Value)],
 ) -> Result<Vec<(&'static str, Value)>, ParameterError> {
+    check_complete(parameters.iter().copied(), values)?;
     let mut all: Vec<_> = parameters.iter().map(|about| (about.name, about.default.clone())).collect();
     for (name, value) in values {
         let Some(at) = parameters.iter().position(|about| about.name == *name) else {

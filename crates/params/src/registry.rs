@@ -1,6 +1,6 @@
 //! Things chosen by name, to which other crates add while the program runs.
 
-use crate::{Parameter, ParameterError};
+use crate::{Names, Parameter, ParameterError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -100,6 +100,12 @@ impl<T: ?Sized + Sync> Registry<T> {
     }
 }
 
+impl<T: ?Sized + Sync + fmt::Debug> Names for Registry<T> {
+    fn names(&self) -> Vec<&'static str> {
+        Self::names(self)
+    }
+}
+
 fn check_name(name: &str) -> Result<(), RegistryError> {
     let is_word =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
@@ -146,7 +152,17 @@ mod tests {
     fn parameter(name: &'static str, default: u64) -> Parameter {
         let kind = Kind::Count { least: 1, most: 5 };
         let (default, optional) = (Value::Count(default), false);
-        Parameter { name, unit: "", kind, optional, on: None, default, source: "a test", doc: "a test" }
+        Parameter {
+            name,
+            unit: "",
+            kind,
+            optional,
+            on: None,
+            required: false,
+            default,
+            source: "a test",
+            doc: "a test",
+        }
     }
 
     #[test]

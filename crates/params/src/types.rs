@@ -1,7 +1,7 @@
 //! The types that a parameter's field may have.
 
 use crate::{Kind, Value};
-use cutline_units::{Duration, Hint};
+use cutline_units::{Bytes, Distribution, Duration, Hint, Rate};
 
 /// A type of field. Enums get it with the derive of [`crate::Choice`].
 pub trait ParameterType: Sized + 'static {
@@ -100,6 +100,58 @@ impl ParameterType for Hint {
 
     fn from_value(value: &Value) -> Self {
         Self::from_level(u16::from_value(value))
+    }
+}
+
+/// A rate; its unit is `bit/s`.
+impl ParameterType for Rate {
+    type Range = (u64, u64);
+
+    fn kind((least, most): (u64, u64)) -> Kind {
+        Kind::Count { least, most }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Count(self.as_bps())
+    }
+
+    fn from_value(value: &Value) -> Self {
+        Self::from_bps(u64::from_value(value))
+    }
+}
+
+/// A size; its unit is `B`.
+impl ParameterType for Bytes {
+    type Range = (u64, u64);
+
+    fn kind((least, most): (u64, u64)) -> Kind {
+        Kind::Count { least, most }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Count(self.get())
+    }
+
+    fn from_value(value: &Value) -> Self {
+        Self::new(u64::from_value(value))
+    }
+}
+
+/// A random quantity; with the unit `B` files write sizes in it, with `s` durations.
+impl ParameterType for Distribution {
+    type Range = (f64, f64);
+
+    fn kind((least, most): (f64, f64)) -> Kind {
+        Kind::Distribution { least, most }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Distribution(*self)
+    }
+
+    fn from_value(value: &Value) -> Self {
+        let Value::Distribution(distribution) = *value else { unchecked(value, "a distribution") };
+        distribution
     }
 }
 

@@ -1,6 +1,6 @@
 //! A parameter's value, whatever its type.
 
-use cutline_units::Duration;
+use cutline_units::{Distribution, Duration};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -23,6 +23,8 @@ pub enum Value {
     Durations(Cow<'static, [Duration]>),
     /// A list of whole numbers.
     Counts(Cow<'static, [u64]>),
+    /// A random quantity, in the parameter's unit.
+    Distribution(Distribution),
     /// Nothing: the parameter is switched off.
     Off,
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Value {
             Self::Choice(name) => name.fmt(f),
             Self::Durations(times) => write_list(f, times),
             Self::Counts(counts) => write_list(f, counts),
+            Self::Distribution(distribution) => distribution.fmt(f),
             Self::Off => f.write_str("off"),
         }
     }

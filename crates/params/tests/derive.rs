@@ -1,7 +1,7 @@
 //! What the derive makes of a struct: names, units, ranges, defaults, sources, groups and checks.
 
 use cutline_params::{Choice, Kind, ParameterError, Parameters, Value};
-use cutline_units::Duration;
+use cutline_units::{Bytes, Distribution, Duration, Rate};
 
 const PAPER: &str = "the paper, section 1";
 
@@ -120,4 +120,58 @@ fn what_code_has_set_is_checked_too() {
         Common { most: Some(99), ..Common::default() }.validate().unwrap_err().to_string(),
         "most = 99: allowed is a whole number from 1 to 9 packets, or off"
     );
+}
+
+/// A source.
+#[derive(Clone, Debug, PartialEq, Parameters)]
+struct Source {
+    /// How fast.
+    #[param(example = Rate::from_kbps(64), range = (1, 1_000_000), unit = "bit/s")]
+    rate: Rate,
+    /// How much.
+    #[param(default = Distribution::Fixed(9.0), range = (1.0, 1e3), unit = "B", source = PAPER)]
+    size: Distribution,
+}
+
+/// A source whose group has a default.
+#[derive(Clone, Debug, PartialEq, Parameters)]
+struct Speaker {
+    /// What every source has.
+    #[group(default = Source { rate: Rate::from_kbps(8), ..Source::default() }, source = PAPER)]
+    source: Source,
+    /// A packet.
+    #[param(default = Bytes::new(160), range = (1, 1500), unit = "B", source = PAPER)]
+    frame: Bytes,
+}
+
+#[test]
+fn what_is_required_must_be_given() {
+    let [rate, _] = Source::describe()[..] else { panic!("there are two parameters") };
+    assert_eq!((rate.required, rate.default_text()), (true, "required".to_owned()));
+    assert_eq!(Source::default().rate, Rate::from_kbps(64), "the example");
+    let error = Source::from_values([("size", Value::Distribution(Distribution::Fixed(5.0)))]).unwrap_err();
+    assert!(error.is_missing());
+    assert_eq!(error.to_string(), "rate is missing: it must be a whole number from 1 to 1000000 bit/s");
+    let source = Source::from_values([("rate", Value::Count(9))]).unwrap();
+    assert_eq!(source, Source { rate: Rate::from_bps(9), size: Distribution::Fixed(9.0) });
+}
+
+#[test]
+fn a_group_with_a_default_requires_nothing() {
+    assert!(Speaker::describe().iter().all(|parameter| !parameter.required));
+    let speaker = Speaker::from_values([("frame", Value::Count(9))]).unwrap();
+    assert_eq!((speaker.source.rate, speaker.frame), (Rate::from_kbps(8), Bytes::new(9)));
+}
+
+#[test]
+fn distributions_are_checked_in_each_of_their_quantities() {
+    let refused = |size| {
+        let values = [("rate", Value::Count(9)), ("size", Value::Distribution(size))];
+        Source::from_values(values).unwrap_err().to_string()
+    };
+    let range = "allowed is a number from 1 to 1000 B, or a distribution of such numbers";
+    assert_eq!(refused(Distribution::Fixed(0.5)), format!("size = 0.5: {range}"));
+    let long = Distribution::Pareto { minimum: 5.0, shape: 1.5, maximum: Some(5e3) };
+    assert_eq!(refused(long), format!("size = Pareto with minimum 5, shape 1.5, maximum 5000: {range}"));
+    assert!(refused(Distribution::Lognormal { median: 5.0, sigma: 0.0 }).ends_with(range));
 }

@@ -34,7 +34,7 @@ fn queue(aqm: &str, tsq: bool) -> QueueSpec {
 /// TCP with and without ECN, TFRC and plain UDP, with hints from 1 to 16.
 fn flows() -> Vec<(TransportParams, app::Params, u16)> {
     let tcp = |ecn| tcp::Params { mss: 1000, header_bytes: 0, ecn, ..tcp::Params::default() };
-    let bulk = |ecn, hint| (TransportParams::Tcp(Arc::new(tcp(ecn))), app::Params::Bulk, hint);
+    let bulk = |ecn, hint| (TransportParams::Tcp(Arc::new(tcp(ecn))), app::Params::BULK, hint);
     let cbr = |kbps, size| app::CbrParams::new(Rate::from_kbps(kbps), Bytes::new(size));
     let udp = udp::Params { max_datagram: 1472, ..udp::Params::default() };
     vec![

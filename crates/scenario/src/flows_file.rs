@@ -61,7 +61,8 @@ fn read(root: &TableReader<'_>) -> FlowsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_transport::app::{Distribution, Params};
+    use cutline_transport::app::Params;
+    use cutline_units::Distribution;
 
     const FLOW: &str = "[[flow]]\nname = 'a'\ncount = 2\nhint = 3\ntransport = { protocol = 'udp' }\n\
                         app = { kind = 'poisson', rate = '1 Mbit/s', size = { distribution = 'exponential', mean = '500 B' } }\n";
@@ -79,7 +80,7 @@ mod tests {
             (flow.member_names().collect::<Vec<_>>(), flow.hint.level()),
             (vec!["a.1".into(), "a.2".into()], 3)
         );
-        let Params::Poisson(poisson) = flow.application() else { panic!("a Poisson source") };
+        let Params::Poisson(poisson) = &flow.app else { panic!("a Poisson source") };
         assert_eq!(poisson.size, Distribution::Exponential { mean: 500.0 });
     }
 

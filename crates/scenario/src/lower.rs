@@ -1,8 +1,8 @@
 //! From a scenario to what the simulator runs: names become links and routes, words become parameters.
 
 use crate::spec::{
-    AppSpec, ClassSpec, Distribution, DistributionsOf, DumbbellSpec, FlowSpec, GraphSpec, Perspective,
-    RateChange, Scenario, StartSpec, Topology,
+    ClassSpec, DistributionsOf, DumbbellSpec, FlowSpec, GraphSpec, Perspective, RateChange, Scenario,
+    StartSpec, Topology,
 };
 use cutline_aqm::AqmSpec;
 use cutline_config::queue::{PassOn, QueueConfig};
@@ -11,9 +11,8 @@ use cutline_sim::{
     AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId,
     Pair, Settings, Window,
 };
-use cutline_transport::app::{self, talk_spurt};
 use cutline_transport::endpoint::TransportParams;
-use cutline_units::{Bytes, Duration, HintBudget, Instant, Rate};
+use cutline_units::{Bytes, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -155,7 +154,7 @@ fn template(spec: &FlowSpec, group: GroupId) -> cutline_sim::FlowSpec {
         hint: spec.hint,
         adaptive: adaptive(spec),
         transport: spec.transport(),
-        app: application(&spec.app),
+        app: spec.app.clone(),
         start: match spec.start {
             StartSpec::At(start) => (at(start), at(start)),
             StartSpec::Uniform { from, to } => (at(from), at(to)),
@@ -198,65 +197,8 @@ fn keeps_series(queue: &QueueConfig) -> bool {
 }
 
 impl FlowSpec {
-    /// What the application is set to.
-    pub fn application(&self) -> app::Params {
-        application(&self.app)
-    }
-
     /// What the transport is set to, as the simulator takes it.
     pub fn transport(&self) -> TransportParams {
         self.transport.params.clone().with_ecn(self.ecn)
-    }
-}
-
-pub(crate) fn application(spec: &AppSpec) -> app::Params {
-    match *spec {
-        AppSpec::Bulk => app::Params::Bulk,
-        AppSpec::Cbr { rate, size } => app::Params::Cbr(app::CbrParams::new(rate, size)),
-        AppSpec::Poisson { rate, size } => {
-            app::Params::Poisson(app::PoissonParams { rate, size: bytes(size) })
-        }
-        AppSpec::OnOff { rate, size, on, off } => {
-            app::Params::OnOff(app::OnOffParams { rate, size, on: seconds(on), off: seconds(off) })
-        }
-        AppSpec::Files { size, think_time } => {
-            app::Params::Files(app::FilesParams { size: bytes(size), think: seconds(think_time) })
-        }
-        AppSpec::RequestResponse { object, embedded, think_time, request_delay } => {
-            app::Params::RequestResponse(app::RequestResponseParams {
-                object: bytes(object),
-                embedded: distribution(embedded, |number| number),
-                think: seconds(think_time),
-                request_delay,
-            })
-        }
-        AppSpec::TalkSpurt { rate, size, talk, silence } => {
-            let (mean_spurt, mean_pause) = (talk.as_secs_f64(), silence.as_secs_f64());
-            app::Params::TalkSpurt(talk_spurt::TalkSpurtParams { rate, size, mean_spurt, mean_pause })
-        }
-    }
-}
-
-fn seconds(spec: Distribution<Duration>) -> app::Distribution {
-    distribution(spec, Duration::as_secs_f64)
-}
-
-fn bytes(spec: Distribution<Bytes>) -> app::Distribution {
-    distribution(spec, |size| size.get() as f64)
-}
-
-fn distribution<T>(spec: Distribution<T>, number: impl Fn(T) -> f64) -> app::Distribution {
-    match spec {
-        Distribution::Fixed(value) => app::Distribution::Fixed(number(value)),
-        Distribution::Exponential { mean } => app::Distribution::Exponential { mean: number(mean) },
-        Distribution::LogNormal { median, sigma } => {
-            app::Distribution::Lognormal { mu: number(median).ln(), sigma }
-        }
-        Distribution::Pareto { minimum, shape, maximum: None } => {
-            app::Distribution::Pareto { shape, scale: number(minimum) }
-        }
-        Distribution::Pareto { minimum, shape, maximum: Some(maximum) } => {
-            app::Distribution::BoundedPareto { shape, min: number(minimum), max: number(maximum) }
-        }
     }
 }

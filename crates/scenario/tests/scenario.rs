@@ -1,12 +1,10 @@
 //! Right scenarios mean what they say: values, defaults, expansion, overrides and sweeps.
 
 use cutline_aqm::{AqmSpec, Limit};
-use cutline_scenario::spec::{
-    AppSpec, ClassSpec, Distribution, DistributionsOf, Perspective, StartSpec, Topology,
-};
+use cutline_scenario::spec::{ClassSpec, DistributionsOf, Perspective, StartSpec, Topology};
 use cutline_scenario::{Scenario, ScenarioFile};
-use cutline_transport::tcp;
-use cutline_units::{Bytes, Duration, Ecn, HintBits, Rate};
+use cutline_transport::{app, tcp};
+use cutline_units::{Bytes, Distribution, Duration, Ecn, HintBits, Rate};
 use proptest::prelude::*;
 
 const AUDIO: &str = r#"
@@ -138,9 +136,10 @@ fn flows_are_read_with_their_defaults() {
         ..tcp::Params::default()
     };
     assert_eq!(bulk.transport.tcp(), Some(&expected));
-    assert_eq!((bulk.app.clone(), bulk.series), (AppSpec::Bulk, true));
+    assert_eq!((bulk.app.clone(), bulk.series), (app::Params::BULK, true));
     assert_eq!((audio.hint.level(), audio.series, audio.distributions), (6, false, DistributionsOf::Flow));
-    assert_eq!(audio.app, AppSpec::Cbr { rate: Rate::from_kbps(128), size: Bytes::new(160) });
+    let cbr = app::CbrParams::new(Rate::from_kbps(128), Bytes::new(160));
+    assert_eq!(audio.app, app::Params::Cbr(cbr));
 }
 
 #[test]
@@ -182,14 +181,12 @@ fn a_graph_is_read_as_it_is_written() {
     let [game, web] = &scenario.flows[..] else { panic!("there are two flows") };
     assert_eq!(game.ends, Some(("a".to_owned(), "c".to_owned())));
     assert_eq!(game.class, ClassSpec::Game { perspective: Perspective::ThirdPerson });
-    let AppSpec::TalkSpurt { talk, silence, .. } = game.app else { panic!("it talks") };
-    assert_eq!((talk, silence), (Duration::from_millis(1004), Duration::from_millis(1587)));
-    let AppSpec::RequestResponse { object, embedded, think_time, request_delay } = web.app else {
-        panic!("it reads")
-    };
-    assert_eq!(object, Distribution::LogNormal { median: Bytes::new(12_000), sigma: 1.3 });
-    assert_eq!((embedded, request_delay), (Distribution::Fixed(0.0), Duration::ZERO));
-    assert_eq!(think_time, Distribution::Fixed(Duration::from_secs(2)));
+    let app::Params::TalkSpurt(speaker) = &game.app else { panic!("it talks") };
+    assert_eq!((speaker.talk, speaker.silence), (Duration::from_millis(1004), Duration::from_millis(1587)));
+    let app::Params::RequestResponse(pages) = &web.app else { panic!("it reads") };
+    assert_eq!(pages.object, Distribution::Lognormal { median: 12_000.0, sigma: 1.3 });
+    assert_eq!((pages.embedded, pages.request_delay), (Distribution::Fixed(0.0), Duration::ZERO));
+    assert_eq!(pages.think_time, Distribution::Fixed(2.0));
     assert_eq!(web.class, ClassSpec::Web { page_size: Bytes::new(100_000) });
     assert_eq!(web.stop, Some(Duration::from_secs(5)));
 }

@@ -7,6 +7,7 @@ use crate::agent::FlowCounts;
 use crate::measure::{DelayRecord, FlowRecord, FlowSeries, Received, ReceivedRecord, SentRecord};
 use crate::network::FlowSpec;
 use crate::outcome::FlowOutcome;
+use cutline_transport::LazyTimer;
 use cutline_transport::app::App;
 use cutline_transport::endpoint::{Receiver, Sender, TransportParams};
 use cutline_transport::udp;
@@ -15,8 +16,8 @@ use cutline_units::{Duration, Hint, Histogram, Instant, RandomStream};
 /// The sending end.
 pub(crate) struct Sending {
     pub(crate) source: Sender,
-    /// Time of the earliest scheduled event of the source's timer; [`Instant::FAR_FUTURE`] without one.
-    pub(crate) armed: Instant,
+    /// The event of the source's deadline.
+    pub(crate) timer: LazyTimer,
     pub(crate) record: SentRecord,
     /// The position at which the route of its data begins.
     pub(crate) route: u32,
@@ -29,8 +30,8 @@ pub(crate) struct Sending {
 pub(crate) struct Receiving {
     pub(crate) sink: Receiver,
     pub(crate) record: ReceivedRecord,
-    /// Time of the earliest scheduled event of the sink's timer; [`Instant::FAR_FUTURE`] without one.
-    pub(crate) armed: Instant,
+    /// The event of the sink's deadline.
+    pub(crate) timer: LazyTimer,
     /// The index of the record of its delays.
     pub(crate) delays: u32,
     /// The position at which the return route begins.
@@ -46,8 +47,8 @@ pub(crate) struct Receiving {
 /// The state that few packets need.
 pub(crate) struct Background {
     pub(crate) app: App,
-    /// Time of the earliest scheduled event of the application's timer; [`Instant::FAR_FUTURE`] without one.
-    pub(crate) armed: Instant,
+    /// The event of the application's deadline.
+    pub(crate) timer: LazyTimer,
     pub(crate) random: RandomStream,
     pub(crate) stop: Instant,
     /// Response times of an application that waits for delivery.
@@ -63,7 +64,7 @@ impl Sending {
     pub(crate) fn new(spec: &FlowSpec, start: Instant, route: u32) -> Self {
         Self {
             source: Sender::new(&spec.transport, start),
-            armed: Instant::FAR_FUTURE,
+            timer: LazyTimer::default(),
             record: SentRecord::default(),
             route,
             hint: spec.hint,
@@ -77,7 +78,7 @@ impl Receiving {
         Self {
             sink: Receiver::new(&spec.transport),
             record: ReceivedRecord::NOTHING,
-            armed: Instant::FAR_FUTURE,
+            timer: LazyTimer::default(),
             delays,
             route,
             hint: spec.hint,
@@ -91,7 +92,7 @@ impl Receiving {
         Self {
             sink: external_receiver(&spec.transport),
             record: ReceivedRecord::NOTHING,
-            armed: Instant::FAR_FUTURE,
+            timer: LazyTimer::default(),
             delays,
             route: 0,
             hint: spec.hint,
@@ -125,7 +126,7 @@ impl Background {
     pub(crate) fn new(spec: &FlowSpec, start: Instant, mut random: RandomStream, interval: Duration) -> Self {
         Self {
             app: spec.app.start(start, &mut random),
-            armed: Instant::FAR_FUTURE,
+            timer: LazyTimer::default(),
             random,
             stop: spec.stop,
             responses: spec.app.needs_reliability().then(Box::default),

@@ -185,7 +185,7 @@ impl FlowSpec {
             let app = "an application that waits for every byte";
             return Err(NetworkError::Unsuited { flow: flow(), app, transport, or_tfrc: "" });
         }
-        if *app == app::Params::Bulk && !self.transport.adapts() {
+        if app.is_endless() && !self.transport.adapts() {
             let app = "bulk data";
             return Err(NetworkError::Unsuited { flow: flow(), app, transport, or_tfrc: " or TFRC" });
         }

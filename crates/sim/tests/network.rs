@@ -144,7 +144,7 @@ fn a_rate_change_moves_the_goodput() {
 #[test]
 fn a_bulk_transfer_stops_when_it_is_told() {
     let tfrc = TransportParams::Tfrc(Arc::new(tfrc::Params::default()));
-    let flows = [bulk(2), vec![(tfrc, app::Params::Bulk, Hint::from_level(16)); 2]].concat();
+    let flows = [bulk(2), vec![(tfrc, app::Params::BULK, Hint::from_level(16)); 2]].concat();
     let stop = Instant::ZERO + Duration::from_secs(10);
     let network = Plan { flows, stop, ..Plan::paper(4) }.network();
     let short = run(&network, &settings(20)).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::MESSAGE_HEADER;
 use cutline_params::ParameterError;
-use cutline_transport::app::{Distribution, Params};
+use cutline_transport::app::Params;
 use cutline_transport::endpoint::{Transport as _, TransportParams};
 use cutline_transport::tcp;
 use cutline_transport::wire::DatagramFormat;
@@ -138,18 +138,18 @@ impl FlowPlan {
         };
         if self.app.needs_reliability() {
             let allowed = "one that does not wait for delivery: that needs TCP";
-            return Err(self.refuse("app", "files or pages", allowed.to_owned()));
+            return Err(self.refuse("app", self.app.name(), allowed.to_owned()));
         }
-        if matches!(self.app, Params::Bulk) && !transport.adapts() {
+        if self.app.is_endless() && !transport.adapts() {
             let allowed = format!("one with a rate: {} takes any", transport.title());
-            return Err(self.refuse("app", "bulk", allowed));
+            return Err(self.refuse("app", self.app.name(), allowed));
         }
         if (largest as usize) < header {
             let allowed = format!("{header} bytes at least: the header that is measured by");
             return Err(self.refuse("largest datagram", largest, allowed));
         }
         self.check_size(header)?;
-        let rest = message_size(&self.app).map_or(0, |size| size % u64::from(largest));
+        let rest = self.app.message_size().map_or(0, |size| size % u64::from(largest));
         if (1..header as u64).contains(&rest) {
             let allowed = format!(
                 "split into datagrams of {largest} B its last has {rest} B, and {header} are the least"
@@ -161,7 +161,7 @@ impl FlowPlan {
 
     /// Every message has to have room for the header that it is measured by.
     fn check_size(&self, header: usize) -> Result<(), PlanError> {
-        if least_size(&self.app).is_some_and(|least| least < header as f64) {
+        if self.app.least_message().is_some_and(|least| least < header as u64) {
             let allowed = format!("{header} B at least: the header that is measured by");
             return Err(self.refuse("size", self.shown_size(), allowed));
         }
@@ -169,7 +169,7 @@ impl FlowPlan {
     }
 
     fn shown_size(&self) -> String {
-        least_size(&self.app).map_or_else(String::new, |least| Bytes::new(least as u64).to_string())
+        self.app.least_message().map_or_else(String::new, |least| Bytes::new(least).to_string())
     }
 
     pub(crate) fn refuse(&self, field: &str, value: impl std::fmt::Display, allowed: String) -> PlanError {
@@ -177,40 +177,11 @@ impl FlowPlan {
     }
 }
 
-/// The size of an application's messages, where they are all of one.
-fn message_size(app: &Params) -> Option<u64> {
-    match app {
-        Params::Cbr(params) => Some(params.size.get()),
-        Params::OnOff(params) => Some(params.size.get()),
-        Params::TalkSpurt(params) => Some(params.size.get()),
-        Params::Poisson(params) => match params.size {
-            Distribution::Fixed(size) => Some(size.round() as u64),
-            _ => None,
-        },
-        Params::Bulk | Params::Files(_) | Params::RequestResponse(_) | Params::Trace(_) => None,
-    }
-}
-
-/// The least size of an application's messages, bytes; `None` where none is known to be the least, or where the
-/// messages are files, which may be as short as one likes.
-fn least_size(app: &Params) -> Option<f64> {
-    let drawn = |size: &Distribution| match *size {
-        Distribution::Fixed(size) => Some(size.round()),
-        Distribution::Pareto { scale, .. } => Some(scale.round()),
-        Distribution::BoundedPareto { min, .. } => Some(min.round()),
-        Distribution::Exponential { .. } | Distribution::Lognormal { .. } => None,
-    };
-    match app {
-        Params::Poisson(params) => drawn(&params.size),
-        Params::Trace(params) => params.messages.iter().map(|message| message.bytes as f64).reduce(f64::min),
-        other => message_size(other).map(|size| size as f64),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use cutline_transport::app::{CbrParams, FilesParams, PoissonParams};
+    use cutline_units::Distribution;
     use std::sync::Arc;
 
     fn plan(transport: Transport, app: Params) -> FlowPlan {
@@ -243,15 +214,15 @@ mod tests {
     #[test]
     fn what_has_room_for_its_header_is_allowed() {
         let tcp = || Transport::Tcp(TcpOptions::default());
-        let files = FilesParams { size: Distribution::Fixed(1.0), think: Distribution::Fixed(0.0) };
+        let files = FilesParams { size: Distribution::Fixed(1.0), think_time: Distribution::Fixed(0.0) };
         for good in [
             plan(udp(), cbr(24)),
             plan(udp(), cbr(1472 + 24)),
             plan(tcp(), cbr(16)),
-            plan(tcp(), Params::Bulk),
+            plan(tcp(), Params::BULK),
             plan(tcp(), Params::Files(files)),
             plan(tfrc(), cbr(36)),
-            plan(tfrc(), Params::Bulk),
+            plan(tfrc(), Params::BULK),
         ] {
             assert_eq!(good.validate(), Ok(()));
         }
@@ -259,9 +230,9 @@ mod tests {
 
     #[test]
     fn each_bad_value_is_named() {
-        let tcp = |options| plan(Transport::Tcp(options), Params::Bulk);
+        let tcp = |options| plan(Transport::Tcp(options), Params::BULK);
         let fixed = Distribution::Fixed(9.0);
-        let files = Params::Files(FilesParams { size: fixed, think: fixed });
+        let files = Params::Files(FilesParams { size: fixed, think_time: fixed });
         let poisson = Params::Poisson(PoissonParams { rate: Rate::from_kbps(1), size: fixed });
         let cases = [
             ("size", plan(udp(), cbr(23))),
@@ -269,8 +240,8 @@ mod tests {
             ("size", plan(udp(), poisson)),
             ("size", plan(tfrc(), cbr(35))),
             ("size", plan(Transport::Tcp(TcpOptions::default()), cbr(15))),
-            ("app", plan(udp(), Params::Bulk)),
-            ("transport", plan(Transport::Datagrams(TransportParams::Tcp(Arc::default())), Params::Bulk)),
+            ("app", plan(udp(), Params::BULK)),
+            ("transport", plan(Transport::Datagrams(TransportParams::Tcp(Arc::default())), Params::BULK)),
             ("app", plan(udp(), files)),
             ("rate", plan(udp(), Params::Cbr(CbrParams::new(Rate::ZERO, Bytes::new(100))))),
             ("max_segment", tcp(TcpOptions { max_segment: Some(20), ..TcpOptions::default() })),

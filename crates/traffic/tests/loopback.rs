@@ -7,10 +7,12 @@ use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TcpOptions, TrafficError, Transport,
     Window,
 };
-use cutline_transport::app::{CbrParams, Distribution, FilesParams, Params, PoissonParams};
+use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tfrc;
-use cutline_units::{Bytes, Dscp, DscpPool2, Duration, Hint, HintCodec, Instant, Rate, Streams};
+use cutline_units::{
+    Bytes, Distribution, Dscp, DscpPool2, Duration, Hint, HintCodec, Instant, Rate, Streams,
+};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
@@ -108,7 +110,7 @@ fn tcp_carries_bulk_data_in_order() {
             no_delay: true,
             write_queue: None,
         };
-        let plans = vec![plan(0, Transport::Tcp(paced), Params::Bulk), plan(1, tcp(), Params::Bulk)];
+        let plans = vec![plan(0, Transport::Tcp(paced), Params::BULK), plan(1, tcp(), Params::BULK)];
         let (sent, received) = measure(plans, 500);
         for (sent, flow) in sent.iter().zip(&received.flows) {
             assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
@@ -132,9 +134,9 @@ fn tcp_carries_bulk_data_in_order() {
 #[test]
 fn files_are_complete_when_their_last_byte_is_there() {
     undisturbed(|| {
-        let (size, think) = (Distribution::Fixed(50_000.0), Distribution::Fixed(0.02));
+        let (size, think_time) = (Distribution::Fixed(50_000.0), Distribution::Fixed(0.02));
         let short = Distribution::Fixed(3.0);
-        let files = |size| Params::Files(FilesParams { size, think });
+        let files = |size| Params::Files(FilesParams { size, think_time });
         let (sent, received) = measure(vec![plan(0, tcp(), files(size)), plan(1, tcp(), files(short))], 600);
         for (sent, flow) in sent.iter().zip(&received.flows) {
             let responses = sent.responses.count();
@@ -159,7 +161,7 @@ fn tfrc_gets_feedback() {
             Transport::Datagrams(TransportParams::Tfrc(params.clone())),
             cbr(Rate::from_kbps(800), 500),
         );
-        let bulk = plan(1, Transport::Datagrams(TransportParams::Tfrc(params.clone())), Params::Bulk);
+        let bulk = plan(1, Transport::Datagrams(TransportParams::Tfrc(params.clone())), Params::BULK);
         let (sent, received) = measure(vec![limited, bulk], 700);
         let (cbr, bulk) = (&sent[0], &sent[1]);
         // 140 messages; without feedback it would be a packet a second, and if the other had no turns, fewer, too.
@@ -177,7 +179,7 @@ fn two_hundred_flows_share_a_thread() {
     undisturbed(|| {
         let flow = |id: u32| {
             let transport = if id.is_multiple_of(2) { udp() } else { tcp() };
-            let size = Distribution::BoundedPareto { shape: 1.2, min: 100.0, max: 1000.0 };
+            let size = Distribution::Pareto { minimum: 100.0, shape: 1.2, maximum: Some(1000.0) };
             let app = if id % 4 < 2 {
                 cbr(Rate::from_kbps(64), 160)
             } else {
@@ -311,7 +313,7 @@ fn a_flow_that_fails_does_not_end_the_others() {
 #[test]
 fn a_generator_whose_flows_have_all_failed_ends() {
     let (nobody, _) = nobody_and_somebody();
-    let sent = send(vec![FlowPlan { to: nobody, ..plan(0, tcp(), Params::Bulk) }], 3_600_000).unwrap();
+    let sent = send(vec![FlowPlan { to: nobody, ..plan(0, tcp(), Params::BULK) }], 3_600_000).unwrap();
     assert!(sent[0].error.is_some());
 }
 
@@ -320,7 +322,7 @@ fn a_bad_plan_is_refused_before_a_socket_is_opened() {
     let refused = |plans| send(plans, 1).unwrap_err().to_string();
     let short = refused(vec![plan(0, udp(), cbr(Rate::from_kbps(8), 20))]);
     assert!(short.contains("size = 20 B: 24 B at least"), "{short}");
-    let twice = refused(vec![plan(3, tcp(), Params::Bulk), plan(3, tcp(), Params::Bulk)]);
+    let twice = refused(vec![plan(3, tcp(), Params::BULK), plan(3, tcp(), Params::BULK)]);
     assert!(twice.contains("id = 3: a number of its own"), "{twice}");
 }
 

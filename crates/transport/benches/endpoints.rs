@@ -146,8 +146,8 @@ fn sizes() {
 fn main() {
     // A window that is held, as in a network: growth without end would measure the cache.
     let held = tcp::Params { max_window: Some(30), ..tcp::Params::default() };
-    let newreno = Arc::new(held);
-    let sack = Arc::new(tcp::Params { sack: true, ..held });
+    let newreno = Arc::new(held.clone());
+    let sack = Arc::new(tcp::Params { sack: true, ..held.clone() });
     let variant = tcp::Variant { grow_only_when_limited: false, ..held.variant };
     let avoiding = tcp::Params { variant, initial_ssthresh: Some(30), ..held };
     let cubic = Arc::new(tcp::Params { algorithm: tcp::Algorithm::Cubic, ..avoiding });

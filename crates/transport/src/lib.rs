@@ -18,6 +18,7 @@
 //! | [`wire`] | the headers of those that go over a real network as datagrams | |
 //! | [`LazyTimer`] | one pending wake-up for a deadline that moves | |
 //! | [`app`] | bulk, constant rate, on/off, files, web, talk spurts | named in each file |
+//! | [`conformance`] | checks for applications and congestion controls of any crate | |
 //!
 //! Dispatch is static and no packet allocates: headers are small `Copy` values. What is absent: addresses,
 //! ports, checksums, handshakes. A connection exists from its first segment on.
@@ -26,6 +27,7 @@
 mod list;
 
 pub mod app;
+pub mod conformance;
 pub mod endpoint;
 mod error;
 mod lazy_timer;

@@ -6,6 +6,7 @@
 //! the only source of chance.
 
 mod budget;
+mod distribution;
 mod dscp;
 mod ecn;
 mod hint;
@@ -17,6 +18,7 @@ mod serializer;
 mod time;
 
 pub use budget::HintBudget;
+pub use distribution::Distribution;
 pub use dscp::{Dscp, DscpError, HintTable, RemarkTable};
 pub use ecn::Ecn;
 pub use hint::{DscpPool2, Hint, HintBits, HintCodec, HintError};

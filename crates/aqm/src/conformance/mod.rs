@@ -19,8 +19,7 @@ mod parameters;
 
 pub use link::Link;
 pub use parameters::{
-    bad_parameters_are_refused_by_name, bad_values, defaults_are_what_the_description_says,
-    description_is_complete,
+    bad_parameters_are_refused_by_name, defaults_are_what_the_description_says, description_is_complete,
 };
 
 use crate::{AnyQueue, AqmSpec, DropReason, Limit, Queue, QueueSpec, TsqParams, Verdict};

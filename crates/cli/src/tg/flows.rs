@@ -68,7 +68,7 @@ impl Flows {
             let plan = |(id, name): (u32, String)| FlowPlan {
                 id,
                 transport: transport.clone(),
-                app: spec.application(),
+                app: spec.app.clone(),
                 from,
                 to,
                 dscp,

@@ -5,13 +5,12 @@ use crate::exit::Failure;
 use clap::builder::PossibleValuesParser;
 use cutline_config::quantity;
 use cutline_traffic::{TcpOptions, Transport, parse_trace};
-use cutline_transport::app::talk_spurt::TalkSpurtParams;
 use cutline_transport::app::{
-    CbrParams, Distribution, FilesParams, OnOffParams, Params, PoissonParams, TraceParams,
+    CbrParams, FilesParams, OnOffParams, Params, PoissonParams, TalkSpurtParams, TraceParams,
 };
 use cutline_transport::endpoint::{Defaults, Transport as _, TransportParams};
 use cutline_transport::tcp::Tcp;
-use cutline_units::{Bytes, Dscp, DscpPool2, Duration, Ecn, HintBits, HintCodec as _, Rate};
+use cutline_units::{Bytes, Distribution, Dscp, DscpPool2, Duration, Ecn, HintBits, HintCodec as _, Rate};
 use std::path::PathBuf;
 
 /// A group of like flows, as options give it.
@@ -156,7 +155,7 @@ impl FlowArgs {
         };
         self.check_use()?;
         Ok(match self.app() {
-            App::Bulk => Params::Bulk,
+            App::Bulk => Params::BULK,
             App::Cbr => Params::Cbr(CbrParams::new(self.rate()?, self.message()?)),
             App::Poisson => Params::Poisson(PoissonParams { rate: self.rate()?, size: self.sizes(MESSAGE)? }),
             App::OnOff => Params::OnOff(OnOffParams {
@@ -172,8 +171,9 @@ impl FlowArgs {
                 Params::TalkSpurt(TalkSpurtParams { rate, size, ..default })
             }
             App::Files => {
-                let think = self.think.map_or(Distribution::Fixed(0.0), |think| exponential(Some(think)));
-                Params::Files(FilesParams { size: self.sizes(Bytes::new(100_000))?, think })
+                let think_time =
+                    self.think.map_or(Distribution::Fixed(0.0), |think| exponential(Some(think)));
+                Params::Files(FilesParams { size: self.sizes(Bytes::new(100_000))?, think_time })
             }
             App::Trace => self.recorded()?,
         })
@@ -265,12 +265,13 @@ fn sizes(text: &str) -> Result<Distribution, String> {
         [fixed] => Distribution::Fixed(bytes(fixed)?),
         ["exponential", mean] => Distribution::Exponential { mean: bytes(mean)? },
         ["lognormal", median, sigma] => {
-            Distribution::Lognormal { mu: bytes(median)?.ln(), sigma: number(sigma)? }
+            Distribution::Lognormal { median: bytes(median)?, sigma: number(sigma)? }
         }
-        ["pareto", minimum, shape] => Distribution::Pareto { scale: bytes(minimum)?, shape: number(shape)? },
-        ["pareto", minimum, shape, maximum] => {
-            Distribution::BoundedPareto { min: bytes(minimum)?, shape: number(shape)?, max: bytes(maximum)? }
-        }
+        ["pareto", minimum, shape, ref maximum @ ..] if maximum.len() <= 1 => Distribution::Pareto {
+            minimum: bytes(minimum)?,
+            shape: number(shape)?,
+            maximum: maximum.first().map(|maximum| bytes(maximum)).transpose()?,
+        },
         _ => {
             return Err(
                 "write 58KB, exponential:MEAN, pareto:MINIMUM:SHAPE[:MAXIMUM] or lognormal:MEDIAN:SIGMA"
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(sizes("58KB"), Ok(Distribution::Fixed(58_000.0)));
         assert_eq!(sizes("160"), Ok(Distribution::Fixed(160.0)));
         assert_eq!(sizes("exponential:58 KB"), Ok(Distribution::Exponential { mean: 58_000.0 }));
-        let bounded = Distribution::BoundedPareto { min: 4000.0, shape: 1.2, max: 1e6 };
+        let bounded = Distribution::Pareto { minimum: 4000.0, shape: 1.2, maximum: Some(1e6) };
         assert_eq!(sizes("pareto:4KB:1.2:1MB"), Ok(bounded));
         assert!(sizes("pareto:4KB").unwrap_err().contains("pareto:MINIMUM:SHAPE"));
         assert!(sizes("lognormal:4KB:x").unwrap_err().contains("no number"));

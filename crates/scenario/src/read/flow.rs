@@ -2,12 +2,11 @@
 
 use super::{adaptive, app, graph, transport};
 use crate::spec::{
-    AdaptiveSpec, AppSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology,
+    AdaptiveSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology,
     TransportSpec,
 };
 use cutline_config::{TableReader, Value, kind};
-use cutline_transport::endpoint::TransportParams;
-use cutline_transport::tcp;
+use cutline_transport::app::Params;
 use cutline_units::{Bytes, Duration, Ecn, HintBits};
 use std::collections::BTreeSet;
 
@@ -260,11 +259,14 @@ fn ecn(reader: &TableReader<'_>) -> Ecn {
     reader.or("ecn", &flag.or(kind::word("ect-1", Ecn::Ect1)), Ecn::NotEct)
 }
 
-/// DCTCP answers marks alone, and ECT(1) promises that marks are answered by their share (RFC 9331 section 4.1).
+/// A scalable control such as DCTCP answers marks alone, and ECT(1) promises that marks are answered by their share (RFC 9331 section 4.1).
 fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn) {
-    let scalable = transport.tcp().is_some_and(|tcp| tcp.algorithm == tcp::Algorithm::Dctcp);
-    if scalable && !ecn.is_capable() {
-        reader.refuse("ecn", "congestion-control = \"dctcp\" answers marks: set ecn = true, or \"ect-1\"");
+    let control = transport.tcp().map(|tcp| &tcp.algorithm).filter(|control| control.is_scalable());
+    let scalable = control.is_some();
+    if let Some(control) = control.filter(|_| !ecn.is_capable()) {
+        let name = control.name();
+        let why = format!("congestion-control = {name:?} answers marks: set ecn = true, or \"ect-1\"");
+        reader.refuse("ecn", &why);
     } else if ecn == Ecn::Ect1 && !scalable {
         reader.refuse(
             "ecn",
@@ -274,22 +276,20 @@ fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn) {
 }
 
 /// What a transport cannot carry.
-fn refuse_mismatch(reader: &TableReader<'_>, transport: &TransportSpec, app: &AppSpec) {
-    let kind = app::kind_name(app);
+fn refuse_mismatch(reader: &TableReader<'_>, transport: &TransportSpec, app: &Params) {
     let params = &transport.params;
-    if *app == AppSpec::Bulk && !params.adapts() {
+    let (kind, title) = (app.name(), params.title());
+    if app.is_endless() && !params.adapts() {
         let why = format!(
-            "\"bulk\" sends as much as the transport takes, and {} takes any rate: use kind = \"cbr\"",
-            params.title()
+            "{kind:?} sends as much as the transport takes, and {title} takes any rate: use kind = \"cbr\""
         );
         reader.refuse("app", &why);
-    } else if matches!(app, AppSpec::Files { .. } | AppSpec::RequestResponse { .. }) && !params.is_reliable()
-    {
+    } else if app.needs_reliability() && !params.is_reliable() {
         reader.refuse("app", &format!("{kind:?} needs a reliable transport: use protocol = \"tcp\""));
-    } else if let TransportParams::Tfrc(tfrc) = params {
-        let largest = Bytes::new(u64::from(tfrc.segment_size));
-        if let Some(size) = app::message_size(app).filter(|size| *size > largest) {
-            let why = format!("a message of {size} does not fit TFRC's packet-size, {largest}");
+    } else if let Some((key, largest)) = params.largest_message() {
+        let largest = Bytes::new(u64::from(largest));
+        if let Some(size) = app.message_size().map(Bytes::new).filter(|size| *size > largest) {
+            let why = format!("a message of {size} does not fit {title}'s {key}, {largest}");
             reader.refuse("app", &why);
         }
     }

@@ -2,7 +2,6 @@
 
 mod adaptive;
 mod app;
-mod distribution;
 mod dumbbell;
 pub(crate) mod flow;
 mod graph;

@@ -27,9 +27,12 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     let control = parameters.iter().position(|parameter| parameter.name == CONGESTION_CONTROL);
     let control = control.and_then(|index| congestion_control(&reader, parameters.remove(index)));
     let mut values = parameter::values(&reader, &parameters);
-    let given = values.iter().map(|(name, _)| *name).collect();
     // A simulation of BBR is refused; the laboratory's sinks only read.
-    values.extend(control.map(|name| (CONGESTION_CONTROL, choice(if name == BBR { "cubic" } else { name }))));
+    let chosen = control.map(|name| (CONGESTION_CONTROL, choice(if name == BBR { "cubic" } else { name })));
+    let besides = TransportParams::chosen(protocol, chosen.as_slice());
+    values.extend(parameter::values(&reader, &besides));
+    let given = values.iter().map(|(name, _)| *name).collect();
+    values.extend(chosen);
     let params =
         parameter::checked(&reader, TransportParams::from_values(protocol, defaults(&reader), values));
     reader.finish();
@@ -38,10 +41,10 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
 
 /// One of the simulator's, or [`BBR`].
 fn congestion_control(reader: &TableReader<'_>, parameter: &Parameter) -> Option<&'static str> {
-    let cutline_params::Kind::Choice(names) = parameter.kind else {
+    let cutline_params::Kind::Registered(table) = parameter.kind else {
         unreachable!("a congestion control is one of several names")
     };
-    let words = names.iter().chain([&BBR]).map(|&name| (name.to_owned(), name)).collect();
+    let words = table.names().into_iter().chain([BBR]).map(|name| (name.to_owned(), name)).collect();
     reader.optional(CONGESTION_CONTROL, &kind::choice("a congestion control", words))
 }
 

@@ -2,8 +2,8 @@
 
 use cutline_quality::HintParams;
 use cutline_transport::endpoint::TransportParams;
-use cutline_transport::tcp;
-use cutline_units::{Bytes, Duration, Ecn, Hint, Rate};
+use cutline_transport::{app, tcp};
+use cutline_units::{Bytes, Duration, Ecn, Hint};
 
 /// A group of like flows.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct FlowSpec {
     /// Transport protocol.
     pub transport: TransportSpec,
     /// What the application sends.
-    pub app: AppSpec,
+    pub app: app::Params,
     /// Whether every flow's interval series is kept.
     pub series: bool,
     /// Where full distributions are kept.
@@ -124,99 +124,12 @@ impl TransportSpec {
 
     /// What Linux calls the congestion control of TCP.
     pub fn linux_congestion_control(&self) -> &'static str {
-        match self.tcp().map(|params| params.algorithm) {
+        match self.tcp().map(|params| &params.algorithm) {
             _ if self.bbr => "bbr",
             Some(tcp::Algorithm::Cubic) => "cubic",
+            // The kernel may have one of that name, and refuses it otherwise.
+            Some(tcp::Algorithm::External(algorithm)) => algorithm.thing().name(),
             _ => "reno",
         }
     }
-}
-
-/// What an application sends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AppSpec {
-    /// As much as the transport takes.
-    Bulk,
-    /// Messages of one size at a constant rate.
-    Cbr {
-        /// Payload rate.
-        rate: Rate,
-        /// Payload of a message.
-        size: Bytes,
-    },
-    /// Messages at random times, without memory.
-    Poisson {
-        /// Mean payload rate.
-        rate: Rate,
-        /// Payload of a message.
-        size: Distribution<Bytes>,
-    },
-    /// A constant rate during on-times, nothing during off-times.
-    OnOff {
-        /// Payload rate while on.
-        rate: Rate,
-        /// Payload of a message.
-        size: Bytes,
-        /// Length of on-times.
-        on: Distribution<Duration>,
-        /// Length of off-times.
-        off: Distribution<Duration>,
-    },
-    /// One file after another, with a pause in between.
-    Files {
-        /// Size of files.
-        size: Distribution<Bytes>,
-        /// Pause from one file's end to the next one's start.
-        think_time: Distribution<Duration>,
-    },
-    /// A reader of pages: a request, a page with what is embedded in it, a pause.
-    RequestResponse {
-        /// Size of an object.
-        object: Distribution<Bytes>,
-        /// Number of objects embedded in a page.
-        embedded: Distribution<f64>,
-        /// Pause from a page's last byte to the next request.
-        think_time: Distribution<Duration>,
-        /// Time that a request takes to the server.
-        request_delay: Duration,
-    },
-    /// Speech with silence suppression: exponential talk spurts and pauses (ITU-T P.59: means 1.004 s and 1.587 s).
-    TalkSpurt {
-        /// Payload rate while talking.
-        rate: Rate,
-        /// Payload of a message.
-        size: Bytes,
-        /// Mean length of a talk spurt.
-        talk: Duration,
-        /// Mean length of a pause.
-        silence: Duration,
-    },
-}
-
-/// A random quantity.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Distribution<T> {
-    /// Always the same.
-    Fixed(T),
-    /// Exponential.
-    Exponential {
-        /// The mean.
-        mean: T,
-    },
-    /// Log-normal.
-    LogNormal {
-        /// The median, e^mu.
-        median: T,
-        /// Standard deviation of the logarithm.
-        sigma: f64,
-    },
-    /// Pareto.
-    Pareto {
-        /// The least value.
-        minimum: T,
-        /// Tail index; the mean is finite above 1.
-        shape: f64,
-        /// What larger draws are cut to; `None`: nothing.
-        maximum: Option<T>,
-    },
 }

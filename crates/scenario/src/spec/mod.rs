@@ -2,10 +2,7 @@
 
 mod flow;
 
-pub use flow::{
-    AdaptiveSpec, AppSpec, ClassSpec, Distribution, DistributionsOf, FlowSpec, Perspective, StartSpec,
-    TransportSpec,
-};
+pub use flow::{AdaptiveSpec, ClassSpec, DistributionsOf, FlowSpec, Perspective, StartSpec, TransportSpec};
 
 use cutline_config::queue::QueueConfig;
 use cutline_units::{Duration, HintBits, Rate};

@@ -1,7 +1,6 @@
 //! Running agents: their messages become packets, and their deadlines become events.
 
 use super::Simulation;
-use super::endpoints::{arm, fired};
 use crate::agent::{Action, Address, Agent, Context, FlowCounts, Message, Outbound, ReadFlows};
 use crate::calendar::Handle;
 use crate::flow::{Background, Sending};
@@ -10,6 +9,7 @@ use crate::messages::Messages;
 use crate::network::Network;
 use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
+use cutline_transport::LazyTimer;
 use cutline_units::{Hint, Instant};
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ struct Member {
     address: Address,
     /// `None` while the agent is called.
     agent: Option<Box<dyn Agent>>,
-    /// Time of the earliest scheduled event of its deadline; [`Instant::FAR_FUTURE`] without one.
-    armed: Instant,
+    /// The event of its deadline.
+    timer: LazyTimer,
 }
 
 /// The beginning of a message's path.
@@ -80,7 +80,7 @@ impl Simulation {
         let index = self.agents.members.len();
         let taken = self.agents.by_address.insert(address, index);
         assert!(taken.is_none(), "a network refuses a second agent at {address:?}");
-        self.agents.members.push(Member { address, agent: Some(agent), armed: Instant::FAR_FUTURE });
+        self.agents.members.push(Member { address, agent: Some(agent), timer: LazyTimer::default() });
         index
     }
 
@@ -98,7 +98,7 @@ impl Simulation {
             Some(message) => {
                 self.call_agent(index, now, |agent, context| agent.on_message(now, &message, context));
             }
-            None if fired(now, &mut self.agents.members[index].armed) => {
+            None if self.agents.members[index].timer.take(now) => {
                 self.call_agent(index, now, |agent, context| {
                     if agent.deadline() <= now {
                         agent.on_deadline(now, context);
@@ -133,7 +133,7 @@ impl Simulation {
     pub(super) fn arm_agent(&mut self, index: usize) {
         let member = &mut self.agents.members[index];
         let deadline = member.agent.as_ref().map_or(Instant::FAR_FUTURE, |agent| agent.deadline());
-        if let Some(at) = arm(&mut member.armed, deadline) {
+        if let Some(at) = member.timer.set(deadline) {
             self.schedule_timer(at, EventKind::Agent, index);
         }
     }

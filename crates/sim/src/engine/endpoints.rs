@@ -5,7 +5,7 @@ use crate::calendar::Handle;
 use crate::measure::Received;
 use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
-use cutline_transport::app::Completion;
+use cutline_transport::app::{Completion, TrafficSource as _};
 use cutline_transport::endpoint::{Header, Outgoing};
 use cutline_units::{Duration, Hint, Instant};
 
@@ -152,12 +152,12 @@ impl Simulation {
     }
 }
 
-/// Timers. Each has at most one valid event; see [`arm`].
+/// Timers. Each has at most one valid event; see [`LazyTimer`](cutline_transport::LazyTimer).
 impl Simulation {
     pub(super) fn source_timer(&mut self, now: Instant, handle: Handle, id: usize) {
         self.calendar.release(handle);
         let flow = &mut self.sending[id];
-        if fired(now, &mut flow.armed) {
+        if flow.timer.take(now) {
             if flow.source.deadline() <= now {
                 flow.source.on_deadline(now);
             }
@@ -168,7 +168,7 @@ impl Simulation {
     pub(super) fn sink_timer(&mut self, now: Instant, handle: Handle, id: usize) {
         self.calendar.release(handle);
         let flow = &mut self.receiving[id];
-        if !fired(now, &mut flow.armed) {
+        if !flow.timer.take(now) {
             return;
         }
         if flow.sink.deadline() <= now
@@ -183,7 +183,7 @@ impl Simulation {
 
     pub(super) fn app_timer(&mut self, now: Instant, handle: Handle, id: usize) {
         self.calendar.release(handle);
-        if fired(now, &mut self.background[id].armed) {
+        if self.background[id].timer.take(now) {
             self.run_app(now, id);
         }
     }
@@ -191,7 +191,7 @@ impl Simulation {
     #[inline]
     fn arm_source(&mut self, id: usize) {
         let flow = &mut self.sending[id];
-        if let Some(at) = arm(&mut flow.armed, flow.source.deadline()) {
+        if let Some(at) = flow.timer.set(flow.source.deadline()) {
             self.schedule_timer(at, EventKind::SourceTimer, id);
         }
     }
@@ -199,14 +199,14 @@ impl Simulation {
     #[inline]
     fn arm_sink(&mut self, id: usize) {
         let flow = &mut self.receiving[id];
-        if let Some(at) = arm(&mut flow.armed, flow.sink.deadline()) {
+        if let Some(at) = flow.timer.set(flow.sink.deadline()) {
             self.schedule_timer(at, EventKind::SinkTimer, id);
         }
     }
 
     pub(super) fn arm_app(&mut self, id: usize) {
         let flow = &mut self.background[id];
-        if let Some(at) = arm(&mut flow.armed, flow.app.deadline().min(flow.stop)) {
+        if let Some(at) = flow.timer.set(flow.app.deadline().min(flow.stop)) {
             self.schedule_timer(at, EventKind::AppTimer, id);
         }
     }
@@ -216,25 +216,4 @@ impl Simulation {
         let handle = self.calendar.allocate();
         self.calendar.schedule(at, handle, Hop::new(kind, id).tag());
     }
-}
-
-/// Returns the time for which an event must be scheduled so that one comes no later than the timer's deadline; `None` if
-/// such an event is scheduled already. A deadline that moved to a later time needs no new event: the scheduled event finds
-/// it not due, and schedules another.
-#[inline]
-pub(super) fn arm(armed: &mut Instant, deadline: Instant) -> Option<Instant> {
-    let earlier = deadline < *armed;
-    if earlier {
-        *armed = deadline;
-    }
-    earlier.then_some(deadline)
-}
-
-/// Handles the event of a timer. Returns false if an earlier event has replaced it, so that it must be ignored.
-pub(super) fn fired(now: Instant, armed: &mut Instant) -> bool {
-    let current = *armed == now;
-    if current {
-        *armed = Instant::FAR_FUTURE;
-    }
-    current
 }

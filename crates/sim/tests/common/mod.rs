@@ -30,7 +30,7 @@ pub struct Plan {
 /// Bulk transfers over TCP NewReno, without hint.
 pub fn bulk(count: usize) -> Vec<(TransportParams, app::Params, Hint)> {
     let params = tcp::Params { mss: 1000, header_bytes: 0, ..tcp::Params::default() };
-    vec![(TransportParams::Tcp(Arc::new(params)), app::Params::Bulk, Hint::from_level(16)); count]
+    vec![(TransportParams::Tcp(Arc::new(params)), app::Params::BULK, Hint::from_level(16)); count]
 }
 
 /// The paper's TCP-friendly audio source.

@@ -7,7 +7,7 @@ use crate::clock::at;
 use crate::plan::{FlowPlan, Transport};
 use crate::report::SenderReport;
 use cutline_sys::reactor::{EventFlags, Reactor};
-use cutline_transport::app::{App, Write};
+use cutline_transport::app::{App, TrafficSource as _, Write};
 use cutline_units::{Instant, RandomStream, Streams};
 
 #[derive(Debug)]

@@ -1,4 +1,3 @@
-use super::talk_spurt::TalkSpurtParams;
 use super::*;
 use cutline_units::{Bytes, Rate, Streams};
 
@@ -34,7 +33,7 @@ fn cbr(random_phase: bool) -> Params {
 
 #[test]
 fn bulk_begins_once_and_never_ends() {
-    let (mut app, mut rng) = start(&Params::Bulk);
+    let (mut app, mut rng) = start(&Params::BULK);
     assert_eq!((app.deadline(), app.poll(at(0.9), &mut rng)), (at(1.0), None));
     assert_eq!(app.poll(at(1.0), &mut rng), Some(Write::Unlimited));
     assert_eq!((app.deadline(), app.poll(at(2.0), &mut rng)), (Instant::FAR_FUTURE, None));
@@ -96,7 +95,7 @@ fn speech_is_active_as_p_59_says() {
 
 #[test]
 fn a_file_begins_a_think_time_after_the_last_arrived() {
-    let params = FilesParams { size: Distribution::Fixed(5000.0), think: Distribution::Fixed(2.0) };
+    let params = FilesParams { size: Distribution::Fixed(5000.0), think_time: Distribution::Fixed(2.0) };
     let (mut app, mut rng) = start(&Params::Files(params));
     assert_eq!(app.poll(at(1.0), &mut rng), Some(Write::Bytes(5000)));
     assert_eq!((app.poll(at(1.0), &mut rng), app.deadline()), (None, Instant::FAR_FUTURE));
@@ -112,7 +111,8 @@ fn a_file_begins_a_think_time_after_the_last_arrived() {
 #[test]
 fn file_sizes_follow_their_distribution() {
     let size = Distribution::Exponential { mean: 30_000.0 };
-    let (mut app, mut rng) = start(&Params::Files(FilesParams { size, think: Distribution::Fixed(0.0) }));
+    let (mut app, mut rng) =
+        start(&Params::Files(FilesParams { size, think_time: Distribution::Fixed(0.0) }));
     let mut total = 0;
     for i in 0..5000 {
         let Some(Write::Bytes(bytes)) = app.poll(at(1.0 + f64::from(i)), &mut rng) else {
@@ -128,7 +128,7 @@ fn web(embedded: f64) -> RequestResponseParams {
     RequestResponseParams {
         object: Distribution::Fixed(10_000.0),
         embedded: Distribution::Fixed(embedded),
-        think: Distribution::Fixed(5.0),
+        think_time: Distribution::Fixed(5.0),
         request_delay: Duration::from_millis(50),
     }
 }
@@ -203,21 +203,27 @@ fn each_bad_value_is_named() {
         ("size", Params::OnOff(OnOffParams { rate, size: Bytes::new(2_000_000), on: fixed, off: fixed })),
         ("on", Params::OnOff(OnOffParams { rate, size, on: bad, off: fixed })),
         ("off", Params::OnOff(OnOffParams { rate, size, on: fixed, off: bad })),
-        ("size", Params::Files(FilesParams { size: bad, think: fixed })),
-        ("think", Params::Files(FilesParams { size: fixed, think: bad })),
+        ("size", Params::Files(FilesParams { size: bad, think_time: fixed })),
+        ("think-time", Params::Files(FilesParams { size: fixed, think_time: bad })),
         ("object", Params::RequestResponse(RequestResponseParams { object: bad, ..web(0.0) })),
         ("embedded", Params::RequestResponse(RequestResponseParams { embedded: bad, ..web(0.0) })),
         ("rate", Params::Poisson(PoissonParams { rate: Rate::ZERO, size: fixed })),
         ("size", Params::Poisson(PoissonParams { rate, size: Distribution::Fixed(0.0) })),
         (
             "size",
-            Params::Poisson(PoissonParams { rate, size: Distribution::Pareto { shape: 0.9, scale: 9.0 } }),
+            Params::Poisson(PoissonParams {
+                rate,
+                size: Distribution::Pareto { minimum: 9.0, shape: 0.9, maximum: None },
+            }),
         ),
         ("messages", recorded(&[], None)),
         ("messages", recorded(&[(0, 0)], None)),
         ("messages", recorded(&[(5, 1), (4, 1)], None)),
         ("repeat", recorded(&[(0, 1)], Some(Duration::ZERO))),
-        ("mean_pause", Params::TalkSpurt(TalkSpurtParams { mean_pause: 0.0, ..TalkSpurtParams::default() })),
+        (
+            "silence",
+            Params::TalkSpurt(TalkSpurtParams { silence: Duration::ZERO, ..TalkSpurtParams::default() }),
+        ),
     ];
     for (field, params) in cases {
         assert_eq!(params.validate().expect_err(field).parameter, field);
@@ -227,14 +233,30 @@ fn each_bad_value_is_named() {
 #[test]
 fn only_those_that_wait_for_delivery_need_reliability() {
     assert!(Params::RequestResponse(web(1.0)).needs_reliability());
-    assert!(!Params::Bulk.needs_reliability() && !cbr(true).needs_reliability());
+    assert!(!Params::BULK.needs_reliability() && !cbr(true).needs_reliability());
 }
 
 #[test]
-fn the_default_pages_are_what_their_source_says() {
-    let params = RequestResponseParams::default();
-    assert_eq!(Params::RequestResponse(params).validate(), Ok(()));
+fn the_pages_of_the_header_are_what_their_source_says() {
+    let object = Distribution::Lognormal { median: 11_580.0, sigma: 1.318 };
     // exp(9.357 + 1.318^2 / 2) and 2.43 / 1.43.
-    assert!((params.object.mean() - 27_600.0).abs() < 100.0, "{}", params.object.mean());
-    assert!((params.embedded.mean() - 1.70).abs() < 0.01);
+    assert!((object.mean() - 27_600.0).abs() < 100.0, "{}", object.mean());
+    let embedded = Distribution::Pareto { minimum: 1.0, shape: 2.43, maximum: None };
+    assert!((embedded.mean() - 1.70).abs() < 0.01);
+}
+
+#[test]
+fn required_parameters_have_no_defaults() {
+    let refused = |name, values: &[(&'static str, Value)]| {
+        Params::from_values(name, values.to_vec()).unwrap_err().to_string()
+    };
+    let expected = "rate is missing: it must be a whole number from 1 to 1000000000000 bit/s";
+    assert_eq!(refused("cbr", &[("size", Value::Count(100))]), expected);
+    let sizes = Value::Distribution(Distribution::Pareto { minimum: 1e3, shape: 0.9, maximum: None });
+    let expected = "size = Pareto with minimum 1000, shape 0.9: allowed is of a mean from 1 to 1000000 B; here it is inf";
+    assert_eq!(refused("poisson", &[("rate", Value::Count(1000)), ("size", sizes)]), expected);
+    let rate = Value::Count(9_000_000_000);
+    let why = refused("cbr", &[("rate", rate), ("size", Value::Count(1))]);
+    assert!(why.contains("at most 8 Gbit/s"), "{why}");
+    assert!(refused("cdr", &[]).ends_with("did you mean cbr?"));
 }

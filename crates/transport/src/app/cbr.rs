@@ -6,19 +6,24 @@
 //! Over UDP this is the unresponsive source. Over TFRC or TCP it is the papers' "TCP-friendly CBR": what the
 //! transport cannot carry is dropped at the sender (`send_buffer`), so delay does not grow without bound.
 
-use cutline_units::{Bytes, Duration, Instant, RandomStream, Rate, Serializer};
-
-use crate::error::require;
-use cutline_params::ParameterError;
+use super::ranges::{MESSAGES, RATES, check_interval};
+use super::{Application, TrafficSource, Write};
+use cutline_params::{ParameterError, Parameters};
+use cutline_units::{Bytes, Distribution, Duration, Instant, RandomStream, Rate, Serializer};
 
 /// What is set for a constant-rate source.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+#[parameters(check = check)]
 pub struct CbrParams {
-    /// Payload rate, over 0.
+    /// Payload rate.
+    #[param(example = Rate::from_kbps(128), range = RATES, unit = "bit/s")]
     pub rate: Rate,
-    /// Payload of a message, 1..1,000,000 bytes.
+    /// Payload of a message.
+    #[param(example = Bytes::new(160), range = MESSAGES, unit = "B")]
     pub size: Bytes,
-    /// The first message comes at a random time within the first interval. Default true.
+    /// The first message comes at a random time within the first interval, so that sources that start together do not
+    /// write in step.
+    #[param(default = true, source = "ours")]
     pub random_phase: bool,
 }
 
@@ -36,38 +41,48 @@ impl CbrParams {
         Self { rate, size, random_phase: true }
     }
 
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParameterError> {
-        require(self.rate > Rate::ZERO, "rate", self.rate, "over 0")?;
-        let fits = (1..=1_000_000).contains(&self.size.get());
-        require(fits, "size", self.size, "1..1000000 bytes")
-    }
-
     /// The time from one message to the next.
     pub const fn interval(&self) -> Duration {
         self.rate.transmission_time(self.size)
     }
 }
 
-impl Cbr {
-    /// A source that begins within the first interval after `at`, or at `at` without a random phase.
-    pub fn new(params: &CbrParams, at: Instant, rng: &mut RandomStream) -> Self {
-        let phase = if params.random_phase { rng.uniform() } else { 0.0 };
+fn check(params: &CbrParams) -> Result<(), ParameterError> {
+    check_interval(params.rate, params.size)
+}
+
+impl Application for Cbr {
+    type Params = CbrParams;
+
+    const NAME: &'static str = "cbr";
+    const TITLE: &'static str = "Constant bit rate";
+    const SOURCE: &'static str = "media without silence suppression";
+
+    /// Begins within the first interval after `at`, or at `at` without a random phase.
+    fn start(params: &CbrParams, at: Instant, random: &mut RandomStream) -> Self {
+        let phase = if params.random_phase { random.uniform() } else { 0.0 };
         let deadline = at + params.interval().mul_f64(phase);
         Self { size: params.size, clock: Serializer::new(params.rate), deadline }
     }
 
-    /// When the next message is due.
-    pub const fn deadline(&self) -> Instant {
+    fn message_size(params: &CbrParams) -> Option<Distribution> {
+        Some(Distribution::Fixed(params.size.get() as f64))
+    }
+}
+
+impl TrafficSource for Cbr {
+    #[inline]
+    fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// The message that is due, bytes; the next is due an interval later.
-    pub fn send(&mut self) -> u64 {
+    /// The message that is due; the next is due an interval later.
+    #[inline]
+    fn poll(&mut self, now: Instant, _random: &mut RandomStream) -> Option<Write> {
+        if now < self.deadline {
+            return None;
+        }
         self.deadline = self.clock.send(self.deadline, self.size);
-        self.size.get()
+        Some(Write::Bytes(self.size.get()))
     }
 }

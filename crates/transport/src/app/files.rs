@@ -4,19 +4,20 @@
 //! queue does to "mice" shows here. Latency counts from the file's first write to its last byte in order at
 //! the receiver. Needs a reliable transport without a bounded send buffer.
 
-use cutline_units::{Instant, RandomStream};
-
-use super::on_off::seconds;
-use super::{Completion, Distribution};
-use cutline_params::ParameterError;
+use super::ranges::{FILES, TIMES, seconds};
+use super::{Application, Completion, TrafficSource, Write};
+use cutline_params::Parameters;
+use cutline_units::{Distribution, Instant, RandomStream};
 
 /// What is set for a source of files.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct FilesParams {
-    /// Size of a file, bytes; a draw below 1 counts as 1.
+    /// Size of a file; a draw below 1 B counts as 1 B.
+    #[param(example = Distribution::Fixed(100_000.0), range = FILES, unit = "B")]
     pub size: Distribution,
-    /// Time from a delivery to the next file, seconds.
-    pub think: Distribution,
+    /// Time from a file's delivery to the next file.
+    #[param(default = Distribution::Fixed(0.0), range = TIMES, unit = "s", source = "ours: one after the other")]
+    pub think_time: Distribution,
 }
 
 /// A source of files at work.
@@ -25,51 +26,52 @@ pub struct Files {
     params: FilesParams,
     deadline: Instant,
     /// Drawn with the file, so that a delivery needs no random numbers.
-    think: f64,
+    think_time: f64,
     started: Instant,
     bytes: u64,
     /// What the receiver has when the file is complete.
     complete_at: u64,
 }
 
-impl FilesParams {
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParameterError> {
-        self.size.validate("size")?;
-        self.think.validate("think")
+impl Application for Files {
+    type Params = FilesParams;
+
+    const NAME: &'static str = "files";
+    const TITLE: &'static str = "Files, one after the other";
+    const SOURCE: &'static str = "short-lived transfers";
+    const WAITS_FOR_DELIVERY: bool = true;
+
+    /// The first file begins at `at`.
+    fn start(params: &FilesParams, at: Instant, _random: &mut RandomStream) -> Self {
+        Self { params: *params, deadline: at, think_time: 0.0, started: at, bytes: 0, complete_at: 0 }
     }
 }
 
-impl Files {
-    /// A source whose first file begins at `at`.
-    pub const fn new(params: &FilesParams, at: Instant) -> Self {
-        Self { params: *params, deadline: at, think: 0.0, started: at, bytes: 0, complete_at: 0 }
-    }
-
+impl TrafficSource for Files {
     /// When the next file begins; [`Instant::FAR_FUTURE`] while one is on its way.
-    pub const fn deadline(&self) -> Instant {
+    #[inline]
+    fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Begins a file and answers its size, bytes.
-    pub fn begin(&mut self, now: Instant, rng: &mut RandomStream) -> u64 {
-        self.bytes = (self.params.size.sample(rng).round() as u64).max(1);
-        self.think = self.params.think.sample(rng);
+    /// Begins a file.
+    fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
+        if now < self.deadline {
+            return None;
+        }
+        self.bytes = (self.params.size.sample(random).round() as u64).max(1);
+        self.think_time = self.params.think_time.sample(random);
         self.complete_at += self.bytes;
         self.started = now;
         self.deadline = Instant::FAR_FUTURE;
-        self.bytes
+        Some(Write::Bytes(self.bytes))
     }
 
-    /// The receiver has `total` bytes; the file, if that was its last.
-    pub fn on_delivered(&mut self, now: Instant, total: u64) -> Option<Completion> {
+    fn on_delivered(&mut self, now: Instant, total: u64) -> Option<Completion> {
         if self.deadline != Instant::FAR_FUTURE || total < self.complete_at {
             return None;
         }
-        self.deadline = now + seconds(self.think);
+        self.deadline = now + seconds(self.think_time);
         Some(Completion { started: self.started, latency: now - self.started, bytes: self.bytes })
     }
 }

@@ -10,32 +10,41 @@
 //! | [`OnOff`] | at a constant rate, in bursts | no | Willinger et al. 1997 for Pareto bursts |
 //! | [`Poisson`] | messages at random times | no | |
 //! | [`Trace`] | what was recorded | no | |
-//! | [`talk_spurt`] | an on/off source with the numbers of speech | no | ITU-T P.59 |
+//! | [`TalkSpurt`] | an on/off source with the numbers of speech | no | ITU-T P.59 |
 //! | [`Files`] | one file after the other | yes | |
 //! | [`RequestResponse`] | pages with their objects | yes | Mah 1997; Barford and Crovella 1998 |
 //!
 //! All chance comes from the stream that is handed in, and only in `start` and `poll`.
+//!
+//! An application is a module that implements [`Application`] for its type, and a line in the list at the end of this
+//! file: scenario files, `--set`, `cutline app show` and the guide's tables follow. [`App`] dispatches by a `match`. An
+//! application of another crate implements the same trait, is registered while the program runs ([`register_application`]),
+//! and costs a call through a pointer.
 
+mod bulk;
 mod cbr;
-mod distribution;
+mod external;
 mod files;
 mod on_off;
 mod poisson;
+mod ranges;
 mod request_response;
-pub mod talk_spurt;
+mod talk_spurt;
 mod trace;
 
+pub use bulk::{Bulk, BulkParams};
 pub use cbr::{Cbr, CbrParams};
-pub use distribution::Distribution;
+pub use external::{DynSource, ExternalApplication, register, register_application};
 pub use files::{Files, FilesParams};
 pub use on_off::{OnOff, OnOffParams};
 pub use poisson::{Poisson, PoissonParams};
 pub use request_response::{RequestResponse, RequestResponseParams};
+pub use talk_spurt::{TalkSpurt, TalkSpurtParams};
 pub use trace::{Recorded, Trace, TraceParams};
 
-use cutline_units::{Duration, Instant, RandomStream};
-
-use cutline_params::ParameterError;
+use cutline_params::{Configured, Parameter, ParameterError, Parameters, Value};
+use cutline_units::{Distribution, Duration, Instant, RandomStream};
+use std::fmt::Debug;
 
 /// What an application hands to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,139 +66,295 @@ pub struct Completion {
     pub bytes: u64,
 }
 
-/// What an application is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Params {
-    /// Data without end.
-    Bulk,
-    /// A message each interval.
-    Cbr(CbrParams),
-    /// Constant-rate bursts.
-    OnOff(OnOffParams),
-    /// One file after the other.
-    Files(FilesParams),
-    /// Web-like pages.
-    RequestResponse(RequestResponseParams),
-    /// Speech with silence suppression.
-    TalkSpurt(talk_spurt::TalkSpurtParams),
-    /// Messages at random times.
-    Poisson(PoissonParams),
-    /// What was recorded.
-    Trace(TraceParams),
+/// An application at work.
+pub trait TrafficSource {
+    /// When it next has something to write; [`Instant::FAR_FUTURE`] while it waits for delivery, or for ever.
+    fn deadline(&self) -> Instant;
+
+    /// The next write that is due by `now`; ask until there is none. After that the deadline is later than `now`. Before
+    /// the deadline nothing is written, and nothing drawn.
+    fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write>;
+
+    /// The receiver has `total` bytes in order, counted from the flow's start. What that completes, if it completes
+    /// something.
+    fn on_delivered(&mut self, _now: Instant, _total: u64) -> Option<Completion> {
+        None
+    }
 }
 
-/// An application at work.
+/// A kind of application: its name, what can be set, and how one begins.
+pub trait Application: TrafficSource + Sized {
+    /// What can be set.
+    type Params: Parameters + Clone + Debug + PartialEq + Send + Sync;
+
+    /// The name in scenario files and on the command line.
+    const NAME: &'static str;
+    /// The name as people write it.
+    const TITLE: &'static str;
+    /// The paper, the standard, or what it models.
+    const SOURCE: &'static str;
+    /// Whether it waits for every byte to arrive, so that only a reliable transport can carry it.
+    const WAITS_FOR_DELIVERY: bool = false;
+    /// Whether it writes [`Write::Unlimited`], so that only a transport that adapts its rate can carry it.
+    const ENDLESS: bool = false;
+
+    /// The application, beginning at `at`. The parameters are valid.
+    fn start(params: &Self::Params, at: Instant, random: &mut RandomStream) -> Self;
+
+    /// The distribution of its messages' sizes, bytes; `None` where it does not write messages.
+    fn message_size(_params: &Self::Params) -> Option<Distribution> {
+        None
+    }
+}
+
+/// The description of an application.
 #[derive(Clone, Debug)]
-pub enum App {
+pub struct ApplicationDescription {
+    /// The name in scenario files and on the command line.
+    pub name: &'static str,
+    /// The name as people write it.
+    pub title: &'static str,
+    /// The paper, the standard, or what it models.
+    pub source: &'static str,
+    /// What can be set.
+    pub parameters: Vec<&'static Parameter>,
+    /// Whether it waits for every byte to arrive.
+    pub waits_for_delivery: bool,
+    /// Whether it writes without end.
+    pub endless: bool,
+}
+
+impl ApplicationDescription {
+    fn of<A: Application>() -> Self {
+        Self {
+            name: A::NAME,
+            title: A::TITLE,
+            source: A::SOURCE,
+            parameters: A::Params::describe(),
+            waits_for_delivery: A::WAITS_FOR_DELIVERY,
+            endless: A::ENDLESS,
+        }
+    }
+}
+
+impl<S: TrafficSource + ?Sized> TrafficSource for Box<S> {
+    #[inline]
+    fn deadline(&self) -> Instant {
+        (**self).deadline()
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
+        (**self).poll(now, random)
+    }
+
+    #[inline]
+    fn on_delivered(&mut self, now: Instant, total: u64) -> Option<Completion> {
+        (**self).on_delivered(now, total)
+    }
+}
+
+/// An application that is large and rare is boxed, so that the others stay small.
+impl<T: Application> Application for Box<T> {
+    type Params = T::Params;
+
+    const NAME: &'static str = T::NAME;
+    const TITLE: &'static str = T::TITLE;
+    const SOURCE: &'static str = T::SOURCE;
+    const WAITS_FOR_DELIVERY: bool = T::WAITS_FOR_DELIVERY;
+    const ENDLESS: bool = T::ENDLESS;
+
+    fn start(params: &T::Params, at: Instant, random: &mut RandomStream) -> Self {
+        Self::new(T::start(params, at, random))
+    }
+
+    fn message_size(params: &T::Params) -> Option<Distribution> {
+        T::message_size(params)
+    }
+}
+
+/// Writes the enums of all applications and their matches.
+macro_rules! applications {
+    ($($(#[$doc:meta])* $variant:ident($app:ty)),+ $(,)?) => {
+        /// An application and its parameters.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Params {
+            $($(#[$doc])* $variant(<$app as Application>::Params),)+
+            /// What was recorded. It has no name in files.
+            Trace(TraceParams),
+            /// An application that another crate has registered.
+            External(Configured<dyn ExternalApplication>),
+        }
+
+        /// An application at work.
+        #[derive(Clone, Debug)]
+        pub enum App {
+            $($(#[$doc])* $variant($app),)+
+            /// What was recorded.
+            Trace(Box<Trace>),
+            /// An application that another crate has registered.
+            External(Box<dyn DynSource>),
+        }
+
+        /// The names of this crate's own.
+        const NAMES: &[&str] = &[$(<$app>::NAME),+];
+
+        /// Every application that files can name: this crate's own, then the registered ones by name.
+        pub fn describe() -> Vec<ApplicationDescription> {
+            let mut all = vec![$(ApplicationDescription::of::<$app>()),+];
+            all.extend(external::describe());
+            all
+        }
+
+        impl Params {
+            /// The application of that name with its defaults, changed by `values`.
+            ///
+            /// # Errors
+            /// When there is no such application or parameter, a required one is missing, or a value is not allowed.
+            pub fn from_values<'v>(
+                name: &str,
+                values: impl IntoIterator<Item = (&'v str, Value)>,
+            ) -> Result<Self, ParameterError> {
+                match name {
+                    $(<$app>::NAME => <$app as Application>::Params::from_values(values).map(Self::$variant),)+
+                    _ => external::configure(name, values).map(Self::External),
+                }
+            }
+
+            /// The application's name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => <$app>::NAME,)+
+                    Self::Trace(_) => "trace",
+                    Self::External(application) => application.thing().name(),
+                }
+            }
+
+            /// Every parameter with what it is set to.
+            pub fn values(&self) -> Vec<(&'static str, Value)> {
+                match self {
+                    $(Self::$variant(params) => params.values(),)+
+                    Self::Trace(_) => Vec::new(),
+                    Self::External(application) => application.values().to_vec(),
+                }
+            }
+
+            /// Checks every field against its range.
+            ///
+            /// # Errors
+            /// The first field that is out of range, with its value and what is allowed.
+            pub fn validate(&self) -> Result<(), ParameterError> {
+                match self {
+                    $(Self::$variant(params) => params.validate(),)+
+                    Self::Trace(params) => params.validate(),
+                    Self::External(_) => Ok(()),
+                }
+            }
+
+            /// The application, beginning at `at`. The parameters must be valid.
+            pub fn start(&self, at: Instant, random: &mut RandomStream) -> App {
+                debug_assert_eq!(self.validate(), Ok(()), "validate parameters where they are read");
+                match self {
+                    $(Self::$variant(params) => App::$variant(<$app>::start(params, at, random)),)+
+                    Self::Trace(params) => App::Trace(Box::new(Trace::new(params, at))),
+                    Self::External(application) => App::External(external::start(application, at, random)),
+                }
+            }
+
+            /// Whether it waits for every byte to arrive, so that only a reliable transport can carry it.
+            pub fn needs_reliability(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <$app>::WAITS_FOR_DELIVERY,)+
+                    Self::Trace(_) => false,
+                    Self::External(application) => application.thing().describe().waits_for_delivery,
+                }
+            }
+
+            /// Whether it writes without end, so that only a transport that adapts its rate can carry it.
+            pub fn is_endless(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <$app>::ENDLESS,)+
+                    Self::Trace(_) => false,
+                    Self::External(application) => application.thing().describe().endless,
+                }
+            }
+
+            /// The distribution of its messages' sizes.
+            fn message_sizes(&self) -> Option<Distribution> {
+                match self {
+                    $(Self::$variant(params) => <$app>::message_size(params),)+
+                    Self::Trace(_) => None,
+                    Self::External(application) => application.thing().message_size(application.values()),
+                }
+            }
+        }
+
+        impl TrafficSource for App {
+            #[inline]
+            fn deadline(&self) -> Instant {
+                match self {
+                    $(Self::$variant(app) => app.deadline(),)+
+                    Self::Trace(app) => app.deadline(),
+                    Self::External(app) => app.deadline(),
+                }
+            }
+
+            fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
+                match self {
+                    $(Self::$variant(app) => app.poll(now, random),)+
+                    Self::Trace(app) => app.poll(now, random),
+                    Self::External(app) => app.poll(now, random),
+                }
+            }
+
+            #[inline]
+            fn on_delivered(&mut self, now: Instant, total: u64) -> Option<Completion> {
+                match self {
+                    $(Self::$variant(app) => app.on_delivered(now, total),)+
+                    Self::Trace(app) => app.on_delivered(now, total),
+                    Self::External(app) => app.on_delivered(now, total),
+                }
+            }
+        }
+    };
+}
+
+impl Params {
+    /// Data without end.
+    pub const BULK: Self = Self::Bulk(BulkParams {});
+
+    /// The size of its messages, bytes, where they are all of one.
+    pub fn message_size(&self) -> Option<u64> {
+        match self.message_sizes()? {
+            Distribution::Fixed(size) => Some(size.round() as u64),
+            _ => None,
+        }
+    }
+
+    /// The least size of its messages, bytes; `None` where none is known to be the least, or where it writes no messages.
+    pub fn least_message(&self) -> Option<u64> {
+        if let Self::Trace(params) = self {
+            return params.messages.iter().map(|message| message.bytes).min();
+        }
+        self.message_sizes()?.least().map(|least| least.round() as u64)
+    }
+}
+
+applications! {
     /// Data without end.
     Bulk(Bulk),
     /// A message each interval.
     Cbr(Cbr),
-    /// Constant-rate bursts, speech among them.
+    /// Constant-rate bursts.
     OnOff(OnOff),
     /// One file after the other.
     Files(Files),
     /// Web-like pages.
     RequestResponse(Box<RequestResponse>),
+    /// Speech with silence suppression.
+    TalkSpurt(Box<TalkSpurt>),
     /// Messages at random times.
     Poisson(Box<Poisson>),
-    /// What was recorded.
-    Trace(Box<Trace>),
-}
-
-/// Data without end, from the start.
-#[derive(Clone, Copy, Debug)]
-pub struct Bulk {
-    deadline: Instant,
-}
-
-impl Params {
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParameterError> {
-        match self {
-            Self::Bulk => Ok(()),
-            Self::Cbr(params) => params.validate(),
-            Self::OnOff(params) => params.validate(),
-            Self::Files(params) => params.validate(),
-            Self::RequestResponse(params) => params.validate(),
-            Self::TalkSpurt(params) => params.validate(),
-            Self::Poisson(params) => params.validate(),
-            Self::Trace(params) => params.validate(),
-        }
-    }
-
-    /// The application, beginning at `at`. The parameters must be valid.
-    pub fn start(&self, at: Instant, rng: &mut RandomStream) -> App {
-        debug_assert_eq!(self.validate(), Ok(()), "validate parameters where they are read");
-        match self {
-            Self::Bulk => App::Bulk(Bulk { deadline: at }),
-            Self::Cbr(params) => App::Cbr(Cbr::new(params, at, rng)),
-            Self::OnOff(params) => App::OnOff(OnOff::new(params, at, rng)),
-            Self::Files(params) => App::Files(Files::new(params, at)),
-            Self::RequestResponse(params) => App::RequestResponse(Box::new(RequestResponse::new(params, at))),
-            Self::TalkSpurt(params) => App::OnOff(OnOff::new(&params.on_off(), at, rng)),
-            Self::Poisson(params) => App::Poisson(Box::new(Poisson::new(params, at, rng))),
-            Self::Trace(params) => App::Trace(Box::new(Trace::new(params, at))),
-        }
-    }
-
-    /// Whether it waits for every byte to arrive, so that only a reliable transport can carry it.
-    pub const fn needs_reliability(&self) -> bool {
-        matches!(self, Self::Files(_) | Self::RequestResponse(_))
-    }
-}
-
-impl App {
-    /// When it next has something to write; [`Instant::FAR_FUTURE`] while it waits for delivery, or for ever.
-    #[inline]
-    pub fn deadline(&self) -> Instant {
-        match self {
-            Self::Bulk(app) => app.deadline,
-            Self::Cbr(app) => app.deadline(),
-            Self::OnOff(app) => app.deadline(),
-            Self::Files(app) => app.deadline(),
-            Self::RequestResponse(app) => app.deadline(),
-            Self::Poisson(app) => app.deadline(),
-            Self::Trace(app) => app.deadline(),
-        }
-    }
-
-    /// The next write that is due by `now`; ask until there is none.
-    pub fn poll(&mut self, now: Instant, rng: &mut RandomStream) -> Option<Write> {
-        if now < self.deadline() {
-            return None;
-        }
-        match self {
-            Self::Bulk(app) => Some(app.begin()),
-            Self::Cbr(app) => Some(Write::Bytes(app.send())),
-            Self::OnOff(app) => app.poll(now, rng).map(Write::Bytes),
-            Self::Files(app) => Some(Write::Bytes(app.begin(now, rng))),
-            Self::RequestResponse(app) => app.poll(now, rng).map(Write::Bytes),
-            Self::Poisson(app) => Some(Write::Bytes(app.send(rng))),
-            Self::Trace(app) => Some(Write::Bytes(app.send())),
-        }
-    }
-
-    /// The receiver has `total` bytes in order, counted from the flow's start. What that completes, if it
-    /// completes something.
-    #[inline]
-    pub fn on_delivered(&mut self, now: Instant, total: u64) -> Option<Completion> {
-        match self {
-            Self::Bulk(_) | Self::Cbr(_) | Self::OnOff(_) | Self::Poisson(_) | Self::Trace(_) => None,
-            Self::Files(app) => app.on_delivered(now, total),
-            Self::RequestResponse(app) => app.on_delivered(now, total),
-        }
-    }
-}
-
-impl Bulk {
-    fn begin(&mut self) -> Write {
-        self.deadline = Instant::FAR_FUTURE;
-        Write::Unlimited
-    }
 }
 
 #[cfg(test)]

@@ -6,22 +6,26 @@
 //! A burst of length `T` at interval `i` has the messages at 0, i, 2i, ... before T, and at least one. The
 //! source begins with an off time, so sources that start together do not burst together.
 
-use cutline_units::{Bytes, Duration, Instant, RandomStream, Rate, Serializer};
-
-use super::Distribution;
-use crate::error::require;
-use cutline_params::ParameterError;
+use super::ranges::{MESSAGES, POSITIVE_TIMES, RATES, check_interval, seconds};
+use super::{Application, TrafficSource, Write};
+use cutline_params::{ParameterError, Parameters};
+use cutline_units::{Bytes, Distribution, Instant, RandomStream, Rate, Serializer};
 
 /// What is set for an on/off source.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+#[parameters(check = check)]
 pub struct OnOffParams {
-    /// Payload rate while on, over 0.
+    /// Payload rate while on.
+    #[param(example = Rate::from_kbps(64), range = RATES, unit = "bit/s")]
     pub rate: Rate,
-    /// Payload of a message, 1..1,000,000 bytes.
+    /// Payload of a message.
+    #[param(example = Bytes::new(160), range = MESSAGES, unit = "B")]
     pub size: Bytes,
-    /// Length of a burst, seconds.
+    /// Length of a burst.
+    #[param(example = Distribution::Exponential { mean: 1.0 }, range = POSITIVE_TIMES, unit = "s")]
     pub on: Distribution,
-    /// Length of a silence, seconds.
+    /// Length of a silence.
+    #[param(example = Distribution::Exponential { mean: 1.0 }, range = POSITIVE_TIMES, unit = "s")]
     pub off: Distribution,
 }
 
@@ -35,50 +39,46 @@ pub struct OnOff {
     burst_end: Instant,
 }
 
-impl OnOffParams {
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParameterError> {
-        require(self.rate > Rate::ZERO, "rate", self.rate, "over 0")?;
-        let fits = (1..=1_000_000).contains(&self.size.get());
-        require(fits, "size", self.size, "1..1000000 bytes")?;
-        self.on.validate("on")?;
-        self.off.validate("off")
-    }
+fn check(params: &OnOffParams) -> Result<(), ParameterError> {
+    check_interval(params.rate, params.size)
 }
 
-impl OnOff {
-    /// A source that is silent from `at` for an off time.
-    pub fn new(params: &OnOffParams, at: Instant, rng: &mut RandomStream) -> Self {
-        let deadline = at + seconds(params.off.sample(rng));
+impl Application for OnOff {
+    type Params = OnOffParams;
+
+    const NAME: &'static str = "on-off";
+    const TITLE: &'static str = "On/off";
+    const SOURCE: &'static str = "Willinger et al. 1997 for Pareto bursts";
+
+    /// Silent from `at` on for an off time.
+    fn start(params: &OnOffParams, at: Instant, random: &mut RandomStream) -> Self {
+        let deadline = at + seconds(params.off.sample(random));
         Self { params: *params, clock: Serializer::new(params.rate), deadline, burst_end: Instant::ZERO }
     }
 
-    /// When the next message is due.
-    pub const fn deadline(&self) -> Instant {
+    fn message_size(params: &OnOffParams) -> Option<Distribution> {
+        Some(Distribution::Fixed(params.size.get() as f64))
+    }
+}
+
+impl TrafficSource for OnOff {
+    #[inline]
+    fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// The message that is due by `now`, bytes.
-    pub fn poll(&mut self, now: Instant, rng: &mut RandomStream) -> Option<u64> {
+    fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
         if now < self.deadline {
             return None;
         }
         if self.deadline >= self.burst_end {
-            self.burst_end = self.deadline + seconds(self.params.on.sample(rng));
+            self.burst_end = self.deadline + seconds(self.params.on.sample(random));
         }
         self.deadline = self.clock.send(self.deadline, self.params.size);
         if self.deadline >= self.burst_end {
-            let silence = seconds(self.params.off.sample(rng));
+            let silence = seconds(self.params.off.sample(random));
             self.deadline = self.deadline.max(self.burst_end + silence);
         }
-        Some(self.params.size.get())
+        Some(Write::Bytes(self.params.size.get()))
     }
-}
-
-/// A drawn time; a heavy tail ends at a day, beyond which no run goes.
-pub(super) fn seconds(drawn: f64) -> Duration {
-    Duration::from_secs_f64(drawn.min(86_400.0))
 }

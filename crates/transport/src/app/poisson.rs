@@ -6,19 +6,20 @@
 //!
 //! Worked numbers: 1000 B at 1 Mbit/s are 125 messages a second, a mean gap of 8 ms.
 
-use cutline_units::{Duration, Instant, RandomStream, Rate};
-
-use super::Distribution;
-use super::on_off::seconds;
-use crate::error::require;
-use cutline_params::ParameterError;
+use super::ranges::{DRAWN_MESSAGES, RATES, check_mean, seconds};
+use super::{Application, TrafficSource, Write};
+use cutline_params::{ParameterError, Parameters};
+use cutline_units::{Distribution, Duration, Instant, RandomStream, Rate};
 
 /// What is set for a Poisson source.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+#[parameters(check = check)]
 pub struct PoissonParams {
-    /// Mean payload rate, over 0.
+    /// Mean payload rate.
+    #[param(example = Rate::from_mbps(1), range = RATES, unit = "bit/s")]
     pub rate: Rate,
-    /// Payload of a message, bytes, with a finite mean over 0; a draw below 1 counts as 1, one above 1,000,000 as that.
+    /// Payload of a message; a draw below 1 B counts as 1 B, one above 1 MB as that.
+    #[param(example = Distribution::Fixed(1000.0), range = DRAWN_MESSAGES, unit = "B")]
     pub size: Distribution,
 }
 
@@ -29,42 +30,51 @@ pub struct Poisson {
     deadline: Instant,
 }
 
-impl PoissonParams {
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParameterError> {
-        require(self.rate > Rate::ZERO, "rate", self.rate, "over 0")?;
-        self.size.validate("size")?;
-        let mean = self.size.mean();
-        require((1.0..=1e6).contains(&mean), "size", format!("{:?}", self.size), "a mean of 1..1000000 bytes")
-    }
+fn check(params: &PoissonParams) -> Result<(), ParameterError> {
+    check_mean(&params.size)
+}
 
+impl PoissonParams {
     /// The mean gap, seconds.
     pub fn mean_gap(&self) -> f64 {
         self.size.mean() * 8.0 / self.rate.as_bps() as f64
     }
 
-    fn gap(&self, rng: &mut RandomStream) -> Duration {
-        seconds(Distribution::Exponential { mean: self.mean_gap() }.sample(rng))
+    fn gap(&self, random: &mut RandomStream) -> Duration {
+        seconds(Distribution::Exponential { mean: self.mean_gap() }.sample(random))
     }
 }
 
-impl Poisson {
-    /// A source whose first message comes a gap after `at`.
-    pub fn new(params: &PoissonParams, at: Instant, rng: &mut RandomStream) -> Self {
-        Self { params: *params, deadline: at + params.gap(rng) }
+impl Application for Poisson {
+    type Params = PoissonParams;
+
+    const NAME: &'static str = "poisson";
+    const TITLE: &'static str = "Poisson";
+    const SOURCE: &'static str = "the arrivals of M/D/1 and M/G/1";
+
+    /// The first message comes a gap after `at`.
+    fn start(params: &PoissonParams, at: Instant, random: &mut RandomStream) -> Self {
+        Self { params: *params, deadline: at + params.gap(random) }
     }
 
-    /// When the next message is due.
-    pub const fn deadline(&self) -> Instant {
+    fn message_size(params: &PoissonParams) -> Option<Distribution> {
+        Some(params.size)
+    }
+}
+
+impl TrafficSource for Poisson {
+    #[inline]
+    fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// The message that is due, bytes; the next is due a gap after it.
-    pub fn send(&mut self, rng: &mut RandomStream) -> u64 {
-        self.deadline += self.params.gap(rng);
-        self.params.size.sample(rng).round().clamp(1.0, 1e6) as u64
+    /// The message that is due; the next is due a gap after it.
+    fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
+        if now < self.deadline {
+            return None;
+        }
+        self.deadline += self.params.gap(random);
+        let (least, most) = DRAWN_MESSAGES;
+        Some(Write::Bytes(self.params.size.sample(random).round().clamp(least, most) as u64))
     }
 }

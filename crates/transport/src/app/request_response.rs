@@ -1,8 +1,9 @@
 //! Web-like requests and responses: a reader asks for a page, gets its main object, asks for the objects in
 //! it, reads, and asks for the next.
 //!
-//! The structure is that of Mah, "An Empirical Model of HTTP Network Traffic" (INFOCOM 1997), with object
-//! sizes and thinking times after Barford and Crovella (SIGMETRICS 1998). All of a page's embedded objects are
+//! The structure is that of Mah, "An Empirical Model of HTTP Network Traffic" (INFOCOM 1997). Barford and Crovella
+//! (SIGMETRICS 1998) have objects with a lognormal body (mu 9.357, sigma 1.318: median 11.58 KB, mean 27.6 KB), embedded
+//! objects by Pareto (shape 2.43, minimum 1: mean 1.70) and think times by Pareto (shape 1.5, minimum 1 s). All of a page's embedded objects are
 //! asked for at once when the main object is there, as HTTP/2 does on one connection. A request itself is
 //! small and takes `request_delay` to reach the server; its packets are not sent.
 //!
@@ -10,23 +11,28 @@
 //! each counts from its request to its last byte in order at the receiver. Needs a reliable transport without
 //! a bounded send buffer.
 
-use cutline_units::{Duration, Instant, RandomStream};
+use super::ranges::{DAY, FILES, TIMES, seconds};
+use super::{Application, Completion, TrafficSource, Write};
+use cutline_params::Parameters;
+use cutline_units::{Distribution, Duration, Instant, RandomStream};
 
-use super::on_off::seconds;
-use super::{Completion, Distribution};
-use cutline_params::ParameterError;
+/// The objects that a page has at most; a heavy tail ends there.
+const MOST_EMBEDDED: f64 = 1000.0;
 
 /// What is set for a reader of pages.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct RequestResponseParams {
-    /// Size of an object, bytes; a draw below 1 counts as 1. Default: lognormal body of Barford and Crovella,
-    /// mu 9.357, sigma 1.318 (mean 27.6 kB).
+    /// Size of an object; a draw below 1 B counts as 1 B.
+    #[param(example = Distribution::Lognormal { median: 11_580.0, sigma: 1.318 }, range = FILES, unit = "B")]
     pub object: Distribution,
-    /// Embedded objects of a page, rounded down. Default: Pareto of shape 2.43, least 1 (there: scale 1).
+    /// Number of objects embedded in a page, rounded down, at most 1000.
+    #[param(default = Distribution::Fixed(0.0), range = (0.0, 1e6), source = "ours: a page is one object")]
     pub embedded: Distribution,
-    /// Time from a page's last byte to the next request, seconds. Default: Pareto of shape 1.5, least 1 s.
-    pub think: Distribution,
-    /// Time a request takes to the server. Default 0.
+    /// Time from a page's last byte to the next request.
+    #[param(default = Distribution::Fixed(0.0), range = TIMES, unit = "s", source = "ours: one after the other")]
+    pub think_time: Distribution,
+    /// Time that a request takes to the server.
+    #[param(default = Duration::ZERO, range = (Duration::ZERO, DAY), source = "ours: the server is near")]
     pub request_delay: Duration,
 }
 
@@ -49,74 +55,59 @@ pub struct RequestResponse {
     /// Bytes of the main object and of the embedded ones, while they are to come.
     main: u64,
     embedded: u64,
-    think: f64,
+    think_time: f64,
     started: Instant,
     bytes: u64,
     complete_at: u64,
 }
 
-impl Default for RequestResponseParams {
-    fn default() -> Self {
-        Self {
-            object: Distribution::Lognormal { mu: 9.357, sigma: 1.318 },
-            embedded: Distribution::Pareto { shape: 2.43, scale: 1.0 },
-            think: Distribution::Pareto { shape: 1.5, scale: 1.0 },
-            request_delay: Duration::ZERO,
-        }
-    }
-}
+impl Application for RequestResponse {
+    type Params = RequestResponseParams;
 
-impl RequestResponseParams {
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParameterError> {
-        self.object.validate("object")?;
-        self.embedded.validate("embedded")?;
-        self.think.validate("think")
-    }
-}
+    const NAME: &'static str = "request-response";
+    const TITLE: &'static str = "Pages with their objects";
+    const SOURCE: &'static str = "Mah 1997; Barford and Crovella 1998";
+    const WAITS_FOR_DELIVERY: bool = true;
 
-impl RequestResponse {
-    /// A reader who asks for the first page at `at`.
-    pub const fn new(params: &RequestResponseParams, at: Instant) -> Self {
+    /// The reader asks for the first page at `at`.
+    fn start(params: &RequestResponseParams, at: Instant, _random: &mut RandomStream) -> Self {
         Self {
             params: *params,
             state: State::Thinking(at),
             main: 0,
             embedded: 0,
-            think: 0.0,
+            think_time: 0.0,
             started: at,
             bytes: 0,
             complete_at: 0,
         }
     }
+}
 
-    /// When it next acts; [`Instant::FAR_FUTURE`] while a response is on its way.
-    pub const fn deadline(&self) -> Instant {
+impl TrafficSource for RequestResponse {
+    /// When the reader or the server next acts; [`Instant::FAR_FUTURE`] while a response is on its way.
+    fn deadline(&self) -> Instant {
         match self.state {
             State::Thinking(until) | State::Requested(until) => until,
             State::Receiving => Instant::FAR_FUTURE,
         }
     }
 
-    /// What the server writes by `now`, bytes.
-    pub fn poll(&mut self, now: Instant, rng: &mut RandomStream) -> Option<u64> {
+    /// What the server writes by `now`.
+    fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
         if let State::Thinking(until) = self.state
             && until <= now
         {
-            self.draw_page(rng);
+            self.draw_page(random);
             self.request(now);
         }
         match self.state {
-            State::Requested(arrives) if arrives <= now => Some(self.respond()),
+            State::Requested(arrives) if arrives <= now => Some(Write::Bytes(self.respond())),
             _ => None,
         }
     }
 
-    /// The receiver has `total` bytes; the response, if that was its last.
-    pub fn on_delivered(&mut self, now: Instant, total: u64) -> Option<Completion> {
+    fn on_delivered(&mut self, now: Instant, total: u64) -> Option<Completion> {
         if self.state != State::Receiving || total < self.complete_at {
             return None;
         }
@@ -124,19 +115,21 @@ impl RequestResponse {
         if self.embedded > 0 {
             self.request(now);
         } else {
-            self.state = State::Thinking(now + seconds(self.think));
+            self.state = State::Thinking(now + seconds(self.think_time));
         }
         Some(done)
     }
+}
 
+impl RequestResponse {
     /// Draws the next page whole, so that a delivery needs no random numbers.
     fn draw_page(&mut self, rng: &mut RandomStream) {
         let object = |rng: &mut RandomStream| (self.params.object.sample(rng).round() as u64).max(1);
         let main = object(rng);
-        let count = self.params.embedded.sample(rng).min(1000.0) as u64;
+        let count = self.params.embedded.sample(rng).min(MOST_EMBEDDED) as u64;
         let embedded = (0..count).map(|_| object(rng)).sum();
         (self.main, self.embedded) = (main, embedded);
-        self.think = self.params.think.sample(rng);
+        self.think_time = self.params.think_time.sample(rng);
     }
 
     fn request(&mut self, now: Instant) {

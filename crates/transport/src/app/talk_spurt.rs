@@ -6,48 +6,71 @@
 //!
 //! Not modelled: double talk and mutual silence, which P.59 draws for a pair of speakers.
 
-use cutline_units::{Bytes, Rate};
+use super::ranges::{DAY, MESSAGES, RATES, check_interval};
+use super::{Application, OnOff, OnOffParams, TrafficSource, Write};
+use cutline_params::{ParameterError, Parameters};
+use cutline_units::{Bytes, Distribution, Duration, Instant, RandomStream, Rate};
 
-use super::{Distribution, OnOffParams};
-use cutline_params::ParameterError;
+const NANOSECOND: Duration = Duration::from_nanos(1);
 
 /// What is set for a speaker.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
+#[parameters(check = check)]
 pub struct TalkSpurtParams {
-    /// Payload rate while talking, over 0. Default 64 kbit/s (G.711).
+    /// Payload rate while talking.
+    #[param(default = Rate::from_kbps(64), range = RATES, unit = "bit/s", source = "ITU-T G.711")]
     pub rate: Rate,
-    /// Payload of a frame, 1..1,000,000 bytes. Default 160 (20 ms of G.711).
+    /// Payload of a frame.
+    #[param(default = Bytes::new(160), range = MESSAGES, unit = "B", source = "20 ms of ITU-T G.711")]
     pub size: Bytes,
-    /// Mean talk spurt, seconds, over 0. Default 1.004 (P.59).
-    pub mean_spurt: f64,
-    /// Mean pause, seconds, over 0. Default 1.587 (P.59).
-    pub mean_pause: f64,
+    /// Mean talk spurt, exponentially distributed.
+    #[param(default = Duration::from_millis(1004), range = (NANOSECOND, DAY), source = "ITU-T P.59 table 1")]
+    pub talk: Duration,
+    /// Mean pause, exponentially distributed.
+    #[param(default = Duration::from_millis(1587), range = (NANOSECOND, DAY), source = "ITU-T P.59 table 1")]
+    pub silence: Duration,
 }
 
-impl Default for TalkSpurtParams {
-    fn default() -> Self {
-        Self { rate: Rate::from_kbps(64), size: Bytes::new(160), mean_spurt: 1.004, mean_pause: 1.587 }
-    }
+/// A speaker: an on/off source.
+#[derive(Clone, Debug)]
+pub struct TalkSpurt(OnOff);
+
+fn check(params: &TalkSpurtParams) -> Result<(), ParameterError> {
+    check_interval(params.rate, params.size)
 }
 
 impl TalkSpurtParams {
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    /// The first field that is out of range, with its value and what is allowed.
-    pub fn validate(&self) -> Result<(), ParameterError> {
-        Distribution::Exponential { mean: self.mean_spurt }.validate("mean_spurt")?;
-        Distribution::Exponential { mean: self.mean_pause }.validate("mean_pause")?;
-        self.on_off().validate()
+    /// The on/off source that speaks like this.
+    pub fn on_off(&self) -> OnOffParams {
+        let exponential = |mean: Duration| Distribution::Exponential { mean: mean.as_secs_f64() };
+        let Self { rate, size, talk, silence } = *self;
+        OnOffParams { rate, size, on: exponential(talk), off: exponential(silence) }
+    }
+}
+
+impl Application for TalkSpurt {
+    type Params = TalkSpurtParams;
+
+    const NAME: &'static str = "talk-spurt";
+    const TITLE: &'static str = "Speech with silence suppression";
+    const SOURCE: &'static str = "ITU-T P.59";
+
+    fn start(params: &TalkSpurtParams, at: Instant, random: &mut RandomStream) -> Self {
+        Self(OnOff::start(&params.on_off(), at, random))
     }
 
-    /// The on/off source that speaks like this.
-    pub const fn on_off(&self) -> OnOffParams {
-        OnOffParams {
-            rate: self.rate,
-            size: self.size,
-            on: Distribution::Exponential { mean: self.mean_spurt },
-            off: Distribution::Exponential { mean: self.mean_pause },
-        }
+    fn message_size(params: &TalkSpurtParams) -> Option<Distribution> {
+        OnOff::message_size(&params.on_off())
+    }
+}
+
+impl TrafficSource for TalkSpurt {
+    #[inline]
+    fn deadline(&self) -> Instant {
+        self.0.deadline()
+    }
+
+    fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
+        self.0.poll(now, random)
     }
 }

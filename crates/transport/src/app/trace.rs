@@ -3,12 +3,11 @@
 //! Chance has no part in it, so every flow with the same trace and start writes the same. A trace that is repeated begins
 //! again `pause` after its last message.
 
-use std::sync::Arc;
-
-use cutline_units::{Duration, Instant};
-
+use super::{TrafficSource, Write};
 use crate::error::require;
 use cutline_params::ParameterError;
+use cutline_units::{Duration, Instant, RandomStream};
+use std::sync::Arc;
 
 /// A recorded message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,20 +61,25 @@ impl Trace {
     pub fn new(params: &TraceParams, at: Instant) -> Self {
         Self { params: params.clone(), next: 0, began: at }
     }
+}
 
+impl TrafficSource for Trace {
     /// When the next message is due; [`Instant::FAR_FUTURE`] after the last.
-    pub fn deadline(&self) -> Instant {
+    fn deadline(&self) -> Instant {
         self.params.messages.get(self.next).map_or(Instant::FAR_FUTURE, |it| self.began.saturating_add(it.at))
     }
 
-    /// The message that is due, bytes.
-    pub fn send(&mut self) -> u64 {
-        let Recorded { at, bytes } = self.params.messages[self.next];
+    /// The message that is due.
+    fn poll(&mut self, now: Instant, _random: &mut RandomStream) -> Option<Write> {
+        if now < self.deadline() {
+            return None;
+        }
+        let Recorded { at, bytes } = *self.params.messages.get(self.next)?;
         self.next += 1;
         if let Some(pause) = self.params.repeat.filter(|_| self.next == self.params.messages.len()) {
             self.began = self.began.saturating_add(at).saturating_add(pause);
             self.next = 0;
         }
-        bytes
+        Some(Write::Bytes(bytes))
     }
 }

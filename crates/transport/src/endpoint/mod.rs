@@ -55,6 +55,8 @@ pub trait Transport: Sized + 'static {
     const NAME: &'static str;
     /// The name as people write it.
     const TITLE: &'static str;
+    /// The RFCs.
+    const SOURCE: &'static str;
     /// Whether every byte arrives, in order, however often it is sent.
     const RELIABLE: bool;
     /// Whether the sender adapts its rate, so that an endless supply is sent at some rate.
@@ -76,12 +78,43 @@ pub trait Transport: Sized + 'static {
         Self::Params::default()
     }
 
+    /// What can be set besides because of what these values choose, such as the parameters of a registered congestion
+    /// control.
+    fn chosen(_values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+        Vec::new()
+    }
+
+    /// These parameters, changed by `values`.
+    ///
+    /// # Errors
+    /// When a name is unknown, a value is not allowed, or values do not go together.
+    fn with_values(params: Self::Params, values: Vec<(&str, Value)>) -> Result<Self::Params, ParameterError> {
+        params.with_values(values)
+    }
+
     /// Sets what data packets say of ECN. A transport that answers no marks ignores it.
     fn set_ecn(_params: &mut Self::Params, _ecn: Ecn) {}
 
     /// What data packets say of ECN.
     fn ecn(_params: &Self::Params) -> Ecn {
         Ecn::NotEct
+    }
+
+    /// The largest payload of a data packet, bytes.
+    fn largest_payload(params: &Self::Params) -> u32;
+
+    /// What a data packet has on the wire beside its payload, bytes.
+    fn header_size(params: &Self::Params) -> u32;
+
+    /// The size on the wire of what goes back, bytes.
+    fn reply_size(params: &Self::Params) -> u32 {
+        Self::header_size(params)
+    }
+
+    /// For a transport that sends each message in one packet: the parameter that says how large one may be, and its value
+    /// in bytes. `None` for a transport that splits messages.
+    fn largest_message(_params: &Self::Params) -> Option<(&'static str, u32)> {
+        None
     }
 
     /// A sender that begins at `now`. The parameters must be valid.
@@ -189,6 +222,36 @@ pub struct Receipt {
     pub reply: Option<Outgoing<Header>>,
 }
 
+/// The description of a transport.
+#[derive(Clone, Debug)]
+pub struct TransportDescription {
+    /// The name in scenario files and on the command line.
+    pub name: &'static str,
+    /// The name as people write it.
+    pub title: &'static str,
+    /// The RFCs.
+    pub source: &'static str,
+    /// What can be set.
+    pub parameters: Vec<&'static Parameter>,
+    /// Whether every byte arrives, in order.
+    pub reliable: bool,
+    /// Whether the sender adapts its rate.
+    pub adapts: bool,
+}
+
+impl TransportDescription {
+    fn of<T: Transport>() -> Self {
+        Self {
+            name: T::NAME,
+            title: T::TITLE,
+            source: T::SOURCE,
+            parameters: T::Params::describe(),
+            reliable: T::RELIABLE,
+            adapts: T::ADAPTS,
+        }
+    }
+}
+
 /// Writes the enums of all transports and their matches.
 macro_rules! transports {
     ({ $($others:tt)* } { $($datagrams:tt)* }) => { transports! { $($others)* $($datagrams)* } };
@@ -219,11 +282,29 @@ macro_rules! transports {
             /// The transports' names in scenario files, in their order.
             pub const NAMES: &'static [&'static str] = &[$(<$transport>::NAME),+];
 
+            /// Every transport, in their order.
+            pub fn all() -> Vec<TransportDescription> {
+                vec![$(TransportDescription::of::<$transport>()),+]
+            }
+
+            /// Every parameter with what it is set to.
+            pub fn values(&self) -> Vec<(&'static str, Value)> {
+                match self { $(Self::$name(params) => params.values()),+ }
+            }
+
             /// What can be set of the transport of a name; `None` when there is none.
             pub fn describe(name: &str) -> Option<Vec<&'static Parameter>> {
                 match name {
                     $(<$transport>::NAME => Some(<$transport as Transport>::Params::describe()),)+
                     _ => None,
+                }
+            }
+
+            /// What can be set besides because of what these values choose; see [`Transport::chosen`].
+            pub fn chosen(name: &str, values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+                match name {
+                    $(<$transport>::NAME => <$transport>::chosen(values),)+
+                    _ => Vec::new(),
                 }
             }
 
@@ -238,7 +319,8 @@ macro_rules! transports {
             ) -> Result<Self, ParameterError> {
                 match name {
                     $(<$transport>::NAME => {
-                        <$transport>::defaults(defaults).with_values(values).map(|params| Self::$name(Arc::new(params)))
+                        let params = <$transport>::with_values(<$transport>::defaults(defaults), values.into_iter().collect());
+                        params.map(|params| Self::$name(Arc::new(params)))
                     })+
                     _ => Err(ParameterError::unknown_choice("protocol", name, Self::NAMES)),
                 }
@@ -253,6 +335,26 @@ macro_rules! transports {
             /// What data packets say of ECN.
             pub fn ecn(&self) -> Ecn {
                 match self { $(Self::$name(params) => <$transport>::ecn(params)),+ }
+            }
+
+            /// The largest payload of a data packet, bytes.
+            pub fn largest_payload(&self) -> u32 {
+                match self { $(Self::$name(params) => <$transport>::largest_payload(params)),+ }
+            }
+
+            /// What a data packet has on the wire beside its payload, bytes.
+            pub fn header_size(&self) -> u32 {
+                match self { $(Self::$name(params) => <$transport>::header_size(params)),+ }
+            }
+
+            /// The size on the wire of what goes back, bytes.
+            pub fn reply_size(&self) -> u32 {
+                match self { $(Self::$name(params) => <$transport>::reply_size(params)),+ }
+            }
+
+            /// The largest message of a transport that sends each in one packet; see [`Transport::largest_message`].
+            pub fn largest_message(&self) -> Option<(&'static str, u32)> {
+                match self { $(Self::$name(params) => <$transport>::largest_message(params)),+ }
             }
 
             /// The name in scenario files.

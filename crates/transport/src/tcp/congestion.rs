@@ -1,8 +1,16 @@
-//! The congestion window and who moves it: one small interface, one file an algorithm, dispatched by an enum.
+//! The congestion window and what moves it: the interface of a congestion control.
+//!
+//! [`CongestionControl`] is the state of one connection, [`CongestionAlgorithm`] its name, its parameters and how it begins.
+//! The [list](super::control) of those that this crate has dispatches by a `match`; those of other crates implement the
+//! same two traits and are registered ([`register_congestion_control`](super::register_congestion_control)).
+//!
+//! The sender does the rest: what is outstanding, when a loss is evident, at most one reduction a window of data, fast
+//! recovery and the timer (RFC 5681, 6582, 6675, 6298). Nothing paces segments: they leave as the window allows.
 
+use super::Params;
+use cutline_params::Parameters;
 use cutline_units::{Duration, Instant};
-
-use super::{Algorithm, Cubic, Dctcp, NewReno, Params};
+use std::fmt::Debug;
 
 /// The congestion window, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,92 +21,141 @@ pub struct Window {
     pub ssthresh: u64,
 }
 
-/// What an acknowledgement of new data tells a window.
+/// What an acknowledgement of new data tells a window that may grow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acked {
+pub struct Acked {
     /// New bytes acknowledged.
-    pub(crate) bytes: u64,
-    pub(crate) now: Instant,
+    pub bytes: u64,
+    /// When it arrived.
+    pub now: Instant,
     /// The smoothed round-trip time; zero before the first sample.
-    pub(crate) srtt: Duration,
+    pub srtt: Duration,
 }
 
-/// How a window grows in congestion avoidance and what a congestion event leaves of it.
-pub(crate) trait CongestionControl {
+/// An acknowledgement of new data.
+#[derive(Clone, Copy, Debug)]
+pub struct Acknowledgement {
+    /// When it arrived.
+    pub now: Instant,
+    /// New bytes acknowledged.
+    pub bytes: u64,
+    /// It echoes a mark. Senders whose packets cannot be marked see none.
+    pub marked: bool,
+    /// All below this sequence number has arrived.
+    pub una: u64,
+    /// All below this sequence number has been sent.
+    pub next: u64,
+    /// When the segment left that it answers: `now` less this is the round-trip time, without any smoothing.
+    pub echo: Instant,
+}
+
+/// How a window grows and what a congestion event leaves of it.
+///
+/// For an acknowledgement of new data the sender calls [`acknowledged`](Self::acknowledged) in any case. Outside fast
+/// recovery it then calls one of [`slow_start`](Self::slow_start), [`avoid`](Self::avoid) and
+/// [`application_limited`](Self::application_limited).
+pub trait CongestionControl {
+    /// New data was acknowledged.
+    #[inline]
+    fn acknowledged(&mut self, _acknowledgement: &Acknowledgement) {}
+
+    /// New data was acknowledged while the window was below its threshold and limited the sender. `most` is what slow start
+    /// may grow by for it. By default RFC 5681 eq. 2, with the L of RFC 3465; a control that ends slow start early sets the
+    /// threshold.
+    #[inline]
+    fn slow_start(&mut self, window: &mut Window, acked: &Acked, most: u64) {
+        window.cwnd += acked.bytes.min(most);
+    }
+
     /// New data was acknowledged in congestion avoidance, and the window was what limited the sender.
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64);
-    /// The slow start threshold after a loss or a mark with `flight` bytes outstanding. Sets nothing else.
+
+    /// The slow start threshold after a loss with `flight` bytes outstanding, two segments at least. Sets nothing else.
     fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64;
+
+    /// The slow start threshold after a mark, two segments at least.
+    #[inline]
+    fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+        self.congested(window, flight, mss)
+    }
+
     /// The retransmission timer has run out; `congested` came first when this was the first in a row.
-    fn timed_out(&mut self);
+    fn timed_out(&mut self) {}
+
     /// New data was acknowledged while the application, not the window, limited the sender.
-    fn application_limited(&mut self, now: Instant);
+    fn application_limited(&mut self, _now: Instant) {}
 }
 
-/// The algorithm of one connection: `NewReno` inline, as it is small; CUBIC boxed, as few have it.
-#[derive(Clone, Debug)]
-pub(crate) enum Control {
-    NewReno(NewReno),
-    Cubic(Box<Cubic>),
-    Dctcp(Box<Dctcp>),
+/// A kind of congestion control: its name, what can be set, and how one begins.
+pub trait CongestionAlgorithm: CongestionControl + Sized {
+    /// What can be set beside TCP's parameters: keys of the transport's table.
+    type Params: Parameters + Clone + Debug + PartialEq + Send + Sync;
+
+    /// The value of `congestion-control` in scenario files.
+    const NAME: &'static str;
+    /// The name as people write it.
+    const TITLE: &'static str;
+    /// The paper or RFC.
+    const SOURCE: &'static str;
+    /// Whether it answers marks by their share rather than as losses (RFC 9330). It then needs ECN, may use ECT(1), and its
+    /// receiver echoes each segment's mark (RFC 8257 section 3.2).
+    const SCALABLE: bool = false;
+
+    /// The control of a new connection with TCP's parameters `tcp`.
+    fn begin(params: &Self::Params, tcp: &Params) -> Self;
 }
 
-impl Control {
-    pub(crate) fn new(params: &Params) -> Self {
-        match params.algorithm {
-            Algorithm::NewReno => Self::NewReno(NewReno::new(params.variant.avoidance)),
-            Algorithm::Cubic => Self::Cubic(Box::default()),
-            Algorithm::Dctcp => Self::Dctcp(Box::default()),
-        }
+/// A congestion control without parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
+pub struct NoParams {}
+
+impl<C: CongestionControl + ?Sized> CongestionControl for Box<C> {
+    #[inline]
+    fn acknowledged(&mut self, acknowledgement: &Acknowledgement) {
+        (**self).acknowledged(acknowledgement);
     }
 
-    /// Slow start or congestion avoidance.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as Sender::on_ack")]
-    pub(crate) fn grow(&mut self, window: &mut Window, acked: &Acked, params: &Params) {
-        let mss = u64::from(params.mss);
-        if window.cwnd < window.ssthresh {
-            // RFC 5681 eq. 2, with the L of RFC 3465.
-            window.cwnd += acked.bytes.min(mss * u64::from(params.abc_limit));
-        } else {
-            match self {
-                Self::NewReno(newreno) => newreno.avoid(window, acked, mss),
-                Self::Cubic(cubic) => cubic.avoid(window, acked, mss),
-                Self::Dctcp(dctcp) => dctcp.avoid(window, acked, mss),
-            }
-        }
+    #[inline]
+    fn slow_start(&mut self, window: &mut Window, acked: &Acked, most: u64) {
+        (**self).slow_start(window, acked, most);
     }
 
-    pub(crate) fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
-        match self {
-            Self::NewReno(newreno) => newreno.congested(window, flight, mss),
-            Self::Cubic(cubic) => cubic.congested(window, flight, mss),
-            Self::Dctcp(dctcp) => dctcp.congested(window, flight, mss),
-        }
+    #[inline]
+    fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64) {
+        (**self).avoid(window, acked, mss);
     }
 
-    /// The slow start threshold after a mark.
-    pub(crate) fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
-        match self {
-            Self::Dctcp(dctcp) => dctcp.reduced(window, mss),
-            _ => self.congested(window, flight, mss),
-        }
+    #[inline]
+    fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+        (**self).congested(window, flight, mss)
     }
 
-    pub(crate) fn timed_out(&mut self) {
-        match self {
-            Self::NewReno(newreno) => newreno.timed_out(),
-            Self::Cubic(cubic) => cubic.timed_out(),
-            Self::Dctcp(dctcp) => dctcp.timed_out(),
-        }
+    #[inline]
+    fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+        (**self).marked(window, flight, mss)
     }
 
-    #[inline(never)]
-    pub(crate) fn application_limited(&mut self, now: Instant) {
-        match self {
-            Self::NewReno(newreno) => newreno.application_limited(now),
-            Self::Cubic(cubic) => cubic.application_limited(now),
-            Self::Dctcp(dctcp) => dctcp.application_limited(now),
-        }
+    #[inline]
+    fn timed_out(&mut self) {
+        (**self).timed_out();
+    }
+
+    #[inline]
+    fn application_limited(&mut self, now: Instant) {
+        (**self).application_limited(now);
+    }
+}
+
+/// A control that few connections have is boxed, so that the others stay small.
+impl<T: CongestionAlgorithm> CongestionAlgorithm for Box<T> {
+    type Params = T::Params;
+
+    const NAME: &'static str = T::NAME;
+    const TITLE: &'static str = T::TITLE;
+    const SOURCE: &'static str = T::SOURCE;
+    const SCALABLE: bool = T::SCALABLE;
+
+    fn begin(params: &T::Params, tcp: &Params) -> Self {
+        Self::new(T::begin(params, tcp))
     }
 }

@@ -17,7 +17,8 @@
 
 use cutline_units::{Duration, Instant};
 
-use super::congestion::{Acked, CongestionControl, Window};
+use super::Params;
+use super::congestion::{Acked, CongestionAlgorithm, CongestionControl, NoParams, Window};
 
 /// How steep the cubic is, segments per second cubed (RFC 9438 5.1).
 const C: f64 = 0.4;
@@ -45,6 +46,18 @@ pub struct Cubic {
     last: Instant,
     /// The epoch to come follows a reduction, rather than a slow start that ended by itself.
     reduced: bool,
+}
+
+impl CongestionAlgorithm for Cubic {
+    type Params = NoParams;
+
+    const NAME: &'static str = "cubic";
+    const TITLE: &'static str = "CUBIC";
+    const SOURCE: &'static str = "RFC 9438";
+
+    fn begin(_params: &NoParams, _tcp: &Params) -> Self {
+        Self::default()
+    }
 }
 
 impl CongestionControl for Cubic {

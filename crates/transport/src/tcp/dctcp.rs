@@ -17,9 +17,8 @@
 //! With ECT(1) it is a scalable congestion control in the sense of RFC 9330, as `DualPI2` expects of its low-latency queue;
 //! of the Prague requirements (RFC 9331 section 4.3) the response is met, the independence of the round-trip time is not.
 
-use super::congestion::{Acked, CongestionControl, Window};
-use super::{Avoidance, NewReno};
-use cutline_units::Instant;
+use super::congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, NoParams, Window};
+use super::{Avoidance, NewReno, Params};
 
 /// The weight of a window's share of marks in its estimate (RFC 8257 section 4.2).
 const G: f64 = 1.0 / 16.0;
@@ -39,14 +38,20 @@ pub struct Dctcp {
 
 impl Default for Dctcp {
     fn default() -> Self {
-        Self { growth: NewReno::new(Avoidance::Bytes), alpha: 1.0, acked: 0, marked: 0, window_end: 0 }
+        Self {
+            growth: NewReno::with_avoidance(Avoidance::Bytes),
+            alpha: 1.0,
+            acked: 0,
+            marked: 0,
+            window_end: 0,
+        }
     }
 }
 
 impl Dctcp {
     /// An acknowledgement up to `una` covers `bytes` of new data and echoes a mark if `ece`; `next` follows what was sent.
     #[inline(never)]
-    pub(crate) fn observe(&mut self, bytes: u64, ece: bool, una: u64, next: u64) {
+    fn observe(&mut self, bytes: u64, ece: bool, una: u64, next: u64) {
         self.acked += bytes;
         if ece {
             self.marked += bytes;
@@ -59,12 +64,35 @@ impl Dctcp {
     }
 
     /// The window that an echo leaves, bytes (RFC 8257 section 3.3, step 8).
-    pub(crate) fn reduced(&self, window: &Window, mss: u64) -> u64 {
+    fn reduced(&self, window: &Window, mss: u64) -> u64 {
         ((window.cwnd as f64 * (1.0 - self.alpha / 2.0)) as u64).max(2 * mss)
     }
 }
 
+impl CongestionAlgorithm for Dctcp {
+    type Params = NoParams;
+
+    const NAME: &'static str = "dctcp";
+    const TITLE: &'static str = "DCTCP";
+    const SOURCE: &'static str = "RFC 8257";
+    const SCALABLE: bool = true;
+
+    fn begin(_params: &NoParams, _tcp: &Params) -> Self {
+        Self::default()
+    }
+}
+
 impl CongestionControl for Dctcp {
+    #[inline]
+    fn acknowledged(&mut self, acknowledgement: &Acknowledgement) {
+        let Acknowledgement { bytes, marked, una, next, .. } = *acknowledgement;
+        self.observe(bytes, marked, una, next);
+    }
+
+    fn marked(&mut self, window: &Window, _flight: u64, mss: u64) -> u64 {
+        self.reduced(window, mss)
+    }
+
     #[inline(never)]
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64) {
         self.growth.avoid(window, acked, mss);
@@ -76,10 +104,6 @@ impl CongestionControl for Dctcp {
 
     fn timed_out(&mut self) {
         self.growth.timed_out();
-    }
-
-    fn application_limited(&mut self, now: Instant) {
-        self.growth.application_limited(now);
     }
 }
 

@@ -11,14 +11,17 @@
 //! | `scoreboard` | what the receiver has selectively acknowledged | RFC 6675 |
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |
 //! | `newreno`, `cubic`, `dctcp` | how the window grows and shrinks | RFC 5681, 9438, 8257 |
+//! | `congestion`, `control`, `external` | their interface, their list, those of other crates | |
 //! | `receiver` | reassembly, acknowledgements, ECN echo | RFC 5681 section 4.2, 2018, 3168, 7323 |
 //!
 //! Not modelled: the three-way handshake (the connection exists from the first segment), urgent data, a
 //! receiver whose window closes (see [`Params::max_window`] for one that limits), reneging, path MTU discovery.
 
 mod congestion;
+mod control;
 mod cubic;
 mod dctcp;
+mod external;
 mod newreno;
 mod output;
 mod params;
@@ -30,11 +33,14 @@ mod sender;
 mod transport;
 mod variant;
 
-pub use congestion::Window;
+pub use congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, NoParams, Window};
+pub(crate) use control::Control;
+pub use control::{Algorithm, ControlDescription, congestion_controls};
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use external::{DynControl, ExternalAlgorithm, register_congestion_control, register_external_control};
 pub use newreno::NewReno;
-pub use params::{Algorithm, InitialWindow, Params};
+pub use params::{InitialWindow, Params};
 pub use receiver::{Receiver, ReceiverStats};
 pub use rtt::RttEstimator;
 pub use sender::{Sender, Stats};

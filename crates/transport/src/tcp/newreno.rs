@@ -8,10 +8,8 @@
 //! After a loss, `ssthresh = max(flight / 2, 2 mss)` (eq. 4). Worked: at 10 segments of 1000 B, the tenth
 //! acknowledgement makes it 11; a loss with 11,000 B outstanding leaves 5,500 B.
 
-use cutline_units::Instant;
-
-use super::Avoidance;
-use super::congestion::{Acked, CongestionControl, Window};
+use super::congestion::{Acked, CongestionAlgorithm, CongestionControl, NoParams, Window};
+use super::{Avoidance, Params};
 
 /// What is remembered: what counts towards the next growth.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,8 +21,20 @@ pub struct NewReno {
 
 impl NewReno {
     /// A window that has not grown yet.
-    pub const fn new(avoidance: Avoidance) -> Self {
+    pub const fn with_avoidance(avoidance: Avoidance) -> Self {
         Self { credit: 0, avoidance }
+    }
+}
+
+impl CongestionAlgorithm for NewReno {
+    type Params = NoParams;
+
+    const NAME: &'static str = "newreno";
+    const TITLE: &'static str = "NewReno";
+    const SOURCE: &'static str = "RFC 5681, RFC 6582";
+
+    fn begin(_params: &NoParams, tcp: &Params) -> Self {
+        Self::with_avoidance(tcp.variant.avoidance)
     }
 }
 
@@ -56,14 +66,12 @@ impl CongestionControl for NewReno {
     fn timed_out(&mut self) {
         self.credit = 0;
     }
-
-    fn application_limited(&mut self, _now: Instant) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_units::Duration;
+    use cutline_units::{Duration, Instant};
 
     #[test]
     fn a_window_of_acknowledgements_adds_a_segment() {
@@ -84,7 +92,7 @@ mod tests {
 
     #[test]
     fn every_acknowledgement_adds_its_part() {
-        let mut newreno = NewReno::new(Avoidance::Acknowledgements);
+        let mut newreno = NewReno::with_avoidance(Avoidance::Acknowledgements);
         let mut window = Window { cwnd: 10_000, ssthresh: 10_000 };
         let acked = Acked { bytes: 1000, now: Instant::ZERO, srtt: Duration::ZERO };
         newreno.avoid(&mut window, &acked, 1000);
@@ -96,7 +104,7 @@ mod tests {
 
     #[test]
     fn fractions_of_a_byte_add_up() {
-        let mut newreno = NewReno::new(Avoidance::Acknowledgements);
+        let mut newreno = NewReno::with_avoidance(Avoidance::Acknowledgements);
         let mut window = Window { cwnd: 170_000, ssthresh: 10_000 };
         let acked = Acked { bytes: 1000, now: Instant::ZERO, srtt: Duration::ZERO };
         for _ in 0..170 {
@@ -108,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_window_beyond_a_segment_squared_still_grows() {
-        let mut newreno = NewReno::new(Avoidance::Acknowledgements);
+        let mut newreno = NewReno::with_avoidance(Avoidance::Acknowledgements);
         let mut window = Window { cwnd: 2_000_000, ssthresh: 10_000 };
         let acked = Acked { bytes: 1000, now: Instant::ZERO, srtt: Duration::ZERO };
         for _ in 0..2000 {

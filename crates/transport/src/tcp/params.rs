@@ -1,21 +1,8 @@
 //! What is set for a TCP connection, with defaults from the RFCs; [`Params::ns2`] has those of ns-2.35.
 
-use super::{Segment, Variant};
-use cutline_params::{Choice, Kind, ParameterError, ParameterType, Parameters, Value};
+use super::{Algorithm, Segment, Variant};
+use cutline_params::{Kind, ParameterError, ParameterType, Parameters, Value};
 use cutline_units::{Bytes, Duration, Ecn};
-
-/// How the window grows and shrinks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
-pub enum Algorithm {
-    /// RFC 5681: one segment a round trip, half at a loss.
-    #[default]
-    #[choice("newreno")]
-    NewReno,
-    /// RFC 9438: a cubic of the time since the last loss, 0.7 at a loss.
-    Cubic,
-    /// RFC 8257: as `NewReno`, but a mark takes off in proportion to the share of marks. Needs ECN.
-    Dctcp,
-}
 
 /// The congestion window before the first acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,12 +21,12 @@ const HOUR: Duration = Duration::from_secs(3600);
 const NANOSECOND: Duration = Duration::from_nanos(1);
 const SEGMENTS: (u64, u64) = (1, 1_000_000);
 
-/// What is set for a TCP connection. `Copy`; share one behind an `Arc` among all its connections.
-#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+/// What is set for a TCP connection. Share one behind an `Arc` among all its connections.
+#[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option of an RFC")]
 pub struct Params {
-    /// How the window grows and shrinks.
+    /// How the window grows and shrinks. A registered one may have keys of its own.
     #[param(name = "congestion-control", default = Algorithm::NewReno, source = "RFC 5681; the papers' TCP")]
     pub algorithm: Algorithm,
     /// The largest payload of a segment.
@@ -237,35 +224,35 @@ mod tests {
 
     #[test]
     fn each_bad_value_is_named() {
-        let base = Params::default();
+        let base = Params::default;
         let bad = [
-            ("mss", Params { mss: 0, ..base }),
-            ("header", Params { header_bytes: 1001, ..base }),
-            ("ack-size", Params { ack_bytes: 0, ..base }),
-            ("abc-limit", Params { abc_limit: 0, ..base }),
-            ("initial-window", Params { initial_window: InitialWindow::Segments(0), ..base }),
+            ("mss", Params { mss: 0, ..base() }),
+            ("header", Params { header_bytes: 1001, ..base() }),
+            ("ack-size", Params { ack_bytes: 0, ..base() }),
+            ("abc-limit", Params { abc_limit: 0, ..base() }),
+            ("initial-window", Params { initial_window: InitialWindow::Segments(0), ..base() }),
             (
                 "recovery-burst",
-                Params { variant: Variant { recovery_burst: Some(0), ..base.variant }, ..base },
+                Params { variant: Variant { recovery_burst: Some(0), ..base().variant }, ..base() },
             ),
-            ("max-window", Params { max_window: Some(0), ..base }),
-            ("initial-ssthresh", Params { initial_ssthresh: Some(1), ..base }),
-            ("send-buffer", Params { send_buffer: Some(0), ..base }),
-            ("delayed-ack", Params { delayed_ack: Some(Duration::from_millis(501)), ..base }),
-            ("clock-granularity", Params { clock_granularity: Duration::ZERO, ..base }),
+            ("max-window", Params { max_window: Some(0), ..base() }),
+            ("initial-ssthresh", Params { initial_ssthresh: Some(1), ..base() }),
+            ("send-buffer", Params { send_buffer: Some(0), ..base() }),
+            ("delayed-ack", Params { delayed_ack: Some(Duration::from_millis(501)), ..base() }),
+            ("clock-granularity", Params { clock_granularity: Duration::ZERO, ..base() }),
             (
                 "least-variation",
-                Params { variant: Variant { least_variation: HOUR, ..base.variant }, ..base },
+                Params { variant: Variant { least_variation: HOUR, ..base().variant }, ..base() },
             ),
-            ("min-rto", Params { min_rto: Duration::ZERO, ..base }),
-            ("max-rto", Params { max_rto: Duration::from_millis(999), ..base }),
-            ("initial-rto", Params { initial_rto: Duration::from_secs(61), ..base }),
+            ("min-rto", Params { min_rto: Duration::ZERO, ..base() }),
+            ("max-rto", Params { max_rto: Duration::from_millis(999), ..base() }),
+            ("initial-rto", Params { initial_rto: Duration::from_secs(61), ..base() }),
         ];
         for (name, params) in bad {
             let error = params.validate().expect_err(name);
             assert_eq!(error.parameter, name, "{error}");
         }
-        let error = Params { max_rto: Duration::from_millis(999), ..base }.validate().unwrap_err();
+        let error = Params { max_rto: Duration::from_millis(999), ..base() }.validate().unwrap_err();
         assert_eq!(error.to_string(), "max-rto = 999 ms: allowed is at least min-rto = 1 s");
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use cutline_units::Instant;
 
-use super::{Ack, Algorithm, Params, SackBlocks, Segment};
+use super::{Ack, Params, SackBlocks, Segment};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct Receiver {
     beyond: Vec<(u64, u64)>,
     ece: bool,
     fin_arrived: bool,
+    /// The sender answers marks by their share.
+    echoes_each_mark: bool,
     params: Arc<Params>,
     stats: ReceiverStats,
 }
@@ -56,6 +58,7 @@ impl Receiver {
             beyond: Vec::new(),
             ece: false,
             fin_arrived: false,
+            echoes_each_mark: params.algorithm.is_scalable(),
             params: Arc::clone(params),
             stats: ReceiverStats::default(),
         }
@@ -137,7 +140,7 @@ impl Receiver {
     fn note_congestion(&mut self, cwr: bool, ce: bool) -> bool {
         self.stats.marked += u64::from(ce);
         let marked = ce && self.params.ecn.is_capable();
-        if self.params.algorithm != Algorithm::Dctcp {
+        if !self.echoes_each_mark {
             self.ece = marked || (self.ece && !cwr);
             return false;
         }

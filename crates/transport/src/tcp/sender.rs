@@ -19,9 +19,9 @@ use std::sync::Arc;
 use cutline_params::Parameters as _;
 use cutline_units::{Duration, Instant};
 
-use super::congestion::{Acked, Control};
+use super::congestion::{Acked, Acknowledgement};
 use super::scoreboard::Scoreboard;
-use super::{Ack, Params, RttEstimator, RttSampling, Window};
+use super::{Ack, Control, Params, RttEstimator, RttSampling, Window};
 
 /// Whether the window is moved by congestion control or by fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,9 +286,8 @@ impl Sender {
         let acked = ack.ack - self.una;
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
-        if let Control::Dctcp(dctcp) = &mut self.control {
-            dctcp.observe(acked, ack.ece, ack.ack, self.next);
-        }
+        let (una, next, marked, echo) = (self.una, self.next, ack.ece, ack.echo);
+        self.control.acknowledged(|| Acknowledgement { now, bytes: acked, marked, una, next, echo });
         self.last_advance = acked;
         self.timeouts_in_a_row = 0;
         if self.timed == BY_ECHO {

@@ -1,10 +1,11 @@
 //! TCP as one of the [transports](crate::endpoint).
 
-use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender};
+use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender, external};
 use crate::app::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };
+use cutline_params::{Parameter, ParameterError, Value};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ pub struct Tcp;
 impl Transport for Tcp {
     const NAME: &'static str = "tcp";
     const TITLE: &'static str = "TCP";
+    const SOURCE: &'static str = "RFC 9293, 5681, 6582, 6675, 6298, 3168";
     const RELIABLE: bool = true;
     const ADAPTS: bool = true;
 
@@ -31,12 +33,32 @@ impl Transport for Tcp {
         }
     }
 
+    fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+        external::chosen(values)
+    }
+
+    fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
+        external::with_values(defaults, values)
+    }
+
     fn set_ecn(params: &mut Params, ecn: Ecn) {
         params.ecn = ecn;
     }
 
     fn ecn(params: &Params) -> Ecn {
         params.ecn
+    }
+
+    fn largest_payload(params: &Params) -> u32 {
+        params.mss
+    }
+
+    fn header_size(params: &Params) -> u32 {
+        params.header_bytes
+    }
+
+    fn reply_size(params: &Params) -> u32 {
+        params.ack_bytes
     }
 
     fn sender(params: &Arc<Params>, now: Instant) -> Sender {

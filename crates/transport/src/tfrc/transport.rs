@@ -13,6 +13,7 @@ pub struct Tfrc;
 impl Transport for Tfrc {
     const NAME: &'static str = "tfrc";
     const TITLE: &'static str = "TFRC";
+    const SOURCE: &'static str = "RFC 5348";
     const RELIABLE: bool = false;
     const ADAPTS: bool = true;
 
@@ -35,6 +36,22 @@ impl Transport for Tfrc {
 
     fn ecn(params: &Params) -> Ecn {
         if params.ecn { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+
+    fn largest_payload(params: &Params) -> u32 {
+        params.segment_size
+    }
+
+    fn header_size(params: &Params) -> u32 {
+        params.header_bytes
+    }
+
+    fn reply_size(params: &Params) -> u32 {
+        params.feedback_bytes
+    }
+
+    fn largest_message(params: &Params) -> Option<(&'static str, u32)> {
+        Some(("packet-size", params.segment_size))
     }
 
     fn sender(params: &Arc<Params>, now: Instant) -> Box<Sender> {

@@ -25,6 +25,7 @@ pub struct NoExtension;
 impl Transport for Udp {
     const NAME: &'static str = "udp";
     const TITLE: &'static str = "UDP";
+    const SOURCE: &'static str = "RFC 768";
     const RELIABLE: bool = false;
     const ADAPTS: bool = false;
 
@@ -40,6 +41,14 @@ impl Transport for Udp {
             Defaults::Rfc => Params::default(),
             Defaults::Ns2 => Params { header_bytes: 0, ..Params::default() },
         }
+    }
+
+    fn largest_payload(params: &Params) -> u32 {
+        params.max_datagram
+    }
+
+    fn header_size(params: &Params) -> u32 {
+        params.header_bytes
     }
 
     fn sender(params: &Arc<Params>, _now: Instant) -> Box<Sender> {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use cutline_transport::app::{self, App, Completion, Write};
+use cutline_transport::app::{self, App, Completion, TrafficSource as _, Write};
 use cutline_transport::{tcp, tfrc};
 use cutline_units::{Duration, Instant, RandomStream, Streams};
 

@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn tcp_delivers_every_byte(params in params(), weather in weather(), writes in prop::collection::vec(1..9_000u64, 1..30)) {
         let mut rule = weather.rule();
-        let mut path = Path::new(Tcp::new(params), Duration::from_millis(20), move |_, _: &TcpPacket| rule());
+        let mut path = Path::new(Tcp::new(params.clone()), Duration::from_millis(20), move |_, _: &TcpPacket| rule());
         let total: u64 = writes.iter().sum();
         for bytes in writes {
             prop_assert!(path.flow.sender.write(bytes));

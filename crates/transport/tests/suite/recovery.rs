@@ -165,7 +165,7 @@ fn limited_transmit_always_answers_duplicates_of_what_a_timeout_sent_again() {
         variant: Variant { limited_transmit_always: true, ..Variant::default() },
         ..newreno()
     };
-    let mut script = Script::bulk(always);
+    let mut script = Script::bulk(always.clone());
     script.sends(0..10).timeout_at(1000).sends([0]);
     script.at(1100).ack(1).sends([1, 2]).dup().sends([3]).dup().sends([4]).dup().sends([]);
     // RFC 3042 2: only data that was never sent before.

@@ -1,8 +1,8 @@
 //! Whole connections over paths with known loss: every byte arrives, and rates are what theory says.
 
-use cutline_transport::app::{self, CbrParams, Distribution, FilesParams};
+use cutline_transport::app::{self, CbrParams, FilesParams};
 use cutline_transport::{tcp, tfrc};
-use cutline_units::{Bytes, Duration, Instant, Probability, RandomStream, Rate, Streams};
+use cutline_units::{Bytes, Distribution, Duration, Instant, Probability, RandomStream, Rate, Streams};
 
 use crate::path::{Fate, Path, Tcp, TcpPacket, Tfrc, TfrcPacket};
 
@@ -114,7 +114,7 @@ fn cubic_beats_reno_where_windows_are_large_and_equals_it_where_they_are_small()
     let cubic = tcp::Params { algorithm: tcp::Algorithm::Cubic, sack: true, ..tcp::Params::default() };
     let reno = tcp::Params { sack: true, ..tcp::Params::default() };
     let (rare, often) = (0.000_1, 0.02);
-    let large = tcp_window(cubic, rare) / tcp_window(reno, rare);
+    let large = tcp_window(cubic.clone(), rare) / tcp_window(reno.clone(), rare);
     let small = tcp_window(cubic, often) / tcp_window(reno, often);
     println!("CUBIC / NewReno: {large:.2} at p = {rare}, {small:.2} at p = {often}");
     // RFC 9438 5.1: 1.054 RTT^-1/4 p^-3/4 against 1.22 p^-1/2: 1.5 times at p = 1e-4 and 100 ms.
@@ -176,7 +176,7 @@ fn tcp_carries_a_constant_rate_with_a_bounded_backlog() {
 
 #[test]
 fn files_follow_each_other_and_their_latency_is_theirs() {
-    let files = FilesParams { size: Distribution::Fixed(30_000.0), think: Distribution::Fixed(0.5) };
+    let files = FilesParams { size: Distribution::Fixed(30_000.0), think_time: Distribution::Fixed(0.5) };
     let flow = Tcp::carrying(&app::Params::Files(files), tcp::Params::default());
     let mut path = Path::new(flow, ONE_WAY, |_, _: &TcpPacket| Fate::Arrive);
     path.run(seconds(100));

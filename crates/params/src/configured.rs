@@ -1,0 +1,88 @@
+//! A registered thing with what its parameters are set to.
+
+use crate::{Parameter, ParameterError, Registry, RegistryError, Value, complete};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a thing in a [`Registry`] says of itself. It always says the same.
+pub trait Registered: fmt::Debug + Send + Sync {
+    /// The name that it is chosen by.
+    fn name(&self) -> &'static str;
+
+    /// What can be set.
+    fn parameters(&self) -> Vec<&'static Parameter>;
+
+    /// The values of all parameters: the defaults, changed by `values`.
+    ///
+    /// # Errors
+    /// When a required parameter is missing, there is no such parameter, a value is not allowed, or values do not go
+    /// together.
+    fn complete(&self, values: &[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError> {
+        complete(&self.parameters(), values)
+    }
+}
+
+/// A registered thing with what its parameters are set to. Copies share the values.
+pub struct Configured<T: ?Sized + 'static> {
+    thing: &'static T,
+    values: Arc<[(&'static str, Value)]>,
+}
+
+impl<T: Registered + ?Sized> Configured<T> {
+    /// The registered thing.
+    pub const fn thing(&self) -> &'static T {
+        self.thing
+    }
+
+    /// Every parameter with what it is set to.
+    pub fn values(&self) -> &[(&'static str, Value)] {
+        &self.values
+    }
+}
+
+impl<T: ?Sized> Clone for Configured<T> {
+    fn clone(&self) -> Self {
+        Self { thing: self.thing, values: Arc::clone(&self.values) }
+    }
+}
+
+/// A name is that of one thing for as long as the process runs.
+impl<T: Registered + ?Sized> PartialEq for Configured<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.thing.name(), &self.values) == (other.thing.name(), &other.values)
+    }
+}
+
+impl<T: Registered + ?Sized> fmt::Debug for Configured<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(self.thing.name()).field(&self.values).finish()
+    }
+}
+
+impl<T: Registered + ?Sized> Registry<T> {
+    /// Adds a thing under the name that it says, for as long as the process runs.
+    ///
+    /// # Errors
+    /// When the name is taken or not in kebab-case, or the parameters are not sound.
+    pub fn register(&self, thing: Box<T>) -> Result<(), RegistryError> {
+        let (name, parameters) = (thing.name(), thing.parameters());
+        self.add(name, &parameters, thing)
+    }
+
+    /// The registered thing of that name with its defaults, changed by `values`. `key` is what chooses a name, for the
+    /// error.
+    ///
+    /// # Errors
+    /// When there is no such thing or parameter, a value is not allowed or a required one is missing.
+    pub fn configure<'v>(
+        &self,
+        key: &str,
+        name: &str,
+        values: impl IntoIterator<Item = (&'v str, Value)>,
+    ) -> Result<Configured<T>, ParameterError> {
+        let unknown = || ParameterError::unknown_choice(key, name, &self.names());
+        let thing = self.get(name).ok_or_else(unknown)?;
+        let values: Vec<_> = values.into_iter().collect();
+        Ok(Configured { thing, values: thing.complete(&values)?.into() })
+    }
+}

@@ -1,0 +1,379 @@
+//! What every application and every congestion control must keep to, as checks that any crate can run over its own.
+//!
+//! A test of a crate that registers one calls [`check_application`] or [`check_congestion_control`]; each check panics with
+//! what is wrong:
+//!
+//! ```
+//! use cutline_params::Value;
+//! use cutline_transport::{app, conformance, tcp};
+//!
+//! let cbr = [("rate", Value::Count(64_000)), ("size", Value::Count(160))];
+//! conformance::check_application(&app::Params::from_values("cbr", cbr).unwrap());
+//! conformance::check_congestion_control(&tcp::Algorithm::from_values("cubic", []).unwrap());
+//! ```
+//!
+//! It is part of the library because tests of other crates use it. A program that does not call it does not contain it.
+
+use crate::app::{self, App, Completion, TrafficSource as _, Write};
+use crate::tcp::{
+    self, Ack, Acked, Acknowledgement, Algorithm, CongestionControl as _, DynControl, Segment, Window,
+};
+use cutline_params::conformance::Made;
+use cutline_params::{Value, conformance};
+use cutline_units::{Duration, Ecn, Instant, RandomStream, Streams};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Runs every check over an application with its parameters.
+///
+/// # Panics
+/// When a check fails; the message says which application, and what is wrong.
+pub fn check_application(params: &app::Params) {
+    the_application_is_described(params);
+    a_source_writes_as_described(params);
+    nothing_happens_before_the_deadline(params);
+    the_same_seed_gives_the_same_writes(params);
+    a_copy_of_a_source_goes_on_as_the_original(params);
+}
+
+/// Runs every check over a congestion control with its parameters.
+///
+/// # Panics
+/// When a check fails; the message says which control, and what is wrong.
+pub fn check_congestion_control(algorithm: &Algorithm) {
+    the_control_is_described(algorithm);
+    windows_stay_within_bounds(algorithm);
+    the_same_events_give_the_same_windows(algorithm);
+    a_copy_of_a_control_goes_on_as_the_original(algorithm);
+    a_transfer_arrives_whole(algorithm);
+}
+
+/// The description has a title, a source, and parameters that can be set as it says.
+pub fn the_application_is_described(params: &app::Params) {
+    let name = params.name();
+    let about = app::describe().into_iter().find(|about| about.name == name);
+    let about = about.unwrap_or_else(|| panic!("{name}: it should be described"));
+    assert!(!about.title.is_empty() && !about.source.is_empty(), "{name}: title and source");
+    let make = |values: &[(&str, Value)]| -> Made {
+        app::Params::from_values(name, values.iter().cloned()).map(|params| params.values())
+    };
+    parameters(name, &about.parameters, &make);
+}
+
+/// The description has a title, a source, and parameters that can be set as it says.
+pub fn the_control_is_described(algorithm: &Algorithm) {
+    let name = algorithm.name();
+    let about = tcp::congestion_controls().into_iter().find(|about| about.name == name);
+    let about = about.unwrap_or_else(|| panic!("{name}: it should be described"));
+    assert!(!about.title.is_empty() && !about.source.is_empty(), "{name}: title and source");
+    let make = |values: &[(&str, Value)]| -> Made {
+        Algorithm::from_values(name, values.iter().cloned()).map(|algorithm| algorithm.values())
+    };
+    parameters(name, &about.parameters, &make);
+}
+
+fn parameters(name: &str, parameters: &[&cutline_params::Parameter], make: conformance::Make<'_>) {
+    assert!(conformance::is_kebab(name), "{name}: a name in kebab-case");
+    conformance::parameters_are_complete(name, parameters);
+    conformance::defaults_are_what_the_description_says(name, parameters, make);
+    conformance::bad_parameters_are_refused_by_name(name, parameters, make);
+}
+
+/// What a run of an application shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Event {
+    Written(Instant, Write),
+    Completed(Instant, Completion),
+}
+
+/// An application over a path that delivers what is written 50 ms later.
+#[derive(Clone)]
+struct Run {
+    name: &'static str,
+    app: App,
+    random: RandomStream,
+    written: u64,
+    /// Bytes in order at the receiver, and since when.
+    on_the_way: VecDeque<(Instant, u64)>,
+    events: Vec<Event>,
+}
+
+const LATENCY: Duration = Duration::from_millis(50);
+const MOST_EVENTS: usize = 20_000;
+const AN_HOUR: Instant = Instant::from_nanos(3_600_000_000_000);
+
+impl Run {
+    fn new(params: &app::Params) -> Self {
+        let mut random = Streams::new(7).stream("conformance", "app");
+        let app = params.start(Instant::from_nanos(1_000_000_000), &mut random);
+        let (name, on_the_way, events) = (params.name(), VecDeque::new(), Vec::new());
+        Self { name, app, random, written: 0, on_the_way, events }
+    }
+
+    /// Runs until there are so many events, or an hour is over.
+    fn until(&mut self, events: usize) {
+        while self.events.len() < events {
+            let arrival = self.on_the_way.front().map_or(Instant::FAR_FUTURE, |(at, _)| *at);
+            let now = arrival.min(self.app.deadline());
+            if now > AN_HOUR {
+                break;
+            }
+            if now == arrival {
+                self.deliver(now);
+            }
+            self.poll(now);
+        }
+    }
+
+    fn deliver(&mut self, now: Instant) {
+        let Some((_, total)) = self.on_the_way.pop_front() else { return };
+        if let Some(completion) = self.app.on_delivered(now, total) {
+            let Completion { started, latency, bytes } = completion;
+            let sound = started + latency == now && bytes > 0 && bytes <= total;
+            assert!(sound, "{}: {completion:?} at {now} with {total} B delivered", self.name);
+            self.events.push(Event::Completed(now, completion));
+        }
+    }
+
+    fn poll(&mut self, now: Instant) {
+        let before = self.events.len();
+        while let Some(write) = self.app.poll(now, &mut self.random) {
+            if let Write::Bytes(bytes) = write {
+                self.written += bytes;
+                self.on_the_way.push_back((now + LATENCY, self.written));
+            }
+            self.events.push(Event::Written(now, write));
+            let writes = self.events.len() - before;
+            assert!(writes <= MOST_EVENTS, "{}: it writes without end at {now}", self.name);
+        }
+        let deadline = self.app.deadline();
+        assert!(deadline > now, "{}: at {now} nothing is due, but the deadline is {deadline}", self.name);
+    }
+
+    fn all(mut self) -> Vec<Event> {
+        self.until(MOST_EVENTS);
+        self.events
+    }
+}
+
+/// Messages are not empty and have the sizes that the application says; it writes without end if it says so; it completes
+/// something only if it waits for delivery. After all that was due has been written, the deadline is later than now.
+pub fn a_source_writes_as_described(params: &app::Params) {
+    let (name, events) = (params.name(), Run::new(params).all());
+    assert!(!events.is_empty(), "{name}: it writes nothing");
+    for event in events {
+        match event {
+            Event::Written(_, Write::Unlimited) => assert!(params.is_endless(), "{name}: it is not endless"),
+            Event::Written(at, Write::Bytes(bytes)) => {
+                assert!(bytes > 0 && !params.is_endless(), "{name}: {bytes} B at {at}");
+                let right = params.message_size().is_none_or(|size| bytes == size)
+                    && params.least_message().is_none_or(|least| bytes >= least);
+                assert!(right, "{name}: {bytes} B at {at} is not the size it says");
+            }
+            Event::Completed(at, _) => {
+                assert!(params.needs_reliability(), "{name}: a completion at {at}, but it waits for none");
+            }
+        }
+    }
+}
+
+/// A call before the deadline writes nothing, draws nothing and moves no deadline.
+pub fn nothing_happens_before_the_deadline(params: &app::Params) {
+    let mut run = Run::new(params);
+    for events in 1..100 {
+        let (deadline, random) = (run.app.deadline(), run.random.clone());
+        if deadline < Instant::FAR_FUTURE {
+            let early = Instant::from_nanos(deadline.as_nanos().saturating_sub(1));
+            let written = run.app.poll(early, &mut run.random);
+            let idle = written.is_none() && run.random == random && run.app.deadline() == deadline;
+            assert!(idle, "{}: {written:?} before the deadline {deadline}", run.name);
+        }
+        run.until(events);
+    }
+}
+
+/// The same parameters and the same seed give the same writes at the same times.
+pub fn the_same_seed_gives_the_same_writes(params: &app::Params) {
+    let (first, second) = (Run::new(params).all(), Run::new(params).all());
+    assert!(first == second, "{}: two runs with one seed differ", params.name());
+}
+
+/// A clone writes what the original writes from then on.
+pub fn a_copy_of_a_source_goes_on_as_the_original(params: &app::Params) {
+    let mut run = Run::new(params);
+    run.until(50);
+    let (copy, original) = (run.clone().all(), run.all());
+    assert!(copy == original, "{}: a copy differs from the original", params.name());
+}
+
+const MSS: u64 = 1000;
+/// No window is larger, bytes.
+const MOST_WINDOW: u64 = 1 << 40;
+
+/// A control, its window, and what may happen to it.
+#[derive(Clone)]
+struct Drive {
+    name: &'static str,
+    control: Box<dyn DynControl>,
+    window: Window,
+    random: RandomStream,
+    now: Instant,
+    una: u64,
+}
+
+impl Drive {
+    fn new(algorithm: &Algorithm) -> Self {
+        let tcp = tcp::Params { algorithm: algorithm.clone(), ecn: Ecn::Ect0, ..tcp::Params::default() };
+        Self {
+            name: algorithm.name(),
+            control: algorithm.begin(&tcp),
+            window: Window { cwnd: 10 * MSS, ssthresh: u64::MAX },
+            random: Streams::new(7).stream("conformance", "control"),
+            now: Instant::from_nanos(1_000_000_000),
+            una: 0,
+        }
+    }
+
+    /// So many acknowledgements, and now and then a loss, a mark, a timeout, or an application that has nothing to send.
+    fn windows(&mut self, steps: u32) -> Vec<Window> {
+        let step = |_| {
+            self.step();
+            self.window
+        };
+        (0..steps).map(step).collect()
+    }
+
+    fn step(&mut self) {
+        let chance = self.random.uniform();
+        let marked = (0.01..0.05).contains(&chance);
+        let (window, flight) = (self.window, self.window.cwnd);
+        self.acknowledge(marked, chance > 0.9);
+        if chance < 0.005 {
+            let threshold = self.control.congested(&self.window, flight, MSS);
+            self.reduce(threshold, flight);
+        } else if chance < 0.007 {
+            let threshold = self.control.congested(&self.window, flight, MSS);
+            self.reduce(threshold, flight);
+            self.control.timed_out();
+            self.window.cwnd = MSS;
+        } else if marked && chance < 0.02 {
+            let threshold = self.control.marked(&self.window, flight, MSS);
+            self.reduce(threshold, flight);
+        }
+        let Window { cwnd, ssthresh } = self.window;
+        let sound = (MSS..=MOST_WINDOW).contains(&cwnd) && ssthresh >= 2 * MSS;
+        assert!(sound, "{}: {:?} after {window:?} is out of bounds", self.name, self.window);
+    }
+
+    fn acknowledge(&mut self, marked: bool, application_limited: bool) {
+        let srtt = Duration::from_millis(40);
+        self.now += Duration::from_micros(500);
+        self.una += MSS;
+        let (now, una, next) = (self.now, self.una, self.una + self.window.cwnd);
+        let echo = Instant::from_nanos(now.as_nanos() - srtt.as_nanos());
+        self.control.acknowledged(&Acknowledgement { now, bytes: MSS, marked, una, next, echo });
+        let acked = Acked { bytes: MSS, now, srtt };
+        if application_limited {
+            self.control.application_limited(now);
+        } else if self.window.cwnd < self.window.ssthresh {
+            self.control.slow_start(&mut self.window, &acked, MSS);
+        } else {
+            self.control.avoid(&mut self.window, &acked, MSS);
+        }
+    }
+
+    fn reduce(&mut self, threshold: u64, flight: u64) {
+        let most = flight.max(self.window.cwnd).max(2 * MSS);
+        let sound = (2 * MSS..=most).contains(&threshold);
+        let allowed = format!("from two segments, {}, to the window, {most}", 2 * MSS);
+        assert!(sound, "{}: a threshold of {threshold} B after congestion, allowed is {allowed}", self.name);
+        self.window = Window { cwnd: threshold.min(self.window.cwnd), ssthresh: threshold };
+    }
+}
+
+/// A window is never below a segment nor beyond all bounds, a threshold never below two segments, and congestion makes no
+/// window larger.
+pub fn windows_stay_within_bounds(algorithm: &Algorithm) {
+    Drive::new(algorithm).windows(20_000);
+}
+
+/// The same events give the same windows.
+pub fn the_same_events_give_the_same_windows(algorithm: &Algorithm) {
+    let windows = || Drive::new(algorithm).windows(5000);
+    assert!(windows() == windows(), "{}: two runs of the same events differ", algorithm.name());
+}
+
+/// A clone has the windows of the original from then on.
+pub fn a_copy_of_a_control_goes_on_as_the_original(algorithm: &Algorithm) {
+    let mut original = Drive::new(algorithm);
+    original.windows(2000);
+    let mut copy = original.clone();
+    let same = copy.windows(2000) == original.windows(2000);
+    assert!(same, "{}: a copy differs from the original", algorithm.name());
+}
+
+/// A packet on the path of [`a_transfer_arrives_whole`].
+#[derive(Clone, Copy)]
+enum Packet {
+    Data(Segment, bool),
+    Reply(Ack),
+}
+
+/// A megabyte arrives, over a path of 20 ms each way that loses every 50th segment and, where segments can be marked, marks
+/// every 30th.
+pub fn a_transfer_arrives_whole(algorithm: &Algorithm) {
+    const BYTES: u64 = 1_000_000;
+    let ecn = if algorithm.is_scalable() { Ecn::Ect0 } else { Ecn::NotEct };
+    let params =
+        Arc::new(tcp::Params { algorithm: algorithm.clone(), ecn, sack: true, ..tcp::Params::default() });
+    let (mut sender, mut receiver) = (tcp::Sender::new(&params, Instant::ZERO), tcp::Receiver::new(&params));
+    let mut path: BTreeMap<(Instant, u64), Packet> = BTreeMap::new();
+    let (mut now, mut sent) = (Instant::ZERO, 0_u64);
+    let one_way = Duration::from_millis(20);
+    sender.write(BYTES);
+    sender.close();
+    loop {
+        while let Some(segment) = sender.transmit(now) {
+            sent += 1;
+            if !sent.is_multiple_of(50) {
+                let marked = params.ecn_capable(&segment) && sent.is_multiple_of(30);
+                path.insert((now + one_way, sent), Packet::Data(segment, marked));
+            }
+        }
+        if sender.is_finished() {
+            break;
+        }
+        let arrival = path.first_key_value().map_or(Instant::FAR_FUTURE, |((at, _), _)| *at);
+        now = arrival.min(sender.deadline()).min(receiver.deadline());
+        assert!(
+            now < AN_HOUR,
+            "{}: a transfer does not end; {} B are acknowledged",
+            algorithm.name(),
+            sender.acked()
+        );
+        if now == arrival
+            && let Some((_, packet)) = path.pop_first()
+        {
+            let reply = match packet {
+                Packet::Data(segment, marked) => receiver.on_segment(now, &segment, marked),
+                Packet::Reply(ack) => {
+                    sender.on_ack(now, &ack);
+                    None
+                }
+            };
+            sent += u64::from(reply.is_some());
+            path.extend(reply.map(|ack| ((now + one_way, sent), Packet::Reply(ack))));
+        }
+        sender.on_deadline(now);
+        if now >= receiver.deadline() {
+            sent += 1;
+            path.extend(receiver.on_deadline(now).map(|ack| ((now + one_way, sent), Packet::Reply(ack))));
+        }
+    }
+    assert!(
+        receiver.delivered() == BYTES,
+        "{}: {} B of {BYTES} B arrived",
+        algorithm.name(),
+        receiver.delivered()
+    );
+}
