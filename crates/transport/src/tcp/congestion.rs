@@ -1,4 +1,4 @@
-//! The congestion window and who moves it: one small interface, one file an algorithm, dispatched by an enum.
+//! The congestion window and the interface of the algorithms that set it. Each algorithm is a file; an enum dispatches.
 
 use cutline_units::{Duration, Instant};
 
@@ -7,35 +7,35 @@ use super::{Algorithm, Cubic, Dctcp, NewReno, Params};
 /// The congestion window, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// How much may be outstanding.
+    /// How many bytes may be outstanding.
     pub cwnd: u64,
-    /// Below it the window grows by slow start, from it on by congestion avoidance.
+    /// The window grows by slow start below this threshold, and by congestion avoidance from it on.
     pub ssthresh: u64,
 }
 
-/// What an acknowledgement of new data tells a window.
+/// What an algorithm learns from an acknowledgement of new data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
-    /// New bytes acknowledged.
+    /// Bytes newly acknowledged.
     pub(crate) bytes: u64,
     pub(crate) now: Instant,
     /// The smoothed round-trip time; zero before the first sample.
     pub(crate) srtt: Duration,
 }
 
-/// How a window grows in congestion avoidance and what a congestion event leaves of it.
+/// How a window grows in congestion avoidance, and how a congestion event reduces it.
 pub(crate) trait CongestionControl {
-    /// New data was acknowledged in congestion avoidance, and the window was what limited the sender.
+    /// Increases the window in congestion avoidance: new data was acknowledged, and the window limited the sender.
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64);
-    /// The slow start threshold after a loss or a mark with `flight` bytes outstanding. Sets nothing else.
+    /// Returns the slow start threshold after a loss or a mark with `flight` bytes outstanding. Does not set the window.
     fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64;
-    /// The retransmission timer has run out; `congested` came first when this was the first in a row.
+    /// Handles a timeout. For the first timeout in a row, `congested` was called before.
     fn timed_out(&mut self);
-    /// New data was acknowledged while the application, not the window, limited the sender.
+    /// Handles new data acknowledged while the application, and not the window, limited the sender.
     fn application_limited(&mut self, now: Instant);
 }
 
-/// The algorithm of one connection: `NewReno` inline, as it is small; CUBIC boxed, as few have it.
+/// The algorithm of one connection. `NewReno` is inline because it is small; the others are boxed because they are rare.
 #[derive(Clone, Debug)]
 pub(crate) enum Control {
     NewReno(NewReno),
@@ -52,12 +52,12 @@ impl Control {
         }
     }
 
-    /// Slow start or congestion avoidance.
+    /// Increases the window by slow start or congestion avoidance.
     #[inline]
     pub(crate) fn grow(&mut self, window: &mut Window, acked: &Acked, params: &Params) {
         let mss = u64::from(params.mss);
         if window.cwnd < window.ssthresh {
-            // RFC 5681 eq. 2, with the L of RFC 3465.
+            // RFC 5681 eq. 2, with the limit L of RFC 3465 section 2.2.
             window.cwnd += acked.bytes.min(mss * u64::from(params.abc_limit));
         } else {
             match self {
@@ -76,7 +76,7 @@ impl Control {
         }
     }
 
-    /// The slow start threshold after a mark.
+    /// Returns the slow start threshold after a mark.
     pub(crate) fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         match self {
             Self::Dctcp(dctcp) => dctcp.reduced(window, mss),
