@@ -105,7 +105,7 @@ impl Clone for Box<dyn DynQueue> {
     }
 }
 
-/// What a queue's table in a file says beside the parameters of its AQM.
+/// The keys of a queue's table in a file other than the parameters of its AQM.
 const QUEUE_KEYS: &[&str] = &["aqm", "ecn", "limit", "pass-on-waiting", "tsq"];
 
 static EXTERNAL: Registry<dyn ExternalAqm> = Registry::new(NAMES, QUEUE_KEYS);
@@ -271,8 +271,8 @@ impl ExternalSpec {
 
 /// A queue with an external AQM.
 ///
-/// It keeps the backlog beside the queue, where a caller reads it without a call. With a call there,
-/// [`AnyDiscipline::backlog`](crate::AnyDiscipline) would cost every other queue a few instructions a packet.
+/// It stores a copy of the backlog, which a caller reads without a virtual call. Such a call in
+/// [`AnyDiscipline::backlog`](crate::AnyDiscipline) would cost every other queue a few instructions per packet.
 #[derive(Clone, Debug)]
 pub struct ExternalQueue<P> {
     queue: Kind<P>,
