@@ -21,7 +21,7 @@ pub struct Params {
     /// A feedback packet's size on the wire.
     #[param(name = "feedback-size", default = 40, range = (1, 1500), unit = "B", source = "as ns-2's `TFRCSink`")]
     pub feedback_bytes: u32,
-    /// How many packets may wait to be sent; the sender drops more.
+    /// How many packets may wait to be sent. The sender drops those that do not fit.
     #[param(
         default = 2,
         range = (1, 100_000),
