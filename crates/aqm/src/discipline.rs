@@ -24,3 +24,8 @@ pub trait Discipline: Sized {
     /// When a parameter is outside its range, or two do not go together.
     fn build(params: &Self::Params, limit: Limit, ecn: bool, rate: Rate) -> Result<Self, ParameterError>;
 }
+
+/// Returns the error for TSQ on a discipline.
+pub(crate) fn tsq_on_a_discipline(name: &str) -> ParameterError {
+    ParameterError::new("tsq", true, format!("false with {name}, which is a queue of its own"))
+}

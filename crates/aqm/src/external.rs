@@ -1,9 +1,10 @@
 //! AQMs of other crates and languages: registered while the program runs, then used by name like this crate's own.
 //!
-//! - A Rust type that is an [`Aqm`] or a [`Discipline`] needs no more than [`register_law`] or
-//!   [`register_discipline`], called once before the first file is read.
+//! - A Rust type that is an [`Aqm`] or a [`Discipline`] needs no more than
+//!   [`register_law`](crate::registry::register_law) or
+//!   [`register_discipline`](crate::registry::register_discipline), called once before the first file is read.
 //! - Anything else, such as a law written in another language, implements [`ExternalAqm`], which describes it as data
-//!   and builds it, and is given to [`register`].
+//!   and builds it, and is given to [`register`](crate::registry::register).
 //!
 //! Registered AQMs are listed by [`describe`](crate::registry::describe) and described by the same [`Parameter`]s.
 //! [`conformance`](crate::conformance) has the checks that every AQM has to pass.
@@ -13,13 +14,14 @@
 //!
 //! [`Parameter`]: cutline_params::Parameter
 
+use crate::description::AqmDescription;
+use crate::discipline::tsq_on_a_discipline;
 use crate::forward::{forward_law, forward_queue};
-use crate::registry::{AqmDescription, NAMES, tsq_on_a_discipline};
 use crate::{
     Aqm, Arrival, Backlog, Departure, Discipline, DropProbability, Fifo, Limit, Queue, QueueStats, Readings,
     Shed, Tsq, TsqParams, Verdict,
 };
-use cutline_params::{ParameterError, Parameters as _, Registry, RegistryError, Value, complete};
+use cutline_params::{ParameterError, Parameters as _, Value, complete};
 use cutline_units::{Instant, Probability, RandomStream, Rate};
 use slab::Slab;
 use std::fmt::Debug;
@@ -105,50 +107,15 @@ impl Clone for Box<dyn DynQueue> {
     }
 }
 
-/// The keys of a queue's table in a file other than the parameters of its AQM.
-const QUEUE_KEYS: &[&str] = &["aqm", "ecn", "limit", "pass-on-waiting", "tsq"];
-
-static EXTERNAL: Registry<dyn ExternalAqm> = Registry::new(NAMES, QUEUE_KEYS);
-
-/// Adds an AQM under the name in its description, for as long as the process runs.
-///
-/// # Errors
-/// When the name is taken or not in kebab-case, or the parameters are not sound.
-pub fn register(aqm: Box<dyn ExternalAqm>) -> Result<(), RegistryError> {
-    let AqmDescription { name, parameters, .. } = aqm.describe();
-    EXTERNAL.add(name, &parameters, aqm)
-}
-
-/// Adds a law under its name, for as long as the process runs.
-///
-/// # Errors
-/// As [`register`].
-pub fn register_law<A>() -> Result<(), RegistryError>
-where
-    A: Aqm + Clone + Debug + Send + Sync + 'static,
-{
-    register(Box::new(TypedLaw::<A>(PhantomData)))
-}
-
-/// Adds a discipline under its name, for as long as the process runs.
-///
-/// # Errors
-/// As [`register`].
-pub fn register_discipline<D>() -> Result<(), RegistryError>
-where
-    D: Discipline + Queue<PacketId> + Clone + Debug + Send + Sync + 'static,
-{
-    register(Box::new(TypedDiscipline::<D>(PhantomData)))
-}
-
-/// Every registered AQM, in the order of the names.
-pub(crate) fn describe() -> impl Iterator<Item = AqmDescription> {
-    EXTERNAL.all().into_iter().map(ExternalAqm::describe)
-}
-
 /// The external AQM of a law's type.
 #[derive(Debug)]
-struct TypedLaw<A>(PhantomData<fn() -> A>);
+pub(crate) struct TypedLaw<A>(PhantomData<fn() -> A>);
+
+impl<A> Default for TypedLaw<A> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
 
 impl<A> ExternalAqm for TypedLaw<A>
 where
@@ -176,7 +143,13 @@ where
 
 /// The external AQM of a discipline's type.
 #[derive(Debug)]
-struct TypedDiscipline<D>(PhantomData<fn() -> D>);
+pub(crate) struct TypedDiscipline<D>(PhantomData<fn() -> D>);
+
+impl<D> Default for TypedDiscipline<D> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
 
 impl<D> ExternalAqm for TypedDiscipline<D>
 where
@@ -219,14 +192,11 @@ impl PartialEq for ExternalSpec {
 }
 
 impl ExternalSpec {
-    /// The registered AQM of that name with its defaults, changed by `values`.
-    pub(crate) fn from_values<'v>(
-        name: &str,
+    /// A registered AQM with its defaults, changed by `values`.
+    pub(crate) fn new<'v>(
+        aqm: &'static dyn ExternalAqm,
         values: impl IntoIterator<Item = (&'v str, Value)>,
     ) -> Result<Self, ParameterError> {
-        let aqm = EXTERNAL
-            .get(name)
-            .ok_or_else(|| ParameterError::unknown_choice("aqm", name, &EXTERNAL.names()))?;
         let values: Vec<_> = values.into_iter().collect();
         let (values, AqmDescription { name, takes_tsq, .. }) = (aqm.complete(&values)?, aqm.describe());
         Ok(Self { aqm, name, takes_tsq, values })

@@ -19,6 +19,7 @@
 mod any;
 mod buckets;
 mod delay_control;
+mod description;
 mod discipline;
 mod drain;
 mod drop_probability;

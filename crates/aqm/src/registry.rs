@@ -8,42 +8,53 @@
 //! [`register_discipline`], [`register`]). They are found by the same names, in the same files, with the same messages,
 //! and cost a call through a pointer.
 
-use crate::external;
+use crate::discipline::tsq_on_a_discipline;
+use crate::external::{TypedDiscipline, TypedLaw};
 use crate::forward::{forward_law, forward_queue};
-use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Tsq, TsqParams};
-use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
+use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Queue, Tsq, TsqParams};
+use cutline_params::{ParameterError, Parameters as _, Registry, RegistryError, Value};
 use cutline_units::Rate;
+use std::fmt::Debug;
 
+pub use crate::description::AqmDescription;
 pub use crate::external::{
-    DynLaw, DynQueue, ExternalAqm, ExternalQueue, ExternalSpec, ExternalValues, PacketId, Product, register,
-    register_discipline, register_law,
+    DynLaw, DynQueue, ExternalAqm, ExternalQueue, ExternalSpec, ExternalValues, PacketId, Product,
 };
 
-/// The description of an AQM.
-#[derive(Clone, Debug)]
-pub struct AqmDescription {
-    /// The name in scenario files and on the command line.
-    pub name: &'static str,
-    /// The name as people write it.
-    pub title: &'static str,
-    /// The paper or RFC.
-    pub source: &'static str,
-    /// What can be set.
-    pub parameters: Vec<&'static Parameter>,
-    /// Whether TSQ can work on top of it: whether it is a law.
-    pub takes_tsq: bool,
+/// The keys of a queue's table in a file other than the parameters of its AQM.
+const QUEUE_KEYS: &[&str] = &["aqm", "ecn", "limit", "pass-on-waiting", "tsq"];
+
+static EXTERNAL: Registry<dyn ExternalAqm> = Registry::new(NAMES, QUEUE_KEYS);
+
+/// Adds an AQM under the name in its description, for as long as the process runs.
+///
+/// # Errors
+/// When the name is taken or not in kebab-case, or the parameters are not sound.
+pub fn register(aqm: Box<dyn ExternalAqm>) -> Result<(), RegistryError> {
+    let AqmDescription { name, parameters, .. } = aqm.describe();
+    EXTERNAL.add(name, &parameters, aqm)
 }
 
-impl AqmDescription {
-    pub(crate) fn from_law<A: Aqm>() -> Self {
-        let parameters = A::Params::describe();
-        Self { name: A::NAME, title: A::TITLE, source: A::SOURCE, parameters, takes_tsq: true }
-    }
+/// Adds a law under its name, for as long as the process runs.
+///
+/// # Errors
+/// As [`register`].
+pub fn register_law<A>() -> Result<(), RegistryError>
+where
+    A: Aqm + Clone + Debug + Send + Sync + 'static,
+{
+    register(Box::new(TypedLaw::<A>::default()))
+}
 
-    pub(crate) fn from_discipline<D: Discipline>() -> Self {
-        let parameters = D::Params::describe();
-        Self { name: D::NAME, title: D::TITLE, source: D::SOURCE, parameters, takes_tsq: false }
-    }
+/// Adds a discipline under its name, for as long as the process runs.
+///
+/// # Errors
+/// As [`register`].
+pub fn register_discipline<D>() -> Result<(), RegistryError>
+where
+    D: Discipline + Queue<PacketId> + Clone + Debug + Send + Sync + 'static,
+{
+    register(Box::new(TypedDiscipline::<D>::default()))
 }
 
 /// Writes the enums and their matches from the list of AQMs.
@@ -62,7 +73,7 @@ macro_rules! registry {
         }
 
         /// The names of this crate's own.
-        pub(crate) const NAMES: &[&str] = &[$(<$law>::NAME,)+ $(crate::$queue::<()>::NAME),+];
+        const NAMES: &[&str] = &[$(<$law>::NAME,)+ $(crate::$queue::<()>::NAME),+];
 
         /// Any queue of the registry that is more than a law.
         #[derive(Clone, Debug)]
@@ -84,7 +95,7 @@ macro_rules! registry {
                 $(AqmDescription::from_law::<$law>(),)+
                 $(AqmDescription::from_discipline::<crate::$queue<()>>()),+
             ];
-            all.extend(external::describe());
+            all.extend(EXTERNAL.all().into_iter().map(ExternalAqm::describe));
             all
         }
 
@@ -102,7 +113,11 @@ macro_rules! registry {
                     $(crate::$queue::<()>::NAME => {
                         <crate::$queue<()> as Discipline>::Params::from_values(values).map(Self::$queue)
                     })+
-                    _ => ExternalSpec::from_values(name, values).map(Self::External),
+                    _ => {
+                        let aqm = EXTERNAL.get(name);
+                        let aqm = aqm.ok_or_else(|| ParameterError::unknown_choice("aqm", name, &EXTERNAL.names()))?;
+                        ExternalSpec::new(aqm, values).map(Self::External)
+                    }
                 }
             }
 
@@ -168,11 +183,6 @@ macro_rules! registry {
         forward_queue!(#[inline(never)] AnyDiscipline { $($queue,)+ External });
         forward_law!(AnyAqm { $($variant),+ });
     };
-}
-
-/// Why TSQ cannot be set on a discipline.
-pub(crate) fn tsq_on_a_discipline(name: &str) -> ParameterError {
-    ParameterError::new("tsq", true, format!("false with {name}, which is a queue of its own"))
 }
 
 registry! {

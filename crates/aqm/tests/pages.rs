@@ -69,13 +69,19 @@ struct Header {
     validation: Vec<String>,
 }
 
-fn file_of(name: &str) -> PathBuf {
-    let file = name.replace('-', "_");
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/{file}.rs"))
+/// The path of an AQM's file from the crate's folder: `src/NAME.rs`, or `src/NAME/mod.rs` where it has several.
+fn file_of(name: &str) -> String {
+    let name = name.replace('-', "_");
+    let alone = format!("src/{name}.rs");
+    if in_crate(&alone).exists() { alone } else { format!("src/{name}/mod.rs") }
+}
+
+fn in_crate(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
 fn header_of(name: &str) -> Header {
-    let source = fs::read_to_string(file_of(name)).expect("each AQM has a file of its name");
+    let source = fs::read_to_string(in_crate(&file_of(name))).expect("each AQM has a file of its name");
     let header = source.lines().map_while(|line| line.strip_prefix("//!"));
     let mut lines = header.map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned());
     let first = lines.next().expect("the file has a header");
@@ -133,10 +139,10 @@ fn facts(about: &About) -> String {
         "tsq" => "aqm = \"pi\", limit = \"200 packets\", tsq = true".to_owned(),
         name => format!("aqm = \"{name}\", limit = \"200 packets\""),
     };
-    let file = name.replace('-', "_");
+    let file = file_of(name);
     format!(
         "| | |\n| --- | --- |\n| in a scenario | `queue = {{ {queue} }}` |\n| is | {kind} |\n| source | {source} |\n\
-         | under TSQ | {tsq} |\n| ECN | {ecn} |\n| code | [crates/aqm/src/{file}.rs](../../crates/aqm/src/{file}.rs) |\n"
+         | under TSQ | {tsq} |\n| ECN | {ecn} |\n| code | [crates/aqm/{file}](../../crates/aqm/{file}) |\n"
     )
 }
 
@@ -223,11 +229,19 @@ fn no_page_is_left_of_an_aqm_that_is_gone() {
 
 /// All the sources of this crate's tests, in one.
 fn sources() -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = [root.join("src"), root.join("tests")];
-    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("the crate has this folder"));
-    let paths = files.map(|file| file.expect("it can be listed").path());
-    paths.filter(|path| path.is_file()).map(|path| fs::read_to_string(path).expect("it is text")).collect()
+    let mut folders = vec![in_crate("src"), in_crate("tests")];
+    let mut sources = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("the folder can be read") {
+            let path = entry.expect("it can be listed").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                sources += &fs::read_to_string(&path).expect("it is text");
+            }
+        }
+    }
+    sources
 }
 
 #[test]

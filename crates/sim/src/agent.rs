@@ -7,8 +7,7 @@
 //! An agent may read the counters of a flow's endpoints ([`Context::counts`]) and set a flow's hint. It represents the part
 //! of an end system that does so. The first agents are in [`crate::adaptive`].
 
-use crate::flow::{Background, Sending};
-use crate::network::NodeId;
+use crate::id::NodeId;
 use cutline_units::{Duration, Hint, Instant, RandomStream};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -81,10 +80,18 @@ pub struct FlowCounts {
     pub one_way: Duration,
 }
 
+/// What a [`Context`] reads of the flows.
+pub(crate) trait ReadFlows {
+    /// Returns the counters of a flow's endpoints.
+    fn counts(&self, flow: usize) -> FlowCounts;
+
+    /// Returns the current hint of a flow's packets.
+    fn hint(&self, flow: usize) -> Hint;
+}
+
 /// What an agent can read and do during a call.
 pub struct Context<'s> {
-    pub(crate) sending: &'s [Sending],
-    pub(crate) background: &'s [Background],
+    pub(crate) flows: &'s dyn ReadFlows,
     pub(crate) actions: &'s mut Vec<Action>,
 }
 
@@ -104,13 +111,12 @@ impl Context<'_> {
 
     /// Returns the counters of a flow's endpoints; `flow` is an index into [`crate::Network::flows`].
     pub fn counts(&self, flow: usize) -> FlowCounts {
-        let received = self.background[flow].observed.as_deref().copied().unwrap_or_default();
-        FlowCounts { sent: self.sending[flow].record.total(), ..received }
+        self.flows.counts(flow)
     }
 
     /// Returns the current hint of a flow's packets.
     pub fn hint(&self, flow: usize) -> Hint {
-        self.sending[flow].hint
+        self.flows.hint(flow)
     }
 
     /// Sets the hint of a flow's packets from now on, acknowledgements included. `centre` is the hint around which this one

@@ -285,7 +285,8 @@ impl<P: Copy> Calendar<P> {
             while self.unread != NONE {
                 self.read_one();
             }
-            self.today.extend(self.tomorrow.drain(..).rev());
+            self.today.extend(self.tomorrow.iter().rev());
+            self.tomorrow.clear();
         }
     }
 

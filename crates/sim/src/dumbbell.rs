@@ -6,7 +6,8 @@
 //! s3 ──┘                  └── d3
 //! ```
 
-use crate::network::{LinkId, LinkSpec, Network, NodeId};
+use crate::id::{LinkId, NodeId};
+use crate::network::{LinkSpec, Network};
 use cutline_aqm::QueueSpec;
 use cutline_units::{Duration, Instant, Rate};
 

@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! network, dumbbell   the description: nodes, links, flows, routes
+//! id                  the numbers of its parts
 //! engine              the event loop: moves packets, calls the endpoints
 //!   calendar          the event queue
 //!   fifo_link         links that are folded into arithmetic
@@ -14,6 +15,7 @@
 //!   route             routes and event tags
 //!   flow              the state of a flow, in three parts
 //!   packet            a packet and its header
+//!   messages          the bytes beside the packets between agents
 //!   agent             programs at nodes that send each other messages, such as control planes
 //!   adaptive          two agents that adapt a flow's hint to the reports of its receiver
 //! measure             histograms, interval series, records
@@ -30,7 +32,9 @@ mod engine;
 mod external;
 mod fifo_link;
 mod flow;
+mod id;
 pub mod measure;
+mod messages;
 mod network;
 mod outcome;
 mod packet;
@@ -45,9 +49,8 @@ pub use dumbbell::{Bottleneck, Dumbbell, Pair};
 pub use engine::{Settings, Simulation, run};
 pub use external::{FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
 pub use fifo_link::LinkCounts;
+pub use id::{GroupId, LinkId, NodeId};
 pub use measure::Window;
-pub use network::{
-    AgentEntry, Distributions, FlowSpec, GroupId, LinkId, LinkSpec, Network, NetworkError, NodeId,
-};
+pub use network::{AgentEntry, Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
 pub use watch::{Event, Observation, SeenHeader, SeenPacket};

@@ -6,6 +6,7 @@
 
 use crate::AdaptiveHint;
 use crate::agent::{Address, AgentSpec};
+use crate::id::{GroupId, LinkId, NodeId};
 use cutline_aqm::QueueSpec;
 use cutline_params::ParameterError;
 use cutline_transport::app;
@@ -13,18 +14,6 @@ use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, Hint, HintBudget, Instant, Rate, Streams};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-
-/// The number of a node, in the order of adding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
-
-/// The number of a link, in the order of adding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub u32);
-
-/// The number of a group of flows, which share a name and, optionally, their distributions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId(pub u32);
 
 /// A link from one node to another, with the queue in front of it.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use cutline_units::{Duration, Ecn, Hint};
 pub(crate) struct Packet {
     /// Time spent waiting in queues so far.
     pub(crate) queued: Duration,
-    /// The transport's header; `None` if it is stored in [`WideHeaders`].
-    pub(crate) header: Option<PackedHeader>,
+    /// The transport's header; [`PackedHeader::WIDE`] if it is stored in [`WideHeaders`].
+    pub(crate) header: PackedHeader,
     /// Size on the wire, headers included, bytes.
     pub(crate) size: u32,
     /// Its position on its route: an index into [`crate::route::Routes`].
@@ -28,7 +28,7 @@ impl Packet {
     /// The payload of a calendar entry before its first packet, and of a timer's entry.
     pub(crate) const NONE: Self = Self {
         queued: Duration::ZERO,
-        header: None,
+        header: PackedHeader::WIDE,
         size: 0,
         position: 0,
         hint: Hint::LEAST_DELAY,

@@ -9,9 +9,9 @@
 
 use crate::agent::Message;
 use crate::calendar::Handle;
-use crate::engine::Agents;
 use crate::flow::{Receiving, Sending};
-use crate::network::LinkId;
+use crate::id::LinkId;
+use crate::messages::Messages;
 use crate::packet::{Packet, WideHeaders};
 use crate::route::{EventKind, Hop, Routes};
 use cutline_aqm::{DropReason, Verdict};
@@ -118,7 +118,7 @@ pub(crate) struct View<'s> {
     pub(crate) routes: &'s Routes,
     pub(crate) sending: &'s [Sending],
     pub(crate) receiving: &'s [Receiving],
-    pub(crate) agents: &'s Agents,
+    pub(crate) messages: &'s Messages,
 }
 
 impl Watch {
@@ -218,18 +218,19 @@ impl View<'_> {
 
     fn header(self, end: Hop) -> SeenHeader {
         if end.kind() == EventKind::Agent {
-            return SeenHeader::Message(self.agents.message(self.handle).clone());
+            return SeenHeader::Message(self.messages.get(self.handle).clone());
         }
         let flow = end.index();
-        match (self.packet.header, end.kind()) {
-            (Some(packed), EventKind::Sink) => {
-                SeenHeader::Data(self.receiving[flow].sink.data_header(packed))
-            }
-            (Some(packed), _) => SeenHeader::Reply(self.sending[flow].source.reply_header(packed)),
-            (None, _) => match *self.wide.get(self.handle) {
+        let packed = self.packet.header;
+        if packed.is_wide() {
+            return match *self.wide.get(self.handle) {
                 WideHeader::Data(header) => SeenHeader::Data(header),
                 WideHeader::Reply(header) => SeenHeader::Reply(header),
-            },
+            };
+        }
+        match end.kind() {
+            EventKind::Sink => SeenHeader::Data(self.receiving[flow].sink.data_header(packed)),
+            _ => SeenHeader::Reply(self.sending[flow].source.reply_header(packed)),
         }
     }
 }

@@ -2,9 +2,12 @@
 
 use super::Simulation;
 use super::endpoints::{arm, fired};
-use crate::agent::{Action, Address, Agent, Context, Message, Outbound};
+use crate::agent::{Action, Address, Agent, Context, FlowCounts, Message, Outbound, ReadFlows};
 use crate::calendar::Handle;
-use crate::network::{LinkId, Network};
+use crate::flow::{Background, Sending};
+use crate::id::LinkId;
+use crate::messages::Messages;
+use crate::network::Network;
 use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
 use cutline_units::{Hint, Instant};
@@ -17,9 +20,7 @@ pub(crate) struct Agents {
     by_address: BTreeMap<Address, usize>,
     /// The beginnings of the routes between two agents; `None` if no links lead there.
     routes: BTreeMap<(usize, usize), Option<Begin>>,
-    /// By the handles of their packets.
-    messages: BTreeMap<Handle, Message>,
-    dropped: Option<(Handle, Message)>,
+    pub(super) messages: Messages,
     /// The network in which routes are searched; `None` without agents.
     network: Option<Box<Network>>,
     /// Number of messages without a destination.
@@ -43,17 +44,20 @@ enum Begin {
     Here,
 }
 
-impl Agents {
-    /// Removes a message whose packet was dropped. The last one is kept for the observation of its link.
-    pub(super) fn forget(&mut self, handle: Handle) {
-        self.dropped = self.messages.remove(&handle).map(|message| (handle, message));
+/// What the agents can read of the flows.
+struct FlowsRead<'s> {
+    sending: &'s [Sending],
+    background: &'s [Background],
+}
+
+impl ReadFlows for FlowsRead<'_> {
+    fn counts(&self, flow: usize) -> FlowCounts {
+        let received = self.background[flow].observed.as_deref().copied().unwrap_or_default();
+        FlowCounts { sent: self.sending[flow].record.total(), ..received }
     }
 
-    /// Returns a message in transit, or the one that was dropped last.
-    pub(crate) fn message(&self, handle: Handle) -> &Message {
-        let dropped =
-            || self.dropped.as_ref().filter(|(other, _)| *other == handle).map(|(_, message)| message);
-        self.messages.get(&handle).or_else(dropped).expect("a packet to an agent carries a message")
+    fn hint(&self, flow: usize) -> Hint {
+        self.sending[flow].hint
     }
 }
 
@@ -90,7 +94,7 @@ impl Simulation {
     #[cold]
     pub(super) fn reach_agent(&mut self, now: Instant, handle: Handle, index: usize) {
         self.calendar.release(handle);
-        match self.agents.messages.remove(&handle) {
+        match self.agents.messages.take(handle) {
             Some(message) => {
                 self.call_agent(index, now, |agent, context| agent.on_message(now, &message, context));
             }
@@ -113,8 +117,8 @@ impl Simulation {
     ) {
         let mut agent = self.agents.members[index].agent.take().expect("an agent does not call itself");
         let mut actions = Vec::new();
-        let mut context =
-            Context { sending: &self.sending, background: &self.background, actions: &mut actions };
+        let flows = FlowsRead { sending: &self.sending, background: &self.background };
+        let mut context = Context { flows: &flows, actions: &mut actions };
         call(&mut *agent, &mut context);
         self.agents.members[index].agent = Some(agent);
         for action in actions {
@@ -146,7 +150,7 @@ impl Simulation {
         };
         let handle = self.calendar.allocate();
         let message = Message { from: self.agents.members[from].address, to, payload };
-        self.agents.messages.insert(handle, message);
+        self.agents.messages.put(handle, message);
         match begin {
             Begin::Route(position) => {
                 self.send(now, handle, Packet { size, position, hint, ..Packet::NONE });

@@ -23,8 +23,8 @@ impl Simulation {
         let (position, header) = match role {
             PacketRole::Segment { seq, len } => (self.sending[id].route, segment(now, seq, len)),
             PacketRole::Datagram { len } => (self.sending[id].route, self.datagram(now, id, len)),
-            PacketRole::Control => (control, None),
-            PacketRole::Return => (back, None),
+            PacketRole::Control => (control, PackedHeader::WIDE),
+            PacketRole::Return => (back, PackedHeader::WIDE),
         };
         if matches!(role, PacketRole::Segment { .. } | PacketRole::Datagram { .. }) {
             self.note_sent(now, id, size);
@@ -47,7 +47,7 @@ impl Simulation {
     }
 
     /// Builds the header of a datagram. Datagrams are numbered in the order of their arrival.
-    fn datagram(&self, now: Instant, id: usize, len: u32) -> Option<PackedHeader> {
+    fn datagram(&self, now: Instant, id: usize, len: u32) -> PackedHeader {
         let seq = self.sending[id].record.total();
         udp::Udp::pack_data(&udp::Datagram { seq, sent_at: now, len })
     }
@@ -66,7 +66,7 @@ impl Simulation {
     }
 }
 
-fn segment(now: Instant, seq: u64, len: u32) -> Option<PackedHeader> {
+fn segment(now: Instant, seq: u64, len: u32) -> PackedHeader {
     let segment = tcp::Segment { seq, sent_at: now, len, retransmission: false, cwr: false, fin: false };
     tcp::Tcp::pack_data(&segment)
 }

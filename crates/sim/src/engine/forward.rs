@@ -128,7 +128,7 @@ impl Simulation {
             }
             self.external.finish(at, handle, PacketOutcome::Dropped);
         } else if end.kind() == EventKind::Agent {
-            self.agents.forget(handle);
+            self.agents.messages.drop_packet(handle);
         }
         self.calendar.release(handle);
     }

@@ -64,7 +64,7 @@ impl Simulation {
             routes: &self.routes,
             sending: &self.sending,
             receiving: &self.receiving,
-            agents: &self.agents,
+            messages: &self.agents.messages,
         }
     }
 }

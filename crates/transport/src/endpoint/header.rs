@@ -3,7 +3,9 @@
 use super::{DataHeader, ReplyHeader};
 use cutline_units::Instant;
 
-/// A transport's header in 24 bytes. What the fields mean is its transport's business.
+/// A transport's header in 24 bytes, or the statement that the header does not fit. The transport defines what the fields
+/// mean.
+// Flat on purpose: an `Option` of it would be copied field by field, at each of a packet's moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedHeader {
     /// A sequence or acknowledgement number.
@@ -12,8 +14,26 @@ pub struct PackedHeader {
     pub time: Instant,
     /// Payload, bytes.
     pub len: u32,
-    /// Anything that is either so or not.
+    /// Three flags.
     pub flags: [bool; 3],
+    is_wide: bool,
+}
+
+impl PackedHeader {
+    /// Stands for a header that does not fit 24 bytes. It is a [`WideHeader`] beside the packet.
+    pub const WIDE: Self = Self { number: 0, time: Instant::ZERO, len: 0, flags: [false; 3], is_wide: true };
+
+    /// A header that fits.
+    #[inline]
+    pub const fn new(number: u64, time: Instant, len: u32, flags: [bool; 3]) -> Self {
+        Self { number, time, len, flags, is_wide: false }
+    }
+
+    /// Whether this is [`PackedHeader::WIDE`].
+    #[inline]
+    pub const fn is_wide(&self) -> bool {
+        self.is_wide
+    }
 }
 
 /// A header that does not fit 24 bytes, as it is.
@@ -25,19 +45,19 @@ pub enum WideHeader {
     Reply(ReplyHeader),
 }
 
-/// A packet's header: one of the two is there.
+/// A packet's header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Header {
-    /// The header, where it fits 24 bytes.
-    pub packed: Option<PackedHeader>,
-    /// The header, where it does not.
+    /// The header, or [`PackedHeader::WIDE`].
+    pub packed: PackedHeader,
+    /// The header, where it does not fit 24 bytes.
     pub wide: Option<WideHeader>,
 }
 
 impl Header {
     #[inline]
-    pub(super) fn new(packed: Option<PackedHeader>, wide: impl FnOnce() -> WideHeader) -> Self {
-        let wide = if packed.is_some() { None } else { Some(wide()) };
+    pub(super) fn new(packed: PackedHeader, wide: impl FnOnce() -> WideHeader) -> Self {
+        let wide = packed.is_wide().then(wide);
         Self { packed, wide }
     }
 }

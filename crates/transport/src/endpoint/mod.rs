@@ -93,10 +93,10 @@ pub trait Transport: Sized + 'static {
     /// When a data packet left its sender.
     fn sent_at(data: &Self::Data) -> Instant;
 
-    /// A data header in 24 bytes; `None` where it does not fit.
+    /// A data header in 24 bytes; [`PackedHeader::WIDE`] where it does not fit.
     #[inline]
-    fn pack_data(_data: &Self::Data) -> Option<PackedHeader> {
-        None
+    fn pack_data(_data: &Self::Data) -> PackedHeader {
+        PackedHeader::WIDE
     }
 
     /// The data header that [`Transport::pack_data`] packed.
@@ -105,10 +105,10 @@ pub trait Transport: Sized + 'static {
         unreachable!("{} packs no data headers", Self::NAME)
     }
 
-    /// A reply's header in 24 bytes; `None` where it does not fit.
+    /// A reply's header in 24 bytes; [`PackedHeader::WIDE`] where it does not fit.
     #[inline]
-    fn pack_reply(_reply: &Self::Reply) -> Option<PackedHeader> {
-        None
+    fn pack_reply(_reply: &Self::Reply) -> PackedHeader {
+        PackedHeader::WIDE
     }
 
     /// The reply's header that [`Transport::pack_reply`] packed.
@@ -302,16 +302,14 @@ macro_rules! transports {
                 match self { $(Self::$name(sender) => SendingEnd::end_supply(sender)),+ }
             }
 
-            /// A reply arrives; `wide` is asked for its header where it is not packed.
+            /// A reply arrives; `wide` returns its header where that is wide.
             #[inline]
             #[allow(unreachable_code, unused_variables, reason = "where nothing goes back there are no replies")]
-            pub fn on_reply(&mut self, now: Instant, packed: Option<PackedHeader>, wide: impl FnOnce() -> ReplyHeader) {
+            pub fn on_reply(&mut self, now: Instant, packed: PackedHeader, wide: impl FnOnce() -> ReplyHeader) {
                 match self {
                     $(Self::$name(sender) => {
-                        let reply = match packed {
-                            Some(packed) => <$transport>::unpack_reply(packed),
-                            None => wide().$name(),
-                        };
+                        let reply =
+                            if packed.is_wide() { wide().$name() } else { <$transport>::unpack_reply(packed) };
                         sender.on_reply(now, &reply);
                     })+
                 }
@@ -364,21 +362,19 @@ macro_rules! transports {
                 match params { $(TransportParams::$name(params) => Self::$name(<$transport>::receiver(params))),+ }
             }
 
-            /// A data packet arrives; `wide` is asked for its header where it is not packed.
+            /// A data packet arrives; `wide` returns its header where that is wide.
             #[inline]
             pub fn on_data(
                 &mut self,
                 now: Instant,
-                packed: Option<PackedHeader>,
+                packed: PackedHeader,
                 marked: bool,
                 wide: impl FnOnce() -> DataHeader,
             ) -> Receipt {
                 match self {
                     $(Self::$name(receiver) => {
-                        let data = match packed {
-                            Some(packed) => <$transport>::unpack_data(packed),
-                            None => wide().$name(),
-                        };
+                        let data =
+                            if packed.is_wide() { wide().$name() } else { <$transport>::unpack_data(packed) };
                         let reply = ReceivingEnd::on_data(receiver, now, &data, marked);
                         let reply = reply.map(|Outgoing { header, size, ecn }| {
                             let wide = || WideHeader::Reply(ReplyHeader::$name(header));

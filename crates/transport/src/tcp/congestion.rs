@@ -53,7 +53,8 @@ impl Control {
     }
 
     /// Increases the window by slow start or congestion avoidance.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Sender::on_ack")]
     pub(crate) fn grow(&mut self, window: &mut Window, acked: &Acked, params: &Params) {
         let mss = u64::from(params.mss);
         if window.cwnd < window.ssthresh {

@@ -49,6 +49,7 @@ impl Default for Dctcp {
 impl Dctcp {
     /// Adds an acknowledgement up to `una` that covers `bytes` of new data and has the echo `ece`. `next` is SND.NXT. At the
     /// end of an observation window, updates alpha (RFC 8257 section 3.3, steps 1 to 8).
+    #[inline(never)]
     pub(crate) fn observe(&mut self, bytes: u64, ece: bool, una: u64, next: u64) {
         self.acked += bytes;
         if ece {
@@ -68,6 +69,7 @@ impl Dctcp {
 }
 
 impl CongestionControl for Dctcp {
+    #[inline(never)]
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64) {
         self.growth.avoid(window, acked, mss);
     }

@@ -111,6 +111,14 @@ impl SackBlocks {
         filled.map(move |(start, end)| (ack + u64::from(start), ack + u64::from(end)))
     }
 
+    /// Copies the blocks one by one, so that an acknowledgement without blocks, which is the common case, stays in
+    /// registers.
+    #[inline]
+    const fn by_block(self) -> Self {
+        let Self { blocks: [first, second, third] } = self;
+        Self { blocks: [first, second, third] }
+    }
+
     /// Returns whether there is no block.
     pub const fn is_empty(&self) -> bool {
         self.blocks[0].1 == 0

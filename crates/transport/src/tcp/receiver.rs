@@ -65,17 +65,14 @@ impl Receiver {
     #[inline]
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
         self.stats.segments += 1;
+        // A delayed acknowledgement covers segments in order, so it has no SACK blocks.
+        let delayed = Ack { ack: self.next, echo: self.echo, sack: SackBlocks::NONE, ece: self.ece };
         // Without a mark, now or before, nothing is echoed.
-        if ce | self.ece {
-            return self.on_segment_in_congestion(now, segment, ce);
+        let release = (ce | self.ece) && self.note_congestion(segment.cwr, ce);
+        match self.take(now, segment) {
+            None if release => Some(delayed),
+            ack => ack,
         }
-        self.take(now, segment)
-    }
-
-    #[cold]
-    fn on_segment_in_congestion(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
-        let before = self.note_congestion(segment, ce);
-        self.take(now, segment).or(before)
     }
 
     #[inline]
@@ -89,7 +86,7 @@ impl Receiver {
             self.next = segment.end();
             self.fin_arrived |= segment.fin;
         } else {
-            self.take_out_of_order(segment);
+            self.take_out_of_order(*segment);
         }
         if in_order && self.may_delay(now) {
             return None;
@@ -130,22 +127,26 @@ impl Receiver {
         &self.stats
     }
 
-    /// Updates the echo of marks. Returns a delayed acknowledgement that must leave with the previous echo.
+    /// Updates the echo of marks. Returns whether a delayed acknowledgement must leave now, with the previous echo.
     ///
     /// A mark begins the echo and CWR ends it (RFC 3168 section 6.1.3). With DCTCP the echo is the mark of each segment. If
     /// it changes while an acknowledgement is delayed, that acknowledgement leaves at once with the previous echo
     /// (RFC 8257 section 3.2). If the segment is also out of order, only its own acknowledgement leaves, with the new echo.
-    fn note_congestion(&mut self, segment: &Segment, ce: bool) -> Option<Ack> {
+    #[cold]
+    fn note_congestion(&mut self, cwr: bool, ce: bool) -> bool {
         self.stats.marked += u64::from(ce);
         let marked = ce && self.params.ecn.is_capable();
         if self.params.algorithm != Algorithm::Dctcp {
-            self.ece = marked || (self.ece && !segment.cwr);
-            return None;
+            self.ece = marked || (self.ece && !cwr);
+            return false;
         }
-        let held_back = marked != self.ece && self.deadline != Instant::FAR_FUTURE;
-        let before = held_back.then(|| self.acknowledge());
+        let release = marked != self.ece && self.deadline != Instant::FAR_FUTURE;
+        if release {
+            self.deadline = Instant::FAR_FUTURE;
+            self.last_ack_sent = self.next;
+        }
         self.ece = marked;
-        before
+        release
     }
 
     /// Returns whether the acknowledgement may be delayed: it leaves with the second segment or after the delay
@@ -169,13 +170,20 @@ impl Receiver {
         let sack = if self.beyond.is_empty() || !self.params.sack {
             SackBlocks::NONE
         } else {
-            SackBlocks::from_ranges(self.next, self.beyond.iter().copied())
+            self.held_blocks().by_block()
         };
         Ack { ack: self.next, echo: self.echo, sack, ece: self.ece }
     }
 
+    #[cold]
+    fn held_blocks(&self) -> SackBlocks {
+        SackBlocks::from_ranges(self.next, self.beyond.iter().copied())
+    }
+
     /// Takes a segment that is old, beyond a hole, or fills one.
-    fn take_out_of_order(&mut self, segment: &Segment) {
+    // By value, so that only this path needs the segment in memory.
+    #[cold]
+    fn take_out_of_order(&mut self, segment: Segment) {
         let (start, end) = (segment.seq, segment.end());
         self.fin_arrived |= segment.fin;
         if end <= self.next || self.beyond.iter().any(|&(from, to)| from <= start && end <= to) {

@@ -278,7 +278,8 @@ impl Sender {
     }
 
     /// Handles an acknowledgement of new data, which moves `una`.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as on_ack")]
     fn on_new_data(&mut self, now: Instant, ack: &Ack, reduced: bool) {
         debug_assert!(ack.ack <= self.high_water, "the acknowledgement covers what was never sent");
         let acked = ack.ack - self.una;
@@ -308,7 +309,8 @@ impl Sender {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as on_ack")]
     pub(super) fn grow(&mut self, now: Instant, acked: u64) {
         if self.window_limited || !self.params.variant.grow_only_when_limited {
             let acked = Acked { bytes: acked, now, srtt: self.rtt.srtt() };

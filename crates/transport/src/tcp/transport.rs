@@ -53,27 +53,26 @@ impl Transport for Tcp {
     }
 
     #[inline]
-    fn pack_data(data: &Segment) -> Option<PackedHeader> {
+    fn pack_data(data: &Segment) -> PackedHeader {
         let Segment { seq, sent_at, len, retransmission, cwr, fin } = *data;
-        Some(PackedHeader { number: seq, time: sent_at, len, flags: [retransmission, cwr, fin] })
+        PackedHeader::new(seq, sent_at, len, [retransmission, cwr, fin])
     }
 
     #[inline]
     fn unpack_data(packed: PackedHeader) -> Segment {
-        let PackedHeader { number: seq, time: sent_at, len, flags: [retransmission, cwr, fin] } = packed;
+        let PackedHeader { number: seq, time: sent_at, len, flags: [retransmission, cwr, fin], .. } = packed;
         Segment { seq, sent_at, len, retransmission, cwr, fin }
     }
 
     /// Packs acknowledgements without SACK blocks, which are most. There is no room for the blocks.
     #[inline]
-    fn pack_reply(reply: &Ack) -> Option<PackedHeader> {
+    fn pack_reply(reply: &Ack) -> PackedHeader {
         let Ack { ack, echo, sack, ece } = *reply;
-        sack.is_empty().then_some(PackedHeader {
-            number: ack,
-            time: echo,
-            len: 0,
-            flags: [ece, false, false],
-        })
+        if sack.is_empty() {
+            PackedHeader::new(ack, echo, 0, [ece, false, false])
+        } else {
+            PackedHeader::WIDE
+        }
     }
 
     #[inline]

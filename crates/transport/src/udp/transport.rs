@@ -56,9 +56,9 @@ impl Transport for Udp {
     }
 
     #[inline]
-    fn pack_data(data: &Datagram) -> Option<PackedHeader> {
+    fn pack_data(data: &Datagram) -> PackedHeader {
         let Datagram { seq, sent_at, len } = *data;
-        Some(PackedHeader { number: seq, time: sent_at, len, flags: [false; 3] })
+        PackedHeader::new(seq, sent_at, len, [false; 3])
     }
 
     #[inline]

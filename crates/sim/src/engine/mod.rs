@@ -24,7 +24,7 @@ mod settle;
 mod setup;
 mod watched;
 
-pub(crate) use self::agents::Agents;
+use self::agents::Agents;
 use crate::calendar::Calendar;
 use crate::external::External;
 use crate::fifo_link::{FifoClass, FifoLink};

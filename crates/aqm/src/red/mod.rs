@@ -344,5 +344,4 @@ fn automatic_min_th(packets_per_second: f64, target_delay: f64) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "red_tests.rs"]
 mod tests;

@@ -1,0 +1,31 @@
+//! What is said of an AQM: its names, its source, what can be set.
+
+use crate::{Aqm, Discipline};
+use cutline_params::{Parameter, Parameters as _};
+
+/// The description of an AQM.
+#[derive(Clone, Debug)]
+pub struct AqmDescription {
+    /// The name in scenario files and on the command line.
+    pub name: &'static str,
+    /// The name as people write it.
+    pub title: &'static str,
+    /// The paper or RFC.
+    pub source: &'static str,
+    /// What can be set.
+    pub parameters: Vec<&'static Parameter>,
+    /// Whether TSQ can work on top of it: whether it is a law.
+    pub takes_tsq: bool,
+}
+
+impl AqmDescription {
+    pub(crate) fn from_law<A: Aqm>() -> Self {
+        let parameters = A::Params::describe();
+        Self { name: A::NAME, title: A::TITLE, source: A::SOURCE, parameters, takes_tsq: true }
+    }
+
+    pub(crate) fn from_discipline<D: Discipline>() -> Self {
+        let parameters = D::Params::describe();
+        Self { name: D::NAME, title: D::TITLE, source: D::SOURCE, parameters, takes_tsq: false }
+    }
+}

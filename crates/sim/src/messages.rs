@@ -1,0 +1,37 @@
+//! The messages between agents that are in transit, by the handles of their packets.
+
+use crate::agent::Message;
+use crate::calendar::Handle;
+use std::collections::BTreeMap;
+
+/// The messages in transit.
+#[derive(Default)]
+pub(crate) struct Messages {
+    in_transit: BTreeMap<Handle, Message>,
+    /// The message whose packet was dropped last, for the observation of its link.
+    dropped: Option<(Handle, Message)>,
+}
+
+impl Messages {
+    /// Adds the message that a packet carries.
+    pub(crate) fn put(&mut self, handle: Handle, message: Message) {
+        self.in_transit.insert(handle, message);
+    }
+
+    /// Removes and returns the message that has arrived; `None` if the handle is a timer's.
+    pub(crate) fn take(&mut self, handle: Handle) -> Option<Message> {
+        self.in_transit.remove(&handle)
+    }
+
+    /// Removes a message whose packet was dropped.
+    pub(crate) fn drop_packet(&mut self, handle: Handle) {
+        self.dropped = self.in_transit.remove(&handle).map(|message| (handle, message));
+    }
+
+    /// Returns a message in transit, or the one that was dropped last.
+    pub(crate) fn get(&self, handle: Handle) -> &Message {
+        let dropped =
+            || self.dropped.as_ref().filter(|(other, _)| *other == handle).map(|(_, message)| message);
+        self.in_transit.get(&handle).or_else(dropped).expect("a packet to an agent carries a message")
+    }
+}
