@@ -21,7 +21,7 @@
 //!
 //! Worked numbers: at 8 Mbit/s (1000 B in 1 ms), ten blue packets that arrive at 0 must begin at 0, 1, ... 9 ms. A green
 //! packet right after them waits for all ten, because no blue one can spare a millisecond; it goes after 10 ms. Green
-//! packets that arrived earlier leave room, and go ahead (`green_goes_ahead_where_blue_can_wait`). Green gets ahead only by
+//! packets that arrived earlier leave room, and go ahead (`green_is_served_first_if_blue_can_wait`). Green gets ahead only by
 //! what dropped green packets have saved in the virtual queue: blue is served no later than in a FIFO of all packets
 //! (`blue_is_served_no_later_than_in_a_fifo`).
 //!
@@ -34,7 +34,7 @@
 //! # Validation
 //!
 //! - The promises of the abstracts: `blue_is_served_no_later_than_in_a_fifo`, `green_waits_at_most_its_bound`,
-//!   `green_goes_ahead_where_blue_can_wait`, `late_green_packets_are_dropped`.
+//!   `green_is_served_first_if_blue_can_wait`, `late_green_packets_are_dropped`.
 //! - The virtual queue is what the limit counts: `the_duplicate_is_what_the_limit_counts`.
 //! - Not checked: anything against the papers' results. Their full texts were not available, hence "-like".
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn green_goes_ahead_where_blue_can_wait() {
+    fn green_is_served_first_if_blue_can_wait() {
         let mut abe = abe(100);
         for i in 0..5 {
             arrive(&mut abe, 0, BLUE, i);

@@ -8,7 +8,7 @@
 //! sojourn < target  ->  stop; soon again (within 16 intervals), count goes on from where it was
 //! ```
 //!
-//! Worked numbers: drops follow the first after 100 ms, 70.7 ms, 57.7 ms, 50 ms (`drops_come_ever_faster`).
+//! Worked numbers: drops follow the first after 100 ms, 70.7 ms, 57.7 ms, 50 ms (`the_interval_between_drops_shrinks`).
 //!
 //! With ECN, a packet that can be marked is marked and sent instead of being dropped.
 //!
@@ -19,11 +19,11 @@
 //!
 //! # Validation
 //!
-//! - The times of the RFC's control law: `drops_come_ever_faster`, with marks
+//! - The times of the RFC's control law: `the_interval_between_drops_shrinks`, with marks
 //!   `packets_that_can_be_marked_are_marked_at_the_same_times`.
-//! - What its pseudo-code does not drop: `a_queue_that_was_short_within_the_interval_is_let_alone`,
+//! - What its pseudo-code does not drop: `a_queue_that_was_short_within_the_interval_has_no_drops`,
 //!   `one_packet_left_is_none_too_many`.
-//! - The memory of count (section 5.6, delta): `dropping_goes_on_where_it_stopped`.
+//! - The memory of count (section 5.6, delta): `dropping_resumes_near_its_last_count`.
 //! - Not checked against another engine. The RFC's own text was not available: its pseudo-code was compared as it is
 //!   commonly rendered.
 

@@ -34,7 +34,7 @@ fn drops(codel: &mut CoDel<u32>, from: u64, to: u64) -> Vec<u64> {
 }
 
 #[test]
-fn drops_come_ever_faster() {
+fn the_interval_between_drops_shrinks() {
     // RFC 8289 section 5.4.
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 3000, false);
@@ -49,7 +49,7 @@ fn drops_come_ever_faster() {
 }
 
 #[test]
-fn a_queue_that_was_short_within_the_interval_is_let_alone() {
+fn a_queue_that_was_short_within_the_interval_has_no_drops() {
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 90, false);
     assert_eq!(drops(&mut codel, 0, 90), [0; 0]);
@@ -70,7 +70,7 @@ fn one_packet_left_is_none_too_many() {
 }
 
 #[test]
-fn dropping_goes_on_where_it_stopped() {
+fn dropping_resumes_near_its_last_count() {
     // RFC 8289 section 5.6.
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 700, false);

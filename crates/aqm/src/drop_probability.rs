@@ -5,7 +5,7 @@ use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Instant, Probability, Rate};
 use std::fmt::Debug;
 
-/// What a law knows beside its probability, for recording. `None` for what a law does not have.
+/// What a law reports in addition to its probability, for recording. `None` for what a law does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Readings {
     /// The average queue, packets.

@@ -24,7 +24,7 @@
 //!
 //! - The paper's example: `deficits_carry_over`; large packets: `a_packet_larger_than_a_quantum_saves_up`.
 //! - Shares of queues that are never empty, by flow and by hint, to the round: `shares_follow_the_weights`.
-//! - Buffer stealing: `the_longest_makes_room`.
+//! - Buffer stealing: `a_full_queue_drops_from_the_longest_flow`.
 
 use crate::buckets::FlowHash;
 use crate::pool::{Held, List, Pool};
@@ -50,7 +50,7 @@ pub struct DrrParams {
     /// Whether each flow or each class of hints has a queue.
     #[param(default = By::Flow, source = "Shreedhar and Varghese 1995")]
     pub by: By,
-    /// What a queue may send in each of its turns, beside what it has left.
+    /// What a queue may send per turn, in addition to its deficit.
     #[param(
         default = 1500,
         range = (1, 1_000_000),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_makes_room() {
+    fn a_full_queue_drops_from_the_longest_flow() {
         let mut drr = drr(DrrParams::default(), 4);
         (0..4).for_each(|_| arrive(&mut drr, 1, 1000));
         arrive(&mut drr, 2, 1000);

@@ -32,8 +32,8 @@
 //! - The equations of appendix A.1 by hand: `the_coupling`, `a_queue_that_grows`.
 //! - Properties of the pseudo-code of appendices A.1 and A.2:
 //!   `scalable_packets_are_marked_and_classic_ones_dropped_by_the_law`, `the_larger_of_ramp_and_coupling_marks`,
-//!   `the_ramp_marks_what_has_waited_a_millisecond`, `in_overload_a_quarter_is_dropped_on_either_side`,
-//!   `what_does_not_respond_is_dropped_until_it_fits`, `scalable_goes_first_and_classic_has_its_share`.
+//!   `the_ramp_marks_packets_that_waited_a_millisecond`, `in_overload_a_quarter_is_dropped_on_either_side`,
+//!   `unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability`, `scalable_goes_first_and_classic_has_its_share`.
 //! - Not checked: the figures of appendix A were read in other people's renderings of them, not in the RFC itself. No
 //!   comparison with another engine, and no scalable transport here (DCTCP, Prague) to drive it with.
 
@@ -71,7 +71,7 @@ pub struct DualPi2Params {
     /// How much longer the sojourn time must be for all of them to be marked.
     #[param(default = Duration::from_micros(400), range = RAMP, source = A_1)]
     pub range: Duration,
-    /// The classic queue gets at least one byte in so many.
+    /// The classic queue sends at least one byte in this many.
     #[param(
         default = 16,
         range = (2, 1000),

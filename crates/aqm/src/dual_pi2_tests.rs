@@ -58,7 +58,7 @@ fn a_queue_that_grows() {
     }
 }
 
-/// Of so many packets, how many are marked and how many sent.
+/// Returns how many of a number of packets are marked and how many are sent.
 fn share(queue: &mut DualPi2<u32>, arrival: Arrival, packets: u32) -> (u32, u32) {
     (0..packets).for_each(|packet| arrive(queue, Instant::ZERO, arrival, packet));
     let sent: Vec<_> = std::iter::from_fn(|| queue.dequeue(Instant::ZERO)).collect();
@@ -94,7 +94,7 @@ fn in_overload_a_quarter_is_dropped_on_either_side() {
 }
 
 #[test]
-fn what_does_not_respond_is_dropped_until_it_fits() {
+fn unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability() {
     let with = || {
         let mut queue = queue(DualPi2Params::default());
         queue.controller.p_prime = 0.8;
@@ -121,7 +121,7 @@ fn the_larger_of_ramp_and_coupling_marks() {
 }
 
 #[test]
-fn the_ramp_marks_what_has_waited_a_millisecond() {
+fn the_ramp_marks_packets_that_waited_a_millisecond() {
     let params = DualPi2Params::default();
     let us = Duration::from_micros;
     assert_eq!([800, 900, 1000, 1200, 9000].map(|t| ramp(&params, us(t))), [0.0, 0.25, 0.5, 1.0, 1.0]);

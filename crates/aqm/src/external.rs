@@ -241,8 +241,8 @@ impl ExternalSpec {
 
 /// A queue with an external AQM.
 ///
-/// It keeps the backlog beside the queue, where a caller reads it without a call. With a call there,
-/// [`AnyDiscipline::backlog`](crate::AnyDiscipline) would cost every other queue a few instructions a packet.
+/// It stores a copy of the backlog, which a caller reads without a virtual call. Such a call in
+/// [`AnyDiscipline::backlog`](crate::AnyDiscipline) would cost every other queue a few instructions per packet.
 #[derive(Clone, Debug)]
 pub struct ExternalQueue<P> {
     queue: Kind<P>,

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Worked number: 100 flows fall into 1024 buckets so that 1 - (1023 / 1024)^99 = 9.2 % of them share one
-//! (`flows_collide_as_often_as_chance_has_it`).
+//! (`flows_collide_with_the_expected_frequency`).
 //!
 //! The RFC's limit of 10240 packets (section 5.2.3) is not the default here: the queue's description sets the limit.
 //!
@@ -23,12 +23,12 @@
 //! # Validation
 //!
 //! Properties of the RFC's text:
-//! - New flows first, and only once: `a_new_flow_goes_first_once`,
+//! - New flows first, and only once: `a_new_flow_is_served_first_once`,
 //!   `an_emptied_new_flow_waits_its_turn_before_it_is_new_again` (section 4.2).
 //! - Flows get the same bytes, whatever their packets: `flows_of_any_packet_size_get_the_same_bytes`.
-//! - Room is made by half of the fattest flow, at most 64 packets: `the_fattest_flow_makes_room`,
-//!   `half_of_a_short_fattest_flow_makes_room` (section 4.1).
-//! - Each flow has a CoDel: `each_flow_has_a_codel_of_its_own`. Collisions: `flows_collide_as_often_as_chance_has_it`.
+//! - Room is made by half of the fattest flow, at most 64 packets: `a_full_queue_drops_a_batch_of_the_longest_flow`,
+//!   `a_full_queue_drops_half_of_a_short_longest_flow` (section 4.1).
+//! - Each flow has a CoDel: `each_flow_has_a_codel_of_its_own`. Collisions: `flows_collide_with_the_expected_frequency`.
 //! - Not checked against another engine. The hash is not the RFC's Jenkins hash, and flows come as numbers, not as
 //!   addresses and ports. The RFC's own text was not available: its algorithm was compared as it is commonly rendered.
 
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_flow_goes_first_once() {
+    fn a_new_flow_is_served_first_once() {
         let (mut fq, mut random) = (fq(1000), stream(1));
         (0..4).for_each(|_| arrive(&mut fq, &mut random, 1, 1514));
         assert_eq!(fq.dequeue(Instant::ZERO).map(|departure| departure.packet), Some(1));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fattest_flow_makes_room() {
+    fn a_full_queue_drops_a_batch_of_the_longest_flow() {
         // RFC 8290 section 4.1.
         let (mut fq, mut random) = (fq(200), stream(1));
         (0..190).for_each(|_| arrive(&mut fq, &mut random, 1, 1000));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_short_fattest_flow_makes_room() {
+    fn a_full_queue_drops_half_of_a_short_longest_flow() {
         let (mut fq, mut random) = (fq(12), stream(1));
         (0..7).for_each(|_| arrive(&mut fq, &mut random, 1, 1000));
         (0..6).for_each(|_| arrive(&mut fq, &mut random, 2, 1100));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_collide_as_often_as_chance_has_it() {
+    fn flows_collide_with_the_expected_frequency() {
         let mut sharing = 0;
         for seed in 0..200 {
             let (mut hash, mut random) = (FlowHash::new(1024), stream(seed));

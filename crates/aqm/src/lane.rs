@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_queue_through_every_growth() {
+    fn the_order_is_kept_through_every_growth() {
         let (mut lane, mut model) = (Lane::new(), VecDeque::new());
         for i in 0..1000 {
             lane.push(i, entry(i));

@@ -11,7 +11,7 @@
 //!   bytes; as long as the rate does not change, these are the lanes of the same and of smaller hints. In each other lane
 //!   the place of the new weight is found, and the difference of two running byte counts is what lies behind it. The place
 //!   only moves towards the tail of a lane, so one *cursor* per pair of lanes remembers it. A search starts at the cursor:
-//!   the next few packets at once, then doubling steps. Nothing is computed unless it is asked for.
+//!   the next few packets at once, then doubling steps. Nothing is computed unless it is needed.
 //!
 //! A changed rate or rounding can yield a weight below the last one of its lane. It is raised to that one
 //! ([`Lanes::fit`]): order within a hint comes before order between hints. A weight below the one that the cursors were
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn two_hundred_and_fifty_six_lanes_are_told_apart() {
+    fn two_hundred_and_fifty_six_lanes_are_distinguished() {
         let mut lanes = Lanes::new(HintBits::new(8).unwrap());
         (0..256).rev().for_each(|lane| lanes.push(lane, entry(lane as u64, 1, lane as u32)));
         assert_eq!(order(&mut lanes), (0..256).collect::<Vec<u32>>());

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn centuries_of_idleness_cost_nothing_and_keep_the_beat() {
+    fn centuries_of_idleness_cost_nothing_and_keep_the_period() {
         let mut pi = pi(PiParams::default());
         pi.advance(at(10), packets(800));
         assert!(pi.vars.p.get() > 0.0);

@@ -32,7 +32,7 @@
 //! # Validation
 //!
 //! - The RFC's own values: `a_step_of_the_rfc`, `steps_are_smaller_while_the_probability_is_small` (section 4.2),
-//!   `the_probability_decays_once_the_queue_is_short`, `a_short_queue_is_left_alone` (section 4.1),
+//!   `the_probability_decays_once_the_queue_is_short`, `a_short_queue_has_no_drops` (section 4.1),
 //!   `a_burst_passes_for_150_ms` (section 4.4), `packets_are_marked_below_ten_per_cent_alone` (section 5.1),
 //!   `derandomized_drops_are_neither_close_nor_far` (section 5.4),
 //!   `steps_are_at_most_two_per_cent_once_ten_are_dropped` (section 5.5).

@@ -83,7 +83,7 @@ fn a_burst_passes_for_150_ms() {
 }
 
 #[test]
-fn a_short_queue_is_left_alone() {
+fn a_short_queue_has_no_drops() {
     // RFC 8033 section 4.1.
     let mut pie = pie(PieParams { max_burst: Duration::ZERO, ..PieParams::default() });
     (pie.vars.drop_prob, pie.vars.qdelay_old) = (0.5, 0.1);

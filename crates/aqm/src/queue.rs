@@ -84,9 +84,9 @@ pub(crate) struct Waiting<P> {
 /// How much may wait in a queue. The packet in service does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// At most so many packets.
+    /// At most this many packets.
     Packets(u32),
-    /// At most so many bytes.
+    /// At most this many bytes.
     Bytes(u64),
 }
 

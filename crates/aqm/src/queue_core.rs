@@ -1,4 +1,4 @@
-//! What every discipline keeps beside its order: limit, backlog, counters, and the packets it has shed.
+//! The state that every discipline has in addition to its order: limit, backlog, counters, and the packets it has shed.
 
 use crate::{Backlog, Departure, DropReason, Held, Limit, QueueStats, Shed, Verdict};
 

@@ -29,7 +29,7 @@
 //!
 //! # Validation
 //!
-//! - The moving target by hand and at rest: `the_target_moves`, `a_mix_of_hints_rests_at_its_mean`.
+//! - The moving target by hand and at rest: `the_target_moves`, `a_mix_of_hints_settles_at_its_mean`.
 //! - The paper's evaluation: `cutline reproduce redw` measures each of its claims (figures 8 to 14).
 //! - No other engine has it. What it shares with Adaptive RED is compared with ns-2's ([`crate::ared`]).
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_of_hints_rests_at_its_mean() {
+    fn a_mix_of_hints_settles_at_its_mean() {
         // RED-Worcester section 4: one in twenty at 80 ms, the rest at 32 ms, so 0.05 x 50 + 0.95 x 20 = 21.5 packets.
         let mut delays = [Duration::from_millis(32); 16];
         delays[15] = Duration::from_millis(80);

@@ -21,7 +21,7 @@ pub use crate::external::{
     DynLaw, DynQueue, ExternalAqm, ExternalQueue, ExternalSpec, ExternalValues, PacketId, Product,
 };
 
-/// What a queue's table in a file says beside the parameters of its AQM.
+/// The keys of a queue's table in a file other than the parameters of its AQM.
 const QUEUE_KEYS: &[&str] = &["aqm", "ecn", "limit", "pass-on-waiting", "tsq"];
 
 static EXTERNAL: Registry<dyn ExternalAqm> = Registry::new(NAMES, QUEUE_KEYS);

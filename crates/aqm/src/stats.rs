@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_land_in_their_counters() {
+    fn verdicts_are_counted_by_kind() {
         let mut stats = QueueStats::default();
         let early = Verdict::Drop(DropReason::Early);
         let overflow = Verdict::Drop(DropReason::Overflow);

@@ -58,7 +58,7 @@ impl<P: Copy> Discipline for StrictPriority<P> {
     }
 }
 
-/// Which of so many classes a hint belongs to.
+/// Returns the class of a hint when there are this many classes.
 #[inline]
 pub(crate) fn class_of(hint: Hint, classes: usize) -> usize {
     hint.lane().min(LEVELS - 1) * classes / LEVELS

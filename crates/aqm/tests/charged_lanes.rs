@@ -136,7 +136,7 @@ fn reserved_packets_leave_first_and_the_others_in_the_order_of_tsq() {
 }
 
 #[test]
-fn whoever_cuts_in_line_is_charged_in_a_discipline_too() {
+fn packets_that_overtake_are_charged_in_a_discipline_too() {
     let mut link = Link::new(ReservedFirst::new(0.01), RATE);
     let (mut packets, mut dropped, mut expected) = ([0_u32; 3], [0_u32; 3], 0.0);
     for i in 0..60_000_u32 {

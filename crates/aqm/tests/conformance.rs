@@ -77,7 +77,7 @@ fn tsq_leaves_the_largest_hint_what_every_law_gives_it() {
 }
 
 #[test]
-fn whoever_cuts_in_line_pays_more_over_every_law() {
+fn packets_that_overtake_have_a_higher_probability_over_every_law() {
     let mut laws = 0;
     for name in laws_that_drop_early() {
         let tsq = Some(TsqParams::default());
@@ -101,7 +101,7 @@ fn whoever_cuts_in_line_pays_more_over_every_law() {
 }
 
 #[test]
-fn what_is_set_is_what_holds() {
+fn parameters_that_are_set_apply() {
     let q_ref = [("q-ref", Value::Count(50)), ("mean-packet", Value::Count(500))];
     let values = AqmSpec::from_values("pi", q_ref).unwrap().values();
     assert!(values.contains(&("q-ref", Value::Number(50.0))), "{values:?}");

@@ -206,7 +206,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
 }
 
 #[test]
-fn the_pages_are_what_registry_and_headers_say() {
+fn the_pages_agree_with_registry_and_headers() {
     for (path, page) in pages() {
         if std::env::var_os("CUTLINE_BLESS").is_some() {
             fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("the folder can be made");

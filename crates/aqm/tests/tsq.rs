@@ -30,7 +30,7 @@ fn traffic(gap: std::ops::Range<u64>) -> impl Strategy<Value = Vec<(u32, u16, u6
 }
 
 #[test]
-fn a_flood_of_the_smallest_hint_at_link_rate_starves_nobody() {
+fn a_flood_of_the_smallest_hint_at_link_rate_starves_no_other_hint() {
     let mut link = tsq(NoEarlyDrop);
     let victims: Vec<u16> = (0..300).map(|i| 2 + i % 15).collect();
     for &hint in &victims {
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_offered_more_than_the_whole_queue(traffic in traffic(0..12)) {
+    fn q_prime_is_at_most_the_whole_queue(traffic in traffic(0..12)) {
         let mut link = tsq(Wave::default());
         for (size, hint, tenths) in traffic {
             let offers: Vec<_> =
@@ -196,7 +196,7 @@ fn a_full_queue_drops_whatever_the_hint_and_ecn() {
 }
 
 #[test]
-fn drops_come_as_often_as_the_charge_says() {
+fn drops_have_the_frequency_of_the_charge() {
     let mut dropped = 0;
     let mut link = tsq(Always(0.02));
     let mut expected = 0.0;

@@ -4,7 +4,7 @@ use crate::Parameter;
 use crate::nearest::nearest;
 use std::fmt;
 
-/// A parameter that is not allowed: which, what was asked for, and what is allowed instead.
+/// A parameter value that is not allowed: the parameter, the value, and what is allowed instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterError {
     /// The parameter's name, or what was given for one.

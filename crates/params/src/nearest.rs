@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_recognised_and_strangers_are_not() {
+    fn misspelt_names_are_recognised_and_other_names_are_not() {
         let known = ["rate", "delay", "warm-up", "congestion-control"];
         assert_eq!(nearest("dealy", known), Some("delay"));
         assert_eq!(nearest("warm_up", known), Some("warm-up"));

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_listed_by_name_whoever_came_first() {
+    fn entries_are_listed_by_name_in_any_order_of_registration() {
         NUMBERS.add("three", &[], Box::new(3)).unwrap();
         NUMBERS.add("four", &[&parameter("size", 2)], Box::new(4)).unwrap();
         assert_eq!(NUMBERS.all(), [&4, &3]);

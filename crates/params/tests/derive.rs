@@ -113,7 +113,7 @@ fn only_what_is_optional_can_be_switched_off() {
 }
 
 #[test]
-fn what_code_has_set_is_checked_too() {
+fn parameters_set_in_code_are_checked() {
     let special = Special { common: Common { most: Some(99), ..Common::default() }, ..Special::default() };
     assert_eq!(special.validate(), Ok(()), "the group's `most` is not among the parameters");
     assert_eq!(

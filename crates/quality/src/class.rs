@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_go_by_their_names() {
+    fn classes_are_found_by_name() {
         assert_eq!(Class::ALL.map(Class::name), NAMES);
         for class in Class::ALL {
             assert_eq!(Class::parse(class.name()), Ok(class));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_takes_the_lesser_quality() {
+    fn the_paper_combines_by_the_minimum() {
         // TSQ eq. 1.
         let (d, t) = (Duration::from_millis(300), Rate::from_kbps(64));
         let q = |combination| Class::Audio.quality(d, t, combination).get();

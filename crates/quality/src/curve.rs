@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn the_logarithm_falls_evenly_by_factors() {
+    fn the_logarithm_falls_equally_per_factor() {
         let at = |x| falling_log(x, 0.1, 10.0);
         for (x, q) in [(0.0, 1.0), (0.01, 1.0), (0.1, 1.0), (1.0, 0.5), (10.0, 0.0), (1e9, 0.0)] {
             assert!((at(x) - q).abs() < 1e-12, "{x} gives {}", at(x));

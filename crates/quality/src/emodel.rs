@@ -1,6 +1,6 @@
 //! The E-model, ITU-T G.107 (06/2015): how a telephone call is rated, by mouth-to-ear delay and packet loss.
 //!
-//! A second opinion beside [`Class::Audio`](crate::Class::Audio), whose curves know no loss.
+//! An alternative to [`Class::Audio`](crate::Class::Audio), whose curves ignore loss.
 //!
 //! ```text
 //! R      = (Ro - Is) - Id - Ie,eff + A                                          section 7.1
@@ -106,7 +106,7 @@ impl Rating {
         (1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6).max(1.0)
     }
 
-    /// The MOS as a quality, so that it can stand beside TSQ's: MOS 1 is 0, 3 is 0.5, 5 would be 1.
+    /// The MOS as a quality, for comparison with TSQ's: MOS 1 is 0, 3 is 0.5, 5 would be 1.
     pub fn quality(self) -> Quality {
         Quality::clamped((self.mos() - 1.0) / 4.0)
     }

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delay_matters_from_a_second_on() {
+    fn a_delay_counts_from_one_second_on() {
         // TSQ section 2.3.1.
         for (ms, q) in [(0, 1.0), (150, 1.0), (1_000, 1.0), (5_500, 0.5), (10_000, 0.0), (60_000, 0.0)] {
             let got = delay_quality(Duration::from_millis(ms));

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_go_by_their_names() {
+    fn combinations_are_found_by_name() {
         for combination in Combination::ALL {
             assert_eq!(Combination::parse(combination.name()), Ok(combination));
         }

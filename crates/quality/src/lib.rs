@@ -12,7 +12,7 @@
 //! | web | logarithmic in the response time | logarithmic in the response time | ITU-T G.1030, Nielsen 1993 |
 //! | game | exponential in the round trip | `T / 40 kbit/s` | Claypool 2006, Feng 2002 |
 //!
-//! Beside them stand two measures of other authors: the [E-model](EModel) of ITU-T G.107, which rates a
+//! There are also two measures of other authors: the [E-model](EModel) of ITU-T G.107, which rates a
 //! telephone call by delay *and loss*, and the [power metric](Power) of RED-Worcester section 3.
 //!
 //! ```

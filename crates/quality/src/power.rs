@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn in_between_is_the_geometric_mean_of_its_neighbours() {
+    fn a_value_between_two_points_is_their_geometric_mean() {
         let (t, d) = (Rate::from_mbps(2), Duration::from_millis(30));
         let neighbours = Power::DELAY.qos(t, d) * Power::THROUGHPUT.qos(t, d);
         assert!((Power::BETWEEN.qos(t, d) / neighbours.sqrt() - 1.0).abs() < 1e-12);

@@ -1,11 +1,11 @@
-//! How fast the simulator is: the papers' dumbbell (TSQ section 4.1) of TCP `NewReno` behind PI, by flows.
+//! The speed of the simulator: the papers' dumbbell (TSQ section 4.1) with TCP `NewReno` and PI, for a number of flows.
 //!
 //! ```text
 //! cargo bench -p cutline-sim --bench dumbbell -- [FLOWS [SECONDS [tsq]]]
 //! ```
-//! One run of FLOWS flows at 150 kbit/s each for SECONDS simulated seconds, as one line of JSON: CPU seconds of
-//! setting up and of running, data packets, events, link crossings, resident memory per flow. `make bench` calls
-//! it once per size, so that memory is each size's own, and puts ns-2 beside it.
+//! Runs FLOWS flows at 150 kbit/s each for SECONDS simulated seconds, and prints one line of JSON: CPU seconds of the setup
+//! and of the run, data packets, events, link crossings, resident memory per flow. `make bench` starts one process per
+//! size, so that memory is measured separately, and compares the results with ns-2.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_survives_the_wire() {
+    fn an_encoded_report_is_decoded_unchanged() {
         let report = DeliveryReport {
             at: Instant::from_nanos(7),
             received: u64::MAX,

@@ -386,7 +386,7 @@ mod tests {
     const NEVER: Instant = Instant::FAR_FUTURE;
 
     #[test]
-    fn ties_come_out_in_the_order_of_scheduling() {
+    fn events_of_the_same_time_keep_the_order_of_scheduling() {
         let mut calendar = Calendar::new(());
         for tag in 0..100 {
             let handle = calendar.allocate();
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_out_before_its_time() {
+    fn no_event_is_returned_before_its_time() {
         let mut calendar = Calendar::new(());
         let handle = calendar.allocate();
         calendar.schedule(Instant::from_nanos(10), handle, 0);
@@ -417,7 +417,7 @@ mod tests {
 
     /// Looking for an event may begin a day that is not reached yet; what is scheduled before it then comes first.
     #[test]
-    fn what_is_scheduled_before_a_day_that_was_begun_early_comes_first() {
+    fn an_event_before_a_day_that_was_begun_early_is_first() {
         let mut calendar = Calendar::new(());
         for (at, tag) in [(1 << 20, 1), (7, 3), (5, 2)] {
             assert!(calendar.pop(Instant::from_nanos(3)).is_none());
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_ahead_takes_nothing_and_bars_nothing() {
+    fn peeking_removes_nothing_and_permits_earlier_events() {
         let mut calendar = Calendar::new(());
         assert_eq!(calendar.peek(), None);
         for (at, tag) in [(1 << 40, 1), (1 << 20, 2), (7, 3)] {

@@ -28,7 +28,7 @@ fn audio_of(plan: &Plan, seconds: u64, seed: u64) -> FlowOutcome {
 
 /// Ten minutes on, who waited like everybody is well below; who lost every fifth packet is on the way up.
 #[test]
-fn it_leaves_both_ends() {
+fn the_hint_leaves_either_end_of_its_range() {
     let ends = |start| -> Vec<u16> {
         (1..=4).map(|seed| audio_of(&plan(start, true), 600, seed).hint.level()).collect()
     };
@@ -60,7 +60,7 @@ fn the_same_seed_has_the_same_hints() {
 
 /// Reports leave and nothing is judged yet: everybody's packets meet exactly what they would meet without it.
 #[test]
-fn until_the_first_trial_nobody_notices() {
+fn nothing_changes_before_the_first_trial() {
     let first = |adapts| run(&plan(6, adapts).network(), &settings(5, 1)).unwrap();
     let (adaptive, fixed) = (first(true), first(false));
     for (one, other) in adaptive.flows.iter().zip(&fixed.flows) {

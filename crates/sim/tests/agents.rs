@@ -117,7 +117,7 @@ fn simulate(network: &Network, seconds: u64) -> Outcome {
 }
 
 #[test]
-fn a_message_takes_what_its_links_take() {
+fn a_message_takes_the_time_of_its_links() {
     let (mut network, [a, _, c]) = line();
     let log = ping(&mut network, at(a, 1), at(c, 7), 250);
     network.add_agent("echo", at(c, 7), Arc::new(Echo)).unwrap();
@@ -158,7 +158,7 @@ fn agents_at_one_node_need_no_link() {
 }
 
 #[test]
-fn what_has_nowhere_to_go_is_counted() {
+fn messages_without_a_route_are_counted() {
     let (mut network, [a, _, c]) = line();
     let nobody = ping(&mut network, at(a, 1), at(c, 9), 100);
     let island = network.add_node("island");
@@ -181,7 +181,7 @@ fn an_address_has_one_agent() {
 }
 
 #[test]
-fn agents_who_use_other_links_change_nothing() {
+fn agents_on_other_links_change_nothing() {
     let outcome = |agents: bool| {
         let mut network = Plan { flows: bulk(5), ..Plan::scaled(20) }.network();
         let [left, right] = ["left", "right"].map(|name| network.add_node(name));

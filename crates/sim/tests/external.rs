@@ -95,7 +95,7 @@ fn recorded_packets_have_the_same_outcome() {
 }
 
 #[test]
-fn control_packets_take_the_way_and_are_no_data() {
+fn control_packets_cross_the_links_and_are_not_data() {
     let mut network = plan().network();
     network.use_external_endpoints();
     let mut simulation = Simulation::new(&network, &settings()).unwrap();

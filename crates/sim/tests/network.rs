@@ -56,7 +56,7 @@ fn every_packet_is_accounted_for_in_every_queue() {
 }
 
 #[test]
-fn a_full_bottleneck_is_used_up() {
+fn a_saturated_bottleneck_is_fully_used() {
     let outcome = run(&Plan::paper(100).network(), &settings(60)).unwrap();
     let bottleneck = &outcome.links[0];
     assert!(bottleneck.utilisation > 0.98, "utilisation {}", bottleneck.utilisation);
@@ -142,7 +142,7 @@ fn a_rate_change_moves_the_goodput() {
 
 /// What has been written is still delivered; the supply of those that always have more ends.
 #[test]
-fn a_bulk_transfer_stops_when_it_is_told() {
+fn a_bulk_transfer_stops_at_its_stop_time() {
     let tfrc = TransportParams::Tfrc(Arc::new(tfrc::Params::default()));
     let flows = [bulk(2), vec![(tfrc, app::Params::BULK, Hint::from_level(16)); 2]].concat();
     let stop = Instant::ZERO + Duration::from_secs(10);

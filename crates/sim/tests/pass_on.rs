@@ -83,7 +83,7 @@ fn watch(mut network: Network) -> Vec<Observation> {
 
 /// What leaves has the hint that is left, and comes to the next router with it; the largest hint stays.
 #[test]
-fn what_leaves_has_the_hint_that_is_left() {
+fn a_departing_packet_has_the_rest_of_its_hint() {
     let observations = watch(network(Some(BUDGET)));
     let mut second: BTreeMap<u16, u32> = BTreeMap::new();
     for seen in &observations {
@@ -101,13 +101,14 @@ fn what_leaves_has_the_hint_that_is_left() {
 }
 
 #[test]
-fn without_it_a_hint_stays() {
+fn without_a_budget_the_hint_stays() {
     assert!(watch(network(None)).iter().all(|seen| [12, 16].contains(&seen.packet.hint.level())));
 }
 
-/// The second router is told that they are in a hurry: they wait there less than at the first, and less than without.
+/// The packets arrive at the second router with smaller hints. They wait there less than at the first, and less than
+/// without a budget.
 #[test]
-fn it_shortens_the_wait_at_the_second_router() {
+fn a_reduced_hint_shortens_the_wait_at_the_second_router() {
     let waited = |pass_on, link: u32| {
         let observations = watch(network(pass_on));
         let of = |seen: &Observation| match seen.event {

@@ -48,7 +48,7 @@ fn count(observations: &[Observation], link: LinkId, what: impl Fn(Event) -> boo
 }
 
 #[test]
-fn what_is_observed_is_what_is_counted() {
+fn observations_agree_with_the_counters() {
     for plan in plans() {
         let (observations, outcome) = watch(&plan);
         for (link, found) in [FORWARD, BACK].into_iter().zip(&outcome.links) {
@@ -119,7 +119,7 @@ fn the_sojourn_times_are_those_of_the_link() {
 }
 
 #[test]
-fn data_goes_forth_and_acknowledgements_come_back() {
+fn data_takes_the_route_and_acknowledgements_the_return_route() {
     let plan = Plan { flows: [bulk(3), vec![audio(6)]].concat(), ..Plan::paper(4) };
     let (observations, _) = watch(&plan);
     for seen in &observations {

@@ -3,7 +3,7 @@
 use cutline_params::ParameterError;
 use std::fmt::Display;
 
-/// `Ok` when `holds`, else the error that names the parameter, its value and what is allowed.
+/// Returns `Ok` if `holds`, or else an error that names the parameter, its value and what is allowed.
 pub(crate) fn require(
     holds: bool,
     parameter: &str,

@@ -1,16 +1,15 @@
 //! A timer that is set lazily.
 //!
-//! The deadline of a transport moves with nearly every packet, mostly to a later time. Whoever drives the transport keeps
-//! one pending wake-up that counts, and schedules another only for an earlier deadline. A wake-up that comes too early
-//! finds nothing due, and the timer is set again to what the deadline is by then. So a packet seldom costs an entry in a
-//! calendar, and no entry is ever looked for in one.
+//! The deadline of a transport moves with nearly every packet, mostly to a later time. The caller keeps one valid timer
+//! event, and schedules another only for an earlier deadline. When an event is too early, nothing is due, and the caller
+//! sets the timer to the current deadline. So a packet rarely needs an event, and no event is ever searched and removed.
 
 use cutline_units::Instant;
 
-/// Which of the wake-ups scheduled for a deadline counts.
+/// Determines which of the events scheduled for a deadline is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LazyTimer {
-    /// When the wake-up that counts is to come; [`Instant::FAR_FUTURE`] if none is pending.
+    /// The time of the valid event; [`Instant::FAR_FUTURE`] if none is pending.
     pending: Instant,
 }
 
@@ -21,8 +20,8 @@ impl Default for LazyTimer {
 }
 
 impl LazyTimer {
-    /// Sets the timer to a deadline. When a wake-up has to be scheduled, and `None` where one is pending that is early
-    /// enough.
+    /// Sets the timer to a deadline. Returns the time at which the caller must schedule an event; `None` if one is pending
+    /// that is early enough.
     #[inline]
     pub fn set(&mut self, deadline: Instant) -> Option<Instant> {
         let earlier = deadline < self.pending;
@@ -32,8 +31,8 @@ impl LazyTimer {
         earlier.then_some(deadline)
     }
 
-    /// Takes the wake-up that was scheduled for `at`, which has come. False if an earlier one has taken its place since; it
-    /// then means nothing. After true, no wake-up is pending, and the timer has to be set again.
+    /// Takes the event that was scheduled for `at` and is now due. Returns false if an earlier event has replaced it; the
+    /// caller must then ignore it. After true, no event is pending, and the caller must set the timer again.
     #[inline]
     pub fn take(&mut self, at: Instant) -> bool {
         let counts = self.pending == at;
@@ -49,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_earlier_deadline_is_scheduled_and_only_the_earliest_counts() {
+    fn only_an_earlier_deadline_is_scheduled_and_only_the_earliest_is_valid() {
         let at = Instant::from_nanos;
         let mut timer = LazyTimer::default();
         assert_eq!(timer.set(Instant::FAR_FUTURE), None);

@@ -1,27 +1,27 @@
 //! Transports and applications as sans-IO state machines.
 //!
-//! Nothing here reads a clock, opens a socket or keeps a thread: segments, acknowledgements and `now` come in,
-//! segments, acknowledgements and the next deadline go out. The simulator, the laboratory's generators and the
-//! `QoS` socket drive the very same objects. Every sender has the same four questions:
+//! Nothing here reads a clock, opens a socket or starts a thread. The input is segments, acknowledgements and the current
+//! time; the output is segments, acknowledgements and the next deadline. The simulator, the laboratory's generators and the
+//! `QoS` socket drive the same objects. Every sender has these methods:
 //!
-//! - `on_ack` / `on_feedback`: what the network brought;
-//! - `deadline`: when it next wants to be woken, [`cutline_units::Instant::FAR_FUTURE`] if never;
-//! - `on_deadline`: it is that late now (calling it early does no harm, so timers may be re-armed lazily);
-//! - `transmit`: the next packet that may leave now, asked until it answers `None`.
+//! - `on_ack` or `on_feedback` handles what arrives.
+//! - `deadline` returns when `on_deadline` must be called, [`cutline_units::Instant::FAR_FUTURE`] if never.
+//! - `on_deadline` handles the timer. An early call has no effect, so timers may be set lazily.
+//! - `transmit` returns the next packet that may leave now. The caller calls it until it returns `None`.
 //!
 //! | module | what | source |
 //! | --- | --- | --- |
-//! | [`tcp`] | `NewReno`, SACK, CUBIC, ECN, delayed acknowledgements | RFC 5681, 6582, 6298, 6675, 9438, 3168 |
+//! | [`tcp`] | `NewReno`, CUBIC, DCTCP, SACK, ECN, delayed acknowledgements | see the module |
 //! | [`tfrc`] | TCP-friendly rate control for media | RFC 5348 |
-//! | [`udp`] | datagrams that leave as they are written | RFC 768 |
-//! | [`endpoint`] | all of them behind one face | |
-//! | [`wire`] | the headers of those that go over a real network as datagrams | |
-//! | [`LazyTimer`] | one pending wake-up for a deadline that moves | |
+//! | [`udp`] | datagrams that leave when they are written | RFC 768 |
+//! | [`endpoint`] | one interface to all of them | |
+//! | [`wire`] | the headers of those that a real network carries as datagrams | |
+//! | [`LazyTimer`] | one pending timer event for a deadline that moves | |
 //! | [`app`] | bulk, constant rate, on/off, files, web, talk spurts | named in each file |
 //! | [`conformance`] | checks for applications and congestion controls of any crate | |
 //!
-//! Dispatch is static and no packet allocates: headers are small `Copy` values. What is absent: addresses,
-//! ports, checksums, handshakes. A connection exists from its first segment on.
+//! Dispatch is static, and no packet allocates memory: headers are small `Copy` values. There are no addresses, ports,
+//! checksums or handshakes. A connection exists from its first segment on.
 
 #[macro_use]
 mod list;

@@ -1,8 +1,8 @@
-//! A sender's own queue: the lengths of the packets that the application has written and that have not left.
+//! The queue of a sender: the lengths of the packets that the application has written and that have not left.
 
 use std::collections::VecDeque;
 
-/// Packet lengths in the order they were written, at most `limit` of them, or an endless supply.
+/// Packet lengths in the order of writing, at most `limit` of them, and then possibly an endless supply.
 #[derive(Clone, Debug)]
 pub(crate) struct SendQueue {
     lengths: VecDeque<u32>,
@@ -17,7 +17,7 @@ impl SendQueue {
         Self { lengths: VecDeque::new(), largest, limit, unlimited: false }
     }
 
-    /// Appends `bytes` as packets. What does not fit is dropped; the answer is how many packets that was.
+    /// Appends `bytes` as packets. Drops packets that do not fit, and returns how many.
     pub(crate) fn write(&mut self, bytes: u64) -> u32 {
         let mut left = bytes;
         let mut dropped = 0;
@@ -38,7 +38,7 @@ impl SendQueue {
         self.unlimited = true;
     }
 
-    /// The endless supply ends; what was written besides is still to be sent.
+    /// Ends the endless supply. What was written stays in the queue.
     pub(crate) fn end_supply(&mut self) {
         self.unlimited = false;
     }

@@ -191,12 +191,14 @@ impl FromStr for Dscp {
     fn from_str(text: &str) -> Result<Self, DscpError> {
         let named = STANDARD.iter().find(|(name, ..)| name.eq_ignore_ascii_case(text));
         let number = text.parse().ok().and_then(Self::new);
-        let found = number.or_else(|| named.map(|(_, number, _)| Self(*number))).or_else(|| of_hint(text));
+        let found =
+            number.or_else(|| named.map(|(_, number, _)| Self(*number))).or_else(|| hint_code_point(text));
         found.ok_or_else(|| DscpError(text.to_owned()))
     }
 }
 
-fn of_hint(text: &str) -> Option<Dscp> {
+/// Returns the code point of a name such as `hint-3`.
+fn hint_code_point(text: &str) -> Option<Dscp> {
     let level = text.to_ascii_lowercase().strip_prefix(HINT_PREFIX)?.parse().ok()?;
     DscpPool2.encode(HintBits::PAPER.hint(level).ok()?)
 }

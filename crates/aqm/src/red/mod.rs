@@ -36,13 +36,13 @@
 //! for each packet alone.
 //!
 //! Worked numbers: an average of 10 packets between 5 and 15 gives p_b = 0.01, and p_a = 0.01 / (1 - 50 x 0.01)
-//! = 0.02 for the 50th packet since a hit (`half_way_up_the_slope`). At p_b = 0.02 the gaps between hits are
+//! = 0.02 for the 50th packet since a hit (`the_probability_halfway_between_the_thresholds`). At p_b = 0.02 the gaps between hits are
 //! uniform over 1..49 (`gaps_are_uniform`), with `wait` over 50..99 (`waiting_hits_within_the_second_stretch`). At
 //! 5 Mbit/s and 1000 B, w_q = 1 - exp(-1/625) = 0.0015987 (`automatic_settings`).
 //!
 //! **ns-2.** ns-2's code spares two packets that the papers hit: the first one after the average was below min_th, with
 //! which it begins to count, and any packet that finds fewer than two waiting. The variant `ns-2` does the same
-//! (`ns_2_spares_the_first_and_those_of_a_short_queue`). An average beyond the end of the slope hits the first packet, too.
+//! (`ns_2_does_not_drop_the_first_packet_or_those_of_a_short_queue`). An average beyond the end of the slope hits the first packet, too.
 //!
 //! **Under TSQ.** This law answers p_a, and TSQ scales it: a packet that cuts in line pays its charge on what the tail
 //! would pay at that moment. A hit resets the count whichever packet is hit, so all hits together are spaced. The
@@ -57,8 +57,8 @@
 //!
 //! # Validation
 //!
-//! - Slope, average, idle time and automatic settings by hand: `half_way_up_the_slope`,
-//!   `gentle_climbs_on_to_twice_the_threshold`, `in_bytes_size_counts_twice`, `the_average_follows_its_weight`,
+//! - Slope, average, idle time and automatic settings by hand: `the_probability_halfway_between_the_thresholds`,
+//!   `gentle_red_rises_until_twice_the_threshold`, `in_bytes_size_counts_twice`, `the_average_follows_its_weight`,
 //!   `idle_time_counts_as_small_packets_that_could_have_passed`, `automatic_settings`.
 //! - The distribution of the gaps over a million packets: `gaps_are_uniform`,
 //!   `waiting_hits_within_the_second_stretch`.

@@ -31,7 +31,7 @@ fn arrive(red: &mut Red, size: u32, q: u32) -> f64 {
 }
 
 #[test]
-fn half_way_up_the_slope() {
+fn the_probability_halfway_between_the_thresholds() {
     // Floyd and Jacobson 1993 eq. 3: 0.02 x (10 - 5) / (15 - 5).
     // Floyd and Jacobson 1993 eq. 4, for the 50th packet: 0.01 / (1 - 50 x 0.01).
     let mut red = red(without_memory());
@@ -44,7 +44,7 @@ fn half_way_up_the_slope() {
 }
 
 #[test]
-fn gentle_climbs_on_to_twice_the_threshold() {
+fn gentle_red_rises_until_twice_the_threshold() {
     let mut red = red(RedParams { gentle: true, spacing: Spacing::None, ..without_memory() });
     // 0.02 + 0.98 x 7.5 / 15 has no whole q; at 18 packets: 0.02 + 0.98 x 3 / 15 = 0.216.
     assert!(close(arrive(&mut red, 1000, 18), 0.216));
@@ -148,7 +148,7 @@ fn thresholds_in_the_wrong_order_are_refused() {
 }
 
 #[test]
-fn ns_2_spares_the_first_and_those_of_a_short_queue() {
+fn ns_2_does_not_drop_the_first_packet_or_those_of_a_short_queue() {
     let mut red = red(RedParams { variant: Variant::Ns2, w_q: Some(0.5), ..RedParams::default() });
     // Averages of 10: p_b = 0.01, and the first, though it counts, is spared.
     red.core.vars.avg = 10.0;

@@ -47,9 +47,9 @@
 //!   `the_charge_is_steep_behind_a_long_queue`.
 //! - The lanes against a list kept in order of w, with random operations: `tests/oracle.rs`.
 //! - Over every law that may drop early: `tsq_leaves_the_largest_hint_what_every_law_gives_it`,
-//!   `whoever_cuts_in_line_pays_more_over_every_law`.
+//!   `packets_that_overtake_have_a_higher_probability_over_every_law`.
 //! - The paper's evaluation: `cutline reproduce tsq` measures each of its claims.
-//! - The parts of it in a discipline: `whoever_cuts_in_line_is_charged_in_a_discipline_too`.
+//! - The parts of it in a discipline: `packets_that_overtake_are_charged_in_a_discipline_too`.
 //! - No other engine has TSQ. The traffic in the paper's scenarios is compared with ns-2 without TSQ (docs/validation/ns2.md).
 
 mod charged_lanes;

@@ -81,7 +81,7 @@ pub struct HintParams {
         source = "ours: 2^n / 8, as one level more or less is not worth the trials"
     )]
     pub finest: u16,
-    /// The most pairs of intervals in a trial: one that is not significant after so many has failed.
+    /// The most pairs of intervals in a trial. A trial that is not significant after these has failed.
     #[param(default = 6, range = (2, 100), source = "ours")]
     pub pairs: u32,
     /// How many standard errors a gain must be above 0.
@@ -144,7 +144,7 @@ pub struct HintControl {
 }
 
 impl HintParams {
-    /// The defaults for hints of so many bits.
+    /// Returns the defaults for hints of this many bits.
     pub fn new(bits: HintBits) -> Self {
         let levels = bits.levels();
         let (span, finest) = ((levels / 4).max(1), (levels / 8).max(1));

@@ -69,7 +69,7 @@ fn from(level: u16) -> HintParams {
 }
 
 #[test]
-fn without_noise_it_climbs_from_either_end_and_rests_beside_the_top() {
+fn without_noise_the_hint_reaches_the_maximum_from_either_end_and_stays() {
     for start in [1, 16] {
         for top in [3, 6, 10, 14] {
             let mut bed = Bed::new(&from(start), 1);
@@ -81,7 +81,7 @@ fn without_noise_it_climbs_from_either_end_and_rests_beside_the_top() {
 
 /// In half a noisy hour, nine of ten end within 0.03 of the best quality.
 #[test]
-fn with_noise_it_comes_near_the_top() {
+fn with_noise_the_hint_comes_near_the_maximum() {
     for start in [1, 8, 16] {
         let near = |seed: &u64| {
             let mut bed = Bed::new(&from(start), *seed);
@@ -94,7 +94,7 @@ fn with_noise_it_comes_near_the_top() {
 }
 
 #[test]
-fn it_follows_a_hill_that_moves() {
+fn the_hint_follows_a_moving_maximum() {
     let follows = |seed: &u64| {
         let mut bed = Bed::new(&from(16), *seed);
         bed.run(1500, hill(4), 0.03);
@@ -108,7 +108,7 @@ fn it_follows_a_hill_that_moves() {
 
 /// Quality falls by 0.1 at rest: the alarm comes within minutes, long before the next look.
 #[test]
-fn a_sudden_change_wakes_it() {
+fn a_sudden_change_starts_new_trials() {
     let params =
         HintParams { rest: Duration::from_secs(3000), longest_rest: Duration::from_secs(3000), ..from(6) };
     let mut bed = Bed::new(&params, 3);
@@ -121,7 +121,7 @@ fn a_sudden_change_wakes_it() {
 }
 
 #[test]
-fn on_a_plateau_it_stays_and_looks_ever_less_often() {
+fn on_a_plateau_the_hint_stays_and_trials_become_rarer() {
     let mut bed = Bed::new(&from(9), 1);
     bed.run(600, |_| 0.9, 0.0);
     let (early, moves) = (bed.control.stats().trials, bed.control.stats().moves);
@@ -133,7 +133,7 @@ fn on_a_plateau_it_stays_and_looks_ever_less_often() {
 
 /// A plateau with noise is no hill: in an hour the centre hardly moves.
 #[test]
-fn on_a_noisy_plateau_it_seldom_moves() {
+fn on_a_noisy_plateau_the_hint_rarely_moves() {
     let moves = |seed| {
         let mut bed = Bed::new(&from(9), seed);
         bed.run(3600, |_| 0.85, 0.05);
@@ -144,7 +144,7 @@ fn on_a_noisy_plateau_it_seldom_moves() {
 }
 
 #[test]
-fn who_loses_every_packet_judges_it_the_worst() {
+fn the_loss_of_every_packet_has_the_worst_quality() {
     let control = Bed::new(&from(4), 1).control;
     let later = DeliveryReport { at: Instant::ZERO + SECOND, ..DeliveryReport::default() };
     assert_eq!(control.judge(&DeliveryReport::default(), &later, 20), 0.0);
@@ -153,7 +153,7 @@ fn who_loses_every_packet_judges_it_the_worst() {
 
 /// 128 kbit/s at 150 ms with a fifth lost: Q = 0.98005, less twice 0.2.
 #[test]
-fn loss_counts_as_much_as_one_says() {
+fn loss_counts_with_its_weight() {
     let report = DeliveryReport {
         at: Instant::ZERO + SECOND,
         received: 16,
@@ -195,7 +195,7 @@ fn parameters_outside_their_range_are_refused() {
 proptest! {
     /// Whatever is reported, in whatever order, the hint is one of those there are.
     #[test]
-    fn it_never_leaves_the_levels(
+    fn the_hint_stays_within_its_levels(
         bits in 1u64..=8,
         start in 0u16..256,
         seed: u64,

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_says_nothing() {
+    fn one_pair_is_not_significant() {
         assert_eq!(finding(&[0.5]), Finding::GoOn);
     }
 
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_gain_takes_more_pairs_and_a_doubtful_one_fails() {
+    fn a_small_gain_needs_more_pairs_and_an_uncertain_one_fails() {
         assert_eq!(finding(&[0.02, 0.02]), Finding::GoOn);
         assert_eq!(finding(&[0.02; 6]), Finding::Better);
         assert_eq!(finding(&[0.06, -0.05, 0.06, -0.05, 0.06, -0.05]), Finding::NotBetter);
     }
 
     #[test]
-    fn a_gain_that_nobody_would_notice_is_none() {
+    fn a_gain_below_the_threshold_does_not_count() {
         assert_eq!(finding(&[0.001; 6]), Finding::NotBetter);
         let mut noise = Noise::new();
         let trial = trial(&[0.001; 6]);
@@ -127,7 +127,7 @@ mod tests {
 
     /// Three differences with a sample variance of 0.0004 and a prior of 0.0009: (2 x 0.0004 + 3 x 0.0009) / 5.
     #[test]
-    fn a_sample_s_variance_is_shrunk_towards_what_was_learnt() {
+    fn the_variance_of_a_sample_is_shrunk_towards_the_prior() {
         assert!((trial(&[0.0, 0.02, 0.04]).variance(Noise::new()) - 0.0007).abs() < 1e-12);
     }
 }

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_up_and_down_is_none() {
+    fn an_alternating_deviation_is_no_alarm() {
         let mut alarm = Cusum::default();
         let raised = (0..1000).any(|i| alarm.add(if i % 2 == 0 { 2.0 } else { -2.0 }));
         assert!(!raised);

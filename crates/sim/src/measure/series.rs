@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silent_intervals_are_there_too() {
+    fn the_series_includes_silent_intervals() {
         let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
         let mut series = FlowSeries::new(Duration::from_millis(300), Hint::LEAST_DELAY);
         series.at(ms(299)).packets += 1;

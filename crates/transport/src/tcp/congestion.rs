@@ -1,4 +1,4 @@
-//! The congestion window and what moves it: the interface of a congestion control.
+//! The congestion window and the interface of the congestion controls that set it.
 //!
 //! [`CongestionControl`] is the state of one connection, [`CongestionAlgorithm`] its name, its parameters and how it begins.
 //! The [list](super::control) of those that this crate has dispatches by a `match`; those of other crates implement the
@@ -15,16 +15,16 @@ use std::fmt::Debug;
 /// The congestion window, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// How much may be outstanding.
+    /// How many bytes may be outstanding.
     pub cwnd: u64,
-    /// Below it the window grows by slow start, from it on by congestion avoidance.
+    /// The window grows by slow start below this threshold, and by congestion avoidance from it on.
     pub ssthresh: u64,
 }
 
-/// What an acknowledgement of new data tells a window that may grow.
+/// What a congestion control learns from an acknowledgement after which the window may grow.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
-    /// New bytes acknowledged.
+    /// Bytes newly acknowledged.
     pub bytes: u64,
     /// When it arrived.
     pub now: Instant,
@@ -37,7 +37,7 @@ pub struct Acked {
 pub struct Acknowledgement {
     /// When it arrived.
     pub now: Instant,
-    /// New bytes acknowledged.
+    /// Bytes newly acknowledged.
     pub bytes: u64,
     /// It echoes a mark. Senders whose packets cannot be marked see none.
     pub marked: bool,
@@ -49,40 +49,41 @@ pub struct Acknowledgement {
     pub echo: Instant,
 }
 
-/// How a window grows and what a congestion event leaves of it.
+/// How a window grows, and how a congestion event reduces it.
 ///
 /// For an acknowledgement of new data the sender calls [`acknowledged`](Self::acknowledged) in any case. Outside fast
 /// recovery it then calls one of [`slow_start`](Self::slow_start), [`avoid`](Self::avoid) and
 /// [`application_limited`](Self::application_limited).
 pub trait CongestionControl {
-    /// New data was acknowledged.
+    /// Handles an acknowledgement of new data.
     #[inline]
     fn acknowledged(&mut self, _acknowledgement: &Acknowledgement) {}
 
-    /// New data was acknowledged while the window was below its threshold and limited the sender. `most` is what slow start
-    /// may grow by for it. By default RFC 5681 eq. 2, with the L of RFC 3465; a control that ends slow start early sets the
-    /// threshold.
+    /// Increases the window in slow start: new data was acknowledged, and the window is below its threshold and limited the
+    /// sender. `most` is the largest increase that slow start allows. The default is RFC 5681 eq. 2, with the limit L of RFC
+    /// 3465 section 2.2. A control that ends slow start early sets the threshold.
     #[inline]
     fn slow_start(&mut self, window: &mut Window, acked: &Acked, most: u64) {
         window.cwnd += acked.bytes.min(most);
     }
 
-    /// New data was acknowledged in congestion avoidance, and the window was what limited the sender.
+    /// Increases the window in congestion avoidance: new data was acknowledged, and the window limited the sender.
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64);
 
-    /// The slow start threshold after a loss with `flight` bytes outstanding, two segments at least. Sets nothing else.
+    /// Returns the slow start threshold after a loss with `flight` bytes outstanding, at least two segments. Does not set the
+    /// window.
     fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64;
 
-    /// The slow start threshold after a mark, two segments at least.
+    /// Returns the slow start threshold after a mark, at least two segments.
     #[inline]
     fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         self.congested(window, flight, mss)
     }
 
-    /// The retransmission timer has run out; `congested` came first when this was the first in a row.
+    /// Handles a timeout. For the first timeout in a row, `congested` was called before.
     fn timed_out(&mut self) {}
 
-    /// New data was acknowledged while the application, not the window, limited the sender.
+    /// Handles new data acknowledged while the application, and not the window, limited the sender.
     fn application_limited(&mut self, _now: Instant) {}
 }
 

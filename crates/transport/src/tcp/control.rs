@@ -25,7 +25,7 @@ pub struct ControlDescription {
 }
 
 impl ControlDescription {
-    pub(super) fn of<A: CongestionAlgorithm>() -> Self {
+    pub(super) fn from_algorithm<A: CongestionAlgorithm>() -> Self {
         use cutline_params::Parameters as _;
         Self {
             name: A::NAME,
@@ -62,7 +62,7 @@ macro_rules! controls {
 
         /// Every congestion control there is: this crate's own, then the registered ones by name.
         pub fn congestion_controls() -> Vec<ControlDescription> {
-            let mut all = vec![$(ControlDescription::of::<$control>()),+];
+            let mut all = vec![$(ControlDescription::from_algorithm::<$control>()),+];
             all.extend(external::describe());
             all
         }

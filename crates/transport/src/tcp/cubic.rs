@@ -1,50 +1,50 @@
 //! The window of CUBIC (RFC 9438): a cubic of the time since the last congestion event.
 //!
-//! In segments and seconds, with `C = 0.4` and `beta = 0.7`:
-//! - `W_cubic(t) = C (t - K)^3 + W_max`, `K = cbrt((W_max - cwnd_epoch) / C)` (eq. 1, 2);
-//! - each acknowledged segment moves cwnd by `(target - cwnd) / cwnd`, where target is `W_cubic(t + RTT)` kept
-//!   within `cwnd..1.5 cwnd` (4.2, 4.4, 4.5);
-//! - the Reno-friendly region: `W_est += alpha / cwnd` a segment, `alpha = 3 (1 - beta) / (1 + beta)` until
-//!   `W_est` is back at the window before the reduction, then 1; where it is above `W_cubic(t)` it is the
-//!   window (4.3, eq. 4);
-//! - a congestion event: `ssthresh = beta * flight`; `W_max = cwnd`, or `cwnd (1 + beta) / 2` when cwnd was
-//!   below the last `W_max` (fast convergence, 4.7).
+//! In segments and seconds, with `C = 0.4` and `beta = 0.7`; the figures of RFC 9438 are its equations:
+//! - `W_cubic(t) = C (t - K)^3 + W_max`, `K = cbrt((W_max - cwnd_epoch) / C)` (RFC 9438 figures 1 and 2).
+//! - Each acknowledged segment increases cwnd by `(target - cwnd) / cwnd`. The target is `W_cubic(t + RTT)`, kept within
+//!   `cwnd..=1.5 cwnd` (RFC 9438 sections 4.2, 4.4 and 4.5).
+//! - In the Reno-friendly region, each acknowledged segment adds `alpha / cwnd` to `W_est`. `alpha` is
+//!   `3 (1 - beta) / (1 + beta)` until `W_est` reaches the window before the reduction, and then 1. Where `W_est` is above
+//!   `W_cubic(t)`, it is the window (RFC 9438 section 4.3, figure 4).
+//! - A congestion event sets `ssthresh = beta * flight` (RFC 9438 section 4.6) and `W_max = cwnd`, or
+//!   `W_max = cwnd (1 + beta) / 2` if cwnd was below the last `W_max` (fast convergence, RFC 9438 section 4.7).
 //!
-//! Worked: `W_max` = 100 segments, left at 70: `K = cbrt(30 / 0.4)` = 4.217 s; 2 s later `W_cubic` = 95.64.
+//! Worked: `W_max` = 100 segments, reduced to 70: `K = cbrt(30 / 0.4)` = 4.217 s; 2 s later `W_cubic` = 95.64.
 //!
-//! Not implemented: `HyStart++` (4.10 allows plain slow start) and the response to spurious events (4.9),
-//! which are not detected.
+//! Not implemented: `HyStart++` (RFC 9438 section 4.10 permits plain slow start) and the response to spurious congestion
+//! events (RFC 9438 section 4.9), which are not detected.
 
 use cutline_units::{Duration, Instant};
 
 use super::Params;
 use super::congestion::{Acked, CongestionAlgorithm, CongestionControl, NoParams, Window};
 
-/// How steep the cubic is, segments per second cubed (RFC 9438 5.1).
+/// The constant C of the cubic, segments per second cubed (RFC 9438 section 5.1).
 const C: f64 = 0.4;
-/// What a congestion event leaves of the window (RFC 9438 4.6).
+/// The factor by which a congestion event reduces the window (RFC 9438 section 4.6).
 const BETA: f64 = 0.7;
-/// Growth of the Reno-friendly estimate while it is below the last window (RFC 9438 4.3).
+/// The growth of the Reno-friendly estimate while it is below the last window (RFC 9438 section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// What is remembered between congestion events; windows in segments.
+/// The state of the algorithm. Windows are in segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cubic {
-    /// The window that the cubic's plateau is at.
+    /// The window at the plateau of the cubic.
     w_max: f64,
-    /// When the plateau is reached, seconds after the epoch's start.
+    /// The time from the start of the epoch to the plateau, seconds.
     k: f64,
     /// The window just before the last reduction.
     cwnd_prior: f64,
-    /// What Reno would have.
+    /// The estimate of Reno's window.
     w_est: f64,
-    /// Growth that is less than a byte yet.
+    /// Growth of less than a byte that is carried over.
     fraction: f64,
-    /// The start of this congestion avoidance stage; none before its first acknowledgement.
+    /// The start of this congestion avoidance stage; `None` before its first acknowledgement.
     epoch: Option<Instant>,
     /// The last acknowledgement of this epoch.
     last: Instant,
-    /// The epoch to come follows a reduction, rather than a slow start that ended by itself.
+    /// The next epoch follows a reduction, and not a slow start that ended without one.
     reduced: bool,
 }
 
@@ -75,23 +75,23 @@ impl CongestionControl for Cubic {
 
     fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         let cwnd = window.cwnd as f64 / mss as f64;
-        // RFC 9438 4.7
+        // Fast convergence (RFC 9438 section 4.7).
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.cwnd_prior = cwnd;
         self.epoch = None;
         self.reduced = true;
         self.fraction = 0.0;
-        // RFC 9438 4.6
+        // RFC 9438 section 4.6
         ((flight as f64 * BETA).round() as u64).max(2 * mss)
     }
 
-    /// RFC 9438 4.8: the stage after the slow start to come begins at its own plateau.
+    /// Forgets the epoch: the stage after the next slow start begins at its plateau (RFC 9438 section 4.8).
     fn timed_out(&mut self) {
         self.epoch = None;
         self.reduced = false;
     }
 
-    /// RFC 9438 5.8: the time in which the application limited the sender does not count.
+    /// Excludes from the epoch the time in which the application limited the sender (RFC 9438 section 5.8).
     fn application_limited(&mut self, now: Instant) {
         if let Some(epoch) = &mut self.epoch {
             *epoch += now.saturating_since(self.last);
@@ -101,7 +101,7 @@ impl CongestionControl for Cubic {
 }
 
 impl Cubic {
-    /// The first acknowledgement of a congestion avoidance stage (RFC 9438 4.2).
+    /// Begins a congestion avoidance stage with its first acknowledgement (RFC 9438 section 4.2).
     fn begin(&mut self, cwnd: f64, now: Instant) -> Instant {
         if !self.reduced || cwnd >= self.w_max {
             self.w_max = cwnd;
@@ -112,10 +112,10 @@ impl Cubic {
         *self.epoch.insert(now)
     }
 
-    /// The window after `segments` more are acknowledged, `t` into the epoch.
+    /// Returns the window after `segments` more are acknowledged at the time `t` of the epoch.
     fn step(&mut self, cwnd: f64, segments: f64, t: Duration, srtt: Duration) -> f64 {
         let alpha = if self.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
-        // RFC 9438 eq. 4
+        // RFC 9438 figure 4
         self.w_est += alpha * segments / cwnd;
         if w_cubic(self.w_max, self.k, t.as_secs_f64()) < self.w_est {
             return self.w_est.max(cwnd);
@@ -126,12 +126,12 @@ impl Cubic {
     }
 }
 
-/// RFC 9438 eq. 1.
+/// Returns the window of the cubic at the time `t`, segments (RFC 9438 figure 1).
 fn w_cubic(w_max: f64, k: f64, t: f64) -> f64 {
     C * (t - k).powi(3) + w_max
 }
 
-/// K of RFC 9438 eq. 2, seconds.
+/// Returns K, the time from the start of the epoch to the plateau, seconds (RFC 9438 figure 2).
 fn plateau_after(w_max: f64, cwnd_epoch: f64) -> f64 {
     ((w_max - cwnd_epoch) / C).cbrt()
 }

@@ -196,7 +196,7 @@ where
     A: CongestionAlgorithm + Clone + Debug + Send + Sync + 'static,
 {
     fn describe(&self) -> ControlDescription {
-        ControlDescription::of::<A>()
+        ControlDescription::from_algorithm::<A>()
     }
 
     fn begin(&self, values: &[(&'static str, Value)], tcp: &Params) -> Box<dyn DynControl> {

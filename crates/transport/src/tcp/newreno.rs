@@ -1,26 +1,26 @@
 //! The window of RFC 5681: one segment more each round trip, half at a loss.
 //!
-//! Congestion avoidance counts the bytes acknowledged and adds one mss whenever a whole window of them has
-//! come in (RFC 5681 3.1, the recommended byte counting), or `mss * mss / cwnd` with each acknowledgement (eq. 3).
-//! The latter is rarely a whole number of bytes; what is cut off is kept for the next, as it adds up: at 170 segments
-//! of 1000 B 5.88 B become 5, and the window would grow by a seventh too slowly.
+//! Congestion avoidance counts the bytes acknowledged and adds one mss when a whole window has been acknowledged (the
+//! byte counting that RFC 5681 section 3.1 recommends), or it adds `mss * mss / cwnd` with each acknowledgement
+//! (RFC 5681 eq. 3). The latter is rarely a whole number of bytes. The remainder is carried to the next acknowledgement:
+//! at 170 segments of 1000 B, 5.88 B would otherwise become 5 B, and the window would grow by a seventh too slowly.
 //!
-//! After a loss, `ssthresh = max(flight / 2, 2 mss)` (eq. 4). Worked: at 10 segments of 1000 B, the tenth
-//! acknowledgement makes it 11; a loss with 11,000 B outstanding leaves 5,500 B.
+//! After a loss, `ssthresh = max(flight / 2, 2 mss)` (RFC 5681 eq. 4). Worked: at 10 segments of 1000 B, the tenth
+//! acknowledgement increases the window to 11; a loss with 11,000 B outstanding leaves 5,500 B.
 
 use super::congestion::{Acked, CongestionAlgorithm, CongestionControl, NoParams, Window};
 use super::{Avoidance, Params};
 
-/// What is remembered: what counts towards the next growth.
+/// The state of the algorithm: the progress towards the next growth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewReno {
-    /// Bytes acknowledged towards the next segment; by acknowledgements, the rest of the last division by the window.
+    /// Bytes acknowledged towards the next segment. With [`Avoidance::Acknowledgements`]: the remainder of the last division.
     credit: u64,
     avoidance: Avoidance,
 }
 
 impl NewReno {
-    /// A window that has not grown yet.
+    /// Creates the state before any growth.
     pub const fn with_avoidance(avoidance: Avoidance) -> Self {
         Self { credit: 0, avoidance }
     }
@@ -51,7 +51,7 @@ impl CongestionControl for NewReno {
         }
         self.credit += acked.bytes;
         if self.credit >= window.cwnd {
-            // RFC 5681 3.1: at most one segment a round trip.
+            // At most one segment per round trip (RFC 5681 section 3.1).
             self.credit -= window.cwnd;
             window.cwnd += mss;
         }
@@ -83,15 +83,15 @@ mod tests {
         }
         assert_eq!(window.cwnd, 10_000);
         newreno.avoid(&mut window, &acked, 1000);
-        // RFC 5681 3.1
+        // RFC 5681 section 3.1: ten segments are acknowledged.
         assert_eq!(window.cwnd, 11_000);
-        // RFC 5681 eq. 4
+        // RFC 5681 eq. 4: max(11,000 / 2, 2 * 1000), then max(3,000 / 2, 2 * 1000).
         assert_eq!(newreno.congested(&window, 11_000, 1000), 5_500);
         assert_eq!(newreno.congested(&window, 3_000, 1000), 2_000);
     }
 
     #[test]
-    fn every_acknowledgement_adds_its_part() {
+    fn every_acknowledgement_adds_its_share() {
         let mut newreno = NewReno::with_avoidance(Avoidance::Acknowledgements);
         let mut window = Window { cwnd: 10_000, ssthresh: 10_000 };
         let acked = Acked { bytes: 1000, now: Instant::ZERO, srtt: Duration::ZERO };
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_beyond_a_segment_squared_still_grows() {
+    fn a_window_larger_than_a_segment_squared_still_grows() {
         let mut newreno = NewReno::with_avoidance(Avoidance::Acknowledgements);
         let mut window = Window { cwnd: 2_000_000, ssthresh: 10_000 };
         let acked = Acked { bytes: 1000, now: Instant::ZERO, srtt: Duration::ZERO };

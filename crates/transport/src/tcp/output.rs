@@ -1,8 +1,7 @@
-//! What a sender lets out: the next segment that the windows allow, and nothing more.
+//! The output of a TCP sender: the next segment that the windows allow.
 //!
-//! `transmit` is the path of a plain segment and knows little: data, the congestion window, the receiver's
-//! window. Whatever is rare (recovery, limited transmit, SACK, Nagle, FIN, CWR) sets `careful`, and
-//! `transmit_with_care` then looks at everything.
+//! `transmit` is the fast path for plain data. It checks the congestion window and the receiver's window only. Every rare
+//! state (recovery, limited transmit, SACK, Nagle, FIN, CWR) sets `careful`. `transmit_slow_path` then checks everything.
 
 use cutline_units::Instant;
 
@@ -10,11 +9,11 @@ use super::sender::{NONE_TIMED, Phase};
 use super::{Segment, Sender};
 
 impl Sender {
-    /// The next segment that may leave now; ask until there is none.
+    /// Returns the next segment that may leave now. The caller must call this until it returns `None`.
     #[inline]
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
         if self.careful {
-            return self.transmit_with_care(now);
+            return self.transmit_slow_path(now);
         }
         let out = self.next - self.una;
         if out == 0 {
@@ -22,22 +21,22 @@ impl Sender {
         }
         let len = (self.end - self.next).min(u64::from(self.mss));
         if len == 0 || out + len > self.window.cwnd.min(self.max_window) {
-            self.note_what_limits(out);
+            self.note_window_limited(out);
             return None;
         }
         Some(self.send_next(now, len))
     }
 
-    /// Whether anything but the window decides what leaves next, or it is more than plain data. SACK and Nagle
-    /// always need care; fast recovery does, as it began with duplicates.
-    fn needs_care(&self) -> bool {
+    /// Returns whether something other than the window decides what leaves next, or the next segment is not plain data.
+    /// SACK and Nagle always take the slow path. So does fast recovery, which begins with duplicates.
+    fn needs_slow_path(&self) -> bool {
         let always = self.scoreboard.is_some() || self.params.nagle;
         always || self.dup_acks > 0 || self.retransmit_first || self.cwr || self.closed
     }
 
-    /// [`Sender::transmit`] with everything that is rare.
+    /// Does the same as [`Sender::transmit`] in every state.
     #[inline(never)]
-    fn transmit_with_care(&mut self, now: Instant) -> Option<Segment> {
+    fn transmit_slow_path(&mut self, now: Instant) -> Option<Segment> {
         if self.retransmit_first || (self.phase == Phase::Recovery && self.scoreboard.is_some()) {
             return self.transmit_in_recovery(now);
         }
@@ -47,9 +46,9 @@ impl Sender {
         self.skip_sacked();
         let pipe = self.pipe();
         let len = (self.end - self.next).min(self.longest_segment());
-        if len == 0 || !self.windows_allow(pipe, len) || self.nagle_holds(len) || self.burst_is_spent() {
-            self.note_what_limits(pipe);
-            self.careful = self.needs_care();
+        if len == 0 || !self.windows_allow(pipe, len) || self.nagle_holds(len) || self.burst_limit_reached() {
+            self.note_window_limited(pipe);
+            self.careful = self.needs_slow_path();
             return None;
         }
         if self.next == self.high_water && self.dup_acks > 0 && self.phase == Phase::Open {
@@ -58,21 +57,22 @@ impl Sender {
         self.burst_left = self.burst_left.saturating_sub(1);
         let seq = self.next;
         let segment = self.send_next(now, len);
-        Some(self.finish(segment, seq + len))
+        Some(self.set_flags(segment, seq + len))
     }
 
-    /// Whether this acknowledgement has set free all that one may ([`Variant::recovery_burst`](super::Variant::recovery_burst)).
-    fn burst_is_spent(&self) -> bool {
+    /// Returns whether this acknowledgement has released its limit of segments
+    /// ([`Variant::recovery_burst`](super::Variant::recovery_burst)).
+    fn burst_limit_reached(&self) -> bool {
         self.phase == Phase::Recovery && self.burst_left == 0
     }
 
-    /// RFC 9438 5.8: a window that is full, to less than a segment, is what limits.
+    /// Notes whether the window limits the sender: it has no room for another segment (RFC 9438 section 5.8).
     #[inline]
-    fn note_what_limits(&mut self, out: u64) {
+    fn note_window_limited(&mut self, out: u64) {
         self.window_limited = out + u64::from(self.mss) > self.window.cwnd;
     }
 
-    /// After a timeout: what the receiver holds is not sent again.
+    /// Moves `next` over what the receiver holds. After a timeout, that data is not sent again.
     fn skip_sacked(&mut self) {
         if let Some(scoreboard) = &self.scoreboard
             && self.next < self.high_water
@@ -81,7 +81,7 @@ impl Sender {
         }
     }
 
-    /// The longest segment that may start at `next`: the mss, or up to what the receiver already holds.
+    /// Returns the longest segment that may start at `next`: the mss, or less if the receiver holds what follows.
     fn longest_segment(&self) -> u64 {
         let mss = u64::from(self.mss);
         match &self.scoreboard {
@@ -92,19 +92,21 @@ impl Sender {
         }
     }
 
-    /// Bytes that count as outstanding outside fast recovery with SACK.
+    /// Returns the bytes that count as outstanding, except in fast recovery with SACK.
     pub(super) fn pipe(&self) -> u64 {
         let sent = self.next - self.una;
         self.scoreboard.as_ref().map_or(sent, |scoreboard| sent - scoreboard.sacked_below(self.next))
     }
 
-    /// Congestion control counts what is in the pipe; the receiver's window is a range of sequence numbers.
+    /// Returns whether both windows allow `len` more bytes. Congestion control counts the pipe; the receiver's window is a
+    /// range of sequence numbers.
     fn windows_allow(&self, pipe: u64, len: u64) -> bool {
         pipe + len <= self.window.cwnd + self.limited_transmit()
             && self.next - self.una + len <= self.max_window
     }
 
-    /// RFC 3042: a segment for each of the first two duplicates. SACK's pipe has that in it.
+    /// Returns how far the window is exceeded by limited transmit: by a segment for each of the first two duplicates
+    /// (RFC 3042 section 2). With SACK, the pipe includes this already.
     fn limited_transmit(&self) -> u64 {
         let applies = self.params.limited_transmit
             && self.phase == Phase::Open
@@ -113,11 +115,12 @@ impl Sender {
         if applies { u64::from(self.dup_acks.min(2)) * u64::from(self.mss) } else { 0 }
     }
 
+    /// Returns whether Nagle's algorithm holds back a segment of `len` bytes (RFC 1122 section 4.2.3.4).
     fn nagle_holds(&self, len: u64) -> bool {
         len < u64::from(self.mss) && self.params.nagle && self.next > self.una && !self.closed
     }
 
-    /// Sends what is at `next`.
+    /// Sends `len` bytes at `next`.
     #[inline]
     pub(super) fn send_next(&mut self, now: Instant, len: u64) -> Segment {
         let seq = self.next;
@@ -130,11 +133,11 @@ impl Sender {
         self.depart(now, seq, len, retransmission)
     }
 
-    /// Counts a segment of `len` bytes from `seq`, and sees that the timer runs.
+    /// Counts a segment of `len` bytes at `seq`, and starts the timer if it is not running.
     #[inline]
     pub(super) fn depart(&mut self, now: Instant, seq: u64, len: u64, retransmission: bool) -> Segment {
         if self.deadline == Instant::FAR_FUTURE {
-            // RFC 6298 5.1
+            // RFC 6298 section 5.1
             self.deadline = now + self.rtt.rto();
         }
         self.last_sent = now;
@@ -144,26 +147,26 @@ impl Sender {
         Segment { seq, sent_at: now, len: len as u32, retransmission, cwr: false, fin: false }
     }
 
-    /// Gives the segment that ends at `end` its flags.
-    pub(super) fn finish(&mut self, mut segment: Segment, end: u64) -> Segment {
+    /// Sets the flags of a segment that ends at `end`.
+    pub(super) fn set_flags(&mut self, mut segment: Segment, end: u64) -> Segment {
         segment.fin = self.closed && end == self.end;
         if segment.fin {
             segment.len -= 1;
             self.stats.bytes -= 1;
         }
-        // RFC 3168 6.1.2: on the first new data after the reduction.
+        // CWR is set on the first new data after the reduction (RFC 3168 section 6.1.2).
         segment.cwr = self.cwr && !segment.retransmission;
         self.cwr &= segment.retransmission;
         segment
     }
 
-    /// Whether there is something new to send, at most an mss of it.
+    /// Returns the length of the next segment of new data; `None` if there is none.
     pub(super) fn new_data(&self) -> Option<u64> {
         let len = (self.end - self.high_water).min(u64::from(self.mss));
         (len > 0).then_some(len)
     }
 
-    /// RFC 5681 4.1: the window of a connection that was idle says nothing about the network of today.
+    /// Reduces the window of a connection that was idle for more than an RTO (RFC 5681 section 4.1).
     #[cold]
     fn restart_if_idle(&mut self, now: Instant) {
         let idle = self.una == self.high_water && now.saturating_since(self.last_sent) > self.rtt.rto();

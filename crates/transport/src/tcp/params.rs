@@ -1,4 +1,4 @@
-//! What is set for a TCP connection, with defaults from the RFCs; [`Params::ns2`] has those of ns-2.35.
+//! The parameters of a TCP connection, with the defaults of the RFCs. [`Params::ns2`] has those of ns-2.35.
 
 use super::{Algorithm, Segment, Variant};
 use cutline_params::{Kind, ParameterError, ParameterType, Parameters, Value};
@@ -21,7 +21,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const NANOSECOND: Duration = Duration::from_nanos(1);
 const SEGMENTS: (u64, u64) = (1, 1_000_000);
 
-/// What is set for a TCP connection. Share one behind an `Arc` among all its connections.
+/// The parameters of a TCP connection. Connections with the same parameters share them behind an `Arc`.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option of an RFC")]
@@ -32,9 +32,9 @@ pub struct Params {
     /// The largest payload of a segment.
     #[param(default = 1000, range = (1, 65_535), unit = "B", source = "the papers' packet")]
     pub mss: u32,
-    /// What a segment has on the wire beside its payload.
+    /// The size of a segment's headers on the wire.
     ///
-    /// The papers' "1000 B packets" are ns-2's, whose packets have 1000 B on the wire, all told: set 0 for those.
+    /// The papers' "1000 B packets" are those of ns-2, which have 1000 B on the wire in total: set 0 for those.
     #[param(name = "header", default = 40, range = (0, 1000), unit = "B", source = "IPv4 and TCP without options")]
     pub header_bytes: u32,
     /// An acknowledgement's size on the wire.
@@ -43,22 +43,22 @@ pub struct Params {
     /// The window before the first acknowledgement.
     #[param(default = InitialWindow::Rfc6928, range = (1, 1000), unit = "packets", source = "RFC 6928 section 2")]
     pub initial_window: InitialWindow,
-    /// The receiver's window, in segments; off never limits.
+    /// The receiver's window, in segments; off is unlimited.
     #[param(default = None, range = SEGMENTS, unit = "packets", source = "ours; ns-2's `window_` is 20")]
     pub max_window: Option<u32>,
-    /// Where the first slow start ends, in segments; off is arbitrarily high.
+    /// The window at which the first slow start ends, in segments; off is arbitrarily high.
     #[param(default = None, range = (2, 1_000_000), unit = "packets", source = "RFC 5681 section 3.1")]
     pub initial_ssthresh: Option<u32>,
-    /// Selective acknowledgements and the recovery of RFC 6675 instead of RFC 6582's.
+    /// Selective acknowledgements, and the recovery of RFC 6675 instead of that of RFC 6582.
     #[param(default = false, source = "the papers' TCP")]
     pub sack: bool,
-    /// A new segment for each of the first two duplicate acknowledgements.
+    /// The first two duplicate acknowledgements release a new segment each (limited transmit).
     #[param(default = true, source = "RFC 3042; ns-2's `singledup_ 1` too")]
     pub limited_transmit: bool,
-    /// What segments say of ECN; marks are answered unless they cannot be marked (RFC 3168).
+    /// The ECN code point of new segments. The ends respond to marks if it is ECN-capable (RFC 3168).
     #[param(default = Ecn::NotEct, skip)]
     pub ecn: Ecn,
-    /// How long an acknowledgement may be held back for a second segment; `true` is RFC 1122's usual 200 ms.
+    /// How long an acknowledgement may wait for a second segment; `true` is the usual 200 ms.
     #[param(
         default = None,
         range = (NANOSECOND, Duration::from_millis(500)),
@@ -66,21 +66,21 @@ pub struct Params {
         source = "off: as ns-2's `TCPSink`; RFC 5681 section 4.2 allows 500 ms"
     )]
     pub delayed_ack: Option<Duration>,
-    /// Slow start grows by at most this many segments an acknowledgement: the L of RFC 3465.
-    #[param(default = 1, range = (1, 100), source = "RFC 5681 equation 2")]
+    /// The most segments by which an acknowledgement increases the window in slow start: the L of RFC 3465.
+    #[param(default = 1, range = (1, 100), source = "RFC 5681 eq. 2")]
     pub abc_limit: u32,
-    /// An idle time beyond one timeout takes the window back to the initial one.
+    /// An idle time of more than one timeout reduces the window to the initial one.
     #[param(default = true, source = "RFC 5681 section 4.1; ns-2's `slow_start_restart_` too")]
     pub idle_restart: bool,
-    /// A small segment waits while data is outstanding (Nagle).
-    #[param(default = false, source = "media write small messages; RFC 1122 section 4.2.3.4 has it on")]
+    /// A small segment waits while data is outstanding (Nagle's algorithm).
+    #[param(default = false, source = "media write small messages; RFC 1122 section 4.2.3.4 recommends it")]
     pub nagle: bool,
     /// Only the first partial acknowledgement restarts the timer ("Impatient"); false is "Slow-but-Steady".
     #[param(default = true, source = "RFC 6582 section 3.2 step 3; ns-2's `newreno_changes1_` too")]
     pub impatient: bool,
-    /// Duplicates at or below `recover` still count when the window is over one segment and the last acknowledgement
-    /// moved by at most four.
-    #[param(default = false, source = "RFC 6582 section 4.1 leaves it open; ns-2's `bugFix_ack_` is false")]
+    /// Duplicates at or below `recover` also count if the window is more than one segment and the last acknowledgement
+    /// advanced by at most four.
+    #[param(default = false, source = "optional in RFC 6582 section 4; ns-2's `bugFix_ack_` is false")]
     pub ack_heuristic: bool,
     /// The retransmission timeout before the first sample.
     #[param(default = SECOND, range = (NANOSECOND, HOUR), source = "RFC 6298 section 2.1; ns-2 has 3 s")]
@@ -95,18 +95,18 @@ pub struct Params {
         source = "RFC 6298 section 2.5; ns-2 too"
     )]
     pub max_rto: Duration,
-    /// The granularity G of the clock that times round trips: samples are rounded to it.
+    /// The granularity G of the clock that measures round trips. Samples are rounded to it.
     #[param(
         default = Duration::from_millis(1),
         range = (NANOSECOND, SECOND),
         source = "RFC 6298 section 4: 100 ms or finer; ns-2's `tcpTick_` is 10 ms"
     )]
     pub clock_granularity: Duration,
-    /// How many segments of data that have never been sent may wait; a write that does not fit is refused whole, so
-    /// the delay of a constant-rate source over a slow path stays bounded.
+    /// How many segments of unsent data may wait. A write that does not fit is refused as a whole, so the delay of a
+    /// constant-rate source over a slow path stays bounded.
     #[param(default = None, range = SEGMENTS, unit = "packets", source = "ours")]
     pub send_buffer: Option<u32>,
-    /// What ns-2 does in another way than the RFCs.
+    /// The points at which ns-2 differs from the RFCs.
     #[group]
     pub variant: Variant,
 }
@@ -147,12 +147,12 @@ impl ParameterType for InitialWindow {
 }
 
 impl Params {
-    /// The defaults of ns-2.35's `Agent/TCP/Newreno` and `Agent/TCPSink` (`ns-default.tcl`): `packetSize_ 1000`
-    /// counted on the wire without headers, `window_ 20`, `windowInit_ 2`, `singledup_ 1`, `minrto_ 0.2`,
-    /// `maxrto_ 60`, `rtxcur_init_ 3`, `tcpTick_ 0.01`, `slow_start_restart_ true`, `newreno_changes1_ 1`, sinks that
-    /// acknowledge each packet with 40 B; and [`Variant::ns2`].
+    /// Returns the defaults of ns-2.35's `Agent/TCP/Newreno` and `Agent/TCPSink` (`ns-default.tcl`): `packetSize_ 1000`
+    /// on the wire without headers, `window_ 20`, `windowInit_ 2`, `singledup_ 1`, `minrto_ 0.2`, `maxrto_ 60`,
+    /// `rtxcur_init_ 3`, `tcpTick_ 0.01`, `slow_start_restart_ true`, `newreno_changes1_ 1`, sinks that acknowledge each
+    /// packet with 40 B, and [`Variant::ns2`].
     ///
-    /// What still differs: ns-2 sends a SYN first (`syn_ true`), so a flow begins a round trip later and with a sample.
+    /// One difference remains: ns-2 sends a SYN first (`syn_ true`), so a flow begins a round trip later and with a sample.
     pub fn ns2() -> Self {
         Self {
             header_bytes: 0,
@@ -166,12 +166,12 @@ impl Params {
         }
     }
 
-    /// So many full segments, bytes of payload.
+    /// Returns the payload of this many full segments, bytes.
     pub const fn bytes_of(&self, segments: u32) -> u64 {
         segments as u64 * self.mss as u64
     }
 
-    /// The initial window, bytes.
+    /// Returns the initial window, bytes (RFC 6928 section 2, RFC 3390 section 1).
     pub fn initial_window_bytes(&self) -> u64 {
         let mss = u64::from(self.mss);
         match self.initial_window {
@@ -181,12 +181,13 @@ impl Params {
         }
     }
 
-    /// A segment's size on the wire.
+    /// Returns the size of a segment on the wire.
     pub const fn wire_bytes(&self, segment: &Segment) -> Bytes {
         Bytes::new(segment.len as u64 + self.header_bytes as u64)
     }
 
-    /// Whether a router may mark this segment instead of dropping it: never a retransmission (RFC 3168 6.1.5).
+    /// Returns whether a router may mark this segment instead of dropping it. Retransmissions are never ECN-capable
+    /// (RFC 3168 section 6.1.5).
     pub const fn ecn_capable(&self, segment: &Segment) -> bool {
         self.ecn.is_capable() && !segment.retransmission
     }
@@ -213,6 +214,18 @@ mod tests {
         assert_eq!(bytes(1460, InitialWindow::Rfc3390).initial_window_bytes(), 4_380);
         assert_eq!(bytes(2500, InitialWindow::Rfc3390).initial_window_bytes(), 5_000);
         assert_eq!(bytes(500, InitialWindow::Segments(2)).initial_window_bytes(), 1_000);
+    }
+
+    #[test]
+    fn retransmissions_are_not_ecn_capable() {
+        let capable = |ecn, retransmission| {
+            let sent_at = cutline_units::Instant::ZERO;
+            let segment = Segment { seq: 0, sent_at, len: 1000, retransmission, cwr: false, fin: false };
+            Params { ecn, ..Params::default() }.ecn_capable(&segment)
+        };
+        // RFC 3168 section 6.1.5: no ECT code point on a retransmitted packet.
+        assert!(capable(Ecn::Ect0, false) && !capable(Ecn::Ect0, true));
+        assert!(!capable(Ecn::NotEct, false));
     }
 
     #[test]

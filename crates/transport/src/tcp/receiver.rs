@@ -1,12 +1,12 @@
-//! The receiving end: reassembly, acknowledgements now or delayed, the echo of timestamps and of congestion.
+//! The receiving end of TCP: reassembly, immediate and delayed acknowledgements, the echo of timestamps and of congestion.
 //!
-//! Each segment out of order, and each that fills a hole, is acknowledged at once (RFC 5681 4.2). In order,
-//! and with [`Params::delayed_ack`] set, every second segment is, or the first after the delay. A mark (CE)
-//! sets ECE on all acknowledgements until a segment says CWR (RFC 3168 6.1.3). The timestamp echoed is that
-//! of the last segment that began at or before the last acknowledgement (RFC 7323 4.3), so a delayed
-//! acknowledgement makes the sample longer, never shorter.
+//! The receiver acknowledges at once each segment that is out of order or fills a hole (RFC 5681 section 4.2). It
+//! acknowledges every segment in order, too, unless [`Params::delayed_ack`] is set: then every second segment, or the
+//! first after the delay. A mark (CE) sets ECE on all acknowledgements until a segment with CWR arrives
+//! (RFC 3168 section 6.1.3). The echoed timestamp is that of the last segment that began at or before the last
+//! acknowledgement (RFC 7323 section 4.3), so a delayed acknowledgement makes the sample longer, never shorter.
 //!
-//! The buffer has no end: the sender's [`Params::max_window`] stands for the window it would advertise.
+//! The buffer is unlimited. The sender's [`Params::max_window`] is the window that a receiver would advertise.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use cutline_units::Instant;
 
 use super::{Ack, Params, SackBlocks, Segment};
 
-/// What is counted.
+/// The counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
     /// Segments that arrived.
     pub segments: u64,
-    /// Of them, those that brought nothing new.
+    /// Those of them that brought nothing new.
     pub duplicates: u64,
-    /// Of them, those that arrived beyond a hole.
+    /// Those of them that arrived beyond a hole.
     pub out_of_order: u64,
-    /// Of them, those marked by a router.
+    /// Those of them that a router marked.
     pub marked: u64,
 }
 
 /// The receiving end of one connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    /// All below has arrived.
+    /// Everything below has arrived.
     next: u64,
     last_ack_sent: u64,
-    /// `TS.Recent` of RFC 7323.
+    /// The timestamp to echo: `TS.Recent` of RFC 7323 section 4.3.
     echo: Instant,
     /// When a delayed acknowledgement leaves.
     deadline: Instant,
-    /// What has arrived beyond `next`, the most recent range first, disjoint and not touching.
+    /// The ranges that have arrived beyond `next`, the most recent first. They neither overlap nor touch.
     beyond: Vec<(u64, u64)>,
     ece: bool,
     fin_arrived: bool,
@@ -48,7 +48,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A connection that expects its first byte. `params` are the sender's.
+    /// Creates a connection that expects its first byte. `params` are the sender's.
     pub fn new(params: &Arc<Params>) -> Self {
         Self {
             next: 0,
@@ -64,16 +64,16 @@ impl Receiver {
         }
     }
 
-    /// A segment has arrived, marked by a router if `ce`. `None`: the acknowledgement is delayed.
+    /// Handles a segment, which a router marked if `ce`. Returns the acknowledgement; `None` if it is delayed.
     #[inline]
     pub fn on_segment(&mut self, now: Instant, segment: &Segment, ce: bool) -> Option<Ack> {
         self.stats.segments += 1;
-        // What is held back is in order, so its acknowledgement has no SACK blocks.
-        let held_back = Ack { ack: self.next, echo: self.echo, sack: SackBlocks::NONE, ece: self.ece };
-        // Without a mark, now or before, there is nothing to echo.
+        // A delayed acknowledgement covers segments in order, so it has no SACK blocks.
+        let delayed = Ack { ack: self.next, echo: self.echo, sack: SackBlocks::NONE, ece: self.ece };
+        // Without a mark, now or before, nothing is echoed.
         let release = (ce | self.ece) && self.note_congestion(segment.cwr, ce);
         match self.take(now, segment) {
-            None if release => Some(held_back),
+            None if release => Some(delayed),
             ack => ack,
         }
     }
@@ -81,7 +81,7 @@ impl Receiver {
     #[inline]
     fn take(&mut self, now: Instant, segment: &Segment) -> Option<Ack> {
         if segment.seq <= self.last_ack_sent {
-            // RFC 7323 4.3 (2)
+            // RFC 7323 section 4.3, rule 2
             self.echo = self.echo.max(segment.sent_at);
         }
         let in_order = segment.seq == self.next && self.beyond.is_empty();
@@ -97,45 +97,44 @@ impl Receiver {
         Some(self.acknowledge())
     }
 
-    /// When a delayed acknowledgement is due.
+    /// Returns when a delayed acknowledgement is due.
     #[inline]
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// It is `now`: the delayed acknowledgement, if it is due.
+    /// Returns the delayed acknowledgement if it is due.
     pub fn on_deadline(&mut self, now: Instant) -> Option<Ack> {
         (now >= self.deadline).then(|| self.acknowledge())
     }
 
-    /// What is set for the connection.
+    /// Returns the parameters.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// Bytes that have arrived in order (FIN not counted).
+    /// Returns how many bytes have arrived in order, without FIN.
     #[inline]
     pub fn delivered(&self) -> u64 {
         self.next - u64::from(self.is_finished())
     }
 
-    /// Whether everything, with FIN, has arrived.
+    /// Returns whether everything has arrived, including FIN.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.fin_arrived && self.beyond.is_empty()
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> &ReceiverStats {
         &self.stats
     }
 
-    /// Sets the echo of marks to the state after this segment. Returns whether an acknowledgement that is held back must
-    /// leave now, with the state before.
+    /// Updates the echo of marks. Returns whether a delayed acknowledgement must leave now, with the previous echo.
     ///
-    /// A mark starts the echo and CWR ends it (RFC 3168 section 6.1.3). DCTCP echoes the mark of each segment: when the
-    /// mark changes while an acknowledgement is held back, that acknowledgement leaves at once with the old state (RFC 8257
-    /// section 3.2). When the segment is also out of order, only its own acknowledgement leaves, with the new state.
+    /// A mark begins the echo and CWR ends it (RFC 3168 section 6.1.3). With DCTCP the echo is the mark of each segment. If
+    /// it changes while an acknowledgement is delayed, that acknowledgement leaves at once with the previous echo
+    /// (RFC 8257 section 3.2). If the segment is also out of order, only its own acknowledgement leaves, with the new echo.
     #[cold]
     fn note_congestion(&mut self, cwr: bool, ce: bool) -> bool {
         self.stats.marked += u64::from(ce);
@@ -153,7 +152,8 @@ impl Receiver {
         release
     }
 
-    /// RFC 5681 4.2: at least every second segment, and within the delay.
+    /// Returns whether the acknowledgement may be delayed: it leaves with the second segment or after the delay
+    /// (RFC 5681 section 4.2).
     #[inline]
     fn may_delay(&mut self, now: Instant) -> bool {
         let Some(delay) = self.params.delayed_ack else {
@@ -183,7 +183,7 @@ impl Receiver {
         SackBlocks::from_ranges(self.next, self.beyond.iter().copied())
     }
 
-    /// Takes a segment that is old, lies beyond a hole, or fills one.
+    /// Takes a segment that is old, beyond a hole, or fills one.
     // By value, so that only this path needs the segment in memory.
     #[cold]
     fn take_out_of_order(&mut self, segment: Segment) {
@@ -200,7 +200,7 @@ impl Receiver {
         }
     }
 
-    /// Keeps a range beyond a hole, joined with what it touches, as the most recent (RFC 2018 4).
+    /// Keeps a range beyond a hole, joined with the ranges that it touches, as the most recent (RFC 2018 section 4).
     fn hold(&mut self, mut start: u64, mut end: u64) {
         self.beyond.retain(|&(from, to)| {
             let touches = from <= end && start <= to;
@@ -212,7 +212,7 @@ impl Receiver {
         self.beyond.insert(0, (start, end));
     }
 
-    /// Moves `next` over what is held and no longer beyond a hole.
+    /// Moves `next` over the ranges that are no longer beyond a hole.
     fn deliver_held(&mut self) {
         while let Some(at) = self.beyond.iter().position(|&(from, _)| from <= self.next) {
             let (_, to) = self.beyond.remove(at);

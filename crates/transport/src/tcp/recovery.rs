@@ -1,18 +1,19 @@
-//! How a sender finds a loss and mends it: fast retransmit and fast recovery, and the timeout.
+//! How a sender detects losses and repairs them: fast retransmit and fast recovery, and the timeout.
 //!
-//! Without SACK (RFC 6582, `NewReno`): the third duplicate acknowledgement means that the segment at `una` is
-//! lost. It is sent again; `ssthresh = max(flight / 2, 2 mss)`, `cwnd = ssthresh + 3 mss`; each further
-//! duplicate adds an mss, as it says that a segment has left the network. An acknowledgement below `recover`
-//! is partial: the next hole is sent again and cwnd deflates by what was acknowledged. At `recover` it is over.
+//! Without SACK (`NewReno`, RFC 6582): the third duplicate acknowledgement means that the segment at `una` is lost. The
+//! sender retransmits it and sets `ssthresh = max(flight / 2, 2 mss)` and `cwnd = ssthresh + 3 mss`. Each further
+//! duplicate adds an mss, because it shows that a segment has left the network. An acknowledgement below `recover` is
+//! partial: the sender retransmits the next hole, and cwnd is deflated by what was acknowledged. An acknowledgement of
+//! `recover` ends recovery.
 //!
-//! With SACK (RFC 6675): the same entry, also when the scoreboard says that `una` is lost; then `pipe` is kept
-//! under cwnd by `NextSeg`'s four rules.
+//! With SACK (RFC 6675): recovery begins in the same way, or when the scoreboard shows that `una` is lost. Then the sender
+//! keeps `pipe` below cwnd and sends what the four rules of `NextSeg` select.
 //!
-//! At a timeout (RFC 6298 5, RFC 5681 3.1): one segment of window, half the flight as threshold, everything
-//! from `una` on again.
+//! After a timeout (RFC 6298 section 5, RFC 5681 section 3.1) the window is one segment, the threshold is half the flight,
+//! and the sender sends everything from `una` on again.
 //!
-//! `recover` also keeps one loss from being answered twice: duplicates count only once an acknowledgement is
-//! beyond it (RFC 6582 3.2 step 1).
+//! `recover` also prevents a second response to the same loss: duplicates count only after an acknowledgement beyond it
+//! (RFC 6582 section 3.2, step 2).
 
 use cutline_units::Instant;
 
@@ -21,49 +22,51 @@ use super::sender::Phase;
 use super::{FullAck, Halving, Segment, Sender};
 
 impl Sender {
-    /// A duplicate acknowledgement (RFC 5681 2): nothing new, with data outstanding.
+    /// Handles a duplicate acknowledgement, which acknowledges nothing new while data is outstanding (RFC 5681 section 2).
     #[cold]
     pub(super) fn on_duplicate(&mut self, now: Instant) {
         self.careful = true;
         self.allow_burst();
         self.dup_acks = self.dup_acks.saturating_add(1);
         match self.phase {
-            Phase::Open if self.loss_is_evident() && self.may_fast_retransmit() => self.enter_recovery(now),
+            Phase::Open if self.loss_is_detected() && self.may_fast_retransmit() => self.enter_recovery(now),
             Phase::Open => {}
             Phase::Recovery => self.on_duplicate_in_recovery(),
         }
     }
 
-    /// RFC 5681 3.2 step 2; RFC 6675 5 step 2.
-    fn loss_is_evident(&self) -> bool {
+    /// Returns whether a loss is detected: by the third duplicate (RFC 5681 section 3.2, step 2), or by the scoreboard
+    /// (RFC 6675 section 5, step 2).
+    fn loss_is_detected(&self) -> bool {
         let lost = |scoreboard: &super::scoreboard::Scoreboard| scoreboard.is_lost(self.una);
         self.dup_acks >= DUP_THRESH || self.scoreboard.as_deref().is_some_and(lost)
     }
 
-    /// RFC 6582 3.2 step 2, and its section 4.1 when that is asked for.
+    /// Returns whether duplicates may begin a fast retransmit: the acknowledgement covers more than `recover`
+    /// (RFC 6582 section 3.2, step 2), or the heuristic of RFC 6582 section 4.1 is on and allows it.
     pub(super) fn may_fast_retransmit(&self) -> bool {
         let mss = u64::from(self.mss);
         let covers_more = self.recover == 0 || self.una > self.recover;
         covers_more || (self.params.ack_heuristic && self.window.cwnd > mss && self.last_advance <= 4 * mss)
     }
 
-    /// RFC 5681's flight size: what is outstanding without what limited transmit sent.
+    /// Returns the flight size: what is outstanding, without what limited transmit sent (RFC 5681 section 3.2, step 2).
     pub(super) fn flight_size(&self) -> u64 {
         (self.next - self.una).saturating_sub(u64::from(self.limited_bytes))
     }
 
-    /// What a loss halves, bytes ([`Params::halving`](super::Params::halving)).
+    /// Returns the bytes that a loss halves ([`Halving`]).
     pub(super) fn halved(&self) -> u64 {
         let window = match (self.params.variant.halving, self.phase) {
             (Halving::Flight, _) => return self.flight_size(),
             (Halving::Window, Phase::Open) => self.window.cwnd,
-            // What duplicates have inflated the window by is no part of it.
+            // The inflation by duplicates does not count.
             (Halving::Window, Phase::Recovery) => self.window.cwnd.min(self.window.ssthresh),
         };
         window.min(self.max_window)
     }
 
-    /// What slow start will end at: ns-2 keeps it in whole segments, and cuts off what the window itself keeps.
+    /// Returns the slow start threshold for half a window. ns-2 truncates it to whole segments, but not the window.
     fn threshold(&self, half: u64) -> u64 {
         match self.params.variant.halving {
             Halving::Flight => half,
@@ -84,7 +87,7 @@ impl Sender {
                 scoreboard.begin_recovery(self.una);
                 scoreboard.set_pipe(self.una, self.high_water);
             }
-            // RFC 5681 3.2 step 3: the three segments that caused the duplicates have left.
+            // The three segments that caused the duplicates have left the network (RFC 5681 section 3.2, step 3).
             None => self.window.cwnd += u64::from(DUP_THRESH) * mss,
         }
         self.limited_bytes = 0;
@@ -97,12 +100,12 @@ impl Sender {
     fn on_duplicate_in_recovery(&mut self) {
         match &mut self.scoreboard {
             Some(scoreboard) => scoreboard.set_pipe(self.una, self.high_water),
-            // RFC 5681 3.2 step 4
+            // A segment has left the network (RFC 5681 section 3.2, step 4).
             None => self.window.cwnd += u64::from(self.mss),
         }
     }
 
-    /// New data was acknowledged during fast recovery.
+    /// Handles an acknowledgement of new data during fast recovery.
     #[cold]
     pub(super) fn on_ack_in_recovery(&mut self, now: Instant, acked: u64) {
         self.careful = true;
@@ -115,7 +118,7 @@ impl Sender {
             return;
         }
         if let Some(scoreboard) = &mut self.scoreboard {
-            // RFC 6675 5 step B
+            // RFC 6675 section 5, step B
             scoreboard.set_pipe(self.una, self.high_water);
             self.restart_timer(now);
             return;
@@ -123,12 +126,12 @@ impl Sender {
         self.on_partial_ack(now, acked);
     }
 
-    /// Each acknowledgement in recovery sets free a burst of its own.
+    /// Allows another burst: the limit applies to each acknowledgement in recovery.
     fn allow_burst(&mut self) {
         self.burst_left = self.params.variant.recovery_burst.unwrap_or(u32::MAX);
     }
 
-    /// RFC 6582 3.2 step 3, partial acknowledgements.
+    /// Handles a partial acknowledgement (RFC 6582 section 3.2, step 3).
     fn on_partial_ack(&mut self, now: Instant, acked: u64) {
         let mss = u64::from(self.mss);
         let credit = if acked >= mss { mss } else { 0 };
@@ -140,7 +143,7 @@ impl Sender {
         self.partial_ack = true;
     }
 
-    /// RFC 6582 3.2 step 3, full acknowledgements; RFC 6675 5 step A.
+    /// Ends recovery after a full acknowledgement (RFC 6582 section 3.2, step 3; RFC 6675 section 5, step A).
     fn leave_recovery(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         let flight = self.next - self.una;
@@ -156,13 +159,13 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// RFC 6298 5.4 to 5.7, RFC 5681 3.1 and RFC 6582 3.2 step 4.
+    /// Handles a timeout (RFC 6298 sections 5.4, 5.5 and 5.6, RFC 5681 section 3.1, RFC 6582 section 3.2, step 4).
     #[cold]
     pub(super) fn on_timeout(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         self.stats.timeouts += 1;
         if self.timeouts_in_a_row == 0 || self.params.variant.halving == Halving::Window {
-            // RFC 5681 3.1: held when the segment was already sent again by the timer.
+            // If the timer has sent the segment before, ssthresh stays (RFC 5681 section 3.1).
             let half = self.control.congested(&self.window, self.halved(), mss);
             self.window.ssthresh = self.threshold(half);
         }
@@ -181,7 +184,7 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// The first hole, whatever the window says; then, with SACK, what `NextSeg` names while pipe allows.
+    /// Sends the first hole, whatever the window allows; then, with SACK, what `NextSeg` selects while the pipe allows it.
     #[cold]
     pub(super) fn transmit_in_recovery(&mut self, now: Instant) -> Option<Segment> {
         let mss = u64::from(self.mss);
@@ -191,7 +194,7 @@ impl Sender {
             let len = mss.min(self.high_water.min(hole) - self.una);
             return Some(self.resend(now, Resend { seq: self.una, len }, true));
         }
-        // RFC 6675 5 step C
+        // RFC 6675 section 5, step C
         if self.window.cwnd < self.recovery_pipe() + mss {
             return None;
         }
@@ -202,7 +205,7 @@ impl Sender {
         self.scoreboard.as_ref().map_or(self.next - self.una, |scoreboard| scoreboard.pipe())
     }
 
-    /// `NextSeg` of RFC 6675 section 4.
+    /// Sends what the rules of `NextSeg` select (RFC 6675 section 4).
     fn next_segment(&mut self, now: Instant) -> Option<Segment> {
         let mss = u64::from(self.mss);
         let scoreboard = self.scoreboard.as_ref()?;
@@ -214,7 +217,7 @@ impl Sender {
             self.next = self.high_water;
             let segment = self.send_next(now, len);
             self.scoreboard.as_mut()?.sent(len);
-            return Some(self.finish(segment, self.next));
+            return Some(self.set_flags(segment, self.next));
         }
         if let Some(hole) = self.scoreboard.as_ref()?.unsacked_segment(self.una, mss) {
             return Some(self.resend(now, hole, true));
@@ -224,13 +227,13 @@ impl Sender {
         Some(self.resend(now, rescue, false))
     }
 
-    /// Sends a range again; `marks` it as retransmitted unless it is a rescue (RFC 6675 4, rule 4).
-    fn resend(&mut self, now: Instant, again: Resend, marks: bool) -> Segment {
+    /// Retransmits a range. `HighRxt` advances unless this is a rescue retransmission (RFC 6675 section 4, rule 4).
+    fn resend(&mut self, now: Instant, again: Resend, advances: bool) -> Segment {
         if let Some(scoreboard) = &mut self.scoreboard {
-            let end = if marks { again.seq + again.len } else { 0 };
+            let end = if advances { again.seq + again.len } else { 0 };
             scoreboard.retransmitted(end, again.len);
         }
         let segment = self.depart(now, again.seq, again.len, true);
-        self.finish(segment, again.seq + again.len)
+        self.set_flags(segment, again.seq + again.len)
     }
 }

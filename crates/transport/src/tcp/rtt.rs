@@ -1,18 +1,21 @@
 //! The round-trip time and the retransmission timeout (RFC 6298).
 //!
-//! With the first sample R: `SRTT = R`, `RTTVAR = R / 2`. With each further sample R':
-//! `RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R'|`, then `SRTT = 7/8 SRTT + 1/8 R'`.
-//! `RTO = SRTT + max(G, 4 RTTVAR)`, G or what [`Variant::least_variation`](super::Variant::least_variation) says if that is more, kept within `min_rto..max_rto`; it doubles at each timeout.
+//! The first sample R sets `SRTT = R` and `RTTVAR = R / 2`. Each further sample R' sets
+//! `RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R'|`, and then `SRTT = 7/8 SRTT + 1/8 R'`.
+//!
+//! `RTO = SRTT + max(G, 4 RTTVAR)`, kept within `min_rto..=max_rto`. G is the granularity of the clock, or
+//! [`Variant::least_variation`](super::Variant::least_variation) if that is more. Each timeout doubles the RTO.
 //!
 //! Worked: samples of 100 ms and 140 ms give SRTT 105 ms, RTTVAR 47.5 ms, RTO 295 ms (before `min_rto`).
 //!
-//! Karn's rule is not needed, since timestamps tell which transmission is acknowledged (RFC 7323).
+//! Karn's algorithm (RFC 6298 section 3) is needed only without timestamps: a timestamp identifies the transmission that
+//! is acknowledged. The sender applies it with [`RttSampling::OneSegment`](super::RttSampling::OneSegment).
 
 use cutline_units::Duration;
 
 use super::Params;
 
-/// SRTT, RTTVAR and RTO of one connection.
+/// The SRTT, RTTVAR and RTO of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     srtt: Duration,
@@ -21,56 +24,56 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// No sample yet: the timeout is the initial one.
+    /// Creates an estimator without samples. Its timeout is the initial one (RFC 6298 section 2.1).
     pub const fn new(params: &Params) -> Self {
         Self { srtt: Duration::ZERO, rttvar: Duration::ZERO, rto: params.initial_rto }
     }
 
-    /// The smoothed round-trip time; zero before the first sample.
+    /// Returns the smoothed round-trip time; zero before the first sample.
     pub const fn srtt(&self) -> Duration {
         self.srtt
     }
 
-    /// The variation of the round-trip time.
+    /// Returns the variation of the round-trip time.
     pub const fn rttvar(&self) -> Duration {
         self.rttvar
     }
 
-    /// The retransmission timeout, with its backoff.
+    /// Returns the retransmission timeout, including its backoff.
     pub const fn rto(&self) -> Duration {
         self.rto
     }
 
-    /// Takes a sample in; a backed-off timeout falls back to what the samples say.
+    /// Adds a sample. This ends a backoff: the timeout is again what the samples give.
     pub fn sample(&mut self, sample: Duration, params: &Params) {
         let r = rounded(sample, params.clock_granularity);
         if self.srtt.is_zero() {
-            // RFC 6298 2.2
+            // RFC 6298 section 2.2
             self.srtt = r;
             self.rttvar = r / 2;
         } else {
-            // RFC 6298 2.3: RTTVAR first, with the old SRTT.
+            // RTTVAR is first, with the old SRTT (RFC 6298 section 2.3).
             self.rttvar = weighted(self.rttvar, self.srtt.abs_diff(r), 4);
             self.srtt = weighted(self.srtt, r, 8);
         }
         let least = params.clock_granularity.max(params.variant.least_variation);
         let rto = self.srtt + (self.rttvar * 4).max(least);
-        // RFC 6298 2.4, 2.5
+        // RFC 6298 sections 2.4 and 2.5
         self.rto = rto.clamp(params.min_rto, params.max_rto);
     }
 
-    /// The timer has run out: RFC 6298 5.5.
+    /// Doubles the timeout after the timer has expired (RFC 6298 section 5.5).
     pub fn back_off(&mut self, params: &Params) {
         self.rto = (self.rto * 2).min(params.max_rto);
     }
 }
 
-/// `old` moved by one `n`th of the way to `new`.
+/// Returns the average of `old` with weight `n - 1` and `new` with weight 1.
 fn weighted(old: Duration, new: Duration, n: u64) -> Duration {
     (old * (n - 1) + new) / n
 }
 
-/// To the nearest tick, and at least one.
+/// Rounds to the nearest tick, and to at least one.
 fn rounded(sample: Duration, tick: Duration) -> Duration {
     let ticks = (sample.as_nanos() + tick.as_nanos() / 2) / tick.as_nanos();
     tick * ticks.max(1)
@@ -96,41 +99,43 @@ mod tests {
     fn the_worked_numbers() {
         let params = no_floor();
         let first = after(&[100], &params);
-        // RFC 6298 2.2: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR.
+        // RFC 6298 section 2.2: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR.
         assert_eq!((first.srtt(), first.rttvar()), (Duration::from_millis(100), Duration::from_millis(50)));
         assert_eq!(first.rto(), Duration::from_millis(300));
         let second = after(&[100, 140], &params);
-        // RFC 6298 2.3
+        // RFC 6298 section 2.3: RTTVAR = 3/4 * 50 + 1/4 * 40, SRTT = 7/8 * 100 + 1/8 * 140.
         assert_eq!(second.rttvar(), Duration::from_micros(47_500));
         assert_eq!(second.srtt(), Duration::from_millis(105));
         assert_eq!(second.rto(), Duration::from_millis(295));
     }
 
     #[test]
-    fn a_second_at_least_and_a_minute_at_most() {
+    fn the_timeout_is_between_a_second_and_a_minute() {
         let params = Params::default();
-        // RFC 6298 2.1, 2.4, 2.5
+        // RFC 6298 section 2.1: 1 s before the first sample.
         assert_eq!(RttEstimator::new(&params).rto(), Duration::from_secs(1));
+        // RFC 6298 section 2.4: 300 ms are rounded up to 1 s.
         assert_eq!(after(&[100], &params).rto(), Duration::from_secs(1));
+        // RFC 6298 section 2.5: 150 s are limited to 60 s.
         assert_eq!(after(&[50_000], &params).rto(), Duration::from_secs(60));
     }
 
     #[test]
-    fn a_steady_round_trip_leaves_the_granularity() {
+    fn a_constant_round_trip_adds_the_granularity() {
         let params = Params { clock_granularity: Duration::from_millis(10), ..no_floor() };
-        // RFC 6298 2.3: max(G, K RTTVAR), and samples in ticks of G: 104 ms is 100 ms.
+        // RFC 6298 section 2.3: max(G, K RTTVAR) is G. Samples are in ticks of G, so 104 ms counts as 100 ms.
         let rtt = after(&[104; 200], &params);
         assert_eq!(rtt.rto(), Duration::from_millis(110));
     }
 
     #[test]
-    fn a_steady_round_trip_leaves_ns_2_three_ticks() {
+    fn a_constant_round_trip_adds_three_ticks_in_ns_2() {
         let rtt = after(&[300; 200], &Params::ns2());
         assert_eq!(rtt.rto(), Duration::from_millis(330));
     }
 
     #[test]
-    fn backing_off_doubles_up_to_the_maximum_and_a_sample_ends_it() {
+    fn backoff_doubles_the_timeout_up_to_the_maximum_and_a_sample_ends_it() {
         let params = Params::default();
         let mut rtt = after(&[100], &params);
         let doubled: Vec<u64> = (0..8)
@@ -139,8 +144,9 @@ mod tests {
                 rtt.rto().as_nanos() / 1_000_000_000
             })
             .collect();
-        // RFC 6298 5.5, 2.5
+        // RFC 6298 section 5.5: doubled each time, and limited as in RFC 6298 section 2.5.
         assert_eq!(doubled, [2, 4, 8, 16, 32, 60, 60, 60]);
+        // RFC 6298 section 5: a new sample ends the backoff.
         rtt.sample(Duration::from_millis(100), &params);
         assert_eq!(rtt.rto(), Duration::from_secs(1));
     }

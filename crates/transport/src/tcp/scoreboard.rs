@@ -1,16 +1,19 @@
-//! The scoreboard of RFC 6675: what the receiver has selectively acknowledged, what that says is lost, how
-//! much is still in the pipe, and which segment goes next.
+//! The scoreboard of RFC 6675 section 4: what the receiver has selectively acknowledged, what is therefore lost, how much
+//! is still in the pipe, and which segment is sent next.
 //!
-//! RFC 6675 defines `IsLost(S)` as: more than `(DupThresh - 1) * SMSS` bytes above S are `SACKed`, or
-//! `DupThresh` discontiguous ranges are. Both only grow as S falls, so one number holds it all: everything
-//! that is not `SACKed` below `lost_below` is lost. All questions are then a walk over the holes between ranges.
+//! `IsLost(S)` is true if more than `(DupThresh - 1) * SMSS` bytes above S are `SACKed`, or `DupThresh` discontiguous
+//! ranges are. Both numbers only grow as S falls, so one boundary is enough: everything below `lost_below` that is not
+//! `SACKed` is lost. Every function then walks over the holes between the ranges.
+//!
+//! A departure: in RFC 6675 section 5, step 4.3 sets `RescueRxt` to the end of the first retransmission. Here it is
+//! undefined when recovery begins, so rule 4 of `NextSeg` may apply before that retransmission is acknowledged.
 
 use super::SackBlocks;
 
-/// RFC 5681's threshold: this many duplicates mean a loss.
+/// How many duplicate acknowledgements mean a loss (RFC 5681 section 3.2).
 pub(crate) const DUP_THRESH: u8 = 3;
 
-/// `SACKed` ranges above the cumulative acknowledgement, sorted and disjoint, and recovery's own marks.
+/// The `SACKed` ranges above the cumulative acknowledgement, sorted and disjoint, and the variables of recovery.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     ranges: Vec<(u64, u64)>,
@@ -18,13 +21,13 @@ pub(crate) struct Scoreboard {
     lost_below: u64,
     /// `HighRxt`: the sequence number after the highest that was retransmitted in this recovery.
     high_rxt: u64,
-    /// `RescueRxt`: a rescue retransmission is allowed once the acknowledgement is beyond it.
+    /// `RescueRxt`: a rescue retransmission is allowed when the acknowledgement is beyond this.
     rescue_rxt: Option<u64>,
-    /// `pipe`: bytes thought to be in the network.
+    /// `pipe`: the estimate of the bytes in the network.
     pipe: u64,
 }
 
-/// What RFC 6675's `NextSeg` may answer besides new data: a range to send again.
+/// A range to retransmit: a result of `NextSeg` other than new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Resend {
     pub(crate) seq: u64,
@@ -32,14 +35,13 @@ pub(crate) struct Resend {
 }
 
 impl Scoreboard {
-    /// Whether nothing is selectively acknowledged.
+    /// Returns whether nothing is selectively acknowledged.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Takes in the blocks of the acknowledgement `ack`, all below `una` being acknowledged already; `mss` is
-    /// what `IsLost` counts in.
+    /// Adds the blocks of the acknowledgement `ack`, and removes the ranges below `una`. `mss` is the SMSS of `IsLost`.
     #[inline(never)]
     pub(crate) fn update(&mut self, una: u64, ack: u64, sack: SackBlocks, mss: u64) {
         for (start, end) in sack.ranges(ack) {
@@ -60,7 +62,7 @@ impl Scoreboard {
         self.ranges.splice(first..past, [(start, end)]);
     }
 
-    /// The start of the highest range below which everything missing is lost; 0 when nothing is.
+    /// Returns the start of the highest range below which everything missing is lost; 0 if nothing is lost.
     fn loss_boundary(&self, mss: u64) -> u64 {
         let (mut bytes, mut count) = (0, 0);
         for &(start, end) in self.ranges.iter().rev() {
@@ -73,17 +75,17 @@ impl Scoreboard {
         0
     }
 
-    /// `IsLost` (RFC 6675 section 4).
+    /// Returns whether a byte that is not `SACKed` is lost: `IsLost` (RFC 6675 section 4).
     pub(crate) fn is_lost(&self, seq: u64) -> bool {
         seq < self.lost_below
     }
 
-    /// How many bytes below `limit` are `SACKed`.
+    /// Returns how many bytes below `limit` are `SACKed`.
     pub(crate) fn sacked_below(&self, limit: u64) -> u64 {
         self.ranges.iter().map(|&(start, end)| end.min(limit).saturating_sub(start)).sum()
     }
 
-    /// The next hole at or after `seq`: its start, moved up to `seq`, and its end; the last hole is endless.
+    /// Returns the next hole at or after `seq`. Its start is at least `seq`; the last hole has no end (`u64::MAX`).
     pub(crate) fn hole_from(&self, seq: u64) -> (u64, u64) {
         let mut start = seq;
         for &(from, to) in &self.ranges {
@@ -95,13 +97,13 @@ impl Scoreboard {
         (start, u64::MAX)
     }
 
-    /// RFC 6675 section 5, step 4: recovery begins at `una`.
+    /// Begins recovery at `una` (RFC 6675 section 5, step 4).
     pub(crate) fn begin_recovery(&mut self, una: u64) {
         self.high_rxt = una;
         self.rescue_rxt = None;
     }
 
-    /// `SetPipe` (RFC 6675 section 4): what is neither `SACKed` nor lost, and what was sent again.
+    /// Counts what is neither `SACKed` nor lost, and what was retransmitted: `SetPipe` (RFC 6675 section 4).
     pub(crate) fn set_pipe(&mut self, una: u64, high_data: u64) {
         let mut pipe = 0;
         let mut seq = una;
@@ -125,25 +127,25 @@ impl Scoreboard {
         self.pipe += bytes;
     }
 
-    /// RFC 6675 section 5, steps 4.3 and C.2: bytes below `end` were sent again.
+    /// Notes a retransmission of `bytes` that ends at `end` (RFC 6675 section 5, steps 4.3, C.2 and C.4).
     pub(crate) fn retransmitted(&mut self, end: u64, bytes: u64) {
         self.high_rxt = self.high_rxt.max(end);
         self.pipe += bytes;
     }
 
-    /// `NextSeg` rule 1: the first hole beyond `HighRxt` that is lost.
+    /// Returns the first hole beyond `HighRxt` that is lost: rule 1 of `NextSeg`.
     pub(crate) fn lost_segment(&self, una: u64, mss: u64) -> Option<Resend> {
         self.unsacked_segment(una, mss).filter(|segment| self.is_lost(segment.seq))
     }
 
-    /// `NextSeg` rule 3: the first hole beyond `HighRxt` with something `SACKed` above it.
+    /// Returns the first hole beyond `HighRxt` that has something `SACKed` above it: rule 3 of `NextSeg`.
     pub(crate) fn unsacked_segment(&self, una: u64, mss: u64) -> Option<Resend> {
         let (start, end) = self.hole_from(self.high_rxt.max(una));
         let highest = self.ranges.last().map_or(0, |range| range.1);
         (start < highest).then(|| Resend { seq: start, len: mss.min(end - start) })
     }
 
-    /// `NextSeg` rule 4: once a recovery, the last bytes that are outstanding and not `SACKed`.
+    /// Returns the last bytes that are outstanding and not `SACKed`, once per recovery: rule 4 of `NextSeg`.
     pub(crate) fn rescue_segment(
         &mut self,
         una: u64,
@@ -160,7 +162,7 @@ impl Scoreboard {
         Some(Resend { seq: end - len, len })
     }
 
-    /// The highest run of outstanding bytes that are not `SACKed`.
+    /// Returns the highest run of outstanding bytes that are not `SACKed`.
     fn last_hole(&self, una: u64, high_data: u64) -> Option<(u64, u64)> {
         let mut end = high_data;
         for &(from, to) in self.ranges.iter().rev() {

@@ -28,7 +28,7 @@ fn ranges_are_joined_and_cut() {
 
 #[test]
 fn three_ranges_or_more_than_two_segments_mean_a_loss() {
-    // RFC 6675 4, IsLost
+    // RFC 6675 section 4, IsLost: more than two segments above, or three ranges.
     assert!(!board(&[(2, 4)]).is_lost(1000));
     assert!(board(&[(2, 5)]).is_lost(1000));
     assert!(!board(&[(2, 3), (4, 5)]).is_lost(1000));
@@ -39,10 +39,10 @@ fn three_ranges_or_more_than_two_segments_mean_a_loss() {
 }
 
 #[test]
-fn the_pipe_leaves_out_what_is_lost_and_counts_what_was_sent_again() {
+fn the_pipe_excludes_what_is_lost_and_includes_retransmissions() {
     let mut board = board(&[(2, 5), (7, 8)]);
     board.begin_recovery(0);
-    // RFC 6675 4, SetPipe: 0 and 1 are lost; 5, 6, 8 and 9 are not known to be.
+    // RFC 6675 section 4, SetPipe: 0 and 1 are lost; 5, 6, 8 and 9 are not known to be.
     board.set_pipe(0, 10 * MSS);
     assert_eq!(board.pipe(), 4000);
     board.retransmitted(MSS, MSS);
@@ -51,28 +51,29 @@ fn the_pipe_leaves_out_what_is_lost_and_counts_what_was_sent_again() {
 }
 
 #[test]
-fn next_seg_in_the_order_of_its_rules() {
+fn next_seg_follows_its_rules_in_order() {
     let mut board = board(&[(2, 5), (7, 8)]);
     board.begin_recovery(0);
-    // RFC 6675 4, NextSeg rule 1
+    // RFC 6675 section 4, rule 1 of NextSeg: the first lost segment that was not retransmitted.
     assert_eq!(segment(board.lost_segment(0, MSS)), Some(0));
     board.retransmitted(MSS, MSS);
     assert_eq!(segment(board.lost_segment(0, MSS)), Some(1));
     board.retransmitted(2 * MSS, MSS);
     assert_eq!(board.lost_segment(0, MSS), None);
-    // Rule 3: below the highest SACKed one, not known to be lost.
+    // RFC 6675 section 4, rule 3 of NextSeg: below the highest SACKed one, not known to be lost.
     assert_eq!(segment(board.unsacked_segment(0, MSS)), Some(5));
     board.retransmitted(7 * MSS, 2 * MSS);
     assert_eq!(board.unsacked_segment(0, MSS), None);
-    // Rule 4: the last outstanding one, once.
+    // RFC 6675 section 4, rule 4 of NextSeg: the last outstanding one, once.
     assert_eq!(segment(board.rescue_segment(0, 10 * MSS, 10 * MSS, MSS)), Some(9));
     assert_eq!(board.rescue_segment(0, 10 * MSS, 10 * MSS, MSS), None);
 }
 
 #[test]
-fn a_rescue_looks_below_what_is_sacked_at_the_end() {
+fn a_rescue_retransmits_the_highest_segment_that_is_not_sacked() {
     let mut board = board(&[(2, 5), (7, 10)]);
     board.begin_recovery(0);
+    // RFC 6675 section 4, rule 4 of NextSeg: 7, 8 and 9 are SACKed.
     assert_eq!(segment(board.rescue_segment(0, 10 * MSS, 10 * MSS, MSS)), Some(6));
     let mut all = Scoreboard::default();
     all.update(0, 0, SackBlocks::from_ranges(0, [(1, 10_000)]), MSS);
@@ -80,7 +81,7 @@ fn a_rescue_looks_below_what_is_sacked_at_the_end() {
 }
 
 #[test]
-fn a_hole_smaller_than_a_segment_is_sent_alone() {
+fn a_hole_smaller_than_a_segment_is_retransmitted_alone() {
     let mut board = Scoreboard::default();
     board.update(0, 0, SackBlocks::from_ranges(0, [(300, 5000)]), MSS);
     assert_eq!(board.lost_segment(0, MSS), Some(Resend { seq: 0, len: 300 }));

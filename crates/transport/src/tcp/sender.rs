@@ -1,18 +1,18 @@
-//! The sending end: what it remembers, and what the application, an acknowledgement or the timer changes.
+//! The sending end of TCP: its state, and its reaction to the application, to acknowledgements and to the timer.
 //!
-//! At any time `una <= next <= high_water <= end`: acknowledged below `una`, sent since the last timeout below
-//! `next`, sent at some time below `high_water`, written by the application below `end`. After a timeout
-//! `next` falls back to `una` and everything is sent again as the window allows (go-back-N; what is `SACKed` is
-//! skipped). What may leave is in `output`, how losses are
-//! found and mended in `recovery`.
+//! At any time `una <= next <= high_water <= end`. Everything below `una` is acknowledged. Everything below `next` has
+//! been sent since the last timeout, everything below `high_water` has been sent at least once, and the application has
+//! written everything below `end`. After a timeout `next` falls back to `una`, and the sender sends everything again as
+//! the window allows (go-back-N), except what is `SACKed`. `output` decides what may leave; `recovery` detects and
+//! repairs losses.
 //!
-//! Departures from the RFCs, on purpose:
-//! - an ECN echo reduces the window to no less than two segments, as a loss does and as Linux has it; RFC 3168
-//!   6.1.2 goes on down to one and then to the timer;
-//! - the timer is restarted by a fast retransmit as well (RFC 6298 5 is silent), as BSD, Linux and ns-2 do:
-//!   the retransmission deserves a whole RTO for its acknowledgement;
-//! - segments are cut at the mss from wherever the window begins, so a retransmission after many small writes
-//!   may carry more bytes than the original, as RFC 9293 3.7.1 allows.
+//! Deliberate departures from the RFCs:
+//! - An ECN echo reduces the window to no less than two segments, as a loss does, and as Linux does. In
+//!   RFC 3168 section 6.1.2 the window falls to one segment, and then the sender waits for the timer.
+//! - A fast retransmit restarts the timer, too, as in BSD, Linux and ns-2, so that the retransmission has a whole RTO
+//!   for its acknowledgement. RFC 6298 section 5 does not mention this case.
+//! - Segments are cut at the mss from wherever the window begins. A retransmission after many small writes may therefore
+//!   carry more bytes than the original, which RFC 9293 section 3.8.6 allows.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::congestion::{Acked, Acknowledgement};
 use super::scoreboard::Scoreboard;
 use super::{Ack, Control, Params, RttEstimator, RttSampling, Window};
 
-/// Whether the window is moved by congestion control or by fast recovery.
+/// Whether congestion control or fast recovery sets the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Slow start or congestion avoidance.
@@ -32,27 +32,27 @@ pub(super) enum Phase {
     Recovery,
 }
 
-/// No segment is timed: the next of new data will be.
+/// No segment is timed. The next segment of new data will be.
 pub(super) const NONE_TIMED: u64 = 0;
-/// Round trips are timed by the echo of timestamps.
+/// Round trips are measured with the echo of timestamps.
 const BY_ECHO: u64 = u64::MAX;
 
-/// What is counted.
+/// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Segments sent, retransmissions among them.
+    /// Segments sent, including retransmissions.
     pub segments: u64,
-    /// Payload bytes sent, retransmissions among them.
+    /// Payload bytes sent, including retransmissions.
     pub bytes: u64,
-    /// Bytes the application wrote and the send buffer refused.
+    /// Bytes that the application wrote and the send buffer refused.
     pub refused_bytes: u64,
     /// Segments sent that carried bytes sent before.
     pub retransmissions: u32,
-    /// Times that fast recovery was entered.
+    /// How many times fast recovery was entered.
     pub fast_retransmits: u32,
-    /// Times that the retransmission timer ran out.
+    /// How many times the retransmission timer expired.
     pub timeouts: u32,
-    /// Times that the window was reduced for an ECN echo.
+    /// How many times an ECN echo reduced the window.
     pub ecn_reductions: u32,
 }
 
@@ -63,47 +63,46 @@ pub struct Sender {
     pub(super) una: u64,
     pub(super) next: u64,
     pub(super) high_water: u64,
-    /// What the application has written, with FIN; `u64::MAX` while that is without end.
+    /// The end of what the application has written, including FIN; `u64::MAX` while the supply is endless.
     pub(super) end: u64,
     pub(super) window: Window,
-    /// When the retransmission timer runs out.
+    /// When the retransmission timer expires.
     pub(super) deadline: Instant,
     pub(super) phase: Phase,
-    /// The segment at `una` is to be sent again, whatever the window says.
+    /// The segment at `una` must be retransmitted, whatever the window allows.
     pub(super) retransmit_first: bool,
-    /// The next new segment says that the window was reduced.
+    /// The next new segment carries CWR.
     pub(super) cwr: bool,
     pub(super) closed: bool,
-    /// Something rare is going on, so `transmit` must look closely. Set by whatever is rare, taken back by the
-    /// first `transmit` that finds all plain again.
+    /// `transmit` takes its slow path. Every rare event sets this. The first `transmit` that finds no rare state clears
+    /// it.
     pub(super) careful: bool,
-    /// The mss and the receiver's window, at hand.
+    /// Copies of the mss and of the receiver's window.
     pub(super) mss: u32,
     pub(super) max_window: u64,
-    /// When all that could leave had left, the congestion window was full.
+    /// The congestion window was full after the last transmission.
     pub(super) window_limited: bool,
     pub(super) dup_acks: u8,
     /// Timeouts since the last acknowledgement of new data.
     pub(super) timeouts_in_a_row: u8,
-    /// A partial acknowledgement came in this recovery.
+    /// A partial acknowledgement has arrived in this recovery.
     pub(super) partial_ack: bool,
-    /// How many segments of new data this acknowledgement may still set free in fast recovery.
+    /// How many segments of new data may still leave in response to this acknowledgement in fast recovery.
     pub(super) burst_left: u32,
-    /// Bytes sent by limited transmit: no part of RFC 5681's flight size.
+    /// Bytes sent by limited transmit, which the flight size leaves out (RFC 5681 section 3.2, step 2).
     pub(super) limited_bytes: u32,
-    /// RFC 6582's `recover`: what had been sent when the last loss was found.
+    /// `recover` of RFC 6582 section 3.2: what had been sent when the last loss was detected.
     pub(super) recover: u64,
     /// How far the last acknowledgement of new data moved `una`.
     pub(super) last_advance: u64,
-    /// No second reduction for an ECN echo until this is acknowledged.
+    /// ECN echoes do not reduce the window again until this is acknowledged.
     ecn_recover: u64,
     pub(super) control: Control,
     pub(super) rtt: RttEstimator,
-    /// An echo from before this yields no sample: one is enough for a round trip. With [`RttSampling::OneSegment`]:
-    /// when the timed segment left.
+    /// Echoes of earlier timestamps yield no sample, so that there is one sample per round trip. With
+    /// [`RttSampling::OneSegment`]: when the timed segment left.
     pub(super) sample_from: Instant,
-    /// With [`RttSampling::OneSegment`]: where the timed segment ends, [`NONE_TIMED`] between two of them. Otherwise
-    /// [`BY_ECHO`].
+    /// With [`RttSampling::OneSegment`]: the end of the timed segment, or [`NONE_TIMED`]. Otherwise [`BY_ECHO`].
     pub(super) timed: u64,
     pub(super) last_sent: Instant,
     pub(super) scoreboard: Option<Box<Scoreboard>>,
@@ -112,7 +111,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A connection with nothing to send yet. `params` must be valid ([`Params::validate`]).
+    /// Creates a connection with nothing to send yet. `params` must be valid ([`Params::validate`]).
     pub fn new(params: &Arc<Params>, now: Instant) -> Self {
         debug_assert_eq!(params.validate(), Ok(()), "validate parameters where they are read");
         Self {
@@ -152,7 +151,7 @@ impl Sender {
         }
     }
 
-    /// The application has `bytes` more to send. False, and none of them taken, when they do not fit the send
+    /// Takes `bytes` more from the application. Returns false, and takes none of them, if they do not fit the send
     /// buffer ([`Params::send_buffer`]) or the connection is closed.
     pub fn write(&mut self, bytes: u64) -> bool {
         let backlog = self.end.saturating_sub(self.high_water);
@@ -166,14 +165,14 @@ impl Sender {
         taken
     }
 
-    /// The application always has more to send.
+    /// From now on the application always has more to send.
     pub fn write_unlimited(&mut self) {
         if !self.closed {
             self.end = u64::MAX;
         }
     }
 
-    /// An endless supply ends with what was sent.
+    /// Ends an endless supply with what has been sent.
     pub fn end_supply(&mut self) {
         if self.end == u64::MAX {
             self.end = self.high_water;
@@ -181,7 +180,7 @@ impl Sender {
         }
     }
 
-    /// The application has written its last byte; FIN follows it. An endless supply ends with what was sent.
+    /// Closes the connection: FIN follows the last byte written. An endless supply ends with what has been sent.
     pub fn close(&mut self) {
         if self.closed {
             return;
@@ -192,7 +191,7 @@ impl Sender {
         self.end += 1;
     }
 
-    /// An acknowledgement has arrived.
+    /// Handles an acknowledgement.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the acknowledgement is taken from its packet in registers")]
     pub fn on_ack(&mut self, now: Instant, ack: &Ack) {
@@ -209,13 +208,13 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer, [`Instant::FAR_FUTURE`] while nothing is outstanding.
+    /// Returns when the retransmission timer expires; [`Instant::FAR_FUTURE`] while nothing is outstanding.
     #[inline]
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// It is `now`: acts if the deadline has come.
+    /// Handles a timeout if the timer has expired.
     #[inline]
     pub fn on_deadline(&mut self, now: Instant) {
         if now >= self.deadline {
@@ -223,62 +222,62 @@ impl Sender {
         }
     }
 
-    /// The congestion window, bytes; inflated by duplicates during `NewReno`'s fast recovery.
+    /// Returns the congestion window, bytes. Duplicates inflate it during `NewReno`'s fast recovery.
     pub const fn cwnd(&self) -> u64 {
         self.window.cwnd
     }
 
-    /// The slow start threshold, bytes; `u64::MAX` before the first loss.
+    /// Returns the slow start threshold, bytes; `u64::MAX` before the first loss.
     pub const fn ssthresh(&self) -> u64 {
         self.window.ssthresh
     }
 
-    /// Bytes acknowledged in order (FIN not counted).
+    /// Returns how many bytes are acknowledged in order, without FIN.
     pub fn acked(&self) -> u64 {
         self.una - u64::from(self.is_finished())
     }
 
-    /// Bytes sent since the last timeout and not acknowledged: RFC 6675's pipe with SACK.
+    /// Returns the bytes sent since the last timeout and not acknowledged; with SACK, the pipe (RFC 6675 section 4).
     pub fn in_flight(&self) -> u64 {
         if self.phase == Phase::Recovery { self.recovery_pipe() } else { self.pipe() }
     }
 
-    /// Bytes that were written and have never been sent; `u64::MAX` while there is no end of them.
+    /// Returns the bytes that were written and have never been sent; `u64::MAX` while the supply is endless.
     pub const fn backlog(&self) -> u64 {
         if self.end == u64::MAX { u64::MAX } else { self.end - self.high_water }
     }
 
-    /// Whether everything, with FIN, is acknowledged.
+    /// Returns whether everything is acknowledged, including FIN.
     pub const fn is_finished(&self) -> bool {
         self.closed && self.una == self.end
     }
 
-    /// Whether a loss is being mended: from a fast retransmit to the full acknowledgement.
+    /// Returns whether the sender is in fast recovery: from a fast retransmit to the full acknowledgement.
     pub fn in_recovery(&self) -> bool {
         self.phase == Phase::Recovery
     }
 
-    /// The smoothed round-trip time; zero before the first sample.
+    /// Returns the smoothed round-trip time; zero before the first sample.
     pub const fn srtt(&self) -> Duration {
         self.rtt.srtt()
     }
 
-    /// The retransmission timeout, with its backoff.
+    /// Returns the retransmission timeout, including its backoff.
     pub const fn rto(&self) -> Duration {
         self.rtt.rto()
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// What was set.
+    /// Returns the parameters.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// The acknowledgement moves `una`.
+    /// Handles an acknowledgement of new data, which moves `una`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as on_ack")]
     fn on_new_data(&mut self, now: Instant, ack: &Ack, reduced: bool) {
@@ -328,7 +327,7 @@ impl Sender {
         }
     }
 
-    /// Whether the timed segment is acknowledged; then the next may be timed.
+    /// Takes a sample if the timed segment is acknowledged. Then the next segment may be timed.
     fn sample_timed_segment(&mut self, now: Instant) {
         if self.timed != NONE_TIMED && self.una >= self.timed {
             self.rtt.sample(now.saturating_since(self.sample_from), &self.params);
@@ -336,21 +335,21 @@ impl Sender {
         }
     }
 
-    /// What is sent again makes acknowledgements ambiguous: Karn's rule (RFC 6298 3).
+    /// Times no segment: after a retransmission, acknowledgements are ambiguous (Karn's algorithm, RFC 6298 section 3).
     pub(super) fn forget_timed_segment(&mut self) {
         if self.timed != BY_ECHO {
             self.timed = NONE_TIMED;
         }
     }
 
-    /// RFC 6298 5.2, 5.3.
+    /// Restarts the timer, or stops it if nothing is outstanding (RFC 6298 sections 5.2 and 5.3).
     #[inline]
     pub(super) fn restart_timer(&mut self, now: Instant) {
         let outstanding = self.una < self.high_water;
         self.deadline = if outstanding { now + self.rtt.rto() } else { Instant::FAR_FUTURE };
     }
 
-    /// Reduces the window for an ECN echo, at most once a window of data (RFC 3168 6.1.2). True if it did.
+    /// Reduces the window for an ECN echo, at most once per window of data (RFC 3168 section 6.1.2). Returns whether it did.
     #[cold]
     fn on_ecn_echo(&mut self, ack: u64) -> bool {
         let again = self.ecn_recover > 0 && ack <= self.ecn_recover;
@@ -363,15 +362,15 @@ impl Sender {
         }
         let mss = u64::from(self.mss);
         self.window.ssthresh = self.control.marked(&self.window, self.halved(), mss);
-        // RFC 5681's floor of two segments is one for ssthresh: a window of one stays one.
+        // The least ssthresh is two segments (RFC 5681 eq. 4). A window of one segment stays at one.
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         self.note_reduction();
         self.stats.ecn_reductions += 1;
         true
     }
 
-    /// The window was reduced: the receiver is told so, and marks on what is out already are no news (RFC 3168
-    /// 6.1.2).
+    /// Notes that the window was reduced. The next new segment reports this to the receiver, and marks on data that is
+    /// already outstanding do not reduce the window again (RFC 3168 section 6.1.2).
     pub(super) fn note_reduction(&mut self) {
         self.careful = true;
         self.ecn_recover = self.high_water;

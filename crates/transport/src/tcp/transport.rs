@@ -86,7 +86,7 @@ impl Transport for Tcp {
         Segment { seq, sent_at, len, retransmission, cwr, fin }
     }
 
-    /// Most acknowledgements have no SACK blocks, for which there is no room.
+    /// Packs acknowledgements without SACK blocks, which are most. There is no room for the blocks.
     #[inline]
     fn pack_reply(reply: &Ack) -> PackedHeader {
         let Ack { ack, echo, sack, ece } = *reply;

@@ -1,4 +1,4 @@
-//! Where ns-2's TCP does otherwise than the RFCs. The defaults are the RFCs'.
+//! The parameters for the points at which ns-2's TCP differs from the RFCs. The defaults follow the RFCs.
 
 use cutline_params::{Choice, Parameters};
 use cutline_units::Duration;
@@ -6,55 +6,55 @@ use cutline_units::Duration;
 /// How `NewReno`'s window grows by a segment a round trip in congestion avoidance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
 pub enum Avoidance {
-    /// By a segment when a window of bytes has been acknowledged (RFC 5681 section 3.1, recommended).
+    /// By a segment when a window of bytes has been acknowledged, as RFC 5681 section 3.1 recommends.
     #[default]
     Bytes,
-    /// By `mss * mss / cwnd` with each acknowledgement (RFC 5681 equation 3), as ns-2 does: half a segment ahead of the
-    /// other on average, as the window need not start from a whole number of segments.
+    /// By `mss * mss / cwnd` with each acknowledgement (RFC 5681 eq. 3), as in ns-2. The window is half a segment larger on
+    /// average, because it grows before the whole window has been acknowledged.
     Acknowledgements,
 }
 
-/// The window after fast recovery (RFC 6582 section 3.2, step 3, full acknowledgements).
+/// The window after fast recovery (full acknowledgements in RFC 6582 section 3.2, step 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
 pub enum FullAck {
-    /// Option 1: `min(ssthresh, max(flight, mss) + mss)`, so that no burst follows.
+    /// Option 1: `min(ssthresh, max(flight, mss) + mss)`, which prevents a burst.
     #[default]
     FlightPlusOne,
     /// Option 2: `ssthresh`.
     Ssthresh,
-    /// `ssthresh`, or what partial acknowledgements have deflated the window to if that is less: ns-2's
-    /// (`exit_recovery_fix_ 0`), from which slow start leads back to `ssthresh`. There the acknowledgement that ends
-    /// recovery also makes the window grow, as any other does.
+    /// `ssthresh`, or the window that partial acknowledgements have deflated if that is less, as in ns-2
+    /// (`exit_recovery_fix_ 0`). Slow start then leads back to `ssthresh`. The acknowledgement that ends recovery also
+    /// makes the window grow, as any other does.
     Deflated,
 }
 
 /// What a loss halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
 pub enum Halving {
-    /// The bytes in flight (RFC 5681 equation 4); a timeout of a segment that the timer has sent before halves nothing.
+    /// The bytes in flight (RFC 5681 eq. 4). A second timeout of the same segment halves nothing.
     #[default]
     Flight,
-    /// The congestion window, as ns-2 does. A timeout in fast recovery halves it a second time, where RFC 5681 halves
-    /// the flight, which has hardly changed; each further timeout in a row leaves two segments. The threshold of slow
-    /// start is cut to whole segments, the window after fast recovery is not.
+    /// The congestion window, as in ns-2. A timeout in fast recovery halves it a second time; RFC 5681 halves the flight,
+    /// which has hardly changed. Each further timeout in a row leaves two segments. The threshold of slow start is
+    /// truncated to whole segments; the window after fast recovery is not.
     Window,
 }
 
 /// Which acknowledgements yield a sample of the round-trip time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
 pub enum RttSampling {
-    /// One a round trip, for which the gains of RFC 6298 were made (its section 3).
+    /// One per round trip, for which the gains of the averages are meant (RFC 6298 section 3).
     #[default]
     OncePerRoundTrip,
-    /// One segment of new data is timed at a time, and none across a fast retransmit or a timeout: Karn's rule (RFC
-    /// 6298 section 3), for which no timestamps are needed. What was sent again yields no sample, so a backed-off
-    /// timeout stays until new data is acknowledged. ns-2's, whose timestamps are off.
+    /// The sender times one segment of new data at a time, and none across a fast retransmit or a timeout. This is Karn's
+    /// algorithm (RFC 6298 section 3), which needs no timestamps. Retransmissions yield no sample, so a backed-off timeout
+    /// stays until new data is acknowledged. ns-2 does this, because its timestamps are off.
     OneSegment,
-    /// Each one that acknowledges new data: the estimate then forgets within a fraction of a window.
+    /// Each one that acknowledges new data. The estimate then remembers less than a window.
     EveryAck,
 }
 
-/// What ns-2 does in another way than the RFCs.
+/// Parameters for the points at which ns-2 differs from the RFCs.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct Variant {
     /// How the window of NewReno grows in congestion avoidance.
@@ -64,30 +64,30 @@ pub struct Variant {
     #[param(default = FullAck::FlightPlusOne, source = "RFC 6582 section 3.2 option 1; ns-2: deflated")]
     pub full_ack: FullAck,
     /// What a loss halves.
-    #[param(default = Halving::Flight, source = "RFC 5681 equation 4; ns-2: window")]
+    #[param(default = Halving::Flight, source = "RFC 5681 eq. 4; ns-2: window")]
     pub halving: Halving,
     /// Which acknowledgements yield a sample of the round-trip time.
     #[param(default = RttSampling::OncePerRoundTrip, source = "RFC 6298 section 3; ns-2: one-segment")]
     pub rtt_sampling: RttSampling,
-    /// The window grows only while it is what limits the sender.
-    #[param(default = true, source = "RFC 9438 section 5.8, RFC 7661; ns-2: false")]
+    /// The window grows only while it limits the sender.
+    #[param(default = true, source = "RFC 9438 section 5.8; ns-2: false")]
     pub grow_only_when_limited: bool,
-    /// Limited transmit answers every duplicate outside fast recovery, also those at or below `recover`, and then sends
-    /// again, too.
+    /// Limited transmit responds to every duplicate outside fast recovery, also to those at or below `recover`. After a
+    /// timeout it then retransmits old data, too.
     #[param(default = false, source = "RFC 3042 section 2; ns-2: true")]
     pub limited_transmit_always: bool,
-    /// The most segments of new data that one acknowledgement sets free in fast recovery without SACK; off is what the
-    /// window allows.
+    /// The most segments of new data that one acknowledgement releases in fast recovery without SACK; off is as many as
+    /// the window allows.
     #[param(
         default = None,
         range = (1, 1000),
         unit = "packets",
-        source = "RFC 6582 section 3.2 step 3 leaves it open; ns-2's `recov_maxburst_` is 2"
+        source = "RFC 6582 section 3.2 has no limit; ns-2's `recov_maxburst_` is 2"
     )]
     pub recovery_burst: Option<u32>,
-    /// The least that 4 RTTVAR adds to SRTT in the timeout, beside the clock's granularity.
+    /// The least value of the term 4 RTTVAR in the timeout, if it is more than the clock's granularity.
     ///
-    /// ns-2 averages in whole ticks and rounds down, so its 4 RTTVAR stops falling at three ticks.
+    /// ns-2 averages in whole ticks and rounds down, so its 4 RTTVAR never falls below three ticks.
     #[param(
         default = Duration::ZERO,
         range = (Duration::ZERO, Duration::from_secs(1)),
@@ -97,7 +97,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// ns-2.35's.
+    /// Returns the values of ns-2.35.
     pub const fn ns2() -> Self {
         Self {
             avoidance: Avoidance::Acknowledgements,

@@ -1,19 +1,19 @@
-//! A retransmission timeout from a coarse clock, for the throughput equation's `t_RTO` (Jacobson, "Congestion Avoidance
-//! and Control", 1988, appendix A).
+//! A retransmission timeout from a coarse clock, for `t_RTO` in the throughput equation (V. Jacobson and M. Karels,
+//! "Congestion Avoidance and Control", appendix A; November 1988).
 //!
-//! Round trips are measured in whole ticks. The average is kept eightfold and the mean deviation fourfold, both as
-//! integers, so that shifts do for divisions; what they cut off never comes back:
+//! Round trips are measured in whole ticks. Eight times the average and four times the mean deviation are stored as
+//! integers, so that a shift replaces each division. The remainders are lost:
 //!
 //! ```text
 //! e = m - floor(sa / 8)    sa += e    sv += |e| - floor(sv / 4)    rto = floor(sa / 8) + sv
 //! ```
 //!
-//! Worked: round trips of two ticks each begin with sa = 16, sv = 4. The deviation falls to 3 and stays there, as a
-//! quarter of 3 is nothing: the timeout is 5 ticks however even the round trips are.
+//! Worked: round trips of two ticks each begin with sa = 16, sv = 4. The deviation falls to 3 and stays there, because
+//! `floor(3 / 4)` is 0: the timeout is 5 ticks, even if the round trips are constant.
 
 use cutline_units::Duration;
 
-/// Average and mean deviation of the round-trip time, in ticks.
+/// The average and the mean deviation of the round-trip time, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CoarseTimeout {
     /// `sa`: eight times the average; 0 before the first sample.
@@ -23,7 +23,7 @@ pub(super) struct CoarseTimeout {
 }
 
 impl CoarseTimeout {
-    /// A round trip was `sample` long.
+    /// Adds a sample of the round-trip time.
     pub(super) fn measure(&mut self, sample: Duration, tick: Duration) {
         let ticks = ticks(sample, tick);
         if self.average_by_8 == 0 {
@@ -36,13 +36,13 @@ impl CoarseTimeout {
             (self.deviation_by_4 + ticks.abs_diff(average) - self.deviation_by_4 / 4).max(1);
     }
 
-    /// The timeout.
+    /// Returns the timeout.
     pub(super) fn timeout(self, tick: Duration) -> Duration {
         tick * u64::from(self.average_by_8 / 8 + self.deviation_by_4)
     }
 }
 
-/// The nearest whole number of ticks, at least one.
+/// Rounds to the nearest whole number of ticks, and to at least one.
 fn ticks(sample: Duration, tick: Duration) -> u32 {
     let nearest = (sample.as_nanos() + tick.as_nanos() / 2) / tick.as_nanos();
     u32::try_from(nearest).map_or(u32::MAX / 16, |ticks| ticks.clamp(1, u32::MAX / 16))
@@ -63,17 +63,17 @@ mod tests {
     }
 
     #[test]
-    fn even_round_trips_leave_three_ticks() {
+    fn constant_round_trips_add_three_ticks() {
         assert_eq!(after(&[200]).timeout(TICK), TICK * 6);
         assert_eq!(after(&[200, 200]).timeout(TICK), TICK * 5);
         assert_eq!(after(&[200; 50]).timeout(TICK), TICK * 5);
-        // Rounded to whole ticks, and never to none.
+        // Samples are rounded to whole ticks, and to at least one.
         assert_eq!(after(&[249; 50]).timeout(TICK), TICK * 5);
         assert_eq!(after(&[3; 50]).timeout(TICK), TICK * 3);
     }
 
     #[test]
-    fn a_longer_round_trip_counts_as_deviation_too() {
+    fn a_longer_round_trip_increases_the_average_and_the_deviation() {
         // sa = 16, sv = 3; e = 4: sa = 20, sv = 3 + 4 - 0.
         assert_eq!(after(&[200, 200, 600]), CoarseTimeout { average_by_8: 20, deviation_by_4: 7 });
         // e = 6 - 2: sa = 24, sv = 7 + 4 - 1.

@@ -1,4 +1,5 @@
-//! The TCP throughput equation (RFC 5348 3.1, after Padhye, Firoiu, Towsley and Kurose 1998):
+//! The TCP throughput equation (RFC 5348 section 3.1, after J. Padhye, V. Firoiu, D. Towsley and J. Kurose, "Modeling TCP
+//! Throughput"; September 1998):
 //!
 //! ```text
 //!                                  s
@@ -6,28 +7,28 @@
 //!     R sqrt(2 b p / 3) + t_RTO (3 sqrt(3 b p / 8) p (1 + 32 p^2))
 //! ```
 //!
-//! X in bytes per second, s the segment size in bytes, R the round-trip time and `t_RTO = 4 R` in seconds, p the
-//! loss event rate, b = 1 the segments an acknowledgement covers.
+//! X is in bytes per second, s is the segment size in bytes, R the round-trip time and `t_RTO = 4 R` in seconds, p the
+//! loss event rate, and b = 1 the number of segments that an acknowledgement covers.
 //!
 //! Worked: s = 1000 B, R = 100 ms, p = 0.01 gives 112,332 B/s: 11.2 packets a round trip.
 
 use cutline_units::Duration;
 
-/// What TCP would send, bytes per second: `s` bytes, `r` the round-trip time (over 0), `p` over 0.
+/// Returns the rate of a TCP flow, bytes per second (RFC 5348 section 3.1). `s` is in bytes; `r` and `p` must be above 0.
 pub fn throughput(s: f64, r: Duration, p: f64) -> f64 {
     s / (r.as_secs_f64() * round_trips_per_segment(p))
 }
 
-/// The same with a `t_rto` of its own instead of 4 R.
+/// The same with the timeout `t_rto` instead of 4 R.
 pub fn throughput_with_timeout(s: f64, r: Duration, t_rto: Duration, p: f64) -> f64 {
     s / (r.as_secs_f64() * fast_retransmits(p) + t_rto.as_secs_f64() * timeouts(p))
 }
 
-/// The `p` at which the equation gives `x` bytes per second: its inverse, by bisection, to 1e-9 of p.
+/// Returns the `p` at which the equation gives `x` bytes per second: its inverse, by bisection, to 1e-9 of p.
 pub fn loss_event_rate(s: f64, r: Duration, x: f64) -> f64 {
     let wanted = s / (r.as_secs_f64() * x);
     let (mut low, mut high) = (1e-12_f64, 1.0_f64);
-    // On a logarithmic scale: rates span many decades.
+    // The scale is logarithmic, because rates span many decades.
     for _ in 0..64 {
         let middle = (low * high).sqrt();
         if round_trips_per_segment(middle) < wanted { low = middle } else { high = middle }
@@ -35,17 +36,17 @@ pub fn loss_event_rate(s: f64, r: Duration, x: f64) -> f64 {
     high
 }
 
-/// The equation's denominator with `R = 1` and `t_RTO = 4 R`.
+/// Returns the denominator of the equation with `R = 1` and `t_RTO = 4 R`.
 fn round_trips_per_segment(p: f64) -> f64 {
     fast_retransmits(p) + 4.0 * timeouts(p)
 }
 
-/// What R is multiplied by: sqrt(2 b p / 3).
+/// Returns the factor of R: sqrt(2 b p / 3).
 fn fast_retransmits(p: f64) -> f64 {
     (2.0 * p / 3.0).sqrt()
 }
 
-/// What `t_RTO` is multiplied by: 3 sqrt(3 b p / 8) p (1 + 32 p^2).
+/// Returns the factor of `t_RTO`: 3 sqrt(3 b p / 8) p (1 + 32 p^2).
 fn timeouts(p: f64) -> f64 {
     3.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
 }
@@ -58,9 +59,9 @@ mod tests {
 
     #[test]
     fn the_worked_value() {
-        // RFC 5348 3.1: 0.0816497 + 4 * 3 * 0.0612372 * 0.01 * 1.0032 = 0.0890217 round trips a segment.
+        // RFC 5348 section 3.1: 0.0816497 + 4 * 3 * 0.0612372 * 0.01 * 1.0032 = 0.0890217 round trips per segment.
         assert!((throughput(1000.0, R, 0.01) - 112_332.0).abs() < 1.0);
-        // All is lost: sqrt(2/3) + 12 sqrt(3/8) 33 = 243.32 round trips a segment.
+        // Everything is lost: sqrt(2/3) + 12 sqrt(3/8) 33 = 243.32 round trips per segment.
         assert!((throughput(1000.0, R, 1.0) - 41.098).abs() < 0.01);
     }
 
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inverse_is_one() {
+    fn loss_event_rate_inverts_the_equation() {
         for p in [1e-6, 1e-4, 0.003, 0.05, 0.4, 1.0] {
             let found = loss_event_rate(1000.0, R, throughput(1000.0, R, p));
             assert!((found / p - 1.0).abs() < 1e-6, "{p}: {found}");

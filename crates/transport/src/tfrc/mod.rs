@@ -1,24 +1,23 @@
-//! TFRC, the TCP-friendly rate control of RFC 5348: as much as TCP would have, but smoothly.
+//! TFRC, the TCP-friendly rate control of RFC 5348: the throughput of a TCP flow with smaller variations.
 //!
-//! The receiver measures the loss event rate `p` and the rate it receives, and reports both once a round trip
-//! and at each new loss event. The sender puts `p` and the round-trip time into the TCP throughput equation and
-//! sends packets at that pace.
+//! The receiver measures the loss event rate `p` and the receive rate, and reports both once per round trip and at each
+//! new loss event. The sender computes its rate from `p` and the round-trip time with the TCP throughput equation.
 //!
-//! | file | what | RFC 5348 |
+//! | file | what | source |
 //! | --- | --- | --- |
-//! | `equation` | the TCP throughput equation and its inverse | 3.1, 6.3.1 |
-//! | `sender` | rate, slow start, nofeedback timer, pacing | 4 |
-//! | `receive_rates` | `X_recv_set` and data-limited intervals | 4.3, 8.2.1 |
-//! | `holes` | which packets are lost | 5.1 |
-//! | `loss_intervals` | loss events, their intervals, `p` | 5.2 to 5.5 |
-//! | `receiver` | feedback | 6 |
+//! | `equation` | the TCP throughput equation and its inverse | RFC 5348 sections 3.1 and 6.3.1 |
+//! | `sender` | rate, slow start, nofeedback timer, pacing | RFC 5348 section 4 |
+//! | `receive_rates` | `X_recv_set` and data-limited intervals | RFC 5348 sections 4.3 and 8.2.1 |
+//! | `loss_detection` | which packets are lost | RFC 5348 sections 5.1 and 5.2 |
+//! | `loss_intervals` | loss events, their intervals, `p` | RFC 5348 sections 5.2, 5.3, 5.4 and 5.5 |
+//! | `receiver` | feedback | RFC 5348 section 6 |
 //!
-//! Not modelled: the sender-based variant (7), CCID 3's header formats (RFC 4342), `TFRC-SP` for small packets
-//! (RFC 4828): a flow of small packets gets the packet rate of a TCP with such segments.
+//! Not modelled: the sender-based variant (RFC 5348 section 7), the header formats of CCID 3 (RFC 4342), and `TFRC-SP` for
+//! small packets (RFC 4828). A flow of small packets gets the packet rate of a TCP flow with such segments.
 
 mod coarse_timeout;
 mod equation;
-mod holes;
+mod loss_detection;
 mod loss_intervals;
 mod params;
 mod receive_rates;
@@ -36,10 +35,10 @@ pub use wire::Extension;
 
 use cutline_units::{Duration, Instant};
 
-/// A data packet: 32 bytes, `Copy` (RFC 5348 3.2.1).
+/// The header of a data packet: 32 bytes, `Copy` (RFC 5348 section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// 0, 1, 2, ... in the order they left.
+    /// The sequence number: 0, 1, 2, ... in the order of departure.
     pub seq: u64,
     /// When it left.
     pub sent_at: Instant,
@@ -49,14 +48,14 @@ pub struct Packet {
     pub len: u32,
 }
 
-/// A feedback packet: 32 bytes, `Copy` (RFC 5348 3.2.2).
+/// A feedback packet: 32 bytes, `Copy` (RFC 5348 section 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// When the last packet received had left (`t_recvdata`).
+    /// When the last packet received left its sender (`t_recvdata`).
     pub echo: Instant,
-    /// How long ago that packet arrived (`t_delay`).
+    /// The time since that packet arrived (`t_delay`).
     pub t_delay: Duration,
-    /// The rate received over the last round trip, bytes per second (`X_recv`).
+    /// The receive rate over the last round trip, bytes per second (`X_recv`).
     pub x_recv: f64,
     /// The loss event rate, 0..1.
     pub p: f64,

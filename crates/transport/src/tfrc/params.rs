@@ -1,4 +1,4 @@
-//! What is set for a TFRC flow.
+//! The parameters of a TFRC flow.
 
 use super::Packet;
 use cutline_params::Parameters;
@@ -7,21 +7,21 @@ use cutline_units::{Bytes, Duration};
 const SECOND: Duration = Duration::from_secs(1);
 const GAINS: (f64, f64) = (0.0, 0.999_999);
 
-/// What is set for a TFRC flow. `Copy`; share one behind an `Arc` among all its flows.
+/// The parameters of a TFRC flow. Flows with the same parameters share them behind an `Arc`.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option of an RFC or of ns-2")]
 pub struct Params {
-    /// The segment size s of the equation and the largest payload. A source of smaller messages should have its own
-    /// size here.
+    /// The segment size s of the equation, and the largest payload. For a source of smaller messages, set the size of its
+    /// messages.
     #[param(name = "packet-size", default = 1000, range = (1, 65_535), unit = "B", source = "the papers' packet")]
     pub segment_size: u32,
-    /// What a packet has on the wire beside its payload.
+    /// The size of a packet's headers on the wire.
     #[param(name = "header", default = 40, range = (0, 1000), unit = "B", source = "as TCP; ns-2: 0")]
     pub header_bytes: u32,
     /// A feedback packet's size on the wire.
     #[param(name = "feedback-size", default = 40, range = (1, 1500), unit = "B", source = "as ns-2's `TFRCSink`")]
     pub feedback_bytes: u32,
-    /// How many packets may wait to be sent; more are dropped at the sender.
+    /// How many packets may wait to be sent. The sender drops those that do not fit.
     #[param(
         default = 2,
         range = (1, 100_000),
@@ -29,31 +29,31 @@ pub struct Params {
         source = "ours: an interactive source would rather lose a packet than send it late"
     )]
     pub send_buffer: u32,
-    /// The gain q of the round-trip time's average.
+    /// The filter constant q of the average round-trip time.
     #[param(default = 0.9, range = GAINS, source = "RFC 5348 section 4.3 step 2; ns-2's `df_` is 0.95")]
     pub q: f64,
-    /// The instantaneous rate falls while the round-trip time is above its average, which damps oscillation at a
+    /// The instantaneous rate falls while the round-trip time is above its average, which damps oscillations at a
     /// drop-tail queue.
     #[param(default = true, source = "RFC 5348 section 4.5; ns-2's `ca_` too")]
     pub reduce_oscillation: bool,
-    /// The gain of the average of the round-trip time's root.
+    /// The filter constant q2 of the average square root of the round-trip time.
     ///
-    /// ns-2's is 0.95, so a queue that grows holds it back for longer: its slow start overshoots less.
+    /// In ns-2 it is 0.95, so a growing queue slows the flow for longer, and its slow start overshoots less.
     #[param(default = 0.9, range = GAINS, source = "RFC 5348 section 4.5; ns-2's `df_` is 0.95")]
     pub q2: f64,
-    /// A long interval without loss makes the older ones count less.
+    /// A long interval without loss reduces the weight of the older ones.
     #[param(default = true, source = "RFC 5348 section 5.5; ns-2's `discount_` too")]
     pub history_discounting: bool,
-    /// The tick of the clock from which the equation's timeout is estimated as TCP's was in 1988, in whole ticks; off is
-    /// four round-trip times.
+    /// The tick of a coarse clock from which the timeout of the equation is estimated, as in early TCPs; off is four
+    /// round-trip times.
     #[param(
         default = None,
         range = (Duration::from_millis(1), SECOND),
         source = "RFC 5348 section 3.1; ns-2's `tcp_tick_` is 100 ms"
     )]
     pub rto_tick: Option<Duration>,
-    /// The rate rises by at most s / R for each round trip that has passed, as TCP's window does, instead of at once to
-    /// what the equation says.
+    /// The rate rises by at most s / R per round trip, as with TCP's window, instead of at once to the result of the
+    /// equation.
     #[param(
         default = false,
         source = "RFC 5348 section 4.3 step 4; ns-2 does so after the first loss event"
@@ -66,27 +66,27 @@ pub struct Params {
         source = "RFC 5348 section 4.3"
     )]
     pub t_mbi: Duration,
-    /// The shortest time of the nofeedback timer. A process that wakes up later than four round trips of a short path
-    /// needs one, or it would halve its rate for its own lateness.
+    /// The shortest time of the nofeedback timer. A process that may wake up more than four round trips late needs one:
+    /// otherwise its own lateness would halve its rate.
     #[param(
         default = Duration::ZERO,
         range = (Duration::ZERO, Duration::from_secs(10)),
         source = "RFC 5348 section 4.3 step 3 has none"
     )]
     pub least_nofeedback: Duration,
-    /// The granularity of the sender's timer: a packet may leave up to half of it early.
-    #[param(default = Duration::ZERO, range = (Duration::ZERO, SECOND), source = "RFC 5348 section 4.6; timers here are exact")]
+    /// The granularity of the sender's timer. A packet may leave up to half of it early.
+    #[param(default = Duration::ZERO, range = (Duration::ZERO, SECOND), source = "RFC 5348 section 8.3; timers here are exact")]
     pub t_gran: Duration,
-    /// Packets are ECN-capable and marks count as losses.
+    /// Packets are ECN-capable, and marks count as losses.
     #[param(default = false, skip)]
     pub ecn: bool,
 }
 
 impl Params {
-    /// The defaults of ns-2.35's `Agent/TFRC` (`ns-default.tcl`): `packetSize_ 1000` on the wire all told,
+    /// Returns the defaults of ns-2.35's `Agent/TFRC` (`ns-default.tcl`): `packetSize_ 1000` on the wire in total,
     /// `df_ 0.95`, `ca_ 1`, `discount_ 1`, and an unbounded send buffer (`maxqueue_`).
     ///
-    /// What still differs: ns-2 follows the older RFC 3448 where the sender is limited by the application.
+    /// One difference remains: ns-2 follows the older RFC 3448 where the application limits the sender.
     pub fn ns2() -> Self {
         Self {
             header_bytes: 0,
@@ -99,22 +99,22 @@ impl Params {
         }
     }
 
-    /// `s`, bytes.
+    /// Returns `s`, bytes.
     pub(super) fn s(&self) -> f64 {
         f64::from(self.segment_size)
     }
 
-    /// The initial window of RFC 3390 (RFC 5348 4.2), bytes.
+    /// Returns the initial window `W_init`, bytes (RFC 5348 section 4.2).
     pub fn initial_window_bytes(&self) -> f64 {
         (4.0 * self.s()).min((2.0 * self.s()).max(4380.0))
     }
 
-    /// The least rate, `s / t_mbi`, bytes per second.
+    /// Returns the least rate, `s / t_mbi`, bytes per second.
     pub(super) fn least_rate(&self) -> f64 {
         self.s() / self.t_mbi.as_secs_f64()
     }
 
-    /// A packet's size on the wire.
+    /// Returns the size of a packet on the wire.
     pub const fn wire_bytes(&self, packet: &Packet) -> Bytes {
         Bytes::new(packet.len as u64 + self.header_bytes as u64)
     }

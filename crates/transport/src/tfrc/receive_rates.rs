@@ -1,16 +1,16 @@
-//! What the receiver has lately received: `X_recv_set` (RFC 5348 4.3), and whether the sender had enough to
-//! send (8.2.1).
+//! The recent receive rates `X_recv_set` (RFC 5348 section 4.3), and whether the application limited the sender
+//! (RFC 5348 section 8.2.1).
 //!
-//! The sending rate is held to twice the largest rate received over the last two round trips. After an
-//! interval in which the application had too little to send, the rate received says little, so the largest
-//! is kept instead.
+//! The sending rate is limited to twice the largest receive rate of the last two round trips. A data-limited interval, in
+//! which the application had too little to send, shows little of what the path can carry. Then the largest rate is kept
+//! instead.
 
 use cutline_units::{Duration, Instant};
 
-/// Reports that can lie within two round trips, with one a round trip and those at loss events.
+/// The most reports that are kept of two round trips. RFC 5348 section 8.2.2 finds three sufficient.
 const MOST: usize = 4;
 
-/// `X_recv_set`: rates in bytes per second, with the time of their report.
+/// `X_recv_set`: rates in bytes per second, with the times of their reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveRates {
     entries: [(Instant, f64); MOST],
@@ -18,7 +18,7 @@ pub(super) struct ReceiveRates {
 }
 
 impl ReceiveRates {
-    /// The set before the first report: {infinity}.
+    /// Creates the set before the first report: {infinity}.
     pub(super) const fn new(now: Instant) -> Self {
         Self { entries: [(now, f64::INFINITY); MOST], filled: 1 }
     }
@@ -31,13 +31,13 @@ impl ReceiveRates {
         self.iter().fold(0.0, |largest, entry| entry.1.max(largest))
     }
 
-    /// The set is this one rate.
+    /// Replaces the set with one rate.
     pub(super) fn replace(&mut self, now: Instant, x: f64) {
         self.entries[0] = (now, x);
         self.filled = 1;
     }
 
-    /// Keeps the reports of the last two round trips ("Update `X_recv_set`").
+    /// Adds a rate and keeps those of the last two round trips (`Update X_recv_set` in RFC 5348 section 4.3).
     pub(super) fn update(&mut self, now: Instant, x: f64, rtt: Duration) {
         let mut kept = Self { filled: 0, ..*self };
         for &entry in self.iter().filter(|entry| now.saturating_since(entry.0) <= rtt * 2) {
@@ -47,7 +47,7 @@ impl ReceiveRates {
         *self = kept;
     }
 
-    /// Keeps the largest alone ("Maximize `X_recv_set`"); the initial infinity does not count.
+    /// Adds a rate and keeps the largest only, but not the initial infinity (`Maximize X_recv_set` in RFC 5348 section 4.3).
     pub(super) fn maximize(&mut self, now: Instant, x: f64) {
         let finite = self.iter().map(|entry| entry.1).filter(|x| x.is_finite());
         let largest = finite.fold(x, f64::max);
@@ -60,7 +60,7 @@ impl ReceiveRates {
         }
     }
 
-    /// Appends; when full, the smaller of the two oldest gives way, so the largest is never lost.
+    /// Appends an entry. If the set is full, the smaller of the two oldest is removed, so the largest always stays.
     fn push(&mut self, entry: (Instant, f64)) {
         if self.filled == MOST {
             let smaller = usize::from(self.entries[1].1 < self.entries[0].1);
@@ -72,23 +72,26 @@ impl ReceiveRates {
     }
 }
 
-/// Whether the interval that a report covers was limited by the application (RFC 5348 8.2.1).
+/// Determines whether the interval that a report covers was data-limited (RFC 5348 section 8.2.1).
 ///
-/// Two times suffice at one report a round trip: the first at which the sender had more than it could send
-/// among the packets that the next report covers, and the first among those that the one after covers.
+/// With one report per round trip, two times are enough: the first time at which the application did not limit the sender
+/// in the interval that the next report covers, and the first in the interval that the report after that covers.
+///
+/// The interval of a report begins where that of the report before ended. RFC 5348 section 8.2.1 estimates that as one
+/// round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DataLimits {
     not_limited_1: Option<Instant>,
     not_limited_2: Option<Instant>,
-    /// The newest packet that a report has covered.
+    /// When the newest packet that a report has covered left.
     t_new: Instant,
-    /// When that report came: the next covers packets up to about here.
+    /// When that report arrived. The next report covers packets up to about this time.
     t_next: Instant,
 }
 
 impl DataLimits {
-    /// The sender sent all it was allowed to and had more.
-    pub(super) fn not_limited(&mut self, now: Instant) {
+    /// Notes that the sender has sent all that it may and has more to send (RFC 5348 section 8.2.1).
+    pub(super) fn note_not_limited(&mut self, now: Instant) {
         if self.not_limited_1.is_none_or(|first| first <= self.t_new) {
             self.not_limited_1 = Some(now);
         } else if self.not_limited_2.is_none_or(|second| second <= self.t_next) {
@@ -96,8 +99,9 @@ impl DataLimits {
         }
     }
 
-    /// A report covers the packets up to the one that left at `echo`. True if all were data-limited.
-    pub(super) fn covered(&mut self, now: Instant, echo: Instant) -> bool {
+    /// Handles a report that covers the packets up to the one that left at `echo`. Returns whether the interval was
+    /// data-limited (RFC 5348 section 8.2.1).
+    pub(super) fn on_feedback(&mut self, now: Instant, echo: Instant) -> bool {
         let t_old = std::mem::replace(&mut self.t_new, echo);
         self.t_next = now;
         let within = |time: Option<Instant>| time.is_some_and(|time| t_old < time && time <= echo);
@@ -128,7 +132,7 @@ mod tests {
         rates.update(ms(100), 10.0, RTT);
         rates.update(ms(200), 40.0, RTT);
         assert_eq!(rates.largest(), f64::INFINITY);
-        // RFC 5348 4.3: older than two round trips.
+        // RFC 5348 section 4.3: infinity is older than two round trips, and then 40 is.
         rates.update(ms(300), 20.0, RTT);
         assert_eq!(rates.largest(), 40.0);
         rates.update(ms(401), 20.0, RTT);
@@ -146,8 +150,9 @@ mod tests {
     }
 
     #[test]
-    fn maximizing_keeps_one_and_forgets_infinity() {
+    fn maximizing_keeps_the_largest_rate_and_removes_infinity() {
         let mut rates = ReceiveRates::new(ms(0));
+        // RFC 5348 section 4.3, Maximize X_recv_set, and `Halve entries` of step 4.
         rates.maximize(ms(10), 5.0);
         assert_eq!(rates.largest(), 5.0);
         rates.maximize(ms(20), 3.0);
@@ -157,23 +162,23 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_limited_unless_the_sender_had_more_in_it() {
+    fn an_interval_is_data_limited_unless_the_sender_had_more_to_send_in_it() {
         let mut limits = DataLimits::default();
-        // RFC 5348 8.2.1: nothing but data-limited packets so far.
-        assert!(limits.covered(ms(100), ms(50)));
-        limits.not_limited(ms(120));
-        assert!(!limits.covered(ms(200), ms(150)));
-        assert!(limits.covered(ms(300), ms(250)));
+        // RFC 5348 section 8.2.1: no time without a data limit so far.
+        assert!(limits.on_feedback(ms(100), ms(50)));
+        limits.note_not_limited(ms(120));
+        assert!(!limits.on_feedback(ms(200), ms(150)));
+        assert!(limits.on_feedback(ms(300), ms(250)));
     }
 
     #[test]
-    fn the_report_after_the_next_is_told_apart() {
+    fn the_times_of_two_reports_are_kept() {
         let mut limits = DataLimits::default();
-        limits.not_limited(ms(10));
-        limits.not_limited(ms(120));
-        // The first was before the echo, the second after it: each makes one interval unlimited.
-        assert!(!limits.covered(ms(150), ms(50)));
-        assert!(!limits.covered(ms(250), ms(150)));
-        assert!(limits.covered(ms(350), ms(250)));
+        limits.note_not_limited(ms(10));
+        limits.note_not_limited(ms(120));
+        // RFC 5348 section 8.2.1: the first time is before the echo, the second after it. Neither interval is data-limited.
+        assert!(!limits.on_feedback(ms(150), ms(50)));
+        assert!(!limits.on_feedback(ms(250), ms(150)));
+        assert!(limits.on_feedback(ms(350), ms(250)));
     }
 }

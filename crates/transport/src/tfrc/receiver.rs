@@ -1,35 +1,35 @@
-//! The receiving end of TFRC (RFC 5348 6): loss event rate, receive rate, feedback.
+//! The receiving end of TFRC (RFC 5348 section 6): loss event rate, receive rate, feedback.
 //!
-//! Feedback leaves once a round trip while packets come, at once for the first packet and for a new loss event
-//! (6.1), and with each packet while the sender has no round-trip time yet.
+//! Feedback leaves once per round trip while packets arrive, at once for the first packet (RFC 5348 section 6.3) and for a
+//! new loss event (RFC 5348 section 6.1), and for each packet until the sender knows a round-trip time.
 //!
-//! `X_recv` is the rate over the last round trip. When a loss event brings feedback early, the rest of that
-//! round trip counts with the rate reported before, so that two reports in quick succession do not measure a
-//! few packets over a few microseconds.
+//! `X_recv` is the rate over the last round trip. If a loss event causes early feedback, the rest of that round trip counts
+//! with the rate reported before, so that two reports in quick succession do not measure a few packets over a few
+//! microseconds.
 //!
-//! At the first loss event there is no interval yet. RFC 5348 6.3.1 makes one up: `1/p` of the p at which the
-//! throughput equation gives the largest receive rate so far. When the very first packet is lost or marked there is no
-//! such rate: half a packet a round trip stands for it, p = 0.206 whatever the round trip is.
+//! The first loss event ends no interval. RFC 5348 section 6.3.1 defines a synthetic one: `1/p` for the p at which the
+//! throughput equation gives the largest receive rate so far. If the first packet of all is lost or marked, there is no such
+//! rate, and half a packet per round trip replaces it: p = 0.206 for any round-trip time.
 
 use std::sync::Arc;
 
 use cutline_units::{Duration, Instant};
 
 use super::equation::loss_event_rate;
-use super::holes::{Arrival, Arrivals};
+use super::loss_detection::{Arrival, Arrivals};
 use super::loss_intervals::LossIntervals;
 use super::{Feedback, Packet, Params};
 
-/// What is counted.
+/// The counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
-    /// Packets that arrived, duplicates not counted.
+    /// Packets that arrived, without duplicates.
     pub packets: u64,
     /// Their payload, bytes.
     pub bytes: u64,
     /// Packets declared lost.
     pub lost: u64,
-    /// Packets marked by a router.
+    /// Packets that a router marked.
     pub marked: u64,
     /// Loss events.
     pub loss_events: u64,
@@ -43,7 +43,7 @@ pub struct Receiver {
     params: Arc<Params>,
     arrivals: Arrivals,
     losses: LossIntervals,
-    /// The sender's round-trip time as the newest packet said.
+    /// The sender's round-trip time from the newest packet.
     rtt: Duration,
     /// When the newest packet left and arrived.
     echo: Instant,
@@ -56,14 +56,14 @@ pub struct Receiver {
     /// The rate last reported, and the largest of all, bytes per second.
     x_recv: f64,
     x_largest: f64,
-    /// When the feedback timer runs out; kept while nothing comes, and brought up to date with the next packet.
+    /// When the feedback timer expires. While nothing arrives it is not restarted; the next packet does that.
     timer: Instant,
     waiting: bool,
     stats: ReceiverStats,
 }
 
 impl Receiver {
-    /// A flow that expects its first packet. `params` are the sender's.
+    /// Creates a flow that expects its first packet. `params` are the sender's.
     pub fn new(params: &Arc<Params>) -> Self {
         Self {
             params: Arc::clone(params),
@@ -83,13 +83,13 @@ impl Receiver {
         }
     }
 
-    /// A packet has arrived, marked by a router if `ce`; the feedback that leaves at once, if any.
+    /// Handles a packet, which a router marked if `ce`. Returns the feedback that leaves at once, if any.
     pub fn on_packet(&mut self, now: Instant, packet: &Packet, ce: bool) -> Option<Feedback> {
         if self.arrivals.arrive(now, packet.seq) == Arrival::Duplicate {
             return None;
         }
         let first = self.stats.packets == 0;
-        self.catch_up(now);
+        self.restart_missed_timers(now);
         self.count(packet);
         if packet.sent_at >= self.echo {
             (self.echo, self.arrived) = (packet.sent_at, now);
@@ -109,33 +109,33 @@ impl Receiver {
         None
     }
 
-    /// When the next feedback leaves; [`Instant::FAR_FUTURE`] while there is nothing to report.
+    /// Returns when the next feedback leaves; [`Instant::FAR_FUTURE`] while there is nothing to report.
     #[inline]
     pub const fn deadline(&self) -> Instant {
         if self.waiting { self.timer } else { Instant::FAR_FUTURE }
     }
 
-    /// It is `now`: the feedback, if it is due.
+    /// Returns the feedback if it is due.
     pub fn on_deadline(&mut self, now: Instant) -> Option<Feedback> {
         (now >= self.deadline()).then(|| self.feedback(now))
     }
 
-    /// What is set for the flow.
+    /// Returns the parameters.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// Payload bytes that have arrived.
+    /// Returns the payload bytes that have arrived.
     pub const fn delivered(&self) -> u64 {
         self.stats.bytes
     }
 
-    /// The loss event rate as of now.
+    /// Returns the current loss event rate.
     pub fn loss_event_rate(&self) -> f64 {
         self.losses.rate(self.arrivals.highest())
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> &ReceiverStats {
         &self.stats
     }
@@ -146,8 +146,8 @@ impl Receiver {
         self.bytes += u64::from(packet.len);
     }
 
-    /// The timer ran out while nothing had come: RFC 5348 6.2 restarts it each time; this does so at once.
-    fn catch_up(&mut self, now: Instant) {
+    /// Restarts the timer as often as it has expired while nothing arrived (RFC 5348 section 6.2).
+    fn restart_missed_timers(&mut self, now: Instant) {
         if !self.waiting && self.timer <= now && !self.rtt.is_zero() {
             let missed = now.saturating_since(self.timer).as_nanos() / self.rtt.as_nanos();
             self.measured_from = self.timer + self.rtt * missed;
@@ -155,7 +155,7 @@ impl Receiver {
         }
     }
 
-    /// The first packet that tells a round-trip time: the first round trip that can be measured begins here.
+    /// Begins the first round trip that can be measured, with the first packet that carries a round-trip time.
     fn begin_measuring(&mut self, now: Instant) {
         self.timer = now + self.rtt;
         self.measured_from = now;
@@ -167,7 +167,7 @@ impl Receiver {
         while let Some(hole) = self.arrivals.take_lost() {
             for (seq, at) in hole.losses() {
                 self.stats.lost += 1;
-                new_event |= self.lose(now, seq, at);
+                new_event |= self.add_loss(now, seq, at);
             }
         }
         new_event
@@ -175,25 +175,25 @@ impl Receiver {
 
     fn note_mark(&mut self, now: Instant, seq: u64) -> bool {
         self.stats.marked += 1;
-        self.params.ecn && self.lose(now, seq, now)
+        self.params.ecn && self.add_loss(now, seq, now)
     }
 
-    fn lose(&mut self, now: Instant, seq: u64, at: Instant) -> bool {
+    fn add_loss(&mut self, now: Instant, seq: u64, at: Instant) -> bool {
         let (params, rtt) = (&*self.params, self.rtt);
         let x_target = self.x_largest.max(self.rate_until(now));
-        let new = self.losses.lose(seq, at, rtt, || first_interval(params, rtt, x_target, seq));
+        let new = self.losses.add_loss(seq, at, rtt, || first_interval(params, rtt, x_target, seq));
         self.stats.loss_events += u64::from(new);
         new
     }
 
-    /// RFC 5348 6.3: no rate can be measured yet.
+    /// Returns the feedback for the first packet: no rate can be measured yet (RFC 5348 section 6.3).
     fn first_feedback(&mut self, now: Instant) -> Feedback {
         self.measured_from = now;
         self.bytes = 0;
         self.report(now, 0.0)
     }
 
-    /// RFC 5348 6.2.
+    /// Returns the feedback about the time since the last one (RFC 5348 section 6.2).
     fn feedback(&mut self, now: Instant) -> Feedback {
         let x_recv = self.rate_until(now);
         self.measured_from = now;
@@ -212,7 +212,7 @@ impl Receiver {
         Feedback { echo: self.echo, t_delay, x_recv, p: self.p }
     }
 
-    /// The rate over the last round trip, bytes per second.
+    /// Returns the receive rate over the last round trip, bytes per second.
     fn rate_until(&self, now: Instant) -> f64 {
         let elapsed = now.saturating_since(self.measured_from);
         let rest = self.rtt.saturating_sub(elapsed);
@@ -224,14 +224,14 @@ impl Receiver {
     }
 }
 
-/// The interval before the first loss event (RFC 5348 6.3.1), packets.
+/// Returns the synthetic interval before the first loss event, packets (RFC 5348 section 6.3.1).
 fn first_interval(params: &Params, rtt: Duration, x_target: f64, seq: u64) -> f64 {
     if rtt.is_zero() {
-        // RFC 5348 6.3.1: X_target = s / (2 R), where R cancels. What was sent before the loss, if that is more.
+        // X_target = s / (2 R), where R cancels; or what was sent before the loss, if that is more (RFC 5348 section 6.3.1).
         let (any, half_a_packet) = (Duration::from_secs(1), params.s() / 2.0);
         return (seq as f64).max(1.0 / loss_event_rate(params.s(), any, half_a_packet));
     }
-    // A loss within the first round trip has no rate before it: half the initial rate.
+    // Before a loss within the first round trip there is no rate. Half the initial rate replaces it.
     let least = params.initial_window_bytes() / 2.0 / rtt.as_secs_f64();
     let x_target = if x_target > 0.0 { x_target } else { least };
     1.0 / loss_event_rate(params.s(), rtt, x_target)

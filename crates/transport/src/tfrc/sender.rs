@@ -1,16 +1,17 @@
-//! The sending end of TFRC (RFC 5348 4): the allowed rate X, and packets at its pace.
+//! The sending end of TFRC (RFC 5348 section 4): the allowed rate X, and the departures of packets at that rate.
 //!
-//! - Before the first feedback X is one packet a second; with it, the initial window of RFC 3390 a round trip
-//!   (4.2). While p = 0, X doubles once a round trip (4.3 step 4): slow start.
-//! - Once p > 0, `X = min(X_Bps, recv_limit)`: the throughput equation, held to twice what was received lately.
-//! - Without feedback for `max(4 R, 2 s / X)` the rate is halved (4.4), unless the sender was idle and slow.
-//! - `X_inst = X R_sqmean / sqrt(R_sample)` damps oscillation (4.5).
-//! - Packets leave `s / X_inst` apart (4.6). An application that had nothing to send gets no credit for it.
-//!   A timer that was late is made good, by at most a round trip; a rate that rises is not (RFC 5348 leaves
-//!   both open), so the first feedback does not set off a burst.
+//! - Before the first feedback, X is one packet per second. The first feedback sets it to the initial window of RFC 3390
+//!   per round trip (RFC 5348 section 4.2). While p = 0, X doubles once per round trip: slow start
+//!   (RFC 5348 section 4.3, step 4).
+//! - When p > 0, `X = min(X_Bps, recv_limit)`: the throughput equation, limited to twice the recent receive rate.
+//! - Without feedback for `max(4 R, 2 s / X)` the rate is halved, unless the sender was idle and slow
+//!   (RFC 5348 section 4.4).
+//! - `X_inst = X R_sqmean / sqrt(R_sample)` damps oscillations (RFC 5348 section 4.5).
+//! - Packets leave at intervals of `s / X_inst` (RFC 5348 section 4.6). An application that had nothing to send gets no
+//!   credit for that time. A late timer is compensated by at most a round trip. A rate that rises is not, so the first
+//!   feedback does not cause a burst. RFC 5348 permits both.
 //!
-//! Never less than `s / t_mbi`. An application's packets wait in a bounded queue; what does not fit is dropped
-//! and counted.
+//! X is at least `s / t_mbi`. The application's packets wait in a bounded queue; what does not fit is dropped and counted.
 
 use std::sync::Arc;
 
@@ -23,10 +24,10 @@ use super::receive_rates::{DataLimits, ReceiveRates};
 use super::{Feedback, Packet, Params};
 use crate::queue::SendQueue;
 
-/// Before the first feedback (RFC 5348 4.2).
+/// The nofeedback timer before the first feedback (RFC 5348 section 4.2).
 const INITIAL_NOFEEDBACK: Duration = Duration::from_secs(2);
 
-/// What is counted.
+/// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Packets sent.
@@ -35,9 +36,9 @@ pub struct Stats {
     pub bytes: u64,
     /// Packets that found the send buffer full.
     pub dropped_at_sender: u64,
-    /// Feedback packets that came.
+    /// Feedback packets that arrived.
     pub feedback: u64,
-    /// Times that the nofeedback timer ran out.
+    /// How many times the nofeedback timer expired.
     pub nofeedback: u64,
 }
 
@@ -47,31 +48,31 @@ pub struct Sender {
     params: Arc<Params>,
     queue: SendQueue,
     next_seq: u64,
-    /// The allowed rate X and the instantaneous one, bytes per second.
+    /// The allowed rate X and the instantaneous rate, bytes per second.
     x: f64,
     x_inst: f64,
-    /// R, zero before the first feedback.
+    /// R; zero before the first feedback.
     rtt: Duration,
-    /// `R_sqmean`, root of a second.
+    /// `R_sqmean`, square root of seconds.
     r_sqmean: f64,
     timeout: CoarseTimeout,
     p: f64,
-    /// When X was last doubled or, once p > 0, set.
+    /// When X was last doubled or, with p > 0, set.
     tld: Instant,
     received: ReceiveRates,
     limits: DataLimits,
-    /// When the nofeedback timer runs out, and whether anything was sent since it was set.
+    /// When the nofeedback timer expires, and whether anything was sent since it was set.
     nofeedback: Instant,
     sent_since: bool,
-    /// The nominal time of the last packet; none before the first.
+    /// The nominal time of the last packet; `None` before the first.
     last_nominal: Option<Instant>,
-    /// A packet waits for its time, not for the application.
+    /// A packet waits for its nominal time, and not for the application.
     paced: bool,
     stats: Stats,
 }
 
 impl Sender {
-    /// A flow with nothing to send yet. `params` must be valid ([`Params::validate`]).
+    /// Creates a flow with nothing to send yet. `params` must be valid ([`Params::validate`]).
     pub fn new(params: &Arc<Params>, now: Instant) -> Self {
         debug_assert_eq!(params.validate(), Ok(()), "validate parameters where they are read");
         Self {
@@ -95,25 +96,25 @@ impl Sender {
         }
     }
 
-    /// The application has a message of `bytes` to send: one packet, or several when it is too long. What
-    /// does not fit the send buffer is dropped; false if anything was.
+    /// Takes a message of `bytes` from the application: one packet, or several if it is too long. What does not fit the
+    /// send buffer is dropped. Returns whether everything fitted.
     pub fn write(&mut self, bytes: u64) -> bool {
         let dropped = self.queue.write(bytes);
         self.stats.dropped_at_sender += u64::from(dropped);
         dropped == 0
     }
 
-    /// The application always has more to send.
+    /// From now on the application always has more to send.
     pub fn write_unlimited(&mut self) {
         self.queue.write_unlimited();
     }
 
-    /// An endless supply ends with what was sent.
+    /// Ends an endless supply with what has been sent.
     pub fn end_supply(&mut self) {
         self.queue.end_supply();
     }
 
-    /// Feedback has arrived (RFC 5348 4.3).
+    /// Handles feedback (RFC 5348 section 4.3).
     pub fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
         self.stats.feedback += 1;
         let sample = now.saturating_since(feedback.echo).saturating_sub(feedback.t_delay);
@@ -123,80 +124,80 @@ impl Sender {
         if first {
             self.start(now);
         }
-        let limited = self.limits.covered(now, feedback.echo);
+        let limited = self.limits.on_feedback(now, feedback.echo);
         let recv_limit = self.receive_limit(now, feedback, limited);
         self.p = feedback.p;
-        // A report is of some packet: X_recv = 0 says that no rate could be measured yet, and limits nothing.
+        // Every report follows a packet, so X_recv = 0 means that no rate could be measured yet. It does not limit X.
         let unmeasured = feedback.x_recv == 0.0 && feedback.p > 0.0;
         self.set_rate(now, if unmeasured { f64::INFINITY } else { recv_limit });
-        self.damp(sample);
-        self.forgo_the_past(now);
+        self.reduce_oscillation(sample);
+        self.skip_missed_times(now);
         self.set_nofeedback_timer(now);
     }
 
-    /// When this sender next acts: a packet's time, or the nofeedback timer.
+    /// Returns when this sender next acts: the time of a packet, or the nofeedback timer.
     #[inline]
     pub fn deadline(&self) -> Instant {
         if self.queue.is_empty() { self.nofeedback } else { self.nofeedback.min(self.send_time()) }
     }
 
-    /// It is `now`: acts if the nofeedback timer has run out. Ask [`Sender::transmit`] afterwards.
+    /// Handles the expiration of the nofeedback timer. The caller must call [`Sender::transmit`] afterwards.
     pub fn on_deadline(&mut self, now: Instant) {
         if now >= self.nofeedback {
             self.on_nofeedback(now);
         }
     }
 
-    /// The next packet that may leave now; ask until there is none.
+    /// Returns the next packet that may leave now. The caller must call this until it returns `None`.
     pub fn transmit(&mut self, now: Instant) -> Option<Packet> {
         if self.queue.is_empty() {
             return None;
         }
         if now < self.send_time() {
             self.paced = true;
-            self.limits.not_limited(now);
+            self.limits.note_not_limited(now);
             return None;
         }
-        self.last_nominal = Some(self.nominal_time_of_this(now));
+        self.last_nominal = Some(self.nominal_time_of_departure(now));
         let len = self.queue.pop()?;
         self.paced = !self.queue.is_empty();
         if self.paced {
-            self.limits.not_limited(now);
+            self.limits.note_not_limited(now);
         }
         Some(self.packet(now, len))
     }
 
-    /// The allowed rate X, bytes per second.
+    /// Returns the allowed rate X, bytes per second.
     pub const fn rate(&self) -> f64 {
         self.x
     }
 
-    /// The rate at which packets leave now, bytes per second.
+    /// Returns the instantaneous rate, bytes per second.
     pub const fn instantaneous_rate(&self) -> f64 {
         self.x_inst
     }
 
-    /// The average round-trip time; zero before the first feedback.
+    /// Returns the average round-trip time; zero before the first feedback.
     pub const fn rtt(&self) -> Duration {
         self.rtt
     }
 
-    /// The loss event rate last reported.
+    /// Returns the loss event rate last reported.
     pub const fn loss_event_rate(&self) -> f64 {
         self.p
     }
 
-    /// Packets that wait for their time; those of an unlimited supply are not counted.
+    /// Returns how many packets wait to be sent, without those of an endless supply.
     pub fn backlog(&self) -> usize {
         self.queue.len()
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// What was set.
+    /// Returns the parameters.
     pub fn params(&self) -> &Params {
         &self.params
     }
@@ -213,7 +214,7 @@ impl Sender {
         Packet { seq, sent_at: now, rtt: self.rtt, len }
     }
 
-    /// RFC 5348 4.3 steps 1 and 2, and `R_sqmean` of 4.5.
+    /// Updates R (RFC 5348 section 4.3, step 2) and `R_sqmean` (RFC 5348 section 4.5).
     fn average_round_trip(&mut self, sample: Duration) {
         let root = sample.as_secs_f64().sqrt();
         if let Some(tick) = self.params.rto_tick {
@@ -230,19 +231,19 @@ impl Sender {
         }
     }
 
-    /// The first feedback: RFC 5348 4.2.
+    /// Handles the first feedback (RFC 5348 section 4.2).
     fn start(&mut self, now: Instant) {
         self.x = self.initial_rate();
         self.tld = now;
         self.received = ReceiveRates::new(now);
     }
 
-    /// `W_init / R`, which is also `recover_rate`, bytes per second.
+    /// Returns `initial_rate`, which is also `recover_rate`: `W_init / R`, bytes per second.
     fn initial_rate(&self) -> f64 {
         self.params.initial_window_bytes() / self.rtt.as_secs_f64()
     }
 
-    /// `recv_limit` of RFC 5348 4.3 step 4.
+    /// Returns `recv_limit` (RFC 5348 section 4.3, step 4).
     fn receive_limit(&mut self, now: Instant, feedback: &Feedback, data_limited: bool) -> f64 {
         if !data_limited {
             self.received.update(now, feedback.x_recv, self.rtt);
@@ -256,7 +257,7 @@ impl Sender {
         2.0 * self.received.largest()
     }
 
-    /// X of RFC 5348 4.3 step 4.
+    /// Sets X (RFC 5348 section 4.3, step 4).
     fn set_rate(&mut self, now: Instant, recv_limit: f64) {
         if self.p > 0.0 {
             let least = self.params.least_rate();
@@ -270,7 +271,7 @@ impl Sender {
         self.x_inst = self.x;
     }
 
-    /// How far X may rise: with [`Params::gradual_increase`] a packet a round trip for each round trip since it was set.
+    /// Returns how far X may rise. With [`Params::gradual_increase`]: by s / R for each round trip since it was set.
     fn highest_rate(&self, now: Instant) -> f64 {
         if !self.params.gradual_increase {
             return f64::INFINITY;
@@ -280,7 +281,7 @@ impl Sender {
         self.x + round_trips * self.params.s() / rtt
     }
 
-    /// `X_Bps`.
+    /// Returns `X_Bps`.
     fn equation_rate(&self) -> f64 {
         let (s, r, p) = (self.params.s(), self.rtt, self.p);
         match self.params.rto_tick {
@@ -289,15 +290,15 @@ impl Sender {
         }
     }
 
-    /// RFC 5348 4.5.
-    fn damp(&mut self, sample: Duration) {
+    /// Sets `X_inst` (RFC 5348 section 4.5).
+    fn reduce_oscillation(&mut self, sample: Duration) {
         if self.params.reduce_oscillation {
             let ratio = self.r_sqmean / sample.as_secs_f64().sqrt();
             self.x_inst = (self.x * ratio).max(self.params.least_rate());
         }
     }
 
-    /// RFC 5348 4.3 steps 3 and 6.
+    /// Sets the nofeedback timer (RFC 5348 section 4.3, steps 3 and 6).
     fn set_nofeedback_timer(&mut self, now: Instant) {
         let two_packets = Duration::from_secs_f64(2.0 * self.params.s() / self.x);
         let wait = (self.rtt * 4).max(two_packets).max(self.params.least_nofeedback);
@@ -305,7 +306,7 @@ impl Sender {
         self.sent_since = false;
     }
 
-    /// RFC 5348 4.4.
+    /// Handles the expiration of the nofeedback timer (RFC 5348 section 4.4).
     fn on_nofeedback(&mut self, now: Instant) {
         self.stats.nofeedback += 1;
         let halved = (self.x / 2.0).max(self.params.least_rate());
@@ -314,7 +315,7 @@ impl Sender {
                 self.x = halved;
             }
         } else if self.idle_and_slow() {
-            // The rate is no more than that of a flow that begins.
+            // The rate is not more than that of a new flow, so it stays.
         } else if self.p == 0.0 {
             self.x = halved;
         } else {
@@ -327,7 +328,7 @@ impl Sender {
         self.set_nofeedback_timer(now);
     }
 
-    /// Idle since the timer was set, and not above the recovery rate.
+    /// Returns whether the sender was idle since the timer was set, and its rate is below the recovery rate.
     fn idle_and_slow(&self) -> bool {
         let recover_rate = self.initial_rate();
         let slow =
@@ -335,41 +336,41 @@ impl Sender {
         slow && !self.sent_since
     }
 
-    /// `Update_Limits` of RFC 5348 4.4.
+    /// Limits X: `Update_Limits` (RFC 5348 section 4.4).
     fn limit_rate(&mut self, now: Instant, timer_limit: f64) {
         let limit = timer_limit.max(self.params.least_rate());
         self.received.replace(now, limit / 2.0);
         self.set_rate(now, limit);
     }
 
-    /// `t_ipi`, the time from one packet to the next.
+    /// Returns `t_ipi`, the time from one packet to the next (RFC 5348 section 4.6).
     fn interval(&self) -> Duration {
         Duration::from_secs_f64(self.params.s() / self.x_inst)
     }
 
-    /// The nominal time of the next packet; a rate that has changed counts at once.
+    /// Returns the nominal time of the next packet. A change of the rate applies at once.
     fn nominal_time(&self) -> Instant {
         self.last_nominal.map_or(Instant::ZERO, |last| last.saturating_add(self.interval()))
     }
 
-    /// A rate that has risen may put the next packet's time into the past: it leaves now, but alone. Only a
-    /// late timer is made good.
-    fn forgo_the_past(&mut self, now: Instant) {
+    /// Moves a nominal time that a higher rate has put into the past to now, so that one packet leaves at once and not a
+    /// burst. Only a late timer is compensated.
+    fn skip_missed_times(&mut self, now: Instant) {
         if self.nominal_time() < now && self.last_nominal.is_some() {
             let interval = self.interval().as_nanos();
             self.last_nominal = Some(Instant::from_nanos(now.as_nanos().saturating_sub(interval)));
         }
     }
 
-    /// When the next packet may leave: its nominal time less `t_delta` (RFC 5348 4.6).
+    /// Returns when the next packet may leave: its nominal time minus `t_delta` (RFC 5348 section 8.3).
     fn send_time(&self) -> Instant {
         let t_delta = self.interval().min(self.params.t_gran).min(self.rtt) / 2;
         let early = self.nominal_time().as_nanos().saturating_sub(t_delta.as_nanos());
         Instant::from_nanos(early)
     }
 
-    /// The nominal time that a packet leaving now has: its own if it waited for it, else now.
-    fn nominal_time_of_this(&self, now: Instant) -> Instant {
+    /// Returns the nominal time of a packet that leaves now: the one that it waited for, or else now.
+    fn nominal_time_of_departure(&self, now: Instant) -> Instant {
         let due = self.nominal_time();
         let oldest = Instant::from_nanos(now.as_nanos().saturating_sub(self.rtt.as_nanos()));
         if self.paced { due.max(oldest) } else { due.max(now) }

@@ -1,4 +1,4 @@
-//! TFRC as one of the [transports](crate::endpoint). Its ends are boxed: they are large, and rare beside TCP's.
+//! TFRC as one of the [transports](crate::endpoint). Its ends are boxed because they are large, and rarer than TCP's.
 
 use super::{Feedback, Packet, Params, Receiver, Sender};
 use crate::app::Write;

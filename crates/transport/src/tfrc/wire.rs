@@ -1,18 +1,18 @@
-//! TFRC's datagrams on a real network; [`crate::wire`] has their layout.
+//! The datagrams of TFRC on a real network. [`crate::wire`] defines their layout.
 
 use super::{Feedback, Packet, Params, Sender, Tfrc};
 use crate::wire::{DatagramTransport, Reader, Writer};
 use cutline_units::{Duration, Instant};
 
-/// The shortest nofeedback timer of a process. A process is seldom later than this, and on paths of more than 25 ms the
-/// timer is what RFC 5348 says.
+/// The shortest nofeedback timer of a process. A process is seldom later than this. On paths of more than 25 ms it has no
+/// effect.
 const LEAST_NOFEEDBACK: Duration = Duration::from_millis(100);
-/// The largest receive rate that is believed, bytes per second.
+/// The largest receive rate that is accepted, bytes per second.
 const LARGEST_RATE: f64 = 1e15;
 const HISTORY_DISCOUNTING: u32 = 1;
 const ECN: u32 = 2;
 
-/// What a TFRC sender tells its receiver beyond the fields that all data headers have.
+/// The fields of a TFRC data header that other data headers do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// The sender's estimate of the round-trip time; zero while it has none.
@@ -21,7 +21,7 @@ pub struct Extension {
     pub segment_size: u32,
     /// Whether the receiver discounts old loss intervals (RFC 5348 section 5.5).
     pub history_discounting: bool,
-    /// Whether the sender answers ECN marks.
+    /// Whether the sender responds to ECN marks.
     pub ecn: bool,
 }
 
@@ -37,7 +37,7 @@ impl DatagramTransport for Tfrc {
         params.segment_size
     }
 
-    /// The segment size is the messages', as the throughput equation is of packets of one size.
+    /// Sets the segment size to that of the messages, because the throughput equation assumes packets of one size.
     fn set_message_size(params: &mut Params, bytes: u32) {
         params.segment_size = bytes;
     }

@@ -1,4 +1,4 @@
-//! Unresponsive UDP: datagrams leave as they are written, whatever the network does with them.
+//! Unresponsive UDP: datagrams leave when they are written, at any rate and under any loss.
 //!
 //! There is no feedback and no timer. The receiver only counts.
 
@@ -10,21 +10,21 @@ use crate::queue::SendQueue;
 use cutline_params::Parameters;
 use cutline_units::{Bytes, Instant};
 
-/// What is set for a UDP flow.
+/// The parameters of a UDP flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct Params {
     /// The largest payload of a datagram; a longer write is split.
     #[param(default = 1472, range = (1, 65_507), unit = "B", source = "fills 1500 B of IPv4")]
     pub max_datagram: u32,
-    /// What a datagram has on the wire beside its payload.
+    /// The size of a datagram's headers on the wire.
     #[param(name = "header", default = 28, range = (0, 1000), unit = "B", source = "IPv4 and UDP; ns-2: 0")]
     pub header_bytes: u32,
 }
 
-/// A datagram on its way: 24 bytes, `Copy`.
+/// The header of a datagram: 24 bytes, `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// 0, 1, 2, ... in the order they left.
+    /// The sequence number: 0, 1, 2, ... in the order of departure.
     pub seq: u64,
     /// When it left.
     pub sent_at: Instant,
@@ -53,34 +53,34 @@ pub struct Receiver {
 }
 
 impl Params {
-    /// A datagram's size on the wire.
+    /// Returns the size of a datagram on the wire.
     pub const fn wire_bytes(&self, datagram: &Datagram) -> Bytes {
         Bytes::new(datagram.len as u64 + self.header_bytes as u64)
     }
 }
 
 impl Sender {
-    /// A flow with nothing to send yet. `params` must be valid ([`Params::validate`]).
+    /// Creates a flow with nothing to send yet. `params` must be valid ([`Params::validate`]).
     pub fn new(params: &Params) -> Self {
         debug_assert_eq!(params.validate(), Ok(()), "validate parameters where they are read");
         let queue = SendQueue::new(params.max_datagram, usize::MAX);
         Self { params: *params, queue, next: 0, bytes: 0 }
     }
 
-    /// The application has a message of `bytes` to send: one datagram, or several when it is too long.
+    /// Takes a message of `bytes` from the application: one datagram, or several if it is too long.
     pub fn write(&mut self, bytes: u64) {
         self.queue.write(bytes);
     }
 
-    /// Always [`Instant::FAR_FUTURE`]: nothing is ever waited for.
+    /// Returns [`Instant::FAR_FUTURE`]: the sender has no timer.
     pub const fn deadline(&self) -> Instant {
         Instant::FAR_FUTURE
     }
 
-    /// Nothing happens.
+    /// Does nothing.
     pub const fn on_deadline(&mut self, _now: Instant) {}
 
-    /// The next datagram to leave; ask until there is none.
+    /// Returns the next datagram to leave. The caller must call this until it returns `None`.
     pub fn transmit(&mut self, now: Instant) -> Option<Datagram> {
         let len = self.queue.pop()?;
         let seq = self.next;
@@ -89,24 +89,24 @@ impl Sender {
         Some(Datagram { seq, sent_at: now, len })
     }
 
-    /// What is set.
+    /// Returns the parameters.
     pub const fn params(&self) -> &Params {
         &self.params
     }
 
-    /// Datagrams sent.
+    /// Returns how many datagrams were sent.
     pub const fn datagrams(&self) -> u64 {
         self.next
     }
 
-    /// Payload bytes sent.
+    /// Returns how many payload bytes were sent.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
 impl Receiver {
-    /// A datagram has arrived, marked by a router if `ce`.
+    /// Handles a datagram, which a router marked if `ce`.
     #[inline]
     pub fn on_datagram(&mut self, datagram: &Datagram, ce: bool) {
         self.datagrams += 1;
@@ -116,27 +116,27 @@ impl Receiver {
         self.expected = self.expected.max(datagram.seq.saturating_add(1));
     }
 
-    /// Datagrams that arrived.
+    /// Returns how many datagrams arrived.
     pub const fn datagrams(&self) -> u64 {
         self.datagrams
     }
 
-    /// Payload bytes that arrived.
+    /// Returns how many payload bytes arrived.
     pub const fn delivered(&self) -> u64 {
         self.bytes
     }
 
-    /// Datagrams that arrived after one that was sent later (or twice).
+    /// Returns how many datagrams arrived after one that was sent later, or twice.
     pub const fn reordered(&self) -> u64 {
         self.reordered
     }
 
-    /// Datagrams that a router marked.
+    /// Returns how many datagrams a router marked.
     pub const fn marked(&self) -> u64 {
         self.marked
     }
 
-    /// Datagrams missing below the highest that arrived.
+    /// Returns how many datagrams are missing below the highest that arrived.
     pub const fn lost(&self) -> u64 {
         self.expected.saturating_sub(self.datagrams)
     }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_leave_as_they_are_written() {
+    fn datagrams_leave_in_the_order_of_writing_and_long_messages_are_split() {
         let mut sender = Sender::new(&Params { max_datagram: 1000, ..Params::default() });
         sender.write(160);
         sender.write(2500);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_counts_what_is_missing_and_what_is_late() {
+    fn the_receiver_counts_missing_and_reordered_datagrams() {
         let mut receiver = Receiver::default();
         for seq in [0, 1, 4, 3, 5] {
             receiver.on_datagram(&Datagram { seq, sent_at: Instant::ZERO, len: 100 }, seq == 4);

@@ -1,5 +1,5 @@
-//! UDP as one of the [transports](crate::endpoint). Its sender is boxed: TCP's, which most flows have, is not to be
-//! larger for it.
+//! UDP as one of the [transports](crate::endpoint). Its sender is boxed so that the enum of all senders, most of which are
+//! TCP's, does not become larger.
 
 use super::{Datagram, Params, Receiver, Sender};
 use crate::app::Write;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Udp;
 
-/// What goes back to a sender of UDP: nothing, so there is no value of this type.
+/// A reply to a UDP sender. There are none, so the type has no values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReply {}
 
-/// What UDP's data header says beyond the fields that all have: nothing.
+/// The fields of a UDP data header that other data headers do not have: none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoExtension;
 
@@ -130,7 +130,7 @@ impl SendingEnd for Box<Sender> {
     type Reply = NoReply;
 
     /// # Panics
-    /// On an endless supply: UDP takes any rate.
+    /// If the supply is endless: nothing limits the rate of UDP.
     fn write(&mut self, write: Write) -> bool {
         let Write::Bytes(bytes) = write else { panic!("bulk data over UDP has been refused") };
         Sender::write(self, bytes);

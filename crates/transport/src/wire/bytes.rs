@@ -1,58 +1,58 @@
-//! Fields of a header, one after the other; all numbers are big-endian.
+//! Reads and writes the fields of a header in order. All numbers are big-endian.
 
 use cutline_units::{Duration, Instant};
 
-/// The longest time that a peer is believed to report.
+/// The longest time that is accepted from a peer.
 pub const LONGEST_TIME: Duration = Duration::from_secs(3600);
 
-/// Reads fields. Each method returns `None` where the bytes end before the field does, or the value is impossible.
+/// Reads fields. Each method returns `None` if the bytes end before the field does, or the value is impossible.
 #[derive(Clone, Debug)]
 pub struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {
-    /// A reader of these bytes, from the first.
+    /// Creates a reader that starts at the first byte.
     pub const fn new(bytes: &'b [u8]) -> Self {
         Self(bytes)
     }
 
-    /// So many bytes as they are.
+    /// Reads `N` bytes.
     pub fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*taken)
     }
 
-    /// A number of one byte.
+    /// Reads a number of one byte.
     pub fn u8(&mut self) -> Option<u8> {
         self.take().map(|[byte]| byte)
     }
 
-    /// A number of four bytes.
+    /// Reads a number of four bytes.
     pub fn u32(&mut self) -> Option<u32> {
         self.take().map(u32::from_be_bytes)
     }
 
-    /// A number of eight bytes.
+    /// Reads a number of eight bytes.
     pub fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_be_bytes)
     }
 
-    /// A time on some clock, in nanoseconds.
+    /// Reads a time on some clock, in nanoseconds.
     pub fn instant(&mut self) -> Option<Instant> {
         self.u64().map(Instant::from_nanos)
     }
 
-    /// A length of time in nanoseconds, at most [`LONGEST_TIME`].
+    /// Reads a length of time in nanoseconds, at most [`LONGEST_TIME`].
     pub fn duration(&mut self) -> Option<Duration> {
         self.u64().map(Duration::from_nanos).filter(|time| *time <= LONGEST_TIME)
     }
 
-    /// A floating-point number from 0 to `most`.
+    /// Reads a floating-point number from 0 to `most`.
     pub fn number(&mut self, most: f64) -> Option<f64> {
         self.u64().map(f64::from_bits).filter(|number| (0.0..=most).contains(number))
     }
 
-    /// Whether all bytes have been read.
+    /// Returns whether all bytes have been read.
     pub const fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }
@@ -69,12 +69,12 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// A writer over these bytes, from the first.
+    /// Creates a writer that starts at the first byte.
     pub const fn new(bytes: &'b mut [u8]) -> Self {
         Self { bytes, length: 0 }
     }
 
-    /// Bytes as they are.
+    /// Writes bytes.
     pub fn put(&mut self, bytes: &[u8]) -> &mut Self {
         let end = self.length + bytes.len();
         self.bytes[self.length..end].copy_from_slice(bytes);
@@ -82,37 +82,37 @@ impl<'b> Writer<'b> {
         self
     }
 
-    /// A number of one byte.
+    /// Writes a number of one byte.
     pub fn u8(&mut self, number: u8) -> &mut Self {
         self.put(&[number])
     }
 
-    /// A number of four bytes.
+    /// Writes a number of four bytes.
     pub fn u32(&mut self, number: u32) -> &mut Self {
         self.put(&number.to_be_bytes())
     }
 
-    /// A number of eight bytes.
+    /// Writes a number of eight bytes.
     pub fn u64(&mut self, number: u64) -> &mut Self {
         self.put(&number.to_be_bytes())
     }
 
-    /// A time on some clock, in nanoseconds.
+    /// Writes a time on some clock, in nanoseconds.
     pub fn instant(&mut self, time: Instant) -> &mut Self {
         self.u64(time.as_nanos())
     }
 
-    /// A length of time in nanoseconds.
+    /// Writes a length of time in nanoseconds.
     pub fn duration(&mut self, time: Duration) -> &mut Self {
         self.u64(time.as_nanos())
     }
 
-    /// A floating-point number.
+    /// Writes a floating-point number.
     pub fn number(&mut self, number: f64) -> &mut Self {
         self.u64(number.to_bits())
     }
 
-    /// How many bytes have been written.
+    /// Returns how many bytes have been written.
     pub const fn length(&self) -> usize {
         self.length
     }

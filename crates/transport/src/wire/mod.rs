@@ -6,15 +6,15 @@
 //! | TFRC data, kind 2 | 36 | the same, round-trip time 8, segment size 3, flags 1 |
 //! | TFRC feedback, kind 3 | 40 | magic 2, kind 1, 0, flow 4, echo 8, delay 8, rate received 8, loss event rate 8 |
 //!
-//! Data of kind 1 are UDP's, which adds nothing. A data header is part of the payload that an application asked for, so
-//! rates and sizes are exact. Times are nanoseconds of the receiver's clock.
+//! Kind 1 is UDP, which adds no fields. A data header is part of the payload size that the application sets, so rates
+//! and sizes are exact. Times are in nanoseconds of the receiver's clock.
 //!
-//! A transport over datagrams implements [`DatagramTransport`] and stands among the datagram transports in `list.rs`. From
-//! that list come [`Extension`], the reading and writing of [`Data`] and [`Reply`], and the
-//! methods of [`Sender`] and [`Receiver`] that take and return them.
+//! A transport over datagrams implements [`DatagramTransport`] and is one of the datagram transports in `list.rs`. A macro
+//! generates from that list [`Extension`], the reading and writing of [`Data`] and [`Reply`], and the methods of [`Sender`]
+//! and [`Receiver`] that take and return them.
 //!
-//! Nothing that arrives is trusted. A reader returns `None` where a magic number, a kind or a length is not one of these,
-//! or a value is out of its range; an end refuses what another transport has sent. Flags without a meaning are ignored.
+//! Nothing that arrives is trusted. A reader returns `None` if the magic number, the kind or the length is not one of
+//! these, or a value is out of its range. An end refuses what another transport has sent. Unknown flags are ignored.
 
 mod bytes;
 
@@ -25,61 +25,61 @@ use cutline_units::{Dscp, Instant};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// The header that all data datagrams begin with, bytes.
+/// The length of the header with which all data datagrams begin, bytes.
 pub const DATA_HEADER: usize = 24;
-/// What all replies begin with, bytes.
+/// The length of the header with which all replies begin, bytes.
 const REPLY_HEADER: usize = 8;
 const MAGIC: [u8; 2] = [0xc7, 0x71];
 
 /// A transport whose packets go over a real network as UDP datagrams.
 pub trait DatagramTransport: Transport {
-    /// The number of its data datagrams on the wire, different from all other kinds.
+    /// The kind of its data datagrams on the wire, different from all other kinds.
     const DATA_KIND: u8;
-    /// The number of its replies, different from all other kinds; `None` where nothing goes back.
+    /// The kind of its replies on the wire, different from all other kinds; `None` if it has no replies.
     const REPLY_KIND: Option<u8>;
-    /// What its data header has beyond [`DATA_HEADER`], bytes.
+    /// The length of its data header beyond [`DATA_HEADER`], bytes.
     const EXTENSION_BYTES: usize;
-    /// What a reply has after the magic number, the kind and the flow, bytes.
+    /// The length of a reply after the magic number, the kind and the flow, bytes.
     const REPLY_BYTES: usize;
 
-    /// What a data header says beyond the fields that all have: of the packet, and of the sender's parameters where the
-    /// receiver needs them.
+    /// The fields of its data header that other data headers do not have: properties of the packet, and the sender's
+    /// parameters that the receiver needs.
     type Extension: Copy + Debug + PartialEq;
 
-    /// The largest payload of a datagram, bytes.
+    /// Returns the largest payload of a datagram, bytes.
     fn largest_datagram(params: &Self::Params) -> u32;
 
-    /// Adapts the parameters to an application whose messages have this size, bytes.
+    /// Adapts the parameters to an application whose messages have this size in bytes.
     fn set_message_size(_params: &mut Self::Params, _bytes: u32) {}
 
-    /// Adapts the parameters to a process, which may wake up later than it asked to.
+    /// Adapts the parameters to a process, whose timers may be late.
     fn tolerate_lateness(_params: &mut Self::Params) {}
 
-    /// The sequence number and the payload, in bytes, of a packet.
+    /// Returns the sequence number of a packet and the length of its payload, bytes.
     fn packet(data: &Self::Data) -> (u64, u32);
 
-    /// What the header of a sender's packet says beyond the fields that all have.
+    /// Returns the extension of the header of a packet.
     fn extension(sender: &Self::Sender, data: &Self::Data) -> Self::Extension;
 
-    /// The parameters of the receiver, as far as the sender has announced them.
+    /// Returns the receiver's parameters, as far as the sender has announced them.
     fn receiver_params(extension: &Self::Extension) -> Self::Params;
 
-    /// The packet of a data header and a payload of `len` bytes.
+    /// Creates a packet from a data header and the length of its payload, bytes.
     fn data(seq: u64, sent_at: Instant, len: u32, extension: &Self::Extension) -> Self::Data;
 
-    /// Writes [`DatagramTransport::EXTENSION_BYTES`].
+    /// Writes an extension: [`DatagramTransport::EXTENSION_BYTES`].
     fn write_extension(extension: &Self::Extension, to: &mut Writer<'_>);
 
-    /// Reads an extension; `None` where it has an impossible value.
+    /// Reads an extension. Returns `None` if it has an impossible value.
     fn read_extension(from: &mut Reader<'_>) -> Option<Self::Extension>;
 
-    /// The time stamp of a data packet that a reply returns.
+    /// Returns the time stamp of a data packet that a reply echoes.
     fn echo(reply: &mut Self::Reply) -> &mut Instant;
 
-    /// Writes [`DatagramTransport::REPLY_BYTES`].
+    /// Writes a reply: [`DatagramTransport::REPLY_BYTES`].
     fn write_reply(reply: &Self::Reply, to: &mut Writer<'_>);
 
-    /// Reads a reply; `None` where it has an impossible value.
+    /// Reads a reply. Returns `None` if it has an impossible value.
     fn read_reply(from: &mut Reader<'_>) -> Option<Self::Reply>;
 }
 
@@ -88,54 +88,54 @@ pub trait DatagramTransport: Transport {
 pub struct Data {
     /// The flow's number.
     pub flow: u32,
-    /// The code point that the sender gave it.
+    /// The DSCP that the sender set.
     pub dscp: Dscp,
-    /// Its place in the flow: 0, 1, 2, ...
+    /// The sequence number: 0, 1, 2, ...
     pub seq: u64,
     /// When it was sent, on the receiver's clock.
     pub sent_at: Instant,
-    /// What its transport adds.
+    /// The extension of its transport.
     pub extension: Extension,
 }
 
-/// A datagram that goes back to a sender.
+/// A datagram from a receiver to its sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reply {
     /// The flow's number.
     pub flow: u32,
-    /// What the receiver reports.
+    /// The receiver's report.
     pub report: Report,
 }
 
 /// A packet that may leave as a datagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Departure {
-    /// Its place in the flow.
+    /// The sequence number.
     pub seq: u64,
     /// Its payload, bytes.
     pub len: u32,
-    /// What its transport adds to the header.
+    /// The extension of its header.
     pub extension: Extension,
 }
 
 /// How a transport uses datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramFormat {
-    /// The header of a data datagram, bytes: no datagram is shorter.
+    /// The length of the header of a data datagram, bytes. No datagram is shorter.
     pub header: usize,
     /// The largest payload of a datagram, header included, bytes.
     pub largest: u32,
-    /// Whether something goes back to the sender.
+    /// Whether the receiver sends replies.
     pub replies: bool,
 }
 
 impl Data {
-    /// The length of the header, bytes.
+    /// Returns the length of the header, bytes.
     pub const fn header_length(&self) -> usize {
         DATA_HEADER + self.extension.length()
     }
 
-    /// The header, of which the first [`Data::header_length`] bytes are used.
+    /// Writes the header into the first [`Data::header_length`] bytes of the result.
     pub fn write(&self) -> [u8; LONGEST_DATA_HEADER] {
         let mut bytes = [0; LONGEST_DATA_HEADER];
         let mut writer = Writer::new(&mut bytes);
@@ -150,7 +150,7 @@ impl Data {
         bytes
     }
 
-    /// Reads the header of a datagram; `None` if it is none of ours. What follows the header is not looked at.
+    /// Reads the header of a datagram and ignores what follows it. Returns `None` if it is not a data header.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         if reader.take()? != MAGIC {
@@ -163,12 +163,12 @@ impl Data {
 }
 
 impl Reply {
-    /// The length of the datagram, bytes.
+    /// Returns the length of the datagram, bytes.
     pub const fn length(&self) -> usize {
         REPLY_HEADER + self.report.length()
     }
 
-    /// The datagram, of which the first [`Reply::length`] bytes are used.
+    /// Writes the datagram into the first [`Reply::length`] bytes of the result.
     pub fn write(&self) -> [u8; LONGEST_REPLY] {
         let mut bytes = [0; LONGEST_REPLY];
         let mut writer = Writer::new(&mut bytes);
@@ -178,7 +178,7 @@ impl Reply {
         bytes
     }
 
-    /// Reads a reply; `None` if it is none of ours, or of another length than its kind has.
+    /// Reads a reply. Returns `None` if it is not a reply, or has another length than its kind.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         if reader.take()? != MAGIC {
@@ -190,7 +190,7 @@ impl Reply {
     }
 }
 
-/// The largest of some lengths.
+/// Returns the largest of some lengths.
 const fn longest(lengths: &[usize]) -> usize {
     let (mut longest, mut i) = (0, 0);
     while i < lengths.len() {
@@ -210,16 +210,16 @@ macro_rules! datagram_transports {
         /// The longest reply, bytes.
         pub const LONGEST_REPLY: usize = REPLY_HEADER + longest(&[$(<$transport>::REPLY_BYTES),+]);
 
-        /// What the data header of a transport says beyond the fields that all have.
+        /// The fields of a data header that depend on its transport.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum Extension { $($(#[$doc])* $name(<$transport as DatagramTransport>::Extension)),+ }
 
-        /// What the receiving end of a transport reports.
+        /// A report of the receiving end of a transport.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum Report { $($(#[$doc])* $name(<$transport as Transport>::Reply)),+ }
 
         impl Extension {
-            /// The receiving end of a flow whose sender says this.
+            /// Creates the receiving end of a flow whose sender has sent this.
             pub fn receiver(&self) -> Receiver {
                 match self {
                     $(Self::$name(extension) => {
@@ -250,7 +250,7 @@ macro_rules! datagram_transports {
         }
 
         impl Report {
-            /// The time stamp of a data packet that the report returns, on the receiver's clock.
+            /// Returns the time stamp of a data packet that the report echoes, on the receiver's clock.
             pub fn echo(&mut self) -> &mut Instant {
                 match self { $(Self::$name(reply) => <$transport>::echo(reply)),+ }
             }
@@ -277,7 +277,7 @@ macro_rules! datagram_transports {
         }
 
         impl TransportParams {
-            /// How the transport uses datagrams; `None` for a transport that has no wire format here.
+            /// Returns how the transport uses datagrams; `None` if it has no wire format here.
             pub fn datagram_format(&self) -> Option<DatagramFormat> {
                 match self {
                     $(Self::$name(params) => Some(DatagramFormat {
@@ -289,7 +289,7 @@ macro_rules! datagram_transports {
                 }
             }
 
-            /// The same for an application whose messages have this size, bytes.
+            /// Returns the parameters for an application whose messages have this size in bytes.
             pub fn with_message_size(mut self, bytes: u32) -> Self {
                 match &mut self {
                     $(Self::$name(params) => <$transport>::set_message_size(Arc::make_mut(params), bytes),)+
@@ -298,7 +298,7 @@ macro_rules! datagram_transports {
                 self
             }
 
-            /// The same for a process, which may wake up later than it asked to.
+            /// Returns the parameters for a process, whose timers may be late.
             pub fn tolerating_lateness(mut self) -> Self {
                 match &mut self {
                     $(Self::$name(params) => <$transport>::tolerate_lateness(Arc::make_mut(params)),)+
@@ -309,7 +309,7 @@ macro_rules! datagram_transports {
         }
 
         impl Sender {
-            /// The next packet that may leave now as a datagram; `None`, too, for a transport that has no wire format here.
+            /// Returns the next packet that may leave now as a datagram; `None` also if the transport has no wire format here.
             pub fn transmit_datagram(&mut self, now: Instant) -> Option<Departure> {
                 match self {
                     $(Self::$name(sender) => {
@@ -322,7 +322,7 @@ macro_rules! datagram_transports {
                 }
             }
 
-            /// A report arrives. False, and nothing happens, if it is another transport's.
+            /// Handles a report. Returns false, and does nothing, if it belongs to another transport.
             pub fn on_report(&mut self, now: Instant, report: &Report) -> bool {
                 match (self, report) {
                     $((Self::$name(sender), Report::$name(reply)) => SendingEnd::on_reply(sender, now, reply),)+
@@ -333,13 +333,13 @@ macro_rules! datagram_transports {
         }
 
         impl Receiver {
-            /// Whether a data datagram is of this receiver's transport.
+            /// Returns whether a data datagram belongs to this receiver's transport.
             pub const fn expects(&self, extension: &Extension) -> bool {
                 matches!((self, extension), $((Self::$name(_), Extension::$name(_)))|+)
             }
 
-            /// A data datagram with a payload of `len` bytes arrives, marked by a router if `marked`. What goes back at
-            /// once, if anything does. Nothing happens if it is another transport's.
+            /// Handles a data datagram with a payload of `len` bytes, which a router marked if `marked`. Returns the report
+            /// that leaves at once, if any. Does nothing if the datagram belongs to another transport.
             pub fn on_datagram(&mut self, now: Instant, data: &Data, len: u32, marked: bool) -> Option<Report> {
                 match (self, &data.extension) {
                     $((Self::$name(receiver), Extension::$name(extension)) => {
@@ -351,7 +351,7 @@ macro_rules! datagram_transports {
                 }
             }
 
-            /// The deadline has come: the report that is due.
+            /// Returns the report if it is due.
             pub fn report_due(&mut self, now: Instant) -> Option<Report> {
                 match self {
                     $(Self::$name(receiver) => {

@@ -29,7 +29,7 @@ fn kinds_differ() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn headers_and_replies_are_read_as_they_were_written() {
     for data in [data(UDP), data(TFRC)] {
         assert_eq!(Data::read(&data.write()[..data.header_length()]), Some(data));
         assert_eq!(Data::read(&data.write()[..data.header_length() - 1]), None);
@@ -38,9 +38,9 @@ fn what_is_written_is_read() {
     assert_eq!(Reply::read(&reply.write()[..reply.length()]), Some(reply));
 }
 
-/// Both ends of a flow may be of different versions.
+/// The two ends of a flow may have different versions.
 #[test]
-fn the_bytes_are_those_of_the_table() {
+fn the_layout_is_that_of_the_table() {
     let mut expected =
         vec![0xc7, 0x71, 1, 46, 0, 0, 0, 7, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x07, 0x5b, 0xcd, 0x15];
     let udp = data(UDP);
@@ -95,9 +95,9 @@ fn only_tcp_has_no_datagrams() {
     assert_eq!(format, Some(DatagramFormat { header: 24, largest: 1472, replies: false }));
 }
 
-/// A sender's datagrams lead its receiver to the reports that the machines exchange without a wire.
+/// Both ends exchange the same reports over the wire as without it.
 #[test]
-fn a_flow_over_the_wire_is_the_flow_without_it() {
+fn a_flow_behaves_the_same_over_the_wire() {
     let params = Arc::new(tfrc::Params { history_discounting: false, ..tfrc::Params::default() });
     let (mut sender, mut plain) = (
         Sender::new(&TransportParams::Tfrc(params.clone()), Instant::ZERO),
@@ -143,7 +143,7 @@ fn a_flow_over_the_wire_is_the_flow_without_it() {
 
 proptest! {
     #[test]
-    fn what_is_read_is_written_again(kind in 0_u8..5, rest in proptest::collection::vec(any::<u8>(), 0..48)) {
+    fn reading_and_writing_restores_the_bytes(kind in 0_u8..5, rest in proptest::collection::vec(any::<u8>(), 0..48)) {
         let bytes = [&MAGIC[..], &[kind, 0], &rest].concat();
         if let Some(data) = Data::read(&bytes) {
             prop_assert_eq!(Data::read(&data.write()), Some(data));
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_read_as_something_possible(at in 0_usize..36, byte: u8) {
+    fn a_header_with_a_changed_byte_has_possible_values(at in 0_usize..36, byte: u8) {
         let mut bytes = data(TFRC).write();
         bytes[at] = byte;
         if let Some(Data { extension: Extension::Tfrc(tfrc), .. }) = Data::read(&bytes) {

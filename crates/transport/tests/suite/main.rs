@@ -1,4 +1,4 @@
-//! The transports from outside: timelines beside the RFCs, properties over bad networks, known throughputs.
+//! Tests of the public interface: timelines that follow the RFCs, properties over impaired paths, known throughputs.
 
 mod path;
 mod properties;

@@ -1,4 +1,4 @@
-//! A path for tests: a flow's two ends, a delay each way, and a rule that decides each packet's fate.
+//! A path for tests: the two ends of a flow, a delay in each direction, and a rule that decides what happens to a packet.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,32 +8,32 @@ use cutline_transport::app::{self, App, Completion, TrafficSource as _, Write};
 use cutline_transport::{tcp, tfrc};
 use cutline_units::{Duration, Instant, RandomStream, Streams};
 
-/// What becomes of a packet.
+/// What happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Arrives after the path's delay.
     Arrive,
     /// Never arrives.
     Lose,
-    /// Arrives in time, marked.
+    /// Arrives after the path's delay, marked.
     Mark,
-    /// Arrives this much later than it should.
+    /// Arrives this much later than after the path's delay.
     Late(Duration),
-    /// Arrives, and once more this much later.
+    /// Arrives twice, the second time this much later.
     Twice(Duration),
 }
 
 /// Both ends of a flow, as the path drives them.
 pub trait Flow {
-    /// What travels, in either direction.
+    /// A packet in either direction.
     type Packet: Copy;
-    /// When one of the ends next acts.
+    /// Returns when one of the ends next acts.
     fn deadline(&self) -> Instant;
-    /// It is `now`.
-    fn wake(&mut self, now: Instant, out: &mut Vec<Self::Packet>);
-    /// A packet arrives at the end it was meant for.
+    /// Handles the deadlines that have expired.
+    fn on_deadline(&mut self, now: Instant, out: &mut Vec<Self::Packet>);
+    /// Delivers a packet to its receiver.
     fn arrive(&mut self, now: Instant, packet: Self::Packet, marked: bool, out: &mut Vec<Self::Packet>);
-    /// All that may leave now.
+    /// Appends all packets that may leave now.
     fn transmit(&mut self, now: Instant, out: &mut Vec<Self::Packet>);
 }
 
@@ -43,7 +43,7 @@ pub struct Path<F: Flow, R> {
     pub now: Instant,
     one_way: Duration,
     rule: R,
-    /// Time of arrival, order of sending, mark.
+    /// Arrival time, index of the packet, mark.
     heap: BinaryHeap<Reverse<(Instant, usize, bool)>>,
     packets: Vec<F::Packet>,
     out: Vec<F::Packet>,
@@ -55,12 +55,12 @@ impl<F: Flow, R: FnMut(Instant, &F::Packet) -> Fate> Path<F, R> {
         Self { flow, now: Instant::ZERO, one_way, rule, heap, packets, out }
     }
 
-    /// Runs until `end`, or until nothing more will happen.
+    /// Runs until `end`, or until there are no more events.
     pub fn run(&mut self, end: Instant) {
         self.run_checked(end, |_, _| ());
     }
 
-    /// The same; `check` sees the flow after each event.
+    /// Does the same as [`Path::run`], and calls `check` after each event.
     pub fn run_checked(&mut self, end: Instant, mut check: impl FnMut(Instant, &mut F)) {
         self.pump();
         while let Some(at) = self.next_event().filter(|&at| at <= end) {
@@ -82,7 +82,7 @@ impl<F: Flow, R: FnMut(Instant, &F::Packet) -> Fate> Path<F, R> {
         if due && let Some(Reverse((_, index, marked))) = self.heap.pop() {
             self.flow.arrive(self.now, self.packets[index], marked, &mut self.out);
         }
-        self.flow.wake(self.now, &mut self.out);
+        self.flow.on_deadline(self.now, &mut self.out);
     }
 
     fn pump(&mut self) {
@@ -110,7 +110,7 @@ impl<F: Flow, R: FnMut(Instant, &F::Packet) -> Fate> Path<F, R> {
     }
 }
 
-/// An application, its chance, and what it has completed; none writes by itself.
+/// An application, its random numbers, and its completed transfers. Without an application nothing is written.
 #[derive(Default)]
 pub struct Source {
     app: Option<(App, RandomStream)>,
@@ -146,7 +146,7 @@ pub struct Tcp {
     pub source: Source,
 }
 
-/// What travels in one.
+/// A packet of a TCP connection.
 #[derive(Clone, Copy, Debug)]
 pub enum TcpPacket {
     Data(tcp::Segment),
@@ -175,7 +175,7 @@ impl Flow for Tcp {
         self.sender.deadline().min(self.receiver.deadline()).min(self.source.deadline())
     }
 
-    fn wake(&mut self, now: Instant, out: &mut Vec<TcpPacket>) {
+    fn on_deadline(&mut self, now: Instant, out: &mut Vec<TcpPacket>) {
         while let Some(write) = self.source.poll(now) {
             match write {
                 Write::Bytes(bytes) => drop(self.sender.write(bytes)),
@@ -208,7 +208,7 @@ pub struct Tfrc {
     pub source: Source,
 }
 
-/// What travels in one.
+/// A packet of a TFRC flow.
 #[derive(Clone, Copy, Debug)]
 pub enum TfrcPacket {
     Data(tfrc::Packet),
@@ -237,7 +237,7 @@ impl Flow for Tfrc {
         self.sender.deadline().min(self.receiver.deadline()).min(self.source.deadline())
     }
 
-    fn wake(&mut self, now: Instant, out: &mut Vec<TfrcPacket>) {
+    fn on_deadline(&mut self, now: Instant, out: &mut Vec<TfrcPacket>) {
         while let Some(write) = self.source.poll(now) {
             match write {
                 Write::Bytes(bytes) => drop(self.sender.write(bytes)),

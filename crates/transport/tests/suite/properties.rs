@@ -1,4 +1,4 @@
-//! What holds over any network: every byte arrives once and in order, windows are kept, timers are set.
+//! Properties over any path: every byte arrives once and in order, windows are respected, timers are set.
 
 use cutline_transport::tcp::{Algorithm, InitialWindow, Params, RttSampling, Variant};
 use cutline_transport::tfrc;
@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use crate::path::{Fate, Path, Tcp, TcpPacket, Tfrc, TfrcPacket};
 
-/// What a bad path does, per thousand packets.
+/// The impairments of a path, per thousand packets.
 #[derive(Clone, Copy, Debug)]
-struct Weather {
+struct Impairments {
     lose: u32,
     late: u32,
     twice: u32,
@@ -18,9 +18,9 @@ struct Weather {
     seed: u64,
 }
 
-impl Weather {
+impl Impairments {
     fn rule(self) -> impl FnMut() -> Fate {
-        let mut rng = Streams::new(self.seed).stream("path", "weather");
+        let mut rng = Streams::new(self.seed).stream("path", "impairments");
         move || self.fate(&mut rng)
     }
 
@@ -45,11 +45,11 @@ impl Weather {
     }
 }
 
-fn weather() -> impl Strategy<Value = Weather> {
+fn impairments() -> impl Strategy<Value = Impairments> {
     (0..150u32, 0..150u32, 0..50u32, 0..50u32, 1..80u64, any::<u64>()).prop_map(
         |(lose, late, twice, mark, lateness, seed)| {
             let lateness = Duration::from_millis(lateness);
-            Weather { lose, late, twice, mark, lateness, seed }
+            Impairments { lose, late, twice, mark, lateness, seed }
         },
     )
 }
@@ -77,14 +77,15 @@ fn params() -> impl Strategy<Value = Params> {
     })
 }
 
-/// After each event: what is out fits the windows, and something out means a timer. `total` bytes and FIN are
-/// to be sent.
+/// Checks after each event that outstanding data fits the windows and that a timer runs for it. `total` bytes and FIN are
+/// sent.
 fn check_sender(now: Instant, flow: &Tcp, params: &Params, total: u64) {
     let sender = &flow.sender;
     let outstanding = total + 1 - sender.backlog() - sender.acked().min(total);
     let limit = params.max_window.map_or(u64::MAX - 1, |segments| params.bytes_of(segments));
-    assert!(outstanding <= limit + 1, "{outstanding} B out, {limit} allowed by the receiver");
-    // RFC 3042: two segments more. A window that was just reduced may have more out, but lets nothing leave.
+    assert!(outstanding <= limit + 1, "{outstanding} B are outstanding, the receiver allows {limit}");
+    // Limited transmit adds two segments (RFC 3042 section 2). After a reduction of the window more may be outstanding,
+    // but then nothing leaves.
     let extra = if params.limited_transmit { 2000 } else { 0 };
     if sender.in_flight() > sender.cwnd() + extra {
         let next = sender.clone().transmit(now);
@@ -92,17 +93,17 @@ fn check_sender(now: Instant, flow: &Tcp, params: &Params, total: u64) {
     }
     assert!(
         outstanding == 0 || sender.is_finished() || sender.deadline() < Instant::FAR_FUTURE,
-        "no timer runs"
+        "data is outstanding and no timer runs"
     );
-    assert!(sender.acked() <= flow.receiver.delivered(), "acknowledged what has not arrived");
+    assert!(sender.acked() <= flow.receiver.delivered(), "data is acknowledged that has not arrived");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn tcp_delivers_every_byte(params in params(), weather in weather(), writes in prop::collection::vec(1..9_000u64, 1..30)) {
-        let mut rule = weather.rule();
+    fn tcp_delivers_every_byte(params in params(), impairments in impairments(), writes in prop::collection::vec(1..9_000u64, 1..30)) {
+        let mut rule = impairments.rule();
         let mut path = Path::new(Tcp::new(params.clone()), Duration::from_millis(20), move |_, _: &TcpPacket| rule());
         let total: u64 = writes.iter().sum();
         for bytes in writes {
@@ -117,13 +118,13 @@ proptest! {
     }
 
     #[test]
-    fn tfrc_counts_what_arrives_and_stays_awake(weather in weather(), ecn in any::<bool>()) {
-        let mut rule = weather.rule();
+    fn tfrc_counts_what_arrives_and_always_has_a_timer(impairments in impairments(), ecn in any::<bool>()) {
+        let mut rule = impairments.rule();
         let params = tfrc::Params { ecn, ..tfrc::Params::default() };
         let mut path = Path::new(Tfrc::new(params), Duration::from_millis(20), move |_, _: &TfrcPacket| rule());
         path.flow.sender.write_unlimited();
         path.run_checked(Instant::ZERO + Duration::from_secs(30), |now, flow| {
-            assert!(flow.sender.deadline() < now + Duration::from_secs(129), "asleep for more than 2 t_mbi");
+            assert!(flow.sender.deadline() < now + Duration::from_secs(129), "no deadline within 2 t_mbi");
             let p = flow.receiver.loss_event_rate();
             assert!((0.0..=1.0).contains(&p), "p = {p}");
             assert!(flow.sender.rate() >= 1000.0 / 64.0 && flow.sender.rate().is_finite());

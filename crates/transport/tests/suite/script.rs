@@ -1,6 +1,5 @@
-//! A script for one TCP sender, in the manner of packetdrill: acknowledgements at times, and between them
-//! what must have been sent and what the windows must be. Segments are numbered from 0 and 1000 B long; times
-//! are milliseconds.
+//! A script for one TCP sender, similar to packetdrill: acknowledgements at given times, and between them assertions about
+//! the segments sent and the windows. Segments are numbered from 0 and have 1000 B; times are in milliseconds.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ pub struct Script {
     pub sender: Sender,
     now: Instant,
     una: u64,
-    /// When each segment was last sent, for the echo.
+    /// When each segment was last sent, for the timestamp echo.
     sent_at: Vec<Instant>,
 }
 
@@ -27,7 +26,7 @@ impl Script {
         Self { sender, now: Instant::ZERO, una: 0, sent_at: Vec::new() }
     }
 
-    /// A sender with data without end.
+    /// Creates a sender with an endless supply of data.
     pub fn bulk(params: Params) -> Self {
         let mut script = Self::new(params);
         script.sender.write_unlimited();
@@ -35,23 +34,27 @@ impl Script {
     }
 
     pub fn at(&mut self, at_ms: u64) -> &mut Self {
-        assert!(self.sender.deadline() > ms(at_ms), "a timer at {} passed unnoticed", self.sender.deadline());
+        assert!(
+            self.sender.deadline() > ms(at_ms),
+            "the timer at {} has expired before",
+            self.sender.deadline()
+        );
         self.now = ms(at_ms);
         self
     }
 
-    /// Segments below `n` are acknowledged.
+    /// Acknowledges the segments below `n`.
     pub fn ack(&mut self, n: u64) -> &mut Self {
         self.una = n;
         self.acknowledge(&[], false)
     }
 
-    /// The same acknowledgement again.
+    /// Repeats the last acknowledgement.
     pub fn dup(&mut self) -> &mut Self {
         self.acknowledge(&[], false)
     }
 
-    /// The same acknowledgement again, `n` times.
+    /// Repeats the last acknowledgement `n` times.
     pub fn dups(&mut self, n: u64) -> &mut Self {
         for _ in 0..n {
             self.dup();
@@ -59,18 +62,18 @@ impl Script {
         self
     }
 
-    /// The same acknowledgement with SACK blocks, in segments.
+    /// Repeats the last acknowledgement with SACK blocks, in segments.
     pub fn sack(&mut self, blocks: &[(u64, u64)]) -> &mut Self {
         self.acknowledge(blocks, false)
     }
 
-    /// Segments below `n` are acknowledged, and congestion is echoed.
+    /// Acknowledges the segments below `n` with an ECN echo.
     pub fn ack_ece(&mut self, n: u64) -> &mut Self {
         self.una = n;
         self.acknowledge(&[], true)
     }
 
-    /// The timer must run out exactly now, and does.
+    /// Asserts that the retransmission timer expires at this time, and lets it expire.
     pub fn timeout_at(&mut self, at_ms: u64) -> &mut Self {
         assert_eq!(self.sender.deadline(), ms(at_ms), "the retransmission timer");
         self.now = ms(at_ms);
@@ -78,7 +81,7 @@ impl Script {
         self
     }
 
-    /// Exactly these segments leave now.
+    /// Asserts that exactly these segments leave now.
     pub fn sends(&mut self, expected: impl IntoIterator<Item = u64>) -> &mut Self {
         let sent: Vec<u64> = self.transmit().iter().map(|segment| segment.seq / MSS).collect();
         assert_eq!(sent, Vec::from_iter(expected), "segments at {}", self.now);

@@ -1,11 +1,11 @@
-//! How large things are: a simulator's packet carries one header inline, and 100,000 flows must fit.
+//! The sizes of headers and ends: a packet of the simulator has one header inline, and 100,000 flows must fit in memory.
 
 use std::mem::size_of;
 
 use cutline_transport::{app, tcp, tfrc, udp};
 
 #[test]
-fn headers_fit_a_packet_of_a_cache_line() {
+fn headers_fit_a_cache_line() {
     assert_eq!((size_of::<tcp::Segment>(), size_of::<tcp::Ack>()), (24, 48));
     assert_eq!((size_of::<tfrc::Packet>(), size_of::<tfrc::Feedback>()), (32, 32));
     assert_eq!(size_of::<udp::Datagram>(), 24);

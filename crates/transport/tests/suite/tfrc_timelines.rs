@@ -1,4 +1,4 @@
-//! TFRC's two ends as timelines beside RFC 5348. Packets are 1000 B; times are milliseconds.
+//! Timelines of the two ends of TFRC, after RFC 5348. Packets have 1000 B; times are in milliseconds.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::script::ms;
 
 const R: Duration = Duration::from_millis(100);
 
-/// No damping by the round-trip time's change, so that rates are what 4.3 says.
+/// No damping of oscillations, so that the rates are those of RFC 5348 section 4.3.
 fn plain() -> Params {
     Params { reduce_oscillation: false, ..Params::default() }
 }
@@ -22,7 +22,7 @@ fn bulk(params: Params) -> Sender {
     sender
 }
 
-/// Sends all that may leave from `from` to `until`; when they left.
+/// Sends all packets that may leave from `from` to `until`. Returns when they left.
 fn drive(sender: &mut Sender, from: u64, until: u64) -> Vec<u64> {
     let mut left = Vec::new();
     let mut now = ms(from);
@@ -52,24 +52,24 @@ fn close_to(x: f64, expected: f64) {
 #[test]
 fn a_flow_begins_with_a_packet_and_then_its_initial_window() {
     let mut sender = bulk(plain());
-    // RFC 5348 4.2: one packet a second before the first feedback.
+    // RFC 5348 section 4.2: one packet per second before the first feedback.
     assert_eq!(drive(&mut sender, 0, 99), [0]);
     report(&mut sender, 100, 0.0, 0.0);
-    // RFC 5348 4.2: W_init / R = 4000 B / 100 ms.
+    // RFC 5348 section 4.2: W_init / R = 4000 B / 100 ms.
     close_to(sender.rate(), 40_000.0);
     assert_eq!(sender.rtt(), R);
-    // RFC 5348 4.6: s / X apart, the first at once, as its time has passed.
+    // RFC 5348 section 4.6: at intervals of s / X; the first at once, because its time has passed.
     assert_eq!(drive(&mut sender, 100, 199), [100, 125, 150, 175]);
 }
 
 #[test]
-fn slow_start_doubles_once_a_round_trip() {
+fn slow_start_doubles_the_rate_once_per_round_trip() {
     let mut sender = bulk(plain());
     drive(&mut sender, 0, 100);
     report(&mut sender, 100, 0.0, 0.0);
     drive(&mut sender, 100, 200);
     report(&mut sender, 200, 40_000.0, 0.0);
-    // RFC 5348 4.3 step 4
+    // RFC 5348 section 4.3, step 4: 2 X, and not again before a round trip has passed.
     close_to(sender.rate(), 80_000.0);
     drive(&mut sender, 200, 250);
     report(&mut sender, 250, 40_000.0, 0.0);
@@ -78,7 +78,7 @@ fn slow_start_doubles_once_a_round_trip() {
     report(&mut sender, 300, 80_000.0, 0.0);
     close_to(sender.rate(), 160_000.0);
     drive(&mut sender, 300, 410);
-    // RFC 5348 4.3: at most twice what is received; infinity and the 40,000 are two round trips old by now.
+    // RFC 5348 section 4.3, step 4: at most twice the receive rate. Infinity and the 40,000 are older than two round trips.
     report(&mut sender, 410, 60_000.0, 0.0);
     close_to(sender.rate(), 160_000.0);
     drive(&mut sender, 410, 620);
@@ -87,23 +87,23 @@ fn slow_start_doubles_once_a_round_trip() {
 }
 
 #[test]
-fn with_losses_the_equation_rules() {
+fn with_losses_the_equation_determines_the_rate() {
     let mut sender = bulk(plain());
     drive(&mut sender, 0, 100);
     report(&mut sender, 100, 0.0, 0.0);
     drive(&mut sender, 100, 200);
-    // RFC 5348 4.3 step 4: X_Bps, where that is below the limit.
+    // RFC 5348 section 4.3, step 4: X_Bps if it is below the limit.
     report(&mut sender, 200, 1e6, 0.01);
     close_to(sender.rate(), throughput(1000.0, R, 0.01));
     assert_eq!(sender.loss_event_rate(), 0.01);
     drive(&mut sender, 200, 450);
-    // RFC 5348 4.3 step 4: twice what is received, where that is below.
+    // RFC 5348 section 4.3, step 4: twice the receive rate if that is less.
     report(&mut sender, 450, 20_000.0, 0.01);
     close_to(sender.rate(), 40_000.0);
 }
 
 #[test]
-fn ns_2_raises_the_rate_by_a_packet_a_round_trip() {
+fn ns_2_raises_the_rate_by_a_packet_per_round_trip() {
     let mut sender = bulk(Params { gradual_increase: true, ..plain() });
     drive(&mut sender, 0, 100);
     report(&mut sender, 100, 0.0, 0.0);
@@ -128,7 +128,7 @@ fn ns_2_takes_its_timeout_from_a_coarse_clock() {
     report(&mut sender, 100, 0.0, 0.0);
     drive(&mut sender, 100, 200);
     report(&mut sender, 200, 1e6, 0.01);
-    // Jacobson 1988: 100 ms are 3 ticks; sa = 24, sv = 6, then 6 - 1.
+    // 100 ms are 3 ticks: sa = 24, sv = 6, then 6 - 1.
     close_to(sender.rate(), throughput_with_timeout(1000.0, R, tick * (3 + 5), 0.01));
 }
 
@@ -137,7 +137,7 @@ fn the_round_trip_is_averaged() {
     let mut sender = bulk(plain());
     drive(&mut sender, 0, 100);
     report(&mut sender, 100, 0.0, 0.0);
-    // RFC 5348 4.3 steps 1, 2: 0.9 * 100 + 0.1 * (200 - 50 - 30).
+    // RFC 5348 section 4.3, steps 1 and 2: 0.9 * 100 + 0.1 * (200 - 50 - 30).
     let feedback = Feedback { echo: ms(50), t_delay: Duration::from_millis(30), x_recv: 0.0, p: 0.0 };
     sender.on_feedback(ms(200), &feedback);
     assert_eq!(sender.rtt(), Duration::from_millis(102));
@@ -150,7 +150,7 @@ fn a_longer_round_trip_slows_the_packets_at_once() {
     report(&mut sender, 100, 0.0, 0.0);
     close_to(sender.instantaneous_rate(), sender.rate());
     sender.on_feedback(ms(400), &Feedback { echo: ms(0), ..feedback(400, 1e6, 0.01) });
-    // RFC 5348 4.5: R_sqmean = 0.9 sqrt(0.1) + 0.1 sqrt(0.4), over sqrt(0.4).
+    // RFC 5348 section 4.5: R_sqmean = 0.9 sqrt(0.1) + 0.1 sqrt(0.4), divided by sqrt(0.4).
     close_to(sender.instantaneous_rate() / sender.rate(), 0.9 * 0.5 + 0.1);
 }
 
@@ -159,11 +159,11 @@ fn without_feedback_the_rate_halves() {
     let mut sender = bulk(plain());
     drive(&mut sender, 0, 1999);
     close_to(sender.rate(), 1000.0);
-    // RFC 5348 4.2, 4.4: 2 s at first.
+    // RFC 5348 section 4.2: the first timer is 2 s. RFC 5348 section 4.4: half the rate.
     drive(&mut sender, 1999, 2001);
     close_to(sender.rate(), 500.0);
     assert_eq!(sender.stats().nofeedback, 1);
-    // RFC 5348 4.4: then max(4 R, 2 s / X), which is 4 s.
+    // RFC 5348 section 4.4: the next timer is max(4 R, 2 s / X), which is 4 s.
     drive(&mut sender, 2001, 5999);
     assert_eq!(sender.stats().nofeedback, 1);
     drive(&mut sender, 5999, 6001);
@@ -174,19 +174,20 @@ fn without_feedback_the_rate_halves() {
 fn the_rate_never_falls_below_a_packet_in_64_seconds() {
     let mut sender = bulk(plain());
     drive(&mut sender, 0, 3_600_000);
-    // RFC 5348 4.3: s / t_mbi.
+    // RFC 5348 section 4.4: s / t_mbi.
     close_to(sender.rate(), 1000.0 / 64.0);
 }
 
 #[test]
-fn without_feedback_the_equations_rate_halves_too() {
+fn without_feedback_a_rate_limited_by_the_equation_halves() {
     let mut sender = bulk(plain());
     drive(&mut sender, 0, 100);
     report(&mut sender, 100, 0.0, 0.0);
     drive(&mut sender, 100, 200);
     report(&mut sender, 200, 200_000.0, 0.01);
     let x_bps = throughput(1000.0, R, 0.01);
-    // RFC 5348 4.4: X_Bps ruled, so X becomes half of it; 4 R after the last feedback.
+    // RFC 5348 section 4.4: X_Bps was the limit, so X becomes half of it, 4 R after the last feedback
+    // (RFC 5348 section 4.3, steps 3 and 6).
     drive(&mut sender, 200, 599);
     close_to(sender.rate(), x_bps);
     drive(&mut sender, 599, 600);
@@ -194,7 +195,7 @@ fn without_feedback_the_equations_rate_halves_too() {
 }
 
 #[test]
-fn without_feedback_the_received_rate_halves_too() {
+fn without_feedback_a_rate_limited_by_the_receive_rate_halves() {
     let mut sender = bulk(plain());
     drive(&mut sender, 0, 100);
     report(&mut sender, 100, 0.0, 0.0);
@@ -202,7 +203,7 @@ fn without_feedback_the_received_rate_halves_too() {
     report(&mut sender, 350, 20_000.0, 0.001);
     close_to(sender.rate(), 40_000.0);
     drive(&mut sender, 350, 750);
-    // RFC 5348 4.4: twice X_recv ruled, so X becomes X_recv.
+    // RFC 5348 section 4.4: twice X_recv was the limit, so X becomes X_recv.
     close_to(sender.rate(), 20_000.0);
 }
 
@@ -213,7 +214,7 @@ fn an_idle_slow_flow_keeps_its_rate() {
     drive(&mut sender, 0, 100);
     report(&mut sender, 100, 0.0, 0.0);
     close_to(sender.rate(), 40_000.0);
-    // RFC 5348 4.4: idle since the timer was set, and below twice the recovery rate.
+    // RFC 5348 section 4.4: idle since the timer was set, and X below twice the recover_rate.
     drive(&mut sender, 100, 60_000);
     close_to(sender.rate(), 40_000.0);
     assert!(sender.stats().nofeedback > 100);
@@ -232,19 +233,19 @@ fn a_constant_rate_application_is_not_held_to_twice_what_it_sends() {
             report(&mut sender, now, 20_000.0, 0.0);
         }
     }
-    // RFC 5348 4.3: data-limited, so the largest X_recv counts; never below the initial rate.
+    // RFC 5348 section 4.3, step 4: data-limited, so the largest X_recv counts; never below the initial rate.
     close_to(sender.rate(), 40_000.0);
     assert_eq!(sender.stats().dropped_at_sender, 0);
-    // A loss in a data-limited interval: 0.85 X_recv, no doubling (4.3 step 4).
+    // RFC 5348 section 4.3, step 4: after a loss in a data-limited interval, 0.85 X_recv without doubling.
     report(&mut sender, 2000, 20_000.0, 0.000_1);
     close_to(sender.rate(), 0.85 * 20_000.0);
 }
 
 #[test]
-fn what_the_rate_cannot_carry_is_dropped_at_the_sender() {
+fn packets_that_the_rate_does_not_allow_are_dropped_at_the_sender() {
     let mut sender = Sender::new(&Arc::new(plain()), Instant::ZERO);
     let mut sent = 0;
-    // 100 packets in 1 s at a packet a second: one leaves at once, one after a second, two wait.
+    // 100 packets in 1 s at a packet per second: one leaves at once, two wait, the others are dropped.
     for i in 0..100 {
         sender.write(1000);
         sent += drive(&mut sender, i * 10, i * 10 + 9).len();
@@ -253,13 +254,14 @@ fn what_the_rate_cannot_carry_is_dropped_at_the_sender() {
 }
 
 #[test]
-fn a_coarse_timer_may_send_half_a_grain_early() {
+fn with_a_coarse_timer_packets_leave_up_to_half_its_granularity_early() {
     let params = Params { t_gran: Duration::from_millis(10), ..plain() };
     let mut sender = bulk(params);
     drive(&mut sender, 0, 99);
     report(&mut sender, 100, 0.0, 0.0);
     assert_eq!(drive(&mut sender, 100, 100), [100]);
-    // RFC 5348 4.6: t_delta = min(t_ipi, t_gran, R) / 2 = 5 ms before the nominal 125 ms, which stays nominal.
+    // RFC 5348 section 8.3: t_delta = min(t_ipi, t_gran, R) / 2 = 5 ms before the nominal 125 ms. The next nominal time is
+    // still 150 ms.
     assert_eq!(sender.deadline(), ms(120));
     assert_eq!(drive(&mut sender, 120, 199), [120, 145, 170, 195]);
 }
@@ -270,7 +272,7 @@ fn packet(seq: u64, sent: u64, rtt: u64) -> Packet {
     Packet { seq, sent_at: ms(sent), rtt: Duration::from_millis(rtt), len: 1000 }
 }
 
-/// A receiver that has packets 0..=`last`, one each 10 ms from 1000 ms on, and its last feedback.
+/// A receiver of packets 0..=`last`, one per 10 ms from 1000 ms on, and its last feedback with the time.
 fn fed(last: u64, lost: &[u64]) -> (Receiver, Option<(u64, Feedback)>) {
     let mut receiver = Receiver::new(&Arc::new(plain()));
     receiver.on_packet(ms(900), &packet(0, 850, 0), false);
@@ -293,18 +295,18 @@ fn fed(last: u64, lost: &[u64]) -> (Receiver, Option<(u64, Feedback)>) {
 fn the_first_packet_is_reported_at_once() {
     let mut receiver = Receiver::new(&Arc::new(plain()));
     let first = receiver.on_packet(ms(50), &packet(0, 0, 0), false);
-    // RFC 5348 6.3
+    // RFC 5348 section 6.3: p = 0 and X_recv = 0.
     assert_eq!(first, Some(Feedback { echo: ms(0), t_delay: Duration::ZERO, x_recv: 0.0, p: 0.0 }));
     assert_eq!(receiver.deadline(), Instant::FAR_FUTURE);
 }
 
 #[test]
-fn feedback_comes_once_a_round_trip_with_the_rate_received() {
+fn feedback_leaves_once_per_round_trip_with_the_receive_rate() {
     let (receiver, reported) = fed(35, &[]);
-    // RFC 5348 6.2: 100 B/ms; timers at 1100, 1200, 1300 ms.
+    // RFC 5348 section 6.2: 100 B/ms; the timer expires at 1100, 1200 and 1300 ms.
     let (at, feedback) = reported.expect("three round trips");
     assert_eq!((at, feedback.p, feedback.x_recv), (1300, 0.0, 100_000.0));
-    // RFC 5348 3.2.2: the packet of 1300 ms has just come.
+    // RFC 5348 section 3.2.2: the packet of 1300 ms has just arrived.
     assert_eq!((feedback.echo, feedback.t_delay), (ms(1250), Duration::ZERO));
     assert_eq!((receiver.stats().feedback, receiver.deadline()), (4, ms(1400)));
 }
@@ -312,10 +314,10 @@ fn feedback_comes_once_a_round_trip_with_the_rate_received() {
 #[test]
 fn a_loss_event_is_reported_at_once() {
     let (receiver, reported) = fed(28, &[25]);
-    // RFC 5348 6.1, 5.1: with the third packet after the hole, 28, at 1270 ms.
+    // RFC 5348 section 6.1: at once, with the third packet after the hole (RFC 5348 section 5.1), 28, at 1270 ms.
     let (at, feedback) = reported.expect("a loss");
     assert_eq!(at, 1270);
-    // RFC 5348 6.3.1: the first interval is what the equation has for 100,000 B/s.
+    // RFC 5348 section 6.3.1: the first interval is that at which the equation gives 100,000 B/s.
     let back = throughput(1000.0, R, feedback.p);
     assert!((back / 100_000.0 - 1.0).abs() < 0.05, "{back} B/s at p = {}", feedback.p);
     assert_eq!((receiver.stats().lost, receiver.stats().loss_events), (1, 1));
@@ -323,7 +325,7 @@ fn a_loss_event_is_reported_at_once() {
 
 #[test]
 fn losses_in_one_round_trip_are_one_event() {
-    // 100 ms are ten packets: 30 is a second event, 27 is not.
+    // RFC 5348 section 5.2: a round trip is ten packets, so 22 and 27 belong to the event of 20, and 31 does not.
     let (receiver, _) = fed(60, &[20, 22, 27, 31]);
     assert_eq!((receiver.stats().lost, receiver.stats().loss_events), (4, 2));
 }
@@ -334,27 +336,27 @@ fn marks_are_losses_when_ecn_is_on() {
         let mut receiver = Receiver::new(&Arc::new(Params { ecn, ..plain() }));
         receiver.on_packet(ms(0), &packet(0, 0, 100), false);
         let reported = receiver.on_packet(ms(10), &packet(1, 10, 100), true);
-        // RFC 5348 5.2 and 6.1
+        // RFC 5348 sections 5.1 and 6.1: a mark is a loss event at once.
         assert_eq!((reported.is_some(), receiver.stats().loss_events), (ecn, events));
         assert_eq!(receiver.stats().marked, 1);
     }
 }
 
 #[test]
-fn a_mark_on_the_very_first_packet_does_not_end_the_flow() {
+fn a_mark_on_the_first_packet_does_not_stop_the_flow() {
     let params = Arc::new(Params { ecn: true, ..plain() });
     let mut receiver = Receiver::new(&params);
     let mut sender = bulk(*params);
     assert_eq!(drive(&mut sender, 0, 49), [0]);
     let first = receiver.on_packet(ms(50), &packet(0, 0, 0), true).expect("the first packet is reported");
-    // RFC 5348 6.3.1: half a packet a round trip, 1 / p = 4.85 packets.
+    // RFC 5348 section 6.3.1: half a packet per round trip, 1 / p = 4.85 packets.
     assert!((first.p - 0.2064).abs() < 1e-4, "{}", first.p);
     sender.on_feedback(ms(100), &first);
-    // Half a packet in 100 ms, not one in 64 s.
+    // The rate is half a packet in 100 ms, and not one in 64 s.
     close_to(sender.rate(), throughput(1000.0, R, first.p));
     assert!((sender.rate() - 5_000.0).abs() < 1.0, "{}", sender.rate());
-    // The next packet leaves 200 ms after the first; with it the receiver begins to measure, and a round trip later has
-    // nothing to measure yet.
+    // The next packet leaves 200 ms after the first. With it the receiver begins to measure. A round trip later it has
+    // received nothing more.
     assert_eq!(drive(&mut sender, 100, 250), [200]);
     assert_eq!(receiver.on_packet(ms(250), &packet(1, 200, 100), false), None);
     let second = receiver.on_deadline(ms(350)).expect("a round trip after the second packet");
@@ -364,20 +366,20 @@ fn a_mark_on_the_very_first_packet_does_not_end_the_flow() {
 }
 
 #[test]
-fn silence_is_not_reported_and_the_timer_keeps_its_beat() {
+fn nothing_is_reported_without_packets_and_the_timer_keeps_its_period() {
     let (mut receiver, _) = fed(10, &[]);
     let at = receiver.deadline();
     assert_eq!(at, ms(1100));
     assert!(receiver.on_deadline(at).is_some());
-    // RFC 5348 6.2: nothing received, nothing sent.
+    // RFC 5348 section 6.2: no feedback while nothing was received.
     assert_eq!(receiver.deadline(), Instant::FAR_FUTURE);
     assert!(receiver.on_packet(ms(1550), &packet(11, 1500, 100), false).is_none());
-    // The timer has been restarted at 1200, 1300, 1400 and 1500 ms.
+    // RFC 5348 section 6.2: the timer has been restarted at 1200, 1300, 1400 and 1500 ms.
     assert_eq!(receiver.deadline(), ms(1600));
     let feedback = receiver.on_deadline(ms(1600)).expect("one packet");
-    // One packet in the round trip from 1500 ms on.
+    // One packet arrived in the round trip from 1500 ms on.
     assert_eq!(feedback.x_recv, 10_000.0);
-    // RFC 5348 3.2.2
+    // RFC 5348 section 3.2.2: that packet arrived 50 ms ago.
     assert_eq!((feedback.echo, feedback.t_delay), (ms(1500), Duration::from_millis(50)));
 }
 

@@ -1,4 +1,4 @@
-//! Whole connections over paths with known loss: every byte arrives, and rates are what theory says.
+//! Whole connections over paths with known loss: every byte arrives, and the rates are those of the models.
 
 use cutline_transport::app::{self, CbrParams, FilesParams};
 use cutline_transport::{tcp, tfrc};
@@ -20,7 +20,7 @@ fn lose(rng: &mut RandomStream, p: f64) -> Fate {
     if rng.chance(Probability::clamped(p)) { Fate::Lose } else { Fate::Arrive }
 }
 
-/// A bulk connection over `p` of random loss for 800 s: segments delivered a round trip of 100 ms.
+/// A bulk connection over `p` of random loss for 800 s: segments delivered per round trip of 100 ms.
 fn tcp_window(params: tcp::Params, p: f64) -> f64 {
     let mut rng = random(1);
     let rule = move |_, packet: &TcpPacket| match packet {
@@ -58,7 +58,7 @@ fn a_file_arrives_whole_over_a_clean_path() {
 }
 
 #[test]
-fn newreno_is_as_fast_as_padhye_says() {
+fn newreno_has_the_throughput_of_the_padhye_equation() {
     for p in [0.001, 0.005, 0.02] {
         let params = tcp::Params { min_rto: Duration::from_millis(400), ..tcp::Params::default() };
         let window = tcp_window(params, p);
@@ -78,7 +78,7 @@ fn sack_is_as_fast_as_newreno_under_single_losses() {
     }
 }
 
-/// How long a sender is in recovery when eight segments out of one window are lost.
+/// Returns how long a sender is in recovery after the loss of eight segments of one window.
 fn recovery_from_a_burst(sack: bool) -> Duration {
     let mut sent = 0;
     let rule = move |_, packet: &TcpPacket| match packet {
@@ -102,28 +102,29 @@ fn recovery_from_a_burst(sack: bool) -> Duration {
 }
 
 #[test]
-fn sack_mends_a_burst_of_losses_in_one_round_trip() {
+fn sack_repairs_a_burst_of_losses_in_one_round_trip() {
     let (newreno, sack) = (recovery_from_a_burst(false), recovery_from_a_burst(true));
-    // RFC 6582 mends one hole a round trip of 100 ms, RFC 6675 as many as the window lets out.
+    // NewReno repairs one hole per round trip of 100 ms (RFC 6582 section 3.2), SACK as many as the window allows
+    // (RFC 6675 section 5).
     assert_eq!(newreno.as_nanos() / 100_000_000, 8, "{newreno}");
     assert!(sack < Duration::from_millis(250), "{sack}");
 }
 
 #[test]
-fn cubic_beats_reno_where_windows_are_large_and_equals_it_where_they_are_small() {
+fn cubic_is_faster_than_newreno_with_large_windows_and_equal_with_small_ones() {
     let cubic = tcp::Params { algorithm: tcp::Algorithm::Cubic, sack: true, ..tcp::Params::default() };
     let reno = tcp::Params { sack: true, ..tcp::Params::default() };
     let (rare, often) = (0.000_1, 0.02);
     let large = tcp_window(cubic.clone(), rare) / tcp_window(reno.clone(), rare);
     let small = tcp_window(cubic, often) / tcp_window(reno, often);
     println!("CUBIC / NewReno: {large:.2} at p = {rare}, {small:.2} at p = {often}");
-    // RFC 9438 5.1: 1.054 RTT^-1/4 p^-3/4 against 1.22 p^-1/2: 1.5 times at p = 1e-4 and 100 ms.
+    // RFC 9438 section 5.1: windows of 1.054 RTT^3/4 p^-3/4 and 1.22 p^-1/2, a ratio of 1.5 at p = 1e-4 and 100 ms.
     assert!((1.1..2.5).contains(&large), "{large}");
     assert!((0.8..1.35).contains(&small), "{small}");
 }
 
 #[test]
-fn tfrc_gets_what_tcp_gets() {
+fn tfrc_has_the_throughput_of_tcp() {
     for p in [0.002, 0.01, 0.03] {
         let tcp =
             tcp_window(tcp::Params { min_rto: Duration::from_millis(400), ..tcp::Params::default() }, p);
@@ -141,7 +142,7 @@ fn audio() -> app::Params {
 const PAPER_ONE_WAY: Duration = Duration::from_millis(150);
 
 #[test]
-fn tfrc_carries_a_constant_rate_that_the_network_has_room_for() {
+fn tfrc_carries_a_constant_rate_below_the_rate_of_the_path() {
     for (p, at_least) in [(0.0, 0.99), (0.01, 0.93)] {
         let mut rng = random(3);
         let rule = move |_, packet: &TfrcPacket| match packet {
@@ -175,7 +176,7 @@ fn tcp_carries_a_constant_rate_with_a_bounded_backlog() {
 }
 
 #[test]
-fn files_follow_each_other_and_their_latency_is_theirs() {
+fn each_file_has_its_own_latency() {
     let files = FilesParams { size: Distribution::Fixed(30_000.0), think_time: Distribution::Fixed(0.5) };
     let flow = Tcp::carrying(&app::Params::Files(files), tcp::Params::default());
     let mut path = Path::new(flow, ONE_WAY, |_, _: &TcpPacket| Fate::Arrive);

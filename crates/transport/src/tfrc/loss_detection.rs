@@ -1,37 +1,37 @@
-//! Which packets are lost (RFC 5348 5.1): those that are missing when three with higher numbers have arrived.
+//! Loss detection: a packet is lost if three packets with higher numbers have arrived before it (RFC 5348 section 5.1).
 //!
-//! A lost packet's arrival time is interpolated between its neighbours (5.2):
+//! The arrival time of a lost packet is interpolated between its neighbours (RFC 5348 section 5.2):
 //! `T_loss = T_before + (T_after - T_before) (S_loss - S_before) / (S_after - S_before)`.
 //!
-//! A packet that arrives after it was declared lost counts as a duplicate and changes nothing any more (5.1
-//! allows to recompute the history, and does not ask for it).
+//! A packet that arrives after it was declared lost counts as a duplicate and changes nothing. RFC 5348 section 5.1 permits
+//! recalculating the history, but does not require it.
 
 use cutline_units::Instant;
 
-/// Later packets that make a missing one lost: NDUPACK.
+/// How many later packets mean that a missing one is lost: NDUPACK.
 const NDUPACK: u8 = 3;
 
-/// Numbers that have not arrived, between two that have.
+/// A run of numbers that have not arrived, between two that have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hole {
     first: u64,
-    /// The number after the last missing.
+    /// The number after the last missing one.
     end: u64,
     before: (u64, Instant),
     after: (u64, Instant),
-    /// Packets with higher numbers that have arrived.
+    /// How many packets with higher numbers have arrived.
     later: u8,
 }
 
-/// What has arrived, as far as it takes to tell what is lost.
+/// The history of arrivals that loss detection needs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    /// The highest number and when it came; none before the first packet.
+    /// The highest number and its arrival time; `None` before the first packet.
     highest: Option<(u64, Instant)>,
     holes: Vec<Hole>,
 }
 
-/// What an arrival is.
+/// The kind of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     New,
@@ -39,7 +39,7 @@ pub(super) enum Arrival {
 }
 
 impl Hole {
-    /// The missing numbers with the times at which they would have come.
+    /// Returns the missing numbers with their interpolated arrival times (RFC 5348 section 5.2).
     pub(super) fn losses(self) -> impl Iterator<Item = (u64, Instant)> {
         (self.first..self.end).map(move |seq| (seq, self.interpolated(seq)))
     }
@@ -52,14 +52,14 @@ impl Hole {
 }
 
 impl Arrivals {
-    /// The highest number that has arrived.
+    /// Returns the highest number that has arrived.
     pub(super) fn highest(&self) -> u64 {
         self.highest.map_or(0, |highest| highest.0)
     }
 
-    /// Takes in packet `seq`.
+    /// Adds the packet `seq`.
     pub(super) fn arrive(&mut self, now: Instant, seq: u64) -> Arrival {
-        // Before the first packet nothing is known: missing numbers count from its own time.
+        // Numbers missing before the first packet get the time of its arrival.
         let (highest, at) = self.highest.unwrap_or((0, now));
         let next = self.highest.map_or(0, |highest| highest.0 + 1);
         if seq < next {
@@ -74,7 +74,7 @@ impl Arrivals {
         Arrival::New
     }
 
-    /// The next hole that is lost for good, the lowest numbers first.
+    /// Returns the next hole whose packets are lost, the lowest numbers first (RFC 5348 section 5.1).
     pub(super) fn take_lost(&mut self) -> Option<Hole> {
         let lost = self.holes.iter().position(|hole| hole.later >= NDUPACK)?;
         Some(self.holes.remove(lost))
@@ -86,7 +86,7 @@ impl Arrivals {
         }
     }
 
-    /// A late packet closes its hole, or splits it.
+    /// Fills or splits the hole of a late packet.
     fn fill(&mut self, seq: u64) -> Arrival {
         let Some(at) = self.holes.iter().position(|hole| hole.first <= seq && seq < hole.end) else {
             return Arrival::Duplicate;
@@ -121,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn three_later_packets_make_a_loss() {
-        // RFC 5348 5.1: NDUPACK = 3.
+    fn three_later_packets_mean_a_loss() {
+        // RFC 5348 section 5.1: NDUPACK = 3.
         assert_eq!(lost_after(&[0, 1, 3, 4]), []);
         assert_eq!(lost_after(&[0, 1, 3, 4, 5]), [2]);
         assert_eq!(lost_after(&[0, 1, 5, 6, 7]), [2, 3, 4]);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_told_apart() {
+    fn duplicates_are_recognised() {
         let mut seen = Arrivals::default();
         let (new, again) = (Arrival::New, Arrival::Duplicate);
         let kinds: Vec<Arrival> = [0, 2, 2, 1, 1].map(|seq| seen.arrive(ms(0), seq)).into();
@@ -150,7 +150,7 @@ mod tests {
         for (at, seq) in [(0, 0), (100, 1), (140, 5), (150, 6), (160, 7)] {
             seen.arrive(ms(at), seq);
         }
-        // RFC 5348 5.2: 100 + 40 (S - 1) / 4.
+        // RFC 5348 section 5.2: 100 + 40 (S - 1) / 4.
         let times: Vec<(u64, Instant)> = seen.take_lost().expect("three are later").losses().collect();
         assert_eq!(times, [(2, ms(110)), (3, ms(120)), (4, ms(130))]);
     }
