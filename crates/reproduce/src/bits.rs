@@ -12,7 +12,7 @@ use cutline_report::stats::Estimate;
 pub const BITS: Study = Study {
     id: "bits",
     title: "How many hint bits are worth having",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../experiments/bits/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -69,15 +69,15 @@ fn by_weight(data: &Data) -> Chart {
         let weight = |level: u16| f64::from(level) / f64::from(1_u16 << bits);
         let dot = |level| Some((weight(level), mean(&quality(data, bits, level))?.mean));
         let name = if bits == 1 { "1 bit".to_owned() } else { format!("{bits} bits") };
-        chart.mark(Line::new(name, (1..=1 << bits).filter_map(dot).collect::<Vec<_>>()).markers())
+        chart.plot(Line::new(name, (1..=1 << bits).filter_map(dot).collect::<Vec<_>>()).markers())
     })
 }
 
 fn by_bits(data: &Data) -> Chart {
-    let dot = |bits| Some(Dot::of_estimate(f64::from(bits), &mean(&best(data, bits))?));
+    let dot = |bits| Some(Dot::from_estimate(f64::from(bits), &mean(&best(data, bits))?));
     let dots: Vec<Dot> = BIT_COUNTS.filter_map(dot).collect();
     let axis = Axis::linear("Bits of hint").range(0.5, 6.5).ticks(BIT_COUNTS.map(f64::from));
-    Chart::new("").x(axis).y(Axis::linear("Quality")).mark(Line::new("best level", dots).markers())
+    Chart::new("").x(axis).y(Axis::linear("Quality")).plot(Line::new("best level", dots).markers())
 }
 
 fn judge(claim: Claim, id: &str, data: &Data) -> Claim {

@@ -13,7 +13,7 @@ use cutline_results::FlowRow;
 pub const CASCADE: Study = Study {
     id: "cascade",
     title: "Routers in a row",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../experiments/cascade/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -108,7 +108,7 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
         vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))];
     if figure.number == 1 {
         // In a figure of its own: its lines are others.
-        figures.insert(0, ("figure-1-delay".to_owned(), Figure::of(cdfs(data))));
+        figures.insert(0, ("figure-1-delay".to_owned(), Figure::new(cdfs(data))));
     }
     vec![Section { we_see, figures, claims: claims.collect(), ..Section::default() }]
 }
@@ -124,7 +124,7 @@ fn cdfs(data: &Data) -> Chart {
             let cdf = point.and_then(|point| data.delay_cdf(point, "audio", "queuing_ms"));
             // One router has nobody to pass anything on to.
             match cdf.filter(|_| routers > 1 || *queue == TSQ[0].0) {
-                Some(cdf) => chart.mark(Line::new(format!("{routers}, {name}"), cdf.points())),
+                Some(cdf) => chart.plot(Line::new(format!("{routers}, {name}"), cdf.points())),
                 None => chart,
             }
         })
@@ -158,9 +158,9 @@ fn line_chart(
     queues.iter().fold(chart, |chart, (queue, name)| {
         let dot = |routers| {
             let found = mean(&measure(usual(queue, routers), data))?;
-            Some(Dot::of_estimate(f64::from(routers), &found))
+            Some(Dot::from_estimate(f64::from(routers), &found))
         };
-        chart.mark(Line::new(*name, ROUTERS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        chart.plot(Line::new(*name, ROUTERS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
     })
 }
 
@@ -171,9 +171,9 @@ fn hint_charts(data: &Data) -> Vec<Chart> {
         [TSQ[0], TSQ[1], WIDE].iter().fold(chart, |chart, (queue, name)| {
             let dot = |hint| {
                 let found = mean(&measure(Case { queue, routers: 3, hint }, data))?;
-                Some(Dot::of_estimate(f64::from(hint), &found))
+                Some(Dot::from_estimate(f64::from(hint), &found))
             };
-            chart.mark(Line::new(*name, HINTS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
+            chart.plot(Line::new(*name, HINTS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
         })
     };
     vec![

@@ -1,7 +1,7 @@
 //! What a paper says of its figures, as data, and the words for what was found.
 
 use crate::experiment::Experiment;
-use cutline_report::report::{Claim, Stated, Verdict};
+use cutline_report::report::{Claim, PaperValue, Verdict};
 use cutline_report::stats::Estimate;
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ pub struct FigureText {
 struct ClaimText {
     id: String,
     text: String,
-    paper: Stated,
+    paper: PaperValue,
     #[serde(default)]
     unit: String,
 }

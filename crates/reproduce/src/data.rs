@@ -126,7 +126,7 @@ impl Data {
 
     /// The distribution of a delay of a flow or group at a point, over all seeds: milliseconds.
     pub(crate) fn delay_cdf(&self, point: &Point, subject: &str, quantity: &str) -> Option<Cdf> {
-        Cdf::of_counts(self.buckets(point, subject, quantity).map(|row| (row.high, row.count)))
+        Cdf::from_counts(self.buckets(point, subject, quantity).map(|row| (row.high, row.count)))
     }
 
     /// The same, one distribution for each seed.
@@ -135,7 +135,7 @@ impl Data {
         for row in self.buckets(point, subject, quantity) {
             seeds.entry(row.seed).or_default().push((row.high, row.count));
         }
-        seeds.into_values().filter_map(Cdf::of_counts).collect()
+        seeds.into_values().filter_map(Cdf::from_counts).collect()
     }
 
     fn buckets(
@@ -152,7 +152,7 @@ impl Data {
     /// The distribution of a flow's goodput by interval at a point, over all seeds, the warm-up left out: kbit/s.
     pub(crate) fn throughput_cdf(&self, point: &Point, flow: &str, warm_up_s: f64) -> Option<Cdf> {
         let rows = self.series.iter().filter(|row| &*row.point == point && &*row.flow == flow);
-        Cdf::of_values(rows.filter(|row| row.start_s >= warm_up_s).map(|row| row.goodput_bps / 1e3))
+        Cdf::from_values(rows.filter(|row| row.start_s >= warm_up_s).map(|row| row.goodput_bps / 1e3))
     }
 
     /// Whether a run of the plan is missing.
@@ -163,15 +163,15 @@ impl Data {
 
 /// An estimate of the mean from one value for each seed; `None` of nothing.
 pub(crate) fn mean(values: &[f64]) -> Option<Estimate> {
-    Estimate::of(values)
+    Estimate::from_values(values)
 }
 
 /// An estimate of the difference of two measures that share their seeds.
 pub(crate) fn difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
-    (left.len() == right.len()).then(|| Estimate::of_differences(left, right)).flatten()
+    (left.len() == right.len()).then(|| Estimate::from_differences(left, right)).flatten()
 }
 
 /// An estimate of the ratio of two measures that share their seeds.
 pub(crate) fn ratio(over: &[f64], under: &[f64]) -> Option<Estimate> {
-    (over.len() == under.len()).then(|| Estimate::of_ratios(over, under)).flatten()
+    (over.len() == under.len()).then(|| Estimate::from_ratios(over, under)).flatten()
 }

@@ -26,7 +26,7 @@ pub struct Study {
     /// The report's title.
     pub title: &'static str,
     /// What stands over the text of each figure: "The paper says".
-    pub(crate) said: &'static str,
+    pub(crate) statement_heading: &'static str,
     /// What the report says first.
     pub(crate) intro: &'static str,
     /// What is said of its figures, by the paper or by us before measuring: a file of `experiments/`.
@@ -151,7 +151,7 @@ impl Study {
         let summaries: Vec<&Summary> = stored.iter().map(|(_, data)| &data.summary).collect();
         let page = Report {
             title: if quick { format!("{} (quick)", self.title) } else { self.title.to_owned() },
-            said: self.said.to_owned(),
+            statement_heading: self.statement_heading.to_owned(),
             intro: self.intro.to_owned(),
             meta: if stored.is_empty() { Vec::new() } else { story(&summaries, &version, quick) },
             sections: shown.iter().flat_map(|figure| self.sections(figure, &stored)).collect(),

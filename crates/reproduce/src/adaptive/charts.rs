@@ -29,25 +29,25 @@ pub(super) fn all(data: &Data) -> Vec<Chart> {
 fn by_hint(data: &Data, tried: Tried) -> Chart {
     let dot = |&hint: &u16| {
         let found = mean(&measure::quality(data, measure::fixed(data, hint), "audio"))?;
-        Some(Dot::of_estimate(f64::from(hint), &found))
+        Some(Dot::from_estimate(f64::from(hint), &found))
     };
     let fixed: Vec<Dot> = tried.fixed.iter().filter_map(dot).collect();
     let axis = Axis::linear("Hint; of one that adapts, its mean at the end").range(0.0, 17.0);
     let chart = Chart::new("Quality of audio").x(axis).y(Axis::linear("Quality"));
-    let chart = chart.mark(Line::new("fixed", fixed).markers());
+    let chart = chart.plot(Line::new("fixed", fixed).markers());
     tried.starts.iter().fold(chart, |chart, &start| {
         let point = measure::adapting(data, start);
         let quality = mean(&measure::quality(data, point, "audio"));
         let hint = mean(&measure::resting(data, point, "audio"));
-        let dot = hint.zip(quality).map(|(hint, quality)| Dot::of_estimate(hint.mean, &quality));
-        chart.mark(Line::scatter(from(start), dot))
+        let dot = hint.zip(quality).map(|(hint, quality)| Dot::from_estimate(hint.mean, &quality));
+        chart.plot(Line::scatter(from(start), dot))
     })
 }
 
 fn over_time(data: &Data, tried: Tried) -> Chart {
     let chart = Chart::new("The hint over time, mean over flows and seeds").x(time()).y(hints());
     tried.starts.iter().fold(chart, |chart, &start| {
-        chart.mark(course(data, measure::adapting(data, start), "audio", from(start)))
+        chart.plot(course(data, measure::adapting(data, start), "audio", from(start)))
     })
 }
 
@@ -66,9 +66,9 @@ fn resting(data: &Data) -> Chart {
                 Some(if row.hint == u64::from(hint) { 100.0 } else { 0.0 })
             };
             let found = mean(&data.per_seed(point, "audio", is_there))?;
-            Some(Dot::of_estimate(f64::from(hint - 1), &found))
+            Some(Dot::from_estimate(f64::from(hint - 1), &found))
         };
-        chart.mark(Bars::new(from(start), (1..=16).filter_map(share).collect::<Vec<_>>()))
+        chart.plot(Bars::new(from(start), (1..=16).filter_map(share).collect::<Vec<_>>()))
     })
 }
 
@@ -77,7 +77,7 @@ pub(super) fn mixed(data: &Data) -> Vec<Chart> {
     let courses = |start: u16| {
         let chart = Chart::new(format!("Hints over time, everybody {}", from(start))).x(time()).y(hints());
         NAMES.iter().fold(chart, |chart, (group, name)| {
-            chart.mark(course(data, measure::all_adapting(data, start), group, (*name).to_owned()))
+            chart.plot(course(data, measure::all_adapting(data, start), group, (*name).to_owned()))
         })
     };
     vec![courses(16), courses(1), qualities(data)]
@@ -89,9 +89,9 @@ fn qualities(data: &Data) -> Chart {
     [16, 1].into_iter().fold(chart, |chart, start| {
         let bar = |(x, (group, _)): (usize, &(&str, &str))| {
             let found = mean(&measure::quality(data, measure::all_adapting(data, start), group))?;
-            Some(Dot::of_estimate(x as f64, &found))
+            Some(Dot::from_estimate(x as f64, &found))
         };
-        chart.mark(Bars::new(from(start), NAMES.iter().enumerate().filter_map(bar).collect::<Vec<_>>()))
+        chart.plot(Bars::new(from(start), NAMES.iter().enumerate().filter_map(bar).collect::<Vec<_>>()))
     })
 }
 
@@ -104,8 +104,8 @@ pub(super) fn step(data: &Data) -> Vec<Chart> {
     let quality = Chart::new("Quality of audio, mean over flows and seeds").y(Axis::linear("Quality"));
     let line = |name: &str, point| Line::new(name, Course::of_quality(data, point).line(BIN));
     vec![
-        marked(hint).mark(course(data, adapting, "audio", from(16))),
-        marked(quality).mark(line(&from(16), adapting)).mark(line("hint 6", fixed)),
+        marked(hint).plot(course(data, adapting, "audio", from(16))),
+        marked(quality).plot(line(&from(16), adapting)).plot(line("hint 6", fixed)),
     ]
 }
 

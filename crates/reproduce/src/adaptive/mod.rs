@@ -16,7 +16,7 @@ use measure::{Course, Tried, less};
 pub const ADAPTIVE: Study = Study {
     id: "adaptive",
     title: "Hints that follow the quality",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/adaptive/figures.toml"),
     experiments: &EXPERIMENTS,

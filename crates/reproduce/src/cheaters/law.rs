@@ -104,17 +104,17 @@ fn probability(data: &Data, packets: f64, access_delay: &str) -> Option<f64> {
 fn chart(data: &Data, packets: f64) -> Chart {
     let q = packets / CAPACITY;
     let law = |of: &dyn Fn(f64) -> f64| fine().map(|r| (r, of(r))).collect::<Vec<_>>();
-    let dot = |&(r, delay): &(f64, &str)| Some(Dot::of_estimate(r, &measured(data, packets, delay)?));
+    let dot = |&(r, delay): &(f64, &str)| Some(Dot::from_estimate(r, &measured(data, packets, delay)?));
     let timeouts = |&(r, delay): &(f64, &str)| {
         Some((r, gain_with_timeouts(r, q, ahead_of_hint_1(q), probability(data, packets, delay)?)))
     };
     Chart::new(format!("q = {q:.0} ms"))
         .x(Axis::log("Round trip outside the queue, ms", 2).range(8.0, 400.0))
         .y(Axis::linear("Liar / honest").range(0.0, 4.0))
-        .mark(Line::new("measured, hint 1", ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
-        .mark(Line::new("law, q' = q / 16", law(&|r| gain(r, q, ahead_of_hint_1(q)))))
-        .mark(Line::new("with timeouts of 1 s", ROUND_TRIPS.iter().filter_map(timeouts).collect::<Vec<_>>()))
-        .mark(Line::new("bound of the law", law(&|r| bound(r, q))))
+        .plot(Line::new("measured, hint 1", ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        .plot(Line::new("law, q' = q / 16", law(&|r| gain(r, q, ahead_of_hint_1(q)))))
+        .plot(Line::new("with timeouts of 1 s", ROUND_TRIPS.iter().filter_map(timeouts).collect::<Vec<_>>()))
+        .plot(Line::new("bound of the law", law(&|r| bound(r, q))))
 }
 
 /// Round-trip times close enough for a curve.

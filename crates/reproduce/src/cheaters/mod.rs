@@ -13,7 +13,7 @@ use cutline_report::report::Section;
 pub const CHEATERS: Study = Study {
     id: "cheaters",
     title: "Many cheaters: who gains, who pays",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/cheaters/figures.toml"),
     experiments: &EXPERIMENTS,

@@ -55,8 +55,8 @@ fn chart(data: &Data, title: &str, y: &str, (group, measure): (&str, Measure)) -
     let axis = Axis::linear("Rate of a UDP source, kbit/s").range(0.0, 550.0);
     let chart = Chart::new(title).x(axis).y(Axis::linear(y).from(0.0)).vline(FAIR_SHARE, "fair share");
     CASES.iter().fold(chart, |chart, case| {
-        let dot = |&rate: &f64| Some(Dot::of_estimate(rate, &mean(&of(data, case, rate, group, measure))?));
-        chart.mark(Line::new(case.name, RATES.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        let dot = |&rate: &f64| Some(Dot::from_estimate(rate, &mean(&of(data, case, rate, group, measure))?));
+        chart.plot(Line::new(case.name, RATES.iter().filter_map(dot).collect::<Vec<_>>()).markers())
     })
 }
 

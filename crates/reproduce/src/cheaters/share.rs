@@ -113,7 +113,7 @@ fn share_axis() -> Axis {
 
 /// A point for each share, where there is something to measure.
 fn by_share(value: impl Fn(usize) -> Option<Estimate>) -> Vec<Dot> {
-    let dot = |share: usize| Some(Dot::of_estimate(100.0 * SHARES[share].0 / 80.0, &value(share)?));
+    let dot = |share: usize| Some(Dot::from_estimate(100.0 * SHARES[share].0 / 80.0, &value(share)?));
     (0..SHARES.len()).filter_map(dot).collect()
 }
 
@@ -125,8 +125,8 @@ fn throughput_chart(shares: &Shares<'_>, &(queue, name): &(&str, &str)) -> Chart
         .x(share_axis())
         .y(Axis::linear("Throughput / with PI")
             .range(0.0, if queue == "strict-priority" { 50.0 } else { 1.5 }))
-        .mark(Line::new("liar, hint 1", liars).markers())
-        .mark(Line::new("honest, hint 16", honest).markers())
+        .plot(Line::new("liar, hint 1", liars).markers())
+        .plot(Line::new("honest, hint 16", honest).markers())
         .hline(1.0, "as with PI")
 }
 
@@ -139,7 +139,7 @@ fn audio_chart(
     let chart = Chart::new(title).x(share_axis()).y(Axis::linear(y).from(0.0));
     queues.iter().fold(chart, |chart, (queue, name)| {
         let dots = by_share(|share| mean(&shares.of(queue, share, "audio", measure)));
-        chart.mark(Line::new(*name, dots).markers())
+        chart.plot(Line::new(*name, dots).markers())
     })
 }
 

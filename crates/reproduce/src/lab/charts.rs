@@ -26,10 +26,10 @@ fn curves(
     let x = Axis::linear("Delay hint").range(1.0, 16.0).ticks(hints.iter().copied().map(f64::from));
     stored.iter().fold(chart.x(x), |chart, (experiment, data)| {
         let dot = |&hint: &u16| {
-            Some(Dot::of_estimate(f64::from(hint), &mean(&at_hint(data, flow, hint, group, measure))?))
+            Some(Dot::from_estimate(f64::from(hint), &mean(&at_hint(data, flow, hint, group, measure))?))
         };
         let dots: Vec<Dot> = hints.iter().filter_map(dot).collect();
-        chart.mark(Line::new(experiment.label, dots).markers().band())
+        chart.plot(Line::new(experiment.label, dots).markers().band())
     })
 }
 
@@ -64,10 +64,10 @@ pub(super) fn mixes(stored: &[Stored<'_>]) -> Shown {
             .hline(1.0, "as without TSQ");
         stored.iter().fold(chart, |chart, (experiment, data)| {
             let bar = |(x, &audio): (usize, &u16)| {
-                Some(Dot::of_estimate(x as f64, &mean(&normalised(data, audio, group))?))
+                Some(Dot::from_estimate(x as f64, &mean(&normalised(data, audio, group))?))
             };
             let bars: Vec<Dot> = MIXES.iter().enumerate().filter_map(bar).collect();
-            chart.mark(Bars::new(experiment.label, bars))
+            chart.plot(Bars::new(experiment.label, bars))
         })
     };
     let charts = [("audio", "Audio, hint 6"), ("bulk", "Bulk transfers, hint 16")].map(chart).into();
@@ -117,8 +117,8 @@ pub(super) fn stacks(stored: &[Stored<'_>]) -> Shown {
         let bars = stored
             .iter()
             .enumerate()
-            .filter_map(|(x, (_, data))| Some(Dot::of_estimate(x as f64, &mean(&queue(data, measure))?)));
-        Chart::new(title).x(x).y(Axis::linear(y).from(0.0)).mark(Bars::new("", bars.collect::<Vec<_>>()))
+            .filter_map(|(x, (_, data))| Some(Dot::from_estimate(x as f64, &mean(&queue(data, measure))?)));
+        Chart::new(title).x(x).y(Axis::linear(y).from(0.0)).plot(Bars::new("", bars.collect::<Vec<_>>()))
     };
     let charts = vec![
         chart("Drops", "Packets dropped, %", DROPS),

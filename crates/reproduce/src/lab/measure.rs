@@ -67,7 +67,7 @@ pub(super) const DROPS: fn(&QueueRow) -> f64 = |row| 100.0 * row.drop_ratio.unwr
 /// The difference of two means whose seeds have nothing to do with each other.
 fn apart(lab: &[f64], simulated: &[f64]) -> Option<Estimate> {
     let numbered = |values: &[f64], from: u64| (from..).zip(values.iter().copied()).collect::<Vec<_>>();
-    let found = Comparison::of(&numbered(lab, 0), &numbered(simulated, 1 << 32))?;
+    let found = Comparison::new(&numbered(lab, 0), &numbered(simulated, 1 << 32))?;
     Some(Estimate { mean: found.difference, std_error: None, interval: found.interval, n: lab.len() })
 }
 

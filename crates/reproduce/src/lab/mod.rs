@@ -14,7 +14,7 @@ use cutline_report::report::{Claim, Section, Verdict};
 pub const LAB: Study = Study {
     id: "lab",
     title: "In the laboratory",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/lab/figures.toml"),
     experiments: &EXPERIMENTS,

@@ -83,12 +83,12 @@ fn chart(data: &Data, (queue, name): (&str, &str)) -> Chart {
         .x(Axis::log("Round trip outside the queue, ms", 2).range(8.0, 256.0))
         .y(Axis::linear("Hint 1 / hint 16").range(0.0, 2.5));
     let chart = CONTROLS.iter().fold(chart, |chart, (control, name)| {
-        let dot = |&r: &u16| Some(Dot::of_estimate(f64::from(r), &gain(data, queue, control, "1", r)?));
-        chart.mark(Line::new(*name, ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        let dot = |&r: &u16| Some(Dot::from_estimate(f64::from(r), &gain(data, queue, control, "1", r)?));
+        chart.plot(Line::new(*name, ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
     });
     chart
-        .mark(Line::new("law, NewReno", law(newreno)))
-        .mark(Line::new("law, CUBIC beyond Reno", law(cubic)))
+        .plot(Line::new("law, NewReno", law(newreno)))
+        .plot(Line::new("law, CUBIC beyond Reno", law(cubic)))
         .hline(1.0, "as with hint 16")
 }
 

@@ -47,17 +47,17 @@ fn chart(data: &Data, kind: &str, (queue, name): (&str, &str), with_kind: bool) 
     let title = if with_kind { format!("{kind}, {name}") } else { name.to_owned() };
     let curve = |measure| {
         let dot = |&hint: &u16| {
-            Some(Dot::of_estimate(f64::from(hint), &mean(&of(data, queue, hint, kind, measure))?))
+            Some(Dot::from_estimate(f64::from(hint), &mean(&of(data, queue, hint, kind, measure))?))
         };
         HINTS.iter().filter_map(dot).collect::<Vec<_>>()
     };
     let chart = Chart::new(title)
         .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks([1.0, 4.0, 8.0, 12.0, 16.0]))
         .y(Axis::linear("Quality").range(if kind == "audio" { 0.7 } else { 0.9 }, 1.0))
-        .mark(Line::new("delay quality Qd", curve(QD)).markers())
-        .mark(Line::new("throughput quality Qt", curve(QT)).markers())
-        .mark(Line::new("overall quality Q", curve(Q)).markers());
-    if kind == "audio" { chart.mark(Line::new("E-model", curve(voice)).markers()) } else { chart }
+        .plot(Line::new("delay quality Qd", curve(QD)).markers())
+        .plot(Line::new("throughput quality Qt", curve(QT)).markers())
+        .plot(Line::new("overall quality Q", curve(Q)).markers());
+    if kind == "audio" { chart.plot(Line::new("E-model", curve(voice)).markers()) } else { chart }
 }
 
 fn judge(claim: Claim, id: &str, data: &Data) -> Claim {

@@ -47,9 +47,9 @@ fn chart(data: &Data, (queue, name): (&str, &str)) -> Chart {
         .hline(1.0, "as without hints");
     KINDS.iter().fold(chart, |chart, kind| {
         let bar = |(x, (_, bulk)): (usize, &(u16, &str))| {
-            Some(Dot::of_estimate(x as f64, &normalised(data, queue, bulk, *kind)?))
+            Some(Dot::from_estimate(x as f64, &normalised(data, queue, bulk, *kind)?))
         };
-        chart.mark(Bars::new(kind.0, MIXES.iter().enumerate().filter_map(bar).collect::<Vec<_>>()))
+        chart.plot(Bars::new(kind.0, MIXES.iter().enumerate().filter_map(bar).collect::<Vec<_>>()))
     })
 }
 

@@ -14,7 +14,7 @@ use cutline_report::report::Section;
 pub const MODERN: Study = Study {
     id: "modern",
     title: "TSQ on a link of today",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/modern/figures.toml"),
     experiments: &EXPERIMENTS,

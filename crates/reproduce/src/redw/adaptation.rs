@@ -72,7 +72,7 @@ impl Changes<'_> {
         let axis = Axis::linear("Time, s").range(0.0, 100.0);
         let chart = Chart::new("Mean over the seeds").x(axis).y(Axis::linear("max_p").from(0.0));
         let chart = MIXES.iter().zip(MIX_NAMES).fold(chart, |chart, (&bulk, name)| {
-            chart.mark(Line::new(format!("to {name}"), over_time(&self.intervals(bulk))))
+            chart.plot(Line::new(format!("to {name}"), over_time(&self.intervals(bulk))))
         });
         chart.vline(CHANGE_S, "the mix changes")
     }

@@ -146,12 +146,12 @@ impl Mixes<'_> {
     fn target_chart(&self) -> Chart {
         let dots = MIXES.iter().enumerate().filter_map(|(x, &bulk)| {
             let (mean, deviation) = (mean(&self.target(bulk))?.mean, self.target_deviation(bulk)?);
-            Some(Dot::new(x as f64, mean).within(mean - deviation, mean + deviation))
+            Some(Dot::new(x as f64, mean).with_interval(mean - deviation, mean + deviation))
         });
         let [first, last] = STUDIES_TARGETS;
         by_mix(self.label, "Moving target, packets", 60.0)
-            .mark(Line::expected("paper", [(0.0, first), (4.0, last)]))
-            .mark(Line::new("mean, and standard deviation over time", dots.collect::<Vec<_>>()).markers())
+            .plot(Line::expected("paper", [(0.0, first), (4.0, last)]))
+            .plot(Line::new("mean, and standard deviation over time", dots.collect::<Vec<_>>()).markers())
     }
 
     fn queue_chart(&self) -> Chart {
@@ -171,7 +171,7 @@ impl Mixes<'_> {
             .y(Axis::linear("Normalised QoS").range(class.range.0, class.range.1));
         let chart = [REDW, SORTED]
             .into_iter()
-            .fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| self.gain(class, queue, bulk))));
+            .fold(chart, |chart, (queue, name)| chart.plot(line(name, |bulk| self.gain(class, queue, bulk))));
         chart.hline(1.0, "as with Adaptive RED")
     }
 }
@@ -179,11 +179,11 @@ impl Mixes<'_> {
 /// A line for each of the queues.
 fn lines(chart: Chart, value: impl Fn(&str, u16) -> Option<Estimate>) -> Chart {
     let queues = [REDW, ARED, SORTED].into_iter();
-    queues.fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| value(queue, bulk))))
+    queues.fold(chart, |chart, (queue, name)| chart.plot(line(name, |bulk| value(queue, bulk))))
 }
 
 fn line(name: &str, value: impl Fn(u16) -> Option<Estimate>) -> Line {
-    let dot = |(x, &bulk): (usize, &u16)| Some(Dot::of_estimate(x as f64, &value(bulk)?));
+    let dot = |(x, &bulk): (usize, &u16)| Some(Dot::from_estimate(x as f64, &value(bulk)?));
     Line::new(name, MIXES.iter().enumerate().filter_map(dot).collect::<Vec<_>>()).markers()
 }
 

@@ -16,7 +16,7 @@ use cutline_report::report::Section;
 pub const REDW: Study = Study {
     id: "redw",
     title: "RED-Worcester: the paper's evaluation, reproduced",
-    said: "The paper says",
+    statement_heading: "The paper says",
     intro: INTRO,
     figures: include_str!("../../../../experiments/redw/figures.toml"),
     experiments: &EXPERIMENTS,

@@ -27,12 +27,12 @@ fn chart(case: &Case<'_>, title: &str, y: &str, series: &[(&str, Measure)]) -> O
     let empty = Chart::new(title).x(axis).y(Axis::linear(y).from(0.0));
     let drawn = series.iter().filter_map(|(name, measure)| Some(Bars::new(*name, bars(case, *measure)?)));
     let drawn: Vec<Bars> = drawn.collect();
-    (!drawn.is_empty()).then(|| drawn.into_iter().fold(empty, Chart::mark))
+    (!drawn.is_empty()).then(|| drawn.into_iter().fold(empty, Chart::plot))
 }
 
 fn bars(case: &Case<'_>, measure: Measure) -> Option<Vec<Dot>> {
     let dot = |(x, (queue, _)): (usize, &(&str, &str))| {
-        Some(Dot::of_estimate(x as f64, &case.mean(measure, queue)?))
+        Some(Dot::from_estimate(x as f64, &case.mean(measure, queue)?))
     };
     let dots: Vec<Dot> = QUEUES.iter().enumerate().filter_map(dot).collect();
     (!dots.is_empty()).then_some(dots)

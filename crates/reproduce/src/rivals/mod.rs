@@ -16,7 +16,7 @@ use measure::{Case, Measure};
 pub const RIVALS: Study = Study {
     id: "rivals",
     title: "TSQ and its rivals",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/rivals/figures.toml"),
     experiments: &EXPERIMENTS,

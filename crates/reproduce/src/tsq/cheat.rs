@@ -30,11 +30,11 @@ pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
 }
 
 fn panel(data: &Data, title: &str, group: &str, (low, high): (f64, f64)) -> Chart {
-    let dot = |hint: u16| Some(Dot::of_estimate(f64::from(hint), &normalised(data, group, hint)?));
+    let dot = |hint: u16| Some(Dot::from_estimate(f64::from(hint), &normalised(data, group, hint)?));
     Chart::new(title)
         .x(Axis::linear("The cheater's delay hint").range(1.0, 16.0).ticks([1.0, 4.0, 8.0, 12.0, 16.0]))
         .y(Axis::linear("Normalised throughput").range(low, high))
-        .mark(Line::new("TSQ over PI", HINTS.filter_map(dot).collect::<Vec<Dot>>()).markers().band())
+        .plot(Line::new("TSQ over PI", HINTS.filter_map(dot).collect::<Vec<Dot>>()).markers().band())
         .hline(1.0, "as without TSQ")
 }
 

@@ -3,7 +3,7 @@
 use crate::claims::FigureText;
 use cutline_quality::Class;
 use cutline_report::curves;
-use cutline_report::report::{Claim, Section, Stated};
+use cutline_report::report::{Claim, PaperValue, Section};
 use cutline_units::{Duration, Rate};
 
 /// The text rounds to two digits: 0.692 is its 0.7.
@@ -46,7 +46,7 @@ pub(super) fn beyond() -> Section {
 fn claim(figure: &FigureText, id: &str) -> Claim {
     let claim = figure.claim("curves", id);
     let value = value(id);
-    let holds = matches!(claim.paper, Some(Stated::Number(paper)) if (value - paper).abs() <= ROUNDING);
+    let holds = matches!(claim.paper, Some(PaperValue::Number(paper)) if (value - paper).abs() <= ROUNDING);
     claim.measured_value(value).holds(holds)
 }
 

@@ -91,11 +91,11 @@ impl Hints {
     fn cdf_chart(&self, mut chart: Chart, data: &Data, cdf: impl Fn(&Point) -> Option<Cdf>) -> Chart {
         for hint in SHOWN {
             if let Some(cdf) = self.point(data, hint).and_then(&cdf) {
-                chart = chart.mark(Line::steps(format!("hint {hint}"), cdf.points()));
+                chart = chart.plot(Line::steps(format!("hint {hint}"), cdf.points()));
             }
         }
         if let Some(cdf) = alone(data).and_then(&cdf) {
-            chart = chart.mark(Line::steps("PI alone", cdf.points()));
+            chart = chart.plot(Line::steps("PI alone", cdf.points()));
         }
         chart
     }
@@ -103,16 +103,16 @@ impl Hints {
     fn quality_chart(&self, experiment: &Experiment, data: &Data) -> Chart {
         let curve = |measure: fn(&FlowRow) -> Option<f64>| -> Vec<Dot> {
             let dot = |&hint: &u16| {
-                Some(Dot::of_estimate(f64::from(hint), &mean(&self.with_hint(data, hint, measure))?))
+                Some(Dot::from_estimate(f64::from(hint), &mean(&self.with_hint(data, hint, measure))?))
             };
             HINTS.iter().filter_map(dot).collect()
         };
         let chart = Chart::new(experiment.label)
             .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks([1.0, 4.0, 6.0, 8.0, 12.0, 16.0]))
             .y(Axis::linear("Quality").range(0.0, 1.0))
-            .mark(Line::new("delay quality Qd", curve(|row| row.qd)).markers())
-            .mark(Line::new("throughput quality Qt", curve(|row| row.qt)).markers())
-            .mark(Line::new("overall quality Q", curve(|row| row.q)).band())
+            .plot(Line::new("delay quality Qd", curve(|row| row.qd)).markers())
+            .plot(Line::new("throughput quality Qt", curve(|row| row.qt)).markers())
+            .plot(Line::new("overall quality Q", curve(|row| row.q)).band())
             .vline(f64::from(STUDIES_BEST), "paper's best");
         match mean(&self.without_tsq(data, |row| row.q)) {
             Some(alone) => chart.hline(alone.mean, "Q with PI alone"),

@@ -45,17 +45,17 @@ fn chart(figure: u32, experiment: &Experiment, data: &Data) -> Chart {
         .y(Axis::linear("Normalised quality").range(0.9, 1.2))
         .hline(1.0, "as without TSQ");
     if figure == 14 {
-        chart = chart.mark(Line::expected("paper, audio", PAPER));
+        chart = chart.plot(Line::expected("paper, audio", PAPER));
     }
     for (group, name) in GROUPS {
         let bar = |(x, &audio): (usize, &u16)| {
-            Some(Dot::of_estimate(
+            Some(Dot::from_estimate(
                 x as f64,
                 &ratio(&quality(data, audio, group, 1.0), &quality(data, audio, group, 0.0))?,
             ))
         };
         let bars: Vec<Dot> = MIXES.iter().enumerate().filter_map(bar).collect();
-        chart = chart.mark(Bars::new(name, bars));
+        chart = chart.plot(Bars::new(name, bars));
     }
     chart
 }

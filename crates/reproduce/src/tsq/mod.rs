@@ -18,7 +18,7 @@ use cutline_report::report::Section;
 pub const TSQ: Study = Study {
     id: "tsq",
     title: "TSQ: the paper's evaluation, reproduced",
-    said: "The paper says",
+    statement_heading: "The paper says",
     intro: INTRO,
     figures: include_str!("../../../../experiments/tsq/figures.toml"),
     experiments: &EXPERIMENTS,
