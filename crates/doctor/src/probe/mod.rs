@@ -20,6 +20,7 @@
 //!
 //! Nothing is tried on an interface that is in use: binding `AF_XDP` to one makes many drivers restart it.
 
+mod answer;
 mod bpf;
 mod command;
 mod kernel;
@@ -32,6 +33,7 @@ mod tcp;
 mod timer;
 mod xdp;
 
+pub use answer::Answer;
 pub use bpf::{Bpf, bpf};
 pub use command::{Tools, tools};
 pub use kernel::{Config, Kernel, Sysctl, config, kernel, module, sysctl};
@@ -43,32 +45,3 @@ pub use sandbox::Sandbox;
 pub use tcp::{Congestion, congestion};
 pub use timer::{Lateness, Waiting, lateness};
 pub use xdp::XdpFeatures;
-
-/// Whether something is available.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It is available.
-    Yes,
-    /// It is not, for this reason.
-    No(String),
-    /// It could not be tried, for this reason.
-    Unknown(String),
-}
-
-impl Answer {
-    /// Returns whether it is known to be available.
-    pub fn is_yes(&self) -> bool {
-        *self == Self::Yes
-    }
-
-    /// The answer from trying it. A lack of privileges says nothing about the thing itself.
-    fn from_result(result: Result<(), std::io::Error>) -> Self {
-        match result {
-            Ok(()) => Self::Yes,
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Self::Unknown("not permitted".to_owned())
-            }
-            Err(error) => Self::No(error.to_string()),
-        }
-    }
-}
