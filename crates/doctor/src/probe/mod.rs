@@ -1,8 +1,7 @@
 //! Probes: what this machine offers to the router and to the laboratory.
 //!
-//! A feature is tried where trying does no harm, since a version number says little about a kernel that somebody has
-//! configured. Each file is about one subject and returns plain values. A probe that cannot be done is a value as well, so
-//! one failure does not end the others.
+//! A feature is tried where that does no harm, because a version number says little about a configured kernel. Each file is
+//! about one subject and returns plain values. A probe that fails also returns a value, so the other probes continue.
 //!
 //! ```text
 //! sandbox     a temporary namespace with a virtual pair, where trying does no harm
@@ -14,8 +13,9 @@
 //! qdisc       kinds of queue disciplines; their backlog
 //! tcp         congestion controls
 //! link        an interface: driver, speed, offloads, addresses, its driver's backlog
-//! xdp         what a driver says of XDP
-//! command     running `ip` and `tc`
+//! xdp         the XDP features of a driver
+//! command     runs `ip` and `tc`
+//! answer      the answer of a probe
 //! ```
 //!
 //! Nothing is tried on an interface that is in use: binding `AF_XDP` to one makes many drivers restart it.

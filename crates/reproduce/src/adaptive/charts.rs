@@ -75,7 +75,7 @@ fn resting(data: &Data) -> Chart {
 /// The hints of all flows over time from both start values, and their quality.
 pub(super) fn mixed(data: &Data) -> Vec<Chart> {
     let courses = |start: u16| {
-        let chart = Chart::new(format!("Hints over time, everybody {}", from(start))).x(time()).y(hints());
+        let chart = Chart::new(format!("Hints over time, every flow {}", from(start))).x(time()).y(hints());
         NAMES.iter().fold(chart, |chart, (group, name)| {
             chart.plot(course(data, measure::all_adapting(data, start), group, (*name).to_owned()))
         })
