@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what Cutline's make targets need on Debian 12, and does nothing when it is there already.
+# Installs what Cutline's make targets need on Debian 12. Does nothing if it is already installed.
 #
 #   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 for the router's tests
-#   tools/setup.sh fuzz     besides, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
-#   tools/setup.sh ns2      besides, for make bench and make validate: ns-2
-#   tools/setup.sh traces   besides, for the tests that read traces with other tools: tshark and flent
+#   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
+#   tools/setup.sh ns2      also, for make bench and make validate: ns-2
+#   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark and flent
 set -eu
 
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -16,10 +16,10 @@ as_root() {
     fi
 }
 
-# need COMMAND PACKAGES: installs the packages unless the command is there.
+# need COMMAND PACKAGES: installs the packages unless the command is available.
 need() {
     command -v "$1" >/dev/null && return
-    command -v apt-get >/dev/null || fail "\`$1\` is missing, and there is no apt-get to install \`$2\` with"
+    command -v apt-get >/dev/null || fail "\`$1\` is missing, and apt-get is not available to install \`$2\`"
     if [ -z "${apt_updated:-}" ]; then as_root apt-get update -qq; apt_updated=1; fi
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $2 >/dev/null
 }
@@ -34,7 +34,7 @@ case "${1:-base}" in
     base) ;;
     fuzz) need c++ g++ ;;
     ns2) need ns ns2; need python3 python3 ;;
-    # Without recommended packages flent lacks what it draws with.
+    # flent draws with matplotlib, which is only a recommended package.
     traces) need tshark tshark; need flent "flent python3-matplotlib" ;;
-    *) fail "unknown part \`$1\`; there are: base, fuzz, ns2, traces" ;;
+    *) fail "unknown part \`$1\`; allowed are base, fuzz, ns2, traces" ;;
 esac

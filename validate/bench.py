@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Cutline's speed, side by side with ns-2 where ns-2 can follow, and writes `bench.json`.
+"""Measures Cutline's speed, compared with ns-2 where that is possible, and writes `bench.json`.
 
     python3 validate/bench.py --cutline target/release/cutline --out bench.json
 
@@ -36,7 +36,7 @@ SCALING = {10: 2000, 100: 500, 1_000: 50, 10_000: 10, 100_000: 3}
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure, beside a peer's where there is one."""
+    """One measured value, with that of ns-2 if there is one."""
 
     id: str
     value: float
@@ -52,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Process:
-    """A process that has ended: what it printed, its CPU time and its largest resident memory."""
+    """A finished process: its output, its CPU time and its largest resident memory."""
 
     output: str
     cpu_s: float
@@ -60,7 +60,7 @@ class Process:
 
 
 def run(command: list[str]) -> Process:
-    """Runs a command to its end; one that fails ends the benchmark."""
+    """Runs a command and waits for its end. A failure ends the benchmark."""
     with tempfile.TemporaryFile("w+") as output:
         child = subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, cwd=ROOT)
         errors = child.stderr.read()
@@ -78,7 +78,7 @@ def progress(what: str) -> None:
 
 
 def bench_program(package: str, name: str) -> str:
-    """Builds a benchmark and answers where its program is."""
+    """Builds a benchmark and returns the path of its program."""
     progress(f"building {package}'s {name}")
     command = ["cargo", "bench", "--quiet", "-p", package, "--bench", name, "--no-run", "--message-format=json"]
     for line in run(command).output.splitlines():
@@ -89,7 +89,7 @@ def bench_program(package: str, name: str) -> str:
 
 
 def ns2_command(case: Dumbbell, **changes: object) -> list[str]:
-    """ns-2 on a case, some arguments replaced."""
+    """Runs ns-2 on a case, with some arguments replaced."""
     arguments = dict(argument.split("=") for argument in case.ns2_arguments(1)) | {"measure": 0} | changes
     return ["ns", str(HERE / "ns2/dumbbell.tcl"), *(f"{key}={value}" for key, value in arguments.items())]
 
@@ -168,7 +168,7 @@ def evaluation(cutline: str) -> list[Figure]:
 
 
 def table(figures: list[Figure]) -> str:
-    """For people: a line a figure."""
+    """A table for readers, with a line for each value."""
     rows = [("figure", "Cutline", "unit", "peer", "", "ratio")]
     for figure in figures:
         beside = figure.peer is not None and figure.peer_value is not None
@@ -184,16 +184,16 @@ def table(figures: list[Figure]) -> str:
 
 
 def number(value: float) -> str:
-    """Four digits that count, thousands apart."""
+    """A number with four significant digits and separators between thousands."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def main() -> int:
-    """Measures and writes."""
+    """Measures and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cutline", default="target/release/cutline", help="the command (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("bench.json"), help="where to write (default: %(default)s)")
-    parser.add_argument("--repetitions", type=int, default=5, help="of what stands beside ns-2 (default: %(default)s)")
+    parser.add_argument("--repetitions", type=int, default=5, help="repetitions of the comparison with ns-2 (default: %(default)s)")
     arguments = parser.parse_args()
     cutline = str(Path(arguments.cutline).resolve())
     simulator, lanes = bench_program("cutline-sim", "dumbbell"), bench_program("cutline-aqm", "queues")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 SECONDS, WARM_UP = 100, 20
 SAMPLE = 0.1
-"""How often RED's average and max_p are looked at, s."""
+"""The interval at which RED's average and max_p are sampled, s."""
 
 
 def scattered(seed: int) -> int:
@@ -36,7 +36,7 @@ class Red:
         )
 
     def ns2_arguments(self) -> dict[str, float]:
-        """What `dumbbell.tcl` is told."""
+        """The arguments of `dumbbell.tcl`."""
         return {
             "adaptive": int(self.adaptive), "minth": self.min_th, "maxth": self.max_th, "maxp": self.max_p,
             "gentle": int(self.gentle), "wait": int(self.wait), "qweight": 0 if self.adaptive else 0.0015987,
@@ -97,7 +97,7 @@ class Dumbbell:
         return {name: count for name, count in counts.items() if count}
 
     def ns2_arguments(self, seed: int) -> list[str]:
-        """What `dumbbell.tcl` is told.
+        """The arguments of `dumbbell.tcl`.
 
         Drop-tail's limit is one more than Cutline's: ns-2 drops what would make the queue as long as `limit_`, so it
         holds one packet less than that. Under an overload of UDP, a limit of 20 keeps 18.5 packets waiting; PI's keeps
@@ -158,7 +158,7 @@ series = false
 
 
 def red_worcester(queue: str, red: Red, newreno: int) -> Dumbbell:
-    """The RED-Worcester paper's dumbbell with so many of its 20 flows NewReno and the others TFRC."""
+    """The RED-Worcester paper's dumbbell with this number of NewReno flows among its 20 flows; the others are TFRC."""
     return Dumbbell(
         f"{queue}-{newreno}-{20 - newreno}", queue, 5, newreno=newreno, tfrc=20 - newreno, limit=120, until=80,
         delay_ms=20, access_mbps=20, access_delay_ms=15, red=red,

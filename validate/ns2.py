@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the same dumbbells in Cutline and in ns-2 and puts what they find side by side.
+"""Runs the same dumbbells in Cutline and in ns-2 and compares their results.
 
     python3 validate/ns2.py --cutline target/release/cutline --out docs/validation
 
@@ -27,7 +27,7 @@ from ns2_page import page
 HERE = Path(__file__).resolve().parent
 
 Run = dict[str, float]
-"""What one run of one engine found: measures by name."""
+"""The results of one run of one engine: measures by name."""
 
 TOLERANCE = {
     "utilisation": 0.01,
@@ -92,7 +92,7 @@ def cutline_runs(cutline: str, case: Dumbbell, seeds: range) -> list[Run]:
 
 
 def cutline_run(run: dict) -> Run:
-    """The measures of one run, under the names that ns-2's have."""
+    """The measures of one run, with the names of ns-2's measures."""
     queue = next(queue for queue in run["queues"] if queue["link"] == "r1->r2")
     found = {
         "utilisation": queue["utilisation"],
@@ -124,7 +124,7 @@ def mean(values) -> float:
 
 
 def compare(case: Dumbbell, ours: list[Run], theirs: list[Run]) -> dict:
-    """A case's rows: each measure of both engines with intervals, and what to think of the difference."""
+    """The rows of a case: each measure of both engines with intervals, and the verdict on the difference."""
     names = [name for name in theirs[0] if name in ours[0]]
     rows = [compare_measure(case, name, [r[name] for r in ours], [r[name] for r in theirs]) for name in names]
     return {"name": case.name, "description": case.describe(), "rows": rows}
@@ -176,7 +176,7 @@ def in_doubt(found: list[dict], case: Dumbbell) -> bool:
 
 
 def look_again(found: list[dict], again: list[dict]) -> None:
-    """Puts what new seeds say beside the rows that differ in the first."""
+    """Adds the results with new seeds to the rows that differ."""
     for new in again:
         case = next(case for case in found if case["name"] == new["name"])
         for row, other in zip(case["rows"], new["rows"], strict=True):
@@ -185,7 +185,7 @@ def look_again(found: list[dict], again: list[dict]) -> None:
 
 
 def main() -> int:
-    """Measures, writes both files, and fails when a difference is not explained."""
+    """Measures, writes both files, and fails if a difference is not explained."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cutline", default="target/release/cutline", help="the command (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("docs/validation"), help="where to write (default: %(default)s)")

@@ -26,7 +26,7 @@ def page(cases: list[dict], seeds: int) -> tuple[str, list[str]]:
 
 
 def overview(cases: list[dict]) -> str:
-    """How many rows agree, case by case."""
+    """The number of rows that agree, for each case."""
     lines = ["| case | rows | no difference seen | small | differs |", "| --- | --- | --- | --- | --- |"]
     for case in cases:
         verdicts = [row["verdict"] for row in case["rows"]]
@@ -48,7 +48,7 @@ def table(case: dict, unexplained: list[str]) -> str:
 
 
 def title(measure: str) -> str:
-    """`newreno.goodput` as a person says it."""
+    """The name of a measure such as `newreno.goodput` in words."""
     *kind, name = measure.split(".")
     names = {"newreno": "NewReno", "tfrc": "TFRC", "udp": "UDP"}
     return "".join(f"{names[k]}: " for k in kind) + UNITS[name][0]
@@ -61,7 +61,7 @@ def cells(row: dict) -> list[str]:
 
 
 def with_interval(side: dict, scale: float, sign: str) -> str:
-    """A mean and half of its interval, to the digits that count."""
+    """A mean and half of its interval, with the significant digits."""
     mean, half = side["mean"] * scale, (side["high"] - side["low"]) / 2 * scale
     digits = 3 if max(abs(mean), half) < 10 else 1
     return f"{mean:{sign}.{digits}f} ± {half:.{digits}f}"
@@ -79,7 +79,7 @@ def judgement(case: str, row: dict) -> str | None:
 
 
 def second_look(row: dict) -> str | None:
-    """What new seeds say of a row that differs; `None` where they differ, too."""
+    """The result with new seeds for a row that differs; `None` if they differ, too."""
     again = row.get("again")
     if again is None or again["verdict"] == "differs":
         return None

@@ -1,4 +1,4 @@
-"""Means, confidence intervals and quantiles: what a comparison of two engines needs, in the standard library's words."""
+"""Means, confidence intervals and quantiles for the comparison of two engines, with the standard library only."""
 
 import functools
 import math

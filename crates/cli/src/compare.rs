@@ -67,7 +67,7 @@ struct Matched<'m> {
 fn matched<'m>(a: &'m [Values], b: &[Values]) -> Vec<Matched<'m>> {
     let partner = |values: &'m Values| {
         let same = |other: &&Values| other.subject == values.subject && other.measure == values.measure;
-        let comparison = Comparison::of(&values.by_seed, &b.iter().find(same)?.by_seed)?;
+        let comparison = Comparison::new(&values.by_seed, &b.iter().find(same)?.by_seed)?;
         Some(Matched { values, comparison })
     };
     a.iter().filter_map(partner).collect()

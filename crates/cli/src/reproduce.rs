@@ -7,8 +7,8 @@ use crate::progress::Bar;
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Verdict};
 use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, LAB, MODERN, News, Options, REDW, RIVALS, ReproduceError,
-    STUDIES, TSQ,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, MODERN, Options, REDW, RIVALS,
+    ReproduceError, STUDIES, TSQ,
 };
 use cutline_results::Existing;
 use std::fmt::Write as _;
@@ -114,12 +114,14 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         clock: now,
     };
     let bar = Bar::new(0, args.quiet);
-    let news = |news: News<'_>| {
-        let News::Experiment { experiment, runs } = news;
+    let on_event = |event: EvaluationEvent<'_>| {
+        let EvaluationEvent::ExperimentStarted { experiment, runs } = event;
         bar.stage(experiment.id, runs);
     };
-    let evaluations: Result<Vec<_>, _> =
-        studies.iter().map(|study| study.run(&options, &cancel, &news, &|news| bar.update(&news))).collect();
+    let evaluations: Result<Vec<_>, _> = studies
+        .iter()
+        .map(|study| study.run(&options, &cancel, &on_event, &|news| bar.update(&news)))
+        .collect();
     bar.finish();
     show(&evaluations?, args.json)
 }

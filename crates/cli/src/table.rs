@@ -49,7 +49,7 @@ impl Table {
 /// A mean with half of its 95 % interval, which is shown to two digits; `-` without a value.
 pub fn estimate(values: &[f64], scale: f64) -> String {
     let scaled: Vec<f64> = values.iter().map(|value| value * scale).collect();
-    match Estimate::of(&scaled) {
+    match Estimate::from_values(&scaled) {
         None => "-".to_owned(),
         Some(found) if found.half_width() > 0.0 => {
             let decimals = decimals(found.half_width(), 2);

@@ -166,7 +166,7 @@ fn what_is_wrong_is_told() {
     refused(&["bottleneck", "--out", "lo", "--duration", "2h"], 2, "from 1 s to 3600 s");
     refused(&["bottleneck", "--out", "lo", "--overhead", "atm"], 2, "pppoe-atm");
     refused(&["bottleneck", "--stats", "/nosuch/file"], 1, "/nosuch/file");
-    refused(&["bottleneck", "--stats", "/dev/null"], 1, "statistics came 0 times");
+    refused(&["bottleneck", "--stats", "/dev/null"], 1, "statistics arrived 0 times");
 }
 
 /// The namespaces of the picture above and the router at work, 8 Mbit/s of IP packets. The router goes first.

@@ -224,9 +224,13 @@ fn what_one_side_alone_has_is_refused_by_the_other() {
     is_refused(&bbr, &["run"], "bbr is the kernel's own: run it with `cutline lab run`");
     let lab = &["lab", "run"];
     let adaptive = SCENARIO.replace("hint = 6", "hint = \"adaptive\"");
-    is_refused(&adaptive, lab, "flow `media`: a hint that adapts is not in the laboratory; give it a level");
+    is_refused(
+        &adaptive,
+        lab,
+        "flow `media`: a hint that adapts is not available in the laboratory; set it to a level",
+    );
     let disagree = SCENARIO.replacen("mss = \"1000 B\" }", "mss = \"1000 B\", sack = true }", 1);
-    is_refused(&disagree, lab, "sack is a parameter of the whole host here");
+    is_refused(&disagree, lab, "sack applies to the whole host in the laboratory");
     let large = SCENARIO.replace(
         "mss = \"1000 B\" }\napp = { kind = \"bulk\"",
         "mss = \"20000 B\" }\napp = { kind = \"bulk\"",

@@ -28,14 +28,14 @@ pub struct Echo {
 
 /// The length of a request, bytes: 8 of header, 56 of payload.
 const LENGTH: usize = 64;
-/// The payload's bytes, by which a trace shows it.
+/// The value of all payload bytes. It makes the payload easy to recognise in a capture.
 const PAYLOAD: u8 = 0x5a;
 
 impl Echo {
     /// Opens a socket for this host.
     ///
     /// # Errors
-    /// When the process may not, or there is no route to the host.
+    /// When the process lacks the privilege, or there is no route to the host.
     pub fn open(target: IpAddr) -> Result<Self, SysError> {
         let failed = |errno: Errno| {
             SysError::privileged(format!("echo requests cannot be sent to {target}"), "CAP_NET_RAW", errno)

@@ -1,4 +1,4 @@
-//! What has been found: state, words, what to do next.
+//! Findings: what was examined, its state, a text, and what to do next.
 
 use crate::probe::Answer;
 use serde::Serialize;
@@ -64,7 +64,7 @@ impl State {
     /// Every state, from good to bad.
     pub const ALL: [Self; 5] = [Self::Ok, Self::Note, Self::Unknown, Self::Warning, Self::Missing];
 
-    /// The word for it, the same in JSON.
+    /// The name of the state, as in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -80,7 +80,7 @@ impl Use {
     /// Every use.
     pub const ALL: [Self; 2] = [Self::Router, Self::Laboratory];
 
-    /// The word for it, the same in JSON.
+    /// The name of the use, as in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Router => "router",
@@ -90,27 +90,27 @@ impl Use {
 }
 
 impl Finding {
-    /// As it should be.
+    /// A finding about something that is as it should be.
     pub fn ok(subject: impl Into<String>, what: impl Into<String>) -> Self {
         Self::new(State::Ok, subject, what)
     }
 
-    /// Good to know.
+    /// A finding that needs no action.
     pub fn note(subject: impl Into<String>, what: impl Into<String>) -> Self {
         Self::new(State::Note, subject, what)
     }
 
-    /// Could not be looked at.
+    /// A finding about something that could not be examined.
     pub fn unknown(subject: impl Into<String>, what: impl Into<String>) -> Self {
         Self::new(State::Unknown, subject, what)
     }
 
-    /// Not as good as it should be, and what to do.
+    /// A finding about something that works, but not as well as it should, and what to do.
     pub fn warning(subject: impl Into<String>, what: impl Into<String>, do_next: impl Into<String>) -> Self {
         Self::new(State::Warning, subject, what).then(do_next)
     }
 
-    /// Not there, what cannot be done without it, and what to do.
+    /// A finding about something that is missing, the uses that need it, and what to do.
     pub fn missing(
         subject: impl Into<String>,
         what: impl Into<String>,
@@ -121,16 +121,16 @@ impl Finding {
         Self { needed_for: needed_for.to_vec(), ..finding }
     }
 
-    /// With what to do next.
+    /// Sets what to do next.
     pub fn then(self, do_next: impl Into<String>) -> Self {
         Self { do_next: Some(do_next.into()), ..self }
     }
 
-    /// An answer about something that is not needed.
-    pub(crate) fn optional(subject: &str, answer: &Answer, there: &str) -> Self {
+    /// The finding from an answer about something that is not needed.
+    pub(crate) fn optional(subject: &str, answer: &Answer, if_available: &str) -> Self {
         match answer {
-            Answer::Yes => Self::ok(subject, there),
-            Answer::No(why) => Self::note(subject, format!("not there: {why}")),
+            Answer::Yes => Self::ok(subject, if_available),
+            Answer::No(why) => Self::note(subject, format!("not available: {why}")),
             Answer::Unknown(why) => Self::unknown(subject, why.clone()),
         }
     }
@@ -152,17 +152,17 @@ impl Report {
         self.groups.iter().flat_map(|group| &group.findings)
     }
 
-    /// How many there are of a state.
+    /// The number of findings with a state.
     pub fn count(&self, state: State) -> usize {
         self.findings().filter(|finding| finding.state == state).count()
     }
 
-    /// What is needed for a use and is not there. A use that nothing is missing for is ready.
+    /// The findings about what is missing for a use. A use without such findings is ready.
     pub fn missing(&self, of: Use) -> Vec<&Finding> {
         self.findings().filter(|finding| finding.needed_for.contains(&of)).collect()
     }
 
-    /// Whether everything that is needed is there.
+    /// Whether all uses are ready.
     pub fn is_ready(&self) -> bool {
         Use::ALL.iter().all(|&of| self.missing(of).is_empty())
     }

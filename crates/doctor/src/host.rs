@@ -1,14 +1,14 @@
-//! The host: privileges, kernel, tools, timers.
+//! Findings about the host: privileges, kernel, tools, timers.
 
 use crate::finding::{Finding, Use};
+use crate::format::approximately;
 use crate::probe::{Answer, CAPABILITIES, Lateness, Waiting};
 use crate::survey::Survey;
-use crate::words::approximately;
 use cutline_units::Duration;
 
-/// A look at the clock that takes longer is felt with each frame: the router looks once or twice for each.
+/// The longest time that reading the clock should take. The router reads it once or twice for each frame.
 const SLOW_CLOCK: Duration = Duration::from_micros(1);
-/// What a frame of 1500 B takes at 15 Mbit/s. Departures later than that come in bursts.
+/// The transmission time of a frame of 1500 B at 15 Mbit/s. If departures are later than that, they come in bursts.
 const LATE: Duration = Duration::from_micros(800);
 
 /// Capabilities, and real-time scheduling.
@@ -22,16 +22,16 @@ pub fn privileges(survey: &Survey) -> Vec<Finding> {
         let needed = needs.iter().find(|(needed, _)| *needed == name);
         match (survey.privileges.has.contains(&name), needed) {
             (true, _) => Finding::ok(name, what),
-            (false, None) => Finding::note(name, format!("not there; for {what}")),
+            (false, None) => Finding::note(name, format!("not available; for {what}")),
             (false, Some((_, uses))) => {
-                Finding::missing(name, format!("not there; for {what}"), uses, "run it as root")
+                Finding::missing(name, format!("not available; for {what}"), uses, "run it as root")
             }
         }
     };
     let fifo = match &survey.privileges.fifo {
-        Answer::Yes => Finding::ok("SCHED_FIFO", "may be used: `chrt -f 1 cutline router ...`"),
+        Answer::Yes => Finding::ok("SCHED_FIFO", "available: `chrt -f 1 cutline router ...`"),
         Answer::No(why) | Answer::Unknown(why) => {
-            Finding::note("SCHED_FIFO", format!("may not be used: {why}"))
+            Finding::note("SCHED_FIFO", format!("not available: {why}"))
                 .then("run it as root; in a container, give its control group real-time bandwidth")
         }
     };
@@ -54,15 +54,19 @@ fn cores(cores: usize) -> Finding {
     if cores > 1 {
         return Finding::ok("cores", cores.to_string());
     }
-    Finding::note("cores", "one: the router shares it with everything, and --spin would keep it busy")
+    Finding::note(
+        "cores",
+        "one: the router shares it with all other processes, and --spin would keep it busy",
+    )
 }
 
 fn clock(source: Option<&str>, read: Duration) -> Finding {
-    let what = format!("{}, {} a look", source.unwrap_or("unknown"), approximately(read));
+    let what = format!("{}, {} per reading", source.unwrap_or("unknown"), approximately(read));
     if read < SLOW_CLOCK {
         return Finding::ok("clock", what);
     }
-    let next = "choose a faster one of /sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let next =
+        "choose a faster source from /sys/devices/system/clocksource/clocksource0/available_clocksource";
     Finding::warning("clock", format!("{what}: slow"), next)
 }
 
@@ -71,9 +75,9 @@ fn iproute2(survey: &Survey) -> Finding {
     match (&survey.tools.ip, &survey.tools.tc) {
         (Some(ip), Some(_)) => Finding::ok("iproute2", ip.clone()),
         (Some(_), None) => {
-            Finding::warning("iproute2", "`tc` is not there: queue disciplines cannot be looked at", install)
+            Finding::warning("iproute2", "`tc` is missing: queue disciplines cannot be examined", install)
         }
-        (None, _) => Finding::missing("iproute2", "`ip` is not there", &[Use::Laboratory], install),
+        (None, _) => Finding::missing("iproute2", "`ip` is missing", &[Use::Laboratory], install),
     }
 }
 
@@ -82,10 +86,11 @@ fn forwarding(survey: &Survey) -> Finding {
     let names = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
     let on: Vec<_> = names.into_iter().filter(|name| is_on(name)).collect();
     if on.is_empty() {
-        return Finding::ok("forwarding", "off: the kernel sends nothing on that the router sends on");
+        return Finding::ok("forwarding", "off: only the router forwards packets");
     }
-    let what = format!("{} on: packets between interfaces with addresses come twice", on.join(" and "));
-    Finding::note("forwarding", what).then("take the addresses off the router's interfaces")
+    let what =
+        format!("{} on: packets between interfaces with addresses are forwarded twice", on.join(" and "));
+    Finding::note("forwarding", what).then("remove the addresses from the router's interfaces")
 }
 
 /// How late sleeps end.
@@ -100,10 +105,10 @@ fn timer(of: &Lateness, fifo_allowed: bool) -> Option<Finding> {
     let what = format!("late by {p50} (p50), {p99} (p99) over {} sleeps", of.late.count());
     let exact = if fifo_allowed && !of.fifo { "`chrt -f 1 cutline router ...`, or --spin" } else { "--spin" };
     Some(match of.waiting {
-        // The router waits by ppoll; the others are told for comparison.
+        // The router waits with ppoll. The others are shown for comparison.
         Waiting::Poll if p99 > LATE => Finding::warning(
             subject,
-            format!("{what}: longer than a frame of 1500 B takes at 15 Mbit/s"),
+            format!("{what}: longer than the transmission time of 1500 B at 15 Mbit/s"),
             format!("use {exact}; measure again when the machine is idle"),
         ),
         _ => Finding::ok(subject, what),
@@ -129,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn without_privileges_it_says_what_for() {
+    fn missing_privileges_are_shown_with_their_purpose() {
         let mut survey = perfect();
         survey.privileges.has = vec!["CAP_NET_RAW"];
         survey.privileges.fifo = Answer::No("Operation not permitted".into());
@@ -140,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_clock_cores_and_forwarding() {
+    fn findings_about_tools_clock_cores_and_forwarding() {
         let mut survey = perfect();
         survey.kernel.cores = 1;
         survey.kernel.clock_read = Duration::from_micros(3);

@@ -1,10 +1,10 @@
-//! One interface: whether a router can be put at it, and what would be in its way.
+//! Findings about an interface: whether a router can use it, and what would interfere.
 
 use crate::finding::Finding;
 use crate::probe::{Link, Offload};
 
-/// What is to be said of an interface. `named` says that somebody has named it for a router; of the others, what a
-/// host's interface has by nature is only noted.
+/// The findings about an interface. `named` says that the user has named it as an interface of a router. For other
+/// interfaces, what is normal on a host is a note instead of a warning.
 pub fn interface(link: &Link, named: bool) -> Vec<Finding> {
     let mut findings = vec![wire(link), driver(link), queue(link), aggregation(link, named), checksums(link)];
     let others = [addresses(link, named), master(link, named), xdp(link), xdp_program(link)];
@@ -25,7 +25,7 @@ fn wire(link: &Link) -> Finding {
         (false, _) => Finding::warning("wire", format!("down; {what}"), format!("ip link set {name} up")),
         (true, false) => Finding::warning("wire", format!("no carrier; {what}"), "connect the other end"),
         (true, true) if link.full_duplex == Some(false) => {
-            let next = "let both ends agree on full duplex: its two directions share the rate";
+            let next = "configure full duplex at both ends: with half duplex, both directions share the rate";
             Finding::warning("wire", what, next)
         }
         (true, true) => Finding::ok("wire", what),
@@ -39,24 +39,26 @@ fn driver(link: &Link) -> Finding {
     Finding::ok("driver", format!("{name}{virtually}, {} tx queues{rings}", link.tx_queues))
 }
 
-/// What a frame of ours still waits behind once our queue has let it go.
+/// Where a frame can wait after it has left the router's queue.
 fn queue(link: &Link) -> Finding {
     let behind = match (link.kind.is_some(), link.byte_limits) {
         (true, _) => "the other end of a virtual interface",
-        (false, Some(true)) => "the driver, which limits its bytes (BQL)",
-        (false, Some(false)) => "the driver's ring, which has no limit of bytes (no BQL)",
+        (false, Some(true)) => "the driver, with a limit of bytes (BQL)",
+        (false, Some(false)) => "the driver's ring, without a limit of bytes (no BQL)",
         (false, None) => "the driver's ring",
     };
-    let what =
-        format!("{} for the host's own packets; the router goes by it. Behind us: {behind}", link.qdisc);
+    let what = format!(
+        "{} for the host's own packets; the router's frames bypass it. After the router's queue: {behind}",
+        link.qdisc
+    );
     if link.kind.is_none() && link.byte_limits == Some(false) {
         return Finding::note("queues", what)
-            .then("keep --rate below the wire's, so that nothing waits there");
+            .then("keep --rate below the rate of the wire, so that no frames wait there");
     }
     Finding::ok("queues", what)
 }
 
-/// Receive aggregation makes frames that are too long for the other port.
+/// Receive aggregation merges frames into longer ones, which are too long for the other port.
 fn aggregation(link: &Link, named: bool) -> Finding {
     let on = |offload: &Offload| link.offloads.contains(offload);
     let names: Vec<_> = [Offload::Gro, Offload::Lro].iter().filter(|it| on(it)).map(|it| it.name()).collect();
@@ -65,13 +67,13 @@ fn aggregation(link: &Link, named: bool) -> Finding {
         return Finding::ok(subject, "off");
     }
     let off: Vec<_> = names.iter().map(|name| format!("{name} off")).collect();
-    let what = format!("{} on: it makes frames longer than the other interface takes", names.join(" and "));
+    let what = format!("{} on: it makes frames too long for the other interface", names.join(" and "));
     let next = format!("`ethtool -K {} {}`, or `cutline router --fix-offloads`", link.name, off.join(" "));
     if named { Finding::warning(subject, what, next) } else { Finding::note(subject, what).then(next) }
 }
 
-/// A virtual pair leaves checksums to hardware that is not there, and hands over long segments uncut. The end that
-/// sends is the one to be told; its host has addresses on it.
+/// A virtual pair leaves checksums to hardware that does not exist, and passes long segments without splitting them. Both
+/// must be switched off at the sending end, which is the one with addresses.
 fn checksums(link: &Link) -> Finding {
     let subject = "transmit offloads";
     let on: Vec<_> = [Offload::TxChecksum, Offload::Tso, Offload::Gso]
@@ -81,21 +83,21 @@ fn checksums(link: &Link) -> Finding {
         .collect();
     let what = if on.is_empty() { "off".to_owned() } else { format!("{} on", on.join(", ")) };
     if link.kind.as_deref() != Some("veth") {
-        // The router's frames are whole, and need none of them.
+        // The router's frames are complete and need none of them.
         return Finding::ok(subject, what);
     }
     if !link.addresses.is_empty() && link.offloads.contains(&Offload::TxChecksum) {
-        let what = format!("{what}: packets leave without checksums, and die behind a router");
+        let what = format!("{what}: packets leave without checksums, and are discarded behind a router");
         return Finding::warning(subject, what, format!("ethtool -K {} tx off", link.name));
     }
-    let next = "at the other end of the pair, where the host is: `ethtool -K ITS-END tx off`";
-    Finding::note(subject, format!("{what} at this end; what comes from the other end may lack checksums"))
+    let next = "at the other end of the pair, on the host: `ethtool -K INTERFACE tx off`";
+    Finding::note(subject, format!("{what} at this end; packets from the other end may lack checksums"))
         .then(next)
 }
 
 fn addresses(link: &Link, named: bool) -> Option<Finding> {
-    let what = format!("{}: the kernel takes its frames, too", link.addresses.join(", "));
-    let next = format!("ip address flush dev {}, unless the host is reached by it", link.name);
+    let what = format!("{}: the kernel receives its frames, too", link.addresses.join(", "));
+    let next = format!("ip address flush dev {}, unless you reach the host through it", link.name);
     match (link.addresses.is_empty(), named) {
         (true, _) => None,
         (false, true) => Some(Finding::warning("addresses", what, next)),
@@ -106,11 +108,11 @@ fn addresses(link: &Link, named: bool) -> Option<Finding> {
 fn master(link: &Link, named: bool) -> Option<Finding> {
     let master = link.master.as_ref()?;
     let next = format!("ip link set {} nomaster, or name `{master}` instead", link.name);
-    let what = format!("it belongs to `{master}`, which takes its frames, too");
+    let what = format!("it belongs to `{master}`, which receives its frames, too");
     Some(if named { Finding::warning("master", what, next) } else { Finding::note("master", what) })
 }
 
-/// What an `AF_XDP` port could gain.
+/// Whether an `AF_XDP` port would be faster.
 fn xdp(link: &Link) -> Option<Finding> {
     let features = link.xdp_features?;
     Some(match (features.native, features.zero_copy) {
@@ -122,7 +124,7 @@ fn xdp(link: &Link) -> Option<Finding> {
 
 fn xdp_program(link: &Link) -> Option<Finding> {
     let next = format!("ip link set {} xdp off, if nothing needs it", link.name);
-    let what = "an XDP program sees frames before the router, and may keep them";
+    let what = "an XDP program receives frames before the router, and may drop or redirect them";
     link.xdp.then(|| Finding::warning("XDP program", what, next))
 }
 
@@ -155,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_card_of_its_own_is_ok() {
+    fn a_card_without_other_uses_is_ok() {
         let found = interface(&card(), true);
         assert!(found.iter().all(|finding| finding.state == State::Ok), "{found:?}");
         assert!(of(&found, "driver").what.contains("e1000e, 1 tx queues, rings 256 rx, 512 tx"), "{found:?}");
     }
 
     #[test]
-    fn what_is_in_the_way_of_a_router_is_a_warning_where_it_is_named() {
+    fn what_interferes_with_a_router_is_a_warning_for_named_interfaces() {
         let link = Link {
             offloads: vec![Offload::Gro, Offload::TxChecksum],
             addresses: vec!["10.0.0.1/24".into()],
@@ -178,11 +180,11 @@ mod tests {
         let found = interface(&link, true);
         let gro = of(&found, "receive aggregation").do_next.as_deref().unwrap();
         assert!(gro.contains("ethtool -K eth0 gro off") && gro.contains("--fix-offloads"), "{gro}");
-        assert_eq!(of(&found, "transmit offloads").state, State::Ok, "a card fills them in");
+        assert_eq!(of(&found, "transmit offloads").state, State::Ok, "a card computes them");
     }
 
     #[test]
-    fn a_wire_that_is_down_or_half() {
+    fn a_wire_that_is_down_or_half_duplex_is_a_warning() {
         let next = |link: Link| of(&interface(&link, true), "wire").do_next.clone().unwrap();
         assert_eq!(next(Link { up: false, ..card() }), "ip link set eth0 up");
         assert!(next(Link { carrier: false, ..card() }).contains("other end"));

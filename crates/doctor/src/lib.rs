@@ -1,51 +1,52 @@
-//! What a machine offers to Cutline, and whether the bottleneck is where its queue is.
+//! Checks what a machine offers to Cutline, and whether the bottleneck of a path is at the router's queue.
 //!
-//! Looking and judging are separate: [`Survey::take`] calls the probes, and everything that follows from their answers is
-//! pure functions, tested with invented answers. System calls are behind `cutline-sys`.
+//! Measuring and judging are separate. [`Survey::take`] calls the probes. The findings follow from their answers by pure
+//! functions, which are tested with made-up answers. System calls are in `cutline-sys`.
 //!
 //! ```text
-//! probe         what this machine offers
+//! probe         probes: what this machine offers
 //! survey        the answers of all probes
-//! finding       what it comes to: state, words, what to do next
+//! finding       findings: state, text, what to do next
 //!   host        kernel, privileges, tools, timers
 //!   paths       ways to receive and send frames, namespaces
 //!   queues      queue disciplines, eBPF
 //!   tcp         congestion controls, buffers
 //!   interface   one interface
-//! bottleneck    where queues build up: the judgement
-//!   load        how busy its queue was, from a router's statistics
-//!   feed        where these come from: a file, a pipe, a socket
-//!   watch       observing for a while
-//!   echo        round-trip times
+//! bottleneck    the judgement where queues build up
+//!   load        how busy a router's queue was, from its statistics
+//!   source      sources of statistics: a file, a pipe, a socket
+//!   watch       observes statistics, round-trip times and an interface for some time
+//!   echo        round-trip times by ICMP echo
+//! format        numbers in texts and documents
 //! ```
 
 mod bottleneck;
 mod echo;
-mod feed;
 mod finding;
+mod format;
 mod host;
 mod interface;
 mod load;
 mod paths;
 pub mod probe;
 mod queues;
+mod source;
 mod survey;
 mod tcp;
 mod watch;
-mod words;
 
 pub use bottleneck::{
     Confidence, Judgement, Observations, PathDelay, Place, Port, QueueLoad, Thresholds, judge,
 };
-pub use feed::{FeedError, Source};
 pub use finding::{Finding, Group, Report, State, Use};
 pub use interface::interface;
 pub use load::load;
+pub use source::{Source, SourceError};
 pub use survey::Survey;
 pub use watch::{Watch, WatchError};
 
-/// Everything that follows from a survey: groups about the host, then one for each interface chosen. `named` says that
-/// somebody has named these interfaces, to put the router between them.
+/// The findings of a survey: groups about the host, then one for each chosen interface. `named` says that the user has
+/// named these interfaces, as those of a router.
 pub fn report(survey: &Survey, interfaces: &[String], named: bool) -> Report {
     let mut groups = vec![
         Group::new("privileges", host::privileges(survey)),

@@ -1,23 +1,27 @@
-//! How busy a router's queue was, from two of its documents: what has happened in between is their difference.
+//! The load of a router's queue over an interval, as the difference between two documents of statistics.
 
 use crate::bottleneck::QueueLoad;
 use cutline_router::{Headers, Ip, Loss, Overhead, Version};
 use cutline_router_service::Direction;
 use cutline_units::Duration;
 
-/// What has happened in one direction between two documents, `seconds` apart. `hint` is that of the probes.
+/// The load of one direction between two documents that are `seconds` apart. `hint` is the hint of the probes.
 pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overhead, hint: u16) -> QueueLoad {
     let [packets, bytes] = [
         after.sent.packets.saturating_sub(before.sent.packets),
         after.sent.bytes.saturating_sub(before.sent.bytes),
     ];
-    let could = after.rate_bps as f64 * seconds;
+    let capacity_bits = after.rate_bps as f64 * seconds;
     let lost = |of: &Direction, loss| of.lost(loss).packets;
     let of_queue = |of: &Direction| lost(of, Loss::Early) + lost(of, Loss::Overflow);
     QueueLoad {
-        utilisation: if could > 0.0 { on_link(packets, bytes, overhead) * 8.0 / could } else { 0.0 },
-        mean_wait: waited(before, after, Some(hint))
-            .or_else(|| waited(before, after, None))
+        utilisation: if capacity_bits > 0.0 {
+            on_link(packets, bytes, overhead) * 8.0 / capacity_bits
+        } else {
+            0.0
+        },
+        mean_wait: mean_wait(before, after, Some(hint))
+            .or_else(|| mean_wait(before, after, None))
             .unwrap_or_default(),
         dropped: of_queue(after).saturating_sub(of_queue(before)),
         unsent: lost(after, Loss::Unsent).saturating_sub(lost(before, Loss::Unsent)),
@@ -26,8 +30,8 @@ pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overh
     }
 }
 
-/// What these frames took of the link, bytes. Each counts as one of the mean length, which is exact where the overhead
-/// is the same for all.
+/// The bytes on the link for these frames, with overhead. Each frame counts as one of the mean length, which is exact if
+/// the overhead is the same for all frames.
 fn on_link(packets: u64, bytes: u64, overhead: Overhead) -> f64 {
     let Some(mean) = bytes.checked_div(packets) else { return 0.0 };
     let mean = mean as u32;
@@ -37,8 +41,9 @@ fn on_link(packets: u64, bytes: u64, overhead: Overhead) -> f64 {
     (bytes as f64 + packets as f64 * added).max(0.0)
 }
 
-/// The mean wait of those that have departed in between, of one hint or of all; `None` where there were none.
-fn waited(before: &Direction, after: &Direction, hint: Option<u16>) -> Option<Duration> {
+/// The mean waiting time of the packets with a hint, or of all packets, that departed between two documents; `None` if no
+/// packet departed.
+fn mean_wait(before: &Direction, after: &Direction, hint: Option<u16>) -> Option<Duration> {
     let sums = |of: &Direction| {
         let of_hint = of.hints.iter().filter(|of| hint.is_none_or(|hint| of.hint == hint));
         of_hint.fold((0, 0.0), |(packets, ms), of| {
@@ -76,34 +81,34 @@ mod tests {
         HintStatistics { hint, departed, mean_wait_ms, ..HintStatistics::default() }
     }
 
-    /// 1000 frames of 1514 B and 24 B around each are all of 12.304 Mbit/s for a second.
+    /// 1000 frames of 1514 B with 24 B of overhead each take 12.304 Mbit/s for a second.
     #[test]
     fn an_interval_is_the_difference_of_two_documents() {
         let before = direction(1000, &[hint(1, 10, 1.0), hint(16, 90, 10.0)]);
         let after = direction(2000, &[hint(1, 20, 1.0), hint(16, 190, 20.0)]);
-        let found = load(&before, &after, 1.0, Overhead::Ethernet, 16);
-        assert!((found.utilisation - 1.0).abs() < 1e-9, "{found:?}");
+        let load = load(&before, &after, 1.0, Overhead::Ethernet, 16);
+        assert!((load.utilisation - 1.0).abs() < 1e-9, "{load:?}");
         // (190 * 20 - 90 * 10) / 100.
-        assert_eq!(found.mean_wait, Duration::from_millis(29));
-        assert_eq!((found.dropped, found.unsent, found.stuck), (0, 1, 2));
-        assert_eq!(found.slipped, Duration::from_millis(10));
-        let of_all = load(&before, &after, 1.0, Overhead::Ethernet, 9).mean_wait;
+        assert_eq!(load.mean_wait, Duration::from_millis(29));
+        assert_eq!((load.dropped, load.unsent, load.stuck), (0, 1, 2));
+        assert_eq!(load.slipped, Duration::from_millis(10));
+        let of_all = super::load(&before, &after, 1.0, Overhead::Ethernet, 9).mean_wait;
         assert!((of_all.as_millis_f64() - (2900.0 + 10.0) / 110.0).abs() < 1e-6, "{of_all}");
     }
 
     #[test]
-    fn nothing_sent_is_no_load_and_nothing_waited() {
+    fn without_packets_there_is_no_load_and_no_wait() {
         let one = direction(1000, &[hint(16, 90, 10.0)]);
-        let found = load(&one, &one, 1.0, Overhead::PppoeAtm, 16);
-        assert_eq!((found.utilisation, found.mean_wait), (0.0, Duration::ZERO));
-        assert_eq!(load(&one, &one, 0.0, Overhead::Ip, 16).utilisation, 0.0);
+        let load = load(&one, &one, 1.0, Overhead::PppoeAtm, 16);
+        assert_eq!((load.utilisation, load.mean_wait), (0.0, Duration::ZERO));
+        assert_eq!(super::load(&one, &one, 0.0, Overhead::Ip, 16).utilisation, 0.0);
     }
 
     #[test]
-    fn a_router_that_began_anew_counts_as_nothing_sent() {
+    fn the_counters_of_a_restarted_router_give_no_load() {
         let before = direction(5000, &[hint(16, 90, 10.0)]);
         let after = direction(10, &[hint(16, 1, 1.0)]);
-        let found = load(&before, &after, 1.0, Overhead::Ethernet, 16);
-        assert_eq!((found.utilisation, found.unsent, found.mean_wait), (0.0, 0, Duration::ZERO));
+        let load = load(&before, &after, 1.0, Overhead::Ethernet, 16);
+        assert_eq!((load.utilisation, load.unsent, load.mean_wait), (0.0, 0, Duration::ZERO));
     }
 }

@@ -14,12 +14,12 @@ pub fn paths(survey: &Survey) -> Vec<Finding> {
 fn namespaces(sandbox: &Answer) -> Finding {
     let subject = "namespaces, veth";
     match sandbox {
-        Answer::Yes => Finding::ok(subject, "made and removed"),
+        Answer::Yes => Finding::ok(subject, "created and removed"),
         Answer::No(why) => Finding::missing(
             subject,
             why.clone(),
             &[Use::Laboratory],
-            "run it as root, with CAP_SYS_ADMIN and iproute2, on a kernel with CONFIG_NET_NS and CONFIG_VETH",
+            "run it as root or with CAP_SYS_ADMIN, with iproute2, on a kernel with CONFIG_NET_NS and CONFIG_VETH",
         ),
         Answer::Unknown(why) => Finding::unknown(subject, why.clone()).then("run it as root"),
     }
@@ -28,13 +28,13 @@ fn namespaces(sandbox: &Answer) -> Finding {
 fn not_tried() -> Vec<Finding> {
     let subjects = ["packet sockets", "AF_XDP, copying", "AF_XDP, zero copy", "TUN"];
     let untried =
-        |subject| Finding::unknown(subject, "tried in a namespace of its own").then("run it as root");
+        |subject| Finding::unknown(subject, "needs a separate namespace to be tried").then("run it as root");
     subjects.into_iter().map(untried).collect()
 }
 
 fn tried(paths: &Paths) -> Vec<Finding> {
     let packet = match &paths.packet {
-        Answer::Yes => Finding::ok("packet sockets", "TPACKET_V2 ring: a frame has crossed a virtual pair"),
+        Answer::Yes => Finding::ok("packet sockets", "TPACKET_V2 ring: a frame crossed a virtual pair"),
         Answer::No(why) | Answer::Unknown(why) => Finding::missing(
             "packet sockets",
             why.clone(),
@@ -43,19 +43,17 @@ fn tried(paths: &Paths) -> Vec<Finding> {
         ),
     };
     let zero_copy = match &paths.xdp_zero_copy {
-        // What a virtual interface refuses, a network card may take.
-        Answer::No(why) => Finding::note("AF_XDP, zero copy", format!("not by virtual interfaces: {why}")),
-        answer => Finding::optional("AF_XDP, zero copy", answer, "by virtual interfaces"),
+        // A network card may support it even if virtual interfaces do not.
+        Answer::No(why) => {
+            Finding::note("AF_XDP, zero copy", format!("not supported by virtual interfaces: {why}"))
+        }
+        answer => Finding::optional("AF_XDP, zero copy", answer, "supported by virtual interfaces"),
     };
     vec![
         packet,
-        Finding::optional(
-            "AF_XDP, copying",
-            &paths.xdp_copy,
-            "a socket has been bound to a virtual interface",
-        ),
+        Finding::optional("AF_XDP, copying", &paths.xdp_copy, "a socket was bound to a virtual interface"),
         zero_copy,
-        Finding::optional("TUN", &paths.tun, "an interface has been made and removed"),
+        Finding::optional("TUN", &paths.tun, "an interface was created and removed"),
     ]
 }
 

@@ -1,10 +1,10 @@
-//! Queue disciplines of the kernel, and eBPF: what `cutline` does not need, and is compared with.
+//! Findings about queue disciplines of the kernel and eBPF. Cutline does not need them; experiments compare with them.
 
 use crate::finding::Finding;
 use crate::probe::{Answer, Bpf};
 use crate::survey::Survey;
 
-/// Which kinds there are, and what a queue discipline in eBPF needs.
+/// The kinds of queue disciplines, and what a queue discipline in eBPF needs.
 pub fn queues(survey: &Survey) -> Vec<Finding> {
     let mut findings = kinds(&survey.kinds);
     if let Some(default) = survey.sysctl("net.core.default_qdisc") {
@@ -14,32 +14,32 @@ pub fn queues(survey: &Survey) -> Vec<Finding> {
     findings
 }
 
-/// One line for those that are there, one for those that are not, one for the others.
+/// One finding for the available kinds, one for the missing kinds, one for those that could not be tried.
 fn kinds(kinds: &[(&'static str, Answer)]) -> Vec<Finding> {
     let those = |is: &dyn Fn(&Answer) -> bool| {
         let names: Vec<_> = kinds.iter().filter(|(_, answer)| is(answer)).map(|(kind, _)| *kind).collect();
         (!names.is_empty()).then(|| names.join(", "))
     };
-    let there = those(&Answer::is_yes).map(|names| Finding::ok("there", names));
-    let absent = those(&|answer| matches!(answer, Answer::No(_)))
-        .map(|names| Finding::note("not there", format!("{names} (the router needs none of them)")));
+    let available = those(&Answer::is_yes).map(|names| Finding::ok("available", names));
+    let missing = those(&|answer| matches!(answer, Answer::No(_)))
+        .map(|names| Finding::note("not available", format!("{names} (the router needs none of them)")));
     let unknown = those(&|answer| matches!(answer, Answer::Unknown(_)))
         .map(|names| Finding::unknown("not tried", names).then("run it as root"));
-    [there, absent, unknown].into_iter().flatten().collect()
+    [available, missing, unknown].into_iter().flatten().collect()
 }
 
 fn bpf(bpf: &Bpf) -> Vec<Finding> {
     let compiled = match bpf.jit {
-        Some(true) => "can be loaded, and are compiled",
-        Some(false) => "can be loaded, and are interpreted (net.core.bpf_jit_enable)",
+        Some(true) => "can be loaded and are compiled",
+        Some(false) => "can be loaded but are interpreted (net.core.bpf_jit_enable)",
         None => "can be loaded",
     };
-    let kept = if bpf.file_system { "there" } else { "there; no bpffs at /sys/fs/bpf" };
+    let supported = if bpf.file_system { "supported" } else { "supported; no bpffs at /sys/fs/bpf" };
     vec![
         Finding::optional("eBPF programs", &bpf.programs, compiled),
         Finding::optional("XDP programs", &bpf.xdp, "can be loaded"),
-        Finding::optional("BTF", &bpf.btf, "the kernel's types are there"),
-        Finding::optional("eBPF qdiscs", &bpf.qdisc, kept),
+        Finding::optional("BTF", &bpf.btf, "the kernel has type information"),
+        Finding::optional("eBPF qdiscs", &bpf.qdisc, supported),
     ]
 }
 
@@ -50,7 +50,7 @@ mod tests {
     use crate::survey::perfect;
 
     #[test]
-    fn kinds_are_told_by_what_came_of_them() {
+    fn kinds_are_grouped_by_their_answers() {
         let found = kinds(&[
             ("htb", Answer::Yes),
             ("fq", Answer::No("the kernel has none".into())),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_it_is_needed() {
+    fn none_of_it_is_needed() {
         let mut survey = perfect();
         let no = || Answer::No("Function not implemented".into());
         survey.bpf = Bpf { programs: no(), xdp: no(), btf: no(), qdisc: no(), jit: None, file_system: false };

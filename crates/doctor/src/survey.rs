@@ -1,4 +1,4 @@
-//! Everything that the probes answer.
+//! The answers of all probes.
 
 use crate::probe::{
     self, Answer, Bpf, Config, Congestion, Kernel, Lateness, Link, Paths, Privileges, Sandbox, Sysctl, Tools,
@@ -9,7 +9,7 @@ use cutline_units::Duration;
 /// The congestion controls that experiments name.
 pub(crate) const CONTROLS: [&str; 3] = ["reno", "cubic", "bbr"];
 
-/// The settings of the kernel that matter.
+/// The settings of the kernel that are read.
 const SYSCTLS: [&str; 7] = [
     "net.ipv4.ip_forward",
     "net.ipv6.conf.all.forwarding",
@@ -20,41 +20,42 @@ const SYSCTLS: [&str; 7] = [
     "net.core.default_qdisc",
 ];
 
-/// How often and how long each way to wait is tried: about one frame of 1500 B at 15 Mbit/s, 0.7 s in all.
+/// The number of sleeps with which each way to wait is measured. All ways together take 0.7 s.
 const SLEEPS: u32 = 200;
+/// The length of a sleep: about the transmission time of a frame of 1500 B at 15 Mbit/s.
 const SLEEP: Duration = Duration::from_micros(800);
 
-/// What was found.
+/// The answers of all probes.
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// Release, cores, clock.
     pub kernel: Kernel,
-    /// What it was built with, where it says so.
+    /// The configuration of the kernel; `None` if it is not available.
     pub config: Option<Config>,
     /// Settings of the kernel.
     pub sysctls: Vec<Sysctl>,
-    /// iproute2.
+    /// The commands of iproute2.
     pub tools: Tools,
-    /// What this process may do.
+    /// The privileges of this process.
     pub privileges: Privileges,
-    /// How late sleeps end, by way of waiting.
+    /// How late sleeps end, for each way to wait.
     pub lateness: Vec<Lateness>,
-    /// A network namespace with a virtual pair in it has been made.
+    /// Whether a network namespace with a virtual pair can be created.
     pub sandbox: Answer,
-    /// Ways to receive and send frames; `None` without a sandbox.
+    /// The ways to receive and send frames; `None` without a sandbox.
     pub paths: Option<Paths>,
-    /// Kinds of queue disciplines: tried in the sandbox, or else as the kernel lists them.
+    /// The kinds of queue disciplines: tried in the sandbox, or as the kernel lists them if there is no sandbox.
     pub kinds: Vec<(&'static str, Answer)>,
-    /// eBPF.
+    /// What is available of eBPF.
     pub bpf: Bpf,
-    /// Congestion controls.
+    /// The congestion controls of TCP.
     pub congestion: Congestion,
-    /// Interfaces, or why they could not be looked at.
+    /// The interfaces, or why they cannot be listed.
     pub links: Result<Vec<Link>, String>,
 }
 
 impl Survey {
-    /// Looks at everything. It takes about a second, and what it has made is gone afterwards.
+    /// Calls all probes. This takes about a second. Everything that the probes create is removed again.
     pub fn take() -> Self {
         let kernel = probe::kernel();
         let config = probe::config(&kernel.release);
@@ -77,7 +78,7 @@ impl Survey {
         }
     }
 
-    /// A setting's value.
+    /// The value of a setting of the kernel.
     pub(crate) fn sysctl(&self, name: &str) -> Option<&str> {
         self.sysctls.iter().find(|sysctl| sysctl.name == name)?.value.as_deref()
     }
@@ -86,11 +87,11 @@ impl Survey {
 fn lateness(fifo: bool) -> Vec<Lateness> {
     let classes: &[bool] = if fifo { &[false, true] } else { &[false] };
     let each = classes.iter().flat_map(|&fifo| Waiting::ALL.map(|waiting| (waiting, fifo)));
-    // What was allowed a moment ago and is refused now is left out.
+    // A way to wait that is refused now, although it was allowed a moment ago, is left out.
     each.filter_map(|(waiting, fifo)| probe::lateness(waiting, fifo, SLEEPS, SLEEP)).collect()
 }
 
-/// A survey of a machine that has everything, for tests to spoil.
+/// A survey of a machine that has everything. Tests remove parts of it.
 #[cfg(test)]
 pub(crate) fn perfect() -> Survey {
     let sysctl = |name: &str, value: &str| Sysctl { name: name.into(), value: Some(value.into()) };

@@ -1,10 +1,10 @@
-//! Observing for a while: a router's statistics, probes to a host, the interface behind the router.
+//! Observes a router's statistics, the round-trip time to a host, and the interface behind the router for some time.
 
 use crate::bottleneck::{Interval, Observations, PathDelay, Port, QueueLoad};
 use crate::echo::Echo;
-use crate::feed::{Feed, FeedError, Source};
 use crate::load::load;
 use crate::probe::{self, Backlog};
+use crate::source::{Source, SourceError, StatisticsReader};
 use cutline_router::Overhead;
 use cutline_router_service::Statistics;
 use cutline_sys::thread::set_realtime;
@@ -13,67 +13,67 @@ use cutline_units::{Duration, Instant};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ten probes of 98 B a second, 8 kbit/s.
-const PROBE_EVERY: Duration = Duration::from_millis(100);
-/// The least that an interval is long: shorter ones have too few probes.
-const SHORTEST: Duration = Duration::from_millis(450);
-/// How long an interval is where no statistics end it, and how often the interface is looked at.
+/// The interval between probes. Ten probes of 98 B per second are 8 kbit/s.
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
+/// The shortest interval. Shorter ones would have too few probes.
+const MIN_INTERVAL: Duration = Duration::from_millis(450);
+/// The length of an interval if there are no statistics, and the time between two readings of the interface's counters.
 const STEP: Duration = Duration::from_millis(500);
-/// How long answers to the last probes are waited for.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+/// The time to wait for replies to the last probes.
+const LAST_REPLIES: Duration = Duration::from_millis(500);
 
 /// What to observe, and for how long.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// Where the router's statistics come from.
+    /// The source of the router's statistics.
     pub source: Option<Source>,
     /// Whether to judge the reverse direction, from --out to --in.
     pub reverse: bool,
-    /// What the link adds to a frame, as the router has been told.
+    /// The overhead of the link, as it is configured in the router.
     pub overhead: Overhead,
-    /// The hint of the probes, as the router sees them; 1 to 16.
+    /// The hint that the router gives to the probes, 1 to 16.
     pub hint: u16,
-    /// The host that answers probes.
+    /// The host that replies to probes.
     pub probe: Option<IpAddr>,
-    /// The idle path's round-trip time, if it is known.
+    /// The round-trip time of the idle path, if it is known.
     pub base: Option<Duration>,
     /// The interface behind the router.
     pub port: Option<String>,
-    /// How long; at most an hour.
+    /// The duration of the observation; at most an hour.
     pub duration: Duration,
 }
 
-/// Why nothing could be observed.
+/// Why an observation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The router's statistics.
+    /// The router's statistics cannot be read.
     #[error("{0}")]
-    Feed(#[from] FeedError),
+    StatisticsReader(#[from] SourceError),
     /// A system call failed.
     #[error("{0}")]
     Sys(#[from] SysError),
-    /// The interface.
+    /// The interface cannot be observed.
     #[error("{0}")]
     Port(String),
-    /// Fewer than two documents have come.
+    /// Fewer than two documents of statistics arrived.
     #[error(
-        "statistics came {came} times in {after}, and an interval takes two: let the router print them with \
+        "statistics arrived {count} times in {after}, but an interval needs two: let the router print them with \
          --json --stats 1s, and watch for longer (--duration)"
     )]
-    Silent {
-        /// How many came.
-        came: usize,
-        /// In what time.
+    TooFewSamples {
+        /// The number of documents.
+        count: usize,
+        /// The duration of the observation.
         after: Duration,
     },
 }
 
-/// The observation under way.
+/// An observation in progress.
 struct Progress<'w> {
     watch: &'w Watch,
     last: Option<Statistics>,
     samples: usize,
-    /// Of the interval that has not ended.
+    /// The round-trip times in the current interval.
     times: Vec<Duration>,
     shortest: Option<Duration>,
     answered: usize,
@@ -82,15 +82,16 @@ struct Progress<'w> {
 }
 
 impl Watch {
-    /// Observes until the time is over, a pipe has ended and nothing else is looked at, or `stop` is set. On a thread
-    /// with real-time scheduling where that is allowed: a round-trip time ends when the thread runs.
+    /// Observes until the duration is over or `stop` is set. If only statistics are observed, the end of their source also
+    /// ends the observation. Uses a thread with real-time scheduling if that is allowed, because a late wake-up of the
+    /// thread lengthens the measured round-trip time.
     ///
     /// # Errors
-    /// When something that was asked for is not available.
+    /// When something to be observed is not available.
     pub fn observe(&self, stop: &AtomicBool) -> Result<Observations, WatchError> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                // Without the privilege, it is only less exact on a busy machine.
+                // Without the privilege, measurements are less exact on a busy machine.
                 set_realtime();
                 self.observe_here(stop)
             });
@@ -99,19 +100,20 @@ impl Watch {
     }
 
     fn observe_here(&self, stop: &AtomicBool) -> Result<Observations, WatchError> {
-        // Without anything else to look at, what is in a file is all there is.
+        // If only statistics are observed, a file is read as it is.
         let live = self.probe.is_some() || self.port.is_some();
-        let mut feed = self.source.as_ref().map(|source| Feed::open(source, live)).transpose()?;
+        let mut reader =
+            self.source.as_ref().map(|source| StatisticsReader::open(source, live)).transpose()?;
         let mut echo = self.probe.map(Echo::open).transpose()?;
         let mut port = self.port.as_deref().map(PortWatch::begin).transpose()?;
         let mut progress = Progress::new(self);
         let (start, mut next) = (now(), now());
         while !stop.load(Ordering::Relaxed) && now() - start < self.duration {
-            next += PROBE_EVERY;
+            next += PROBE_INTERVAL;
             progress.probe(echo.as_mut(), next)?;
-            if let Some(feed) = &mut feed {
-                feed.take()?.into_iter().for_each(|sample| progress.sample(sample));
-                if !live && feed.has_ended() {
+            if let Some(reader) = &mut reader {
+                reader.take()?.into_iter().for_each(|sample| progress.sample(sample));
+                if !live && reader.has_ended() {
                     break;
                 }
             } else {
@@ -122,7 +124,7 @@ impl Watch {
             }
         }
         if let Some(echo) = &mut echo {
-            echo.wait(now() + LAST_ANSWERS, &mut |time| progress.answer(time))?;
+            echo.wait(now() + LAST_REPLIES, &mut |time| progress.answer(time))?;
         }
         progress.finish(echo.as_ref(), port, now() - start)
     }
@@ -135,7 +137,7 @@ impl<'w> Progress<'w> {
         Self { watch, last, samples: 0, times, shortest, answered: 0, began: now(), seen }
     }
 
-    /// Sends a probe and waits until `deadline` for answers.
+    /// Sends a probe and waits until `deadline` for replies.
     fn probe(&mut self, echo: Option<&mut Echo>, deadline: Instant) -> Result<(), SysError> {
         if let Some(echo) = echo {
             echo.request();
@@ -151,15 +153,15 @@ impl<'w> Progress<'w> {
         self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
     }
 
-    /// A document of the router ends an interval, unless that would be too short.
+    /// Ends the interval at a document of statistics, unless the interval would be too short.
     fn sample(&mut self, sample: Statistics) {
         self.samples += 1;
         let direction = sample.direction(self.watch.reverse);
         self.seen.rate = Some(direction.rate());
         if let Some(last) = &self.last {
             let seconds = sample.elapsed_s - last.elapsed_s;
-            // A router that began anew counts from zero; what lies in between is not known.
-            if (0.0..SHORTEST.as_secs_f64()).contains(&seconds) {
+            // A restarted router counts from zero, so this interval is not known.
+            if (0.0..MIN_INTERVAL.as_secs_f64()).contains(&seconds) {
                 return;
             }
             let Watch { reverse, overhead, hint, .. } = *self.watch;
@@ -172,7 +174,7 @@ impl<'w> Progress<'w> {
         self.last = Some(sample);
     }
 
-    /// Without statistics intervals end by the clock.
+    /// Ends intervals by the clock if there are no statistics.
     fn step(&mut self) {
         if now() - self.began >= STEP {
             self.end_interval(None);
@@ -194,7 +196,10 @@ impl<'w> Progress<'w> {
         after: Duration,
     ) -> Result<Observations, WatchError> {
         if self.watch.source.is_some() && self.seen.intervals.is_empty() {
-            return Err(WatchError::Silent { came: self.samples, after: crate::words::approximately(after) });
+            return Err(WatchError::TooFewSamples {
+                count: self.samples,
+                after: crate::format::approximately(after),
+            });
         }
         self.seen.path = echo.map(|echo| PathDelay {
             asked: echo.sent(),
@@ -207,7 +212,7 @@ impl<'w> Progress<'w> {
     }
 }
 
-/// The interface behind the router, over time.
+/// The observation of the interface behind the router.
 struct PortWatch {
     seen: Port,
     first: Backlog,
@@ -228,11 +233,11 @@ impl PortWatch {
             return Ok(());
         }
         self.next = now() + STEP;
-        let found = probe::backlog(&self.seen.name).map_err(WatchError::Port)?;
+        let backlog = probe::backlog(&self.seen.name).map_err(WatchError::Port)?;
         let dropped = |of: &Backlog| of.qdisc_dropped + of.dropped;
-        self.seen.qdisc_packets = self.seen.qdisc_packets.max(found.qdisc_packets);
-        self.seen.driver_bytes = self.seen.driver_bytes.max(found.driver_bytes);
-        self.seen.dropped = dropped(&found).saturating_sub(dropped(&self.first));
+        self.seen.qdisc_packets = self.seen.qdisc_packets.max(backlog.qdisc_packets);
+        self.seen.driver_bytes = self.seen.driver_bytes.max(backlog.driver_bytes);
+        self.seen.dropped = dropped(&backlog).saturating_sub(dropped(&self.first));
         Ok(())
     }
 

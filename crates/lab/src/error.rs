@@ -1,4 +1,4 @@
-//! Why a scenario has no run in the laboratory.
+//! Errors of the laboratory.
 
 use cutline_ports::PortError;
 use cutline_scenario::LowerError;
@@ -6,13 +6,13 @@ use cutline_sim::NetworkError;
 use cutline_sys::SysError;
 use cutline_traffic::TrafficError;
 
-/// Why a scenario has no run in the laboratory.
+/// Why a scenario cannot be run in the laboratory.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A system call failed.
     #[error(transparent)]
     Sys(#[from] SysError),
-    /// A port between the hosts cannot be opened, or has failed.
+    /// A port between the hosts cannot be opened or has failed.
     #[error(transparent)]
     Port(#[from] PortError),
     /// The scenario's network cannot be built.
@@ -21,22 +21,22 @@ pub enum LabError {
     /// The scenario cannot be lowered to a network.
     #[error(transparent)]
     Lower(#[from] LowerError),
-    /// The generator or the meter cannot work.
+    /// The traffic generator or the meter has failed.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
-    /// Two flows want different values of what a host has one of.
+    /// Two flows have different values of a parameter that applies to the whole host.
     #[error(
-        "{key} is a parameter of the whole host here: flow `{one}` and flow `{other}` must have the same"
+        "{key} applies to the whole host in the laboratory: flow `{one}` and flow `{other}` must have the same value"
     )]
-    Disagree {
-        /// The scenario's key.
+    Conflict {
+        /// The key in the scenario.
         key: &'static str,
         /// A flow.
         one: String,
-        /// A flow that says otherwise.
+        /// A flow with another value.
         other: String,
     },
-    /// A packet that is larger than the rings' places.
+    /// A packet is larger than a slot of the rings.
     #[error(
         "flow `{flow}`: packets of {payload} B are too large for the laboratory; allowed is 1..{largest} B"
     )]
@@ -48,8 +48,8 @@ pub enum LabError {
         /// The largest payload, bytes.
         largest: u32,
     },
-    /// Something that only the simulator has.
-    #[error("flow `{flow}`: {what} is not in the laboratory; {instead}")]
+    /// The scenario uses a feature that only the simulator has.
+    #[error("flow `{flow}`: {what} is not available in the laboratory; {instead}")]
     OnlySimulated {
         /// The flow or group.
         flow: String,
@@ -58,21 +58,21 @@ pub enum LabError {
         /// The remedy.
         instead: &'static str,
     },
-    /// More flows than there are ports.
-    #[error("{count} flows are too many for the laboratory; allowed is 1..{most}")]
+    /// The scenario has more flows than there are ports.
+    #[error("{count} flows are too many for the laboratory; allowed is 1..{max}")]
     TooMany {
-        /// How many.
+        /// The number of flows.
         count: u64,
-        /// How many may be.
-        most: usize,
+        /// The largest number of flows.
+        max: usize,
     },
-    /// Hints that do not fit into a code point.
+    /// Hints do not fit into a code point.
     #[error("hint-bits = {bits}: a real packet has room for 4 bits (DSCP, pool 2); allowed is 1..4")]
     WideHints {
-        /// How many bits.
+        /// The number of bits.
         bits: u8,
     },
-    /// It was asked to stop.
+    /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
 }

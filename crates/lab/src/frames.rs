@@ -1,36 +1,36 @@
-//! Where frames lie while they are under way.
+//! Storage of the frames that are in the network.
 
-/// Frames by number. What is free is used again.
+/// Frames by number. Buffers are reused.
 #[derive(Default)]
 pub struct Frames {
-    places: Vec<Vec<u8>>,
+    buffers: Vec<Vec<u8>>,
     free: Vec<u32>,
 }
 
 impl Frames {
-    /// Keeps a copy, and answers its number.
-    pub fn keep(&mut self, frame: &[u8]) -> u32 {
+    /// Stores a copy of a frame, and returns its number.
+    pub fn store(&mut self, frame: &[u8]) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Vec::new());
-            self.places.len() as u32 - 1
+            self.buffers.push(Vec::new());
+            self.buffers.len() as u32 - 1
         });
-        let place = &mut self.places[number as usize];
-        place.clear();
-        place.extend_from_slice(frame);
+        let buffer = &mut self.buffers[number as usize];
+        buffer.clear();
+        buffer.extend_from_slice(frame);
         number
     }
 
-    /// The frame of that number.
+    /// The frame with this number.
     pub fn get(&self, number: u32) -> &[u8] {
-        &self.places[number as usize]
+        &self.buffers[number as usize]
     }
 
-    /// The frame of that number, to change it.
+    /// The frame with this number, mutable.
     pub fn get_mut(&mut self, number: u32) -> &mut [u8] {
-        &mut self.places[number as usize]
+        &mut self.buffers[number as usize]
     }
 
-    /// The number is free.
+    /// Frees the number for another frame.
     pub fn release(&mut self, number: u32) {
         self.free.push(number);
     }

@@ -35,7 +35,7 @@ pub const INTERFACES: [&str; 2] = ["sources", "sinks"];
 /// The interface of a host.
 const HOST: &str = "host";
 /// The most flows: ports from [`FIRST_PORT`] on.
-pub const MOST_FLOWS: usize = 40_000;
+pub const MAX_FLOWS: usize = 40_000;
 /// The largest packet, bytes: what rings are made for.
 const LARGEST_PACKET: u32 = 9_000;
 
@@ -130,8 +130,8 @@ fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
     for (number, flow) in flows.iter().enumerate() {
         let (own, other) = (address(side, number), address(side.other(), number));
         let attributes = match side {
-            Side::Sources => tuning::route_there(flow),
-            Side::Sinks => tuning::route_back(flow),
+            Side::Sources => tuning::forward_route(flow),
+            Side::Sinks => tuning::reverse_route(flow),
         };
         writeln!(
             lines,

@@ -1,21 +1,22 @@
-//! The laboratory: a scenario with real packets. The hosts are network namespaces with the kernel's own TCP and UDP;
-//! what lies between them, every queue and link of the scenario, is the simulator's own code in real time.
+//! The laboratory: runs a scenario with real packets. The hosts are network namespaces with the kernel's TCP and UDP. The
+//! queues and links between them are the simulator's code in real time.
 //!
 //! ```text
 //! run          one run of a scenario: hosts, links, traffic, measures
 //!   hosts      namespaces, addresses, routes
-//!   tuning     what a scenario says of TCP, as Linux takes it
-//!   traffic    what the hosts send
+//!   tuning     the scenario's parameters of TCP as settings of Linux
+//!   traffic    the flows as plans for the traffic generator
 //!   links      the network between the hosts
-//!     reader   what a frame is to the network
-//!     frames   where it lies
-//!   timing     whether the run has kept its time
+//!     reader   the flow of a frame, and its role in the flow
+//!     frames   storage of frames that are in the network
+//!   timing     whether the timing of the run is valid
+//!   side       the two sides of the network
 //! ```
 //!
-//! So both measure the same quantities at the same points by the same code, and write the same tables. What differs is
-//! what sends: handshakes, Linux's recovery and pacing, the kernel's timers.
+//! Laboratory and simulator measure the same quantities at the same points with the same code, and write the same tables.
+//! They differ in the senders: handshakes, Linux's loss recovery and pacing, the kernel's timers.
 //!
-//! Not here: hints that adapt, other hosts than this machine.
+//! The laboratory has no hints that adapt, and uses only this machine.
 
 mod error;
 mod frames;
@@ -23,29 +24,13 @@ mod hosts;
 mod links;
 mod reader;
 mod run;
+mod side;
 mod timing;
 mod traffic;
 mod tuning;
 
 pub use error::LabError;
 pub use run::{Options, check, run};
+use side::Side;
 pub use timing::Bounds;
 pub use tuning::Stack;
-
-/// A side of the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    /// Where data comes from.
-    Sources,
-    /// Where it goes to.
-    Sinks,
-}
-
-impl Side {
-    const fn other(self) -> Self {
-        match self {
-            Self::Sources => Self::Sinks,
-            Self::Sinks => Self::Sources,
-        }
-    }
-}

@@ -3,11 +3,11 @@
 //! A frame that arrives is injected into the simulation at the kernel's time stamp. From then on the simulation determines
 //! its path: queues, verdicts and departures have their exact times, however late this thread wakes up. Only the last step,
 //! sending the frame to the host at its end, is delayed by a late wake-up. This departure error is measured
-//! ([`crate::timing::Clocked`]).
+//! ([`crate::timing::TimingMeasures`]).
 
 use crate::frames::Frames;
 use crate::reader::Reader;
-use crate::timing::Clocked;
+use crate::timing::TimingMeasures;
 use crate::{LabError, Side};
 use cutline_ports::{InterfacePort as _, PacketPort, PortError, wait};
 use cutline_router::{Headers, Port, set_ce, set_dscp};
@@ -32,7 +32,7 @@ pub struct Links {
     arrivals: Vec<(Instant, Side, u32)>,
     zero: Instant,
     duration: Duration,
-    clocked: Clocked,
+    timing: TimingMeasures,
 }
 
 /// A frame that is to leave.
@@ -61,7 +61,7 @@ impl Links {
             arrivals: Vec::new(),
             zero: Instant::ZERO,
             duration: settings.duration,
-            clocked: Clocked::default(),
+            timing: TimingMeasures::default(),
         })
     }
 
@@ -73,7 +73,7 @@ impl Links {
         mut self,
         zero: Instant,
         ended: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Outcome, Clocked), LabError> {
+    ) -> Result<(Outcome, TimingMeasures), LabError> {
         set_realtime();
         self.zero = zero;
         let end = zero + self.duration;
@@ -91,13 +91,13 @@ impl Links {
                 wait(&self.ports, next, Duration::ZERO)?;
             }
         }
-        self.clocked.cpu = cpu_time().saturating_sub(cpu_before);
+        self.timing.cpu = cpu_time().saturating_sub(cpu_before);
         for port in &mut self.ports {
             let stats = port.stats()?;
-            self.clocked.missed += stats.missed + stats.truncated.packets;
+            self.timing.missed += stats.missed + stats.truncated.packets;
         }
         self.simulation.advance(Instant::ZERO + self.duration);
-        Ok((self.simulation.finish(), self.clocked))
+        Ok((self.simulation.finish(), self.timing))
     }
 
     fn next_event(&mut self) -> Instant {
@@ -111,8 +111,8 @@ impl Links {
         let count = self.arrivals.len();
         self.arrivals.sort_by_key(|&(at, ..)| at);
         for (at, side, frame) in std::mem::take(&mut self.arrivals) {
-            self.clocked.frames += 1;
-            self.clocked.reading.record(now.saturating_since(at));
+            self.timing.frames += 1;
+            self.timing.reading.record(now.saturating_since(at));
             self.inject(at, side, frame);
         }
         self.simulation.advance(self.simulated(now));
@@ -126,7 +126,7 @@ impl Links {
     fn receive(&mut self, now: Instant) -> Result<(), PortError> {
         let Self { ports, frames, arrivals, .. } = self;
         for (port, side) in ports.iter_mut().zip([Side::Sources, Side::Sinks]) {
-            port.receive(now, &mut |at, frame| arrivals.push((at, side, frames.keep(frame))))?;
+            port.receive(now, &mut |at, frame| arrivals.push((at, side, frames.store(frame))))?;
         }
         Ok(())
     }
@@ -134,15 +134,15 @@ impl Links {
     /// Injects a frame into the network. Frames that belong to no flow are discarded.
     fn inject(&mut self, at: Instant, side: Side, frame: u32) {
         let Some(injected) = self.reader.read(side, self.frames.get(frame), frame) else {
-            self.clocked.strangers += 1;
+            self.timing.strangers += 1;
             self.frames.release(frame);
             return;
         };
-        let place = frame as usize;
-        if place >= self.journeys.len() {
-            self.journeys.resize(place + 1, (side, injected.hint));
+        let index = frame as usize;
+        if index >= self.journeys.len() {
+            self.journeys.resize(index + 1, (side, injected.hint));
         }
-        self.journeys[place] = (side.other(), injected.hint);
+        self.journeys[index] = (side.other(), injected.hint);
         self.simulation.inject(self.simulated(at), injected);
     }
 
@@ -167,20 +167,20 @@ impl Links {
     }
 
     fn send(&mut self, side: Side) -> Result<(), PortError> {
-        let Self { ports, outboxes, frames, clocked, .. } = self;
+        let Self { ports, outboxes, frames, timing, .. } = self;
         let outbox = &mut outboxes[side as usize];
         if outbox.is_empty() {
             return Ok(());
         }
-        let mut settled = 0;
+        let mut handled = 0;
         let mut bytes = outbox.iter().map(|leaving| frames.get(leaving.frame));
         ports[side as usize].send(&mut bytes, &mut |sent| {
-            settled += 1;
-            clocked.unsent += u64::from(!sent);
+            handled += 1;
+            timing.unsent += u64::from(!sent);
         })?;
         let gone = now();
-        for leaving in outbox.drain(..settled) {
-            clocked.departure.record(gone.saturating_since(leaving.due));
+        for leaving in outbox.drain(..handled) {
+            timing.departure.record(gone.saturating_since(leaving.due));
             frames.release(leaving.frame);
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 
 /// The timing measures of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Clocked {
+pub struct TimingMeasures {
     /// Departure errors: the delays with which packets were sent to their hosts.
     pub departure: Histogram,
     /// Times between the arrivals of packets and their reading.
@@ -46,7 +46,7 @@ impl Default for Bounds {
     }
 }
 
-impl Clocked {
+impl TimingMeasures {
     /// The run's row of the table of timings.
     pub fn row(
         &self,
@@ -76,7 +76,7 @@ impl Clocked {
         }
     }
 
-    /// What was not good enough; empty if nothing.
+    /// The problems with the timing; empty if it is valid.
     fn problem(&self, bounds: &Bounds, machine: Option<Machine>, failed_flows: u64) -> String {
         let mut problems = Vec::new();
         if let Some(late) = self.departure.quantile(0.99).filter(|late| *late > bounds.departure) {
@@ -94,8 +94,8 @@ impl Clocked {
         if failed_flows > 0 {
             problems.push(format!("{failed_flows} flows ended with an error"));
         }
-        // No problem by itself, but often the reason for one.
-        if let Some(machine) = machine.filter(|of| !problems.is_empty() && of.stolen >= WORTH_TELLING) {
+        // Stolen time is not a problem in itself, but often the cause of one.
+        if let Some(machine) = machine.filter(|of| !problems.is_empty() && of.stolen >= MIN_REPORTED_STOLEN) {
             let stolen = percent(machine.stolen);
             problems.push(format!("this virtual machine's host gave {stolen} of the cores' time to others"));
         }
@@ -103,10 +103,10 @@ impl Clocked {
     }
 }
 
-/// The stolen share from which on it may be why packets were late.
-const WORTH_TELLING: f64 = 0.01;
+/// A smaller share of stolen time is not reported as a possible cause.
+const MIN_REPORTED_STOLEN: f64 = 0.01;
 
-/// What all cores together did over some time, as shares of it, 0..=1.
+/// The use of all cores together over some time, as shares of this time, 0..=1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// The share of time in which the cores were busy with any process, or not available.
@@ -115,36 +115,38 @@ pub struct Machine {
     pub stolen: f64,
 }
 
-/// How long all cores together had been busy, and when.
+/// The accumulated busy time of all cores at some time.
 ///
 /// The kernel's idle time is not used, because it is not updated for cores that sleep for long.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy {
-    /// In ticks of a hundredth of a second (`USER_HZ`), the stolen ones among them.
+    /// Busy time in ticks of a hundredth of a second (`USER_HZ`), including stolen time.
     ticks: u64,
+    /// Stolen time in ticks.
     stolen: u64,
+    /// The time of the reading.
     at: Instant,
 }
 
-/// How many ticks a second has.
+/// The number of ticks per second.
 const TICKS: f64 = 100.0;
 
 impl Busy {
-    /// As of now; `None` where `/proc/stat` cannot be read.
+    /// Reads the busy time now; `None` if `/proc/stat` cannot be read.
     pub fn now() -> Option<Self> {
-        Self::of(&std::fs::read_to_string("/proc/stat").ok()?, now())
+        Self::from_text(&std::fs::read_to_string("/proc/stat").ok()?, now())
     }
 
-    /// From the text of `/proc/stat` (`proc_stat(5)`).
-    fn of(text: &str, at: Instant) -> Option<Self> {
+    /// Parses the text of `/proc/stat` (`proc_stat(5)`).
+    fn from_text(text: &str, at: Instant) -> Option<Self> {
         let line = text.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; guests' time is in the user's already.
+        // user nice system idle iowait irq softirq steal; user includes the time of guests.
         let [user, nice, system, _, _, irq, softirq, stolen] = *ticks.first_chunk()?;
         Some(Self { ticks: user + nice + system + irq + softirq + stolen, stolen, at })
     }
 
-    /// What the cores did with the time since then; `None` when no time has passed.
+    /// The use of the cores since an earlier reading; `None` if no time has passed.
     pub fn since(self, before: Self, cores: NonZeroUsize) -> Option<Machine> {
         let seconds = self.at.saturating_since(before.at).as_secs_f64();
         let share = |now: u64, before: u64| {
@@ -161,17 +163,17 @@ impl Busy {
 mod tests {
     use super::*;
 
-    fn clocked(late: Duration) -> Clocked {
-        let mut clocked = Clocked { frames: 100, ..Clocked::default() };
-        (0..100).for_each(|_| clocked.departure.record(late));
-        clocked
+    fn timing(late: Duration) -> TimingMeasures {
+        let mut timing = TimingMeasures { frames: 100, ..TimingMeasures::default() };
+        (0..100).for_each(|_| timing.departure.record(late));
+        timing
     }
 
     const QUIET: Machine = Machine { busy: 0.4, stolen: 0.01 };
 
     #[test]
-    fn a_run_that_kept_its_time_has_no_problem() {
-        let row = clocked(Duration::from_micros(80)).row(
+    fn a_run_with_valid_timing_has_no_problem() {
+        let row = timing(Duration::from_micros(80)).row(
             &Bounds::default(),
             Duration::from_secs(10),
             Some(QUIET),
@@ -184,39 +186,38 @@ mod tests {
     #[test]
     fn each_problem_is_named_with_its_bound() {
         let seconds = Duration::from_secs(10);
-        let problem = |clocked: &Clocked, machine, failed| {
-            let row = clocked.row(&Bounds::default(), seconds, machine, failed);
+        let problem = |timing: &TimingMeasures, machine, failed| {
+            let row = timing.row(&Bounds::default(), seconds, machine, failed);
             assert!(!row.timing_ok);
             row.problem.to_string()
         };
-        let late = problem(&clocked(Duration::from_millis(3)), None, 0);
+        let late = problem(&timing(Duration::from_millis(3)), None, 0);
         assert!(late.contains("late (bound 1ms)") || late.contains("late (bound 1 ms)"), "{late}");
-        let fine = clocked(Duration::ZERO);
+        let fine = timing(Duration::ZERO);
         assert_eq!(
             problem(&fine, Some(Machine { busy: 0.99, stolen: 0.0 }), 0),
             "the machine was 99 % busy (bound 95 %)"
         );
-        let stolen =
-            problem(&clocked(Duration::from_millis(3)), Some(Machine { busy: 0.6, stolen: 0.37 }), 0);
+        let stolen = problem(&timing(Duration::from_millis(3)), Some(Machine { busy: 0.6, stolen: 0.37 }), 0);
         assert!(
             stolen.ends_with("; this virtual machine's host gave 37 % of the cores' time to others"),
             "{stolen}"
         );
         assert_eq!(
-            problem(&Clocked { missed: 2, ..fine.clone() }, None, 0),
+            problem(&TimingMeasures { missed: 2, ..fine.clone() }, None, 0),
             "2 packets were lost outside the queues"
         );
         assert_eq!(problem(&fine, None, 3), "3 flows ended with an error");
     }
 
     #[test]
-    fn the_share_of_busy_time_is_what_passed_between_two_looks() {
+    fn the_share_of_busy_time_is_the_difference_of_two_readings() {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let cores = NonZeroUsize::new(2).unwrap();
-        let before = Busy::of("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1", at(1)).unwrap();
-        let after = Busy::of("cpu  160 5 60 820 60 2 1 2 0 0\n", at(2)).unwrap();
+        let before = Busy::from_text("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1", at(1)).unwrap();
+        let after = Busy::from_text("cpu  160 5 60 820 60 2 1 2 0 0\n", at(2)).unwrap();
         assert_eq!(after.since(before, cores), Some(QUIET));
         assert_eq!(before.since(before, cores), None);
-        assert!(Busy::of("intr 5", at(1)).is_none());
+        assert!(Busy::from_text("intr 5", at(1)).is_none());
     }
 }

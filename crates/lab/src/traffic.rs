@@ -1,4 +1,4 @@
-//! What the hosts send: the scenario's flows as plans for the generator.
+//! The flows of the scenario as plans for the traffic generator.
 
 use crate::hosts::{sink, source};
 use cutline_scenario::Scenario;
@@ -10,7 +10,7 @@ use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Ecn, HintCodec, Instant, Streams};
 use std::net::SocketAddr;
 
-/// The flows' plans, in their order. A flow starts when it does in the simulation with the same seed.
+/// The plans of the flows, in the order of the flows. A flow starts at the same time as in the simulation with this seed.
 pub fn plans(scenario: &Scenario, network: &Network, seed: u64) -> Vec<FlowPlan> {
     let streams = Streams::new(seed);
     network.flows().iter().enumerate().map(|(number, flow)| plan(scenario, flow, number, streams)).collect()
@@ -20,7 +20,7 @@ fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -
     let group = &scenario.flows[flow.group.0 as usize];
     let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
     let (transport, ecn) = match &flow.transport {
-        // The connection's route says it (`tuning::route_there`).
+        // ECN of TCP is set by the route of the connection (`tuning::forward_route`).
         TransportParams::Tcp(params) => (Transport::Tcp(options(params, &group.transport)), false),
         datagrams => (Transport::Datagrams(datagrams.clone()), datagrams.ecn() != Ecn::NotEct),
     };

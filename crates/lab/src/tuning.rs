@@ -1,21 +1,22 @@
-//! What a scenario says of TCP, as Linux takes it: parameters of a namespace, attributes of a route, options of a socket.
+//! The scenario's parameters of TCP as settings of Linux: parameters of a namespace, attributes of a route, options of a
+//! socket.
 //!
-//! Linux's TCP is not the simulator's. What can be set is set:
+//! Linux's TCP is not the simulator's. These parameters can be set:
 //!
-//! | of the scenario | in Linux |
+//! | scenario | Linux |
 //! | --- | --- |
 //! | congestion control `newreno`, `cubic`, `bbr` | `TCP_CONGESTION` reno, cubic, bbr |
-//! | mss | `TCP_MAXSEG`, and no timestamps (`tcp_timestamps = 0`), so that a segment has just that much payload |
+//! | mss | `TCP_MAXSEG`, and no timestamps (`tcp_timestamps = 0`), so that a segment has exactly this payload |
 //! | initial window | route attribute `initcwnd` |
-//! | largest window | route attribute `window` at the sink: what it advertises |
-//! | least retransmission timeout | route attribute `rto_min` |
-//! | no delayed acknowledgement | route attribute `quickack` at the sink; else Linux's own, 40 ms and more |
-//! | ECN | route attribute `features ecn`; who listens agrees (`tcp_ecn = 2`) |
+//! | largest window | route attribute `window` at the sink, which limits the advertised window |
+//! | smallest retransmission timeout | route attribute `rto_min` |
+//! | no delayed acknowledgement | route attribute `quickack` at the sink; otherwise Linux's rule, 40 ms and more |
+//! | ECN | route attribute `features ecn`; listening sockets agree (`tcp_ecn = 2`) |
 //! | SACK, idle restart | `tcp_sack`, `tcp_slow_start_after_idle`; one value for all flows |
 //! | Nagle | `TCP_NODELAY` |
 //!
-//! What cannot is Linux's own: limited transmit is always on, timeouts before the first sample are 1 s, the first
-//! slow-start threshold has no bound. With [`Stack::Classic`] what came after RFC 6675 is turned off too.
+//! Other parameters cannot be set: limited transmit is always on, timeouts before the first sample are 1 s, the first
+//! slow-start threshold has no bound. [`Stack::Classic`] also turns off what is newer than RFC 6675.
 
 use crate::LabError;
 use cutline_sim::FlowSpec;
@@ -24,19 +25,19 @@ use cutline_transport::tcp;
 use cutline_units::Duration;
 use std::fmt::Write as _;
 
-/// Which of Linux's TCP.
+/// A variant of Linux's TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stack {
-    /// As the kernel has it.
+    /// The defaults of the kernel.
     #[default]
     Stock,
-    /// Without RACK and tail loss probes (RFC 8985), F-RTO (RFC 5682) and duplicate SACK (RFC 2883): loss is found by
-    /// three duplicate acknowledgements, as in 2003.
+    /// Without RACK and tail loss probes (RFC 8985), F-RTO (RFC 5682) and duplicate SACK (RFC 2883). Loss is detected by
+    /// three duplicate acknowledgements.
     Classic,
 }
 
 impl Stack {
-    /// What sets results apart from those of a simulation.
+    /// The label that distinguishes results from those of a simulation.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Stock => "lab",
@@ -45,12 +46,12 @@ impl Stack {
     }
 }
 
-/// Parameters of both hosts' namespaces, and their values.
+/// The parameters of the namespaces of both hosts, and their values.
 pub fn parameters(flows: &[FlowSpec], stack: Stack) -> Result<Vec<(&'static str, String)>, LabError> {
     let mut all: Vec<(&'static str, String)> = [
         ("net.ipv4.tcp_timestamps", "0"),
         ("net.ipv4.tcp_ecn", "2"),
-        // What one flow has learned of a path is none of the next one's business.
+        // A flow does not use metrics that earlier flows have measured on the path.
         ("net.ipv4.tcp_no_metrics_save", "1"),
         ("net.ipv4.tcp_rmem", "4096 262144 33554432"),
         ("net.ipv4.tcp_wmem", "4096 262144 33554432"),
@@ -80,43 +81,43 @@ pub fn parameters(flows: &[FlowSpec], stack: Stack) -> Result<Vec<(&'static str,
     Ok(all)
 }
 
-/// What all TCP flows say alike; `None` without any.
+/// A parameter that all TCP flows must share; `None` if there are no TCP flows.
 fn shared(
     flows: &[FlowSpec],
     key: &'static str,
-    of: impl Fn(&tcp::Params) -> bool,
+    parameter: impl Fn(&tcp::Params) -> bool,
 ) -> Result<Option<bool>, LabError> {
-    let mut said = flows.iter().filter_map(|flow| Some((flow, of(tcp_of(flow)?))));
-    let Some((first, value)) = said.next() else { return Ok(None) };
-    match said.find(|&(_, other)| other != value) {
+    let mut values = flows.iter().filter_map(|flow| Some((flow, parameter(tcp_params(flow)?))));
+    let Some((first, value)) = values.next() else { return Ok(None) };
+    match values.find(|&(_, other)| other != value) {
         Some((other, _)) => {
-            Err(LabError::Disagree { key, one: first.name.clone(), other: other.name.clone() })
+            Err(LabError::Conflict { key, one: first.name.clone(), other: other.name.clone() })
         }
         None => Ok(Some(value)),
     }
 }
 
-fn tcp_of(flow: &FlowSpec) -> Option<&tcp::Params> {
+fn tcp_params(flow: &FlowSpec) -> Option<&tcp::Params> {
     if let TransportParams::Tcp(params) = &flow.transport { Some(params) } else { None }
 }
 
-/// Attributes of the route from a flow's source to its sink, as `ip route` takes them.
-pub fn route_there(flow: &FlowSpec) -> String {
-    let Some(params) = tcp_of(flow) else { return String::new() };
+/// The attributes of the route from a flow's source to its sink, as arguments of `ip route`.
+pub fn forward_route(flow: &FlowSpec) -> String {
+    let Some(params) = tcp_params(flow) else { return String::new() };
     let segments = params.initial_window_bytes().div_ceil(u64::from(params.mss)).max(1);
     let features = if params.ecn.is_capable() { " features ecn" } else { "" };
     format!(" initcwnd {segments} rto_min {}ms{features}", whole_ms(params.min_rto))
 }
 
-/// Attributes of the route back.
-pub fn route_back(flow: &FlowSpec) -> String {
-    let Some(params) = tcp_of(flow) else { return String::new() };
+/// The attributes of the route from a flow's sink to its source.
+pub fn reverse_route(flow: &FlowSpec) -> String {
+    let Some(params) = tcp_params(flow) else { return String::new() };
     let mut attributes = String::new();
     if params.delayed_ack.is_none() {
         attributes += " quickack 1";
     }
     if let Some(window) = params.max_window.map(|segments| params.bytes_of(segments)) {
-        write!(attributes, " window {window}").expect("a string takes whatever is written");
+        write!(attributes, " window {window}").expect("writing to a string does not fail");
     }
     attributes
 }
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
     use cutline_scenario::ScenarioFile;
 
-    /// A flow for each pair: its transport's keys, and its own.
+    /// A flow for each pair of keys: those of its transport, and its own.
     fn flows(keys: &[[&str; 2]]) -> Vec<FlowSpec> {
         let mut text =
             "name = \"tuning\"\nduration = \"10 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\ndelay = \"10 ms\"\n\
@@ -143,21 +144,21 @@ mod tests {
                 "[[flow]]\nname = \"f{number}\"\ntransport = {{ protocol = \"tcp\", {transport} }}\n\
                  app = {{ kind = \"bulk\" }}\n{own}\n"
             )
-            .expect("a string takes whatever is written");
+            .expect("writing to a string does not fail");
         }
         let scenario = ScenarioFile::parse(&text, "tuning.toml").unwrap().scenario().unwrap();
         scenario.network().unwrap().flows().to_vec()
     }
 
     #[test]
-    fn routes_carry_what_a_connection_is_to_begin_with() {
+    fn routes_have_the_parameters_of_connections() {
         let flows = flows(&[
             ["initial-window = '2 packets', min-rto = '300 ms', max-window = '20 packets'", ""],
             ["initial-window = '3 packets', min-rto = '1 s'", "ecn = true"],
         ]);
-        assert_eq!(route_there(&flows[0]), " initcwnd 2 rto_min 300ms");
-        assert_eq!(route_there(&flows[1]), " initcwnd 3 rto_min 1000ms features ecn");
-        assert!(route_back(&flows[0]).contains(" window 20000"));
+        assert_eq!(forward_route(&flows[0]), " initcwnd 2 rto_min 300ms");
+        assert_eq!(forward_route(&flows[1]), " initcwnd 3 rto_min 1000ms features ecn");
+        assert!(reverse_route(&flows[0]).contains(" window 20000"));
         let all = parameters(&flows, Stack::Stock).unwrap();
         assert!(!all.iter().any(|(name, _)| name.ends_with("tcp_recovery")));
         assert!(parameters(&flows, Stack::Classic).unwrap().contains(&("net.ipv4.tcp_recovery", "0".into())));
@@ -169,7 +170,7 @@ mod tests {
         let error = parameters(&flows, Stack::Stock).unwrap_err().to_string();
         assert_eq!(
             error,
-            "sack is a parameter of the whole host here: flow `f0` and flow `f1` must have the same"
+            "sack applies to the whole host in the laboratory: flow `f0` and flow `f1` must have the same value"
         );
     }
 }

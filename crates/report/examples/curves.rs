@@ -8,7 +8,7 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = PathBuf::from(std::env::args_os().nth(1).unwrap_or_else(|| "curves".into()));
     std::fs::create_dir_all(&directory)?;
-    for curves::Named { id, figure } in curves::all() {
+    for curves::NamedFigure { id, figure } in curves::all() {
         std::fs::write(directory.join(format!("{id}.svg")), figure.svg(id, Theme::Paper))?;
         std::fs::write(directory.join(format!("{id}.png")), figure.png()?)?;
         println!("{}", directory.join(format!("{id}.png")).display());

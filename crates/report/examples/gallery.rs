@@ -1,4 +1,4 @@
-//! Writes a report with one chart of each kind, from made-up numbers, to look at while working on this crate:
+//! Writes a report with one chart of each kind, from made-up numbers, for a visual check during development:
 //! `cargo run -p cutline-report --example gallery -- DIRECTORY`.
 
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Line, Point};
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut random = Streams::new(1).stream("gallery", "numbers");
     let report = Report {
         title: "A gallery of made-up numbers".into(),
-        said: "The paper says".into(),
+        statement_heading: "The paper says".into(),
         intro: "Every kind of chart, drawn from numbers that nobody measured.".into(),
         meta: [
             ("Version", "0.1.0"),
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// About normal: the sum of twelve uniform numbers.
+/// An approximately normal random number: the sum of twelve uniform ones.
 fn normal(random: &mut RandomStream) -> f64 {
     (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0
 }
@@ -42,7 +42,7 @@ fn normal(random: &mut RandomStream) -> f64 {
 /// Ten made-up replications around a mean.
 fn replications(random: &mut RandomStream, mean: f64, spread: f64) -> Estimate {
     let values: Vec<f64> = (0..10).map(|_| mean + spread * normal(random)).collect();
-    Estimate::of(&values).expect("ten finite values are an estimate")
+    Estimate::from_values(&values).expect("ten finite values are an estimate")
 }
 
 fn distributions(random: &mut RandomStream) -> Section {
@@ -53,8 +53,8 @@ fn distributions(random: &mut RandomStream) -> Section {
         .hline(0.5, "median");
     for (hint, mean, spread) in [(1, 12.0, 4.0), (6, 48.0, 14.0), (16, 107.0, 26.0)] {
         let delays = (0..3000).map(|_| (mean + spread * normal(random)).max(0.0));
-        let cdf = Cdf::of_values(delays).expect("delays are finite");
-        chart = chart.mark(Line::steps(format!("hint {hint}"), cdf.points()));
+        let cdf = Cdf::from_values(delays).expect("delays are finite");
+        chart = chart.plot(Line::steps(format!("hint {hint}"), cdf.points()));
     }
     let claim = Claim::new("audio.median-order", "8", "Median queuing delay rises with the hint")
         .paper("ordered 1 < 6 < 16")
@@ -65,7 +65,7 @@ fn distributions(random: &mut RandomStream) -> Section {
         heading: "Figure 8: queuing delay by hint".into(),
         paper_says: "The lower the hint, the lower the median, and the steeper the distribution.".into(),
         we_see: "The same order: medians of 12, 48 and 107 ms.".into(),
-        figures: vec![("fig8-delay".into(), Figure::of(chart).legend(Legend::Direct))],
+        figures: vec![("fig8-delay".into(), Figure::new(chart).legend(Legend::Direct))],
         claims: vec![claim],
         ..Section::default()
     }
@@ -76,7 +76,7 @@ fn by_hint(random: &mut RandomStream) -> Section {
     let mut line = |quality: fn(f64) -> f64, spread: f64| -> Vec<Point> {
         hints
             .iter()
-            .map(|&hint| Point::of_estimate(hint, &replications(random, quality(hint), spread)))
+            .map(|&hint| Point::from_estimate(hint, &replications(random, quality(hint), spread)))
             .collect()
     };
     let qd = line(|hint| 0.985 - 0.017 * hint, 0.01);
@@ -86,10 +86,10 @@ fn by_hint(random: &mut RandomStream) -> Section {
         .subtitle("Mean of ten seeds with its 95 % confidence interval")
         .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks(hints.clone()))
         .y(Axis::linear("Quality").range(0.0, 1.0))
-        .mark(Line::new("delay quality Qd", qd).markers())
-        .mark(Line::new("throughput quality Qt", qt).markers())
-        .mark(Line::new("overall quality Q", q).band())
-        .mark(Line::expected("paper", [(6.0, 0.8)]))
+        .plot(Line::new("delay quality Qd", qd).markers())
+        .plot(Line::new("throughput quality Qt", qt).markers())
+        .plot(Line::new("overall quality Q", q).band())
+        .plot(Line::expected("paper", [(6.0, 0.8)]))
         .vline(6.0, "paper: best at about 6");
     let best = Claim::new("audio.best-hint", "10", "The best overall hint lies inside the range")
         .paper("about 6")
@@ -100,7 +100,7 @@ fn by_hint(random: &mut RandomStream) -> Section {
         heading: "Figure 10: quality by hint".into(),
         paper_says: "Delay quality falls and throughput quality rises with the hint.\n\nThe best overall quality is at about 6.".into(),
         we_see: "The same shape, flat around its best: 5 to 8 are alike.".into(),
-        figures: vec![("fig10-quality".into(), Figure::of(chart))],
+        figures: vec![("fig10-quality".into(), Figure::new(chart))],
         claims: vec![best],
         files: vec![("audio.toml".into(), "../experiments/tsq/audio.toml".into())],
         ..Section::default()
@@ -110,14 +110,15 @@ fn by_hint(random: &mut RandomStream) -> Section {
 fn mixes(random: &mut RandomStream) -> Section {
     let mixes = ["1 : 99", "25 : 75", "50 : 50", "75 : 25"];
     let mut bars = |means: [f64; 4]| -> Vec<Point> {
-        let point = |(i, mean): (usize, f64)| Point::of_estimate(i as f64, &replications(random, mean, 0.03));
+        let point =
+            |(i, mean): (usize, f64)| Point::from_estimate(i as f64, &replications(random, mean, 0.03));
         means.into_iter().enumerate().map(point).collect()
     };
     let chart = Chart::new("Mean quality by class, with TSQ / without")
         .x(Axis::categories("Audio flows : bulk flows", mixes))
         .y(Axis::linear("Normalised quality").from(0.0))
-        .mark(Bars::new("audio", bars([1.18, 1.15, 1.11, 1.08])))
-        .mark(Bars::new("file transfer", bars([1.0, 1.01, 1.03, 1.04])))
+        .plot(Bars::new("audio", bars([1.18, 1.15, 1.11, 1.08])))
+        .plot(Bars::new("file transfer", bars([1.0, 1.01, 1.03, 1.04])))
         .hline(1.0, "as without TSQ");
     let claim = |id: &str, mix: &str, paper: f64, estimate: &Estimate| {
         let holds = estimate.interval.is_some_and(|(low, _)| low > 1.0);
@@ -129,7 +130,7 @@ fn mixes(random: &mut RandomStream) -> Section {
         heading: "Figure 14: mixed traffic".into(),
         paper_says: "Audio gains 8 to 18 %, file transfer 0 to 4 %.".into(),
         we_see: "Audio gains less where it is in the majority.".into(),
-        figures: vec![("fig14-mixed".into(), Figure::of(chart))],
+        figures: vec![("fig14-mixed".into(), Figure::new(chart))],
         claims: vec![
             claim("mixed.audio-1", "1 : 99", 1.18, &few),
             claim("mixed.audio-75", "75 : 25", 1.08, &many)
@@ -158,8 +159,8 @@ fn over_time(random: &mut RandomStream) -> Section {
         Chart::new(title)
             .x(Axis::linear("Time, s").range(0.0, 100.0))
             .y(Axis::linear("Queue, packets").from(0.0))
-            .mark(pi)
-            .mark(tsq)
+            .plot(pi)
+            .plot(tsq)
             .hline(level, format!("target: {level}"))
     };
     let panels = [("1 : 99", 200.0), ("25 : 75", 200.0), ("50 : 50", 150.0), ("75 : 25", 100.0)];

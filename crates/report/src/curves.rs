@@ -1,5 +1,5 @@
-//! The quality curves of all application classes as figures: 2 to 5 of the TSQ paper, drawn from the formulas
-//! that judge every simulation, and those of the further classes.
+//! The quality curves of all application classes as figures: figures 2 to 5 of the TSQ paper, and those of further
+//! classes. They are drawn from the same formulas that rate every simulation.
 
 use crate::chart::{Axis, Chart, Figure, Legend, Line};
 use cutline_quality::{Class, Codec, EModel, Perspective, Quality};
@@ -8,16 +8,16 @@ use cutline_units::{Duration, Probability, Rate};
 /// File sizes of figure 5, kbit; the paper's text names the first and the last.
 pub const FILE_SIZES_KBIT: [u64; 4] = [10, 100, 1_000, 10_000];
 
-/// A figure with the name that its files take.
-pub struct Named {
-    /// Short, without spaces: `fig2-audio-delay`.
+/// A figure with the name of its files.
+pub struct NamedFigure {
+    /// A short name without spaces, such as `fig2-audio-delay`.
     pub id: &'static str,
     /// The figure.
     pub figure: Figure,
 }
 
 /// Every figure of this module, in the order of the paper.
-pub fn all() -> Vec<Named> {
+pub fn all() -> Vec<NamedFigure> {
     [
         ("fig2-audio-delay", audio_delay as fn() -> Figure),
         ("fig3-audio-throughput", audio_throughput),
@@ -26,7 +26,7 @@ pub fn all() -> Vec<Named> {
         ("classes", classes),
         ("voice", voice),
     ]
-    .map(|(id, draw)| Named { id, figure: draw() })
+    .map(|(id, draw)| NamedFigure { id, figure: draw() })
     .into()
 }
 
@@ -36,9 +36,9 @@ pub fn audio_delay() -> Figure {
         .subtitle("TSQ figure 2. Excellent up to 150 ms, good up to 400 ms, then of little use.")
         .x(Axis::linear("One-way delay, ms").range(0.0, 600.0))
         .y(quality_axis("Delay quality Qd"))
-        .mark(Line::new("Qd", delay_curve(Class::Audio, 600)))
-        .mark(Line::expected("stated in the paper", [(150.0, 0.98), (300.0, 0.7), (400.0, 0.5)]));
-    Figure::of(chart)
+        .plot(Line::new("Qd", delay_curve(Class::Audio, 600)))
+        .plot(Line::expected("stated in the paper", [(150.0, 0.98), (300.0, 0.7), (400.0, 0.5)]));
+    Figure::new(chart)
 }
 
 /// TSQ figure 3: throughput quality of an audio conference.
@@ -47,9 +47,9 @@ pub fn audio_throughput() -> Figure {
         .subtitle("TSQ figure 3. Each halving of the rate takes one bit off every sample.")
         .x(Axis::log("Throughput, kbit/s (logarithmic)", 2).range(2.0, 256.0))
         .y(quality_axis("Throughput quality Qt"))
-        .mark(Line::new("Qt", throughput_curve(Class::Audio, 2.0, 256.0)))
-        .mark(Line::expected("stated in the paper", [(64.0, 0.83), (128.0, 1.0)]));
-    Figure::of(chart)
+        .plot(Line::new("Qt", throughput_curve(Class::Audio, 2.0, 256.0)))
+        .plot(Line::expected("stated in the paper", [(64.0, 0.83), (128.0, 1.0)]));
+    Figure::new(chart)
 }
 
 /// TSQ figure 4: throughput quality of a video conference.
@@ -59,9 +59,9 @@ pub fn video_throughput() -> Figure {
         .subtitle("TSQ figure 4. Straight lines between the points that the text states.")
         .x(Axis::linear("Throughput, kbit/s").range(0.0, 1750.0))
         .y(quality_axis("Throughput quality Qt"))
-        .mark(Line::new("Qt", linear(0.0, 1750.0, 351).map(|t| (t, throughput(Class::Video, t)))))
-        .mark(Line::expected("stated in the paper", stated));
-    Figure::of(chart)
+        .plot(Line::new("Qt", linear(0.0, 1750.0, 351).map(|t| (t, throughput(Class::Video, t)))))
+        .plot(Line::expected("stated in the paper", stated));
+    Figure::new(chart)
 }
 
 /// TSQ figure 5: throughput quality of file transfers of several sizes.
@@ -72,9 +72,9 @@ pub fn file_throughput() -> Figure {
         .y(quality_axis("Throughput quality Qt"));
     let chart = FILE_SIZES_KBIT.into_iter().fold(chart, |chart, size_kbit| {
         let points = throughput_curve(Class::FileTransfer { size_kbit }, 1.0, 10_000.0);
-        chart.mark(Line::new(size_name(size_kbit), points))
+        chart.plot(Line::new(size_name(size_kbit), points))
     });
-    Figure::of(chart)
+    Figure::new(chart)
 }
 
 /// Delay and throughput quality of all classes side by side.
@@ -94,14 +94,14 @@ pub fn classes() -> Figure {
         .y(quality_axis("Throughput quality Qt"));
     for (name, class) in classes {
         let curve = logarithmic(10.0, 10_000.0, 400).map(|ms| (ms, delay_quality(class, ms)));
-        delay = delay.mark(Line::new(name, curve));
-        rate = rate.mark(Line::new(name, throughput_curve(class, 1.0, 10_000.0)));
+        delay = delay.plot(Line::new(name, curve));
+        rate = rate.plot(Line::new(name, throughput_curve(class, 1.0, 10_000.0)));
     }
     Figure::grid("What delay and throughput are worth to each application", 2, [delay, rate])
         .note("Audio and video judge delay by the same curve. Sources: TSQ section 2 (audio, video, file); ITU-T G.1030 with Nielsen's limits (web); Claypool 2006 and Feng 2002 (game).")
 }
 
-/// The paper's audio curve beside the E-model of ITU-T G.107, by delay and by loss.
+/// The paper's audio curve and the E-model of ITU-T G.107, by delay and by loss.
 pub fn voice() -> Figure {
     let codecs = [
         ("E-model, G.711", Codec::G711),
@@ -111,16 +111,16 @@ pub fn voice() -> Figure {
     let mut delay = Chart::new("By delay, without loss")
         .x(Axis::linear("One-way delay, ms").range(0.0, 600.0))
         .y(quality_axis("Quality"))
-        .mark(Line::new("TSQ audio Qd", delay_curve(Class::Audio, 600)));
+        .plot(Line::new("TSQ audio Qd", delay_curve(Class::Audio, 600)));
     let mut loss = Chart::new("By loss, at 150 ms")
         .x(Axis::linear("Packets lost, %").range(0.0, 20.0))
         .y(quality_axis("Quality"));
     for (name, codec) in codecs {
-        // Without loss, concealment changes nothing: two lines of one kind would hide each other.
+        // Without loss, concealment has no effect, and its line would hide the other.
         if codec != Codec::G711_PLC {
-            delay = delay.mark(Line::new(name, linear(0.0, 600.0, 301).map(|ms| (ms, call(codec, ms, 0.0)))));
+            delay = delay.plot(Line::new(name, linear(0.0, 600.0, 301).map(|ms| (ms, call(codec, ms, 0.0)))));
         }
-        loss = loss.mark(Line::new(name, linear(0.0, 20.0, 201).map(|p| (p, call(codec, 150.0, p)))));
+        loss = loss.plot(Line::new(name, linear(0.0, 20.0, 201).map(|p| (p, call(codec, 150.0, p)))));
     }
     Figure::grid("Voice: the paper's curve and the E-model", 2, [delay, loss])
         .legend(Legend::Top)
@@ -171,14 +171,25 @@ fn logarithmic(from: f64, to: f64, n: u32) -> impl Iterator<Item = f64> {
 mod tests {
     use super::*;
     use crate::chart::Theme;
+    use crate::chart::tests::{check, has};
 
     #[test]
-    fn every_figure_draws_and_has_its_own_name() {
+    fn the_texts_of_every_figure_do_not_overlap() {
+        for NamedFigure { id, figure } in all() {
+            for legend in [Legend::Top, Legend::Direct] {
+                let texts = check(&figure.clone().legend(legend).svg(id, Theme::Paper));
+                assert!(has(&texts, figure.name()), "{id} has its title");
+            }
+        }
+    }
+
+    #[test]
+    fn every_figure_is_drawn_and_has_a_unique_name() {
         let figures = all();
         let mut ids: Vec<&str> = figures.iter().map(|named| named.id).collect();
         ids.dedup();
         assert_eq!(ids.len(), figures.len());
-        for Named { id, figure } in figures {
+        for NamedFigure { id, figure } in figures {
             let svg = figure.svg(id, Theme::Paper);
             assert!(roxmltree::Document::parse(&svg).is_ok(), "{id}");
         }

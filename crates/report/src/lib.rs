@@ -1,16 +1,16 @@
-//! The report of an evaluation: what was claimed, what was measured, and the figures that show it.
+//! The report of an evaluation: claims, measured values, and figures.
 //!
-//! Three parts, each of use without the others:
+//! The crate has three parts, each usable without the others:
 //!
 //! - [`stats`]: means with confidence intervals over replications, paired ratios, distributions.
 //! - [`chart`]: charts as data, drawn as SVG and PNG.
-//! - [`report`]: sections of charts, texts and [claims](report::Claim), written as one self-contained HTML file
-//!   with `claims.json` and every figure as a file beside it.
+//! - [`report`]: sections with figures, texts and [claims](report::Claim). They are written as one self-contained HTML
+//!   file, with `claims.json` and a file for every figure.
 //!
-//! [`curves`] draws the quality curves of all application classes, figures 2 to 5 of the TSQ paper among them.
+//! [`curves`] draws the quality curves of all application classes, including figures 2 to 5 of the TSQ paper.
 //!
-//! The crate takes plain numbers: it knows neither the simulator nor scenarios, reads no clock and no network,
-//! and touches files in [`report::write`] alone.
+//! The input is plain numbers: the crate does not depend on the simulator or on scenarios. It uses no clock and no
+//! network, and accesses files only in [`report::write()`] and [`report::read_claims`].
 
 #[cfg(feature = "charts")]
 pub mod chart;

@@ -1,6 +1,6 @@
-//! What XML and HTML share.
+//! Escaping of text in XML and HTML.
 
-/// A text as it stands between tags or within double quotes. Characters that XML has no place for are left out.
+/// Escapes a text for use between tags or within double quotes. Characters that XML does not allow are left out.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

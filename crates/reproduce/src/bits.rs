@@ -1,9 +1,9 @@
-//! How many bits of delay hint are worth having: the TSQ paper's open question.
+//! How many bits should a delay hint have? The TSQ paper leaves this question open.
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean};
 use crate::experiment::Experiment;
-use crate::study::{Stored, Study};
+use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
@@ -12,7 +12,7 @@ use cutline_report::stats::Estimate;
 pub const BITS: Study = Study {
     id: "bits",
     title: "How many hint bits are worth having",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../experiments/bits/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -20,24 +20,24 @@ pub const BITS: Study = Study {
 };
 
 const INTRO: &str = "\
-25 audio conferences and 75 bulk transfers behind TSQ over PI, the TSQ paper's dumbbell; audio tries every level of 1 to 6 \
-bits, file transfers have the largest. Numbers are means over seeds with their 95 % confidence interval.";
+25 audio conferences and 75 bulk transfers share the TSQ paper's dumbbell with TSQ over PI. Audio is run with every level of hints \
+of 1 to 6 bits; file transfers have the largest level. Numbers are means over seeds with their 95 % confidence interval.";
 
 const EXPERIMENTS: [Experiment; 1] =
     [Experiment::new("bits", "TFRC", ("bits.toml", include_str!("../../../experiments/bits/bits.toml")))];
 
 const BIT_COUNTS: std::ops::RangeInclusive<u16> = 1..=6;
 
-/// Differences of quality that nobody would notice.
-const NOTHING: f64 = 0.01;
+/// Differences of quality up to this one count as none.
+const TOLERANCE: f64 = 0.01;
 
-fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
     let (title, chart) = match figure.number {
         1 => ("Quality of audio by the weight of its hint", by_weight(data)),
         _ => ("The best quality of audio", by_bits(data)),
     };
-    let claims = figure.claim_ids().map(|id| judge(figure.claim_of(experiment, id), id, data));
+    let claims = figure.claim_ids().map(|id| judge(figure.variant_claim(experiment, id), id, data));
     vec![Section {
         we_see: we_see(data),
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(title, 1, [chart]))],
@@ -46,15 +46,16 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     }]
 }
 
-/// Mean quality of audio with a level of so many bits, by seed.
+/// The mean quality of audio with a level of a hint of `bits` bits, by seed.
 fn quality(data: &Data, bits: u16, level: u16) -> Vec<f64> {
     let settings = [("queue.bottleneck.tsq.bits", f64::from(bits)), ("flow.audio.hint", f64::from(level))];
     data.point(&settings).map_or_else(Vec::new, |point| data.per_seed(point, "audio", |row| row.q))
 }
 
-/// The level of the best mean quality.
+/// The level with the best mean quality.
 fn best_level(data: &Data, bits: u16) -> Option<u16> {
-    let at = |level: &u16| mean(&quality(data, bits, *level)).map_or(f64::NEG_INFINITY, |found| found.mean);
+    let at =
+        |level: &u16| mean(&quality(data, bits, *level)).map_or(f64::NEG_INFINITY, |estimate| estimate.mean);
     (1..=1 << bits).max_by(|one, other| at(one).total_cmp(&at(other)))
 }
 
@@ -69,21 +70,21 @@ fn by_weight(data: &Data) -> Chart {
         let weight = |level: u16| f64::from(level) / f64::from(1_u16 << bits);
         let dot = |level| Some((weight(level), mean(&quality(data, bits, level))?.mean));
         let name = if bits == 1 { "1 bit".to_owned() } else { format!("{bits} bits") };
-        chart.mark(Line::new(name, (1..=1 << bits).filter_map(dot).collect::<Vec<_>>()).markers())
+        chart.plot(Line::new(name, (1..=1 << bits).filter_map(dot).collect::<Vec<_>>()).markers())
     })
 }
 
 fn by_bits(data: &Data) -> Chart {
-    let dot = |bits| Some(Dot::of_estimate(f64::from(bits), &mean(&best(data, bits))?));
+    let dot = |bits| Some(Dot::from_estimate(f64::from(bits), &mean(&best(data, bits))?));
     let dots: Vec<Dot> = BIT_COUNTS.filter_map(dot).collect();
     let axis = Axis::linear("Bits of hint").range(0.5, 6.5).ticks(BIT_COUNTS.map(f64::from));
-    Chart::new("").x(axis).y(Axis::linear("Quality")).mark(Line::new("best level", dots).markers())
+    Chart::new("").x(axis).y(Axis::linear("Quality")).plot(Line::new("best level", dots).markers())
 }
 
 fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
     let gain = |more, fewer| difference(&best(data, more), &best(data, fewer));
-    let gains = |found: &Estimate| found.is_above(0.0);
-    let nothing = |found: &Estimate| found.meets(-NOTHING, NOTHING);
+    let gains = |estimate: &Estimate| estimate.is_above(0.0);
+    let nothing = |estimate: &Estimate| estimate.meets(-TOLERANCE, TOLERANCE);
     match id {
         "same-weight" => judged(claim, difference(&quality(data, 6, 24), &quality(data, 3, 3)), nothing),
         "two-over-one" => judged(claim, gain(2, 1), gains),
@@ -91,14 +92,14 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
         "four-over-three" => judged(claim, gain(4, 3), gains),
         "five-over-four" => judged(claim, gain(5, 4), nothing),
         "six-over-four" => judged(claim, gain(6, 4), nothing),
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
 fn we_see(data: &Data) -> String {
     let line = |bits| {
-        let (level, found) = (best_level(data, bits)?, mean(&best(data, bits))?);
-        Some(format!("{bits}: {:.3} with level {level} of {}", found.mean, 1_u16 << bits))
+        let (level, estimate) = (best_level(data, bits)?, mean(&best(data, bits))?);
+        Some(format!("{bits}: {:.3} with level {level} of {}", estimate.mean, 1_u16 << bits))
     };
     format!("The best quality by bits. {}.", BIT_COUNTS.filter_map(line).collect::<Vec<_>>().join("; "))
 }

@@ -1,9 +1,10 @@
-//! Routers in a row, with and without passing on how long a packet has waited: RED-Worcester's open question.
+//! Several congested routers in a row, with and without passing on how long a packet has waited. RED-Worcester leaves this
+//! question open.
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, Point, difference, mean, ratio};
 use crate::experiment::Experiment;
-use crate::study::{Stored, Study};
+use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
@@ -13,7 +14,7 @@ use cutline_results::FlowRow;
 pub const CASCADE: Study = Study {
     id: "cascade",
     title: "Routers in a row",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../experiments/cascade/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -21,9 +22,10 @@ pub const CASCADE: Study = Study {
 };
 
 const INTRO: &str = "\
-25 audio conferences with hint 6 and 25 bulk transfers go through one, two or three congested routers of 15 Mbit/s, each of which \
-50 more bulk transfers cross; without queues every way is 150 ms long. Passing on takes what a packet has waited off its \
-hint as it leaves, in the hint field itself: 5 ms are a level. Numbers are means over seeds with their 95 % confidence interval.";
+25 audio conferences with hint 6 and 25 bulk transfers cross one, two or three congested routers of 15 Mbit/s. Each router is also \
+crossed by 50 other bulk transfers. Every path has a delay of 150 ms without queues. A router that passes on the waiting time \
+subtracts the time that a packet has waited from its hint when the packet leaves; a level stands for 5 ms. Numbers are means over \
+seeds with their 95 % confidence interval.";
 
 const EXPERIMENTS: [Experiment; 1] = [Experiment::new(
     "cascade",
@@ -34,7 +36,7 @@ const EXPERIMENTS: [Experiment; 1] = [Experiment::new(
 
 const ROUTERS: [u16; 3] = [1, 2, 3];
 
-/// A queue without and with passing on, and what they are called.
+/// A queue without and with passing on the waiting time, each with its name in charts.
 type Pair = [(&'static str, &'static str); 2];
 
 const TSQ: Pair = [("tsq-pi", "without"), ("tsq-pi-pass", "passed on")];
@@ -43,15 +45,17 @@ const WIDE: (&str, &str) = ("tsq-pi-wide", "passed on, 20 ms a level");
 const REDW: Pair = [("redw", "REDW"), ("redw-pass", "REDW, passed on")];
 const TSQ_REDW: Pair = [("tsq-redw", "TSQ over REDW"), ("tsq-redw-pass", "TSQ over REDW, passed on")];
 
-/// The hint that all queues are tried with, and those tried with TSQ over PI through three routers.
-const USUAL: u16 = 6;
+/// The hint with which all queues are run.
+const DEFAULT_HINT: u16 = 6;
+/// The hints with which TSQ over PI is run through three routers.
 const HINTS: [u16; 6] = [3, 6, 9, 12, 14, 15];
 
-/// Differences of delay, ms, and of ratios that nobody would notice.
-const NEAR_MS: f64 = 5.0;
-const NEAR_RATIO: f64 = 0.25;
+/// The tolerance of comparisons of delay, ms.
+const TOLERANCE_MS: f64 = 5.0;
+/// The tolerance of comparisons of ratios.
+const TOLERANCE_RATIO: f64 = 0.25;
 
-/// A queue, the number of routers with it, and audio's hint.
+/// A queue, the number of routers with it, and the hint of audio.
 #[derive(Clone, Copy)]
 struct Case {
     queue: &'static str,
@@ -59,16 +63,16 @@ struct Case {
     hint: u16,
 }
 
-fn usual(queue: &'static str, routers: u16) -> Case {
-    // The same share of the levels there are.
-    let hint = if queue == FINE.0 { 16 * USUAL } else { USUAL };
+fn default_case(queue: &'static str, routers: u16) -> Case {
+    // With 8 bits there are 16 times as many levels.
+    let hint = if queue == FINE.0 { 16 * DEFAULT_HINT } else { DEFAULT_HINT };
     Case { queue, routers, hint }
 }
 
 impl Case {
     fn point(self, data: &Data) -> Option<&Point> {
         let (routers, hint) = (format!("d{}", self.routers), self.hint.to_string());
-        data.point_of_values(&[
+        data.point_with_values(&[
             ("link.r1-r2.queue", self.queue),
             ("flow.audio.to", routers.as_str()),
             ("flow.audio.hint", hint.as_str()),
@@ -96,7 +100,7 @@ impl Case {
     }
 }
 
-fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
     let (charts, we_see) = match figure.number {
         1 => (by_routers(data, &[TSQ[0], TSQ[1], FINE]).into(), numbers(data, &[TSQ[0], TSQ[1], FINE])),
@@ -107,24 +111,24 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     let mut figures =
         vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))];
     if figure.number == 1 {
-        // In a figure of its own: its lines are others.
-        figures.insert(0, ("figure-1-delay".to_owned(), Figure::of(cdfs(data))));
+        // A separate figure, because it has other lines.
+        figures.insert(0, ("figure-1-delay".to_owned(), Figure::new(cdfs(data))));
     }
     vec![Section { we_see, figures, claims: claims.collect(), ..Section::default() }]
 }
 
-/// The end-to-end delays with TSQ over PI.
+/// The distributions of end-to-end queuing delay with TSQ over PI.
 fn cdfs(data: &Data) -> Chart {
     let cdf = Chart::new("End-to-end queuing delay of audio, by number of routers")
         .x(Axis::linear("Queuing delay, ms").from(0.0))
         .y(Axis::linear("Share of packets").range(0.0, 1.0));
     TSQ.iter().fold(cdf, |chart, (queue, name)| {
         ROUTERS.into_iter().fold(chart, |chart, routers| {
-            let point = usual(queue, routers).point(data);
+            let point = default_case(queue, routers).point(data);
             let cdf = point.and_then(|point| data.delay_cdf(point, "audio", "queuing_ms"));
-            // One router has nobody to pass anything on to.
+            // With one router there is no next router to pass anything on to.
             match cdf.filter(|_| routers > 1 || *queue == TSQ[0].0) {
-                Some(cdf) => chart.mark(Line::new(format!("{routers}, {name}"), cdf.points())),
+                Some(cdf) => chart.plot(Line::new(format!("{routers}, {name}"), cdf.points())),
                 None => chart,
             }
         })
@@ -157,10 +161,10 @@ fn line_chart(
     let chart = Chart::new(title).x(x).y(Axis::linear(y).from(0.0));
     queues.iter().fold(chart, |chart, (queue, name)| {
         let dot = |routers| {
-            let found = mean(&measure(usual(queue, routers), data))?;
-            Some(Dot::of_estimate(f64::from(routers), &found))
+            let estimate = mean(&measure(default_case(queue, routers), data))?;
+            Some(Dot::from_estimate(f64::from(routers), &estimate))
         };
-        chart.mark(Line::new(*name, ROUTERS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        chart.plot(Line::new(*name, ROUTERS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
     })
 }
 
@@ -170,10 +174,10 @@ fn hint_charts(data: &Data) -> Vec<Chart> {
         let chart = Chart::new(title).x(x).y(Axis::linear(y).from(0.0));
         [TSQ[0], TSQ[1], WIDE].iter().fold(chart, |chart, (queue, name)| {
             let dot = |hint| {
-                let found = mean(&measure(Case { queue, routers: 3, hint }, data))?;
-                Some(Dot::of_estimate(f64::from(hint), &found))
+                let estimate = mean(&measure(Case { queue, routers: 3, hint }, data))?;
+                Some(Dot::from_estimate(f64::from(hint), &estimate))
             };
-            chart.mark(Line::new(*name, HINTS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
+            chart.plot(Line::new(*name, HINTS.into_iter().filter_map(dot).collect::<Vec<_>>()).markers())
         })
     };
     vec![
@@ -182,10 +186,10 @@ fn hint_charts(data: &Data) -> Vec<Chart> {
     ]
 }
 
-/// The hint with the best mean quality through three routers, and its qualities by seed.
+/// The hint with the best mean quality through three routers, and its quality by seed.
 fn best(data: &Data, queue: &'static str) -> Option<(u16, Vec<f64>)> {
     let tried = HINTS.map(|hint| (hint, Case { queue, routers: 3, hint }.quality(data)));
-    let mean_of = |values: &[f64]| mean(values).map_or(f64::NEG_INFINITY, |found| found.mean);
+    let mean_of = |values: &[f64]| mean(values).map_or(f64::NEG_INFINITY, |estimate| estimate.mean);
     tried.into_iter().max_by(|(_, one), (_, other)| mean_of(one).total_cmp(&mean_of(other)))
 }
 
@@ -200,29 +204,30 @@ fn best_hints(data: &Data, queue: &'static str) -> Vec<f64> {
     let of_seed = |seed: usize| {
         let at = |index: &usize| tried[*index][seed];
         let best = (0..HINTS.len()).max_by(|one, other| at(one).total_cmp(&at(other)));
-        f64::from(HINTS[best.expect("hints are tried")])
+        f64::from(HINTS[best.expect("there is at least one hint")])
     };
     (0..seeds).map(of_seed).collect()
 }
 
 fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
-    let at = |queue, routers| usual(queue, routers);
+    let at = |queue, routers| default_case(queue, routers);
     let adds_up = |claim, queue, routers: u16| {
-        let found = ratio(&at(queue, routers).delay(data), &at(queue, 1).delay(data));
+        let estimate = ratio(&at(queue, routers).delay(data), &at(queue, 1).delay(data));
         let times = f64::from(routers);
-        judged(claim, found, |found| found.meets(times - NEAR_RATIO, times + NEAR_RATIO))
+        judged(claim, estimate, |estimate| estimate.meets(times - TOLERANCE_RATIO, times + TOLERANCE_RATIO))
     };
     let falls = |claim, [(without, _), (with, _)]: Pair| {
-        let found = ratio(&at(with, 3).delay(data), &at(without, 3).delay(data));
-        judged(claim, found, |found| found.is_below(1.0))
+        let estimate = ratio(&at(with, 3).delay(data), &at(without, 3).delay(data));
+        judged(claim, estimate, |estimate| estimate.is_below(1.0))
     };
-    let gains = |claim, found: Option<Estimate>| judged(claim, found, |found| found.is_above(0.0));
+    let gains =
+        |claim, estimate: Option<Estimate>| judged(claim, estimate, |estimate| estimate.is_above(0.0));
     let quality = |[(without, _), (with, _)]: Pair| {
         difference(&at(with, 3).quality(data), &at(without, 3).quality(data))
     };
     let keeps = |claim, group, [(without, _), (with, _)]: Pair| {
-        let found = ratio(&at(with, 3).goodput(data, group), &at(without, 3).goodput(data, group));
-        judged(claim, found, |found| found.is_not_below(1.0))
+        let estimate = ratio(&at(with, 3).goodput(data, group), &at(without, 3).goodput(data, group));
+        judged(claim, estimate, |estimate| estimate.is_not_below(1.0))
     };
     match id {
         "adds-up-2" => adds_up(claim, TSQ[0].0, 2),
@@ -236,20 +241,20 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
         "redw-quality" => gains(claim, quality(REDW)),
         "tsq-redw-quality" => gains(claim, quality(TSQ_REDW)),
         "rounding" => {
-            let found = difference(&at(FINE.0, 3).delay(data), &at(TSQ[1].0, 3).delay(data));
-            judged(claim, found, |found| found.meets(-NEAR_MS, NEAR_MS))
+            let estimate = difference(&at(FINE.0, 3).delay(data), &at(TSQ[1].0, 3).delay(data));
+            judged(claim, estimate, |estimate| estimate.meets(-TOLERANCE_MS, TOLERANCE_MS))
         }
         "others" => keeps(claim, "cross3", TSQ),
         "tsq-redw-bulk" => keeps(claim, "bulk", TSQ_REDW),
         "best" => gains(claim, difference(&best_quality(data, TSQ[1].0), &best_quality(data, TSQ[0].0))),
         "best-wide" => gains(claim, difference(&best_quality(data, WIDE.0), &best_quality(data, TSQ[0].0))),
         "best-hint" => gains(claim, difference(&best_hints(data, TSQ[1].0), &best_hints(data, TSQ[0].0))),
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
 fn shown(values: &[f64], decimals: usize) -> String {
-    mean(values).map_or_else(|| "-".to_owned(), |found| format!("{:.decimals$}", found.mean))
+    mean(values).map_or_else(|| "-".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
 }
 
 fn numbers(data: &Data, queues: &[(&'static str, &'static str)]) -> String {
@@ -264,7 +269,7 @@ fn numbers(data: &Data, queues: &[(&'static str, &'static str)]) -> String {
         )
     };
     let line = |(queue, name): &(&'static str, &'static str)| {
-        let parts = ROUTERS.map(|routers| part(usual(queue, routers)));
+        let parts = ROUTERS.map(|routers| part(default_case(queue, routers)));
         format!("{name}. Audio by the number of routers, and bulk beside it. {}.", parts.join("; "))
     };
     queues.iter().map(line).collect::<Vec<_>>().join("\n\n")

@@ -1,24 +1,24 @@
-//! What a paper says of its figures, as data, and the words for what was found.
+//! What a paper says about its figures, as data, and the verdicts on its claims.
 
 use crate::experiment::Experiment;
-use cutline_report::report::{Claim, Stated, Verdict};
+use cutline_report::report::{Claim, PaperValue, Verdict};
 use cutline_report::stats::Estimate;
 use serde::Deserialize;
 
-/// What a paper says of one figure, and the statements that are checked.
+/// What a paper says about one figure, and the claims that are checked.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureText {
-    /// The figure's number in the paper.
+    /// The number of the figure in the paper.
     pub number: u32,
     /// The heading of its section in the report.
     pub heading: String,
-    /// The experiments that it shows, the study's own first; none where nothing needs to be simulated.
+    /// The experiments that it shows, the main one first; empty if nothing needs to be simulated.
     #[serde(default)]
     pub experiments: Vec<String>,
     /// What the paper says, in our words.
     pub says: String,
-    /// The statements that are checked.
+    /// The claims that are checked.
     claims: Vec<ClaimText>,
 }
 
@@ -27,7 +27,7 @@ pub struct FigureText {
 struct ClaimText {
     id: String,
     text: String,
-    paper: Stated,
+    paper: PaperValue,
     #[serde(default)]
     unit: String,
 }
@@ -44,7 +44,7 @@ impl FigureText {
         toml::from_str::<Figures>(text).expect("the tables of figures are tested").figure
     }
 
-    /// The claim of that id, made of results called `source`; nothing is measured yet.
+    /// The claim with this id about the results of the experiment `source`, without measured values.
     pub(crate) fn claim(&self, source: &str, id: &str) -> Claim {
         let text = self.claims.iter().find(|claim| claim.id == id);
         let text = text.unwrap_or_else(|| panic!("figure {} has no claim `{id}`", self.number));
@@ -53,14 +53,14 @@ impl FigureText {
             .unit(&text.unit)
     }
 
-    /// The claim of that id, whose table gives the whole id.
-    pub(crate) fn claim_named(&self, id: &str) -> Claim {
-        let (source, _) = id.split_once('.').expect("a whole id is SOURCE.CLAIM");
+    /// The claim whose id in the table includes the experiment, as `EXPERIMENT.CLAIM`.
+    pub(crate) fn claim_with_full_id(&self, id: &str) -> Claim {
+        let (source, _) = id.split_once('.').expect("the id is EXPERIMENT.CLAIM");
         Claim { id: id.to_owned(), ..self.claim(source, id) }
     }
 
-    /// The same of an experiment's results: the claim's words say which variant it is.
-    pub(crate) fn claim_of(&self, experiment: &Experiment, id: &str) -> Claim {
+    /// The claim with this id about a variant. Its text names the variant.
+    pub(crate) fn variant_claim(&self, experiment: &Experiment, id: &str) -> Claim {
         let claim = self.claim(experiment.id, id);
         Claim { claim: format!("{} ({})", claim.claim, experiment.label), ..claim }
     }
@@ -71,24 +71,24 @@ impl FigureText {
     }
 }
 
-/// Where an estimate lies, beyond the doubt of its confidence interval.
+/// Verdicts about an estimate, based on its confidence interval.
 pub(crate) trait Judge {
-    /// Whether it is above a value: unclear when the interval includes it.
+    /// Whether the estimate is above a value. Unclear if the interval includes the value.
     fn is_above(&self, value: f64) -> Verdict;
 
-    /// Whether it is below a value: unclear when the interval includes it.
+    /// Whether the estimate is below a value. Unclear if the interval includes the value.
     fn is_below(&self, value: f64) -> Verdict;
 
-    /// Whether it is not below a value by more than its interval can tell.
+    /// Whether the interval reaches up to a value: the estimate is not significantly below it.
     fn is_not_below(&self, value: f64) -> Verdict;
 
-    /// Whether it is not above a value by more than its interval can tell.
+    /// Whether the interval reaches down to a value: the estimate is not significantly above it.
     fn is_not_above(&self, value: f64) -> Verdict;
 
-    /// Whether its interval meets a range.
+    /// Whether the interval overlaps a range.
     fn meets(&self, low: f64, high: f64) -> Verdict;
 
-    /// Whether it is within a range: unclear when its interval reaches beyond, or there is none.
+    /// Whether the interval is within a range. Unclear if it reaches beyond the range, or if there is no interval.
     fn is_within(&self, low: f64, high: f64) -> Verdict;
 }
 
@@ -133,11 +133,15 @@ impl Judge for Estimate {
     }
 }
 
-/// Fills in what was measured and the verdict; nothing where there is no estimate.
-pub(crate) fn judged(claim: Claim, found: Option<Estimate>, verdict: impl Fn(&Estimate) -> Verdict) -> Claim {
-    match found {
-        Some(found) => claim.measured(&found).holds(verdict(&found)),
-        None => claim.note("There are no results to tell."),
+/// Sets the measured value and the verdict of a claim, if there is an estimate.
+pub(crate) fn judged(
+    claim: Claim,
+    estimate: Option<Estimate>,
+    verdict: impl Fn(&Estimate) -> Verdict,
+) -> Claim {
+    match estimate {
+        Some(estimate) => claim.measured(&estimate).holds(verdict(&estimate)),
+        None => claim.note("There are no results for this claim."),
     }
 }
 
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_waits_for_the_interval() {
+    fn verdicts_depend_on_the_interval() {
         assert_eq!(estimate(1.2, 0.1).is_above(1.0), Verdict::Holds);
         assert_eq!(estimate(1.2, 0.3).is_above(1.0), Verdict::Unclear);
         assert_eq!(estimate(0.8, 0.1).is_above(1.0), Verdict::Differs);

@@ -1,44 +1,44 @@
-//! What can go wrong with an evaluation.
+//! Errors of an evaluation.
 
 use cutline_config::Errors;
 use cutline_report::report::WriteError;
 use cutline_results::StoreError;
 use std::path::PathBuf;
 
-/// A figure that the paper does not have, or that shows nothing to measure.
+/// A figure that does not exist, or that shows no measurements.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no figure {number} to reproduce; there are {known}")]
 pub struct UnknownFigure {
-    /// The number asked for.
+    /// The requested number.
     pub number: u32,
-    /// Those that exist.
+    /// The numbers that exist.
     pub known: String,
 }
 
-/// Why an evaluation could not be carried out.
+/// Why an evaluation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
     /// A figure that does not exist.
     #[error(transparent)]
     Figure(#[from] UnknownFigure),
-    /// An experiment's file is not a scenario.
+    /// The file of an experiment is not a valid scenario.
     #[error("{0}")]
     Scenario(Errors),
-    /// Results could not be stored or read, or would be lost.
+    /// Results cannot be stored or read, or would be lost.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The report could not be read or written.
+    /// The report cannot be read or written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// There is nothing stored to report on.
+    /// There are no stored results to report on.
     #[error("no results of {study} in {}: run `cutline reproduce {study}` first", folder.display())]
     Nothing {
-        /// The study, by its name on the command line.
+        /// The name of the study on the command line.
         study: &'static str,
-        /// Where they were looked for.
+        /// The folder that was searched.
         folder: PathBuf,
     },
-    /// Results are stored that another version has made than the others: one report cannot show both.
+    /// Some stored results are of another version than the others. One report cannot show both.
     #[error(
         "{} holds results of version {version}, and the others are of version {other}: one report cannot show both; run \
          the whole study again with --force, or into another folder with --results",
@@ -47,12 +47,12 @@ pub enum ReproduceError {
     Mixed {
         /// The folder of the results that differ.
         folder: PathBuf,
-        /// Their version.
+        /// The version of these results.
         version: String,
-        /// The version of the others.
+        /// The version of the other results.
         other: String,
     },
-    /// Results are stored under an experiment's name that another scenario has made, or other seeds.
+    /// Results that are stored under the name of an experiment are of another scenario or of other seeds.
     #[error(
         "{} does not hold the results of the experiment of this name: {differences}; a report cannot show them",
         folder.display()
@@ -60,13 +60,13 @@ pub enum ReproduceError {
     Foreign {
         /// The folder of the results.
         folder: PathBuf,
-        /// What is different.
+        /// The differences in words.
         differences: String,
     },
-    /// The report would replace one that shows more.
+    /// The new report would replace one that shows more.
     #[error(
-        "{} shows figures whose results are not in this folder any more: {figures}; it is left as it is. Reproduce these \
-         figures too, or remove the report",
+        "{} shows figures whose results are no longer in this folder: {figures}; the report is not replaced. Reproduce \
+         these figures too, or remove the report",
         report.display()
     )]
     Partial {

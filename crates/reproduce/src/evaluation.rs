@@ -1,28 +1,28 @@
-//! What an evaluation comes to, and what it reports while it runs.
+//! The result of an evaluation, and the events while it runs.
 
 use crate::experiment::Experiment;
-use cutline_report::report::{Claim, Written};
+use cutline_report::report::{Claim, ReportFiles};
 
-/// An evaluation that was carried out.
+/// The result of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// Where the report and its parts are.
-    pub written: Written,
-    /// The claims of the figures that were asked for, in the order of the figures.
+    /// The files of the report.
+    pub written: ReportFiles,
+    /// The claims of the requested figures, in the order of the figures.
     pub claims: Vec<Claim>,
-    /// Runs that went wrong: which, and why.
+    /// A line for each failed run, with the reason.
     pub failed: Vec<String>,
     /// Whether every run that these figures need is stored.
     pub complete: bool,
 }
 
-/// News of an evaluation.
-pub enum News<'n> {
+/// An event during an evaluation.
+pub enum EvaluationEvent<'e> {
     /// An experiment begins.
-    Experiment {
-        /// Which.
-        experiment: &'n Experiment,
-        /// How many runs it has.
+    ExperimentStarted {
+        /// The experiment.
+        experiment: &'e Experiment,
+        /// The number of its runs.
         runs: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! An experiment: a scenario file of a paper, or a variant of one.
+//! An experiment: a scenario file of a study, or a variant of one.
 
 use crate::options::Options;
 use cutline_config::Errors;
@@ -9,66 +9,66 @@ use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// The reduced length of `--quick` where nothing else is said.
+/// What `--quick` sets by default.
 const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
 
-/// A scenario file, with what a variant sets differently.
+/// A scenario file, and the settings of a variant.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// Its name, of its results' folder and of its claims.
+    /// Its name, which is also that of the folder of its results and the first part of its claims' ids.
     pub id: &'static str,
-    /// What sets it apart from its siblings, as a chart's title says it.
+    /// What distinguishes it from the other variants, for the titles of charts.
     pub label: &'static str,
-    /// The scenario file's name in `experiments/`.
+    /// The name of the scenario file in `experiments/`.
     pub file: &'static str,
-    /// The scenario file's text.
+    /// The text of the scenario file.
     pub text: &'static str,
-    /// What the variant sets: paths and values.
+    /// The settings of the variant.
     pub set: Settings,
-    /// What `--quick` sets besides: enough is left to see every figure's shape, not to judge its claims.
+    /// Further settings of `--quick`. They keep the shape of every figure, but do not allow to judge its claims.
     pub quick: Settings,
-    /// Where it is run.
-    pub place: Place,
+    /// Where the experiment is run.
+    pub platform: Platform,
 }
 
 /// Where an experiment is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Simulated.
+pub enum Platform {
+    /// In the simulator.
     Simulator,
-    /// With real packets and this of Linux's TCP, in real time.
+    /// In the laboratory: with real packets and this variant of Linux's TCP, in real time.
     Laboratory(Stack),
 }
 
-/// What is set differently: paths of the scenario file and values.
+/// Settings: paths of keys in the scenario file, and their values.
 type Settings = &'static [(&'static str, &'static str)];
 
 impl Experiment {
-    /// An experiment of a file of `experiments/`, its name and its text, at the usual reduced length.
+    /// An experiment in the simulator. `file` and `text` are name and text of a file of `experiments/`.
     pub(crate) const fn new(
         id: &'static str,
         label: &'static str,
         (file, text): (&'static str, &'static str),
     ) -> Self {
-        Self { id, label, file, text, set: &[], quick: QUICK, place: Place::Simulator }
+        Self { id, label, file, text, set: &[], quick: QUICK, platform: Platform::Simulator }
     }
 
-    /// A variant of it.
+    /// Sets the settings of a variant.
     pub(crate) const fn with(self, set: Settings) -> Self {
         Self { set, ..self }
     }
 
-    /// With a reduced length of its own.
+    /// Sets what `--quick` sets.
     pub(crate) const fn shortened_by(self, quick: Settings) -> Self {
         Self { quick, ..self }
     }
 
-    /// The same, run elsewhere.
-    pub(crate) const fn at(self, place: Place) -> Self {
-        Self { place, ..self }
+    /// Sets where the experiment is run.
+    pub(crate) const fn on(self, platform: Platform) -> Self {
+        Self { platform, ..self }
     }
 
-    /// The scenario file with the variant's settings.
+    /// The scenario file with the settings of the variant.
     ///
     /// # Errors
     /// When a setting does not fit the file.
@@ -81,53 +81,59 @@ impl Experiment {
         Ok(file)
     }
 
-    /// How many runs it takes.
+    /// The number of its runs.
     ///
     /// # Errors
-    /// When the file is not a scenario.
+    /// When the file is not a valid scenario.
     pub fn runs(&self, quick: bool) -> Result<u64, Errors> {
         Ok(self.scenario_file(quick)?.expand()?.iter().map(|point| point.scenario.seeds).sum())
     }
 
-    /// The experiment as this program runs it now: in full, or at the reduced length.
+    /// Prepares the experiment for running, in full or at the reduced length.
     ///
     /// # Errors
-    /// When the file is not a scenario.
+    /// When the file is not a valid scenario.
     pub(crate) fn prepare(&self, quick: bool, version: &str) -> Result<Prepared, Errors> {
         let file = self.scenario_file(quick)?;
         let points = file.expand()?;
-        Ok(Prepared { id: self.id, place: self.place, file, points, version: self.place.version(version) })
+        Ok(Prepared {
+            id: self.id,
+            platform: self.platform,
+            file,
+            points,
+            version: self.platform.version(version),
+        })
     }
 }
 
 /// An experiment with all points of its sweep.
 pub(crate) struct Prepared {
     id: &'static str,
-    place: Place,
+    platform: Platform,
     file: ScenarioFile,
     points: Vec<SweepPoint>,
     version: String,
 }
 
 impl Prepared {
-    /// How many runs it takes.
+    /// The number of its runs.
     pub(crate) fn runs(&self) -> u64 {
         self.points.iter().map(|point| point.scenario.seeds).sum()
     }
 
-    /// The summary that its results would begin with.
+    /// The summary of its results before the first run.
     pub(crate) fn summary(&self, started_at: String) -> Summary {
         self.file.summary(&self.points, &self.jobs(), &self.version, started_at)
     }
 
-    /// Whether its results could be stored under `root/ID`.
+    /// Checks whether its results can be stored under `root/ID`.
     ///
     /// # Errors
     /// When other results would be lost.
     pub(crate) fn check(&self, root: &Path, existing: Existing) -> Result<(), StoreError> {
         let (summary, keys) = (self.summary(String::new()), runner::keys(&self.jobs()));
         let planned = Planned { summary: &summary, keys: &keys };
-        RunStore::check(&root.join(self.id), planned, self.place.existing(existing))
+        RunStore::check(&root.join(self.id), planned, self.platform.existing(existing))
     }
 
     /// Runs all points with all seeds and stores them under `root/ID`.
@@ -141,11 +147,11 @@ impl Prepared {
         let jobs = self.jobs();
         let summary = self.summary((options.clock)());
         let planned = Planned { summary: &summary, keys: &runner::keys(&jobs) };
-        let existing = self.place.existing(options.existing);
+        let existing = self.platform.existing(options.existing);
         let store = RunStore::begin(&root.join(self.id), planned, existing)?;
         let how = runner::Options { threads: options.threads, cancel, progress };
         let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
-            self.place.run(scenario, seed, cancel)
+            self.platform.run(scenario, seed, cancel)
         })?;
         runner::conclude(summary, &self.points, &jobs, &endings, &store, (options.clock)())
     }
@@ -155,8 +161,8 @@ impl Prepared {
     }
 }
 
-impl Place {
-    /// The version that results are marked with. Those of the laboratory are distinguished from a simulation's.
+impl Platform {
+    /// The version that is stored with results. It distinguishes results of the laboratory from those of the simulator.
     fn version(self, version: &str) -> String {
         match self {
             Self::Simulator => version.to_owned(),
@@ -164,7 +170,7 @@ impl Place {
         }
     }
 
-    /// The program's version in that of results.
+    /// The version of the program, taken from the version that is stored with results.
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
             Self::Simulator => version,
@@ -172,7 +178,7 @@ impl Place {
         }
     }
 
-    /// What happens to results that are stored already: measurements in real time are not repeated unasked.
+    /// What happens to existing results. Measurements in real time are only repeated on request.
     fn existing(self, existing: Existing) -> Existing {
         match (self, existing) {
             (Self::Laboratory(_), Existing::Repeat) => Existing::Refuse,

@@ -1,9 +1,9 @@
-//! The papers' evaluations: which experiments there are, what each figure claims, how it is measured, and the report
-//! that puts the two side by side.
+//! The studies: their experiments, the claims about each figure, the measures that decide them, and the report.
 //!
-//! The experiments are scenario files, and what the papers say is a table (`experiments/`, built into this crate, so
-//! that the command works anywhere). [`Study::run`] simulates what a set of figures needs and stores it;
-//! [`Study::report`] draws figures and judges claims from what is stored, without simulating anything.
+//! The experiments are scenario files. The statements and claims of the papers are tables (`figures.toml`). Both are in
+//! `experiments/` and are built into this crate, so that the command works without them. [`Study::run`] runs the
+//! experiments that a set of figures needs, and stores the results. [`Study::report`] draws figures and judges claims from
+//! stored results, without running anything.
 
 mod adaptive;
 mod bits;
@@ -21,7 +21,7 @@ mod options;
 mod origin;
 mod redw;
 mod rivals;
-mod story;
+mod run_details;
 mod study;
 mod tsq;
 
@@ -31,8 +31,8 @@ pub use cascade::CASCADE;
 pub use cheaters::CHEATERS;
 pub use claims::FigureText;
 pub use error::{ReproduceError, UnknownFigure};
-pub use evaluation::{Evaluation, News};
-pub use experiment::{Experiment, Place};
+pub use evaluation::{Evaluation, EvaluationEvent};
+pub use experiment::{Experiment, Platform};
 pub use lab::LAB;
 pub use modern::MODERN;
 pub use options::Options;
@@ -41,5 +41,5 @@ pub use rivals::RIVALS;
 pub use study::Study;
 pub use tsq::TSQ;
 
-/// Every study that is simulated; [`LAB`] needs real time and root.
+/// The studies that are simulated. [`LAB`] is not among them, because it runs in real time and needs root.
 pub const STUDIES: [&Study; 8] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE];

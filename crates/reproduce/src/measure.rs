@@ -1,17 +1,17 @@
-//! Measures of a flow that several studies ask for.
+//! Measures of a flow that several studies use.
 
 use cutline_quality::{Codec, EModel};
 use cutline_results::FlowRow;
 use cutline_units::{Duration, Probability};
 
-/// The link behind a dumbbell's bottleneck queue.
+/// The bottleneck link of a dumbbell.
 pub(crate) const BOTTLENECK: &str = "r1->r2";
 
-/// What is measured of a flow; `None` where there is nothing to measure.
+/// A measure of a flow; `None` if the flow has no value.
 pub(crate) type Measure = fn(&FlowRow) -> Option<f64>;
 
-/// What reached the application, kbit/s.
-#[expect(clippy::unnecessary_wraps, reason = "a measure may have nothing to measure; this one always has")]
+/// The goodput, kbit/s.
+#[expect(clippy::unnecessary_wraps, reason = "a measure returns an option; this one always has a value")]
 pub(crate) fn kbps(row: &FlowRow) -> Option<f64> {
     Some(row.goodput_bps / 1e3)
 }
@@ -21,8 +21,8 @@ pub(crate) fn lost(row: &FlowRow) -> Option<f64> {
     Some(100.0 * row.loss_ratio?)
 }
 
-/// A call's quality by the E-model, for audio only: its mean one-way delay, and what was lost, with G.711 and
-/// concealment.
+/// The quality of a call by the E-model with G.711 and concealment, from the mean one-way delay and the loss. `None` for
+/// flows other than audio.
 pub(crate) fn voice(row: &FlowRow) -> Option<f64> {
     if &*row.class != "audio" {
         return None;

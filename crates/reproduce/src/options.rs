@@ -9,16 +9,16 @@ use std::path::PathBuf;
 pub struct Options {
     /// The folder of all results; each study has a folder in it ([`Study::folder`](crate::Study::folder)).
     pub results: PathBuf,
-    /// The figures to reproduce; none means all.
+    /// The figures to reproduce; all if empty.
     pub figures: Vec<u32>,
-    /// Shorter runs and fewer seeds: the figures' shapes, not their numbers.
+    /// Shorter runs and fewer seeds. The figures keep their shapes; the numbers are less exact.
     pub quick: bool,
-    /// What to do with results that are stored already. Measurements of the laboratory are never repeated unasked:
-    /// [`Existing::Repeat`] refuses them.
+    /// What to do with existing results. Measurements of the laboratory are only repeated on request:
+    /// [`Existing::Repeat`] is treated as [`Existing::Refuse`] there.
     pub existing: Existing,
-    /// How many runs at a time.
+    /// The number of runs at the same time.
     pub threads: NonZeroUsize,
-    /// The version of Cutline that is running; part of a run's identity.
+    /// The version of Cutline that is running. It is part of the identity of results.
     pub version: &'static str,
     /// Returns the time of day, for the summaries.
     pub clock: fn() -> String,

@@ -1,13 +1,13 @@
-//! A study, from its experiments to the report: a paper's evaluation, or one of our own.
+//! A study: the evaluation of a paper, or one of our own, from its experiments to the report.
 
 use crate::claims::FigureText;
 use crate::data::Data;
 use crate::error::{ReproduceError, UnknownFigure};
-use crate::evaluation::{Evaluation, News};
+use crate::evaluation::{Evaluation, EvaluationEvent};
 use crate::experiment::{Experiment, Prepared};
 use crate::options::Options;
 use crate::origin;
-use crate::story::story;
+use crate::run_details::run_details;
 use cutline_report::report::{self, Claim, Report, Section};
 use cutline_results::{Store, Summary};
 use cutline_scenario::runner::Progress;
@@ -16,41 +16,41 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An experiment with its results.
-pub(crate) type Stored<'a> = (&'static Experiment, &'a Data);
+pub(crate) type ExperimentData<'a> = (&'static Experiment, &'a Data);
 
-/// What an evaluation consists of.
+/// A study.
 #[derive(Debug)]
 pub struct Study {
-    /// Its name on the command line, and of its results' folder.
+    /// Its name on the command line, which is also the name of the folder of its results.
     pub id: &'static str,
-    /// The report's title.
+    /// The title of the report.
     pub title: &'static str,
-    /// What stands over the text of each figure: "The paper says".
-    pub(crate) said: &'static str,
-    /// What the report says first.
+    /// The heading above the statement on each figure, such as "The paper says".
+    pub(crate) statement_heading: &'static str,
+    /// The introduction of the report.
     pub(crate) intro: &'static str,
-    /// What is said of its figures, by the paper or by us before measuring: a file of `experiments/`.
+    /// The text of `figures.toml`: the statements and claims about its figures, written before measuring.
     pub(crate) figures: &'static str,
-    /// Every experiment, variants included.
+    /// Every experiment, including variants.
     pub experiments: &'static [Experiment],
-    /// What was found of a figure; the first section is the figure's own.
-    pub(crate) sections_of: fn(&FigureText, &[Stored<'_>]) -> Vec<Section>,
+    /// Computes the sections about a figure. The first one gets heading, statement and files of the figure.
+    pub(crate) sections_of: fn(&FigureText, &[ExperimentData<'_>]) -> Vec<Section>,
 }
 
 impl Study {
-    /// What is said of its figures.
+    /// The statements and claims about its figures.
     pub fn figures(&self) -> Vec<FigureText> {
         FigureText::read(self.figures)
     }
 
-    /// The folder of its results in the folder of all results. Quick results have a separate one: they never replace
-    /// others.
+    /// The folder of its results within the folder of all results. Quick results have a separate folder, so that they
+    /// never replace others.
     pub fn folder(&self, results: &Path, quick: bool) -> PathBuf {
         if quick { results.join(format!("{}-quick", self.id)) } else { results.join(self.id) }
     }
 
-    /// Simulates what the chosen figures need, and writes the report on all figures whose results are stored. `cancel`,
-    /// set from elsewhere, ends it early: what is finished is kept, and reported on.
+    /// Runs the experiments that the chosen figures need, and writes the report on all figures whose results are stored.
+    /// Setting `cancel` from another thread stops the evaluation early. Finished runs are kept, and the report shows them.
     ///
     /// # Errors
     /// When a figure does not exist, results would be lost or mixed with those of another version, or results or report
@@ -59,7 +59,7 @@ impl Study {
         &self,
         options: &Options,
         cancel: &AtomicBool,
-        news: &dyn Fn(News<'_>),
+        on_event: &dyn Fn(EvaluationEvent<'_>),
         progress: &(dyn Fn(Progress<'_>) + Sync),
     ) -> Result<Evaluation, ReproduceError> {
         let figures = self.chosen(&options.figures)?;
@@ -69,16 +69,16 @@ impl Study {
             if cancel.load(Ordering::Relaxed) {
                 break;
             }
-            news(News::Experiment { experiment, runs: prepared.runs() });
+            on_event(EvaluationEvent::ExperimentStarted { experiment, runs: prepared.runs() });
             prepared.run(&root, options, cancel, progress)?;
         }
         self.report_on(&figures, &root, options.quick)
     }
 
-    /// Draws figures and judges claims anew from what is stored in `results`, and writes the report.
+    /// Draws figures and judges claims from the results that are stored in `results`, and writes the report.
     ///
     /// # Errors
-    /// When there is nothing stored, it was made by several versions, or the report cannot be written.
+    /// When no results are stored, they are of several versions, or the report cannot be written.
     pub fn report(&self, results: &Path, quick: bool) -> Result<Evaluation, ReproduceError> {
         let root = self.folder(results, quick);
         let mut figures = self.figures();
@@ -90,7 +90,7 @@ impl Study {
         self.report_on(&figures, &root, quick)
     }
 
-    /// The experiments that figures need. All are checked before the first one is run.
+    /// Prepares the experiments that figures need. All are checked before the first one is run.
     fn prepare(
         &self,
         figures: &[FigureText],
@@ -103,7 +103,7 @@ impl Study {
             ready.check(root, options.existing)?;
             prepared.push((experiment, ready));
         }
-        // What is stored and not run now must go together with what is.
+        // Stored results that are not replaced now must be of the same version.
         let is_run = |id: &str| prepared.iter().any(|(experiment, _)| experiment.id == id);
         let mut others = origin::summaries(self.experiments, root)?;
         others.retain(|(experiment, _)| !is_run(experiment.id));
@@ -136,7 +136,7 @@ impl Study {
         self.experiments.iter().filter(is_needed).collect()
     }
 
-    /// Writes the report on these figures and on all others whose results are stored.
+    /// Writes the report on these figures and on all other figures whose results are stored.
     fn report_on(
         &self,
         figures: &[FigureText],
@@ -151,9 +151,9 @@ impl Study {
         let summaries: Vec<&Summary> = stored.iter().map(|(_, data)| &data.summary).collect();
         let page = Report {
             title: if quick { format!("{} (quick)", self.title) } else { self.title.to_owned() },
-            said: self.said.to_owned(),
+            statement_heading: self.statement_heading.to_owned(),
             intro: self.intro.to_owned(),
-            meta: if stored.is_empty() { Vec::new() } else { story(&summaries, &version, quick) },
+            meta: if stored.is_empty() { Vec::new() } else { run_details(&summaries, &version, quick) },
             sections: shown.iter().flat_map(|figure| self.sections(figure, &stored)).collect(),
         };
         self.refuse_partial(&page, &earlier, root)?;
@@ -175,7 +175,7 @@ impl Study {
         })
     }
 
-    /// The experiments of which runs are stored. An evaluation that was interrupted has not come to all of them.
+    /// Loads the experiments that have stored runs. After an interrupted evaluation, some have none.
     fn load(&self, root: &Path) -> Result<Vec<(&'static Experiment, Data)>, ReproduceError> {
         let mut stored = Vec::new();
         for experiment in self.experiments {
@@ -186,8 +186,8 @@ impl Study {
         Ok(stored)
     }
 
-    /// The figures of a report: those that were chosen, those whose results are all stored, and those that need none and
-    /// were in the report before.
+    /// The figures of a report: the chosen ones, those whose results are all stored, and those that need no results and
+    /// were in the earlier report.
     fn shown(
         &self,
         chosen: &[FigureText],
@@ -208,7 +208,7 @@ impl Study {
         figures
     }
 
-    /// A report never replaces one that has measured more: one whose results have been removed since.
+    /// Refuses to replace an earlier report that has measured more, because results have been removed since then.
     fn refuse_partial(&self, page: &Report, earlier: &[Claim], root: &Path) -> Result<(), ReproduceError> {
         let figures = self.figures();
         let is_known = |claim: &&Claim| figures.iter().any(|figure| is_listed(figure, claim));
@@ -223,11 +223,11 @@ impl Study {
         Err(ReproduceError::Partial { report: root.join("report.html"), figures: lost.join(", ") })
     }
 
-    /// The sections of a figure; none where what it shows has not been simulated.
+    /// The sections about a figure; none if its experiments have no results.
     fn sections(&self, figure: &FigureText, stored: &[(&'static Experiment, Data)]) -> Vec<Section> {
         let ids = &figure.experiments;
         let find = |id: &String| stored.iter().find(|(experiment, _)| experiment.id == *id);
-        let data: Vec<Stored<'_>> =
+        let data: Vec<ExperimentData<'_>> =
             ids.iter().filter_map(find).map(|(experiment, data)| (*experiment, data)).collect();
         if data.is_empty() && !ids.is_empty() {
             return Vec::new();
@@ -236,7 +236,7 @@ impl Study {
         if let Some(own) = sections.first_mut() {
             debug_assert!(
                 own.claims.iter().all(|claim| is_listed(figure, claim)),
-                "a claim that no table lists"
+                "figures.toml does not list this claim"
             );
             own.id = format!("figure-{}", figure.number);
             own.heading.clone_from(&figure.heading);
@@ -247,7 +247,7 @@ impl Study {
     }
 }
 
-/// All claims of a figure must be among those that the study's table lists.
+/// Whether `figures.toml` lists the claim for this figure.
 fn is_listed(figure: &FigureText, claim: &Claim) -> bool {
     figure.claim_ids().any(|id| claim.id.ends_with(id))
 }

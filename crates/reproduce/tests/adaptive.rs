@@ -5,25 +5,28 @@ mod common;
 use common::{measured, measured_and_drawn};
 use cutline_reproduce::ADAPTIVE;
 
-/// Four minutes: from 16 audio is on its way down, from 1 on its way up.
+/// After four minutes, hints that began at 16 are falling, and those that began at 1 are rising.
 #[test]
-fn all_who_adapt_are_under_way_after_four_minutes() {
+fn hints_have_moved_after_four_minutes() {
     let evaluation = measured_and_drawn(&ADAPTIVE, &[2]);
     let apart = measured(&evaluation, "adaptive-all.same-place");
     assert!((0.0..13.0).contains(&apart), "{apart} levels of 15 are left between them");
-    assert!(measured(&evaluation, "adaptive-all.spread") > 0.0, "each has a chance of its own");
+    assert!(measured(&evaluation, "adaptive-all.spread") > 0.0, "flows adapt independently");
 }
 
 #[test]
-fn everybody_who_adapts_is_measured_by_class() {
+fn flows_that_adapt_are_measured_by_class() {
     let evaluation = measured_and_drawn(&ADAPTIVE, &[3]);
-    assert!(measured(&evaluation, "adaptive-mixed.parts-16") > 3.0, "audio goes down, files stay");
+    assert!(
+        measured(&evaluation, "adaptive-mixed.parts-16") > 3.0,
+        "the hints of audio fall, those of files stay"
+    );
     assert!(measured(&evaluation, "adaptive-mixed.still") < 2.0);
 }
 
 /// Both kinds of hint are points of one sweep.
 #[test]
-fn fixed_hints_and_beginnings_are_points_of_one_sweep() {
+fn fixed_and_adaptive_hints_are_points_of_one_sweep() {
     let points = |id: &str| {
         let experiment = ADAPTIVE.experiments.iter().find(|experiment| experiment.id == id).unwrap();
         experiment.scenario_file(false).unwrap().expand().unwrap()

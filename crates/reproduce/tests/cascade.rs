@@ -16,7 +16,7 @@ fn every_figure_is_measured_and_drawn() {
 }
 
 #[test]
-fn the_way_is_as_long_through_one_router_as_through_three() {
+fn paths_through_one_and_three_routers_have_the_same_delay() {
     let points = CASCADE.experiments[0].scenario_file(false).unwrap().expand().unwrap();
     assert_eq!(points.len(), 7 * 3 + 2 * 5 + 6);
     for point in points {

@@ -1,19 +1,19 @@
-//! Every study, as far as that goes without simulating it in full.
+//! Tests of every study with shortened runs.
 
 mod common;
 
 use common::{measured, measured_and_drawn, quick};
-use cutline_reproduce::{BITS, CHEATERS, Experiment, LAB, MODERN, Place, RIVALS, STUDIES, Study};
+use cutline_reproduce::{BITS, CHEATERS, Experiment, LAB, MODERN, Platform, RIVALS, STUDIES, Study};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-/// Those that are simulated, and the one in the laboratory.
+/// The simulated studies and the one in the laboratory.
 fn all() -> impl Iterator<Item = &'static Study> {
     STUDIES.into_iter().chain([&LAB])
 }
 
 #[test]
-fn studies_and_their_experiments_have_names_of_their_own() {
+fn the_names_of_studies_and_experiments_are_unique() {
     let names: BTreeSet<&str> = all().map(|study| study.id).collect();
     assert_eq!(names.len(), STUDIES.len() + 1);
     let experiments: Vec<&str> =
@@ -22,7 +22,7 @@ fn studies_and_their_experiments_have_names_of_their_own() {
 }
 
 #[test]
-fn figures_show_experiments_that_are_there_and_every_experiment_is_shown() {
+fn figures_show_every_experiment_and_no_others() {
     for study in all() {
         let figures = study.figures();
         let shown: BTreeSet<&str> =
@@ -44,16 +44,16 @@ fn every_experiment_is_a_scenario_of_ten_seeds() {
 }
 
 #[test]
-fn what_is_run_in_the_laboratory_can_be_and_is_simulated_too() {
+fn every_experiment_in_the_laboratory_is_valid_and_is_simulated_too() {
     let (simulated, in_lab): (Vec<&Experiment>, Vec<&Experiment>) =
-        LAB.experiments.iter().partition(|experiment| experiment.place == Place::Simulator);
+        LAB.experiments.iter().partition(|experiment| experiment.platform == Platform::Simulator);
     for experiment in &in_lab {
         for point in experiment.scenario_file(false).unwrap().expand().unwrap() {
             cutline_lab::check(&point.scenario).unwrap();
-            assert!(point.scenario.seeds < 10, "real time is dear: {}", experiment.id);
+            assert!(point.scenario.seeds < 10, "runs in real time are expensive: {}", experiment.id);
         }
-        let beside = simulated.iter().any(|of| of.file == experiment.file);
-        assert!(beside, "{} has nothing beside it", experiment.id);
+        let has_simulation = simulated.iter().any(|other| other.file == experiment.file);
+        assert!(has_simulation, "{} is not simulated", experiment.id);
     }
     assert_eq!(simulated.len() + in_lab.len(), LAB.experiments.len());
 }
@@ -75,18 +75,18 @@ fn a_study_of_our_own_asks_a_question() {
 
 #[test]
 fn lying_pays_with_strict_priority_and_not_with_tsq() {
-    let found = measured_and_drawn(&CHEATERS, &[1, 2, 3, 4]);
-    assert!(measured(&found, "liars-by-share.few") < 0.8);
-    assert!(measured(&found, "liars-by-share.priority-few") > 10.0);
-    assert!(measured(&found, "liars-by-rtt.law-320") < 0.7);
-    assert!(measured(&found, "unresponsive-by-rate.loss-128") > 1.0);
+    let evaluation = measured_and_drawn(&CHEATERS, &[1, 2, 3, 4]);
+    assert!(measured(&evaluation, "liars-by-share.few") < 0.8);
+    assert!(measured(&evaluation, "liars-by-share.priority-few") > 10.0);
+    assert!(measured(&evaluation, "liars-by-rtt.law-320") < 0.7);
+    assert!(measured(&evaluation, "unresponsive-by-rate.loss-128") > 1.0);
 }
 
 #[test]
 fn with_ecn_the_charge_is_paid_without_loss() {
-    let found = measured_and_drawn(&MODERN, &[2, 5]);
-    assert_eq!(measured(&found, "modern-hints.short-mark-loss"), 0.0);
-    assert!(measured(&found, "modern-charge.near") > measured(&found, "modern-charge.far"));
+    let evaluation = measured_and_drawn(&MODERN, &[2, 5]);
+    assert_eq!(measured(&evaluation, "modern-hints.short-mark-loss"), 0.0);
+    assert!(measured(&evaluation, "modern-charge.near") > measured(&evaluation, "modern-charge.far"));
 }
 
 #[test]

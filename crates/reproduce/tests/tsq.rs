@@ -30,13 +30,13 @@ fn every_experiment_is_a_scenario_of_ten_seeds() {
 }
 
 #[test]
-fn a_figure_goes_from_simulation_to_page_and_back() {
+fn a_figure_is_simulated_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let evaluation = run(folder.path(), &[3, 16], false).unwrap();
     assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
 
     let ids: BTreeSet<&str> = evaluation.claims.iter().map(|claim| claim.id.as_str()).collect();
-    assert_eq!(ids.len(), evaluation.claims.len(), "claims have ids of their own");
+    assert_eq!(ids.len(), evaluation.claims.len(), "the ids of claims are unique");
     let of = |id: &str| evaluation.claims.iter().find(|claim| claim.id == id).unwrap();
     assert_eq!(of("curves.throughput-64").measured.map(|qt| (qt * 100.0).round()), Some(83.0));
     let gain = of("unresponsive.audio-25");
@@ -56,7 +56,7 @@ fn a_figure_goes_from_simulation_to_page_and_back() {
     let all = ["id", "figure", "claim", "paper", "measured", "ci_low", "ci_high", "unit", "holds", "note"];
     assert_eq!(keys, BTreeSet::from(all));
 
-    // From what is stored, without simulating: the same claims.
+    // A report on the stored results has the same claims.
     let again = TSQ.report(folder.path(), true).unwrap();
     let kept = |evaluation: &Evaluation| {
         let simulated = evaluation.claims.iter().filter(|claim| claim.id.starts_with("unresponsive"));
@@ -66,7 +66,7 @@ fn a_figure_goes_from_simulation_to_page_and_back() {
 }
 
 #[test]
-fn an_unknown_figure_is_refused_with_those_there_are() {
+fn the_error_about_an_unknown_figure_lists_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let error = run(folder.path(), &[7], false).unwrap_err();
     assert_eq!(

@@ -75,7 +75,7 @@ impl Thrift<'_> {
             return Some(Field::End);
         }
         *id = if head >> 4 == 0 { self.integer()? } else { id.checked_add(i64::from(head >> 4))? };
-        Kind::of(head & 0x0f).map(Field::Value)
+        Kind::from_code(head & 0x0f).map(Field::Value)
     }
 
     fn skip(&mut self, kind: Kind, deepest: u32) -> Option<()> {
@@ -105,7 +105,7 @@ impl Thrift<'_> {
     fn skip_list(&mut self, deepest: u32) -> Option<()> {
         let head = self.byte()?;
         let length = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-        self.skip_all(&[Kind::of(head & 0x0f)?], length, deepest)
+        self.skip_all(&[Kind::from_code(head & 0x0f)?], length, deepest)
     }
 
     fn skip_map(&mut self, deepest: u32) -> Option<()> {
@@ -114,7 +114,7 @@ impl Thrift<'_> {
             return Some(());
         }
         let kinds = self.byte()?;
-        self.skip_all(&[Kind::of(kinds >> 4)?, Kind::of(kinds & 0x0f)?], length, deepest)
+        self.skip_all(&[Kind::from_code(kinds >> 4)?, Kind::from_code(kinds & 0x0f)?], length, deepest)
     }
 
     /// Skips so many groups of values. Each value has a byte at least, so there are no more than bytes.
@@ -160,7 +160,7 @@ impl Thrift<'_> {
 }
 
 impl Kind {
-    const fn of(code: u8) -> Option<Self> {
+    const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             1 | 2 => Self::Flag,
             3 => Self::Byte,

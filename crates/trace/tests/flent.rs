@@ -1,4 +1,4 @@
-//! The flent file read back: what flent's reader relies on, and the run's own numbers.
+//! Tests of the flent file: the structure that flent's reader expects, and the values of the run.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn written(run: &RunResult) -> (Vec<u8>, Value) {
 }
 
 #[test]
-fn it_is_what_flents_reader_takes() {
+fn the_structure_is_what_flents_reader_expects() {
     let (_, run) = captured(&scenario("pie"));
     let (file, document) = written(&run);
     assert_eq!(file, written(&run).0, "the same bytes again");
@@ -36,12 +36,12 @@ fn it_is_what_flents_reader_takes() {
     for (name, values) in results {
         assert_eq!(values.as_array().unwrap().len(), 24, "{name}");
         assert!(metadata["SERIES_META"][name]["UNITS"].is_string(), "{name}");
-        let there = values.as_array().unwrap().iter().filter(|value| value.is_number()).count();
-        assert_eq!(document["raw_values"][name].as_array().unwrap().len(), there, "{name}");
+        let numbers = values.as_array().unwrap().iter().filter(|value| value.is_number()).count();
+        assert_eq!(document["raw_values"][name].as_array().unwrap().len(), numbers, "{name}");
     }
 }
 
-/// JSON's readers may miss the last digit.
+/// Whether two values are equal up to the last digit, which readers of JSON may round.
 fn close(read: Option<f64>, written: Option<f64>) -> bool {
     match (read, written) {
         (Some(read), Some(written)) => (read - written).abs() <= 1e-12 * written.abs(),
@@ -50,7 +50,7 @@ fn close(read: Option<f64>, written: Option<f64>) -> bool {
 }
 
 #[test]
-fn it_has_the_numbers_of_the_run() {
+fn the_values_are_those_of_the_run() {
     let (_, run) = captured(&scenario("pie"));
     let (_, document) = written(&run);
     for flow in ["bulk.1", "audio"] {
@@ -69,7 +69,7 @@ fn it_has_the_numbers_of_the_run() {
 }
 
 #[test]
-fn without_a_series_there_is_nothing_to_draw() {
+fn a_run_without_a_series_is_refused() {
     let error = flent::write(Vec::new(), &scenario("pie"), SEED, "0.0.0", &RunResult::default()).unwrap_err();
     assert!(matches!(error, FlentError::NoSeries) && error.to_string().contains("flow.NAME.series=true"));
 }

@@ -1,4 +1,4 @@
-//! The capture read back: structure, headers, comments, and the counts of the run's own summary.
+//! Tests of the capture: structure, headers, comments, and the counts of the run.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn read(bytes: &[u8]) -> File {
     let mut reader = PcapNgReader::new(bytes).unwrap();
     let mut packets = Vec::new();
     while let Some(block) = reader.next_block() {
-        if let Block::EnhancedPacket(packet) = block.expect("every block is whole").into_owned() {
+        if let Block::EnhancedPacket(packet) = block.expect("every block is complete").into_owned() {
             packets.push(packet);
         }
     }
@@ -47,7 +47,7 @@ fn total(file: &File, interface: u32) -> u64 {
 }
 
 #[test]
-fn there_is_an_interface_for_each_place() {
+fn there_is_an_interface_for_each_capture_point() {
     let (bytes, _) = captured(&scenario("pie"));
     let file = read(&bytes);
     let name = |interface: &InterfaceDescriptionBlock<'_>| {
@@ -64,7 +64,7 @@ fn there_is_an_interface_for_each_place() {
     assert_eq!(names, expected.concat());
 }
 
-/// PIE refuses what comes, CoDel drops and marks what leaves, FQ-CoDel also makes room by throwing away.
+/// PIE drops arrivals, CoDel drops and marks at departure, FQ-CoDel also sheds stored packets when it is full.
 #[test]
 fn counts_are_those_of_the_run() {
     for aqm in ["pie", "codel", "fq-codel", "drop-tail"] {

@@ -1,4 +1,4 @@
-//! The tools themselves read the files: tshark and flent. Without them, these tests say how to get them, and pass.
+//! tshark and flent read the files. If a tool is not installed, its tests print how to install it, and pass.
 
 mod common;
 
@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
-/// What a tool prints; `None` where it is not installed.
-fn printed(tool: &str, arguments: &[&str], folder: &Path) -> Option<String> {
+/// The output of a tool; `None` if it is not installed.
+fn tool_output(tool: &str, arguments: &[&str], folder: &Path) -> Option<String> {
     let Ok(output) = Command::new(tool).args(arguments).current_dir(folder).output() else {
         skip(format_args!("{tool} is not installed"), "make validate-traces");
         return None;
@@ -19,7 +19,7 @@ fn printed(tool: &str, arguments: &[&str], folder: &Path) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// What is asked of tshark for each packet: one line each, in this order.
+/// The fields that tshark prints for each packet, in this order.
 const FIELDS: [&str; 12] = [
     "frame.interface_name",
     "frame.comment",
@@ -35,12 +35,12 @@ const FIELDS: [&str; 12] = [
     "tcp.options.sack_le",
 ];
 
-/// How tshark takes a packet.
+/// The fields of a packet in the output of tshark.
 struct Dissected<'l>(Vec<&'l str>);
 
 impl<'l> Dissected<'l> {
     fn get(&self, field: &str) -> &'l str {
-        self.0[FIELDS.iter().position(|&name| name == field).expect("a field that was asked for")]
+        self.0[FIELDS.iter().position(|&name| name == field).expect("the field is among those printed")]
     }
 
     fn has(&self, field: &str) -> bool {
@@ -57,11 +57,11 @@ fn dissect(capture: &[u8]) -> Option<String> {
     fs::write(folder.path().join("run.pcapng"), capture).unwrap();
     let mut arguments = vec!["-r", "run.pcapng", "-o", "ip.check_checksum:TRUE", "-T", "fields"];
     arguments.extend(FIELDS.iter().flat_map(|&field| ["-e", field]));
-    printed("tshark", &arguments, folder.path())
+    tool_output("tshark", &arguments, folder.path())
 }
 
-/// Every segment that is sent again is a retransmission to tshark, or out of order: it goes by times. Some are lost on
-/// their way to the queue, or are under way at the end.
+/// tshark reports every retransmitted segment as a retransmission or as out of order, depending on its time. Some are lost
+/// before the queue, or are in the network at the end.
 #[test]
 fn tshark_sees_what_the_simulator_did() {
     let (capture, run) = captured(&scenario("pie"));
@@ -79,7 +79,7 @@ fn tshark_sees_what_the_simulator_did() {
         count(arrivals, &|packet| packet.get("frame.comment").contains("verdict=dropped")),
         queue.dropped
     );
-    // 1 is good, and all have it.
+    // Status 1 means that the checksum is correct.
     assert!(
         packets.iter().all(|packet| !packet.has("_ws.malformed") && packet.get("ip.checksum.status") == "1")
     );
@@ -88,19 +88,22 @@ fn tshark_sees_what_the_simulator_did() {
             (packet.get("ip.dsfield.dscp"), packet.get("udp.dstport")) == (dscp, port)
         };
         let row = run.flows.iter().find(|row| &*row.flow == flow).unwrap();
-        assert!(count(arrivals, &of_flow).abs_diff(row.packets_sent) <= 1, "{flow}: one may be under way");
+        assert!(
+            count(arrivals, &of_flow).abs_diff(row.packets_sent) <= 1,
+            "{flow}: one may be in the network"
+        );
     }
-    let again = |packet: &Dissected<'_>| {
+    let is_retransmission = |packet: &Dissected<'_>| {
         packet.has("tcp.analysis.retransmission") || packet.has("tcp.analysis.out_of_order")
     };
     let retransmissions: u64 = run.flows.iter().filter_map(|row| row.retransmissions).sum();
-    let seen = count(arrivals, &again);
+    let seen = count(arrivals, &is_retransmission);
     assert!(seen > 20 && seen.abs_diff(retransmissions) <= 5, "{seen} of {retransmissions}");
-    for nonsense in ["tcp.analysis.lost_segment", "tcp.analysis.window_full"] {
-        assert_eq!(count(arrivals, &|packet| packet.has(nonsense)), 0, "{nonsense}");
+    for unexpected in ["tcp.analysis.lost_segment", "tcp.analysis.window_full"] {
+        assert_eq!(count(arrivals, &|packet| packet.has(unexpected)), 0, "{unexpected}");
     }
-    for sign in ["tcp.analysis.duplicate_ack", "tcp.options.sack_le"] {
-        assert!(count(replies, &|packet| packet.has(sign)) > 20, "{sign}");
+    for expected in ["tcp.analysis.duplicate_ack", "tcp.options.sack_le"] {
+        assert!(count(replies, &|packet| packet.has(expected)) > 20, "{expected}");
     }
 }
 
@@ -110,7 +113,8 @@ fn flent_summarises_and_draws() {
     let folder = tempfile::tempdir().unwrap();
     let file = File::create(folder.path().join("run.flent.gz")).unwrap();
     flent::write(file, &scenario("pie"), SEED, "0.0.0", &run).unwrap();
-    let summary = printed("flent", &["-i", "run.flent.gz", "-p", "totals", "-f", "summary"], folder.path());
+    let summary =
+        tool_output("flent", &["-i", "run.flent.gz", "-p", "totals", "-f", "summary"], folder.path());
     let Some(summary) = summary else { return };
     for series in ["Ping (ms) ICMP audio", "TCP upload BE bulk.1", "TCP upload sum"] {
         assert!(summary.contains(series), "{summary}");
@@ -120,7 +124,7 @@ fn flent_summarises_and_draws() {
     assert!(line.contains(&format!("{sum:.2}")), "{line} has not {sum:.2} Mbit/s");
     for plot in ["totals", "backlog", "delay"] {
         let image = format!("{plot}.png");
-        printed("flent", &["-i", "run.flent.gz", "-p", plot, "-o", &image], folder.path());
+        tool_output("flent", &["-i", "run.flent.gz", "-p", plot, "-o", &image], folder.path());
         assert!(fs::metadata(folder.path().join(&image)).unwrap().len() > 10_000, "{plot} is empty");
     }
 }

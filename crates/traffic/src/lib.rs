@@ -65,7 +65,8 @@ pub enum TrafficError {
 }
 
 impl TrafficError {
-    pub(crate) fn of(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+    /// Returns the conversion of an error of the system; `doing` says what failed.
+    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::System { doing, source }
     }

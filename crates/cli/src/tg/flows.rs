@@ -32,7 +32,7 @@ const TIME_STAMP: u32 = 12;
 
 impl Flows {
     /// One group.
-    pub fn of_options(args: &FlowArgs, from: Option<SocketAddr>, to: SocketAddr) -> Result<Self, Failure> {
+    pub fn from_options(args: &FlowArgs, from: Option<SocketAddr>, to: SocketAddr) -> Result<Self, Failure> {
         let group = args.name();
         let (transport, app, dscp) = (args.transport()?, args.application()?, args.code_point()?);
         let name = |i: u32| if args.flows == 1 { group.clone() } else { format!("{group}.{}", i + 1) };
@@ -54,7 +54,7 @@ impl Flows {
     }
 
     /// The groups of a file.
-    pub fn of_file(
+    pub fn from_file(
         file: &FlowsFile,
         streams: Streams,
         from: Option<SocketAddr>,

@@ -68,8 +68,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let from = args.from.map(|address| SocketAddr::new(address, 0));
     let streams = Streams::new(seed);
     let flows = match &file {
-        Some(file) => Flows::of_file(file, streams, from, receiver)?,
-        None => Flows::of_options(&args.flows, from, receiver)?,
+        Some(file) => Flows::from_file(file, streams, from, receiver)?,
+        None => Flows::from_options(&args.flows, from, receiver)?,
     };
     for plan in &flows.plans {
         plan.validate().map_err(|error| Failure::Usage(error.to_string()))?;

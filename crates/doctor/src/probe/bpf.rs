@@ -1,30 +1,30 @@
-//! eBPF: whether programs can be loaded, and whether the kernel has what a queue discipline in eBPF needs: type
-//! information (BTF), and in it the struct of operations that such a discipline fills in (`CONFIG_NET_SCH_BPF`,
-//! Linux 6.16 on).
+//! eBPF: whether programs can be loaded, and whether the kernel supports queue disciplines in eBPF. They need type
+//! information (BTF) that includes the struct of operations of such a discipline (`CONFIG_NET_SCH_BPF`, since Linux 6.16).
 
-use super::{Answer, kernel};
+use super::answer::Answer;
+use super::kernel;
 use cutline_sys::bpf::{ProgramType, load_program};
 use std::io;
 use std::path::Path;
 
-/// What there is.
+/// What is available of eBPF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bpf {
-    /// Programs can be loaded.
+    /// Whether programs can be loaded.
     pub programs: Answer,
-    /// Programs that see frames before the kernel does (XDP).
+    /// Whether XDP programs can be loaded, which process frames before the kernel does.
     pub xdp: Answer,
-    /// Whether programs are compiled; `None` where the kernel does not say.
+    /// Whether programs are compiled; `None` if the kernel does not report it.
     pub jit: Option<bool>,
-    /// The kernel's type information.
+    /// Whether the kernel has type information.
     pub btf: Answer,
-    /// Queue disciplines in eBPF.
+    /// Whether queue disciplines in eBPF are supported.
     pub qdisc: Answer,
-    /// A file system where programs are kept.
+    /// Whether the file system for programs is mounted.
     pub file_system: bool,
 }
 
-/// Loads two programs of two instructions, which are removed at once, and looks at the rest.
+/// Loads two programs of two instructions, which are removed at once, and reads the other answers from files.
 pub fn bpf() -> Bpf {
     let btf = std::fs::read("/sys/kernel/btf/vmlinux");
     Bpf {
@@ -43,18 +43,18 @@ fn load(kind: ProgramType) -> io::Result<()> {
     load_program(kind, &[[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]]).map(drop)
 }
 
-/// A loader looks for the same name.
+/// Whether type information has the name that a loader needs.
 fn qdisc(btf: Result<&Vec<u8>, &io::Error>) -> Answer {
     match btf {
         Ok(btf) if has_name(btf, b"bpf_struct_ops_Qdisc_ops") => Answer::Yes,
         Ok(_) => {
-            Answer::No("the kernel has been built without CONFIG_NET_SCH_BPF (Linux 6.16 on)".to_owned())
+            Answer::No("the kernel has been built without CONFIG_NET_SCH_BPF (since Linux 6.16)".to_owned())
         }
         Err(_) => Answer::No("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)".to_owned()),
     }
 }
 
-/// Whether the strings of type information, each ended by a zero, have this one.
+/// Whether the zero-terminated strings of type information include this name.
 fn has_name(btf: &[u8], name: &[u8]) -> bool {
     btf.split(|&byte| byte == 0).any(|found| found == name)
 }

@@ -1,14 +1,14 @@
-//! Running `ip` and `tc` of iproute2, whose JSON says what netlink does.
+//! Runs `ip` and `tc` of iproute2. Their JSON output has the information of netlink.
 
 use serde_json::Value;
 use std::process::Command;
 
-/// Which of iproute2's commands are there, and their version.
+/// The versions of the commands of iproute2 that are installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
-    /// What `ip -V` says, if it is there.
+    /// The output of `ip -V`, if `ip` is installed.
     pub ip: Option<String>,
-    /// What `tc -V` says, if it is there.
+    /// The output of `tc -V`, if `tc` is installed.
     pub tc: Option<String>,
 }
 
@@ -18,7 +18,7 @@ pub fn tools() -> Tools {
     Tools { ip: version("ip"), tc: version("tc") }
 }
 
-/// What a command prints, or why it failed.
+/// The output of a command, or why it failed.
 pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| format!("`{program}`: {error} (it is part of iproute2)"))?;
@@ -29,7 +29,7 @@ pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     Err(message.trim().trim_start_matches("Error: ").trim_end_matches('.').to_owned())
 }
 
-/// The list that a command prints as JSON; nothing printed is an empty one.
+/// The list that a command prints as JSON. Empty output is an empty list.
 pub(super) fn list(program: &str, arguments: &[&str]) -> Result<Vec<Value>, String> {
     let text = run(program, arguments)?;
     if text.trim().is_empty() {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_says_so() {
+    fn errors_name_the_missing_package_and_invalid_output() {
         let error = run("cutline-no-such-program", &[]).unwrap_err();
         assert!(error.contains("part of iproute2"), "{error}");
         assert_eq!(list("true", &[]), Ok(Vec::new()));

@@ -6,20 +6,20 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// What the kernel runs on, and by which clock.
+/// The kernel's release, cores and clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Such as `6.12.0`.
+    /// The release, such as `6.12.0`.
     pub release: String,
-    /// How many cores this process may use.
+    /// The number of cores that this process may use.
     pub cores: usize,
-    /// The clock in use, such as `tsc`; `None` where the kernel does not say.
+    /// The clock in use, such as `tsc`; `None` if the kernel does not report it.
     pub clock_source: Option<String>,
-    /// What one look at the clock takes, on average over a thousand.
+    /// The time that reading the clock takes: the mean over a thousand readings.
     pub clock_read: Duration,
 }
 
-/// Asks.
+/// Reads release, cores and clock.
 pub fn kernel() -> Kernel {
     const READS: u64 = 1000;
     let start = now();
@@ -32,7 +32,7 @@ pub fn kernel() -> Kernel {
     }
 }
 
-/// What the kernel has been built with.
+/// The configuration with which the kernel was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config(String);
 
@@ -57,7 +57,7 @@ pub fn config(release: &str) -> Option<Config> {
     packed.or_else(plain).map(Config)
 }
 
-/// Whether the kernel has a module built in, or as a file; `None` where there is no list of modules.
+/// Whether the kernel has a module, built in or as a file; `None` if there is no list of modules.
 pub fn module(release: &str, name: &str) -> Option<bool> {
     let folder = Path::new("/lib/modules").join(release);
     let read = |list: &str| fs::read_to_string(folder.join(list)).ok();
@@ -65,7 +65,7 @@ pub fn module(release: &str, name: &str) -> Option<bool> {
     (!lists.is_empty()).then(|| lists.iter().any(|list| lists_module(list, name)))
 }
 
-/// Lists have a path in each line, such as `kernel/net/sched/sch_pie.ko.xz:`, and what it depends on.
+/// Whether a list includes a module. Each line has a path, such as `kernel/net/sched/sch_pie.ko.xz:`, and its dependencies.
 fn lists_module(list: &str, name: &str) -> bool {
     let start = format!("{name}.ko");
     list.lines().any(|line| {
@@ -77,20 +77,20 @@ fn lists_module(list: &str, name: &str) -> bool {
 /// A setting of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sysctl {
-    /// Such as `net.core.rmem_max`.
+    /// The name, such as `net.core.rmem_max`.
     pub name: String,
-    /// As the kernel writes it, with one space between numbers; `None` where it has no such setting.
+    /// The value as the kernel writes it, with one space between numbers; `None` if there is no such setting.
     pub value: Option<String>,
 }
 
-/// Reads one.
+/// Reads a setting.
 pub fn sysctl(name: &str) -> Sysctl {
     let value = file(&format!("/proc/sys/{}", name.replace('.', "/")));
     let one_space = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     Sysctl { name: name.to_owned(), value: value.map(one_space) }
 }
 
-/// What a small file says, without the line's end.
+/// The content of a small file, without the end of the line.
 pub(super) fn file(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

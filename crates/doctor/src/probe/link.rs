@@ -7,68 +7,68 @@ use cutline_units::Rate;
 use serde_json::Value;
 use std::fs;
 
-/// What is known of an interface.
+/// The properties of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Its name.
     pub name: String,
-    /// The kind of virtual interface it is, such as `veth`, `tun` or `bridge`; `None` for a network card.
+    /// The kind of a virtual interface, such as `veth`, `tun` or `bridge`; `None` for a network card.
     pub kind: Option<String>,
-    /// The driver's name; `None` where it does not say.
+    /// The name of the driver; `None` if it is not reported.
     pub driver: Option<String>,
-    /// Whether it has been brought up.
+    /// Whether the interface is up.
     pub up: bool,
-    /// Whether there is something at the other end of the wire.
+    /// Whether there is a carrier: the other end of the wire is connected.
     pub carrier: bool,
-    /// The wire's rate; `None` where the driver does not say.
+    /// The rate of the wire; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Whether the wire sends both ways at once; `None` where the driver does not say.
+    /// Whether the wire is full duplex; `None` if the driver does not report it.
     pub full_duplex: Option<bool>,
-    /// The most bytes it carries behind its own header.
+    /// The largest payload of a frame, bytes.
     pub mtu: u32,
-    /// The queue disciplines' root.
+    /// The root of the queue disciplines.
     pub qdisc: String,
-    /// Queues of the driver for sending.
+    /// The number of the driver's transmit queues.
     pub tx_queues: u32,
-    /// Entries of the driver's rings for receiving and for sending; `None` where it does not say.
+    /// The entries of the driver's receive and transmit rings; `None` if the driver does not report them.
     pub rings: Option<[u32; 2]>,
-    /// Whether the driver limits the bytes that wait in it (BQL); `None` where that cannot be seen.
+    /// Whether the driver limits its bytes in flight (BQL); `None` if that is not known.
     pub byte_limits: Option<bool>,
-    /// Offloads that are on.
+    /// The offloads that are on.
     pub offloads: Vec<Offload>,
-    /// The bridge, bond or VRF that it belongs to.
+    /// The bridge, bond or VRF to which it belongs.
     pub master: Option<String>,
-    /// Its addresses with their prefix, without those that IPv6 gives every interface.
+    /// Its addresses with their prefixes, without the link-local addresses of IPv6.
     pub addresses: Vec<String>,
     /// Whether an XDP program is attached.
     pub xdp: bool,
-    /// What its driver can do of XDP; `None` where the kernel does not say.
+    /// The XDP features of the driver; `None` if the kernel does not report them.
     pub xdp_features: Option<XdpFeatures>,
 }
 
-/// What a card does to frames for its host.
+/// Work on frames that a card or a driver does for its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// Makes one frame of many that come in, in software.
+    /// Merges received frames into longer ones, in software.
     Gro,
-    /// Makes one frame of many that come in, in hardware.
+    /// Merges received frames into longer ones, in hardware.
     Lro,
-    /// Cuts long TCP segments that go out.
+    /// Splits long TCP segments when they are sent.
     Tso,
-    /// Lets long packets wait uncut until they go out.
+    /// Splits long packets as late as possible, in software.
     Gso,
-    /// Checks checksums of what comes in.
+    /// Verifies the checksums of received frames.
     RxChecksum,
-    /// Fills in checksums of what goes out.
+    /// Computes the checksums of sent frames.
     TxChecksum,
-    /// Takes VLAN tags out of what comes in.
+    /// Removes VLAN tags from received frames.
     RxVlan,
-    /// Puts VLAN tags into what goes out.
+    /// Inserts VLAN tags into sent frames.
     TxVlan,
 }
 
 impl Offload {
-    /// Every one, with the command that reads it and its bit.
+    /// All offloads, each with the command that reads it and its bit.
     const ALL: [(Self, Command, u32); 8] = [
         (Self::Gro, Command::GRO, 1),
         (Self::Lro, Command::FLAGS, LRO),
@@ -80,7 +80,7 @@ impl Offload {
         (Self::TxVlan, Command::FLAGS, TX_VLAN),
     ];
 
-    /// Its name, as `ethtool -K` takes it.
+    /// The name of the offload for `ethtool -K`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gro => "gro",
@@ -105,13 +105,13 @@ impl Offload {
 /// All interfaces, in the kernel's order.
 ///
 /// # Errors
-/// When `ip` fails or is not there; what it says.
+/// When `ip` fails or is missing; the error is its message.
 pub fn links() -> Result<Vec<Link>, String> {
     let documents = command::list("ip", &["-j", "-d", "address", "show"])?;
     Ok(documents.iter().map(|document| described(document).with_driver(document)).collect())
 }
 
-/// What `ip -j -d address` says of an interface.
+/// The properties of an interface in the output of `ip -j -d address`.
 fn described(document: &Value) -> Link {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let number = |path: &str| document.pointer(path).and_then(Value::as_u64).unwrap_or_default() as u32;
@@ -133,7 +133,7 @@ fn described(document: &Value) -> Link {
     }
 }
 
-/// An address that somebody has given.
+/// An address, unless the kernel has assigned it automatically.
 fn address(document: &Value) -> Option<String> {
     let given = document["scope"] != "link" || document["family"] == "inet";
     let (local, prefix) = (document["local"].as_str()?, document["prefixlen"].as_u64()?);
@@ -141,7 +141,7 @@ fn address(document: &Value) -> Option<String> {
 }
 
 impl Link {
-    /// What only the driver knows.
+    /// Adds the properties that the driver reports.
     fn with_driver(self, document: &Value) -> Self {
         let LinkMode { speed, full_duplex } = ethtool::link_mode(&self.name);
         Self {
@@ -157,8 +157,8 @@ impl Link {
     }
 }
 
-/// The interface's folder in `/sys`, which may show another namespace than that of this thread: only where the number
-/// is the same, too.
+/// The folder of the interface in `/sys`. `/sys` may show another namespace than that of this thread, so index and address
+/// must be the same.
 fn sysfs(name: &str, document: &Value) -> Option<String> {
     let folder = format!("/sys/class/net/{name}");
     let of = |file: &str| kernel::file(&format!("{folder}/{file}"));
@@ -167,8 +167,8 @@ fn sysfs(name: &str, document: &Value) -> Option<String> {
     same.then_some(folder)
 }
 
-/// Whether a driver limits its bytes: one that does has had a limit above zero since it sent something. A kernel that
-/// does not show the limits of drivers without has no such folder.
+/// Whether a driver limits its bytes in flight. A driver with limits has a limit above zero after it has sent a frame.
+/// Recent kernels have no such folder for drivers without limits.
 fn has_byte_limits(folder: &str) -> Option<bool> {
     match kernel::file(&format!("{folder}/queues/tx-0/byte_queue_limits/limit")) {
         Some(limit) => (limit != "0").then_some(true),
@@ -176,23 +176,23 @@ fn has_byte_limits(folder: &str) -> Option<bool> {
     }
 }
 
-/// What waits behind a router's port.
+/// The backlog of an interface behind a router's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// In the queue disciplines, packets.
+    /// The backlog of the queue disciplines, packets.
     pub qdisc_packets: u64,
-    /// Dropped by the queue disciplines since they were made, packets.
+    /// The packets dropped by the queue disciplines since they were created.
     pub qdisc_dropped: u64,
-    /// In the driver, bytes; `None` where it does not count them.
+    /// The backlog of the driver, bytes; `None` if it does not count them.
     pub driver_bytes: Option<u64>,
-    /// Dropped by the interface on the way out since it is there, packets.
+    /// The outgoing packets dropped by the interface since it was created.
     pub dropped: u64,
 }
 
-/// What waits at this moment.
+/// The current backlog of an interface.
 ///
 /// # Errors
-/// When `tc` fails or is not there, or there is no such interface.
+/// When `tc` fails or is missing, or there is no such interface.
 pub fn backlog(name: &str) -> Result<Backlog, String> {
     let qdiscs = super::qdiscs(name)?;
     let shown = command::list("ip", &["-j", "-s", "link", "show", "dev", name])?;
@@ -201,7 +201,7 @@ pub fn backlog(name: &str) -> Result<Backlog, String> {
         .filter(|folder| has_byte_limits(folder) == Some(true))
         .map(|folder| inflight(&folder));
     Ok(Backlog {
-        // Those below the root are counted in it.
+        // The root includes the counts of the disciplines below it.
         qdisc_packets: qdiscs.iter().filter(|qdisc| qdisc.root).map(|qdisc| qdisc.backlog_packets).sum(),
         qdisc_dropped: qdiscs.iter().filter(|qdisc| qdisc.root).map(|qdisc| qdisc.dropped).sum(),
         driver_bytes,
@@ -209,7 +209,7 @@ pub fn backlog(name: &str) -> Result<Backlog, String> {
     })
 }
 
-/// The bytes under way in all queues of a driver.
+/// The bytes in flight in all queues of a driver.
 fn inflight(folder: &str) -> u64 {
     let queues = fs::read_dir(format!("{folder}/queues")).into_iter().flatten().flatten();
     let of = |path: std::path::PathBuf| fs::read_to_string(path.join("byte_queue_limits/inflight")).ok();
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ip_prints_is_read() {
+    fn the_output_of_ip_is_read() {
         let text = r#"{"ifindex":7,"ifname":"p0","flags":["BROADCAST","UP","LOWER_UP"],"mtu":1500,"qdisc":"noqueue",
             "master":"br0","num_tx_queues":2,"linkinfo":{"info_kind":"veth","info_slave_kind":"bridge"},"addr_info":[
             {"family":"inet","local":"10.0.0.1","prefixlen":24,"scope":"global"},

@@ -1,6 +1,6 @@
 //! The ways to receive and send frames: packet sockets, `AF_XDP`, TUN.
 
-use super::Answer;
+use super::answer::Answer;
 use super::sandbox::Sandbox;
 use cutline_ports::{PacketPort, PortError};
 use cutline_router::Port as _;
@@ -11,7 +11,7 @@ use cutline_units::Duration;
 use rustix::fd::AsFd as _;
 use std::io;
 
-/// Which of them are available.
+/// Which of these ways are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     /// Packet sockets with a ring, as the router opens them: a frame has crossed the virtual pair.
@@ -25,12 +25,12 @@ pub struct Paths {
 }
 
 /// The longest time that a frame may take from one end of a virtual pair to the other, on a busy machine.
-const PATIENCE: Duration = Duration::from_millis(200);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Tries them in the sandbox.
+/// Tries each of these ways in the sandbox.
 ///
 /// # Errors
-/// When it cannot be entered.
+/// When the sandbox cannot be entered.
 pub fn paths(sandbox: &Sandbox) -> Result<Paths, SysError> {
     sandbox.namespace().within(|| Paths {
         packet: match cross() {
@@ -49,13 +49,13 @@ pub fn paths(sandbox: &Sandbox) -> Result<Paths, SysError> {
 /// Returns whether a frame that is sent by one end arrives at the other.
 fn cross() -> Result<bool, PortError> {
     let (mut near, mut far) = (PacketPort::open(Sandbox::NEAR)?, PacketPort::open(Sandbox::FAR)?);
-    // To an address that nobody has, with an EtherType for experiments (IEEE 802, local experimental 1).
+    // To an unused address, with an EtherType for experiments (IEEE 802, local experimental 1).
     let frame = [&[2; 12][..], &[0x88, 0xb5], &[0x5a; 60]].concat();
     near.send(&mut [&frame[..]].into_iter(), &mut |_| {})?;
-    let (mut found, deadline) = (false, now() + PATIENCE);
+    let (mut found, deadline) = (false, now() + REPLY_TIMEOUT);
     while !found && now() < deadline {
         let left = deadline.saturating_since(now());
-        // Ready or not, the frame is looked for.
+        // The frame is read in any case, ready or not.
         let _ready = wait(&mut [PollFd::from_borrowed_fd(far.as_fd(), PollFlags::IN)], left);
         far.receive(now(), &mut |_, bytes| found |= bytes == frame)?;
     }

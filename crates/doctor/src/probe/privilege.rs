@@ -1,10 +1,10 @@
-//! What this process may do.
+//! The privileges of this process.
 
-use super::Answer;
+use super::answer::Answer;
 use cutline_sys::thread::{Scheduling, set_realtime};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// The capabilities that Cutline has a use for, and what for.
+/// The capabilities that Cutline uses, and their purposes.
 pub const CAPABILITIES: [(CapabilitySet, &str, &str); 6] = [
     (CapabilitySet::NET_RAW, "CAP_NET_RAW", "packet sockets: the router"),
     (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN", "offloads, interfaces: --fix-offloads, the laboratory"),
@@ -14,14 +14,14 @@ pub const CAPABILITIES: [(CapabilitySet, &str, &str); 6] = [
     (CapabilitySet::IPC_LOCK, "CAP_IPC_LOCK", "memory that is never swapped out"),
 ];
 
-/// What the process may do.
+/// The privileges of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privileges {
     /// Whether its effective user is root.
     pub root: bool,
-    /// Those of [`CAPABILITIES`] that it has, by name.
+    /// The names of those [`CAPABILITIES`] that it has.
     pub has: Vec<&'static str>,
-    /// Whether a thread of it may be scheduled in real time (`SCHED_FIFO`): tried.
+    /// Whether its threads may use real-time scheduling (`SCHED_FIFO`).
     pub fifo: Answer,
 }
 
@@ -44,7 +44,7 @@ pub fn privileges() -> Privileges {
 mod tests {
     use super::*;
 
-    /// Either the capability or a limit (`RLIMIT_RTPRIO`) allows it; a control group may refuse it all the same.
+    /// The capability or a limit (`RLIMIT_RTPRIO`) allows real-time scheduling, but a control group may still refuse it.
     #[test]
     fn every_capability_has_a_name() {
         let privileges = privileges();

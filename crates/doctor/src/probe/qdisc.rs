@@ -1,12 +1,12 @@
-//! Queue disciplines: which kinds the kernel has, tried on an interface of the sandbox, and the backlog of those of an
-//! interface.
+//! Queue disciplines: the kinds that the kernel has, tried on an interface of the sandbox, and the backlog on an interface.
 
+use super::answer::Answer;
+use super::command;
 use super::kernel::{self, Config};
 use super::sandbox::Sandbox;
-use super::{Answer, command};
 use serde_json::Value;
 
-/// The kinds that are tried, and the options without which the kernel would not take one it knows.
+/// The kinds that are tried, and the options that the kernel requires for them.
 pub const KINDS: [(&str, &str); 16] = [
     ("tbf", "rate 1mbit burst 16kb latency 50ms"),
     ("htb", ""),
@@ -31,10 +31,10 @@ pub fn kinds(sandbox: &Sandbox) -> Vec<(&'static str, Answer)> {
     KINDS.iter().map(|&(kind, options)| (kind, is_taken(sandbox, kind, options))).collect()
 }
 
-/// What the kernel lists of each kind, where nothing can be tried: as modules, or in its configuration.
+/// Whether the kernel lists each kind, as a module or in its configuration. Used if nothing can be tried.
 pub fn listed_kinds(release: &str, config: Option<&Config>) -> Vec<(&'static str, Answer)> {
     let is_listed = |kind: &str| {
-        // Both are one module.
+        // `clsact` is part of the module of `ingress`.
         let module = if kind == "clsact" { "ingress" } else { kind };
         let option = format!("NET_SCH_{}", module.to_uppercase());
         config.map(|config| config.has(&option)).or_else(|| kernel::module(release, &format!("sch_{module}")))
@@ -54,12 +54,12 @@ fn is_taken(sandbox: &Sandbox, kind: &str, options: &str) -> Answer {
     let options = options.split_whitespace().collect::<Vec<_>>();
     match command::run("tc", &[&on("add")[..], &[kind], &options].concat()) {
         Ok(_) => {
-            // One that cannot be removed is removed with the sandbox.
+            // If this fails, it is removed with the sandbox.
             let _removed = command::run("tc", &[&on("del")[..], &[kind]].concat());
             Answer::Yes
         }
         Err(message) if message.contains("not permitted") => Answer::Unknown(message),
-        Err(message) if message.contains("kind is unknown") => Answer::No("the kernel has none".to_owned()),
+        Err(message) if message.contains("kind is unknown") => Answer::No("not in this kernel".to_owned()),
         Err(message) => Answer::No(message.lines().next().unwrap_or_default().to_owned()),
     }
 }
@@ -67,22 +67,22 @@ fn is_taken(sandbox: &Sandbox, kind: &str, options: &str) -> Answer {
 /// A queue discipline of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Qdisc {
-    /// Such as `fq_codel`.
+    /// Its kind, such as `fq_codel`.
     pub kind: String,
-    /// Whether it is the one that the others hang from.
+    /// Whether it is the root of the interface's queue disciplines.
     pub root: bool,
-    /// What waits in it, bytes.
+    /// The backlog, bytes.
     pub backlog_bytes: u64,
-    /// What waits in it, packets.
+    /// The backlog, packets.
     pub backlog_packets: u64,
-    /// Dropped since it was made, packets.
+    /// The packets dropped since it was created.
     pub dropped: u64,
 }
 
-/// Those of an interface.
+/// The queue disciplines of an interface.
 ///
 /// # Errors
-/// When `tc` fails or is not there; what it says.
+/// When `tc` fails or is missing; the error is its message.
 pub fn qdiscs(interface: &str) -> Result<Vec<Qdisc>, String> {
     Ok(command::list("tc", &["-j", "-s", "qdisc", "show", "dev", interface])?.iter().map(qdisc).collect())
 }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tc_prints_is_read() {
+    fn the_output_of_tc_is_read() {
         let text = r#"{"kind":"tbf","handle":"8001:","root":true,"options":{"rate":125000},"bytes":70,"packets":1,
             "drops":7,"overlimits":0,"requeues":0,"backlog":1500,"qlen":2}"#;
         let read = qdisc(&serde_json::from_str(text).unwrap());

@@ -1,10 +1,10 @@
 //! A temporary namespace with a virtual pair, for trying things that would disturb real interfaces.
 
-use super::Answer;
+use super::answer::Answer;
 use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
 
-/// The namespace `cutline-PID-doctor`, with `probe0` joined to `probe1`. It is removed when this is dropped.
+/// The namespace `cutline-PID-doctor`, with `probe0` connected to `probe1`. It is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Sandbox {
     namespace: Namespace,
@@ -16,10 +16,10 @@ impl Sandbox {
     /// The other end.
     pub(super) const FAR: &'static str = "probe1";
 
-    /// Creates it.
+    /// Creates the namespace and the pair.
     ///
     /// # Errors
-    /// When the process may not, the kernel has no namespaces or virtual pairs, or iproute2 is missing.
+    /// When the process lacks the privilege, the kernel has no namespaces or virtual pairs, or iproute2 is missing.
     pub fn create() -> Result<Self, SysError> {
         let namespace = Namespace::create("doctor")?;
         let (near, far) = (Self::NEAR, Self::FAR);
@@ -30,12 +30,12 @@ impl Sandbox {
         Ok(Self { namespace })
     }
 
-    /// The answer from creating one. Without privileges, it says nothing about the kernel.
+    /// The answer from creating a sandbox. Without privileges, it is unknown whether the kernel supports it.
     pub fn answer(created: &Result<Self, SysError>) -> Answer {
         match created {
             Ok(_) => Answer::Yes,
             Err(_) if !rustix::process::geteuid().is_root() => {
-                Answer::Unknown("namespaces are root's to make".to_owned())
+                Answer::Unknown("only root may create namespaces".to_owned())
             }
             Err(error) => Answer::No(error.to_string()),
         }

@@ -1,24 +1,24 @@
-//! TCP's congestion controls.
+//! The congestion controls of TCP.
 
-use super::Answer;
+use super::answer::Answer;
 use super::kernel::sysctl;
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-/// Which congestion controls there are.
+/// The congestion controls of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Congestion {
-    /// What connections have that ask for none.
+    /// The default of new connections.
     pub default: Option<String>,
-    /// Those that are loaded.
+    /// The ones that are loaded.
     pub available: Vec<String>,
-    /// Those that any user may ask for.
+    /// The ones that any user may select.
     pub allowed: Vec<String>,
-    /// Those that were asked for by name, and what came of it.
+    /// The ones that were selected by name, with the answers.
     pub tried: Vec<(String, Answer)>,
 }
 
-/// Asks for each of these by its name, which loads it where it is a module.
+/// Selects each of these by its name, which loads it if it is a module.
 pub fn congestion(names: &[&str]) -> Congestion {
     let tried = names.iter().map(|&name| (name.to_owned(), ask(name))).collect();
     let words = |name| {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_can_be_had_and_a_stranger_cannot() {
+    fn the_default_is_available_and_an_unknown_control_is_not() {
         let default = sysctl("net.ipv4.tcp_congestion_control").value.unwrap();
         let found = congestion(&[&default, "nosuch"]);
         assert_eq!(found.tried[0], (default, Answer::Yes));

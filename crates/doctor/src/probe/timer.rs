@@ -1,4 +1,4 @@
-//! How late a process is woken that sleeps until a moment. The router's departures are as late as that, unless it spins.
+//! How late a sleeping process is woken. The router's departures are late by the same time, unless it spins.
 
 use cutline_sys::clock::{now, timespec};
 use cutline_sys::thread::{Scheduling, set_exact_timers, set_realtime};
@@ -15,19 +15,19 @@ pub enum Waiting {
     Nanosleep,
 }
 
-/// What was measured.
+/// How late sleeps ended with one way to wait.
 #[derive(Clone, Debug)]
 pub struct Lateness {
-    /// How it waited.
+    /// The way to wait.
     pub waiting: Waiting,
-    /// Whether it was scheduled in real time (`SCHED_FIFO`).
+    /// Whether the thread had real-time scheduling (`SCHED_FIFO`).
     pub fifo: bool,
     /// How late each sleep ended.
     pub late: Histogram,
 }
 
 impl Waiting {
-    /// Every way.
+    /// All ways to wait.
     pub const ALL: [Self; 2] = [Self::Poll, Self::Nanosleep];
 
     /// The system call's name.
@@ -40,7 +40,7 @@ impl Waiting {
 
     fn until(self, at: Instant) {
         let whole = timespec(at.saturating_since(Instant::ZERO));
-        // Woken early by a signal, it counts as in time.
+        // A sleep that a signal ends early counts as in time.
         let _woken = match self {
             Self::Poll => rustix::event::poll(&mut [], Some(&timespec(at.saturating_since(now())))).map(drop),
             Self::Nanosleep => clock_nanosleep_absolute(ClockId::Monotonic, &whole),
@@ -48,8 +48,8 @@ impl Waiting {
     }
 }
 
-/// Sleeps so many times for so long, on a thread of its own, with the timer slack that the router asks for. `None` when
-/// `fifo` is asked for and refused.
+/// Measures `sleeps` sleeps of length `each` on a separate thread, with the timer slack of the router. `None` if `fifo` is
+/// requested and refused.
 pub fn lateness(waiting: Waiting, fifo: bool, sleeps: u32, each: Duration) -> Option<Lateness> {
     let measure = move || {
         if fifo && set_realtime() == Scheduling::Normal {
@@ -71,7 +71,7 @@ pub fn lateness(waiting: Waiting, fifo: bool, sleeps: u32, each: Duration) -> Op
 mod tests {
     use super::*;
 
-    /// `ppoll` takes a time to wait, which is read before; both ways sleep at least until then.
+    /// Both ways sleep at least for the requested time.
     #[test]
     fn every_sleep_is_counted_and_none_is_early() {
         for waiting in Waiting::ALL {

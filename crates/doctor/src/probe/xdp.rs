@@ -1,5 +1,5 @@
-//! What a driver says of XDP, by the kernel's generic netlink family `netdev` (Linux 6.3 on;
-//! Documentation/netlink/specs/netdev.yaml). Asking changes nothing; binding a socket would make many drivers restart
+//! The XDP features of a driver, from the kernel's generic netlink family `netdev` (since Linux 6.3;
+//! Documentation/netlink/specs/netdev.yaml). A query changes nothing. Binding a socket would make many drivers restart
 //! their queues.
 
 use rustix::fd::OwnedFd;
@@ -8,12 +8,12 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
 
-/// What a driver can do.
+/// The XDP features of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XdpFeatures {
-    /// Programs run in the driver, before the kernel has made anything of a frame.
+    /// Programs can run in the driver, before the kernel processes a frame.
     pub native: bool,
-    /// Sockets share memory with the card.
+    /// Sockets can share memory with the card.
     pub zero_copy: bool,
 }
 
@@ -35,7 +35,7 @@ const ZERO_COPY: u64 = 1 << 3;
 const HEADER: usize = 16;
 const GENERIC: usize = 4;
 
-/// The features of the interface with this index; `None` where the kernel does not say.
+/// The features of the interface with this index; `None` if the kernel does not report them.
 pub(super) fn features(index: u32) -> Option<XdpFeatures> {
     let socket =
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::GENERIC));
@@ -48,7 +48,7 @@ pub(super) fn features(index: u32) -> Option<XdpFeatures> {
     Some(XdpFeatures { native: features & BASIC != 0, zero_copy: features & ZERO_COPY != 0 })
 }
 
-/// One question with one attribute; the attributes of the answer.
+/// Sends a request with one attribute, and returns the attributes of the reply.
 fn ask(socket: &OwnedFd, family: u16, command: u8, attribute: u16, value: &[u8]) -> Option<Vec<u8>> {
     send(socket, &message(family, command, attribute, value), SendFlags::empty()).ok()?;
     let mut answer = vec![0; 16 << 10];
@@ -74,20 +74,21 @@ fn message(family: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What is behind the headers of an answer by the family; `None` for an error, which is of another.
+/// The part of a reply behind its headers; `None` if the reply is not of this family, such as an error.
 fn attributes(answer: &[u8], family: u16) -> Option<&[u8]> {
     let length = u32::from_ne_bytes(*answer.first_chunk()?) as usize;
     let of = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
     (of == family).then(|| answer.get(HEADER + GENERIC..length))?
 }
 
-/// An attribute's value. Each has its length, its own header included, its kind, and ends at a multiple of four.
+/// The value of an attribute. An attribute has a length, which includes its header, and a kind. It is padded to a multiple
+/// of four bytes.
 fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16::from_ne_bytes(*attributes.first_chunk()?));
-        let found = u16::from_ne_bytes(*attributes.get(2..)?.first_chunk()?);
+        let this_kind = u16::from_ne_bytes(*attributes.get(2..)?.first_chunk()?);
         let value = attributes.get(4..length)?;
-        if found == kind {
+        if this_kind == kind {
             return Some(value);
         }
         attributes = attributes.get(length.next_multiple_of(4)..)?;
@@ -117,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Kernels before 6.3 say nothing.
+    /// Kernels before 6.3 report no features.
     #[test]
     fn the_loopback_has_no_driver_to_run_programs_in() {
         assert!(features(1).is_none_or(|features| !features.native && !features.zero_copy));

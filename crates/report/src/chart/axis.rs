@@ -1,4 +1,4 @@
-//! Axes: scale, range, and where a value lies between the ends.
+//! Axes: their scale, their range, and the position of a value between the two ends.
 
 use super::ticks::{Tick, linear_ticks, log_ticks};
 
@@ -15,24 +15,24 @@ pub struct Axis {
 /// How values are laid out along an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// In proportion.
+    /// Distances are proportional to the difference of two values.
     Linear,
-    /// By their logarithm, with ticks at powers of the base (2 or 10).
+    /// Distances are proportional to the ratio of two values. Ticks are at powers of the base (2 or 10).
     Log(u32),
-    /// Names in a row; a point's x is its index.
+    /// Names in a row. The x of a point is the index of its category.
     Categories(Vec<String>),
 }
 
-/// An axis with its range settled: 0 is one end of it, 1 the other.
+/// An axis whose range has been fitted to the data.
 #[derive(Clone, Debug)]
-pub(crate) struct Fitted {
+pub(crate) struct FittedAxis {
     log: bool,
     pub(crate) low: f64,
     pub(crate) high: f64,
 }
 
 impl Axis {
-    /// A linear axis; the label names quantity and unit, such as `Queuing delay, ms`.
+    /// A linear axis. The label names the quantity and its unit, such as `Queuing delay, ms`.
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), scale: Scale::Linear, low: None, high: None, ticks: None }
     }
@@ -43,13 +43,13 @@ impl Axis {
         Self { scale: Scale::Log(base), ..Self::linear(label) }
     }
 
-    /// An axis of names, for bars.
+    /// An axis of category names, for bars.
     pub fn categories<S: Into<String>>(label: impl Into<String>, names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
         Self { scale: Scale::Categories(names), ..Self::linear(label) }
     }
 
-    /// Sets both ends; otherwise they follow the data.
+    /// Sets both ends. By default they follow the data.
     ///
     /// On a logarithmic axis both ends must be above 0.
     pub fn range(self, low: f64, high: f64) -> Self {
@@ -61,42 +61,42 @@ impl Axis {
         Self { low: Some(low), high: Some(high), ..self }
     }
 
-    /// Sets the lower end alone; otherwise it follows the data.
+    /// Sets the lower end only. By default it follows the data.
     pub fn from(self, low: f64) -> Self {
         Self { low: Some(low), ..self }
     }
 
-    /// Puts ticks there and nowhere else, labelled by their value.
+    /// Puts ticks at exactly these values, labelled with the value.
     pub fn ticks(self, at: impl IntoIterator<Item = f64>) -> Self {
         Self { ticks: Some(at.into_iter().map(|v| (v, super::ticks::label(v))).collect()), ..self }
     }
 
-    /// The range that shows `values`, and this axis' own ends where it has them.
-    pub(crate) fn fit(&self, values: impl Iterator<Item = f64>, room: usize) -> Fitted {
+    /// Fits the axis to `values`. Ends that were set explicitly stay.
+    pub(crate) fn fit(&self, values: impl Iterator<Item = f64>, max_ticks: usize) -> FittedAxis {
         if let Scale::Categories(names) = &self.scale {
-            return Fitted { log: false, low: -0.5, high: names.len().max(1) as f64 - 0.5 };
+            return FittedAxis { log: false, low: -0.5, high: names.len().max(1) as f64 - 0.5 };
         }
         let log = matches!(self.scale, Scale::Log(_));
         let usable = values.filter(|v| v.is_finite() && (!log || *v > 0.0));
-        let (least, most) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
-        let (least, most) = if least <= most { (least, most) } else { (1.0, 1.0) };
-        let (least, most) = (self.low.unwrap_or(least), self.high.unwrap_or(most));
+        let (min, max) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let (min, max) = if min <= max { (min, max) } else { (1.0, 1.0) };
+        let (min, max) = (self.low.unwrap_or(min), self.high.unwrap_or(max));
         let (low, high) = match self.scale {
-            Scale::Log(base) => whole_powers(least, most, f64::from(base)),
-            _ => whole_ticks(least, most, room),
+            Scale::Log(base) => whole_powers(min, max, f64::from(base)),
+            _ => whole_ticks(min, max, max_ticks),
         };
-        Fitted { log, low: self.low.unwrap_or(low), high: self.high.unwrap_or(high) }
+        FittedAxis { log, low: self.low.unwrap_or(low), high: self.high.unwrap_or(high) }
     }
 
-    /// Ticks for a fitted axis with room for about `room` of them.
-    pub(crate) fn ticks_of(&self, fitted: &Fitted, room: usize) -> Vec<Tick> {
+    /// Ticks of a fitted axis, about `max_ticks` of them at most.
+    pub(crate) fn ticks_of(&self, fitted: &FittedAxis, max_ticks: usize) -> Vec<Tick> {
         if let Some(ticks) = &self.ticks {
             let labelled = |(value, label): &(f64, String)| Tick { value: *value, label: label.clone() };
-            return ticks.iter().map(labelled).filter(|tick| fitted.holds(tick.value)).collect();
+            return ticks.iter().map(labelled).filter(|tick| fitted.contains(tick.value)).collect();
         }
         match &self.scale {
-            Scale::Linear => linear_ticks(fitted.low, fitted.high, room),
-            Scale::Log(base) => log_ticks(fitted.low, fitted.high, *base, room),
+            Scale::Linear => linear_ticks(fitted.low, fitted.high, max_ticks),
+            Scale::Log(base) => log_ticks(fitted.low, fitted.high, *base, max_ticks),
             Scale::Categories(names) => {
                 let tick = |(i, name): (usize, &String)| Tick { value: i as f64, label: name.clone() };
                 names.iter().enumerate().map(tick).collect()
@@ -105,9 +105,9 @@ impl Axis {
     }
 }
 
-impl Fitted {
-    /// Where `value` lies: 0 at the low end, 1 at the high one; beyond them outside 0..=1.
-    pub(crate) fn share(&self, value: f64) -> f64 {
+impl FittedAxis {
+    /// The position of `value`: 0 at the low end, 1 at the high end, outside 0..=1 beyond them.
+    pub(crate) fn fraction(&self, value: f64) -> f64 {
         if self.log {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
@@ -115,35 +115,36 @@ impl Fitted {
         }
     }
 
-    /// Whether the axis shows `value`.
-    pub(crate) fn holds(&self, value: f64) -> bool {
-        (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
+    /// Whether `value` lies within the axis.
+    pub(crate) fn contains(&self, value: f64) -> bool {
+        (-1e-9..=1.0 + 1e-9).contains(&self.fraction(value))
     }
 }
 
-/// The most powers of its base that a logarithmic axis shows on its own.
-const MOST_POWERS: f64 = 20.0;
+/// The largest number of powers of its base that a logarithmic axis shows, unless its range was set.
+const MAX_POWERS: f64 = 20.0;
 
-/// The least and the greatest power of `base` around a range.
-fn whole_powers(least: f64, most: f64, base: f64) -> (f64, f64) {
-    let low = (least.ln() / base.ln() + 1e-9).floor();
-    let high = (most.ln() / base.ln() - 1e-9).ceil();
-    // Beyond so many powers nothing can be told apart: the least are left below the axis.
-    let low = low.max(high - MOST_POWERS);
+/// The range widened to whole powers of `base`.
+fn whole_powers(min: f64, max: f64, base: f64) -> (f64, f64) {
+    let low = (min.ln() / base.ln() + 1e-9).floor();
+    let high = (max.ln() / base.ln() - 1e-9).ceil();
+    // Over more powers, values could not be distinguished. The smallest are left below the axis.
+    let low = low.max(high - MAX_POWERS);
     (base.powf(low), base.powf(high.max(low + 1.0)))
 }
 
-/// Values closer than this share of themselves are one value to a reader, and nearly so to an `f64`.
-const NARROWEST: f64 = 1e-9;
+/// The narrowest range that an axis shows, relative to the size of its values. Narrower ranges come close to the
+/// resolution of an `f64`.
+const MIN_RELATIVE_WIDTH: f64 = 1e-9;
 
-/// A range widened to the ticks around it.
-fn whole_ticks(least: f64, most: f64, room: usize) -> (f64, f64) {
-    let size = least.abs().max(most.abs());
-    let around = if size * NARROWEST < 0.5 { 0.5 } else { size * NARROWEST };
-    let wide = most - least > size * NARROWEST;
-    let (least, most) = if wide { (least, most) } else { (least - around, most + around) };
-    let step = super::ticks::step(least, most, room);
-    ((least / step + 1e-9).floor() * step, (most / step - 1e-9).ceil() * step)
+/// The range widened to the next ticks outside it.
+fn whole_ticks(min: f64, max: f64, max_ticks: usize) -> (f64, f64) {
+    let size = min.abs().max(max.abs());
+    let around = if size * MIN_RELATIVE_WIDTH < 0.5 { 0.5 } else { size * MIN_RELATIVE_WIDTH };
+    let wide = max - min > size * MIN_RELATIVE_WIDTH;
+    let (min, max) = if wide { (min, max) } else { (min - around, max + around) };
+    let step = super::ticks::step(min, max, max_ticks);
+    ((min / step + 1e-9).floor() * step, (max / step - 1e-9).ceil() * step)
 }
 
 #[cfg(test)]
@@ -173,11 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn shares_run_from_0_to_1() {
+    fn fractions_run_from_0_to_1() {
         let log = Axis::log("", 2).range(4.0, 128.0).fit(std::iter::empty(), 5);
-        assert_eq!(log.share(4.0), 0.0);
-        assert!((log.share(128.0) - 1.0).abs() < 1e-12 && (log.share(8.0) - 0.2).abs() < 1e-12);
-        assert!(log.holds(128.0) && !log.holds(129.0));
+        assert_eq!(log.fraction(4.0), 0.0);
+        assert!((log.fraction(128.0) - 1.0).abs() < 1e-12 && (log.fraction(8.0) - 0.2).abs() < 1e-12);
+        assert!(log.contains(128.0) && !log.contains(129.0));
     }
 
     #[test]

@@ -1,30 +1,32 @@
-//! Where everything goes: first each panel says what room it needs, then plots of a row and of a column align.
+//! The positions of all parts of a figure. First the margins of each panel are computed, then the plots of each row and
+//! column are aligned.
 
-use super::axis::{Fitted, Scale};
+use super::axis::{FittedAxis, Scale};
+use super::element::{Element, Join};
 use super::figure::{Chart, Figure, Legend};
-use super::legend::{self, Entry};
-use super::mark::{Join, Mark};
+use super::legend::{self, LegendEntry};
 use super::style::{CHART_TITLE, FIGURE_TITLE, SMALL, TEXT, line_height};
 use super::text::{Weight, width, wrap};
 use super::ticks::Tick;
 
-/// Empty space around the figure and between panels, px.
+/// Empty space around the figure, px.
 const MARGIN: f64 = 24.0;
+/// Empty space between panels, px.
 const GAP: f64 = 36.0;
 /// Space between a tick's label and its axis, px.
 pub(crate) const TICK_GAP: f64 = 8.0;
 
-/// A figure with every place settled.
+/// A figure with the positions of its parts.
 pub(crate) struct Layout<'a> {
     pub(crate) size: (f64, f64),
-    pub(crate) heading: Vec<Text>,
-    pub(crate) legend: Vec<(Entry, (f64, f64))>,
+    pub(crate) heading: Vec<PlacedText>,
+    pub(crate) legend: Vec<(LegendEntry, (f64, f64))>,
     pub(crate) panels: Vec<Panel<'a>>,
-    pub(crate) notes: Vec<Text>,
+    pub(crate) notes: Vec<PlacedText>,
 }
 
-/// A line of text at its place.
-pub(crate) struct Text {
+/// A line of text and its position.
+pub(crate) struct PlacedText {
     pub(crate) at: (f64, f64),
     pub(crate) size: f64,
     pub(crate) weight: Weight,
@@ -32,61 +34,63 @@ pub(crate) struct Text {
     pub(crate) line: String,
 }
 
-/// A chart at its place.
+/// A chart and the position of its plot.
 pub(crate) struct Panel<'a> {
     pub(crate) chart: &'a Chart,
-    pub(crate) heading: Vec<Text>,
-    pub(crate) x: Fitted,
-    pub(crate) y: Fitted,
-    /// Ticks with their labels in lines.
+    pub(crate) heading: Vec<PlacedText>,
+    pub(crate) x: FittedAxis,
+    pub(crate) y: FittedAxis,
+    /// Ticks, each with its label broken into lines.
     pub(crate) x_ticks: Vec<(Tick, Vec<String>)>,
     pub(crate) y_ticks: Vec<Tick>,
-    /// The plot's upper left corner and its size.
+    /// The upper left corner of the plot.
     pub(crate) origin: (f64, f64),
+    /// Width and height of the plot.
     pub(crate) size: (f64, f64),
 }
 
-/// The room that a panel needs around its plot, px.
+/// The space that a panel needs around its plot, px.
 #[derive(Clone, Copy, Default)]
-struct Room {
-    head: f64,
-    foot: f64,
+struct Margins {
+    top: f64,
+    bottom: f64,
     left: f64,
     right: f64,
 }
 
 impl Panel<'_> {
-    /// A value's place on the page; far outside rather than infinite for a zero on a logarithmic axis.
-    pub(crate) fn place(&self, x: f64, y: f64) -> (f64, f64) {
-        let (right, up) = (self.x.share(x).clamp(-9.0, 9.0), self.y.share(y).clamp(-9.0, 9.0));
+    /// The position of a value in the figure. Positions far outside the plot are limited, such as that of a zero on a
+    /// logarithmic axis, which would be infinite.
+    pub(crate) fn position(&self, x: f64, y: f64) -> (f64, f64) {
+        let (right, up) = (self.x.fraction(x).clamp(-9.0, 9.0), self.y.fraction(y).clamp(-9.0, 9.0));
         (self.origin.0 + right * self.size.0, self.origin.1 + (1.0 - up) * self.size.1)
     }
 
-    /// The page's y of the plot's lower edge.
+    /// The y of the plot's lower edge in the figure.
     pub(crate) fn bottom(&self) -> f64 {
         self.origin.1 + self.size.1
     }
 
-    /// The page's x of the plot's right edge.
+    /// The x of the plot's right edge in the figure.
     pub(crate) fn right(&self) -> f64 {
         self.origin.0 + self.size.0
     }
 }
 
-/// Settles every place of a figure.
-pub(crate) fn of(figure: &Figure, entries: Vec<Entry>) -> Layout<'_> {
+/// Computes the positions of all parts of a figure.
+pub(crate) fn arrange(figure: &Figure, entries: Vec<LegendEntry>) -> Layout<'_> {
     let (full, plot_height) = dimensions(figure.columns);
     let inner = full - 2.0 * MARGIN;
-    let mut down = MARGIN;
-    let heading = figure_heading(figure, inner, &mut down);
-    let legend = legend::place(entries, (MARGIN, down), inner);
-    down = legend.last().map_or(down, |(_, (_, y))| y + legend::ROW + 8.0);
+    let mut cursor = MARGIN;
+    let heading = figure_heading(figure, inner, &mut cursor);
+    let legend = legend::place(entries, (MARGIN, cursor), inner);
+    cursor = legend.last().map_or(cursor, |(_, (_, y))| y + legend::ROW + 8.0);
     let cell = (inner - GAP * (figure.columns - 1) as f64) / figure.columns as f64;
-    let panels = panels(figure, cell, plot_height, &mut down);
-    down += 12.0;
+    let panels = panels(figure, cell, plot_height, &mut cursor);
+    cursor += 12.0;
     let notes =
-        figure.notes.iter().flat_map(|note| lines(note, SMALL, true, inner, MARGIN, &mut down)).collect();
-    Layout { size: (full, (down + MARGIN - 8.0).ceil()), heading, legend, panels, notes }
+        figure.notes.iter().flat_map(|note| lines(note, SMALL, true, inner, MARGIN, &mut cursor)).collect();
+    Layout { size: (full, (cursor + MARGIN - 8.0).ceil()), heading, legend, panels, notes }
 }
 
 /// Width of the figure and height of one plot, px.
@@ -98,8 +102,8 @@ fn dimensions(columns: usize) -> (f64, f64) {
     }
 }
 
-/// The title over everything. A figure of one chart without a title of its own takes the chart's.
-fn figure_heading(figure: &Figure, limit: f64, down: &mut f64) -> Vec<Text> {
+/// The title above all panels. A figure without a title takes that of its first chart.
+fn figure_heading(figure: &Figure, limit: f64, cursor: &mut f64) -> Vec<PlacedText> {
     let first = figure.panels.first();
     let (title, subtitle) = if figure.title.is_some() {
         (figure.title.as_deref(), figure.subtitle.as_deref())
@@ -107,50 +111,54 @@ fn figure_heading(figure: &Figure, limit: f64, down: &mut f64) -> Vec<Text> {
         let chart = first.and_then(|chart| chart.subtitle.as_deref());
         (first.map(|chart| chart.title.as_str()), figure.subtitle.as_deref().or(chart))
     };
-    let mut heading = lines(title.unwrap_or_default(), FIGURE_TITLE, false, limit, MARGIN, down);
-    heading.extend(lines(subtitle.unwrap_or_default(), TEXT, true, limit, MARGIN, down));
-    *down += if heading.is_empty() { 0.0 } else { 10.0 };
+    let mut heading = lines(title.unwrap_or_default(), FIGURE_TITLE, false, limit, MARGIN, cursor);
+    heading.extend(lines(subtitle.unwrap_or_default(), TEXT, true, limit, MARGIN, cursor));
+    *cursor += if heading.is_empty() { 0.0 } else { 10.0 };
     heading
 }
 
-/// A paragraph in lines from `down` on, which moves to below it.
-fn lines(text: &str, size: f64, muted: bool, limit: f64, left: f64, down: &mut f64) -> Vec<Text> {
+/// Breaks a paragraph into lines from the y position `cursor` on, and moves `cursor` below them.
+fn lines(text: &str, size: f64, muted: bool, limit: f64, left: f64, cursor: &mut f64) -> Vec<PlacedText> {
     let weight = if muted { Weight::Regular } else { Weight::Bold };
     let wrapped = wrap(text, size, weight, limit);
     let placed = wrapped.into_iter().map(|line| {
-        let at = (left, *down + size);
-        *down += line_height(size);
-        Text { at, size, weight, muted, line }
+        let at = (left, *cursor + size);
+        *cursor += line_height(size);
+        PlacedText { at, size, weight, muted, line }
     });
     placed.collect()
 }
 
-fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, down: &mut f64) -> Vec<Panel<'a>> {
+fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, cursor: &mut f64) -> Vec<Panel<'a>> {
     let titled = figure.title.is_some();
     let columns = figure.columns;
-    let rooms: Vec<Room> =
-        figure.panels.iter().map(|chart| room(chart, figure.legend, titled, cell, plot_height)).collect();
-    let mut placed = Vec::with_capacity(rooms.len());
+    let margins: Vec<Margins> = figure
+        .panels
+        .iter()
+        .map(|chart| margins_of(chart, figure.legend, titled, cell, plot_height))
+        .collect();
+    let mut placed = Vec::with_capacity(margins.len());
     for (row, charts) in figure.panels.chunks(columns).enumerate() {
-        let in_row = &rooms[row * columns..][..charts.len()];
-        let head = in_row.iter().fold(0.0_f64, |most, room| most.max(room.head));
-        let foot = in_row.iter().fold(0.0_f64, |most, room| most.max(room.foot));
+        let in_row = &margins[row * columns..][..charts.len()];
+        let head = in_row.iter().fold(0.0_f64, |max, margins| max.max(margins.top));
+        let foot = in_row.iter().fold(0.0_f64, |max, margins| max.max(margins.bottom));
         for (column, chart) in charts.iter().enumerate() {
-            let in_column = rooms.iter().skip(column).step_by(columns);
-            let sides =
-                in_column.fold((0.0_f64, 0.0_f64), |(l, r), room| (l.max(room.left), r.max(room.right)));
+            let in_column = margins.iter().skip(column).step_by(columns);
+            let sides = in_column
+                .fold((0.0_f64, 0.0_f64), |(l, r), margins| (l.max(margins.left), r.max(margins.right)));
             let left = MARGIN + column as f64 * (cell + GAP);
-            let origin = (left + sides.0, *down + head);
+            let origin = (left + sides.0, *cursor + head);
             let size = (cell - sides.0 - sides.1, plot_height);
-            let heading = panel_heading(chart, titled, cell, left, *down);
+            let heading = panel_heading(chart, titled, cell, left, *cursor);
             placed.push(panel(chart, heading, origin, size));
         }
-        *down += head + plot_height + foot + if row + 1 < rooms.len().div_ceil(columns) { 22.0 } else { 0.0 };
+        *cursor +=
+            head + plot_height + foot + if row + 1 < margins.len().div_ceil(columns) { 22.0 } else { 0.0 };
     }
     placed
 }
 
-fn panel(chart: &Chart, heading: Vec<Text>, origin: (f64, f64), size: (f64, f64)) -> Panel<'_> {
+fn panel(chart: &Chart, heading: Vec<PlacedText>, origin: (f64, f64), size: (f64, f64)) -> Panel<'_> {
     let (across, up) = (ticks_across(size.0), ticks_up(size.1));
     let (x, y) = (chart.x.fit(chart.xs(), across), chart.y.fit(chart.ys(), up));
     let y_ticks = chart.y.ticks_of(&y, up);
@@ -161,59 +169,59 @@ fn panel(chart: &Chart, heading: Vec<Text>, origin: (f64, f64), size: (f64, f64)
     Panel { chart, heading, x_ticks: x_ticks.collect(), x, y, y_ticks, origin, size }
 }
 
-/// Title and subtitle of a panel; a figure of one chart has them above already.
-fn panel_heading(chart: &Chart, titled: bool, limit: f64, left: f64, down: f64) -> Vec<Text> {
-    let mut down = down;
+/// Title and subtitle of a panel. They are left out if the figure has no title, because it then shows the chart's.
+fn panel_heading(chart: &Chart, titled: bool, limit: f64, left: f64, cursor: f64) -> Vec<PlacedText> {
+    let mut cursor = cursor;
     let mut heading = Vec::new();
     if titled {
-        heading.extend(lines(&chart.title, CHART_TITLE, false, limit, left, &mut down));
+        heading.extend(lines(&chart.title, CHART_TITLE, false, limit, left, &mut cursor));
         heading.extend(lines(
             chart.subtitle.as_deref().unwrap_or_default(),
             SMALL,
             true,
             limit,
             left,
-            &mut down,
+            &mut cursor,
         ));
-        down += 4.0;
+        cursor += 4.0;
     }
-    heading.extend(lines(&chart.y.label, SMALL, true, limit, left, &mut down));
+    heading.extend(lines(&chart.y.label, SMALL, true, limit, left, &mut cursor));
     heading
 }
 
-/// The room that a panel needs, as if its plot were as wide as its cell allows.
-fn room(chart: &Chart, legend: Legend, titled: bool, cell: f64, plot_height: f64) -> Room {
+/// The margins of a panel, computed for a plot as wide as its cell allows.
+fn margins_of(chart: &Chart, legend: Legend, titled: bool, cell: f64, plot_height: f64) -> Margins {
     let heading = panel_heading(chart, titled, cell, 0.0, 0.0);
     let head = heading.last().map_or(0.0, |text| text.at.1 + 14.0).max(8.0);
     let y = chart.y.fit(chart.ys(), ticks_up(plot_height));
     let y_ticks = chart.y.ticks_of(&y, ticks_up(plot_height));
     let left = y_ticks.iter().map(|tick| width(&tick.label, SMALL, Weight::Regular)).fold(16.0, f64::max);
     let left = left + TICK_GAP;
-    let right = right_room(chart, legend);
+    let right = right_margin(chart, legend);
     let plot_width = cell - left - right;
     let x = chart.x.fit(chart.xs(), ticks_across(plot_width));
     let x_ticks = chart.x.ticks_of(&x, ticks_across(plot_width));
     let rows = x_ticks.iter().map(|tick| tick_lines(&chart.x.scale, &tick.label, plot_width).len()).max();
     let label = if chart.x.label.is_empty() { 0.0 } else { line_height(SMALL) + 2.0 };
     let foot = TICK_GAP + rows.unwrap_or(0) as f64 * line_height(SMALL) + label;
-    Room { head, foot, left, right }
+    Margins { top: head, bottom: foot, left, right }
 }
 
-/// Room to the right: for names at the ends of lines, else for half a tick's label.
-fn right_room(chart: &Chart, legend: Legend) -> f64 {
+/// The margin to the right: wide enough for names at the ends of lines, otherwise for half of a tick label.
+fn right_margin(chart: &Chart, legend: Legend) -> f64 {
     if legend == Legend::Top {
         return 20.0;
     }
-    let at_ends = |mark: &Mark| match mark {
-        Mark::Line(line) if line.join == Join::Straight => {
+    let at_ends = |element: &Element| match element {
+        Element::Line(line) if line.join == Join::Straight => {
             Some(width(&line.name, SMALL, Weight::Bold) + 18.0)
         }
         _ => None,
     };
-    chart.marks.iter().filter_map(at_ends).fold(20.0, f64::max)
+    chart.elements.iter().filter_map(at_ends).fold(20.0, f64::max)
 }
 
-/// A tick's label in lines: names of categories may take several.
+/// The lines of a tick's label. The names of categories may take several.
 fn tick_lines(scale: &Scale, label: &str, plot_width: f64) -> Vec<String> {
     match scale {
         Scale::Categories(names) => {

@@ -1,4 +1,4 @@
-//! Charts as data: what is shown, not how. A [`Figure`] of one or more [`Chart`]s draws itself as SVG or PNG.
+//! Charts as data. A [`Figure`] has one or more [`Chart`]s, and is drawn as SVG or PNG.
 //!
 //! ```
 //! use cutline_report::chart::{Axis, Chart, Figure, Line, Theme};
@@ -7,23 +7,24 @@
 //! let chart = Chart::new("Quality by delay hint")
 //!     .x(Axis::linear("Delay hint"))
 //!     .y(Axis::linear("Quality").range(0.0, 1.0))
-//!     .mark(Line::new("overall Q", points).markers())
+//!     .plot(Line::new("overall Q", points).markers())
 //!     .hline(0.8, "paper: best at 6");
-//! let svg = Figure::of(chart).svg("fig-10", Theme::Paper);
+//! let svg = Figure::new(chart).svg("fig-10", Theme::Paper);
 //! assert!(svg.starts_with("<svg"));
 //! ```
 //!
-//! Every series gets a *slot*, by its name in order of appearance over the whole figure: the same name has the
-//! same colour, dash and marker in every panel. Colours are those of Okabe and Ito (2008), told apart by all
-//! kinds of colour vision; dashes, markers and hatches carry the same distinction into black-and-white print.
+//! Every series has a *slot*: the number of its name, in order of first appearance in the figure. The slot selects
+//! colour, dash and marker, so the same name looks the same in every panel. The colours are those of Okabe and Ito
+//! (2008), which people with any kind of colour vision can distinguish. Dashes, markers and hatches make the same
+//! distinction in black and white.
 
 mod axis;
+mod colour;
 mod draw;
+mod element;
 mod figure;
-mod ink;
 mod layout;
 mod legend;
-mod mark;
 mod raster;
 mod style;
 mod svg;
@@ -31,17 +32,17 @@ mod text;
 mod ticks;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use axis::{Axis, Scale};
+pub use colour::Theme;
+pub use element::{Bars, Element, Line, Point, Reference};
 pub use figure::{Chart, Figure, Legend};
-pub use ink::Theme;
-pub use mark::{Bars, Line, Mark, Point, Reference};
 pub use raster::{RasterError, png};
 
 impl Figure {
-    /// The figure as an SVG document. `id` begins the names of what it defines, so that several figures can
-    /// stand in one HTML page; letters, digits and `-` only.
+    /// The figure as an SVG document. The ids in the document begin with `id`, so that several figures can be in one
+    /// HTML page. `id` consists of letters, digits and `-`.
     pub fn svg(&self, id: &str, theme: Theme) -> String {
         draw::figure(self, id, theme)
     }
@@ -49,18 +50,18 @@ impl Figure {
     /// The figure as a PNG picture, twice as large as the SVG in each direction.
     ///
     /// # Errors
-    /// When the figure has no area that a picture could show.
+    /// When the figure has no area.
     pub fn png(&self) -> Result<Vec<u8>, RasterError> {
         png(&self.svg("figure", Theme::Paper), 2.0)
     }
 }
 
-/// A number as the charts write it: that many decimals, thousands set apart, a proper minus sign.
+/// A number as charts show it: `decimals` decimals, separators between thousands, a typographic minus sign.
 pub fn number(value: f64, decimals: usize) -> String {
     ticks::with_decimals(value, decimals)
 }
 
-/// A number with no more digits than it has: `1.18`, `10,000`.
+/// The shortest form of a number: `1.18`, `10,000`.
 pub fn shortest(value: f64) -> String {
     ticks::label(value)
 }

@@ -1,20 +1,20 @@
-//! From SVG to PNG, without any font or program of the system.
+//! Converts SVG to PNG. The font is embedded, so no font or program of the system is needed.
 
 use resvg::{tiny_skia, usvg};
 use std::sync::{Arc, LazyLock};
 
-/// Why an SVG did not become a picture.
+/// Why an SVG document cannot be drawn as PNG.
 #[derive(Debug, thiserror::Error)]
 pub enum RasterError {
-    /// The SVG is not one.
+    /// The document is not valid SVG.
     #[error("the SVG cannot be read: {0}")]
     Svg(#[from] usvg::Error),
-    /// The picture would have no pixels, or more than there is memory for.
+    /// The picture would have no pixels, or too many for the memory.
     #[error("a picture of {width} by {height} pixels cannot be drawn")]
     Size {
-        /// Pixels across.
+        /// Width in pixels.
         width: u32,
-        /// Pixels down.
+        /// Height in pixels.
         height: u32,
     },
     /// The encoder failed.
@@ -33,7 +33,7 @@ static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
 /// Draws an SVG document as PNG, `scale` times its own size.
 ///
 /// # Errors
-/// When the document is not an SVG, or the picture has no size that can be drawn.
+/// When the document is not valid SVG, or the size of the picture is not drawable.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, RasterError> {
     let options =
         usvg::Options { fontdb: FONTS.clone(), font_family: "Noto Sans".into(), ..Default::default() };

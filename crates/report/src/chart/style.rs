@@ -1,18 +1,19 @@
-//! Dashes, markers, hatches and sizes. A series is its slot: 0, 1, 2, ... in order of appearance.
+//! Dashes, markers, hatches and font sizes. A series has the dash, marker and hatch of its slot: 0, 1, 2, ... in order of
+//! appearance.
 
-use super::ink::{Ink, Stroke};
+use super::colour::{Colour, Stroke};
 use std::fmt::Write as _;
 
 /// Dash patterns in px; the first is solid.
 const DASHES: [&str; 7] = ["", "9 4", "2.5 3", "10 3 2.5 3", "5 3", "14 4 5 4", "2 5"];
 
-/// Sizes of type, px.
+/// Font sizes, px.
 pub(crate) const FIGURE_TITLE: f64 = 18.0;
 pub(crate) const CHART_TITLE: f64 = 15.0;
 pub(crate) const TEXT: f64 = 13.0;
 pub(crate) const SMALL: f64 = 12.5;
 
-/// The distance between baselines for a size of type.
+/// The distance between baselines for a font size, px.
 pub(crate) fn line_height(size: f64) -> f64 {
     (size * 1.4).round()
 }
@@ -22,7 +23,7 @@ pub(crate) fn dash(slot: usize) -> &'static str {
     DASHES[slot % DASHES.len()]
 }
 
-/// The outline of a slot's marker around (x, y), as path data; about `r` px in radius.
+/// The outline of a slot's marker around (x, y) as SVG path data, with a radius of about `r` px.
 pub(crate) fn marker(slot: usize, x: f64, y: f64, r: f64) -> String {
     let polygon = |corners: &[(f64, f64)]| {
         let mut d = String::new();
@@ -45,13 +46,14 @@ pub(crate) fn marker(slot: usize, x: f64, y: f64, r: f64) -> String {
     }
 }
 
-/// Reference lines.
-pub(crate) const REFERENCE: Stroke = Stroke { ink: Ink::Muted, width: 1.4, dash: "6 4" };
+/// The stroke of reference lines.
+pub(crate) const REFERENCE: Stroke = Stroke { colour: Colour::Muted, width: 1.4, dash: "6 4" };
 
 /// The marker of the paper's values.
 pub(crate) const EXPECTED_MARKER: usize = 3;
 
-/// The hatch that tells a slot's bars apart in black and white: path data in an 8 px square; empty is plain.
+/// The hatch that distinguishes the bars of a slot in black and white, as SVG path data in an 8 px square. Empty means no
+/// hatch.
 pub(crate) fn hatch(slot: usize) -> &'static str {
     match slot % 5 {
         0 => "",
@@ -65,7 +67,7 @@ pub(crate) fn hatch(slot: usize) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::ink::PALETTE;
+    use crate::chart::colour::PALETTE;
 
     #[test]
     fn neighbouring_slots_differ_in_everything() {

@@ -1,11 +1,11 @@
-//! A small SVG writer: the handful of elements that charts need.
+//! A small SVG writer with the few elements that charts need.
 
-use super::ink::{Ink, Stroke, Theme};
+use super::colour::{Colour, Stroke, Theme};
 use super::text::Weight;
 use crate::xml::escape;
 use std::fmt::Write as _;
 
-/// Where a text is held.
+/// Which part of a text is at its x position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -13,20 +13,20 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// How a text is set.
+/// The style of a text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Type {
+pub(crate) struct TextStyle {
     pub(crate) size: f64,
     pub(crate) weight: Weight,
     pub(crate) anchor: Anchor,
-    pub(crate) ink: Ink,
-    /// With a rim in the colour of the ground, for texts over marks.
+    pub(crate) colour: Colour,
+    /// Whether the text has an outline in the background colour, for texts over elements.
     pub(crate) halo: bool,
 }
 
-impl Type {
-    pub(crate) const fn regular(size: f64, ink: Ink) -> Self {
-        Self { size, weight: Weight::Regular, anchor: Anchor::Start, ink, halo: false }
+impl TextStyle {
+    pub(crate) const fn regular(size: f64, colour: Colour) -> Self {
+        Self { size, weight: Weight::Regular, anchor: Anchor::Start, colour, halo: false }
     }
 
     pub(crate) const fn anchored(self, anchor: Anchor) -> Self {
@@ -42,7 +42,7 @@ impl Type {
     }
 }
 
-/// An SVG document as it grows.
+/// An SVG document under construction.
 pub(crate) struct Svg {
     theme: Theme,
     body: String,
@@ -55,12 +55,12 @@ impl Svg {
 
     /// The finished document of `width` by `height` px.
     pub(crate) fn finish(self, width: f64, height: f64, name: &str) -> String {
-        let ground = self.theme.paint(Ink::Paper);
+        let background = self.theme.paint(Colour::Background);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
              height=\"{height}\" role=\"img\" aria-label=\"{}\" font-family=\"'Noto Sans', 'Segoe UI', \
              'Helvetica Neue', Arial, sans-serif\"><rect width=\"{width}\" height=\"{height}\" \
-             fill=\"{ground}\"/>\n{}</svg>\n",
+             fill=\"{background}\"/>\n{}</svg>\n",
             escape(name),
             self.body
         )
@@ -71,34 +71,34 @@ impl Svg {
         let _ = writeln!(self.body, "<path d=\"M{x1:.2} {y1:.2}L{x2:.2} {y2:.2}\" fill=\"none\"{paint}/>");
     }
 
-    pub(crate) fn path(&mut self, d: &str, fill: Ink, opacity: f64, stroke: Stroke) {
+    pub(crate) fn path(&mut self, d: &str, fill: Colour, opacity: f64, stroke: Stroke) {
         let (fill, paint) = (self.theme.paint(fill), self.stroke(stroke));
         let opacity = if opacity < 1.0 { format!(" fill-opacity=\"{opacity}\"") } else { String::new() };
         let _ = writeln!(self.body, "<path d=\"{d}\" fill=\"{fill}\"{opacity}{paint}/>");
     }
 
-    /// A path filled with a pattern that was defined before.
-    pub(crate) fn path_of_pattern(&mut self, d: &str, pattern: &str) {
+    /// Adds a path filled with a pattern that was defined before.
+    pub(crate) fn pattern_path(&mut self, d: &str, pattern: &str) {
         let _ = writeln!(self.body, "<path d=\"{d}\" fill=\"url(#{pattern})\"/>");
     }
 
-    /// A text with its baseline at `y`.
-    pub(crate) fn text(&mut self, x: f64, y: f64, set: Type, text: &str) {
-        let anchor = match set.anchor {
+    /// Adds a text with its baseline at `y`.
+    pub(crate) fn text(&mut self, x: f64, y: f64, style: TextStyle, text: &str) {
+        let anchor = match style.anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let weight = if set.weight == Weight::Bold { " font-weight=\"700\"" } else { "" };
-        let halo = if set.halo {
-            let ground = self.theme.paint(Ink::Paper);
+        let weight = if style.weight == Weight::Bold { " font-weight=\"700\"" } else { "" };
+        let halo = if style.halo {
+            let background = self.theme.paint(Colour::Background);
             format!(
-                " paint-order=\"stroke\" stroke=\"{ground}\" stroke-width=\"4\" stroke-linejoin=\"round\""
+                " paint-order=\"stroke\" stroke=\"{background}\" stroke-width=\"4\" stroke-linejoin=\"round\""
             )
         } else {
             String::new()
         };
-        let (fill, size) = (self.theme.paint(set.ink), set.size);
+        let (fill, size) = (self.theme.paint(style.colour), style.size);
         let _ = writeln!(
             self.body,
             "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{size}\"{weight} text-anchor=\"{anchor}\" \
@@ -107,7 +107,7 @@ impl Svg {
         );
     }
 
-    /// Defines a rectangle that later groups are clipped to.
+    /// Defines a rectangle to which later groups can be clipped.
     pub(crate) fn clip(&mut self, id: &str, (x, y): (f64, f64), (w, h): (f64, f64)) {
         let _ = writeln!(
             self.body,
@@ -115,13 +115,13 @@ impl Svg {
         );
     }
 
-    /// Defines an 8 px pattern of thin lines in the colour of the ground.
+    /// Defines an 8 px pattern of thin lines in the background colour.
     pub(crate) fn pattern(&mut self, id: &str, d: &str) {
-        let ground = self.theme.paint(Ink::Paper);
+        let background = self.theme.paint(Colour::Background);
         let _ = writeln!(
             self.body,
             "<pattern id=\"{id}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><path d=\"{d}\" \
-             stroke=\"{ground}\" stroke-width=\"1.6\" fill=\"none\"/></pattern>"
+             stroke=\"{background}\" stroke-width=\"1.6\" fill=\"none\"/></pattern>"
         );
     }
 
@@ -129,7 +129,7 @@ impl Svg {
         let _ = writeln!(self.body, "<g clip-path=\"url(#{id})\">");
     }
 
-    /// Opens a group that stands for a series.
+    /// Opens the group of a series.
     pub(crate) fn open_series(&mut self, name: &str) {
         let name = escape(name);
         let _ = writeln!(self.body, "<g data-series=\"{name}\"><title>{name}</title>");
@@ -140,7 +140,7 @@ impl Svg {
     }
 
     fn stroke(&self, stroke: Stroke) -> String {
-        if stroke.ink == Ink::None {
+        if stroke.colour == Colour::None {
             return String::new();
         }
         let dash = if stroke.dash.is_empty() {
@@ -148,7 +148,7 @@ impl Svg {
         } else {
             format!(" stroke-dasharray=\"{}\"", stroke.dash)
         };
-        let (paint, width) = (self.theme.paint(stroke.ink), stroke.width);
+        let (paint, width) = (self.theme.paint(stroke.colour), stroke.width);
         format!(" stroke=\"{paint}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}")
     }
 }

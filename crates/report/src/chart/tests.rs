@@ -1,12 +1,12 @@
-//! What must hold of every chart: valid XML, every series there, no text cut off, no two texts on each other.
+//! Properties of every chart: valid XML, every series is drawn, no text is cut off, no two texts overlap.
 
 use super::text::{Weight, width};
 use super::*;
 use proptest::prelude::*;
 
-/// A text's box on the page: left, top, right, bottom.
+/// A text and its box in the figure.
 #[derive(Debug)]
-struct Placed {
+pub(crate) struct Placed {
     text: String,
     left: f64,
     top: f64,
@@ -14,8 +14,8 @@ struct Placed {
     bottom: f64,
 }
 
-/// Parses an SVG and checks that its texts stay inside and apart; gives the texts.
-fn checked(svg: &str) -> Vec<Placed> {
+/// Parses an SVG document, checks that its texts are inside and do not overlap, and returns the texts.
+pub(crate) fn check(svg: &str) -> Vec<Placed> {
     let document = roxmltree::Document::parse(svg).expect("the SVG is XML");
     let size = |name| document.root_element().attribute(name).unwrap().parse::<f64>().unwrap();
     let (wide, tall) = (size("width"), size("height"));
@@ -27,7 +27,7 @@ fn checked(svg: &str) -> Vec<Placed> {
     for (i, a) in texts.iter().enumerate() {
         for b in &texts[i + 1..] {
             let apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
-            assert!(apart, "{a:?} lies on {b:?}");
+            assert!(apart, "{a:?} overlaps {b:?}");
         }
     }
     texts
@@ -47,7 +47,7 @@ fn placed(node: roxmltree::Node) -> Placed {
     Placed { text, left, top: y - 0.75 * size, right: left + wide, bottom: y + 0.22 * size }
 }
 
-fn has(texts: &[Placed], wanted: &str) -> bool {
+pub(crate) fn has(texts: &[Placed], wanted: &str) -> bool {
     texts.iter().any(|placed| placed.text == wanted)
 }
 
@@ -56,18 +56,18 @@ fn by_hint() -> Figure {
     let line = |f: fn(f64) -> f64| {
         (1..=16).map(move |h| {
             let q = f(f64::from(h));
-            Point::new(f64::from(h), q).within(q - 0.03, q + 0.03)
+            Point::new(f64::from(h), q).with_interval(q - 0.03, q + 0.03)
         })
     };
     let chart = Chart::new("Audio quality by delay hint")
         .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks((1..=16).map(f64::from)))
         .y(Axis::linear("Quality").range(0.0, 1.0))
-        .mark(Line::new("delay quality Qd", line(|h| 0.98 - 0.02 * h)).markers())
-        .mark(Line::new("throughput quality Qt", line(|h| 0.4 + 0.035 * h)).markers())
-        .mark(Line::new("overall quality Q", line(|h| (0.98 - 0.02 * h).min(0.4 + 0.035 * h))).band())
-        .mark(Line::expected("paper", [(6.0, 0.8)]))
+        .plot(Line::new("delay quality Qd", line(|h| 0.98 - 0.02 * h)).markers())
+        .plot(Line::new("throughput quality Qt", line(|h| 0.4 + 0.035 * h)).markers())
+        .plot(Line::new("overall quality Q", line(|h| (0.98 - 0.02 * h).min(0.4 + 0.035 * h))).band())
+        .plot(Line::expected("paper", [(6.0, 0.8)]))
         .vline(6.0, "paper: best at 6");
-    Figure::of(chart)
+    Figure::new(chart)
 }
 
 /// Four panels: distribution, bars, series with a gap, one without data.
@@ -75,49 +75,38 @@ fn panels() -> Figure {
     let cdf = Chart::new("Queuing delay")
         .x(Axis::linear("Queuing delay, ms"))
         .y(Axis::linear("Share of packets").range(0.0, 1.0))
-        .mark(Line::steps("hint 1", (0..500).map(|i| (20.0 + f64::from(i) / 9.0, f64::from(i) / 499.0))))
-        .mark(Line::steps("hint 16", (0..500).map(|i| (80.0 + f64::from(i) / 5.0, f64::from(i) / 499.0))))
+        .plot(Line::steps("hint 1", (0..500).map(|i| (20.0 + f64::from(i) / 9.0, f64::from(i) / 499.0))))
+        .plot(Line::steps("hint 16", (0..500).map(|i| (80.0 + f64::from(i) / 5.0, f64::from(i) / 499.0))))
         .hline(0.5, "median");
     let bars = Chart::new("Normalised quality by the share of audio flows among all flows of the bottleneck")
         .subtitle("Mean of ten seeds")
         .x(Axis::categories("Audio : bulk", ["1 to 99", "25 to 75", "50 to 50", "75 to 25"]))
         .y(Axis::linear("Quality with TSQ / without"))
-        .mark(Bars::new("audio", (0..4).map(|i| Point::new(f64::from(i), 1.18).within(1.1, 1.26))))
-        .mark(Bars::new("file transfer", (0..4).map(|i| (f64::from(i), 1.02))))
+        .plot(Bars::new("audio", (0..4).map(|i| Point::new(f64::from(i), 1.18).with_interval(1.1, 1.26))))
+        .plot(Bars::new("file transfer", (0..4).map(|i| (f64::from(i), 1.02))))
         .hline(1.0, "as without TSQ");
     let gap = Chart::new("Backlog")
         .x(Axis::linear("Time, s"))
         .y(Axis::log("Packets", 10))
-        .mark(Line::new("hint 1", [(0.0, 10.0), (1.0, f64::NAN), (2.0, 1000.0)]));
+        .plot(Line::new("hint 1", [(0.0, 10.0), (1.0, f64::NAN), (2.0, 1000.0)]));
     Figure::grid("Four panels", 2, [cdf, bars, gap, Chart::new("Nothing")]).note("Made up for this test.")
 }
 
 #[test]
 fn a_chart_by_hint_names_all_its_series_and_keeps_its_texts_apart() {
-    let texts = checked(&by_hint().svg("t", Theme::Paper));
+    let texts = check(&by_hint().svg("t", Theme::Paper));
     for wanted in ["delay quality Qd", "overall quality Q", "paper", "paper: best at 6", "16", "Delay hint"] {
         assert!(has(&texts, wanted), "{wanted} is missing");
     }
 }
 
 #[test]
-fn the_quality_curves_keep_their_texts_apart() {
-    for crate::curves::Named { id, figure } in crate::curves::all() {
-        for legend in [Legend::Top, Legend::Direct] {
-            let texts = checked(&figure.clone().legend(legend).svg(id, Theme::Paper));
-            assert!(has(&texts, figure.name()), "{id} has its title");
-        }
-    }
-}
-
-#[test]
-fn distributions_are_named_beside_themselves() {
+fn distributions_are_named_beside_their_lines() {
     let chart = [10.0, 40.0, 90.0].into_iter().fold(Chart::new("t"), |chart, delay| {
         let steps = (0..100).map(move |i| (delay + f64::from(i) / 10.0, f64::from(i) / 99.0));
-        chart.mark(Line::steps(format!("at {delay}"), steps))
+        chart.plot(Line::steps(format!("at {delay}"), steps))
     });
-    let texts =
-        checked(&Figure::of(chart.hline(0.5, "median")).legend(Legend::Direct).svg("t", Theme::Paper));
+    let texts = check(&Figure::new(chart.hline(0.5, "median")).legend(Legend::Direct).svg("t", Theme::Paper));
     let left =
         |name: &str| texts.iter().find(|placed| placed.text == name).map(|placed| placed.left).unwrap();
     assert!(left("at 10") < left("at 40") && left("at 40") < left("at 90"));
@@ -125,20 +114,20 @@ fn distributions_are_named_beside_themselves() {
 
 #[test]
 fn a_figure_without_charts_is_empty_but_valid() {
-    assert!(checked(&Figure::grid("", 3, []).svg("t", Theme::Paper)).is_empty());
+    assert!(check(&Figure::grid("", 3, []).svg("t", Theme::Paper)).is_empty());
     assert!(Figure::grid("", 3, []).png().is_ok());
 }
 
 #[test]
 fn names_at_line_ends_stay_apart() {
-    let texts = checked(&by_hint().legend(Legend::Direct).svg("t", Theme::Paper));
+    let texts = check(&by_hint().legend(Legend::Direct).svg("t", Theme::Paper));
     assert!(has(&texts, "overall quality Q") && has(&texts, "paper"));
 }
 
 #[test]
 fn panels_share_one_legend_and_slots() {
     let svg = panels().svg("t", Theme::Paper);
-    let texts = checked(&svg);
+    let texts = check(&svg);
     let named = |name: &str| texts.iter().filter(|placed| placed.text == name).count();
     assert_eq!(["hint 1", "hint 16", "audio", "file transfer"].map(named), [1, 1, 1, 1]);
     let document = roxmltree::Document::parse(&svg).unwrap();
@@ -151,8 +140,8 @@ fn panels_share_one_legend_and_slots() {
 #[test]
 fn a_gap_breaks_the_line() {
     let chart = Chart::new("")
-        .mark(Line::new("a", [(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 1.0), (4.0, 3.0)]));
-    let svg = Figure::of(chart).svg("t", Theme::Paper);
+        .plot(Line::new("a", [(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 1.0), (4.0, 3.0)]));
+    let svg = Figure::new(chart).svg("t", Theme::Paper);
     let document = roxmltree::Document::parse(&svg).unwrap();
     let series = document.descendants().find(|node| node.attribute("data-series") == Some("a")).unwrap();
     let path = series.children().find_map(|node| node.attribute("d")).unwrap();
@@ -163,8 +152,8 @@ fn a_gap_breaks_the_line() {
 fn a_point_lies_where_its_axes_say() {
     let axes = || (Axis::linear("").range(0.0, 10.0), Axis::linear("").range(0.0, 1.0));
     let chart =
-        Chart::new("t").x(axes().0).y(axes().1).mark(Line::new("a", [(0.0, 0.0), (10.0, 1.0), (5.0, 0.5)]));
-    let svg = Figure::of(chart).svg("t", Theme::Paper);
+        Chart::new("t").x(axes().0).y(axes().1).plot(Line::new("a", [(0.0, 0.0), (10.0, 1.0), (5.0, 0.5)]));
+    let svg = Figure::new(chart).svg("t", Theme::Paper);
     let path =
         svg.split("data-series").nth(1).unwrap().split("d=\"").nth(1).unwrap().split('"').next().unwrap();
     let numbers: Vec<f64> = path.split(['M', 'L', ' ']).filter_map(|n| n.parse().ok()).collect();
@@ -176,9 +165,9 @@ fn a_point_lies_where_its_axes_say() {
 #[test]
 fn hostile_names_stay_text_and_colours_follow_the_theme() {
     let chart =
-        Chart::new("a < b & \"c\"").mark(Line::new("<x>", [(0.0, 1.0)])).mark(Line::new("y", [(1.0, 2.0)]));
-    let figure = Figure::of(chart);
-    let texts = checked(&figure.svg("t", Theme::Paper));
+        Chart::new("a < b & \"c\"").plot(Line::new("<x>", [(0.0, 1.0)])).plot(Line::new("y", [(1.0, 2.0)]));
+    let figure = Figure::new(chart);
+    let texts = check(&figure.svg("t", Theme::Paper));
     assert!(has(&texts, "a < b & \"c\"") && has(&texts, "<x>"));
     assert!(figure.svg("t", Theme::Page).contains("var(--c-s0,#0072b2)"));
     assert!(!figure.svg("t", Theme::Paper).contains("var("));
@@ -208,9 +197,9 @@ proptest! {
     ) {
         let points = points.into_iter().map(|(x, y)| (x, y.rem_euclid(1.0) * scale));
         let y = if log { Axis::log("y", 10) } else { Axis::linear("y") };
-        let chart = Chart::new("Any").x(Axis::linear("x")).y(y).mark(Line::new("a", points).markers());
-        let svg = Figure::of(chart).svg("t", Theme::Paper);
-        checked(&svg);
+        let chart = Chart::new("Any").x(Axis::linear("x")).y(y).plot(Line::new("a", points).markers());
+        let svg = Figure::new(chart).svg("t", Theme::Paper);
+        check(&svg);
         prop_assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
 }

@@ -1,12 +1,11 @@
-//! How wide a text is, so that nothing overlaps and nothing is cut off.
+//! The width of a text, which the layout needs so that nothing overlaps and nothing is cut off.
 //!
-//! Widths are those of Noto Sans, which PNGs are drawn with and which is wider than most fonts a browser will
-//! take in its place.
+//! Widths are those of Noto Sans. PNGs are drawn with it, and it is wider than most fonts that a browser uses instead.
 
 use std::sync::LazyLock;
 use ttf_parser::Face;
 
-/// Weight of a text.
+/// The font weight of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
     Regular,
@@ -27,13 +26,13 @@ pub(crate) fn width(text: &str, size: f64, weight: Weight) -> f64 {
         Weight::Bold => &*BOLD,
     };
     let em = f64::from(face.units_per_em());
-    // A character that the font lacks comes from another one: an em is what the widest take.
+    // A character that is missing in the font comes from another font. The widest characters take one em.
     let advance =
         |c| face.glyph_index(c).and_then(|glyph| face.glyph_hor_advance(glyph)).map_or(em, f64::from);
     text.chars().map(advance).sum::<f64>() * size / em
 }
 
-/// `text` in lines of at most `limit` px, broken between words. A word longer than that has its own line.
+/// Breaks `text` between words into lines of at most `limit` px. A longer word has a separate line.
 pub(crate) fn wrap(text: &str, size: f64, weight: Weight, limit: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

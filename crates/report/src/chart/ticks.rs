@@ -1,24 +1,24 @@
-//! Ticks at numbers that people like, labelled as people write them.
+//! Ticks at round numbers, and their labels.
 
-/// A place on an axis and what is written there.
+/// A labelled position on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) value: f64,
     pub(crate) label: String,
 }
 
-/// The least of 1, 2, 2.5 and 5 times a power of ten that leaves at most `room` steps in the range.
-pub(crate) fn step(low: f64, high: f64, room: usize) -> f64 {
-    let least = (high - low) / room.max(1) as f64;
-    let power = 10_f64.powf(least.log10().floor());
+/// The smallest step of 1, 2, 2.5 or 5 times a power of ten with which at most `max_ticks` steps fit into the range.
+pub(crate) fn step(low: f64, high: f64, max_ticks: usize) -> f64 {
+    let min = (high - low) / max_ticks.max(1) as f64;
+    let power = 10_f64.powf(min.log10().floor());
     let nice = [1.0, 2.0, 2.5, 5.0, 10.0];
-    let factor = nice.into_iter().find(|factor| factor * power >= least * (1.0 - 1e-9)).unwrap_or(10.0);
+    let factor = nice.into_iter().find(|factor| factor * power >= min * (1.0 - 1e-9)).unwrap_or(10.0);
     factor * power
 }
 
 /// Ticks at multiples of a nice step.
-pub(crate) fn linear_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
-    let step = step(low, high, room);
+pub(crate) fn linear_ticks(low: f64, high: f64, max_ticks: usize) -> Vec<Tick> {
+    let step = step(low, high, max_ticks);
     let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
     let decimals = decimals_of(step);
     let tick = |n: i64| {
@@ -29,8 +29,8 @@ pub(crate) fn linear_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
     (first..=last).map(tick).collect()
 }
 
-/// Ticks at powers of `base`, thinned to `room`; at 1, 2 and 5 times those of ten where there is room for that.
-pub(crate) fn log_ticks(low: f64, high: f64, base: u32, room: usize) -> Vec<Tick> {
+/// Ticks at powers of `base`, at most `max_ticks` of them. A short decimal axis has ticks at 1, 2 and 5 times each power.
+pub(crate) fn log_ticks(low: f64, high: f64, base: u32, max_ticks: usize) -> Vec<Tick> {
     let base = f64::from(base);
     let (first, last) = ((low.ln() / base.ln() - 1e-9).ceil(), (high.ln() / base.ln() + 1e-9).floor());
     let powers = (last - first).max(0.0) as usize + 1;
@@ -40,12 +40,12 @@ pub(crate) fn log_ticks(low: f64, high: f64, base: u32, room: usize) -> Vec<Tick
         let values = decades.flat_map(|n| [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(n))).filter(within);
         return values.map(|value| Tick { value, label: label(value) }).collect();
     }
-    let every = powers.div_ceil(room.max(1)).max(1);
+    let every = powers.div_ceil(max_ticks.max(1)).max(1);
     let value = |n: usize| base.powi(first as i32 + (n * every) as i32);
     (0..powers.div_ceil(every)).map(value).map(|value| Tick { value, label: label(value) }).collect()
 }
 
-/// A number as short as it can be said: `0.05`, `128`, `10,000`, `1e-9`.
+/// The shortest form of a number: `0.05`, `128`, `10,000`, `1e-9`.
 pub(crate) fn label(value: f64) -> String {
     if value != 0.0 && !(1e-6..1e12).contains(&value.abs()) {
         return scientific(value, value.abs() / 1000.0);
@@ -57,7 +57,7 @@ pub(crate) fn label(value: f64) -> String {
     with_decimals(value, shortest.unwrap_or(6) as usize)
 }
 
-/// A number with that many decimals, thousands set apart, and a proper minus sign.
+/// A number with `decimals` decimals, separators between thousands, and a typographic minus sign.
 pub(crate) fn with_decimals(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
@@ -78,7 +78,8 @@ pub(crate) fn with_decimals(value: f64, decimals: usize) -> String {
     out
 }
 
-/// A number too small or too large to be written out, with digits enough to tell it from one a `step` away: `2.5e-7`.
+/// A very small or very large number in scientific notation, with enough digits to distinguish it from its neighbour at
+/// a distance of `step`: `2.5e-7`.
 fn scientific(value: f64, step: f64) -> String {
     let decimals = (value.abs() / step).log10().ceil().clamp(0.0, 15.0) as usize;
     let text = format!("{value:.decimals$e}");
@@ -88,7 +89,7 @@ fn scientific(value: f64, step: f64) -> String {
     format!("{digits}e{power}").replace('-', "\u{2212}")
 }
 
-/// The decimals it takes to write multiples of `step`.
+/// The number of decimals that multiples of `step` need.
 fn decimals_of(step: f64) -> usize {
     (0..9).find(|&d| (step * 10_f64.powi(d)).fract() < 1e-6).unwrap_or(9) as usize
 }

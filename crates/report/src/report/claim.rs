@@ -1,20 +1,20 @@
-//! Claims: what a paper states, what was measured, and whether it holds.
+//! Claims: the statement of a paper, the measured value, and whether the claim holds.
 
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// A number that the paper claims, and what was measured. Its JSON form is that of `claims.json`.
+/// A claim of a paper with the measured value. Serialized, it is an entry of `claims.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Unique name, such as `audio.best-hint`.
+    /// A unique name, such as `audio.best-hint`.
     pub id: String,
     /// The paper's figure or section, such as `10`.
     pub figure: String,
     /// What is claimed, in words.
     pub claim: String,
-    /// The paper's value: a number, words such as `about 6`, or null where it gives none.
-    pub paper: Option<Stated>,
-    /// The measured value, null where there is none.
+    /// The paper's value: a number, words such as `about 6`, or null if it gives none.
+    pub paper: Option<PaperValue>,
+    /// The measured value, or null if there is none.
     pub measured: Option<f64>,
     /// Lower end of the 95 % confidence interval.
     pub ci_low: Option<f64>,
@@ -22,19 +22,19 @@ pub struct Claim {
     pub ci_high: Option<f64>,
     /// Unit of the values; empty for plain numbers.
     pub unit: String,
-    /// Whether the claim holds: true, false, or null where the measurement cannot tell.
+    /// Whether the claim holds: true, false, or null if the measurement does not decide it.
     pub holds: Verdict,
-    /// Where measurement and paper differ, and why; may be empty.
+    /// Where measurement and paper differ, and why. May be empty.
     pub note: String,
 }
 
 /// A value that the paper states.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Stated {
+pub enum PaperValue {
     /// A number, in the claim's unit.
     Number(f64),
-    /// Words.
+    /// A statement in words.
     Text(String),
 }
 
@@ -42,11 +42,11 @@ pub enum Stated {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<bool>", into = "Option<bool>")]
 pub enum Verdict {
-    /// The measurement shows it.
+    /// The measurement confirms the claim.
     Holds,
-    /// The measurement shows otherwise.
+    /// The measurement contradicts the claim.
     Differs,
-    /// The measurement cannot tell.
+    /// The measurement does not decide the claim.
     #[default]
     Unclear,
 }
@@ -77,20 +77,20 @@ impl From<Verdict> for Option<bool> {
     }
 }
 
-impl From<f64> for Stated {
+impl From<f64> for PaperValue {
     fn from(number: f64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<&str> for Stated {
+impl From<&str> for PaperValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
 impl Claim {
-    /// A claim without any values yet, and unclear.
+    /// A claim without values, whose verdict is [`Verdict::Unclear`].
     pub fn new(id: impl Into<String>, figure: impl Into<String>, claim: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -106,33 +106,33 @@ impl Claim {
         }
     }
 
-    /// What the paper states.
-    pub fn paper(self, stated: impl Into<Stated>) -> Self {
-        Self { paper: Some(stated.into()), ..self }
+    /// Sets the value of the paper.
+    pub fn paper(self, value: impl Into<PaperValue>) -> Self {
+        Self { paper: Some(value.into()), ..self }
     }
 
-    /// What was measured, with its confidence interval.
+    /// Sets the measured value and its confidence interval.
     pub fn measured(self, estimate: &Estimate) -> Self {
         let (ci_low, ci_high) = estimate.interval.unzip();
         Self { measured: Some(estimate.mean), ci_low, ci_high, ..self }
     }
 
-    /// What was measured, where it is a number without an interval.
+    /// Sets a measured value that has no confidence interval.
     pub fn measured_value(self, value: f64) -> Self {
         Self { measured: Some(value), ..self }
     }
 
-    /// The values' unit.
+    /// Sets the unit of the values.
     pub fn unit(self, unit: impl Into<String>) -> Self {
         Self { unit: unit.into(), ..self }
     }
 
-    /// Whether the claim holds.
+    /// Sets whether the claim holds.
     pub fn holds(self, verdict: impl Into<Verdict>) -> Self {
         Self { holds: verdict.into(), ..self }
     }
 
-    /// Where measurement and paper differ, and why.
+    /// Sets the note: where measurement and paper differ, and why.
     pub fn note(self, note: impl Into<String>) -> Self {
         Self { note: note.into(), ..self }
     }

@@ -1,18 +1,18 @@
-//! A report before it is written.
+//! The content of a report.
 
 use super::claim::Claim;
 use crate::chart::Figure;
 
-/// A report before it is written.
+/// The content of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What was evaluated.
+    /// The title: what was evaluated.
     pub title: String,
-    /// What was done and how to read the report; blank lines part paragraphs.
+    /// What was done and how to read the report. Blank lines separate paragraphs.
     pub intro: String,
-    /// What stands over each section's [`Section::paper_says`], such as "The paper says".
-    pub said: String,
-    /// What was run, as names and values: version, seeds, scenario hash, host, duration.
+    /// The heading above the [`Section::paper_says`] of each section, such as "The paper says".
+    pub statement_heading: String,
+    /// What was run, as pairs of name and value: version, seeds, scenario hash, host, duration.
     pub meta: Vec<(String, String)>,
     /// One section for each figure or group of figures, in order.
     pub sections: Vec<Section>,
@@ -23,19 +23,19 @@ pub struct Report {
 pub struct Section {
     /// The section's anchor: letters, digits, `-` and `_`.
     pub id: String,
-    /// Its heading.
+    /// The heading of the section.
     pub heading: String,
-    /// What the paper says, or what is asked; blank lines part paragraphs.
+    /// What the paper says, or the question of the study. Blank lines separate paragraphs.
     pub paper_says: String,
-    /// What we see; blank lines part paragraphs.
+    /// What the results show. Blank lines separate paragraphs.
     pub we_see: String,
-    /// Its figures, each with the name of its files: letters, digits, `-` and `_`.
+    /// The figures, each with the name of its files: letters, digits, `-` and `_`.
     pub figures: Vec<(String, Figure)>,
-    /// Its claims.
+    /// The claims about the figures.
     pub claims: Vec<Claim>,
-    /// Where we depart from the paper or differ from it, and why.
+    /// Where method or results differ from the paper, and why.
     pub notes: Vec<String>,
-    /// Further files, such as scenario and data: label and path from the report's directory.
+    /// Further files, such as scenario and data: label, and path relative to the report's directory.
     pub files: Vec<(String, String)>,
 }
 

@@ -1,6 +1,6 @@
-//! The report as one HTML page: style and figures inside, nothing from outside, no scripts.
+//! The report as one HTML page with embedded style and figures, without scripts and external resources.
 
-use super::claim::{Claim, Stated, Verdict};
+use super::claim::{Claim, PaperValue, Verdict};
 use super::document::{Report, Section};
 use crate::chart::Theme;
 use crate::xml::escape;
@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
 
-/// The whole page.
-pub fn page(report: &Report) -> String {
+/// The report as an HTML page.
+pub fn html_page(report: &Report) -> String {
     let style = STYLE.replace("LIGHT", &Theme::css(false)).replace("DARK", &Theme::css(true));
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
@@ -22,7 +22,7 @@ pub fn page(report: &Report) -> String {
     html += &verdicts(report);
     html += &contents(&report.sections);
     for section in &report.sections {
-        html += &section_of(section, &report.said);
+        html += &section_html(section, &report.statement_heading);
     }
     html + "</main>\n</body>\n</html>\n"
 }
@@ -37,7 +37,7 @@ fn meta(meta: &[(String, String)]) -> String {
     format!("<dl>\n{}</dl>\n", joined(meta.iter().map(row)))
 }
 
-/// The table of all claims, and how many hold.
+/// The number of claims with each verdict, and the table of all claims.
 fn verdicts(report: &Report) -> String {
     let count = |verdict| report.claims().filter(|claim| claim.holds == verdict).count();
     let all = report.claims().count();
@@ -49,7 +49,7 @@ fn verdicts(report: &Report) -> String {
     for verdict in [Verdict::Holds, Verdict::Differs, Verdict::Unclear] {
         let n = count(verdict);
         if n > 0 {
-            let (class, symbol, one) = look(verdict);
+            let (class, symbol, one) = verdict_style(verdict);
             let text = if n == 1 { one } else { one.trim_end_matches('s') };
             let _ = write!(html, "<span class=\"v {class}\">{symbol} {n} {text}</span>");
         }
@@ -68,11 +68,11 @@ fn contents(sections: &[Section]) -> String {
     format!("<nav aria-label=\"Sections\">\n{}</nav>\n", joined(links))
 }
 
-fn section_of(section: &Section, said: &str) -> String {
+fn section_html(section: &Section, statement_heading: &str) -> String {
     let mut html =
         format!("<section id=\"{}\">\n<h2>{}</h2>\n", escape(&section.id), escape(&section.heading));
-    html += "<div class=\"said\">\n";
-    for (heading, text) in [(said, &section.paper_says), ("We see", &section.we_see)] {
+    html += "<div class=\"statements\">\n";
+    for (heading, text) in [(statement_heading, &section.paper_says), ("We see", &section.we_see)] {
         if !text.trim().is_empty() {
             let _ = writeln!(html, "<div><h3>{}</h3>{}</div>", escape(heading), paragraphs(text));
         }
@@ -92,19 +92,19 @@ fn section_of(section: &Section, said: &str) -> String {
 }
 
 fn files(section: &Section) -> String {
-    let of_figure = |id: &String| {
+    let files_of_figure = |id: &String| {
         [
             (format!("{id}.svg"), format!("figures/{id}.svg")),
             (format!("{id}.png"), format!("figures/{id}.png")),
         ]
     };
-    let figures = section.figures.iter().flat_map(|(id, _)| of_figure(id));
+    let figures = section.figures.iter().flat_map(|(id, _)| files_of_figure(id));
     let links = figures.chain(section.files.iter().cloned()).map(|(label, path)| link(&path, &label));
     let links = joined(links);
     if links.is_empty() { links } else { format!("<p class=\"files\">Files: {links}</p>\n") }
 }
 
-/// Claims as rows; with the anchor of their section where they stand apart from it.
+/// The table of claims. A claim with an anchor links to its section.
 fn table<'a>(claims: impl Iterator<Item = (&'a Claim, Option<&'a str>)>) -> String {
     let mut html = String::from(
         "<div class=\"scroll\"><table>\n<thead><tr><th>Figure</th><th>Claim</th><th class=\"n\">Paper</th>\
@@ -126,23 +126,23 @@ fn row(claim: &Claim, section: Option<&str>) -> String {
     } else {
         format!("<span class=\"why\">{}</span>", escape(&claim.note))
     };
-    let (class, symbol, text) = look(claim.holds);
+    let (class, symbol, text) = verdict_style(claim.holds);
     format!(
         "<tr><td>{figure}</td><td>{}{why}</td>{}<td class=\"n\">{}</td>\
          <td><span class=\"v {class}\">{symbol} {text}</span></td></tr>\n",
         escape(&claim.claim),
-        stated(claim),
+        paper_value(claim),
         measured(claim)
     )
 }
 
-fn stated(claim: &Claim) -> String {
+fn paper_value(claim: &Claim) -> String {
     match &claim.paper {
-        Some(Stated::Number(number)) => {
+        Some(PaperValue::Number(number)) => {
             let number = suffixed(crate::chart::shortest(*number), &claim.unit);
             format!("<td class=\"n\">{number}</td>")
         }
-        Some(Stated::Text(text)) => format!("<td class=\"w\">{}</td>", escape(text)),
+        Some(PaperValue::Text(text)) => format!("<td class=\"w\">{}</td>", escape(text)),
         None => "<td class=\"n\">\u{2013}</td>".to_owned(),
     }
 }
@@ -158,8 +158,8 @@ fn measured(claim: &Claim) -> String {
     cell
 }
 
-/// The class, the symbol and the words of a verdict: colour is never the only sign.
-fn look(verdict: Verdict) -> (&'static str, &'static str, &'static str) {
+/// The CSS class, the symbol and the text of a verdict. Verdicts do not differ by colour alone.
+fn verdict_style(verdict: Verdict) -> (&'static str, &'static str, &'static str) {
     match verdict {
         Verdict::Holds => ("good", "\u{2713}", "holds"),
         Verdict::Differs => ("bad", "\u{2717}", "differs"),
@@ -175,7 +175,7 @@ fn suffixed(number: String, unit: &str) -> String {
     if unit.is_empty() { number } else { format!("{number}\u{a0}{}", escape(unit)) }
 }
 
-/// As many decimals as make three or four digits in all; whole numbers stay whole.
+/// The number of decimals with which a value has three or four digits. Integers have none.
 fn decimals(value: f64) -> usize {
     match value.abs() {
         v if v.fract() == 0.0 && v < 1e9 => 0,
@@ -188,12 +188,12 @@ fn decimals(value: f64) -> usize {
 }
 
 fn fixed(value: f64, decimals: usize) -> String {
-    // The ends of an interval around a whole number need not be whole.
+    // The ends of an interval around an integer need not be integers.
     let decimals = if decimals == 0 && value.abs() < 1000.0 && value.fract() != 0.0 { 2 } else { decimals };
     crate::chart::number(value, decimals)
 }
 
-/// Paragraphs, which blank lines part.
+/// A text as HTML paragraphs. Blank lines separate paragraphs.
 fn paragraphs(text: &str) -> String {
     let filled = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
     joined(filled.map(|part| format!("<p>{}</p>\n", escape(part))))

@@ -1,21 +1,21 @@
-//! The page's structure, the claims' JSON, and what is on disk afterwards.
+//! Tests of the HTML page, the claims as JSON, and the files that are written.
 
 use super::*;
 use crate::chart::{Axis, Bars, Chart, Figure, Point};
 use crate::stats::Estimate;
 
 fn figure() -> Figure {
-    let bars = Bars::new("with TSQ", [Point::new(0.0, 1.18).within(1.1, 1.26), Point::new(1.0, 1.08)]);
+    let bars = Bars::new("with TSQ", [Point::new(0.0, 1.18).with_interval(1.1, 1.26), Point::new(1.0, 1.08)]);
     let chart = Chart::new("Normalised quality")
         .x(Axis::categories("Audio : bulk", ["1:99", "25:75"]))
         .y(Axis::linear("Quality with TSQ / without"))
-        .mark(bars)
+        .plot(bars)
         .hline(1.0, "as without TSQ");
-    Figure::of(chart)
+    Figure::new(chart)
 }
 
 fn report() -> Report {
-    let estimate = Estimate::of(&[1.15, 1.2, 1.19]).unwrap();
+    let estimate = Estimate::from_values(&[1.15, 1.2, 1.19]).unwrap();
     let holding =
         Claim::new("mixed.audio-1", "14", "Audio gains at 1:99").paper(1.18).measured(&estimate).holds(true);
     let differing = Claim::new("mixed.file", "14", "Files lose <nothing> & more")
@@ -37,14 +37,14 @@ fn report() -> Report {
     Report {
         title: "TSQ".into(),
         intro: "Everything & more.".into(),
-        said: "The paper says".into(),
+        statement_heading: "The paper says".into(),
         meta,
         sections: vec![section],
     }
 }
 
 #[test]
-fn claims_json_has_exactly_the_agreed_keys() {
+fn claims_json_has_exactly_the_documented_keys() {
     let claims: Vec<Claim> = report().claims().cloned().collect();
     let json = serde_json::to_value(&claims).unwrap();
     let keys = "ci_high ci_low claim figure holds id measured note paper unit";
@@ -60,8 +60,8 @@ fn claims_json_has_exactly_the_agreed_keys() {
 }
 
 #[test]
-fn the_page_is_whole_and_needs_nothing_from_outside() {
-    let html = page(&report());
+fn the_page_is_complete_and_has_no_external_resources() {
+    let html = html_page(&report());
     for text in [
         "3 claims:",
         "\u{2713} 1 holds<",
@@ -96,7 +96,7 @@ fn the_page_is_whole_and_needs_nothing_from_outside() {
 }
 
 #[test]
-fn writing_leaves_the_files_and_nothing_else() {
+fn only_the_files_of_the_report_are_left() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("results");
     let written = write(&target, &report()).unwrap();
@@ -115,7 +115,7 @@ fn writing_leaves_the_files_and_nothing_else() {
 }
 
 #[test]
-fn names_that_no_file_should_have_are_refused() {
+fn invalid_and_duplicate_ids_are_refused() {
     let with_figure = |id: &str| {
         let mut report = report();
         report.sections[0].figures[0].0 = id.to_owned();
@@ -123,11 +123,15 @@ fn names_that_no_file_should_have_are_refused() {
     };
     let directory = tempfile::tempdir().unwrap();
     for id in ["", "../up", "a b", "ä"] {
-        assert!(matches!(write(directory.path(), &with_figure(id)), Err(WriteError::Id(bad)) if bad == id));
+        assert!(
+            matches!(write(directory.path(), &with_figure(id)), Err(WriteError::InvalidId(bad)) if bad == id)
+        );
     }
     let mut twice = report();
     twice.sections[0].claims[2].id = "mixed.file".into();
-    assert!(matches!(write(directory.path(), &twice), Err(WriteError::Twice(id)) if id == "mixed.file"));
+    assert!(
+        matches!(write(directory.path(), &twice), Err(WriteError::DuplicateId(id)) if id == "mixed.file")
+    );
     assert_eq!(
         std::fs::read_dir(directory.path()).unwrap().count(),
         0,
@@ -136,7 +140,7 @@ fn names_that_no_file_should_have_are_refused() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named() {
+fn the_error_names_a_directory_that_cannot_be_written() {
     let directory = tempfile::tempdir().unwrap();
     let taken = directory.path().join("taken");
     std::fs::write(&taken, "a file").unwrap();

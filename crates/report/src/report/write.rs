@@ -1,8 +1,8 @@
-//! Puts a report's files in a directory, each whole or not at all.
+//! Writes the files of a report into a directory, each complete or not at all.
 
 use super::claim::Claim;
 use super::document::Report;
-use super::html::page;
+use super::html::html_page;
 use crate::chart::{Figure, RasterError, Theme};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use std::{fs, io};
 
 /// The files of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The page.
+pub struct ReportFiles {
+    /// The HTML page.
     pub report: PathBuf,
     /// The claims as JSON.
     pub claims: PathBuf,
@@ -22,37 +22,37 @@ pub struct Written {
 /// Why a report was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// A file or directory.
+    /// A file or directory cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// What was to be written.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A name that is no file's name.
-    #[error("the id \"{0}\" has other characters than letters, digits, '-' and '_'")]
-    Id(String),
-    /// A name given twice.
-    #[error("the id \"{0}\" is there twice")]
-    Twice(String),
-    /// A figure that could not be drawn.
+    /// An id cannot be the name of a file.
+    #[error("the id \"{0}\" is empty or has characters other than letters, digits, '-' and '_'")]
+    InvalidId(String),
+    /// An id is used twice.
+    #[error("the id \"{0}\" is used twice")]
+    DuplicateId(String),
+    /// A figure cannot be drawn.
     #[error("figure {id}: {source}")]
     Figure {
-        /// The figure's name.
+        /// The id of the figure.
         id: String,
-        /// Why.
+        /// The reason.
         source: RasterError,
     },
-    /// The claims could not be written as JSON, or be read.
+    /// The claims cannot be written as JSON or read.
     #[error("claims.json: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// The claims of the report in `directory`; none where there is no report.
+/// The claims of the report in `directory`; empty if there is no report.
 ///
 /// # Errors
-/// When `claims.json` cannot be read, or is damaged.
+/// When `claims.json` cannot be read or is damaged.
 pub fn read_claims(directory: &Path) -> Result<Vec<Claim>, WriteError> {
     let path = directory.join("claims.json");
     match fs::read(&path) {
@@ -62,11 +62,11 @@ pub fn read_claims(directory: &Path) -> Result<Vec<Claim>, WriteError> {
     }
 }
 
-/// Writes `report.html`, `claims.json` and all figures into `directory`, which is made if need be.
+/// Writes `report.html`, `claims.json` and all figures into `directory`, which is created if it does not exist.
 ///
 /// # Errors
-/// When an id is none or given twice, a figure cannot be drawn, or a file cannot be written.
-pub fn write(directory: &Path, report: &Report) -> Result<Written, WriteError> {
+/// When an id is invalid or used twice, a figure cannot be drawn, or a file cannot be written.
+pub fn write(directory: &Path, report: &Report) -> Result<ReportFiles, WriteError> {
     check_ids(report)?;
     let folder = directory.join("figures");
     fs::create_dir_all(&folder).map_err(|source| WriteError::Io { path: folder.clone(), source })?;
@@ -76,9 +76,9 @@ pub fn write(directory: &Path, report: &Report) -> Result<Written, WriteError> {
     }
     let claims: Vec<&Claim> = report.claims().collect();
     let json = serde_json::to_string_pretty(&claims)? + "\n";
-    Ok(Written {
-        claims: put(directory.join("claims.json"), json.as_bytes())?,
-        report: put(directory.join("report.html"), page(report).as_bytes())?,
+    Ok(ReportFiles {
+        claims: write_file(directory.join("claims.json"), json.as_bytes())?,
+        report: write_file(directory.join("report.html"), html_page(report).as_bytes())?,
         figures,
     })
 }
@@ -86,7 +86,10 @@ pub fn write(directory: &Path, report: &Report) -> Result<Written, WriteError> {
 fn write_figure(folder: &Path, id: &str, figure: &Figure) -> Result<[PathBuf; 2], WriteError> {
     let svg = figure.svg(id, Theme::Paper);
     let png = figure.png().map_err(|source| WriteError::Figure { id: id.to_owned(), source })?;
-    Ok([put(folder.join(format!("{id}.svg")), svg.as_bytes())?, put(folder.join(format!("{id}.png")), &png)?])
+    Ok([
+        write_file(folder.join(format!("{id}.svg")), svg.as_bytes())?,
+        write_file(folder.join(format!("{id}.png")), &png)?,
+    ])
 }
 
 fn check_ids(report: &Report) -> Result<(), WriteError> {
@@ -96,33 +99,33 @@ fn check_ids(report: &Report) -> Result<(), WriteError> {
     check_names(figures)?;
     let mut claims = BTreeSet::new();
     let twice = report.claims().find(|claim| !claims.insert(&claim.id));
-    twice.map_or(Ok(()), |claim| Err(WriteError::Twice(claim.id.clone())))
+    twice.map_or(Ok(()), |claim| Err(WriteError::DuplicateId(claim.id.clone())))
 }
 
 fn check_names<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), WriteError> {
     let mut seen = BTreeSet::new();
     for name in names {
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-            return Err(WriteError::Id(name.clone()));
+            return Err(WriteError::InvalidId(name.clone()));
         }
         if !seen.insert(name) {
-            return Err(WriteError::Twice(name.clone()));
+            return Err(WriteError::DuplicateId(name.clone()));
         }
     }
     Ok(())
 }
 
-/// Writes a file beside its place, then puts it there in one step.
-fn put(path: PathBuf, content: &[u8]) -> Result<PathBuf, WriteError> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(format!(".{}.tmp", std::process::id()));
-    let draft = PathBuf::from(draft);
-    let done = fs::write(&draft, content).and_then(|()| fs::rename(&draft, &path));
+/// Writes a file under a temporary name, then renames it.
+fn write_file(path: PathBuf, content: &[u8]) -> Result<PathBuf, WriteError> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let done = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, &path));
     match done {
         Ok(()) => Ok(path),
         Err(source) => {
-            // The draft may not exist; what matters is the first error.
-            let _ = fs::remove_file(&draft);
+            // The temporary file may not exist. The first error is the one to report.
+            let _ = fs::remove_file(&temporary);
             Err(WriteError::Io { path, source })
         }
     }

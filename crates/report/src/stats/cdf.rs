@@ -1,6 +1,6 @@
 //! Cumulative distributions of counted values, such as a histogram of queuing delays.
 
-/// An empirical distribution: values in rising order, each with the share of all that are not above it.
+/// An empirical distribution: values in increasing order, each with the share of all values that are not above it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cdf {
     steps: Vec<(f64, f64)>,
@@ -8,9 +8,9 @@ pub struct Cdf {
 }
 
 impl Cdf {
-    /// The distribution of values that were each counted so many times; in any order, a value more than once
-    /// if need be. `None` when nothing was counted or a value is not finite.
-    pub fn of_counts(counts: impl IntoIterator<Item = (f64, u64)>) -> Option<Self> {
+    /// The distribution of values with their counts. They may be in any order, and a value may occur more than once.
+    /// `None` when no count is above zero or a value is not finite.
+    pub fn from_counts(counts: impl IntoIterator<Item = (f64, u64)>) -> Option<Self> {
         let mut counts: Vec<(f64, u64)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         if counts.is_empty() || counts.iter().any(|(value, _)| !value.is_finite()) {
             return None;
@@ -32,20 +32,20 @@ impl Cdf {
     }
 
     /// The distribution of single values.
-    pub fn of_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        Self::of_counts(values.into_iter().map(|value| (value, 1)))
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        Self::from_counts(values.into_iter().map(|value| (value, 1)))
     }
 
-    /// The points of its graph, from share 0 to share 1: what [`crate::chart::Line::steps`] draws.
+    /// The points of its graph, from share 0 to share 1, for [`crate::chart::Line::steps`].
     pub fn points(&self) -> Vec<(f64, f64)> {
         let foot = (self.steps[0].0, 0.0);
         std::iter::once(foot).chain(self.steps.iter().copied()).collect()
     }
 
-    /// The least counted value that at least `share` (0..=1) of all do not exceed.
+    /// The smallest value such that at least a share of `share` (0..=1) of all values do not exceed it.
     pub fn quantile(&self, share: f64) -> f64 {
         assert!((0.0..=1.0).contains(&share), "a share lies in 0..1, not at {share}");
-        // Shares are sums of counts over a total: one that should be equal may fall short by rounding.
+        // A share may be slightly too small because of rounding.
         let after = self.steps.partition_point(|(_, reached)| *reached < share - 1e-12);
         self.steps[after.min(self.steps.len() - 1)].0
     }
@@ -60,7 +60,7 @@ impl Cdf {
         self.mean
     }
 
-    /// The share of all that do not exceed `value`.
+    /// The share of all values that do not exceed `value`.
     pub fn share_up_to(&self, value: f64) -> f64 {
         let after = self.steps.partition_point(|(step, _)| *step <= value);
         after.checked_sub(1).map_or(0.0, |i| self.steps[i].1)
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn counts_in_any_order_make_one_staircase() {
-        let cdf = Cdf::of_counts([(30.0, 1), (10.0, 2), (20.0, 0), (30.0, 1)]).unwrap();
+        let cdf = Cdf::from_counts([(30.0, 1), (10.0, 2), (20.0, 0), (30.0, 1)]).unwrap();
         assert_eq!(cdf.points(), [(10.0, 0.0), (10.0, 0.5), (30.0, 1.0)]);
         assert_eq!(cdf.mean(), 20.0);
         assert_eq!([0.0, 0.5, 0.51, 1.0].map(|share| cdf.quantile(share)), [10.0, 10.0, 30.0, 30.0]);
@@ -82,16 +82,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_is_no_distribution() {
-        assert_eq!(Cdf::of_counts([]), None);
-        assert_eq!(Cdf::of_counts([(1.0, 0)]), None);
-        assert_eq!(Cdf::of_values([f64::NAN]), None);
+    fn no_counts_give_no_distribution() {
+        assert_eq!(Cdf::from_counts([]), None);
+        assert_eq!(Cdf::from_counts([(1.0, 0)]), None);
+        assert_eq!(Cdf::from_values([f64::NAN]), None);
     }
 
     proptest! {
         #[test]
         fn quantiles_are_those_of_the_sorted_values(mut values in prop::collection::vec(0_u8..50, 1..200)) {
-            let cdf = Cdf::of_values(values.iter().map(|&v| f64::from(v))).unwrap();
+            let cdf = Cdf::from_values(values.iter().map(|&v| f64::from(v))).unwrap();
             values.sort_unstable();
             for percent in [1, 25, 50, 95, 99, 100] {
                 let rank = (values.len() * percent).div_ceil(100).max(1);

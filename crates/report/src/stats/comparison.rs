@@ -1,52 +1,53 @@
-//! Two systems side by side: is the difference of their means more than chance?
+//! The difference between the means of two systems, with its confidence interval.
 //!
-//! With the same seeds on both sides, pair by pair (Law, section 10.2.1): what varies with the seed cancels. Else by
-//! Welch's interval for unequal variances (Law, section 10.2.2):
+//! If both sides have the same seeds, values are compared in pairs (Law, section 10.2.1): the variation between seeds
+//! cancels. Otherwise the interval is that of Welch for unequal variances (Law, section 10.2.2):
 //!
 //! ```text
 //! left - right ± t(f, 0.975) sqrt(e1² + e2²),   f = (e1² + e2²)² / (e1⁴/(n1 - 1) + e2⁴/(n2 - 1)),   e = s / sqrt(n)
 //! ```
 //!
-//! Worked: 1, 2, 3, 4, 5 against 2, 4, 6, 8, 10 has e² = 0.5 and 2, f = 5.882, so -3 ± 3.888.
+//! Worked numbers: 1, 2, 3, 4, 5 and 2, 4, 6, 8, 10 have e² = 0.5 and 2, and f = 5.882. The interval is -3 ± 3.888.
 
 use super::estimate::{Estimate, t_quantile};
 
 /// How two sets of replications were compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// Seed by seed.
+    /// Values with the same seed were compared with each other.
     Paired,
-    /// As independent samples.
+    /// The two sets were compared as independent samples, with Welch's interval.
     Welch,
 }
 
 /// Two means and their difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// One side.
+    /// The mean of the first set.
     pub left: Estimate,
-    /// The other.
+    /// The mean of the second set.
     pub right: Estimate,
     /// `left - right`.
     pub difference: f64,
-    /// The ends of the difference's 95 % confidence interval; `None` when a side has a single value.
+    /// The ends of the 95 % confidence interval of the difference; `None` when a side has a single value.
     pub interval: Option<(f64, f64)>,
-    /// How it was found.
+    /// How the two sets were compared.
     pub pairing: Pairing,
 }
 
 impl Comparison {
-    /// Compares values by seed: paired when both sides have the same seeds, in the same order, else by Welch.
+    /// Compares two sets of values, each with its seed. They are paired when both sides have the same seeds in the same
+    /// order; otherwise Welch's interval is used.
     ///
     /// `None` when a side has no value, or one that is not finite.
-    pub fn of(left: &[(u64, f64)], right: &[(u64, f64)]) -> Option<Self> {
+    pub fn new(left: &[(u64, f64)], right: &[(u64, f64)]) -> Option<Self> {
         let seeds = |side: &[(u64, f64)]| side.iter().map(|(seed, _)| *seed).collect::<Vec<_>>();
         let values = |side: &[(u64, f64)]| side.iter().map(|(_, value)| *value).collect::<Vec<_>>();
         let same_seeds = seeds(left) == seeds(right);
         let (left, right) = (values(left), values(right));
-        let estimates = (Estimate::of(&left)?, Estimate::of(&right)?);
+        let estimates = (Estimate::from_values(&left)?, Estimate::from_values(&right)?);
         let (interval, pairing) = if same_seeds {
-            (Estimate::of_differences(&left, &right)?.interval, Pairing::Paired)
+            (Estimate::from_differences(&left, &right)?.interval, Pairing::Paired)
         } else {
             (welch(&estimates.0, &estimates.1), Pairing::Welch)
         };
@@ -54,18 +55,18 @@ impl Comparison {
         Some(Self { left: estimates.0, right: estimates.1, difference, interval, pairing })
     }
 
-    /// Whether the interval leaves zero out: the sides differ by more than chance, at 95 %.
+    /// Whether the interval excludes zero: the difference is significant at the 95 % level.
     pub fn is_significant(&self) -> bool {
         self.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 }
 
-/// The interval of the difference of two independent means.
+/// Welch's interval for the difference of two independent means.
 fn welch(left: &Estimate, right: &Estimate) -> Option<(f64, f64)> {
     let squares = (left.std_error?.powi(2), right.std_error?.powi(2));
     let sum = squares.0 + squares.1;
     let difference = left.mean - right.mean;
-    // Two sides without any spread have no degrees of freedom, and nothing to be unsure of.
+    // If neither side varies, there are no degrees of freedom, and the difference is exact.
     if sum == 0.0 {
         return Some((difference, difference));
     }
@@ -87,36 +88,36 @@ mod tests {
     fn the_header_s_worked_value() {
         let left = seeded(1, &[1.0, 2.0, 3.0, 4.0, 5.0]);
         let right = seeded(6, &[2.0, 4.0, 6.0, 8.0, 10.0]);
-        let found = Comparison::of(&left, &right).unwrap();
-        let (low, high) = found.interval.unwrap();
-        assert_eq!((found.difference, found.pairing), (-3.0, Pairing::Welch));
-        assert!((low + 6.888).abs() < 1e-3 && (high - 0.888).abs() < 1e-3, "{found:?}");
-        assert!(!found.is_significant());
+        let comparison = Comparison::new(&left, &right).unwrap();
+        let (low, high) = comparison.interval.unwrap();
+        assert_eq!((comparison.difference, comparison.pairing), (-3.0, Pairing::Welch));
+        assert!((low + 6.888).abs() < 1e-3 && (high - 0.888).abs() < 1e-3, "{comparison:?}");
+        assert!(!comparison.is_significant());
     }
 
     #[test]
-    fn the_same_seeds_are_compared_pair_by_pair() {
+    fn the_same_seeds_are_compared_in_pairs() {
         let left = seeded(1, &[1.0, 2.0, 3.0, 4.0, 5.0]);
         let right = seeded(1, &[2.0, 4.0, 6.0, 8.0, 10.0]);
-        let found = Comparison::of(&left, &right).unwrap();
+        let comparison = Comparison::new(&left, &right).unwrap();
         // The differences are -1 to -5: 3 ± 1.9633, as in `stats`.
-        assert_eq!(found.pairing, Pairing::Paired);
-        assert!((found.interval.unwrap().0 + 4.963_24).abs() < 1e-4);
-        assert!(found.is_significant());
+        assert_eq!(comparison.pairing, Pairing::Paired);
+        assert!((comparison.interval.unwrap().0 + 4.963_24).abs() < 1e-4);
+        assert!(comparison.is_significant());
     }
 
     #[test]
     fn single_values_have_a_difference_but_no_interval() {
-        let found = Comparison::of(&seeded(1, &[2.0]), &seeded(2, &[1.0, 1.5])).unwrap();
-        assert_eq!((found.difference, found.interval), (0.75, None));
-        assert!(!found.is_significant());
-        assert_eq!(Comparison::of(&[], &seeded(1, &[1.0])), None);
+        let comparison = Comparison::new(&seeded(1, &[2.0]), &seeded(2, &[1.0, 1.5])).unwrap();
+        assert_eq!((comparison.difference, comparison.interval), (0.75, None));
+        assert!(!comparison.is_significant());
+        assert_eq!(Comparison::new(&[], &seeded(1, &[1.0])), None);
     }
 
     #[test]
-    fn sides_without_spread_differ_surely_or_not_at_all() {
-        let same = Comparison::of(&seeded(1, &[2.0, 2.0]), &seeded(5, &[2.0, 2.0])).unwrap();
-        let other = Comparison::of(&seeded(1, &[2.0, 2.0]), &seeded(5, &[3.0, 3.0])).unwrap();
+    fn sides_without_variation_are_equal_or_significantly_different() {
+        let same = Comparison::new(&seeded(1, &[2.0, 2.0]), &seeded(5, &[2.0, 2.0])).unwrap();
+        let other = Comparison::new(&seeded(1, &[2.0, 2.0]), &seeded(5, &[3.0, 3.0])).unwrap();
         assert_eq!(same.interval, Some((0.0, 0.0)));
         assert!(!same.is_significant() && other.is_significant());
     }

@@ -17,7 +17,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// The estimate from one value for each replication; `None` when there is no value or one is not finite.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
             return None;
         }
@@ -34,20 +34,20 @@ impl Estimate {
         Some(Self { mean, std_error, interval, n })
     }
 
-    /// The mean of the ratios of pairs that share a seed, `over[i] / under[i]`, with its interval.
+    /// The mean of the ratios of pairs that share a seed, `numerators[i] / denominators[i]`, with its interval.
     ///
-    /// `None` when a ratio is not finite, such as by a zero underneath, or there is no pair.
-    pub fn of_ratios(over: &[f64], under: &[f64]) -> Option<Self> {
-        assert_eq!(over.len(), under.len(), "pairs need two values of each seed");
-        let ratios: Vec<f64> = over.iter().zip(under).map(|(a, b)| a / b).collect();
-        Self::of(&ratios)
+    /// `None` when there is no pair, or a ratio is not finite, for example because a denominator is zero.
+    pub fn from_ratios(numerators: &[f64], denominators: &[f64]) -> Option<Self> {
+        assert_eq!(numerators.len(), denominators.len(), "pairs need two values of each seed");
+        let ratios: Vec<f64> = numerators.iter().zip(denominators).map(|(a, b)| a / b).collect();
+        Self::from_values(&ratios)
     }
 
     /// The mean of the differences of pairs that share a seed, `left[i] - right[i]`, with its interval.
-    pub fn of_differences(left: &[f64], right: &[f64]) -> Option<Self> {
+    pub fn from_differences(left: &[f64], right: &[f64]) -> Option<Self> {
         assert_eq!(left.len(), right.len(), "pairs need two values of each seed");
         let differences: Vec<f64> = left.iter().zip(right).map(|(a, b)| a - b).collect();
-        Self::of(&differences)
+        Self::from_values(&differences)
     }
 
     /// Half the width of the interval; 0 for a single value.
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_header_s_worked_value() {
-        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let estimate = Estimate::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert_eq!((estimate.mean, estimate.n), (3.0, 5));
         assert!((estimate.half_width() - 1.963_24).abs() < 1e-4, "{estimate:?}");
         assert!((estimate.std_error.unwrap().powi(2) - 0.5).abs() < 1e-12);
@@ -90,35 +90,35 @@ mod tests {
     }
 
     #[test]
-    fn a_single_value_has_no_interval_and_none_is_no_estimate() {
-        let one = Estimate::of(&[7.0]).unwrap();
+    fn a_single_value_has_no_interval_and_no_value_gives_no_estimate() {
+        let one = Estimate::from_values(&[7.0]).unwrap();
         assert_eq!((one.mean, one.interval, one.half_width()), (7.0, None, 0.0));
-        assert_eq!(Estimate::of(&[]), None);
-        assert_eq!(Estimate::of(&[1.0, f64::NAN]), None);
+        assert_eq!(Estimate::from_values(&[]), None);
+        assert_eq!(Estimate::from_values(&[1.0, f64::NAN]), None);
     }
 
     #[test]
-    fn what_varies_with_the_seed_cancels_in_pairs() {
+    fn the_variation_between_seeds_cancels_in_pairs() {
         let base = [1.0, 2.0, 4.0, 8.0];
         let better = base.map(|x| 1.1 * x);
-        let ratio = Estimate::of_ratios(&better, &base).unwrap();
+        let ratio = Estimate::from_ratios(&better, &base).unwrap();
         assert!((ratio.mean - 1.1).abs() < 1e-12 && ratio.half_width() < 1e-9, "{ratio:?}");
-        assert_eq!(Estimate::of_ratios(&[1.0, 1.0], &[0.0, 1.0]), None);
-        let difference = Estimate::of_differences(&better, &base).unwrap();
+        assert_eq!(Estimate::from_ratios(&[1.0, 1.0], &[0.0, 1.0]), None);
+        let difference = Estimate::from_differences(&better, &base).unwrap();
         assert!((difference.mean - 0.375).abs() < 1e-12 && difference.half_width() > 0.1);
     }
 
-    /// Draws of known mean: about 95 of 100 intervals must hold it.
+    /// About 95 of 100 intervals must contain the known mean of the distribution.
     #[test]
-    fn intervals_hold_the_truth_as_often_as_they_say() {
+    fn intervals_contain_the_mean_as_often_as_they_should() {
         let mut random = cutline_units::Streams::new(7).stream("stats", "coverage");
         let mut normal = || (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0;
-        let held = (0..2000).filter(|_| {
+        let containing = (0..2000).filter(|_| {
             let values: Vec<f64> = (0..10).map(|_| normal()).collect();
-            let (low, high) = Estimate::of(&values).unwrap().interval.unwrap();
+            let (low, high) = Estimate::from_values(&values).unwrap().interval.unwrap();
             low <= 0.0 && 0.0 <= high
         });
-        let held = held.count();
-        assert!((1860..=1940).contains(&held), "{held} of 2000 hold the mean");
+        let count = containing.count();
+        assert!((1860..=1940).contains(&count), "{count} of 2000 contain the mean");
     }
 }

@@ -1,22 +1,23 @@
-//! Applications that adapt their hint to the quality they get: do they find the best one, alone and among their like?
+//! Applications that adapt their hint to the quality that they get. Do they find the best hint, alone and among others that
+//! adapt?
 
 mod charts;
 mod measure;
 
 use crate::claims::{FigureText, Judge, judged};
-use crate::data::{Data, mean};
+use crate::data::{Data, difference, mean};
 use crate::experiment::Experiment;
-use crate::study::{Stored, Study};
+use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
-use measure::{Course, Tried, less};
+use measure::{ALL, Course, END_S, LOAD_END_S, LOAD_START_S, NAMES, ONE, TestedHints};
 
 /// The study.
 pub const ADAPTIVE: Study = Study {
     id: "adaptive",
     title: "Hints that follow the quality",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/adaptive/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -24,11 +25,11 @@ pub const ADAPTIVE: Study = Study {
 };
 
 const INTRO: &str = "\
-Applications whose hint is set by a controller that tries hints and keeps the better: compass search with paired trials in \
-random order, a test of significance, and rest. It sees the reports that a receiver sends every second over the way back, and \
-nothing else. The TSQ paper's dumbbell (15 Mbit/s, 300 ms of round trip without queues), TSQ over PI. Quality is the paper's. \
-Numbers are means over seeds with their 95 % confidence interval; the best fixed hint is the best of the same seeds' means, so it \
-is flattered a little.";
+A controller sets the hint of each application. It tries hints and keeps the better one: a compass search with paired trials in \
+random order, a test of significance, and periods of rest. Its only input is a report that the receiver sends every second on the \
+reverse path. The network is the TSQ paper's dumbbell (15 Mbit/s, 300 ms round-trip time without queues) with TSQ over PI. Quality \
+is that of the paper. Numbers are means over seeds with their 95 % confidence interval. The best fixed hint is the one with the \
+best mean over the same seeds, so its quality is slightly overestimated.";
 
 const QUICK: &[(&str, &str)] = &[("duration", "240 s"), ("warm-up", "120 s"), ("seeds", "2")];
 const QUICK_STEP: &[(&str, &str)] = &[("warm-up", "600 s"), ("seeds", "2"), ("flow.audio.count", "5")];
@@ -60,22 +61,12 @@ const EXPERIMENTS: [Experiment; 4] = [
     .shortened_by(QUICK_STEP),
 ];
 
-const ONE: Tried = Tried { fixed: &[2, 4, 6, 7, 8, 9, 10, 12, 16], starts: &[1, 8, 16] };
-const ALL: Tried = Tried { fixed: &[4, 5, 6, 7], starts: &[1, 16] };
+/// The tolerance of comparisons of quality.
+const TOLERANCE: f64 = 0.02;
+/// The tolerance of comparisons of hints, in levels.
+const TOLERANCE_LEVELS: f64 = 2.0;
 
-/// The groups of the mix, and what they are called.
-const NAMES: [(&str, &str); 3] = [("audio", "audio"), ("video", "video"), ("file", "file transfer")];
-
-/// When load comes and goes, s, and when the run ends.
-const COMES: f64 = 600.0;
-const GOES: f64 = 1200.0;
-const ENDS: f64 = 1800.0;
-
-/// Differences that count as none: of quality, and of hints in levels.
-const NEAR: f64 = 0.02;
-const NEAR_LEVELS: f64 = 2.0;
-
-fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
     let (charts, we_see, judge): (_, _, fn(Claim, &str, &Data) -> Claim) = match figure.number {
         1 => (charts::one(data), tried(data, ONE), |claim, id, data| judge_tried(claim, id, data, ONE)),
@@ -92,87 +83,92 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     }]
 }
 
-/// Figures 1 and 2: audio alone adapts.
-fn judge_tried(claim: Claim, id: &str, data: &Data, tried: Tried) -> Claim {
+/// Figures 1 and 2: only the hints of audio adapt.
+fn judge_tried(claim: Claim, id: &str, data: &Data, tried: TestedHints) -> Claim {
     let point = |start| measure::adapting(data, start);
     let quality = |start| measure::quality(data, point(start), "audio");
-    let resting = |start| measure::resting(data, point(start), "audio");
+    let resting = |start| measure::final_hint(data, point(start), "audio");
     match id {
-        "same-place" => judged(claim, less(&resting(16), &resting(1)), same_level),
+        "same-place" => judged(claim, difference(&resting(16), &resting(1)), same_level),
         "gain" => {
             let largest = measure::quality(data, measure::fixed(data, 16), "audio");
-            judged(claim, less(&quality(16), &largest), |found| found.is_above(0.0))
+            judged(claim, difference(&quality(16), &largest), |estimate| estimate.is_above(0.0))
         }
-        "spread" => judged(claim, mean(&measure::spread(data, point(16), "audio")), |found| {
-            found.is_below(NEAR_LEVELS)
+        "spread" => judged(claim, mean(&measure::spread(data, point(16), "audio")), |estimate| {
+            estimate.is_below(TOLERANCE_LEVELS)
         }),
-        "still" => {
-            judged(claim, mean(&measure::unrest(data, point(16), "audio")), |found| found.is_below(1.0))
-        }
+        "still" => judged(claim, mean(&measure::hint_deviation(data, point(16), "audio")), |estimate| {
+            estimate.is_below(1.0)
+        }),
         id => {
             let start = id.strip_prefix("regret-").and_then(|start| start.parse().ok());
-            let start =
-                start.unwrap_or_else(|| unreachable!("figures.toml claims `{id}`, which nobody measures"));
+            let start = start.unwrap_or_else(|| {
+                unreachable!("figures.toml has the claim `{id}`, but no code measures it")
+            });
             let best = measure::best_fixed(data, tried.fixed).map_or_else(Vec::new, |(_, quality)| quality);
-            judged(claim, less(&best, &quality(start)), |found| found.is_below(NEAR))
+            judged(claim, difference(&best, &quality(start)), |estimate| estimate.is_below(TOLERANCE))
         }
     }
 }
 
-fn same_level(found: &Estimate) -> cutline_report::report::Verdict {
-    found.meets(-NEAR_LEVELS, NEAR_LEVELS)
+fn same_level(estimate: &Estimate) -> cutline_report::report::Verdict {
+    estimate.meets(-TOLERANCE_LEVELS, TOLERANCE_LEVELS)
 }
 
 fn judge_mixed(claim: Claim, id: &str, data: &Data) -> Claim {
-    let resting = |start, group| measure::resting(data, measure::all_adapting(data, start), group);
+    let resting = |start, group| measure::final_hint(data, measure::all_adapting(data, start), group);
     let audio = |start| measure::quality(data, measure::all_adapting(data, start), "audio");
     let parts = |claim, start| {
-        judged(claim, less(&resting(start, "file"), &resting(start, "audio")), |found| found.is_above(0.0))
+        judged(claim, difference(&resting(start, "file"), &resting(start, "audio")), |estimate| {
+            estimate.is_above(0.0)
+        })
     };
     match id {
         "parts-16" => parts(claim, 16),
         "parts-1" => parts(claim, 1),
-        "same-place" => judged(claim, less(&resting(16, "file"), &resting(1, "file")), same_level),
-        "same-audio" => judged(claim, less(&audio(16), &audio(1)), |found| found.meets(-NEAR, NEAR)),
-        "still" => {
-            let unrest = measure::unrest(data, measure::all_adapting(data, 16), "file");
-            judged(claim, mean(&unrest), |found| found.is_below(1.0))
+        "same-place" => judged(claim, difference(&resting(16, "file"), &resting(1, "file")), same_level),
+        "same-audio" => {
+            judged(claim, difference(&audio(16), &audio(1)), |estimate| estimate.meets(-TOLERANCE, TOLERANCE))
         }
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        "still" => {
+            let unrest = measure::hint_deviation(data, measure::all_adapting(data, 16), "file");
+            judged(claim, mean(&unrest), |estimate| estimate.is_below(1.0))
+        }
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
 fn judge_step(claim: Claim, id: &str, data: &Data) -> Claim {
     let (adapting, fixed) = (measure::adapting(data, 16), measure::fixed(data, 6));
-    let quality = Course::of_quality(data, adapting);
-    let hints = Course::of_hints(data, adapting, "audio");
+    let quality = Course::from_quality(data, adapting);
+    let hints = Course::from_hints(data, adapting, "audio");
     let gain = |from, until| {
-        less(&quality.between(from, until), &Course::of_quality(data, fixed).between(from, until))
+        difference(&quality.between(from, until), &Course::from_quality(data, fixed).between(from, until))
     };
-    // The last third of each time.
+    // The last third of each phase.
     let (before, high, after) =
-        (hints.between(400.0, COMES), hints.between(1000.0, GOES), hints.between(1600.0, ENDS));
-    let soon = |found: &Estimate| found.is_below(120.0);
+        (hints.between(400.0, LOAD_START_S), hints.between(1000.0, LOAD_END_S), hints.between(1600.0, END_S));
+    let soon = |estimate: &Estimate| estimate.is_below(120.0);
     match id {
-        "up" => judged(claim, mean(&quality.time_to_rest(COMES, GOES, NEAR)), soon),
-        "down" => judged(claim, mean(&quality.time_to_rest(GOES, ENDS, NEAR)), soon),
-        "follows" => judged(claim, less(&high, &before), |found| found.is_above(0.0)),
-        "returns" => judged(claim, less(&after, &before), same_level),
-        "light" => judged(claim, gain(300.0, COMES), |found| found.is_above(0.0)),
-        "heavy" => judged(claim, gain(900.0, GOES), |found| found.is_not_below(0.0)),
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        "up" => judged(claim, mean(&quality.settling_time(LOAD_START_S, LOAD_END_S, TOLERANCE)), soon),
+        "down" => judged(claim, mean(&quality.settling_time(LOAD_END_S, END_S, TOLERANCE)), soon),
+        "follows" => judged(claim, difference(&high, &before), |estimate| estimate.is_above(0.0)),
+        "returns" => judged(claim, difference(&after, &before), same_level),
+        "light" => judged(claim, gain(300.0, LOAD_START_S), |estimate| estimate.is_above(0.0)),
+        "heavy" => judged(claim, gain(900.0, LOAD_END_S), |estimate| estimate.is_not_below(0.0)),
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
-/// Mean and half of the interval, or a dash.
+/// The mean and half the width of the interval, or a dash without values.
 fn shown(values: &[f64], decimals: usize) -> String {
     mean(values).map_or_else(
         || "-".to_owned(),
-        |found| format!("{:.decimals$} ± {:.decimals$}", found.mean, found.half_width()),
+        |estimate| format!("{:.decimals$} ± {:.decimals$}", estimate.mean, estimate.half_width()),
     )
 }
 
-fn tried(data: &Data, tried: Tried) -> String {
+fn tried(data: &Data, tried: TestedHints) -> String {
     let best = measure::best_fixed(data, tried.fixed);
     let best = best.map_or_else(String::new, |(hint, quality)| {
         format!("The best fixed hint is {hint}, with a quality of {}.", shown(&quality, 3))
@@ -183,9 +179,9 @@ fn tried(data: &Data, tried: Tried) -> String {
             "From {start}: quality {}, hint {} at the end; between flows the standard deviation is {}, over the last third of \
              the run {}.",
             shown(&measure::quality(data, point, "audio"), 3),
-            shown(&measure::resting(data, point, "audio"), 1),
+            shown(&measure::final_hint(data, point, "audio"), 1),
             shown(&measure::spread(data, point, "audio"), 1),
-            shown(&measure::unrest(data, point, "audio"), 2),
+            shown(&measure::hint_deviation(data, point, "audio"), 2),
         )
     };
     [best].into_iter().chain(tried.starts.iter().map(line)).collect::<Vec<_>>().join("\n\n")
@@ -196,7 +192,7 @@ fn mixed(data: &Data) -> String {
         let point = measure::all_adapting(data, start);
         format!(
             "{name}: hint {}, quality {}",
-            shown(&measure::resting(data, point, group), 1),
+            shown(&measure::final_hint(data, point, group), 1),
             shown(&measure::quality(data, point, group), 3)
         )
     };
@@ -209,8 +205,9 @@ fn mixed(data: &Data) -> String {
 
 fn step(data: &Data) -> String {
     let (adapting, fixed) = (measure::adapting(data, 16), measure::fixed(data, 6));
-    let (hints, quality) = (Course::of_hints(data, adapting, "audio"), Course::of_quality(data, adapting));
-    let six = Course::of_quality(data, fixed);
+    let (hints, quality) =
+        (Course::from_hints(data, adapting, "audio"), Course::from_quality(data, adapting));
+    let six = Course::from_quality(data, fixed);
     let line = |(name, from, until): (&str, f64, f64)| {
         format!(
             "{name}: hint {}, quality {}; with hint 6 {}.",
@@ -219,6 +216,7 @@ fn step(data: &Data) -> String {
             shown(&six.between(from, until), 3),
         )
     };
-    let parts = [("Before", 400.0, COMES), ("High load", 1000.0, GOES), ("After", 1600.0, ENDS)];
+    let parts =
+        [("Before", 400.0, LOAD_START_S), ("High load", 1000.0, LOAD_END_S), ("After", 1600.0, END_S)];
     parts.map(line).join("\n\n")
 }

@@ -1,4 +1,4 @@
-//! Figure 3: what a liar gets of what an honest transfer gets, beside the law of the charge.
+//! Figure 3: the throughput of a liar relative to that of an honest transfer, and what TSQ's drop law predicts.
 //!
 //! ```text
 //! T = K / ((r + q) sqrt p)                        TSQ eq. 3, r the round trip outside the queue
@@ -6,13 +6,16 @@
 //! gain = T' / T = (r + q) (l + q') / ((r + q') (l + q))
 //! ```
 //!
-//! In q' the gain moves as (r - l) does: who is further away than l gains most by q' = q, that is, by not lying, who is nearer by
-//! q' = 0. So it is at most 1, or (1 + q/r) / (1 + q/l) where that is more; and below l / r however long the queue.
+//! The gain rises with q' if r > l and falls with q' if r < l. A flow with r > l gains most with q' = q, that is, with the
+//! largest hint. A flow with r < l gains most with q' = 0. So the gain is at most the larger of 1 and (1 + q/r) / (1 + q/l),
+//! and for any queue length below the larger of 1 and l / r.
 //!
-//! Where p' is large TCP does worse than 1 / sqrt(p): it waits for timeouts. The same with the equation of RFC 5348 3.1, which
-//! counts every loss for itself and a second for a timeout, is the other extreme; its p is the mean of what PI said in the run.
+//! If p' is large, the throughput of TCP is below 1 / sqrt(p), because it waits for timeouts. The equation of RFC 5348
+//! section 3.1 is the other extreme: it counts every loss separately, and assumes timeouts of 1 s. Its p is the mean of PI's
+//! probability in the run.
 //!
-//! Worked: r = 10 ms, q = 106.7 ms, hint 1, q' = q / 16: 2.23; the bound is 3.18 (`the_law_has_its_worked_numbers`).
+//! Worked numbers: r = 10 ms, q = 106.7 ms, hint 1, q' = q / 16 give 2.23; the bound is 3.18
+//! (`the_law_has_its_worked_numbers`).
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, mean, ratio};
@@ -23,15 +26,15 @@ use cutline_report::stats::Estimate;
 use cutline_transport::tfrc::throughput_with_timeout;
 use cutline_units::Duration;
 
-/// l, ms: the experiment's.
+/// l of the experiment, ms.
 const L: f64 = 40.0;
-/// The bottleneck, packets per ms.
+/// The capacity of the bottleneck, packets per ms.
 const CAPACITY: f64 = 1.875;
-/// The queues that PI holds, packets.
+/// The queue lengths that PI is set to, packets.
 const QUEUES: [f64; 3] = [50.0, 200.0, 400.0];
-/// RFC 6298 2.4: which round trips as short as these do not reach.
-const LEAST_RTO: Duration = Duration::from_secs(1);
-/// The round trips outside the queue, ms, and the access delays that make them.
+/// The lower bound of the retransmission timeout (RFC 6298 section 2.4). It applies to all round-trip times here.
+const MIN_RTO: Duration = Duration::from_secs(1);
+/// The round-trip times outside the queue, ms, each with the access delay in the scenario.
 const ROUND_TRIPS: [(f64, &str); 6] = [
     (10.0, "2 ms"),
     (20.0, "4.5 ms"),
@@ -41,26 +44,25 @@ const ROUND_TRIPS: [(f64, &str); 6] = [
     (320.0, "79.5 ms"),
 ];
 
-/// What a flow gets that cuts in line so that `q_prime` stands ahead of it, over what one gets behind all of `q`; ms.
+/// The throughput of a flow that cuts in line and waits `q_prime`, relative to that of a flow that waits `q`; all in ms.
 fn gain(r: f64, q: f64, q_prime: f64) -> f64 {
     (r + q) * (L + q_prime) / ((r + q_prime) * (L + q))
 }
 
-/// The most that any hint can gain.
+/// The largest gain with any hint.
 fn bound(r: f64, q: f64) -> f64 {
     gain(r, q, 0.0).max(1.0)
 }
 
-/// The same by the equation that knows timeouts, for an honest flow that loses `p` of its packets.
+/// The gain by the equation with timeouts, if an honest flow has the loss probability `p`.
 fn gain_with_timeouts(r: f64, q: f64, q_prime: f64, p: f64) -> f64 {
     let p_prime = (((L + q) / (L + q_prime)).powi(2) * p).min(1.0);
-    let of = |delay: f64, p| {
-        throughput_with_timeout(1.0, Duration::from_secs_f64((r + delay) / 1e3), LEAST_RTO, p)
-    };
+    let of =
+        |delay: f64, p| throughput_with_timeout(1.0, Duration::from_secs_f64((r + delay) / 1e3), MIN_RTO, p);
     of(q_prime, p_prime) / of(q, p)
 }
 
-/// q' of hint 1 of 16 where nearly all others have the largest: 1/16 of the queue is older than its weight.
+/// q' of hint 1 of 16, if nearly all other flows have the largest hint: 1/16 of the queue has a smaller weight.
 fn ahead_of_hint_1(q: f64) -> f64 {
     q / 16.0
 }
@@ -74,51 +76,50 @@ pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
         figures: vec![("figure-3".to_owned(), drawn)],
         claims: claims.collect(),
         notes: vec![
-            "The charge rests on T ~ 1 / sqrt(p), which is TCP's for a small p. A liar's p' is 2.6, 9.9 and 23 times p here: its window \
-             is of a few packets, and part of what it loses costs a timeout. The equation of RFC 5348 3.1 with timeouts of 1 s and \
-             every packet lost for itself takes that too far; the measurements lie between the two, nearer to the law the shorter \
-             the queue."
+            "The law assumes T ~ 1 / sqrt(p), which is valid for TCP if p is small. Here p' of a liar is 2.6, 9.9 and 23 times p: its \
+             window has a few packets, and some of its losses cause a timeout. The equation of RFC 5348 section 3.1, with timeouts \
+             of 1 s and every loss counted separately, overestimates this effect. The measurements lie between the two curves, \
+             nearer to the law for shorter queues."
                 .to_owned(),
-            "A claim on the curve holds if the interval meets the law's number give or take a tenth of it."
-                .to_owned(),
+            "A claim on the curve holds if the interval overlaps the range of 10 % around the law's value.".to_owned(),
         ],
         ..Section::default()
     }
 }
 
-/// Mean throughput of a liar over that of an honest transfer, by seed.
+/// The mean throughput of a liar relative to that of an honest transfer.
 fn measured(data: &Data, packets: f64, access_delay: &str) -> Option<Estimate> {
     let q_ref = format!("{packets} packets");
     let point = [("queue.bottleneck.q-ref", q_ref.as_str()), ("dumbbell.access-delay", access_delay)];
     ratio(&data.by_seed(&point, "liar", kbps), &data.by_seed(&point, "honest", kbps))
 }
 
-/// PI's probability, mean over packets and seeds.
+/// The drop probability of PI: the mean over packets and seeds.
 fn probability(data: &Data, packets: f64, access_delay: &str) -> Option<f64> {
     let q_ref = format!("{packets} packets");
     let point = [("queue.bottleneck.q-ref", q_ref.as_str()), ("dumbbell.access-delay", access_delay)];
-    let point = data.point_of_values(&point)?;
-    Some(mean(&data.of_queue(point, BOTTLENECK, |row| row.probability_mean.unwrap_or(f64::NAN)))?.mean)
+    let point = data.point_with_values(&point)?;
+    Some(mean(&data.queue_values(point, BOTTLENECK, |row| row.probability_mean.unwrap_or(f64::NAN)))?.mean)
 }
 
 fn chart(data: &Data, packets: f64) -> Chart {
     let q = packets / CAPACITY;
-    let law = |of: &dyn Fn(f64) -> f64| fine().map(|r| (r, of(r))).collect::<Vec<_>>();
-    let dot = |&(r, delay): &(f64, &str)| Some(Dot::of_estimate(r, &measured(data, packets, delay)?));
+    let law = |of: &dyn Fn(f64) -> f64| curve_round_trips().map(|r| (r, of(r))).collect::<Vec<_>>();
+    let dot = |&(r, delay): &(f64, &str)| Some(Dot::from_estimate(r, &measured(data, packets, delay)?));
     let timeouts = |&(r, delay): &(f64, &str)| {
         Some((r, gain_with_timeouts(r, q, ahead_of_hint_1(q), probability(data, packets, delay)?)))
     };
     Chart::new(format!("q = {q:.0} ms"))
         .x(Axis::log("Round trip outside the queue, ms", 2).range(8.0, 400.0))
         .y(Axis::linear("Liar / honest").range(0.0, 4.0))
-        .mark(Line::new("measured, hint 1", ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
-        .mark(Line::new("law, q' = q / 16", law(&|r| gain(r, q, ahead_of_hint_1(q)))))
-        .mark(Line::new("with timeouts of 1 s", ROUND_TRIPS.iter().filter_map(timeouts).collect::<Vec<_>>()))
-        .mark(Line::new("bound of the law", law(&|r| bound(r, q))))
+        .plot(Line::new("measured, hint 1", ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        .plot(Line::new("law, q' = q / 16", law(&|r| gain(r, q, ahead_of_hint_1(q)))))
+        .plot(Line::new("with timeouts of 1 s", ROUND_TRIPS.iter().filter_map(timeouts).collect::<Vec<_>>()))
+        .plot(Line::new("bound of the law", law(&|r| bound(r, q))))
 }
 
-/// Round-trip times close enough for a curve.
-fn fine() -> impl Iterator<Item = f64> {
+/// Round-trip times that are close enough together for a smooth curve.
+fn curve_round_trips() -> impl Iterator<Item = f64> {
     (0..=100).map(|step| 10.0 * 32.0_f64.powf(f64::from(step) / 100.0))
 }
 
@@ -129,51 +130,51 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
         "bound" => {
             let packets = QUEUES.into_iter().find(|packets| (packets / CAPACITY).round() == number);
             let packets = packets.expect("a claim on the bound names a queue of the experiment");
-            judged(claim, over_the_bound(data, packets), |found| found.is_not_above(1.0))
+            judged(claim, relative_to_bound(data, packets), |estimate| estimate.is_not_above(1.0))
         }
         "law" => {
             let (r, delay) =
                 ROUND_TRIPS.into_iter().find(|(r, _)| *r == number).expect("a round trip of the experiment");
             let q = QUEUES[1] / CAPACITY;
             let expected = gain(r, q, ahead_of_hint_1(q));
-            judged(claim, measured(data, QUEUES[1], delay), |found| {
-                found.meets(0.9 * expected, 1.1 * expected)
+            judged(claim, measured(data, QUEUES[1], delay), |estimate| {
+                estimate.meets(0.9 * expected, 1.1 * expected)
             })
         }
-        kind => unreachable!("figures.toml claims something of `{kind}`, which nobody measures"),
+        kind => unreachable!("figures.toml has a claim about `{kind}`, but no code measures it"),
     }
 }
 
-/// The most that is measured in parts of the bound.
-fn over_the_bound(data: &Data, packets: f64) -> Option<Estimate> {
+/// The largest measured gain relative to the bound.
+fn relative_to_bound(data: &Data, packets: f64) -> Option<Estimate> {
     let part = |&(r, delay): &(f64, &str)| {
         Some(scaled(measured(data, packets, delay)?, bound(r, packets / CAPACITY)))
     };
     ROUND_TRIPS.iter().filter_map(part).max_by(|one, other| one.mean.total_cmp(&other.mean))
 }
 
-fn scaled(found: Estimate, by: f64) -> Estimate {
+fn scaled(estimate: Estimate, by: f64) -> Estimate {
     Estimate {
-        mean: found.mean / by,
-        std_error: found.std_error.map(|error| error / by),
-        interval: found.interval.map(|(low, high)| (low / by, high / by)),
-        ..found
+        mean: estimate.mean / by,
+        std_error: estimate.std_error.map(|error| error / by),
+        interval: estimate.interval.map(|(low, high)| (low / by, high / by)),
+        ..estimate
     }
 }
 
 fn we_see(data: &Data) -> String {
     let line = |packets: f64| {
         let q = packets / CAPACITY;
-        let found = ROUND_TRIPS.iter().map(|&(r, delay)| {
+        let values = ROUND_TRIPS.iter().map(|&(r, delay)| {
             let measured = measured(data, packets, delay)
-                .map_or_else(|| "?".to_owned(), |found| format!("{:.2}", found.mean));
+                .map_or_else(|| "?".to_owned(), |estimate| format!("{:.2}", estimate.mean));
             format!("{measured} ({:.2})", gain(r, q, ahead_of_hint_1(q)))
         });
-        format!("Behind {q:.0} ms: {}.", found.collect::<Vec<_>>().join(", "))
+        format!("Behind {q:.0} ms: {}.", values.collect::<Vec<_>>().join(", "))
     };
     let lines = QUEUES.map(line).join(" ");
     format!(
-        "Measured, and in brackets the law's, for 10, 20, 40, 80, 160 and 320 ms outside the queue. {lines}"
+        "Measured gains, with those of the law in brackets, for 10, 20, 40, 80, 160 and 320 ms outside the queue. {lines}"
     )
 }
 
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_take_from_the_gain_the_more_the_larger_p_is() {
+    fn timeouts_reduce_the_gain_more_if_p_is_larger() {
         let q = QUEUES[1] / CAPACITY;
         let with = |p| gain_with_timeouts(10.0, q, ahead_of_hint_1(q), p);
         assert!((with(1e-9) - gain(10.0, q, ahead_of_hint_1(q))).abs() < 1e-3);
@@ -199,10 +200,10 @@ mod tests {
 
     #[test]
     fn nobody_gains_beyond_the_bound() {
-        for r in fine() {
+        for r in curve_round_trips() {
             for q in [1.0, 27.0, 107.0, 213.0, 10_000.0] {
-                let most = (0..=100).map(|part| gain(r, q, q * f64::from(part) / 100.0)).fold(0.0, f64::max);
-                assert!(most <= bound(r, q) + 1e-12, "r = {r}, q = {q}: {most}");
+                let max = (0..=100).map(|part| gain(r, q, q * f64::from(part) / 100.0)).fold(0.0, f64::max);
+                assert!(max <= bound(r, q) + 1e-12, "r = {r}, q = {q}: {max}");
                 assert!(bound(r, q) <= (L / r).max(1.0) + 1e-12, "r = {r}, q = {q}");
             }
         }

@@ -1,4 +1,4 @@
-//! Many applications that lie about their hint: who gains, who pays, and what the law of the charge lets them gain.
+//! Many applications that claim a wrong hint: who gains, who pays, and how much TSQ's drop law lets them gain.
 
 mod law;
 mod rate;
@@ -6,14 +6,14 @@ mod share;
 
 use crate::claims::FigureText;
 use crate::experiment::Experiment;
-use crate::study::{Stored, Study};
+use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
 /// The study.
 pub const CHEATERS: Study = Study {
     id: "cheaters",
     title: "Many cheaters: who gains, who pays",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/cheaters/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -21,10 +21,9 @@ pub const CHEATERS: Study = Study {
 };
 
 const INTRO: &str = "\
-File transfers that claim to be delay-sensitive, by their share and by their round-trip time, and senders over UDP that answer \
-to no loss, from simulated packets at 15 Mbit/s. Beside every question stands what the law p' = ((l + q) / (l + q'))^2 p has \
-us expect, written down before measuring. Numbers are means over seeds with their 95 % confidence interval, paired by seed \
-where two settings are compared.";
+File transfers that claim to be delay-sensitive, by their share and by their round-trip time, and UDP senders that do not respond \
+to loss, simulated at 15 Mbit/s. Each figure states what the law p' = ((l + q) / (l + q'))^2 p predicts, written down before \
+measuring. Numbers are means over seeds with their 95 % confidence interval, paired by seed where two settings are compared.";
 
 const EXPERIMENTS: [Experiment; 3] = [
     Experiment::new(
@@ -44,7 +43,7 @@ const EXPERIMENTS: [Experiment; 3] = [
     ),
 ];
 
-fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
     vec![match figure.number {
         1 => share::throughput(figure, experiment.id, data),

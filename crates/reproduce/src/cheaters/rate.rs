@@ -1,4 +1,4 @@
-//! Figure 4: audio over UDP, which answers to no loss, by its rate and hint.
+//! Figure 4: audio over UDP, which does not respond to loss, by its rate and hint.
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
@@ -11,7 +11,7 @@ use cutline_report::stats::Estimate;
 const RATES: [f64; 6] = [64.0, 128.0, 192.0, 256.0, 384.0, 512.0];
 const FAIR_SHARE: f64 = 150.0;
 
-/// A queue and the hint of UDP's packets, as the scenario has them, and its name on charts.
+/// A queue and the hint of the UDP packets, as named in the scenario, and the name in charts.
 struct Case {
     queue: &'static str,
     hint: &'static str,
@@ -30,8 +30,8 @@ pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
         ("E-model of UDP", "Quality", "udp", voice),
         ("Queuing delay of UDP", "Median queuing delay, ms", "udp", |row| row.queuing_p50_ms),
         ("Loss of UDP", "Packets lost, %", "udp", lost),
-        ("What a UDP source gets", "Throughput, kbit/s", "udp", kbps),
-        ("What a transfer gets", "Throughput, kbit/s", "bulk", kbps),
+        ("Throughput of a UDP source", "Throughput, kbit/s", "udp", kbps),
+        ("Throughput of a transfer", "Throughput, kbit/s", "bulk", kbps),
     ];
     let charts = panels.map(|(title, y, group, measure)| chart(data, title, y, (group, measure)));
     let drawn = Figure::grid("Audio over UDP and bulk transfers", 2, charts);
@@ -55,8 +55,8 @@ fn chart(data: &Data, title: &str, y: &str, (group, measure): (&str, Measure)) -
     let axis = Axis::linear("Rate of a UDP source, kbit/s").range(0.0, 550.0);
     let chart = Chart::new(title).x(axis).y(Axis::linear(y).from(0.0)).vline(FAIR_SHARE, "fair share");
     CASES.iter().fold(chart, |chart, case| {
-        let dot = |&rate: &f64| Some(Dot::of_estimate(rate, &mean(&of(data, case, rate, group, measure))?));
-        chart.mark(Line::new(case.name, RATES.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        let dot = |&rate: &f64| Some(Dot::from_estimate(rate, &mean(&of(data, case, rate, group, measure))?));
+        chart.plot(Line::new(case.name, RATES.iter().filter_map(dot).collect::<Vec<_>>()).markers())
     })
 }
 
@@ -67,8 +67,8 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
     let less = |case, rate, measure| {
         difference(&of(data, case, rate, "udp", measure), &of(data, &PI, rate, "udp", measure))
     };
-    let above = |value: f64| move |found: &Estimate| found.is_above(value);
-    let below = |value: f64| move |found: &Estimate| found.is_below(value);
+    let above = |value: f64| move |estimate: &Estimate| estimate.is_above(value);
+    let below = |value: f64| move |estimate: &Estimate| estimate.is_below(value);
     let (median, quality): (Measure, Measure) = (|row| row.queuing_p50_ms, |row| row.q);
     match id {
         "delay-128" => judged(claim, over(&HINT_1, 128.0, "udp", median), below(1.0)),
@@ -76,10 +76,12 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
         "voice-128" => judged(claim, less(&HINT_6, 128.0, voice), above(0.0)),
         "quality-512" => judged(claim, less(&HINT_1, 512.0, quality), above(0.0)),
         "voice-512" => judged(claim, less(&HINT_1, 512.0, voice), below(0.0)),
-        "bulk-128" => judged(claim, over(&HINT_1, 128.0, "bulk", kbps), |found| found.is_not_below(1.0)),
+        "bulk-128" => {
+            judged(claim, over(&HINT_1, 128.0, "bulk", kbps), |estimate| estimate.is_not_below(1.0))
+        }
         "bulk-512" => judged(claim, over(&HINT_1, 512.0, "bulk", kbps), above(1.0)),
         "priority-512" => judged(claim, over(&PRIORITY, 512.0, "bulk", kbps), below(1.0)),
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
@@ -87,8 +89,8 @@ fn we_see(data: &Data) -> String {
     let line = |case: &Case| {
         let parts = [64.0, 128.0, 256.0, 512.0].map(|rate| {
             let text = |group, measure, decimals: usize| {
-                let found = mean(&of(data, case, rate, group, measure));
-                found.map_or_else(|| "?".to_owned(), |found| format!("{:.decimals$}", found.mean))
+                let estimate = mean(&of(data, case, rate, group, measure));
+                estimate.map_or_else(|| "?".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
             };
             let quality: Measure = |row| row.q;
             format!(
@@ -103,6 +105,6 @@ fn we_see(data: &Data) -> String {
     };
     let lines = CASES.map(|case| line(&case)).join("\n\n");
     format!(
-        "Quality of UDP (by the E-model; loss) and what a transfer gets in kbit/s, at 64, 128, 256 and 512 kbit/s.\n\n{lines}"
+        "Quality of UDP (by the E-model; loss) and throughput of a transfer in kbit/s, at 64, 128, 256 and 512 kbit/s.\n\n{lines}"
     )
 }

@@ -1,4 +1,5 @@
-//! Figures 1 and 2: bulk transfers that lie, by their share: what they get, what honest ones get, and honest audio.
+//! Figures 1 and 2: bulk transfers that claim a wrong hint, by their share: the throughput of liars and of honest transfers,
+//! and the quality of honest audio.
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
@@ -7,7 +8,7 @@ use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
 
-/// The queues, as the scenario names them and as charts do.
+/// The queues: their names in the scenario and in charts.
 const QUEUES: [(&str, &str); 5] = [
     ("pi", "PI"),
     ("tsq-pi", "TSQ over PI"),
@@ -16,7 +17,7 @@ const QUEUES: [(&str, &str); 5] = [
     ("strict-priority", "strict priority"),
 ];
 
-/// The points: how many of 80 transfers lie, and the scenario's settings that say so.
+/// The points: how many of 80 transfers lie, and the settings of the scenario.
 const SHARES: [(f64, Share); 8] = [
     (0.0, Share { liars: "40", liar_hint: "16", honest_hint: "16" }),
     (1.0, Share { liars: "1", ..SOME }),
@@ -29,7 +30,7 @@ const SHARES: [(f64, Share); 8] = [
 ];
 const SOME: Share = Share { liars: "40", liar_hint: "1", honest_hint: "16" };
 
-/// Indices into the shares.
+/// Indices into [`SHARES`].
 const NONE: usize = 0;
 const ONE: usize = 1;
 const HALF: usize = 4;
@@ -77,7 +78,7 @@ impl Shares<'_> {
 pub(super) fn throughput(figure: &FigureText, id: &str, data: &Data) -> Section {
     let shares = Shares { data };
     let charts = QUEUES[1..].iter().map(|queue| throughput_chart(&shares, queue));
-    let drawn = Figure::grid("Throughput of a transfer over what PI alone gives it", 2, charts);
+    let drawn = Figure::grid("Throughput of a transfer relative to PI alone", 2, charts);
     Section { we_see: throughput_words(&shares), ..section(figure, id, drawn, &shares) }
 }
 
@@ -89,7 +90,7 @@ pub(super) fn audio(figure: &FigureText, id: &str, data: &Data) -> Section {
         ("Queuing delay", "Mean queuing delay, ms", |row| row.queuing_mean_ms),
         ("Loss", "Packets lost, %", lost),
     ];
-    // Strict priority goes off every scale of delay and loss that shows the others: the words have it.
+    // The delay and loss with strict priority are far larger. They are only in the text.
     let others = &QUEUES[..4];
     let [paper, e_model, delay, loss] = quality;
     let charts = [(paper, &QUEUES[..]), (e_model, &QUEUES[..]), (delay, others), (loss, others)];
@@ -111,22 +112,22 @@ fn share_axis() -> Axis {
     Axis::linear("Transfers that lie, %").range(0.0, 100.0).ticks([0.0, 25.0, 50.0, 75.0, 100.0])
 }
 
-/// A point for each share, where there is something to measure.
+/// A point for each share that has a value.
 fn by_share(value: impl Fn(usize) -> Option<Estimate>) -> Vec<Dot> {
-    let dot = |share: usize| Some(Dot::of_estimate(100.0 * SHARES[share].0 / 80.0, &value(share)?));
+    let dot = |share: usize| Some(Dot::from_estimate(100.0 * SHARES[share].0 / 80.0, &value(share)?));
     (0..SHARES.len()).filter_map(dot).collect()
 }
 
 fn throughput_chart(shares: &Shares<'_>, &(queue, name): &(&str, &str)) -> Chart {
-    // Where nobody lies both groups are honest, where all do both lie.
+    // If no transfer lies, both groups are honest. If all lie, neither is.
     let liars = by_share(|share| (share != NONE).then(|| shares.over_pi(queue, share, "liar"))?);
     let honest = by_share(|share| (share != ALL).then(|| shares.over_pi(queue, share, "honest"))?);
     Chart::new(name)
         .x(share_axis())
         .y(Axis::linear("Throughput / with PI")
             .range(0.0, if queue == "strict-priority" { 50.0 } else { 1.5 }))
-        .mark(Line::new("liar, hint 1", liars).markers())
-        .mark(Line::new("honest, hint 16", honest).markers())
+        .plot(Line::new("liar, hint 1", liars).markers())
+        .plot(Line::new("honest, hint 16", honest).markers())
         .hline(1.0, "as with PI")
 }
 
@@ -139,14 +140,14 @@ fn audio_chart(
     let chart = Chart::new(title).x(share_axis()).y(Axis::linear(y).from(0.0));
     queues.iter().fold(chart, |chart, (queue, name)| {
         let dots = by_share(|share| mean(&shares.of(queue, share, "audio", measure)));
-        chart.mark(Line::new(*name, dots).markers())
+        chart.plot(Line::new(*name, dots).markers())
     })
 }
 
 fn judge(claim: Claim, id: &str, shares: &Shares<'_>) -> Claim {
-    let above = |value: f64| move |found: &Estimate| found.is_above(value);
-    let below = |value: f64| move |found: &Estimate| found.is_below(value);
-    let about_one = |found: &Estimate| found.meets(0.95, 1.05);
+    let above = |value: f64| move |estimate: &Estimate| estimate.is_above(value);
+    let below = |value: f64| move |estimate: &Estimate| estimate.is_below(value);
+    let about_one = |estimate: &Estimate| estimate.meets(0.95, 1.05);
     let quality: Measure = |row| row.q;
     match id {
         "few" => judged(claim, shares.liar_over_honest("tsq-pi", ONE), below(1.0)),
@@ -167,7 +168,7 @@ fn judge(claim: Claim, id: &str, shares: &Shares<'_>) -> Claim {
         "voice-half" => judged(claim, shares.less_pi("tsq-pi", HALF, voice), above(0.0)),
         "voice-all" => judged(claim, shares.less_pi("tsq-pi", ALL, voice), below(0.0)),
         "priority-all" => judged(claim, shares.less_pi("strict-priority", ALL, quality), below(0.0)),
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
@@ -175,8 +176,8 @@ fn throughput_words(shares: &Shares<'_>) -> String {
     let line = |(queue, name): &(&str, &str)| {
         let parts = [ONE, 2, HALF, MOST].map(|share| {
             let text = |group| {
-                let found = shares.over_pi(queue, share, group);
-                found.map_or_else(|| "?".to_owned(), |found| format!("{:.2}", found.mean))
+                let estimate = shares.over_pi(queue, share, group);
+                estimate.map_or_else(|| "?".to_owned(), |estimate| format!("{:.2}", estimate.mean))
             };
             format!("{} and {}", text("liar"), text("honest"))
         });
@@ -184,7 +185,7 @@ fn throughput_words(shares: &Shares<'_>) -> String {
     };
     let lines: Vec<String> = QUEUES[1..].iter().map(line).collect();
     format!(
-        "Throughput over PI's, of a liar and of an honest transfer, where 1, 8, 40 and 72 of 80 lie.\n\n{}",
+        "Throughput of a liar and of an honest transfer relative to PI, if 1, 8, 40 and 72 of 80 transfers lie.\n\n{}",
         lines.join("\n\n")
     )
 }
@@ -193,8 +194,8 @@ fn audio_words(shares: &Shares<'_>) -> String {
     let line = |(queue, name): &(&str, &str)| {
         let parts = [NONE, HALF, ALL].map(|share| {
             let text = |measure, decimals: usize| {
-                let found = mean(&shares.of(queue, share, "audio", measure));
-                found.map_or_else(|| "?".to_owned(), |found| format!("{:.decimals$}", found.mean))
+                let estimate = mean(&shares.of(queue, share, "audio", measure));
+                estimate.map_or_else(|| "?".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
             };
             let quality: Measure = |row| row.q;
             let delay: Measure = |row| row.queuing_mean_ms;
@@ -204,6 +205,6 @@ fn audio_words(shares: &Shares<'_>) -> String {
     };
     let lines = QUEUES.map(|queue| line(&queue)).join("\n\n");
     format!(
-        "Quality of audio (by the E-model; mean queuing delay, loss) where none, half and all of the transfers lie.\n\n{lines}"
+        "Quality of audio (by the E-model; mean queuing delay, loss) if none, half and all of the transfers lie.\n\n{lines}"
     )
 }

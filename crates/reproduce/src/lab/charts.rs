@@ -1,24 +1,24 @@
-//! What the figures show: both sides in one chart.
+//! The charts of each figure. Each shows laboratory and simulator.
 
 use super::measure::{
     CHEATS, DROPS, HINTS, KBPS, LOSS, MEDIAN, MIXES, Q, alone, at_hint, best, data, normalised, queue,
 };
 use crate::data::{Data, mean};
-use crate::study::Stored;
+use crate::study::ExperimentData;
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
 use cutline_results::{FlowRow, QueueRow};
 
-/// A figure's charts by their files' names, and what is to be seen.
+/// Figures with the names of their files, and a text about them.
 type Shown = (Vec<(String, Figure)>, String);
 
 fn shown(number: u32, title: &str, columns: usize, charts: Vec<Chart>, we_see: String) -> Shown {
     (vec![(format!("figure-{number}"), Figure::grid(title, columns, charts))], we_see)
 }
 
-/// A flow's measure by its hint, on both sides.
+/// A measure by the hint of a flow, for laboratory and simulator.
 fn curves(
     chart: Chart,
-    stored: &[Stored<'_>],
+    stored: &[ExperimentData<'_>],
     (flow, hints): (&str, &[u16]),
     group: &str,
     measure: fn(&FlowRow) -> Option<f64>,
@@ -26,14 +26,14 @@ fn curves(
     let x = Axis::linear("Delay hint").range(1.0, 16.0).ticks(hints.iter().copied().map(f64::from));
     stored.iter().fold(chart.x(x), |chart, (experiment, data)| {
         let dot = |&hint: &u16| {
-            Some(Dot::of_estimate(f64::from(hint), &mean(&at_hint(data, flow, hint, group, measure))?))
+            Some(Dot::from_estimate(f64::from(hint), &mean(&at_hint(data, flow, hint, group, measure))?))
         };
         let dots: Vec<Dot> = hints.iter().filter_map(dot).collect();
-        chart.mark(Line::new(experiment.label, dots).markers().band())
+        chart.plot(Line::new(experiment.label, dots).markers().band())
     })
 }
 
-pub(super) fn by_hint(stored: &[Stored<'_>]) -> Shown {
+pub(super) fn by_hint(stored: &[ExperimentData<'_>]) -> Shown {
     let chart = |title: &str, y: Axis, measure| {
         curves(Chart::new(title).y(y), stored, ("audio", &HINTS), "audio", measure)
     };
@@ -43,7 +43,7 @@ pub(super) fn by_hint(stored: &[Stored<'_>]) -> Shown {
         chart("Throughput of audio", Axis::linear("Throughput, kbit/s").from(0.0), KBPS),
         chart("Loss of audio", Axis::linear("Packets lost, %").from(0.0), LOSS),
     ];
-    let line = |(experiment, data): &Stored<'_>| {
+    let line = |(experiment, data): &ExperimentData<'_>| {
         let (hint, least, most) = best(data)?;
         let gain =
             mean(&at_hint(data, "audio", hint, "audio", Q))?.mean / mean(&alone(data, "audio", Q))?.mean;
@@ -56,7 +56,7 @@ pub(super) fn by_hint(stored: &[Stored<'_>]) -> Shown {
     shown(1, "One audio conference among 99 bulk transfers", 2, charts, we_see)
 }
 
-pub(super) fn mixes(stored: &[Stored<'_>]) -> Shown {
+pub(super) fn mixes(stored: &[ExperimentData<'_>]) -> Shown {
     let chart = |(group, title): (&str, &str)| {
         let chart = Chart::new(title)
             .x(Axis::categories("Audio : bulk", ["1 : 99", "25 : 75", "50 : 50", "75 : 25"]))
@@ -64,17 +64,17 @@ pub(super) fn mixes(stored: &[Stored<'_>]) -> Shown {
             .hline(1.0, "as without TSQ");
         stored.iter().fold(chart, |chart, (experiment, data)| {
             let bar = |(x, &audio): (usize, &u16)| {
-                Some(Dot::of_estimate(x as f64, &mean(&normalised(data, audio, group))?))
+                Some(Dot::from_estimate(x as f64, &mean(&normalised(data, audio, group))?))
             };
             let bars: Vec<Dot> = MIXES.iter().enumerate().filter_map(bar).collect();
-            chart.mark(Bars::new(experiment.label, bars))
+            chart.plot(Bars::new(experiment.label, bars))
         })
     };
     let charts = [("audio", "Audio, hint 6"), ("bulk", "Bulk transfers, hint 16")].map(chart).into();
-    let gains = |(experiment, data): &Stored<'_>| {
+    let gains = |(experiment, data): &ExperimentData<'_>| {
         let of = |group| {
             let gain = |&audio: &u16| {
-                mean(&normalised(data, audio, group)).map(|found| format!("{:.2}", found.mean))
+                mean(&normalised(data, audio, group)).map(|estimate| format!("{:.2}", estimate.mean))
             };
             MIXES.iter().filter_map(gain).collect::<Vec<_>>().join(", ")
         };
@@ -84,7 +84,7 @@ pub(super) fn mixes(stored: &[Stored<'_>]) -> Shown {
     shown(2, "Quality with TSQ / with PI alone", 2, charts, we_see)
 }
 
-pub(super) fn cheat(stored: &[Stored<'_>]) -> Shown {
+pub(super) fn cheat(stored: &[ExperimentData<'_>]) -> Shown {
     let chart = |title: &str, y: &str, group: &str, measure| {
         let chart = Chart::new(title).y(Axis::linear(y).from(0.0));
         curves(chart, stored, ("cheater", &CHEATS), group, measure)
@@ -95,8 +95,9 @@ pub(super) fn cheat(stored: &[Stored<'_>]) -> Shown {
         chart("Median queuing delay of the source", "Queuing delay, ms", "cheater", MEDIAN),
         chart("Throughput of a bulk transfer", "Throughput, kbit/s", "bulk", KBPS),
     ];
-    let line = |(experiment, data): &Stored<'_>| {
-        let loss = |hint| mean(&at_hint(data, "cheater", hint, "cheater", LOSS)).map(|found| found.mean);
+    let line = |(experiment, data): &ExperimentData<'_>| {
+        let loss =
+            |hint| mean(&at_hint(data, "cheater", hint, "cheater", LOSS)).map(|estimate| estimate.mean);
         Some(format!(
             "{}: it loses {:.1} % with hint 1 and {:.1} % with hint 16.",
             experiment.label,
@@ -108,7 +109,7 @@ pub(super) fn cheat(stored: &[Stored<'_>]) -> Shown {
     shown(3, "One source of 600 kbit/s that does not respond, among 99 bulk transfers", 2, charts, we_see)
 }
 
-pub(super) fn stacks(stored: &[Stored<'_>]) -> Shown {
+pub(super) fn stacks(stored: &[ExperimentData<'_>]) -> Shown {
     let chart = |title: &str, y: &str, measure: fn(&QueueRow) -> f64| {
         let x = Axis::categories(
             "",
@@ -117,15 +118,15 @@ pub(super) fn stacks(stored: &[Stored<'_>]) -> Shown {
         let bars = stored
             .iter()
             .enumerate()
-            .filter_map(|(x, (_, data))| Some(Dot::of_estimate(x as f64, &mean(&queue(data, measure))?)));
-        Chart::new(title).x(x).y(Axis::linear(y).from(0.0)).mark(Bars::new("", bars.collect::<Vec<_>>()))
+            .filter_map(|(x, (_, data))| Some(Dot::from_estimate(x as f64, &mean(&queue(data, measure))?)));
+        Chart::new(title).x(x).y(Axis::linear(y).from(0.0)).plot(Bars::new("", bars.collect::<Vec<_>>()))
     };
     let charts = vec![
         chart("Drops", "Packets dropped, %", DROPS),
         chart("Queue", "Mean backlog, packets", |row| row.backlog_mean_packets),
     ];
     let of = |id: &str, measure| data(stored, id).and_then(|data: &Data| mean(&queue(data, measure)));
-    let line = |(experiment, _): &Stored<'_>| {
+    let line = |(experiment, _): &ExperimentData<'_>| {
         Some(format!("{} {:.2} %", experiment.label, of(experiment.id, DROPS)?.mean))
     };
     let drops: Vec<String> = stored.iter().filter_map(line).collect();

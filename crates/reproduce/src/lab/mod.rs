@@ -1,12 +1,12 @@
-//! The laboratory beside the simulation: the TSQ paper's experiments with real packets and Linux's own TCP.
+//! The laboratory compared with the simulator: the TSQ paper's experiments with real packets and Linux's TCP.
 
 mod charts;
 mod measure;
 
 use crate::claims::FigureText;
 use crate::data::Data;
-use crate::experiment::{Experiment, Place};
-use crate::study::{Stored, Study};
+use crate::experiment::{Experiment, Platform};
+use crate::study::{ExperimentData, Study};
 use cutline_lab::Stack;
 use cutline_report::report::{Claim, Section, Verdict};
 
@@ -14,7 +14,7 @@ use cutline_report::report::{Claim, Section, Verdict};
 pub const LAB: Study = Study {
     id: "lab",
     title: "In the laboratory",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/lab/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -22,28 +22,29 @@ pub const LAB: Study = Study {
 };
 
 const INTRO: &str = "\
-The same scenarios, simulated and in the laboratory: Linux's own TCP and real TFRC and UDP sources in network namespaces, with the \
-delay hint in the DSCP field of each packet, and the simulator's links between them in real time. Both sides are measured by \
-the same code at the same points. Simulations have 10 seeds, the laboratory 3; differences are given with Welch's 95 % interval. That \
-both sides agree holds when this interval lies within the range that is stated, and is unclear when it reaches beyond.";
+The same scenarios, in the simulator and in the laboratory. The laboratory has Linux's TCP and real TFRC and UDP sources in network \
+namespaces, with the delay hint in the DSCP field of each packet, and the simulator's links between them in real time. Both sides \
+are measured by the same code at the same points. Simulations have 10 seeds, the laboratory has 3. Differences are given with \
+Welch's 95 % interval. A claim that both sides agree holds if this interval lies within the stated range, and is unclear if it \
+reaches beyond the range.";
 
 const AUDIO: (&str, &str) = ("lab/audio.toml", include_str!("../../../../experiments/lab/audio.toml"));
 const MIXED: (&str, &str) = ("lab/mixed.toml", include_str!("../../../../experiments/lab/mixed.toml"));
 const CHEAT: (&str, &str) = ("lab/cheat.toml", include_str!("../../../../experiments/lab/cheat.toml"));
 const TCP: (&str, &str) = ("lab/tcp.toml", include_str!("../../../../experiments/lab/tcp.toml"));
 
-/// How many seeds real time allows.
+/// The number of seeds in the laboratory, where runs take real time.
 const SEEDS: (&str, &str) = ("seeds", "3");
-/// A receiver that waits for a second segment; Linux waits for 40 ms at least.
+/// Delayed acknowledgements. Linux delays them by at least 40 ms.
 const DELAYED: (&str, &str) = ("flow.bulk.transport.delayed-ack", "40 ms");
-/// Without it Linux has no RACK either.
+/// Selective acknowledgements. Without them, Linux has no RACK either.
 const SACK: (&str, &str) = ("flow.bulk.transport.sack", "true");
 const CUBIC: (&str, &str) = ("flow.bulk.transport.congestion-control", "cubic");
 const BBR: (&str, &str) = ("flow.bulk.transport.congestion-control", "bbr");
 
-const STOCK: Place = Place::Laboratory(Stack::Stock);
-const CLASSIC: Place = Place::Laboratory(Stack::Classic);
-/// Shapes only; the laboratory takes its time.
+const STOCK: Platform = Platform::Laboratory(Stack::Stock);
+const CLASSIC: Platform = Platform::Laboratory(Stack::Classic);
+/// Runs in real time have to be short.
 const QUICK: &[(&str, &str)] = &[("duration", "12 s"), ("warm-up", "6 s"), ("seeds", "2")];
 
 const EXPERIMENTS: [Experiment; 17] = [
@@ -56,11 +57,11 @@ const EXPERIMENTS: [Experiment; 17] = [
     simulated("lab-tcp-simulated", "simulated NewReno", TCP),
     simulated("lab-tcp-simulated-delack", "simulated NewReno, delayed ACKs", TCP).with(&[DELAYED]),
     in_lab("lab-tcp", "Linux Reno", TCP),
-    in_lab("lab-tcp-classic", "Linux Reno, classic", TCP).at(CLASSIC),
+    in_lab("lab-tcp-classic", "Linux Reno, classic", TCP).on(CLASSIC),
     in_lab("lab-tcp-delack", "Linux Reno, delayed ACKs", TCP).with(&[SEEDS, DELAYED]),
     simulated("lab-tcp-simulated-sack", "simulated NewReno, SACK", TCP).with(&[SACK]),
     in_lab("lab-tcp-sack", "Linux Reno, SACK", TCP).with(&[SEEDS, SACK]),
-    in_lab("lab-tcp-sack-classic", "Linux Reno, SACK, classic", TCP).with(&[SEEDS, SACK]).at(CLASSIC),
+    in_lab("lab-tcp-sack-classic", "Linux Reno, SACK, classic", TCP).with(&[SEEDS, SACK]).on(CLASSIC),
     simulated("lab-tcp-simulated-cubic", "simulated CUBIC", TCP).with(&[CUBIC]),
     in_lab("lab-tcp-cubic", "Linux CUBIC", TCP).with(&[SEEDS, CUBIC]),
     in_lab("lab-tcp-bbr", "Linux BBR", TCP).with(&[SEEDS, BBR]),
@@ -71,10 +72,10 @@ const fn simulated(id: &'static str, label: &'static str, file: (&'static str, &
 }
 
 const fn in_lab(id: &'static str, label: &'static str, file: (&'static str, &'static str)) -> Experiment {
-    simulated(id, label, file).with(&[SEEDS]).at(STOCK)
+    simulated(id, label, file).with(&[SEEDS]).on(STOCK)
 }
 
-fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let (figures, we_see) = match figure.number {
         1 => charts::by_hint(stored),
         2 => charts::mixes(stored),
@@ -85,14 +86,14 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     let claims = figure.claim_ids().map(|id| {
         let source = figure.experiments.iter().find(|id| !id.contains("simulated")).expect("each has one");
         let claim = measure::judge(figure.claim(source, id), figure.number, id, stored);
-        if timing_is_valid { claim } else { in_doubt(claim) }
+        if timing_is_valid { claim } else { with_invalid_timing(claim) }
     });
     let notes = stored.iter().filter_map(|(experiment, data)| timing(experiment, data)).collect();
     vec![Section { we_see, figures, claims: claims.collect(), notes, ..Section::default() }]
 }
 
-/// A claim where the timing of some runs is not valid: a difference may be the machine's.
-fn in_doubt(claim: Claim) -> Claim {
+/// The claim if the timing of some runs is not valid. A difference is then unclear, because the machine may be its cause.
+fn with_invalid_timing(claim: Claim) -> Claim {
     if claim.holds != Verdict::Differs {
         return claim;
     }
@@ -101,7 +102,7 @@ fn in_doubt(claim: Claim) -> Claim {
     Claim { holds: Verdict::Unclear, note, ..claim }
 }
 
-/// What is said of the timing of an experiment's runs; `None` of a simulation.
+/// A note about the timing of an experiment's runs; `None` for a simulation.
 fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
     let worst = data.timing.iter().filter_map(|row| row.departure_error_p99_ms).fold(f64::NAN, f64::max);
     let bad: Vec<String> = data
@@ -140,10 +141,13 @@ mod tests {
             note: note.to_owned(),
             ..Claim::new("lab-cheat.others", "3", "others lose little")
         };
-        assert_eq!(in_doubt(claim(Verdict::Holds, "as before")), claim(Verdict::Holds, "as before"));
-        let doubted = in_doubt(claim(Verdict::Differs, "Linux waits."));
+        assert_eq!(
+            with_invalid_timing(claim(Verdict::Holds, "as before")),
+            claim(Verdict::Holds, "as before")
+        );
+        let doubted = with_invalid_timing(claim(Verdict::Differs, "Linux waits."));
         assert_eq!(doubted.holds, Verdict::Unclear);
         assert!(doubted.note.starts_with("Linux waits. It differs here"), "{}", doubted.note);
-        assert!(in_doubt(claim(Verdict::Differs, "")).note.starts_with("It differs"));
+        assert!(with_invalid_timing(claim(Verdict::Differs, "")).note.starts_with("It differs"));
     }
 }

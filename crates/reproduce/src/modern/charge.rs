@@ -1,4 +1,4 @@
-//! Figure 5: what a lower hint costs a transfer, with `NewReno` and with CUBIC, by its round-trip time.
+//! Figure 5: how much throughput a lower hint costs a transfer with `NewReno` and with CUBIC, by its round-trip time.
 //!
 //! ```text
 //! NewReno  T = K / (RTT sqrt p)           so  gain = (r + q) / (r + q') sqrt(p / p')
@@ -6,12 +6,12 @@
 //! TSQ      p / p' = ((l + q') / (l + q))^2                                                      TSQ eq. 5
 //! ```
 //!
-//! CUBIC is no less than `NewReno` would be (its Reno-friendly region), so that what it gets is between the two curves.
+//! CUBIC is at least as fast as `NewReno` (its Reno-friendly region), so its gain is between the two curves.
 //!
-//! Worked: r = 200 ms, q = 107 ms, q' = q / 16: 0.472 for `NewReno`, 0.198 for CUBIC (`the_laws_have_their_worked_numbers`).
+//! Worked numbers: r = 200 ms, q = 107 ms, q' = q / 16 give 0.472 for `NewReno` and 0.198 for CUBIC
+//! (`the_laws_have_their_worked_numbers`).
 
-use super::QUEUES;
-use super::distances::ROUND_TRIPS;
+use super::scenarios::{QUEUES, ROUND_TRIPS};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
 use crate::measure::kbps;
@@ -19,18 +19,18 @@ use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
 
-/// l, ms: the experiment's.
+/// l of the experiment, ms.
 const L: f64 = 40.0;
 
-/// The congestion controls, as the scenario names them and as charts do.
+/// The congestion controls: their names in the scenario and in charts.
 const CONTROLS: [(&str, &str); 2] = [("newreno", "NewReno"), ("cubic", "CUBIC")];
 
-/// What a `NewReno` flow gains with a hint that leaves `q_prime` ahead of it; ms.
+/// The gain of a `NewReno` flow with a hint with which it waits `q_prime`; all in ms.
 fn newreno(r: f64, q: f64, q_prime: f64) -> f64 {
     (r + q) / (r + q_prime) * (L + q_prime) / (L + q)
 }
 
-/// The same of CUBIC, where its window is beyond Reno's.
+/// The gain of a CUBIC flow outside its Reno-friendly region.
 fn cubic(r: f64, q: f64, q_prime: f64) -> f64 {
     ((r + q) / (r + q_prime)).powf(0.25) * ((L + q_prime) / (L + q)).powf(1.5)
 }
@@ -47,7 +47,7 @@ pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
     }
 }
 
-/// Throughput at a distance, by seed: with hint 1, and with hint 16 in the same runs.
+/// The throughput at a round-trip time, by seed: with the given hint, and with hint 16 in the same runs.
 fn throughputs(data: &Data, queue: &str, control: &str, hint: &str, r: u16) -> [Vec<f64>; 2] {
     let point = [
         ("link.bottleneck.queue", queue),
@@ -62,13 +62,13 @@ fn gain(data: &Data, queue: &str, control: &str, hint: &str, r: u16) -> Option<E
     ratio(&hinted, &honest)
 }
 
-/// The gains themselves, by seed.
+/// The gains with hint 1, by seed.
 fn gains(data: &Data, queue: &str, control: &str, r: u16) -> Vec<f64> {
     let [hinted, honest] = throughputs(data, queue, control, "1", r);
     hinted.iter().zip(&honest).map(|(hinted, honest)| hinted / honest).collect()
 }
 
-/// What PI aims at, ms.
+/// PI's target delay, ms.
 fn target(queue: &str) -> f64 {
     if queue.starts_with("long") { 107.0 } else { 20.0 }
 }
@@ -83,48 +83,48 @@ fn chart(data: &Data, (queue, name): (&str, &str)) -> Chart {
         .x(Axis::log("Round trip outside the queue, ms", 2).range(8.0, 256.0))
         .y(Axis::linear("Hint 1 / hint 16").range(0.0, 2.5));
     let chart = CONTROLS.iter().fold(chart, |chart, (control, name)| {
-        let dot = |&r: &u16| Some(Dot::of_estimate(f64::from(r), &gain(data, queue, control, "1", r)?));
-        chart.mark(Line::new(*name, ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        let dot = |&r: &u16| Some(Dot::from_estimate(f64::from(r), &gain(data, queue, control, "1", r)?));
+        chart.plot(Line::new(*name, ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
     });
     chart
-        .mark(Line::new("law, NewReno", law(newreno)))
-        .mark(Line::new("law, CUBIC beyond Reno", law(cubic)))
+        .plot(Line::new("law, NewReno", law(newreno)))
+        .plot(Line::new("law, CUBIC beyond Reno", law(cubic)))
         .hline(1.0, "as with hint 16")
 }
 
 fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
     let by_seed = |queue, control, r| gains(data, queue, control, r);
     let less = |queue| difference(&by_seed(queue, "cubic", 200), &by_seed(queue, "newreno", 200));
-    let above = |value: f64| move |found: &Estimate| found.is_above(value);
-    let below = |value: f64| move |found: &Estimate| found.is_below(value);
+    let above = |value: f64| move |estimate: &Estimate| estimate.is_above(value);
+    let below = |value: f64| move |estimate: &Estimate| estimate.is_below(value);
     match id {
         "near" => judged(claim, gain(data, "long-mark", "newreno", "1", 10), above(1.0)),
         "far" => judged(claim, gain(data, "long-mark", "newreno", "1", 200), below(1.0)),
         "unfair" => {
-            let found = ratio(&by_seed("long-mark", "newreno", 10), &by_seed("long-mark", "newreno", 200));
-            judged(claim, found, above(1.0))
+            let estimate = ratio(&by_seed("long-mark", "newreno", 10), &by_seed("long-mark", "newreno", 200));
+            judged(claim, estimate, above(1.0))
         }
         "marks" => {
-            let found =
+            let estimate =
                 difference(&by_seed("long-mark", "newreno", 10), &by_seed("long-drop", "newreno", 10));
-            judged(claim, found, above(0.0))
+            judged(claim, estimate, above(0.0))
         }
         "cubic-drop" => judged(claim, less("long-drop"), below(0.0)),
         "cubic-mark" => judged(claim, less("long-mark"), below(0.0)),
         "cubic-short" => judged(claim, gain(data, "short-mark", "cubic", "1", 200), below(1.0)),
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
 fn we_see(data: &Data) -> String {
     let text = |value: Option<Estimate>, decimals: usize| {
-        value.map_or_else(|| "?".to_owned(), |found| format!("{:.decimals$}", found.mean))
+        value.map_or_else(|| "?".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
     };
     let line = |(queue, name): (&str, &str), (control, control_name): (&str, &str)| {
         let of = |hint| ROUND_TRIPS.map(|r| text(gain(data, queue, control, hint, r), 2)).join(", ");
         let honest = ROUND_TRIPS.map(|r| {
             let [_, honest] = throughputs(data, queue, control, "1", r);
-            text(mean(&honest).map(|found| Estimate { mean: found.mean / 1e3, ..found }), 1)
+            text(mean(&honest).map(|estimate| Estimate { mean: estimate.mean / 1e3, ..estimate }), 1)
         });
         format!(
             "{name}, {control_name}: hint 1 {}; hint 6 {}; hint 16 has {} Mbit/s.",

@@ -1,7 +1,6 @@
 //! Figures 1 to 3: audio and video by their hint, at 100 Mbit/s and at 1 Gbit/s.
 
-use super::QUEUES;
-use super::distances::over_all;
+use super::scenarios::{QUEUES, over_all};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
 use crate::measure::{Measure, kbps, lost, voice};
@@ -9,10 +8,10 @@ use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
 
-/// The hints that are tried; at 1 Gbit/s only some of them.
+/// The hints of the experiments. At 1 Gbit/s there are only some of them.
 const HINTS: [u16; 8] = [1, 2, 4, 6, 8, 10, 12, 16];
-/// Those that words tell of.
-const TOLD: [u16; 3] = [1, 6, 16];
+/// The hints that the text reports.
+const REPORTED_HINTS: [u16; 3] = [1, 6, 16];
 
 const QD: Measure = |row| row.qd;
 const QT: Measure = |row| row.qt;
@@ -37,7 +36,7 @@ pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
     }
 }
 
-/// A measure of a kind of flows behind a queue, audio and video with that hint, by seed.
+/// A measure of one kind of flows with a queue, by seed. Audio and video have the hint `hint`.
 fn of(data: &Data, queue: &str, hint: u16, kind: &str, measure: Measure) -> Vec<f64> {
     let hint = hint.to_string();
     over_all(data, &[("link.bottleneck.queue", queue), ("flow.video-10.hint", &hint)], kind, measure)
@@ -47,17 +46,17 @@ fn chart(data: &Data, kind: &str, (queue, name): (&str, &str), with_kind: bool) 
     let title = if with_kind { format!("{kind}, {name}") } else { name.to_owned() };
     let curve = |measure| {
         let dot = |&hint: &u16| {
-            Some(Dot::of_estimate(f64::from(hint), &mean(&of(data, queue, hint, kind, measure))?))
+            Some(Dot::from_estimate(f64::from(hint), &mean(&of(data, queue, hint, kind, measure))?))
         };
         HINTS.iter().filter_map(dot).collect::<Vec<_>>()
     };
     let chart = Chart::new(title)
         .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks([1.0, 4.0, 8.0, 12.0, 16.0]))
         .y(Axis::linear("Quality").range(if kind == "audio" { 0.7 } else { 0.9 }, 1.0))
-        .mark(Line::new("delay quality Qd", curve(QD)).markers())
-        .mark(Line::new("throughput quality Qt", curve(QT)).markers())
-        .mark(Line::new("overall quality Q", curve(Q)).markers());
-    if kind == "audio" { chart.mark(Line::new("E-model", curve(voice)).markers()) } else { chart }
+        .plot(Line::new("delay quality Qd", curve(QD)).markers())
+        .plot(Line::new("throughput quality Qt", curve(QT)).markers())
+        .plot(Line::new("overall quality Q", curve(Q)).markers());
+    if kind == "audio" { chart.plot(Line::new("E-model", curve(voice)).markers()) } else { chart }
 }
 
 fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
@@ -68,8 +67,8 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
     let at = |hint, kind, measure| of(data, queue, hint, kind, measure);
     let falls = |kind, measure| difference(&at(1, kind, measure), &at(16, kind, measure));
     let rises = |kind, measure| difference(&at(16, kind, measure), &at(1, kind, measure));
-    let above_zero = |found: &Estimate| found.is_above(0.0);
-    let not_below_one = |found: &Estimate| found.is_not_below(1.0);
+    let above_zero = |estimate: &Estimate| estimate.is_above(0.0);
+    let not_below_one = |estimate: &Estimate| estimate.is_not_below(1.0);
     match what {
         "qd" => judged(claim, falls("video", QD), above_zero),
         "qt" => judged(claim, rises("video", QT), above_zero),
@@ -78,15 +77,15 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
         "gain" => judged(claim, ratio(&at(6, "audio", Q), &at(16, "audio", Q)), not_below_one),
         "bulk" => judged(claim, ratio(&at(6, "bulk", kbps), &at(16, "bulk", kbps)), not_below_one),
         "voice" => {
-            let found = difference(&at(6, "audio", voice), &at(16, "audio", voice));
-            judged(claim, found, above_zero)
+            let estimate = difference(&at(6, "audio", voice), &at(16, "audio", voice));
+            judged(claim, estimate, above_zero)
         }
-        "loss" => judged(claim, mean(&at(1, "audio", lost)), |found| found.meets(0.0, 0.0)),
-        what => unreachable!("figures.toml claims `{what}`, which nobody measures"),
+        "loss" => judged(claim, mean(&at(1, "audio", lost)), |estimate| estimate.meets(0.0, 0.0)),
+        what => unreachable!("figures.toml has the claim `{what}`, but no code measures it"),
     }
 }
 
-/// Video's quality with its best hint less that with hint 1 or 16, whichever is better.
+/// The quality of video with its best hint, minus that with hint 1 or 16, whichever is better.
 fn above_the_ends(data: &Data, queue: &str) -> Option<Estimate> {
     let q = |hint| of(data, queue, hint, "video", Q);
     let (low, high) = (q(1), q(16));
@@ -95,18 +94,20 @@ fn above_the_ends(data: &Data, queue: &str) -> Option<Estimate> {
 }
 
 fn best(data: &Data, queue: &str, kind: &str) -> Option<u16> {
-    let found = HINTS.iter().filter_map(|&hint| Some((hint, mean(&of(data, queue, hint, kind, Q))?.mean)));
-    Some(found.max_by(|one, other| one.1.total_cmp(&other.1))?.0)
+    let means = HINTS.iter().filter_map(|&hint| Some((hint, mean(&of(data, queue, hint, kind, Q))?.mean)));
+    Some(means.max_by(|one, other| one.1.total_cmp(&other.1))?.0)
 }
 
 fn we_see(data: &Data, kinds: &[&str], queues: &[(&str, &str)]) -> String {
     let line = |kind: &str, (queue, name): (&str, &str)| {
         let text = |measure, decimals: usize| {
-            TOLD.map(|hint| {
-                let found = mean(&of(data, queue, hint, kind, measure));
-                found.map_or_else(|| "?".to_owned(), |found| format!("{:.decimals$}", found.mean))
-            })
-            .join(", ")
+            REPORTED_HINTS
+                .map(|hint| {
+                    let estimate = mean(&of(data, queue, hint, kind, measure));
+                    estimate
+                        .map_or_else(|| "?".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
+                })
+                .join(", ")
         };
         let best = best(data, queue, kind).map_or_else(|| "?".to_owned(), |hint| hint.to_string());
         format!(

@@ -1,7 +1,6 @@
-//! Figure 4: audio, video and transfers in three mixes, with hints over without.
+//! Figure 4: audio, video and transfers in three mixes, with hints relative to without.
 
-use super::QUEUES;
-use super::distances::over_all;
+use super::scenarios::{QUEUES, over_all};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, ratio};
 use crate::measure::{Measure, kbps};
@@ -9,10 +8,10 @@ use cutline_report::chart::{Axis, Bars, Chart, Figure, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
 
-/// How many of 40 flows are conferences, and how many of each distance are transfers.
+/// The number of conferences among 40 flows, and the number of transfers with each round-trip time.
 const MIXES: [(u16, &str); 3] = [(8, "8"), (20, "5"), (32, "2")];
 
-/// The kinds of flows, and what tells how they fare.
+/// The kinds of flows, and the measure of each.
 const KINDS: [(&str, Measure); 3] = [("audio", |row| row.q), ("video", |row| row.q), ("bulk", kbps)];
 
 pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
@@ -27,7 +26,7 @@ pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
     }
 }
 
-/// How a kind of flows fares with hints, over how it does without.
+/// The measure of a kind of flows with hints, relative to that without.
 fn normalised(data: &Data, queue: &str, bulk: &str, (kind, measure): (&str, Measure)) -> Option<Estimate> {
     let with = |hint| {
         let point =
@@ -47,9 +46,9 @@ fn chart(data: &Data, (queue, name): (&str, &str)) -> Chart {
         .hline(1.0, "as without hints");
     KINDS.iter().fold(chart, |chart, kind| {
         let bar = |(x, (_, bulk)): (usize, &(u16, &str))| {
-            Some(Dot::of_estimate(x as f64, &normalised(data, queue, bulk, *kind)?))
+            Some(Dot::from_estimate(x as f64, &normalised(data, queue, bulk, *kind)?))
         };
-        chart.mark(Bars::new(kind.0, MIXES.iter().enumerate().filter_map(bar).collect::<Vec<_>>()))
+        chart.plot(Bars::new(kind.0, MIXES.iter().enumerate().filter_map(bar).collect::<Vec<_>>()))
     })
 }
 
@@ -61,15 +60,17 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
     let mix = MIXES.iter().find(|(number, _)| number.to_string() == media);
     let kind = KINDS.iter().find(|(name, _)| *name == kind);
     let ((_, bulk), kind) = mix.zip(kind).expect("a claim here names a mix and a kind of flows");
-    judged(claim, normalised(data, queue, bulk, *kind), |found| found.is_not_below(1.0))
+    judged(claim, normalised(data, queue, bulk, *kind), |estimate| estimate.is_not_below(1.0))
 }
 
 fn we_see(data: &Data) -> String {
     let line = |(queue, name): (&str, &str)| {
         let each = KINDS.map(|kind| {
             let percent = MIXES.map(|(_, bulk)| {
-                normalised(data, queue, bulk, kind)
-                    .map_or_else(|| "?".to_owned(), |found| format!("{:+.1} %", (found.mean - 1.0) * 100.0))
+                normalised(data, queue, bulk, kind).map_or_else(
+                    || "?".to_owned(),
+                    |estimate| format!("{:+.1} %", (estimate.mean - 1.0) * 100.0),
+                )
             });
             format!("{} {}", kind.0, percent.join(", "))
         });

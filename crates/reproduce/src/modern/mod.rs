@@ -1,20 +1,20 @@
-//! TSQ on a link of today: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round trips of 10 to 200 ms.
+//! TSQ on current links: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round-trip times of 10 to 200 ms.
 
 mod charge;
-mod distances;
 mod hints;
 mod mixes;
+mod scenarios;
 
 use crate::claims::FigureText;
 use crate::experiment::Experiment;
-use crate::study::{Stored, Study};
+use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
 /// The study.
 pub const MODERN: Study = Study {
     id: "modern",
-    title: "TSQ on a link of today",
-    said: "The question",
+    title: "TSQ on current links",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/modern/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -22,10 +22,10 @@ pub const MODERN: Study = Study {
 };
 
 const INTRO: &str = "\
-The TSQ paper's kinds of traffic with CUBIC and with ECN at 100 Mbit/s and 1 Gbit/s, packets of 1500 B, round trips of 10, 40, \
-100 and 200 ms side by side. PI's gains follow the design rule of Hollot et al. for each rate and target. Hint 16 for all is \
-first in, first out: PI alone. Numbers are means over the four distances and over seeds, with their 95 % confidence interval, \
-paired by seed where two settings are compared.";
+The TSQ paper's kinds of traffic with CUBIC and with ECN, at 100 Mbit/s and 1 Gbit/s, with packets of 1500 B. Flows with round-trip \
+times of 10, 40, 100 and 200 ms share the link. PI's gains follow the design rule of Hollot et al. for each rate and target. If all \
+flows have hint 16, the queue is first in, first out: PI alone. Numbers are means over the four round-trip times and over seeds, \
+with their 95 % confidence interval, paired by seed where two settings are compared.";
 
 const EXPERIMENTS: [Experiment; 4] = [
     Experiment::new(
@@ -53,11 +53,11 @@ const EXPERIMENTS: [Experiment; 4] = [
     ),
 ];
 
-/// A second of 1 Gbit/s is a second's work for a slow machine: `--quick` has few of them. Only the charge on transfers needs
-/// more, for windows to form.
+/// A second at 1 Gbit/s takes about a second on a slow machine, so `--quick` runs are short. Only the experiment on the
+/// charge is longer, because TCP's windows need time to grow.
 const QUICK: &[(&str, &str)] = &[("duration", "4 s"), ("warm-up", "2 s"), ("seeds", "2")];
 
-fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
     let section = match figure.number {
         1..=3 => hints::section,
@@ -66,11 +66,3 @@ fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
     };
     vec![section(figure, experiment.id, data)]
 }
-
-/// The queues, as the scenarios name them and as charts do.
-const QUEUES: [(&str, &str); 4] = [
-    ("long-drop", "107 ms, drops"),
-    ("long-mark", "107 ms, ECN"),
-    ("short-drop", "20 ms, drops"),
-    ("short-mark", "20 ms, ECN"),
-];

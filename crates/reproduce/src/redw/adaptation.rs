@@ -1,22 +1,23 @@
 //! Figures 9 and 10: how `max_p` follows a change of the mix.
 
-use super::{MIX_NAMES, MIXES};
+use super::mixes::{MIX_NAMES, MIXES};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
 use crate::measure::BOTTLENECK;
-use crate::study::Stored;
+use crate::study::ExperimentData;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line};
 use cutline_report::report::{Claim, Section};
 use cutline_results::QueueSeriesRow;
 use std::ops::Range;
 
-/// When the mix changes.
+/// The time at which the mix changes, s.
 const CHANGE_S: f64 = 40.0;
-/// When `max_p` is taken to have settled, before the change and after it.
+/// The period before the change in which `max_p` counts as settled, s.
 const BEFORE_S: Range<f64> = 30.0..40.0;
+/// The period after the change in which `max_p` counts as settled, s.
 const AFTER_S: Range<f64> = 80.0..100.0;
 
-pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
+pub(super) fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
     let Some(&(experiment, data)) = stored.first() else { return Section::default() };
     let shown = Changes { data, id: experiment.id };
     let rising = stored.iter().find(|(experiment, _)| experiment.id == "maxp-up");
@@ -27,7 +28,7 @@ pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
         we_see: shown.we_see(),
         figures: vec![(id, Figure::grid(title, 1, [shown.chart()]).legend(Legend::Top))],
         claims: claims
-            .map(|id| judge(figure.claim_of(experiment, id), id, &shown, rising.as_ref()))
+            .map(|id| judge(figure.variant_claim(experiment, id), id, &shown, rising.as_ref()))
             .collect(),
         notes: notes(figure.number).iter().map(|note| (*note).to_owned()).collect(),
         ..Section::default()
@@ -48,7 +49,7 @@ struct Changes<'d> {
 }
 
 impl Changes<'_> {
-    /// The intervals of each seed, where the change leads to a mix of so many throughput-sensitive flows.
+    /// The intervals of each seed for a change to a mix with `bulk` throughput-sensitive flows.
     fn intervals(&self, bulk: u16) -> Vec<Vec<&QueueSeriesRow>> {
         let (group, count) = match self.id {
             "maxp-up" => ("flow.bulk.count", bulk),
@@ -58,12 +59,12 @@ impl Changes<'_> {
         point.map_or_else(Vec::new, |point| self.data.queue_intervals(point, BOTTLENECK))
     }
 
-    /// `max_p` in a part of the run, by seed.
+    /// The mean of `max_p` in a part of the run, by seed.
     fn max_p(&self, bulk: u16, part: &Range<f64>) -> Vec<f64> {
         self.intervals(bulk).iter().map(|rows| mean_within(rows, part)).collect()
     }
 
-    /// How fast `max_p` comes nine tenths of its way, per second, by seed.
+    /// The speed of `max_p` over the first 90 % of its change, per second, by seed.
     fn speed(&self, bulk: u16) -> Vec<f64> {
         self.intervals(bulk).iter().map(|rows| speed(rows)).collect()
     }
@@ -72,14 +73,14 @@ impl Changes<'_> {
         let axis = Axis::linear("Time, s").range(0.0, 100.0);
         let chart = Chart::new("Mean over the seeds").x(axis).y(Axis::linear("max_p").from(0.0));
         let chart = MIXES.iter().zip(MIX_NAMES).fold(chart, |chart, (&bulk, name)| {
-            chart.mark(Line::new(format!("to {name}"), over_time(&self.intervals(bulk))))
+            chart.plot(Line::new(format!("to {name}"), over_time(&self.intervals(bulk))))
         });
         chart.vline(CHANGE_S, "the mix changes")
     }
 
     fn we_see(&self) -> String {
         let settled = MIXES.iter().zip(MIX_NAMES).map(|(&bulk, name)| {
-            let value = |part| mean(&self.max_p(bulk, part)).map_or(f64::NAN, |found| found.mean);
+            let value = |part| mean(&self.max_p(bulk, part)).map_or(f64::NAN, |estimate| estimate.mean);
             format!("{name}: {:.3} to {:.3}", value(&BEFORE_S), value(&AFTER_S))
         });
         format!("max_p before the change and at the end. {}.", settled.collect::<Vec<_>>().join("; "))
@@ -92,19 +93,19 @@ fn mean_within(rows: &[&QueueSeriesRow], part: &Range<f64>) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// From the change until nine tenths of the way to where `max_p` settles: the way, per second.
+/// The speed of `max_p` over the first 90 % of its change, per second.
 fn speed(rows: &[&QueueSeriesRow]) -> f64 {
     let (from, to) = (mean_within(rows, &BEFORE_S), mean_within(rows, &AFTER_S));
-    let way = 0.9 * (to - from);
-    let there = rows.iter().find(|row| row.end_s > CHANGE_S && reaches(row.max_p, from + way, way));
-    there.map_or(f64::NAN, |row| way.abs() / (row.end_s - CHANGE_S))
+    let change = 0.9 * (to - from);
+    let reached = rows.iter().find(|row| row.end_s > CHANGE_S && reaches(row.max_p, from + change, change));
+    reached.map_or(f64::NAN, |row| change.abs() / (row.end_s - CHANGE_S))
 }
 
-fn reaches(max_p: Option<f64>, goal: f64, way: f64) -> bool {
-    max_p.is_some_and(|max_p| (max_p - goal) * way.signum() >= 0.0)
+fn reaches(max_p: Option<f64>, goal: f64, change: f64) -> bool {
+    max_p.is_some_and(|max_p| (max_p - goal) * change.signum() >= 0.0)
 }
 
-/// The mean over the seeds at the end of each interval.
+/// The mean of `max_p` over seeds, at the end of each interval.
 fn over_time(seeds: &[Vec<&QueueSeriesRow>]) -> Vec<(f64, f64)> {
     let Some(first) = seeds.first() else { return Vec::new() };
     let at = |index: usize| {
@@ -117,30 +118,29 @@ fn over_time(seeds: &[Vec<&QueueSeriesRow>]) -> Vec<(f64, f64)> {
 fn judge(claim: Claim, id: &str, shown: &Changes<'_>, rising: Option<&Changes<'_>>) -> Claim {
     let after = |bulk| shown.max_p(bulk, &AFTER_S);
     let before = |bulk| shown.max_p(bulk, &BEFORE_S);
-    let above_0 = |found: &cutline_report::stats::Estimate| found.is_above(0.0);
+    let above_0 = |estimate: &cutline_report::stats::Estimate| estimate.is_above(0.0);
     match id {
         "up-rises" => judged(claim, difference(&after(1), &before(1)), above_0),
         "up-ordered" => judged(claim, difference(&after(1), &after(10)), above_0),
         "up-ordered-least" => judged(claim, difference(&after(10), &after(19)), above_0),
-        "down-begins" => judged(claim, mean(&before(19)), |found| found.meets(0.95, 1.0)),
+        "down-begins" => judged(claim, mean(&before(19)), |estimate| estimate.meets(0.95, 1.0)),
         "down-falls" => judged(claim, difference(&before(19), &after(19)), above_0),
         "down-faster" => {
-            let found = rising.and_then(|rising| ratio(&shown.speed(19), &rising.speed(1)));
-            judged(claim, found, |found| found.is_above(1.0)).note(
-                "From the change until nine tenths of the way to where max_p settles: the way, per second.",
-            )
+            let estimate = rising.and_then(|rising| ratio(&shown.speed(19), &rising.speed(1)));
+            judged(claim, estimate, |estimate| estimate.is_above(1.0))
+                .note("The ratio of the speeds of max_p over the first 90 % of its change, per second.")
         }
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
 fn notes(figure: u32) -> &'static [&'static str] {
     match figure {
-        9 => &["The paper does not say when the mix changes: at 40 s here."],
+        9 => &["The paper does not say when the mix changes. Here it changes at 40 s."],
         _ => &[
-            "max_p begins at 1, as the paper's does, and falls until the average queue is within the range around its \
-                target: Adaptive RED leaves max_p alone there. So where it settles depends on where it comes from: it ends \
-                higher than in figure 9 for the same mix.",
+            "max_p begins at 1, as in the paper, and falls until the average queue is within the range around its target. \
+                Adaptive RED does not change max_p within this range. So its final value depends on its first: it is higher \
+                than in figure 9 for the same mix.",
         ],
     }
 }

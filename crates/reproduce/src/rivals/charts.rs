@@ -3,17 +3,17 @@
 use super::measure::{Case, Measure, QUEUES};
 use cutline_report::chart::{Axis, Bars, Chart, Point as Dot};
 
-/// Quality, loss, delay, and what the others get.
+/// Quality, loss, delay and throughput.
 pub(super) fn all(case: &Case<'_>) -> Vec<Chart> {
-    let who = case.name;
+    let name = case.name;
     let quality: [(&str, Measure); 2] = [("TSQ's quality", Measure::Quality), ("E-model", Measure::EModel)];
-    let loss: [(&str, Measure); 2] = [(who, Measure::Loss), ("others", Measure::OthersLoss)];
+    let loss: [(&str, Measure); 2] = [(name, Measure::Loss), ("others", Measure::OthersLoss)];
     let delay: [(&str, Measure); 2] = [("median", Measure::DelayP50), ("99th percentile", Measure::DelayP99)];
-    let throughput: [(&str, Measure); 2] = [(who, Measure::Goodput), ("others", Measure::OthersGoodput)];
+    let throughput: [(&str, Measure); 2] = [(name, Measure::Goodput), ("others", Measure::OthersGoodput)];
     [
-        chart(case, &format!("Quality of {who}"), "Quality", &quality),
+        chart(case, &format!("Quality of {name}"), "Quality", &quality),
         chart(case, "Packets lost", "Packets lost, %", &loss),
-        chart(case, &format!("Queuing delay of {who}"), "Queuing delay, ms", &delay),
+        chart(case, &format!("Queuing delay of {name}"), "Queuing delay, ms", &delay),
         chart(case, "Throughput of a flow", "Throughput, kbit/s", &throughput),
     ]
     .into_iter()
@@ -21,18 +21,18 @@ pub(super) fn all(case: &Case<'_>) -> Vec<Chart> {
     .collect()
 }
 
-/// `None` where there is nothing to measure.
+/// A chart of several measures; `None` if there are no values.
 fn chart(case: &Case<'_>, title: &str, y: &str, series: &[(&str, Measure)]) -> Option<Chart> {
     let axis = Axis::categories("", QUEUES.map(|(_, name)| name));
     let empty = Chart::new(title).x(axis).y(Axis::linear(y).from(0.0));
     let drawn = series.iter().filter_map(|(name, measure)| Some(Bars::new(*name, bars(case, *measure)?)));
     let drawn: Vec<Bars> = drawn.collect();
-    (!drawn.is_empty()).then(|| drawn.into_iter().fold(empty, Chart::mark))
+    (!drawn.is_empty()).then(|| drawn.into_iter().fold(empty, Chart::plot))
 }
 
 fn bars(case: &Case<'_>, measure: Measure) -> Option<Vec<Dot>> {
     let dot = |(x, (queue, _)): (usize, &(&str, &str))| {
-        Some(Dot::of_estimate(x as f64, &case.mean(measure, queue)?))
+        Some(Dot::from_estimate(x as f64, &case.mean(measure, queue)?))
     };
     let dots: Vec<Dot> = QUEUES.iter().enumerate().filter_map(dot).collect();
     (!dots.is_empty()).then_some(dots)

@@ -1,11 +1,11 @@
-//! What is measured of a case, queue by queue: one value for each seed.
+//! Measures of a case for each queue, by seed.
 
 use crate::data::{Data, difference, mean, ratio};
 use crate::measure::{BOTTLENECK, kbps, lost, voice};
 use cutline_report::stats::Estimate;
 use cutline_results::FlowRow;
 
-/// The queues, as the scenario names them and as people do.
+/// The queues: their names in the scenario and in charts.
 pub(super) const QUEUES: [(&str, &str); 14] = [
     ("drop-tail", "drop-tail"),
     ("pi", "PI"),
@@ -23,53 +23,54 @@ pub(super) const QUEUES: [(&str, &str); 14] = [
     ("strict-priority", "strict priority"),
 ];
 
-/// The groups: those who hint, and the others.
-const MARKED: &str = "marked";
+/// The group of flows with a hint.
+const HINTING: &str = "marked";
+/// The group of the other flows.
 const OTHERS: &str = "bulk";
 
-/// A kind of traffic, behind every queue.
+/// A kind of traffic with every queue.
 pub(super) struct Case<'d> {
     pub(super) data: &'d Data,
-    /// What those who hint are called.
+    /// The name of the flows with a hint.
     pub(super) name: &'static str,
 }
 
-/// What there is to measure of a case behind a queue.
+/// The measures of a case with one queue.
 #[derive(Clone, Copy)]
 pub(super) enum Measure {
-    /// The quality of those who hint (TSQ section 2).
+    /// The quality of flows with a hint (TSQ section 2).
     Quality,
-    /// The same by the E-model, for audio: G.711 with concealment.
+    /// The quality of audio by the E-model: G.711 with concealment.
     EModel,
-    /// Packets of those who hint that were lost, %.
+    /// The loss of flows with a hint, %.
     Loss,
-    /// Packets of the others that were lost, %.
+    /// The loss of other flows, %.
     OthersLoss,
-    /// The median of the queuing delay of those who hint, ms.
+    /// The median queuing delay of flows with a hint, ms.
     DelayP50,
-    /// The 99th percentile of it, ms.
+    /// The 99th percentile of the queuing delay of flows with a hint, ms.
     DelayP99,
-    /// What a flow that hints gets, kbit/s.
+    /// The goodput of a flow with a hint, kbit/s.
     Goodput,
-    /// What one of the others gets, kbit/s.
+    /// The goodput of another flow, kbit/s.
     OthersGoodput,
-    /// Jain's index over the others' throughput.
+    /// Jain's fairness index over the goodput of the other flows.
     Fairness,
-    /// The share of time in which the bottleneck sends, %.
+    /// The utilisation of the bottleneck, %.
     Utilisation,
 }
 
 impl Case<'_> {
-    /// The measure by seed; empty where there is nothing to measure.
+    /// The measure by seed; empty if there are no values.
     pub(super) fn by_seed(&self, measure: Measure, queue: &str) -> Vec<f64> {
         match measure {
-            Measure::Quality => self.marked(queue, |row| row.q),
-            Measure::EModel => self.marked(queue, voice),
-            Measure::Loss => self.marked(queue, lost),
+            Measure::Quality => self.hinting(queue, |row| row.q),
+            Measure::EModel => self.hinting(queue, voice),
+            Measure::Loss => self.hinting(queue, lost),
             Measure::OthersLoss => self.flows(queue, OTHERS, lost),
-            Measure::DelayP50 => self.marked(queue, |row| row.queuing_p50_ms),
-            Measure::DelayP99 => self.marked(queue, |row| row.queuing_p99_ms),
-            Measure::Goodput => self.marked(queue, kbps),
+            Measure::DelayP50 => self.hinting(queue, |row| row.queuing_p50_ms),
+            Measure::DelayP99 => self.hinting(queue, |row| row.queuing_p99_ms),
+            Measure::Goodput => self.hinting(queue, kbps),
             Measure::OthersGoodput => self.flows(queue, OTHERS, kbps),
             Measure::Fairness => self.fairness(queue),
             Measure::Utilisation => self.utilisation(queue),
@@ -83,21 +84,21 @@ impl Case<'_> {
     }
 
     fn utilisation(&self, queue: &str) -> Vec<f64> {
-        let of = |point| self.data.of_queue(point, BOTTLENECK, |row| 100.0 * row.utilisation);
+        let of = |point| self.data.queue_values(point, BOTTLENECK, |row| 100.0 * row.utilisation);
         self.point(queue).map_or_else(Vec::new, of)
     }
 
-    fn marked(&self, queue: &str, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
-        self.flows(queue, MARKED, measure)
+    fn hinting(&self, queue: &str, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
+        self.flows(queue, HINTING, measure)
     }
 
-    /// The mean over a group's flows.
+    /// The mean over the flows of a group, by seed.
     fn flows(&self, queue: &str, group: &str, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
         self.data.by_seed(&[("dumbbell.queue", queue)], group, measure)
     }
 
     fn point(&self, queue: &str) -> Option<&str> {
-        self.data.point_of_values(&[("dumbbell.queue", queue)])
+        self.data.point_with_values(&[("dumbbell.queue", queue)])
     }
 }
 

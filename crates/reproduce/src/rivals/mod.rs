@@ -1,13 +1,13 @@
-//! TSQ and RED-Worcester beside the field's other queues: the TSQ paper's mixes, and what it did not try.
+//! TSQ and RED-Worcester compared with other queues: the mixes of the TSQ paper, and further ones.
 //!
-//! Every case is the scenario of `experiments/rivals/` with other flows; fourteen queues are swept in each.
+//! Every case is the scenario of `experiments/rivals/` with other flows. Each sweeps over fourteen queues.
 
 mod charts;
 mod measure;
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::experiment::Experiment;
-use crate::study::{Stored, Study};
+use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
 use cutline_report::report::{Claim, Section};
 use measure::{Case, Measure};
@@ -16,7 +16,7 @@ use measure::{Case, Measure};
 pub const RIVALS: Study = Study {
     id: "rivals",
     title: "TSQ and its rivals",
-    said: "The question",
+    statement_heading: "The question",
     intro: INTRO,
     figures: include_str!("../../../../experiments/rivals/figures.toml"),
     experiments: &EXPERIMENTS,
@@ -24,13 +24,13 @@ pub const RIVALS: Study = Study {
 };
 
 const INTRO: &str = "\
-Fourteen queues, six kinds of traffic, from simulated packets on the TSQ paper's dumbbell (15 Mbit/s, 300 ms of round trip \
-without queues). Quality is the paper's, the lesser of delay's and throughput's; beside it stands the loss that it hides, and \
-for audio the E-model's rating (ITU-T G.107, G.711 with concealment) as a quality from 0 (MOS 1) to 1. Numbers are means over \
-seeds with their 95 % confidence interval.
+Fourteen queues and six kinds of traffic, simulated on the TSQ paper's dumbbell (15 Mbit/s, 300 ms round-trip time without \
+queues). Quality is that of the paper: the smaller of delay quality and throughput quality. It does not include loss, so loss is \
+shown as well, and for audio the rating of the E-model (ITU-T G.107, G.711 with concealment) as a quality from 0 (MOS 1) to 1. \
+Numbers are means over seeds with their 95 % confidence interval.
 
-TSQ is not the best queue for everything, and the cases show where it loses: sparse audio is better off with a queue of its \
-own (FQ-CoDel), or with a short queue for all (PIE at 15 ms, DualPI2), as long as nobody lies and shares are even.";
+TSQ is not the best queue for everything, and the cases show where it loses. Sparse audio is better off with a separate queue \
+(FQ-CoDel) or with a short queue for all (PIE at 15 ms, DualPI2), as long as no application lies and all get equal shares.";
 
 const SCENARIO: &str = include_str!("../../../../experiments/rivals/rivals.toml");
 
@@ -52,7 +52,7 @@ const EXPERIMENTS: [Experiment; 6] = [
         "video",
         &[
             ("dumbbell.rate", "4 Mbit/s"),
-            // 107 ms, as at 15 Mbit/s; with the paper's 200 packets PI would aim at 400 ms here.
+            // 107 ms, as at 15 Mbit/s. The paper's 200 packets would be a target of 400 ms here.
             ("queue.pi.q-ref", "53 packets"),
             ("queue.tsq-pi.q-ref", "53 packets"),
             ("flow.marked.count", "1"),
@@ -77,11 +77,11 @@ const EXPERIMENTS: [Experiment; 6] = [
     ),
 ];
 
-fn sections_of(figure: &FigureText, stored: &[Stored<'_>]) -> Vec<Section> {
+fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
     let case = Case { data, name: experiment.label };
     let charts = charts::all(&case);
-    let claims = figure.claim_ids().map(|id| judge(figure.claim_named(id), id, &case));
+    let claims = figure.claim_ids().map(|id| judge(figure.claim_with_full_id(id), id, &case));
     vec![Section {
         we_see: we_see(&case),
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
@@ -94,55 +94,58 @@ fn judge(claim: Claim, id: &str, case: &Case<'_>) -> Claim {
     let (_, what) = id.split_once('.').expect("a claim here is named CASE.WHAT");
     let over_pi = |queue, measure| case.ratio(measure, queue, "pi");
     match what {
-        "tsq-gains" => {
-            judged(claim, case.difference(Measure::Quality, "tsq-pi", "pi"), |found| found.is_above(0.0))
-        }
+        "tsq-gains" => judged(claim, case.difference(Measure::Quality, "tsq-pi", "pi"), |estimate| {
+            estimate.is_above(0.0)
+        }),
         "e-model-gains" => {
-            judged(claim, case.difference(Measure::EModel, "tsq-pi", "pi"), |found| found.is_above(0.0))
+            judged(claim, case.difference(Measure::EModel, "tsq-pi", "pi"), |estimate| estimate.is_above(0.0))
         }
-        "fq-delay" => judged(claim, case.difference(Measure::DelayP50, "tsq-pi", "fq-codel"), |found| {
-            found.is_above(0.0)
+        "fq-delay" => judged(claim, case.difference(Measure::DelayP50, "tsq-pi", "fq-codel"), |estimate| {
+            estimate.is_above(0.0)
         }),
         "fq-loss" if id.starts_with("above") => {
-            judged(claim, case.mean(Measure::Loss, "fq-codel"), |found| found.meets(50.0, 70.0))
+            judged(claim, case.mean(Measure::Loss, "fq-codel"), |estimate| estimate.meets(50.0, 70.0))
         }
-        "fq-loss" => {
-            judged(claim, case.difference(Measure::Loss, "tsq-pi", "fq-codel"), |found| found.is_above(0.0))
-        }
-        "fq" => judged(claim, case.difference(Measure::Quality, "tsq-pi", "fq-codel"), |found| {
-            found.is_above(0.0)
+        "fq-loss" => judged(claim, case.difference(Measure::Loss, "tsq-pi", "fq-codel"), |estimate| {
+            estimate.is_above(0.0)
         }),
-        "pie-quality" => {
-            judged(claim, case.difference(Measure::Quality, "pie", "tsq-pi"), |found| found.is_above(0.0))
-        }
+        "fq" => judged(claim, case.difference(Measure::Quality, "tsq-pi", "fq-codel"), |estimate| {
+            estimate.is_above(0.0)
+        }),
+        "pie-quality" => judged(claim, case.difference(Measure::Quality, "pie", "tsq-pi"), |estimate| {
+            estimate.is_above(0.0)
+        }),
         "files-keep" | "honest" => {
-            judged(claim, over_pi("tsq-pi", Measure::OthersGoodput), |found| found.is_not_below(1.0))
+            judged(claim, over_pi("tsq-pi", Measure::OthersGoodput), |estimate| estimate.is_not_below(1.0))
         }
         "files-priority" if id.starts_with("marked") => {
-            let found = case.ratio(Measure::OthersGoodput, "tsq-pi", "strict-priority");
-            judged(claim, found, |found| found.is_above(1.0))
+            let estimate = case.ratio(Measure::OthersGoodput, "tsq-pi", "strict-priority");
+            judged(claim, estimate, |estimate| estimate.is_above(1.0))
         }
-        "files-priority" => {
-            judged(claim, over_pi("strict-priority", Measure::OthersGoodput), |found| found.is_below(1.0))
-        }
-        "tsq" => judged(claim, over_pi("tsq-pi", Measure::Goodput), |found| found.is_below(1.0)),
+        "files-priority" => judged(claim, over_pi("strict-priority", Measure::OthersGoodput), |estimate| {
+            estimate.is_below(1.0)
+        }),
+        "tsq" => judged(claim, over_pi("tsq-pi", Measure::Goodput), |estimate| estimate.is_below(1.0)),
         "priority" => {
-            judged(claim, over_pi("strict-priority", Measure::Goodput), |found| found.is_above(1.0))
+            judged(claim, over_pi("strict-priority", Measure::Goodput), |estimate| estimate.is_above(1.0))
         }
-        "dual-pi2" => judged(claim, over_pi("dual-pi2", Measure::Goodput), |found| found.meets(0.95, 1.05)),
-        what => unreachable!("figures.toml claims `{what}`, which nobody measures"),
+        "dual-pi2" => {
+            judged(claim, over_pi("dual-pi2", Measure::Goodput), |estimate| estimate.meets(0.95, 1.05))
+        }
+        what => unreachable!("figures.toml has the claim `{what}`, but no code measures it"),
     }
 }
 
 /// The numbers behind the bars, queue by queue.
 fn we_see(case: &Case<'_>) -> String {
     let value = |measure, queue: &str, decimals: usize| {
-        case.mean(measure, queue).map_or_else(|| "-".to_owned(), |found| format!("{:.decimals$}", found.mean))
+        case.mean(measure, queue)
+            .map_or_else(|| "-".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
     };
     let line = |(queue, name): &(&str, &str)| {
         let quality = case
             .mean(Measure::Quality, queue)
-            .map_or(String::new(), |found| format!("quality {:.2}, ", found.mean));
+            .map_or(String::new(), |estimate| format!("quality {:.2}, ", estimate.mean));
         format!(
             "{name}: {quality}loss {} %, 99 % of delays within {} ms; others {} kbit/s; link {} % busy, Jain {}.",
             value(Measure::Loss, queue, 1),

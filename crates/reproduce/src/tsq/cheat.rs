@@ -1,17 +1,17 @@
-//! Figure 15: one unresponsive source of four times its share that claims to be delay-sensitive.
+//! Figure 15: one unresponsive source that sends four times its fair share and claims to be delay-sensitive.
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
-use crate::study::Stored;
+use crate::study::ExperimentData;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
 use cutline_report::stats::Estimate;
 
 const HINTS: std::ops::RangeInclusive<u16> = 1..=16;
 
-pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
+pub(super) fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
     let Some((experiment, data)) = stored.first() else { return Section::default() };
-    let claims = figure.claim_ids().map(|id| judge(figure.claim_of(experiment, id), id, data)).collect();
+    let claims = figure.claim_ids().map(|id| judge(figure.variant_claim(experiment, id), id, data)).collect();
     let panels = [
         panel(data, "File transfers", "bulk", (0.9, 1.1)),
         panel(data, "The cheater itself", "cheater", (0.7, 1.1)),
@@ -21,8 +21,8 @@ pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
         figures: vec![("figure-15".to_owned(), Figure::grid("Mean throughput / that without TSQ, by the cheater's hint", 2, panels))],
         claims,
         notes: vec![
-            "The cheater's delay does fall: that is what a low hint is for. What it cannot get is more throughput, or take \
-             any from others: whom it delays it also relieves, since more of its own packets are dropped."
+            "The delay of the cheater falls, as a low hint intends. But it does not get more throughput, and takes none from \
+             others: it delays them, but more of its own packets are dropped, which leaves more of the rate to them."
                 .to_owned(),
         ],
         ..Section::default()
@@ -30,15 +30,15 @@ pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
 }
 
 fn panel(data: &Data, title: &str, group: &str, (low, high): (f64, f64)) -> Chart {
-    let dot = |hint: u16| Some(Dot::of_estimate(f64::from(hint), &normalised(data, group, hint)?));
+    let dot = |hint: u16| Some(Dot::from_estimate(f64::from(hint), &normalised(data, group, hint)?));
     Chart::new(title)
         .x(Axis::linear("The cheater's delay hint").range(1.0, 16.0).ticks([1.0, 4.0, 8.0, 12.0, 16.0]))
         .y(Axis::linear("Normalised throughput").range(low, high))
-        .mark(Line::new("TSQ over PI", HINTS.filter_map(dot).collect::<Vec<Dot>>()).markers().band())
+        .plot(Line::new("TSQ over PI", HINTS.filter_map(dot).collect::<Vec<Dot>>()).markers().band())
         .hline(1.0, "as without TSQ")
 }
 
-/// Mean throughput of a group by seed, with a hint of the cheater's; without TSQ for `None`.
+/// The mean throughput of a group by seed, with TSQ and a hint of the cheater; without TSQ for `None`.
 fn throughput(data: &Data, group: &str, hint: Option<u16>) -> Vec<f64> {
     let point = match hint {
         Some(hint) => data.point(&[("queue.bottleneck.tsq", 1.0), ("flow.cheater.hint", f64::from(hint))]),
@@ -53,7 +53,7 @@ fn normalised(data: &Data, group: &str, hint: u16) -> Option<Estimate> {
 
 fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
     let all = || HINTS.filter_map(|hint| normalised(data, "bulk", hint));
-    let about_one = |found: &Estimate| found.meets(0.98, 1.02);
+    let about_one = |estimate: &Estimate| estimate.meets(0.98, 1.02);
     match id {
         "bulk-least" => judged(claim, all().min_by(|one, other| one.mean.total_cmp(&other.mean)), about_one),
         "bulk-most" => judged(claim, all().max_by(|one, other| one.mean.total_cmp(&other.mean)), about_one),
@@ -62,19 +62,21 @@ fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
                 let (with, without) = (throughput(data, "bulk", Some(hint)), throughput(data, "bulk", None));
                 with.iter().zip(&without).map(|(with, without)| with / without).collect()
             };
-            judged(claim, difference(&ratios(1), &ratios(16)), |found| found.is_above(0.0))
+            judged(claim, difference(&ratios(1), &ratios(16)), |estimate| estimate.is_above(0.0))
         }
-        "cheater-throughput" => judged(claim, normalised(data, "cheater", 1), |found| found.meets(0.0, 1.0)),
-        id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+        "cheater-throughput" => {
+            judged(claim, normalised(data, "cheater", 1), |estimate| estimate.meets(0.0, 1.0))
+        }
+        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }
 
 fn we_see(data: &Data) -> String {
     let text = |group, hint| {
         normalised(data, group, hint)
-            .map_or_else(|| "no value".to_owned(), |found| format!("{:.3}", found.mean))
+            .map_or_else(|| "no value".to_owned(), |estimate| format!("{:.3}", estimate.mean))
     };
-    let kbps = |hint| mean(&throughput(data, "cheater", hint)).map_or(0.0, |found| found.mean / 1e3);
+    let kbps = |hint| mean(&throughput(data, "cheater", hint)).map_or(0.0, |estimate| estimate.mean / 1e3);
     format!(
         "The file transfers get {} of their throughput when the cheater claims hint 1, {} at hint 6 and {} at 16. The \
          cheater itself receives {:.0} kbit/s with hint 1 and {:.0} without TSQ.",

@@ -3,10 +3,10 @@
 use crate::claims::FigureText;
 use cutline_quality::Class;
 use cutline_report::curves;
-use cutline_report::report::{Claim, Section, Stated};
+use cutline_report::report::{Claim, PaperValue, Section};
 use cutline_units::{Duration, Rate};
 
-/// The text rounds to two digits: 0.692 is its 0.7.
+/// The paper's text rounds to two digits: it gives 0.7 for 0.692.
 const ROUNDING: f64 = 0.0101;
 
 pub(super) fn section(figure: &FigureText) -> Section {
@@ -25,18 +25,18 @@ pub(super) fn section(figure: &FigureText) -> Section {
     }
 }
 
-/// The classes that the paper leaves to the future, and a second measure of voice beside its own.
+/// The classes that the paper leaves to future work, and the E-model as a second measure of audio.
 pub(super) fn beyond() -> Section {
     Section {
         id: "further-classes".into(),
         heading: "Beyond the paper: web, games, and the E-model".into(),
-        paper_says: "Other applications have other requirements, and there may be other ways to measure quality: left to the \
-                     future (section 6)."
+        paper_says: "Other applications have other requirements, and there may be other ways to measure quality. The paper \
+                     leaves them to future work (section 6)."
             .into(),
-        we_see: "Web pages (ITU-T G.1030 between Nielsen's limits) and networked games (Claypool and Claypool 2006) beside the \
-                 paper's three classes, and the E-model (ITU-T G.107) beside its audio curve: both are flat up to about 150 ms and \
-                 fall beyond. The E-model begins lower, for it counts what the codec costs, and falls less steeply; and it knows \
-                 loss, which the paper's curves do not."
+        we_see: "Web pages (ITU-T G.1030 between Nielsen's limits) and networked games (Claypool and Claypool 2006) compared with \
+                 the paper's three classes, and the E-model (ITU-T G.107) compared with its audio curve. Both audio curves are flat \
+                 up to about 150 ms and fall beyond. The E-model begins lower, because it includes the impairment by the codec, \
+                 and falls less steeply. It also depends on loss, which the paper's curves do not."
             .into(),
         figures: vec![("classes".into(), curves::classes()), ("voice".into(), curves::voice())],
         ..Section::default()
@@ -46,11 +46,11 @@ pub(super) fn beyond() -> Section {
 fn claim(figure: &FigureText, id: &str) -> Claim {
     let claim = figure.claim("curves", id);
     let value = value(id);
-    let holds = matches!(claim.paper, Some(Stated::Number(paper)) if (value - paper).abs() <= ROUNDING);
+    let holds = matches!(claim.paper, Some(PaperValue::Number(paper)) if (value - paper).abs() <= ROUNDING);
     claim.measured_value(value).holds(holds)
 }
 
-/// What a formula gives where the text gives a number.
+/// The value of the formula for which the text gives a number.
 fn value(id: &str) -> f64 {
     let delay = |ms| Class::Audio.delay_quality(Duration::from_millis(ms)).get();
     let throughput = |class: Class, kbps| class.throughput_quality(Rate::from_kbps(kbps)).get();
@@ -71,20 +71,22 @@ fn value(id: &str) -> f64 {
         "file-10m" => throughput(file(10_000), 10_000),
         "file-10k" => throughput(file(10), 10),
         "file-half" => throughput(file(10_000), 5_000),
-        id => unreachable!("figures.toml claims `{id}`, which no curve gives"),
+        id => unreachable!("figures.toml has the claim `{id}`, but no curve gives it"),
     }
 }
 
 fn notes(figure: u32) -> Vec<String> {
     let note = match figure {
         2 => {
-            "The print has 0.00133 for the first slope, which would give 0.8 at 150 ms against the text's 0.98."
+            "The printed slope of the first segment is 0.00133. It would give 0.8 at 150 ms, but the text gives 0.98."
         }
-        3 => "The formula gives 0.163 at 4 kbit/s and the text 0 below: the curve steps there.",
+        3 => {
+            "The formula gives 0.163 at 4 kbit/s, and the text gives 0 below, so the curve has a step there."
+        }
         4 => "Video has the delay quality of audio (section 2.2.1).",
         _ => {
-            "Beyond one second of delay, which no experiment here reaches, the paper says that tens of seconds would \
-             matter: we let Qd fall linearly from 1 s to 10 s."
+            "The paper says that delays of tens of seconds would matter. We let Qd fall linearly from 1 s to 10 s. No \
+             experiment here has delays above one second."
         }
     };
     vec![note.to_owned()]

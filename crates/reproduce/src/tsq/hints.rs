@@ -3,19 +3,19 @@
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, Point, difference, mean, ratio};
 use crate::experiment::Experiment;
-use crate::study::Stored;
+use crate::study::ExperimentData;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line, Point as Dot};
 use cutline_report::report::{Claim, Section, Verdict};
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_results::FlowRow;
 
-/// What figures 8 to 10 and 11 to 13 have in common, and where they differ.
+/// The figures about the hint of one flow: 8 to 10 for audio, 11 to 13 for video.
 pub(super) struct Hints {
-    /// The flow, and its group.
+    /// The name of the flow and of its group.
     flow: &'static str,
-    /// What it is called in a title.
+    /// The name of the flow in titles.
     title: &'static str,
-    /// The numbers of its three figures: delay, throughput, quality.
+    /// The numbers of the three figures: delay, throughput, quality.
     figures: [u32; 3],
 }
 
@@ -26,12 +26,12 @@ const HINTS: [u16; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
 /// The hints whose distributions the paper shows.
 const SHOWN: [u16; 3] = [1, 6, 16];
 /// The paper's best hint.
-const STUDIES_BEST: u16 = 6;
+const PAPER_BEST: u16 = 6;
 /// The warm-up of the experiments, which interval series include.
 const WARM_UP_S: f64 = 20.0;
 
 impl Hints {
-    pub(super) fn section(&self, figure: &FigureText, stored: &[Stored<'_>]) -> Section {
+    pub(super) fn section(&self, figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
         let [delay, throughput, _] = self.figures;
         let number = figure.number;
         let panels: Vec<Chart> = stored
@@ -49,7 +49,7 @@ impl Hints {
             n if n == throughput => format!("Throughput of {} by its hint", self.title),
             _ => format!("Quality of {} by its hint", self.title),
         };
-        // The stairs of throughput leave no room beside them for a name.
+        // The step functions of throughput leave no space for names beside them.
         let legend = if number == delay { Legend::Direct } else { Legend::Top };
         let drawn = Figure::grid(title, panels.len().min(2), panels).legend(legend);
         Section {
@@ -61,17 +61,17 @@ impl Hints {
         }
     }
 
-    /// The point of a hint with TSQ.
+    /// The point with TSQ and the hint `hint`.
     fn point<'d>(&self, data: &'d Data, hint: u16) -> Option<&'d Point> {
         data.point(&[("queue.bottleneck.tsq", 1.0), (&format!("flow.{}.hint", self.flow), f64::from(hint))])
     }
 
-    /// A measure of the flow at a hint, by seed; empty where there are no results.
+    /// A measure of the flow with TSQ and a hint, by seed; empty if there are no results.
     fn with_hint(&self, data: &Data, hint: u16, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
         self.point(data, hint).map_or_else(Vec::new, |point| data.per_seed(point, self.flow, measure))
     }
 
-    /// The same without TSQ.
+    /// A measure of the flow without TSQ, by seed.
     fn without_tsq(&self, data: &Data, measure: fn(&FlowRow) -> Option<f64>) -> Vec<f64> {
         alone(data).map_or_else(Vec::new, |point| data.per_seed(point, self.flow, measure))
     }
@@ -91,11 +91,11 @@ impl Hints {
     fn cdf_chart(&self, mut chart: Chart, data: &Data, cdf: impl Fn(&Point) -> Option<Cdf>) -> Chart {
         for hint in SHOWN {
             if let Some(cdf) = self.point(data, hint).and_then(&cdf) {
-                chart = chart.mark(Line::steps(format!("hint {hint}"), cdf.points()));
+                chart = chart.plot(Line::steps(format!("hint {hint}"), cdf.points()));
             }
         }
         if let Some(cdf) = alone(data).and_then(&cdf) {
-            chart = chart.mark(Line::steps("PI alone", cdf.points()));
+            chart = chart.plot(Line::steps("PI alone", cdf.points()));
         }
         chart
     }
@@ -103,17 +103,17 @@ impl Hints {
     fn quality_chart(&self, experiment: &Experiment, data: &Data) -> Chart {
         let curve = |measure: fn(&FlowRow) -> Option<f64>| -> Vec<Dot> {
             let dot = |&hint: &u16| {
-                Some(Dot::of_estimate(f64::from(hint), &mean(&self.with_hint(data, hint, measure))?))
+                Some(Dot::from_estimate(f64::from(hint), &mean(&self.with_hint(data, hint, measure))?))
             };
             HINTS.iter().filter_map(dot).collect()
         };
         let chart = Chart::new(experiment.label)
             .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks([1.0, 4.0, 6.0, 8.0, 12.0, 16.0]))
             .y(Axis::linear("Quality").range(0.0, 1.0))
-            .mark(Line::new("delay quality Qd", curve(|row| row.qd)).markers())
-            .mark(Line::new("throughput quality Qt", curve(|row| row.qt)).markers())
-            .mark(Line::new("overall quality Q", curve(|row| row.q)).band())
-            .vline(f64::from(STUDIES_BEST), "paper's best");
+            .plot(Line::new("delay quality Qd", curve(|row| row.qd)).markers())
+            .plot(Line::new("throughput quality Qt", curve(|row| row.qt)).markers())
+            .plot(Line::new("overall quality Q", curve(|row| row.q)).band())
+            .vline(f64::from(PAPER_BEST), "paper's best");
         match mean(&self.without_tsq(data, |row| row.q)) {
             Some(alone) => chart.hline(alone.mean, "Q with PI alone"),
             None => chart,
@@ -121,7 +121,7 @@ impl Hints {
     }
 
     fn claims(&self, figure: &FigureText, experiment: &Experiment, data: &Data) -> Vec<Claim> {
-        let claim = |id: &str| figure.claim_of(experiment, id);
+        let claim = |id: &str| figure.variant_claim(experiment, id);
         figure.claim_ids().map(|id| self.judge(claim(id), id, data)).collect()
     }
 
@@ -131,8 +131,8 @@ impl Hints {
         let q: fn(&FlowRow) -> Option<f64> = |row| row.q;
         let median: fn(&FlowRow) -> Option<f64> = |row| row.queuing_p50_ms;
         let kbps: fn(&FlowRow) -> Option<f64> = |row| Some(row.goodput_bps / 1e3);
-        let above_zero = |found: &Estimate| found.is_above(0.0);
-        let about_one = |found: &Estimate| found.meets(0.95, 1.05);
+        let above_zero = |estimate: &Estimate| estimate.is_above(0.0);
+        let about_one = |estimate: &Estimate| estimate.meets(0.95, 1.05);
         match id {
             "delay-1-6" => judged(claim, difference(&at(6, median), &at(1, median)), above_zero),
             "delay-6-16" => judged(claim, difference(&at(16, median), &at(6, median)), above_zero),
@@ -146,10 +146,10 @@ impl Hints {
             "throughput-6-16" => judged(claim, difference(&at(16, kbps), &at(6, kbps)), above_zero),
             "throughput-alone" => judged(claim, ratio(&at(16, kbps), &alone(kbps)), about_one),
             "throughput-ratio-6" => {
-                judged(claim, ratio(&at(6, kbps), &at(16, kbps)), |found| found.meets(0.9, 1.1))
+                judged(claim, ratio(&at(6, kbps), &at(16, kbps)), |estimate| estimate.meets(0.9, 1.1))
             }
             "throughput-ratio-1" => {
-                judged(claim, ratio(&at(1, kbps), &at(16, kbps)), |found| found.meets(0.9, 1.1))
+                judged(claim, ratio(&at(1, kbps), &at(16, kbps)), |estimate| estimate.meets(0.9, 1.1))
             }
             "qd-falls" => judged(claim, difference(&at(1, |row| row.qd), &at(16, |row| row.qd)), above_zero),
             "qt-rises" => judged(claim, difference(&at(16, |row| row.qt), &at(1, |row| row.qt)), above_zero),
@@ -159,15 +159,17 @@ impl Hints {
             },
             "best-hint" => self.judge_best(claim, data),
             "gain" => match self.best(data) {
-                Some(best) => judged(claim, ratio(&at(best.hint, q), &alone(q)), |found| found.is_above(1.0))
-                    .note(gain_note(&alone(q))),
+                Some(best) => {
+                    judged(claim, ratio(&at(best.hint, q), &alone(q)), |estimate| estimate.is_above(1.0))
+                        .note(gain_note(&alone(q)))
+                }
                 None => claim,
             },
             "delay-alone" => {
                 let delay: fn(&FlowRow) -> Option<f64> = |row| row.queuing_mean_ms;
                 judged(claim, ratio(&at(16, delay), &alone(delay)), about_one)
             }
-            id => unreachable!("figures.toml claims `{id}`, which nobody measures"),
+            id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
         }
     }
 
@@ -194,29 +196,29 @@ impl Hints {
         let &(hint, _) = means.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
         let best = q(hint);
         let as_good = |other: u16| {
-            difference(&best, &q(other)).is_none_or(|found| found.is_above(0.0) != Verdict::Holds)
+            difference(&best, &q(other)).is_none_or(|estimate| estimate.is_above(0.0) != Verdict::Holds)
         };
         let alike: Vec<u16> =
             HINTS.iter().copied().filter(|&other| other == hint || as_good(other)).collect();
         Some(Best { hint, least: *alike.first()?, most: *alike.last()? })
     }
 
-    /// The best hint, with the hints that cannot be told from it as its interval.
+    /// Measures the best hint. Its interval is the range of hints that are not significantly worse.
     fn judge_best(&self, claim: Claim, data: &Data) -> Claim {
         let Some(best) = self.best(data) else { return claim };
         let interval = Some((f64::from(best.least), f64::from(best.most)));
-        let found = Estimate { mean: f64::from(best.hint), std_error: None, interval, n: 1 };
-        let near = f64::from(STUDIES_BEST);
+        let estimate = Estimate { mean: f64::from(best.hint), std_error: None, interval, n: 1 };
+        let near = f64::from(PAPER_BEST);
         claim
-            .measured(&found)
-            .holds(found.meets(near - 1.0, near + 1.0))
-            .note("The interval holds the hints whose quality cannot be told from the best. It holds if the paper's 6, give or take one, is among them.")
+            .measured(&estimate)
+            .holds(estimate.meets(near - 1.0, near + 1.0))
+            .note("The interval has the hints whose quality is not significantly below the best. The claim holds if it includes a hint from 5 to 7; the paper's is 6.")
     }
 
-    fn we_see(&self, number: u32, stored: &[Stored<'_>]) -> String {
+    fn we_see(&self, number: u32, stored: &[ExperimentData<'_>]) -> String {
         let Some((_, data)) = stored.first() else { return String::new() };
         let text = |value: Option<Estimate>, decimals: usize| {
-            value.map_or_else(|| "no value".to_owned(), |found| format!("{:.decimals$}", found.mean))
+            value.map_or_else(|| "no value".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
         };
         let at = |hint, measure| mean(&self.with_hint(data, hint, measure));
         if number == self.figures[0] {
@@ -228,9 +230,9 @@ impl Hints {
             let [one, six, most] = SHOWN.map(|hint| text(at(hint, |row| Some(row.goodput_bps / 1e3)), 0));
             format!("Mean throughput of {one}, {six} and {most} kbit/s for hints 1, 6 and 16.")
         } else {
-            let found =
+            let best_hints =
                 stored.iter().filter_map(|(experiment, data)| Some((experiment.label, self.best(data)?)));
-            let words: Vec<String> = found
+            let words: Vec<String> = best_hints
                 .map(|(label, best)| {
                     format!("{} ({label}; {} to {} are as good)", best.hint, best.least, best.most)
                 })
@@ -251,27 +253,27 @@ fn alone(data: &Data) -> Option<&Point> {
 fn notes(number: u32) -> Vec<String> {
     let notes: &[&str] = match number {
         10 => &[
-            "The two curves cross where TSQ's charge has taken as much throughput as the shorter wait has given \
-             delay. Hint 6 pays 3.5 times p here, from 2.2 % to 7.6 %. At that loss TFRC's equation asks for much \
-             less than 1/sqrt(p): its timeout term already rules. TCP that carries the same constant rate crosses \
-             a hint lower, nearer to the paper. The paper does not name its \"TCP-friendly\" source.",
-            "The law takes 40 ms for the rest of the round-trip time, which is 300 ms here: it charges more than \
+            "The two curves cross where TSQ's drops have reduced throughput quality to delay quality. Hint 6 pays 3.5 times \
+             p here: 7.6 % instead of 2.2 %. At this loss, TFRC's equation gives much less than 1/sqrt(p), because its \
+             timeout term dominates. With TCP at the same constant rate the curves cross one hint lower, nearer to the \
+             paper. The paper does not name its \"TCP-friendly\" source.",
+            "The law assumes 40 ms for the rest of the round-trip time, which is 300 ms here. So it charges more than \
              the sender gains by the shorter wait.",
         ],
         9 => &[
-            "With hint 16 the queue is first in, first out: the run is that of PI alone, packet for packet, and their \
+            "If all flows have hint 16, the queue is first in, first out. The run is identical to that with PI alone, and the \
              ratio is exactly 1.",
-            "An interval of 300 ms holds about five packets of 1000 B at 128 kbit/s: the curves are stairs.",
+            "An interval of 300 ms has about five packets of 1000 B at 128 kbit/s, so the curves have steps.",
         ],
         13 => &[
-            "Here PI's 200 packets are 400 ms at 4 Mbit/s. With TCP windows of 20 packets (ns-2's default, which \
-             the paper did not change as far as it says) the windows nearly fill that queue by themselves, p is \
-             0.1 %, and the best hint is the paper's. Without that bound p is 0.5 %, hint 1 pays 46 times that, \
-             and a low hint starves: the law is steep behind a long queue.",
+            "PI's 200 packets are 400 ms at 4 Mbit/s. With TCP windows of at most 20 packets (ns-2's default, which the paper \
+             does not mention) the windows alone nearly fill this queue, p is 0.1 %, and the best hint is that of the \
+             paper. Without this limit p is 0.5 %, hint 1 pays 46 times that, and flows with a low hint get very little: \
+             with a long queue the law is steep.",
         ],
         12 => &[
-            "\"Not significant\" depends on p: the charge multiplies it. With windows of 20 packets and TCP under the \
-             video, throughput hardly depends on the hint from 3 on; without them it does.",
+            "Whether the difference is significant depends on p, which the charge multiplies. With windows of 20 packets and \
+             video over TCP, throughput hardly depends on the hint from 3 on; without this limit it does.",
         ],
         _ => &[],
     };
@@ -280,16 +282,16 @@ fn notes(number: u32) -> Vec<String> {
 
 struct Best {
     hint: u16,
-    /// The least hint that cannot be told from the best.
+    /// The smallest hint that is not significantly worse than the best.
     least: u16,
-    /// The largest.
+    /// The largest hint that is not significantly worse than the best.
     most: u16,
 }
 
-/// A ratio to nearly nothing says nothing: video without TSQ has a delay quality of about 0.
+/// A note if the ratio is not meaningful: without TSQ, video has a delay quality of about 0.
 fn gain_note(alone: &[f64]) -> &'static str {
     match mean(alone) {
-        Some(found) if found.mean < 0.05 => {
+        Some(estimate) if estimate.mean < 0.05 => {
             "Without TSQ the quality is next to nothing, so the ratio is not meaningful."
         }
         _ => "",

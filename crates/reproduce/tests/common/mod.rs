@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// How a test runs figures of a study, all of them if none is named.
+/// The options for a quick run of some figures of a study; all figures if `figures` is empty.
 pub fn quick(results: &Path, figures: &[u32]) -> Options {
     Options {
         results: results.to_owned(),
@@ -21,7 +21,7 @@ pub fn quick(results: &Path, figures: &[u32]) -> Options {
     }
 }
 
-/// Runs figures of a study: every claim is measured, every figure drawn.
+/// Runs figures of a study and checks that every claim is measured and every figure is drawn.
 pub fn measured_and_drawn(study: &Study, figures: &[u32]) -> Evaluation {
     let folder = tempfile::tempdir().unwrap();
     let options = quick(folder.path(), figures);
@@ -37,7 +37,7 @@ pub fn measured_and_drawn(study: &Study, figures: &[u32]) -> Evaluation {
     evaluation
 }
 
-/// What was measured of a claim, with its full name.
+/// The measured value of the claim with this full id.
 pub fn measured(evaluation: &Evaluation, id: &str) -> f64 {
     evaluation.claims.iter().find(|claim| claim.id == id).unwrap_or_else(|| panic!("{id}")).measured.unwrap()
 }

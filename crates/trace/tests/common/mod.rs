@@ -55,7 +55,7 @@ pub fn scenario(aqm: &str) -> Scenario {
         .unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
-/// Runs it: the capture and the results.
+/// Runs the scenario; returns the capture and the results.
 pub fn captured(scenario: &Scenario) -> (Vec<u8>, RunResult) {
     let mut file = Vec::new();
     let link = link_named(&scenario.network().unwrap(), None).unwrap();

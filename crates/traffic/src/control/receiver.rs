@@ -50,7 +50,7 @@ impl Receiver {
     /// # Errors
     /// When the address cannot be had.
     pub fn bind(address: SocketAddr, data_port: u16) -> Result<Self, TrafficError> {
-        let failed = |error| TrafficError::of(format!("{address} cannot be listened at"))(error);
+        let failed = |error| TrafficError::system(format!("{address} cannot be listened at"))(error);
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self { listener, data_port })
@@ -61,7 +61,7 @@ impl Receiver {
     /// # Errors
     /// When the system does not tell.
     pub fn address(&self) -> Result<SocketAddr, TrafficError> {
-        self.listener.local_addr().map_err(TrafficError::of("the address that is listened at"))
+        self.listener.local_addr().map_err(TrafficError::system("the address that is listened at"))
     }
 
     /// The next sender, from its coming to its end; `None` when `stop` was set before one came.
@@ -78,7 +78,7 @@ impl Receiver {
                 Err(error) if super::is_timeout(&error) => {}
                 // One that went away before it was taken is nobody.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return Err(TrafficError::of("senders cannot be listened for")(error)),
+                Err(error) => return Err(TrafficError::system("senders cannot be listened for")(error)),
             }
         }
         Ok(None)

@@ -121,7 +121,7 @@ impl Generator {
         let mut work = Work {
             flows: self.plans.into_iter().map(flow).collect(),
             deadlines: Deadlines::default(),
-            reactor: Reactor::new().map_err(TrafficError::of("sockets cannot be waited for"))?,
+            reactor: Reactor::new().map_err(TrafficError::system("sockets cannot be waited for"))?,
         };
         (0..work.flows.len() as u32).for_each(|flow| work.arm(flow));
         let end = clock::at(zero, until);
@@ -155,7 +155,7 @@ impl Work {
             self.arm(flow);
         }
         let ready = self.reactor.wait(self.deadlines.next().min(end));
-        let ready = ready.map_err(|error| TrafficError::of("waiting for sockets failed")(error))?;
+        let ready = ready.map_err(|error| TrafficError::system("waiting for sockets failed")(error))?;
         let ready: Vec<_> = ready.collect();
         for (flow, flags) in ready {
             self.flows[flow as usize].ready(now(), flags);

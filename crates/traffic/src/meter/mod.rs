@@ -86,7 +86,7 @@ impl Meter {
     /// # Errors
     /// When the address cannot be had.
     pub fn bind(address: SocketAddr, params: MeterParams) -> Result<Self, TrafficError> {
-        let failed = |error| TrafficError::of(format!("{address} cannot be listened at"))(error);
+        let failed = |error| TrafficError::system(format!("{address} cannot be listened at"))(error);
         let (listener, datagrams) = bind_both(address).map_err(failed)?;
         Inbox::prepare(&datagrams).map_err(failed)?;
         let address = local_address(&listener).map_err(failed)?;
@@ -105,8 +105,8 @@ impl Meter {
     /// When sockets cannot be waited for.
     pub fn run(self, zero: Instant, until: Duration, stop: &AtomicBool) -> Result<MeterReport, TrafficError> {
         let run = Run { zero, params: self.params };
-        let reactor = Reactor::new().map_err(TrafficError::of("sockets cannot be waited for"))?;
-        let waits = |error| TrafficError::of("the meter's sockets cannot be waited for")(error);
+        let reactor = Reactor::new().map_err(TrafficError::system("sockets cannot be waited for"))?;
+        let waits = |error| TrafficError::system("the meter's sockets cannot be waited for")(error);
         reactor.add(&self.listener, LISTENER, EventFlags::IN).map_err(waits)?;
         reactor.add(&self.datagrams, DATAGRAMS, EventFlags::IN).map_err(waits)?;
         let mut work = Work {
@@ -140,7 +140,7 @@ impl Work {
             self.deadlines.arm(flow, self.datagrams.deadline(flow));
         }
         let ready = self.reactor.wait(self.deadlines.next().min(end));
-        let ready = ready.map_err(|error| TrafficError::of("waiting for sockets failed")(error))?;
+        let ready = ready.map_err(|error| TrafficError::system("waiting for sockets failed")(error))?;
         let ready: Vec<_> = ready.collect();
         for (number, _) in ready {
             match number {

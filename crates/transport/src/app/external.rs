@@ -128,7 +128,7 @@ where
     A: Application + Clone + Debug + Send + Sync + 'static,
 {
     fn describe(&self) -> ApplicationDescription {
-        ApplicationDescription::of::<A>()
+        ApplicationDescription::from_application::<A>()
     }
 
     fn start(

@@ -125,7 +125,7 @@ pub struct ApplicationDescription {
 }
 
 impl ApplicationDescription {
-    fn of<A: Application>() -> Self {
+    fn from_application<A: Application>() -> Self {
         Self {
             name: A::NAME,
             title: A::TITLE,
@@ -201,7 +201,7 @@ macro_rules! applications {
 
         /// Every application that files can name: this crate's own, then the registered ones by name.
         pub fn describe() -> Vec<ApplicationDescription> {
-            let mut all = vec![$(ApplicationDescription::of::<$app>()),+];
+            let mut all = vec![$(ApplicationDescription::from_application::<$app>()),+];
             all.extend(external::describe());
             all
         }

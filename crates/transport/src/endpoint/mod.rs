@@ -240,7 +240,7 @@ pub struct TransportDescription {
 }
 
 impl TransportDescription {
-    fn of<T: Transport>() -> Self {
+    fn from_transport<T: Transport>() -> Self {
         Self {
             name: T::NAME,
             title: T::TITLE,
@@ -284,7 +284,7 @@ macro_rules! transports {
 
             /// Every transport, in their order.
             pub fn all() -> Vec<TransportDescription> {
-                vec![$(TransportDescription::of::<$transport>()),+]
+                vec![$(TransportDescription::from_transport::<$transport>()),+]
             }
 
             /// Every parameter with what it is set to.

@@ -1,38 +1,38 @@
-//! Labels inside and beside the plot, put where they cover the least.
+//! Labels inside and beside the plot. Each is put where it covers the fewest drawn points.
 
 use crate::chart::axis::Scale;
-use crate::chart::ink::{Ink, Stroke};
+use crate::chart::colour::{Colour, Stroke};
+use crate::chart::element::{Element, Join, Line, Point, ReferencePosition, SeriesKind};
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
-use crate::chart::mark::{At, Join, Kind, Line, Mark, Point};
 use crate::chart::style::SMALL;
-use crate::chart::svg::{Anchor, Svg, Type};
+use crate::chart::svg::{Anchor, Svg, TextStyle};
 use crate::chart::text::{Weight, width};
 
-/// A rectangle on the page: left, top, right, bottom.
-type Box4 = (f64, f64, f64, f64);
+/// A rectangle in the figure: left, top, right, bottom.
+type Rect = (f64, f64, f64, f64);
 
-/// Names reference lines, each on the side and at the end where it covers the least.
+/// Draws the labels of reference lines, each on the side and at the end where it covers the fewest points.
 pub(super) fn references(svg: &mut Svg, panel: &Panel) {
-    let mut covered = ink_of(panel);
+    let mut covered = covered_points(panel);
     let in_legend = panel.chart.reference_of_bars().is_some();
-    for mark in panel.chart.marks.iter().filter(|_| !in_legend) {
-        let Mark::Reference(reference) = mark else { continue };
+    for element in panel.chart.elements.iter().filter(|_| !in_legend) {
+        let Element::Reference(reference) = element else { continue };
         let wide = width(&reference.label, SMALL, Weight::Regular);
         let places = match reference.at {
-            At::Y(y) => beside_horizontal(panel, panel.place(panel.x.low, y).1, wide),
-            At::X(x) => beside_vertical(panel, panel.place(x, panel.y.low).0, wide),
+            ReferencePosition::Y(y) => beside_horizontal(panel, panel.position(panel.x.low, y).1, wide),
+            ReferencePosition::X(x) => beside_vertical(panel, panel.position(x, panel.y.low).0, wide),
         };
-        let cost = |at: &Box4| covered.iter().filter(|point| inside(at, **point)).count();
+        let cost = |at: &Rect| covered.iter().filter(|point| inside(at, **point)).count();
         let Some(best) = places.into_iter().min_by_key(cost) else { continue };
-        let set = Type::regular(SMALL, Ink::Text).with_halo();
-        svg.text(best.0, best.3 - 4.0, set, &reference.label);
+        let style = TextStyle::regular(SMALL, Colour::Text).with_halo();
+        svg.text(best.0, best.3 - 4.0, style, &reference.label);
         covered.extend(filling(best));
     }
 }
 
-/// Over or under the line: at its right end, its left end, or anywhere between.
-fn beside_horizontal(panel: &Panel, y: f64, wide: f64) -> Vec<Box4> {
+/// Candidate positions above and below a horizontal line: at its right end, its left end, and in the middle.
+fn beside_horizontal(panel: &Panel, y: f64, wide: f64) -> Vec<Rect> {
     let tall = SMALL + 6.0;
     let lefts =
         [panel.right() - wide - 4.0, panel.origin.0 + 6.0, panel.origin.0 + (panel.size.0 - wide) / 2.0];
@@ -41,8 +41,8 @@ fn beside_horizontal(panel: &Panel, y: f64, wide: f64) -> Vec<Box4> {
     places.filter(|at| at.1 >= panel.origin.1 - tall && at.3 <= panel.bottom()).collect()
 }
 
-/// Right or left of the line, near the top, near the bottom or in the middle.
-fn beside_vertical(panel: &Panel, x: f64, wide: f64) -> Vec<Box4> {
+/// Candidate positions right and left of a vertical line: near the top, near the bottom, and in the middle.
+fn beside_vertical(panel: &Panel, x: f64, wide: f64) -> Vec<Rect> {
     let tall = SMALL + 6.0;
     let tops = [panel.origin.1 + 2.0, panel.bottom() - tall - 4.0, panel.origin.1 + panel.size.1 / 2.0];
     let lefts = [x + 6.0, x - wide - 6.0];
@@ -50,30 +50,31 @@ fn beside_vertical(panel: &Panel, x: f64, wide: f64) -> Vec<Box4> {
     places.filter(|at| at.0 >= panel.origin.0 && at.2 <= panel.right() + 4.0).collect()
 }
 
-/// Points on everything that is drawn, dense enough that no label slips between.
-fn ink_of(panel: &Panel) -> Vec<(f64, f64)> {
-    let mut ink = Vec::new();
-    for mark in &panel.chart.marks {
-        let Some((_, points)) = mark.series() else { continue };
-        let places: Vec<(f64, f64)> = points.iter().map(|point| panel.place(point.x, point.y)).collect();
-        if matches!(mark, Mark::Line(line) if line.join != Join::None) {
-            ink.extend(places.windows(2).flat_map(|pair| between(pair[0], pair[1])));
+/// Points on everything that is drawn, close enough together that no label fits between two of them.
+fn covered_points(panel: &Panel) -> Vec<(f64, f64)> {
+    let mut colour = Vec::new();
+    for element in &panel.chart.elements {
+        let Some((_, points)) = element.series() else { continue };
+        let places: Vec<(f64, f64)> = points.iter().map(|point| panel.position(point.x, point.y)).collect();
+        if matches!(element, Element::Line(line) if line.join != Join::None) {
+            colour.extend(places.windows(2).flat_map(|pair| between(pair[0], pair[1])));
         }
-        if matches!(mark, Mark::Bars(_)) {
+        if matches!(element, Element::Bars(_)) {
             let wide = match &panel.chart.x.scale {
                 Scale::Categories(names) => panel.size.0 / names.len().max(1) as f64 * 0.36,
                 Scale::Linear | Scale::Log(_) => 8.0,
             };
             let foot = panel.bottom();
-            ink.extend(places.iter().flat_map(|&(x, y)| filling((x - wide, y.min(foot), x + wide, foot))));
+            colour.extend(places.iter().flat_map(|&(x, y)| filling((x - wide, y.min(foot), x + wide, foot))));
         }
         for (point, (x, _)) in points.iter().zip(&places) {
             let (low, high) = point.interval.unwrap_or((point.y, point.y));
-            ink.extend(between((*x, panel.place(point.x, low).1), (*x, panel.place(point.x, high).1)));
+            colour
+                .extend(between((*x, panel.position(point.x, low).1), (*x, panel.position(point.x, high).1)));
         }
-        ink.extend(places);
+        colour.extend(places);
     }
-    ink
+    colour
 }
 
 fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
@@ -84,66 +85,68 @@ fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> impl Iterator<Item = (
     })
 }
 
-fn filling((left, top, right, bottom): Box4) -> impl Iterator<Item = (f64, f64)> {
+fn filling((left, top, right, bottom): Rect) -> impl Iterator<Item = (f64, f64)> {
     let (across, down) = (((right - left) / 4.0) as usize, ((bottom - top) / 4.0) as usize);
     let point = move |i: usize, j: usize| (left + 4.0 * i as f64, top + 4.0 * j as f64);
     (0..=across).flat_map(move |i| (0..=down).map(move |j| point(i, j)))
 }
 
-fn inside(at: &Box4, (x, y): (f64, f64)) -> bool {
+fn inside(at: &Rect, (x, y): (f64, f64)) -> bool {
     (at.0 - 3.0..=at.2 + 3.0).contains(&x) && (at.1..=at.3).contains(&y)
 }
 
-/// Names lines: staircases beside their middle, other lines at their right ends.
+/// Draws the names of lines: beside the middle of step functions, at the right ends of other lines.
 pub(super) fn on_lines(svg: &mut Svg, panel: &Panel, slots: &Slots) {
     beside_staircases(svg, panel, slots);
     at_line_ends(svg, panel, slots);
 }
 
-/// Names distributions, which all end at 1, where each is alone: to the right of its middle.
+/// Draws the names of step functions to the right of their middle. Cumulative distributions all end at 1, so their
+/// names would overlap at the right ends.
 fn beside_staircases(svg: &mut Svg, panel: &Panel, slots: &Slots) {
-    let mut covered = ink_of(panel);
-    covered.extend(panel.chart.marks.iter().flat_map(|mark| reference_ink(panel, mark)));
+    let mut covered = covered_points(panel);
+    covered.extend(panel.chart.elements.iter().flat_map(|element| reference_points(panel, element)));
     let middle = panel.origin.1 + panel.size.1 * 0.42;
-    for mark in &panel.chart.marks {
-        let Mark::Line(line) = mark else { continue };
+    for element in &panel.chart.elements {
+        let Element::Line(line) = element else { continue };
         if line.join != Join::Step {
             continue;
         }
         let wide = width(&line.name, SMALL, Weight::Bold);
-        let points = line.points.iter().filter(|p| panel.x.holds(p.x) && panel.y.holds(p.y));
-        let beside =
-            points.map(|p| panel.place(p.x, p.y)).map(|(x, y)| (x + 9.0, y - 8.0, x + 9.0 + wide, y + 8.0));
+        let points = line.points.iter().filter(|p| panel.x.contains(p.x) && panel.y.contains(p.y));
+        let beside = points
+            .map(|p| panel.position(p.x, p.y))
+            .map(|(x, y)| (x + 9.0, y - 8.0, x + 9.0 + wide, y + 8.0));
         let within = beside.filter(|at| at.2 <= panel.right() + 4.0 && at.3 <= panel.bottom());
-        let cost = |at: &Box4| {
+        let cost = |at: &Rect| {
             let hidden = covered.iter().filter(|point| inside(at, **point)).count() as f64;
             hidden * 50.0 + (at.1 - middle).abs()
         };
         let Some(best) = within.min_by(|a, b| cost(a).total_cmp(&cost(b))) else { continue };
-        let set = Type::regular(SMALL, Ink::Series(slots.get(&line.name))).bold().with_halo();
-        svg.text(best.0, best.1 + 8.0 + SMALL * 0.36, set, &line.name);
+        let style = TextStyle::regular(SMALL, Colour::Series(slots.get(&line.name))).bold().with_halo();
+        svg.text(best.0, best.1 + 8.0 + SMALL * 0.36, style, &line.name);
         covered.extend(filling(best));
     }
 }
 
 /// Points along a reference line.
-fn reference_ink(panel: &Panel, mark: &Mark) -> Vec<(f64, f64)> {
-    let Mark::Reference(reference) = mark else { return Vec::new() };
+fn reference_points(panel: &Panel, element: &Element) -> Vec<(f64, f64)> {
+    let Element::Reference(reference) = element else { return Vec::new() };
     let (from, to) = match reference.at {
-        At::X(x) => (panel.place(x, panel.y.low), panel.place(x, panel.y.high)),
-        At::Y(y) => (panel.place(panel.x.low, y), panel.place(panel.x.high, y)),
+        ReferencePosition::X(x) => (panel.position(x, panel.y.low), panel.position(x, panel.y.high)),
+        ReferencePosition::Y(y) => (panel.position(panel.x.low, y), panel.position(panel.x.high, y)),
     };
     between(from, to).collect()
 }
 
-/// Names lines at their right ends, moved apart where they would touch.
+/// Draws the names of lines at their right ends, moved apart where they would overlap.
 fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
     let mut ends: Vec<(&Line, (f64, f64))> = panel
         .chart
-        .marks
+        .elements
         .iter()
-        .filter_map(|mark| if let Mark::Line(line) = mark { Some(line) } else { None })
-        .filter(|line| line.join == Join::Straight && line.kind == Kind::Measured)
+        .filter_map(|element| if let Element::Line(line) = element { Some(line) } else { None })
+        .filter(|line| line.join == Join::Straight && line.kind == SeriesKind::Measured)
         .filter_map(|line| Some((line, end_of(panel, line)?)))
         .collect();
     ends.sort_by(|(_, a), (_, b)| a.1.total_cmp(&b.1));
@@ -151,33 +154,33 @@ fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
     let heights = apart(&wanted, SMALL + 4.0, panel.origin.1, panel.bottom());
     let left = panel.right() + 12.0;
     for ((line, (x, y)), height) in ends.into_iter().zip(heights) {
-        let ink = Ink::Series(slots.get(&line.name));
+        let colour = Colour::Series(slots.get(&line.name));
         if (height - y).abs() > 5.0 || left - x > 24.0 {
-            svg.line((x + 3.0, y), (left - 2.0, height), Stroke::solid(ink, 0.8));
+            svg.line((x + 3.0, y), (left - 2.0, height), Stroke::solid(colour, 0.8));
         }
-        let set = Type::regular(SMALL, ink).bold().anchored(Anchor::Start);
-        svg.text(left, height + SMALL * 0.36, set, &line.name);
+        let style = TextStyle::regular(SMALL, colour).bold().anchored(Anchor::Start);
+        svg.text(left, height + SMALL * 0.36, style, &line.name);
     }
 }
 
-/// The last point of a line that the plot shows.
+/// The last point of a line that lies inside the plot.
 fn end_of(panel: &Panel, line: &Line) -> Option<(f64, f64)> {
-    let shown = |p: &&Point| p.y.is_finite() && panel.x.holds(p.x) && panel.y.holds(p.y);
-    line.points.iter().rfind(shown).map(|point| panel.place(point.x, point.y))
+    let shown = |p: &&Point| p.y.is_finite() && panel.x.contains(p.x) && panel.y.contains(p.y);
+    line.points.iter().rfind(shown).map(|point| panel.position(point.x, point.y))
 }
 
-/// Rising heights as near to the wanted ones as a distance of `gap` between them allows, within the plot.
+/// Vertical positions near the `wanted` ones, in increasing order, at least `gap` apart and within the plot.
 fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut heights: Vec<f64> = wanted.to_vec();
-    let mut least = top;
+    let mut min = top;
     for height in &mut heights {
-        *height = height.max(least);
-        least = *height + gap;
+        *height = height.max(min);
+        min = *height + gap;
     }
-    let mut most = bottom;
+    let mut max = bottom;
     for height in heights.iter_mut().rev() {
-        *height = height.min(most);
-        most = *height - gap;
+        *height = height.min(max);
+        max = *height - gap;
     }
     heights
 }

@@ -1,10 +1,10 @@
-//! What was run, for the head of a report.
+//! Details of the runs for the head of a report.
 
 use cutline_results::Summary;
 use std::collections::BTreeSet;
 
-/// Names and values: version, seeds, length, times and machines of these results.
-pub(crate) fn story(summaries: &[&Summary], version: &str, quick: bool) -> Vec<(String, String)> {
+/// Version, seeds, length, times and machines of these results, as pairs of name and value.
+pub(crate) fn run_details(summaries: &[&Summary], version: &str, quick: bool) -> Vec<(String, String)> {
     let runs: usize = summaries.iter().map(|summary| summary.finished.len()).sum();
     let begun = summaries.iter().map(|summary| summary.started_at.as_str()).min();
     let ended = summaries.iter().map(|summary| summary.finished_at.as_str()).max();
@@ -28,10 +28,10 @@ pub(crate) fn story(summaries: &[&Summary], version: &str, quick: bool) -> Vec<(
     .into()
 }
 
-/// What the summaries have, each value once.
-fn each(summaries: &[&Summary], fact: impl Fn(&Summary) -> String) -> String {
-    let facts: BTreeSet<String> = summaries.iter().map(|summary| fact(summary)).collect();
-    facts.into_iter().collect::<Vec<_>>().join("; ")
+/// The different values of a detail in the summaries, each once.
+fn each(summaries: &[&Summary], detail: impl Fn(&Summary) -> String) -> String {
+    let values: BTreeSet<String> = summaries.iter().map(|summary| detail(summary)).collect();
+    values.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 fn seeds(summary: &Summary) -> String {

@@ -25,10 +25,10 @@ fn verdict(seen: &Observations) -> (Place, Confidence) {
     (judgement.place, judgement.confidence)
 }
 
-/// What it is, its intervals, and the verdict.
+/// A description, the intervals, and the expected judgement.
 type Case = (&'static str, &'static [(f64, u64, u64)], Place, Confidence);
 
-/// The cases that an operator meets: first idle, then loaded.
+/// Typical cases: first idle, then loaded.
 #[test]
 fn where_packets_wait() {
     const IDLE: (f64, u64, u64) = (0.1, 0, 20);
@@ -64,7 +64,7 @@ fn where_packets_wait() {
 }
 
 #[test]
-fn what_a_growth_has_to_be_to_mean_something() {
+fn growth_counts_above_the_thresholds() {
     let place = |round_trip| verdict(&seen(&[(0.1, 0, 20), (0.5, 0, round_trip), (0.5, 0, round_trip)])).0;
     // 5 ms and a tenth of 20 ms.
     assert_eq!((place(27), place(28)), (Place::Nowhere, Place::Elsewhere));
@@ -74,7 +74,7 @@ fn what_a_growth_has_to_be_to_mean_something() {
 }
 
 #[test]
-fn a_given_base_makes_it_sure() {
+fn a_given_base_raises_the_confidence() {
     let mut busy = seen(&[(1.0, 60, 80), (1.0, 60, 80)]);
     assert_eq!(verdict(&busy), (Place::Ours, Confidence::Medium));
     busy.path.as_mut().unwrap().base_given = true;
@@ -102,7 +102,7 @@ fn without_statistics_growth_alone_says_nothing() {
 }
 
 #[test]
-fn a_router_that_is_not_run_in_time_makes_it_less_sure() {
+fn a_router_that_is_scheduled_late_lowers_the_confidence() {
     let mut late = seen(&[(0.1, 0, 20), (1.0, 60, 80), (1.0, 60, 80)]);
     late.intervals[1].queue.as_mut().unwrap().slipped = MS(300);
     assert_eq!(verdict(&late), (Place::Ours, Confidence::Medium));
@@ -112,7 +112,7 @@ fn a_router_that_is_not_run_in_time_makes_it_less_sure() {
 }
 
 #[test]
-fn a_policer_loses_probes_and_lets_none_wait() {
+fn a_policer_drops_probes_without_delay() {
     let mut policed = seen(&[(0.1, 0, 20), (0.6, 0, 20), (0.6, 0, 21)]);
     policed.path.as_mut().unwrap().answered = 80;
     assert_eq!(verdict(&policed), (Place::Elsewhere, Confidence::Low));
@@ -132,7 +132,7 @@ fn a_host_that_does_not_answer_is_no_evidence() {
 }
 
 #[test]
-fn the_interface_behind_us() {
+fn packets_can_wait_at_the_interface_behind_the_queue() {
     let busy = || seen(&[(0.1, 0, 20), (1.0, 60, 80), (1.0, 60, 80)]);
     let with_port = |port: Port| Observations { port: Some(Port { name: "eth1".into(), ..port }), ..busy() };
     let port = Port { speed: Some(Rate::from_mbps(1000)), ..Port::default() };
@@ -158,7 +158,7 @@ fn the_interface_behind_us() {
 }
 
 #[test]
-fn there_is_always_something_to_do_or_a_reason_not_to() {
+fn every_judgement_recommends_something() {
     for intervals in [&[(1.0, 60, 80); 3][..], &[(0.5, 0, 90); 3], &[(0.1, 0, 20); 3], &[]] {
         let judgement = judge(&seen(intervals), &Thresholds::default());
         if !intervals.is_empty() {

@@ -1,48 +1,46 @@
-//! Where queues build up: at our queue, at the interface right behind it, or elsewhere on the path.
+//! Judges where queues build up: at the router's queue ("ours"), at the interface behind it, or elsewhere on the path.
 //!
-//! A queue can only do something for anybody where packets wait. What decides it, interval by interval:
+//! An AQM only has an effect where packets wait. These quantities decide for each interval:
 //!
 //! ```text
-//! u = what our link has sent / what its rate allows      busy: u >= 0.95
+//! u = utilisation of our link                            busy: u >= 0.95
 //! g = round-trip time - that of the idle path            grown: g > 5 ms + idle / 10
-//! g - w, where w is what packets of the probes' hint have waited in our queue on average
+//! w = mean waiting time in our queue of packets with the probes' hint
 //!                                                        unexplained: g - w > 5 ms and > 0.3 g
 //! ```
 //!
-//! Only intervals count in which there was load: those that are busy or grown. If in half of them the growth is
-//! unexplained, packets wait elsewhere, whether or not they wait here, too. If in half of them our queue is busy, or the wait in
-//! it explains the growth, the bottleneck is ours: a link can be less than busy where load comes in bursts, or where the
-//! router was not run in time. `g < w` is no contradiction: queues that favour sparse flows let probes wait less than
-//! others. Where nothing is grown, our queue is idle and has dropped nothing, and probes get lost
-//! all the same, something drops without queuing: a policer, or a very short queue.
+//! Only intervals with load count: those that are busy or grown. If the growth is unexplained in half of them, packets wait
+//! elsewhere, even if they also wait here. If in half of them our queue is busy, or the wait in it explains the growth, the
+//! bottleneck is ours. A link can be less than busy if load comes in bursts, or if the router was scheduled late. `g < w` is
+//! possible, because queues that favour sparse flows let probes wait less than other packets. If no interval is grown and
+//! our queue has dropped nothing, but probes are lost, something drops without queuing: a policer, or a very short queue.
 //!
-//! The interface behind us is asked as well: frames that it does not take, packets in its queue disciplines, bytes in its
-//! driver beyond 5 ms of its wire, and a wire that is not faster than our rate all put the bottleneck there.
+//! The interface behind our queue is observed as well. The bottleneck is there if it refuses frames, its queue disciplines
+//! hold packets, its driver holds more bytes than its wire sends in 5 ms, or its wire is not faster than our rate.
 //!
-//! Not seen: queues that the probes do not pass, such as those of a path for other addresses, and a queue elsewhere that
-//! has stood all the time, unless the idle path's round-trip time is given.
+//! Limitations: queues that the probes do not pass are not detected, such as those of paths to other addresses. Neither is
+//! a queue elsewhere that was full all the time, unless the round-trip time of the idle path is given.
 
-use crate::words::{approximately, as_bps, as_ms, as_optional_ms, percent};
+use crate::format::{approximately, as_bps, as_ms, as_optional_ms, percent};
 use cutline_units::{Duration, Rate};
 use serde::Serialize;
 
-/// Where the limits are.
+/// The thresholds of the judgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// The utilisation from which on a link is busy, 0..1. The schedule is exact; the rest is headers that statistics do
-    /// not show.
+    /// A link is busy from this utilisation on, 0..1. It is below 1 because statistics do not include all headers.
     pub busy: f64,
-    /// How much a round-trip time may grow without meaning anything: what the wake-ups of two hosts come to.
+    /// Growth of the round-trip time up to this one is ignored. It allows for late wake-ups of two hosts.
     pub tolerance: Duration,
-    /// The part of the idle round-trip time that it may vary by, 0..1.
+    /// Growth up to this share of the idle round-trip time is ignored, in addition to `tolerance`, 0..1.
     pub variation: f64,
-    /// The part of the growth that may be left unexplained, 0..1: a mean over packets is held against one over time.
+    /// The share of the growth that may be unexplained, 0..1. The wait is a mean over packets, the growth one over time.
     pub unexplained: f64,
-    /// The part of the loaded intervals that decides, 0..1.
+    /// The share of the loaded intervals that decides, 0..1.
     pub majority: f64,
-    /// The loss of probes from which on something drops, 0..1.
+    /// Loss of probes above this share means that something drops, 0..1.
     pub loss: f64,
-    /// How much faster than our rate the wire has to be, 0..1.
+    /// How much faster than our rate the wire must be, 0..1.
     pub margin: f64,
 }
 
@@ -174,16 +172,16 @@ pub struct Judgement {
     pub do_next: Vec<String>,
 }
 
-/// What the intervals come to.
-struct Counted {
+/// Counts and means over the intervals.
+struct IntervalCounts {
     loaded: usize,
     busy: usize,
     grown: usize,
     unexplained: usize,
-    /// Busy, or grown by the wait in our queue.
+    /// Intervals that are busy, or whose growth is explained by the wait in our queue.
     ours: usize,
     idle: usize,
-    /// Means over the loaded intervals, of those that have them.
+    /// The mean growth over the loaded intervals. This and the following means skip intervals without the value.
     growth: Duration,
     wait: Duration,
     utilisation: f64,
@@ -193,29 +191,29 @@ struct Counted {
     slipped: Duration,
 }
 
-/// Judges.
+/// Judges where the bottleneck is.
 pub fn judge(seen: &Observations, thresholds: &Thresholds) -> Judgement {
-    let counted = Counted::of(seen, thresholds);
-    let mut reasons = counted.reasons(seen);
-    let at_port = at_port(seen, &counted, thresholds);
-    let verdict = if at_port.is_empty() {
-        on_path(seen, &counted, thresholds)
+    let counts = IntervalCounts::new(seen, thresholds);
+    let mut reasons = counts.reasons(seen);
+    let at_interface = at_interface(seen, &counts, thresholds);
+    let verdict = if at_interface.is_empty() {
+        on_path(seen, &counts, thresholds)
     } else {
-        // Frames that were refused are seen; a wire that is too slow is concluded.
+        // Refused frames are direct evidence. A slow wire is only an indication.
         (
             Place::Interface,
-            if counted.unsent + counted.stuck > 0 { Confidence::High } else { Confidence::Medium },
+            if counts.unsent + counts.stuck > 0 { Confidence::High } else { Confidence::Medium },
         )
     };
-    reasons.extend(at_port);
+    reasons.extend(at_interface);
     let (place, confidence) = verdict;
-    // What a router that is not run in time holds back, its queue does not count as waiting.
-    let confidence = if counted.slipped.is_zero() { confidence } else { confidence.min(Confidence::Medium) };
-    Judgement { place, confidence, reasons, do_next: next(seen, &counted, place) }
+    // The queue does not count the time for which a router that is scheduled late holds packets back.
+    let confidence = if counts.slipped.is_zero() { confidence } else { confidence.min(Confidence::Medium) };
+    Judgement { place, confidence, reasons, do_next: next(seen, &counts, place) }
 }
 
-impl Counted {
-    fn of(seen: &Observations, thresholds: &Thresholds) -> Self {
+impl IntervalCounts {
+    fn new(seen: &Observations, thresholds: &Thresholds) -> Self {
         let base = seen.path.map_or(Duration::ZERO, |path| path.base);
         let growth = |interval: &Interval| interval.round_trip.map(|time| time.saturating_sub(base));
         let is_busy =
@@ -252,34 +250,37 @@ impl Counted {
         }
     }
 
-    /// What was counted, in words.
+    /// The counts as texts.
     fn reasons(&self, seen: &Observations) -> Vec<String> {
         let all = seen.intervals.len();
         let mut reasons = Vec::new();
         if seen.intervals.iter().any(|interval| interval.queue.is_some()) {
-            let use_of = percent(self.utilisation);
+            let utilisation = percent(self.utilisation);
+            let busy = self.busy;
             reasons
-                .push(format!("our link was used to {use_of}, and busy in {} of {all} intervals", self.busy));
-            reasons.push(format!("our queue has dropped {} packets", self.dropped));
+                .push(format!("our link was {utilisation} utilised, and busy in {busy} of {all} intervals"));
+            reasons.push(format!("our queue dropped {} packets", self.dropped));
         }
         if !self.slipped.is_zero() {
             let slipped = approximately(self.slipped);
-            reasons
-                .push(format!("the router was not run in time, and has given up {slipped} of its schedule"));
+            reasons.push(format!("the router was scheduled late, and its departures slipped by {slipped}"));
         }
         if let Some(path) = seen.path {
             let (base, growth) = (approximately(path.base), approximately(self.growth));
-            reasons.push(format!("{} of {} probes came back, idle {base}", path.answered, path.asked));
+            reasons.push(format!(
+                "{} of {} probes were answered; the idle round-trip time is {base}",
+                path.answered, path.asked
+            ));
             reasons.push(match self.grown {
-                0 => "round-trip times have not grown".to_owned(),
-                grown => format!(
-                    "round-trip times have grown in {grown} of {all} intervals, by {growth} on average"
-                ),
+                0 => "round-trip times did not grow".to_owned(),
+                grown => {
+                    format!("round-trip times grew in {grown} of {all} intervals, by {growth} on average")
+                }
             });
         }
         if self.ours + self.unexplained > 0 {
             let wait = approximately(self.wait);
-            reasons.push(format!("under load packets have waited {wait} in our queue on average"));
+            reasons.push(format!("under load, packets waited {wait} in our queue on average"));
         }
         reasons
     }
@@ -293,26 +294,27 @@ impl Counted {
     }
 }
 
-/// What says that packets wait at the interface behind us.
-fn at_port(seen: &Observations, counted: &Counted, thresholds: &Thresholds) -> Vec<String> {
+/// The reasons to think that packets wait at the interface behind our queue.
+fn at_interface(seen: &Observations, counts: &IntervalCounts, thresholds: &Thresholds) -> Vec<String> {
     let mut reasons = Vec::new();
-    if counted.unsent > 0 {
-        reasons.push(format!("the interface behind us did not take {} frames", counted.unsent));
+    if counts.unsent > 0 {
+        reasons.push(format!("the interface behind our queue refused {} frames", counts.unsent));
     }
-    // Two may be on their way to it at any moment.
-    if counted.stuck > 2 {
+    // Up to two frames may be on their way to the interface at any moment.
+    if counts.stuck > 2 {
         reasons.push(format!(
-            "{} frames and more were always waiting for the interface behind us",
-            counted.stuck
+            "at least {} frames were always waiting for the interface behind our queue",
+            counts.stuck
         ));
     }
     let Some(port) = &seen.port else { return reasons };
     let name = &port.name;
     if let (Some(speed), Some(rate)) = (port.speed, seen.rate)
         && (speed.as_bps() as f64) < rate.as_bps() as f64 * (1.0 + thresholds.margin)
-        && counted.busy > 0
+        && counts.busy > 0
     {
-        reasons.push(format!("the wire of `{name}` has {speed}, hardly more than our rate of {rate}"));
+        reasons
+            .push(format!("the wire of `{name}` has {speed}, which is hardly more than our rate of {rate}"));
     }
     if port.qdisc_packets > 0 && port.dropped > 0 {
         let (packets, dropped) = (port.qdisc_packets, port.dropped);
@@ -329,69 +331,71 @@ fn at_port(seen: &Observations, counted: &Counted, thresholds: &Thresholds) -> V
     reasons
 }
 
-/// Ours, elsewhere, or not to be told.
-fn on_path(seen: &Observations, counted: &Counted, thresholds: &Thresholds) -> (Place, Confidence) {
+/// The judgement if there is no sign of a queue at the interface.
+fn on_path(seen: &Observations, counts: &IntervalCounts, thresholds: &Thresholds) -> (Place, Confidence) {
     let has_queue = seen.intervals.iter().any(|interval| interval.queue.is_some());
     let Some(path) = seen.path.filter(|path| path.answered > 0) else {
-        let busy = counted.is_most(counted.busy, thresholds);
+        let busy = counts.is_most(counts.busy, thresholds);
         return if busy { (Place::Ours, Confidence::Medium) } else { (Place::Unknown, Confidence::Low) };
     };
     if !has_queue {
         return (Place::Unknown, Confidence::Low);
     }
-    // A base that was seen while there was load is too long, and growth too small.
-    let base_is_known = path.base_given || counted.idle > 0;
-    if counted.is_most(counted.unexplained, thresholds) {
-        let sure = counted.is_nearly_all(counted.unexplained) && base_is_known;
+    // A base that was measured under load is too long, and makes the growth too small.
+    let base_is_known = path.base_given || counts.idle > 0;
+    if counts.is_most(counts.unexplained, thresholds) {
+        let sure = counts.is_nearly_all(counts.unexplained) && base_is_known;
         return (Place::Elsewhere, if sure { Confidence::High } else { Confidence::Medium });
     }
-    if counted.is_most(counted.ours, thresholds) {
-        let sure = counted.is_nearly_all(counted.busy) && base_is_known;
+    if counts.is_most(counts.ours, thresholds) {
+        let sure = counts.is_nearly_all(counts.busy) && base_is_known;
         return (Place::Ours, if sure { Confidence::High } else { Confidence::Medium });
     }
     let lost = 1.0 - path.answered as f64 / path.asked.max(1) as f64;
-    if lost > thresholds.loss && counted.dropped == 0 {
+    if lost > thresholds.loss && counts.dropped == 0 {
         return (Place::Elsewhere, Confidence::Low);
     }
     (Place::Nowhere, if path.base_given { Confidence::High } else { Confidence::Medium })
 }
 
-/// What an operator could do.
-fn next(seen: &Observations, counted: &Counted, place: Place) -> Vec<String> {
+/// The recommended actions.
+fn next(seen: &Observations, counts: &IntervalCounts, place: Place) -> Vec<String> {
     let mut next: Vec<&str> = match place {
         Place::Ours => vec!["nothing: the queue is where it should be"],
         Place::Interface => vec!["set --rate a few per cent below what the wire behind the router carries"],
-        Place::Elsewhere if counted.busy > 0 => vec![
+        Place::Elsewhere if counts.busy > 0 => vec![
             "set --rate lower, step by step, until round-trip times no longer grow beyond our queue's wait",
-            "see that --overhead is that of the slowest link",
+            "check that --overhead is that of the slowest link",
         ],
-        Place::Elsewhere => vec![
-            "set --rate a few per cent below what gets through the slower link, or move the router there",
-        ],
-        Place::Nowhere => vec!["look again while there is load, such as that of `cutline tg`"],
+        Place::Elsewhere => {
+            vec!["set --rate a few per cent below the rate of the slower link, or move the router there"]
+        }
+        Place::Nowhere => vec!["repeat this under load, such as that of `cutline tg`"],
         Place::Unknown => Vec::new(),
     };
-    if !counted.slipped.is_zero() {
-        next.push("give the router time: `chrt -f 1 cutline router ...`, or less else to do on its machine");
+    if !counts.slipped.is_zero() {
+        next.push("use real-time scheduling for the router (`chrt -f 1 cutline router ...`), or reduce other load on its machine");
     }
     let is_without_queue = seen.intervals.iter().all(|interval| interval.queue.is_none());
     if is_without_queue {
         next.push(
-            "give the router's statistics with --stats, that growth can be held against our queue's wait",
+            "give the router's statistics with --stats, so that growth can be compared with the wait in our queue",
         );
     }
     if seen.path.is_none() {
         next.push(
-            "name a host behind the bottleneck with --probe, from a host whose packets pass the router",
+            "name a host behind the bottleneck with --probe; run this on a host whose packets pass the router",
         );
     }
     if seen.path.is_some_and(|path| path.answered == 0) {
         next.push("probe another host: this one does not answer echo requests");
     }
-    if seen.path.is_some_and(|path| !path.base_given) && counted.idle == 0 && counted.loaded > 0
+    if seen.path.is_some_and(|path| !path.base_given) && counts.idle == 0 && counts.loaded > 0
         || place == Place::Nowhere && seen.path.is_some_and(|path| !path.base_given)
     {
-        next.push("if there was load all the time, give the idle path's round-trip time with --base-rtt");
+        next.push(
+            "if there was load all the time, give the round-trip time of the idle path with --base-rtt",
+        );
     }
     next.into_iter().map(str::to_owned).collect()
 }
@@ -402,5 +406,4 @@ fn mean(values: impl Iterator<Item = Duration>) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "bottleneck_tests.rs"]
 mod tests;

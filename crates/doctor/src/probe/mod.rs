@@ -1,8 +1,7 @@
 //! Probes: what this machine offers to the router and to the laboratory.
 //!
-//! A feature is tried where trying does no harm, since a version number says little about a kernel that somebody has
-//! configured. Each file is about one subject and returns plain values. A probe that cannot be done is a value as well, so
-//! one failure does not end the others.
+//! A feature is tried where that does no harm, because a version number says little about a configured kernel. Each file is
+//! about one subject and returns plain values. A probe that fails also returns a value, so the other probes continue.
 //!
 //! ```text
 //! sandbox     a temporary namespace with a virtual pair, where trying does no harm
@@ -14,12 +13,14 @@
 //! qdisc       kinds of queue disciplines; their backlog
 //! tcp         congestion controls
 //! link        an interface: driver, speed, offloads, addresses, its driver's backlog
-//! xdp         what a driver says of XDP
-//! command     running `ip` and `tc`
+//! xdp         the XDP features of a driver
+//! command     runs `ip` and `tc`
+//! answer      the answer of a probe
 //! ```
 //!
 //! Nothing is tried on an interface that is in use: binding `AF_XDP` to one makes many drivers restart it.
 
+mod answer;
 mod bpf;
 mod command;
 mod kernel;
@@ -32,6 +33,7 @@ mod tcp;
 mod timer;
 mod xdp;
 
+pub use answer::Answer;
 pub use bpf::{Bpf, bpf};
 pub use command::{Tools, tools};
 pub use kernel::{Config, Kernel, Sysctl, config, kernel, module, sysctl};
@@ -43,32 +45,3 @@ pub use sandbox::Sandbox;
 pub use tcp::{Congestion, congestion};
 pub use timer::{Lateness, Waiting, lateness};
 pub use xdp::XdpFeatures;
-
-/// Whether something is available.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It is available.
-    Yes,
-    /// It is not, for this reason.
-    No(String),
-    /// It could not be tried, for this reason.
-    Unknown(String),
-}
-
-impl Answer {
-    /// Returns whether it is known to be available.
-    pub fn is_yes(&self) -> bool {
-        *self == Self::Yes
-    }
-
-    /// The answer from trying it. A lack of privileges says nothing about the thing itself.
-    fn from_result(result: Result<(), std::io::Error>) -> Self {
-        match result {
-            Ok(()) => Self::Yes,
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Self::Unknown("not permitted".to_owned())
-            }
-            Err(error) => Self::No(error.to_string()),
-        }
-    }
-}

@@ -1,16 +1,16 @@
-//! Numbers as a person wants to read them.
+//! Formats of numbers in texts and documents.
 
 use cutline_units::{Duration, Rate};
 use serde::Serialize as _;
 
-/// To three digits that count.
+/// Rounds to three significant digits.
 pub fn approximately(time: Duration) -> Duration {
     let ns = time.as_nanos();
     let step = 10_u64.pow(ns.checked_ilog10().unwrap_or(0).saturating_sub(2));
     Duration::from_nanos((ns + step / 2) / step * step)
 }
 
-/// A share as per cent.
+/// A share in per cent.
 pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_count() {
+    fn times_are_rounded_to_three_significant_digits() {
         let printed = [0, 7, 1_234, 26_851_000, 1_999_600_000]
             .map(|ns| approximately(Duration::from_nanos(ns)).to_string());
         assert_eq!(printed, ["0 ns", "7 ns", "1.23 us", "26.9 ms", "2 s"]);

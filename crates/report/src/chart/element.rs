@@ -1,28 +1,28 @@
-//! What is drawn between a chart's axes: series of points, bars, reference lines.
+//! The elements between the axes of a chart: series of points, bars, reference lines.
 
-/// A point with its confidence interval, where it has one. A coordinate that is not finite leaves a gap.
+/// A point with an optional confidence interval. A coordinate that is not finite leaves a gap in the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Along the horizontal axis; an index from 0 on an axis of categories.
+    /// The value on the horizontal axis. On an axis of categories, the index of the category, from 0.
     pub x: f64,
-    /// Along the vertical axis.
+    /// The value on the vertical axis.
     pub y: f64,
-    /// The ends of the interval in y.
+    /// The lower and the upper end of the confidence interval of y.
     pub interval: Option<(f64, f64)>,
 }
 
-/// Anything that is drawn between the axes.
+/// An element between the axes of a chart.
 #[derive(Clone, Debug)]
-pub enum Mark {
+pub enum Element {
     /// A series of points.
     Line(Line),
     /// A bar for each point, from 0.
     Bars(Bars),
-    /// A straight line across, with its label on it.
+    /// A labelled straight line across the chart.
     Reference(Reference),
 }
 
-/// A series of points, joined or not.
+/// A series of points, joined by lines or not.
 #[derive(Clone, Debug)]
 pub struct Line {
     pub(crate) name: String,
@@ -30,7 +30,7 @@ pub struct Line {
     pub(crate) join: Join,
     pub(crate) markers: bool,
     pub(crate) spread: Spread,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SeriesKind,
 }
 
 /// How consecutive points are joined.
@@ -41,23 +41,23 @@ pub(crate) enum Join {
     None,
 }
 
-/// How intervals are shown.
+/// How confidence intervals are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
     Whiskers,
     Band,
 }
 
-/// Whose numbers a series shows.
+/// Whether a series shows measured values or those of a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Ours: a colour of its own.
+pub(crate) enum SeriesKind {
+    /// Measured values, in a separate colour for each series.
     Measured,
-    /// The paper's: hollow, in the colour of text.
+    /// The paper's values, as hollow markers in the colour of the text.
     Expected,
 }
 
-/// A bar for each point; several series stand side by side.
+/// A bar for each point. The bars of several series stand side by side.
 #[derive(Clone, Debug)]
 pub struct Bars {
     pub(crate) name: String,
@@ -68,12 +68,12 @@ pub struct Bars {
 #[derive(Clone, Debug)]
 pub struct Reference {
     pub(crate) label: String,
-    pub(crate) at: At,
+    pub(crate) at: ReferencePosition,
 }
 
-/// Where a reference line runs.
+/// The position of a reference line: vertical at an x, or horizontal at a y.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum At {
+pub(crate) enum ReferencePosition {
     X(f64),
     Y(f64),
 }
@@ -84,13 +84,13 @@ impl Point {
         Self { x, y, interval: None }
     }
 
-    /// The point with an interval.
-    pub const fn within(self, low: f64, high: f64) -> Self {
+    /// Sets the confidence interval of the point.
+    pub const fn with_interval(self, low: f64, high: f64) -> Self {
         Self { interval: Some((low, high)), ..self }
     }
 
-    /// The point of an estimate, with its 95 % confidence interval where it has one.
-    pub fn of_estimate(x: f64, estimate: &crate::stats::Estimate) -> Self {
+    /// The mean of an estimate, with its 95 % confidence interval if it has one.
+    pub fn from_estimate(x: f64, estimate: &crate::stats::Estimate) -> Self {
         Self { x, y: estimate.mean, interval: estimate.interval }
     }
 }
@@ -105,26 +105,26 @@ impl Line {
     /// Points joined by straight lines.
     pub fn new<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
         let points = points.into_iter().map(Into::into).collect();
-        let (join, spread, kind) = (Join::Straight, Spread::Whiskers, Kind::Measured);
+        let (join, spread, kind) = (Join::Straight, Spread::Whiskers, SeriesKind::Measured);
         Self { name: name.into(), points, join, markers: false, spread, kind }
     }
 
-    /// Points joined by steps, as in a cumulative distribution: each y holds from its x to the next.
+    /// Points joined by steps, as in a cumulative distribution: each y is valid from its x to the next x.
     pub fn steps<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
         Self { join: Join::Step, ..Self::new(name, points) }
     }
 
-    /// Markers alone.
+    /// Markers without lines.
     pub fn scatter<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
         Self { join: Join::None, markers: true, ..Self::new(name, points) }
     }
 
-    /// The paper's values: hollow markers in the colour of text.
+    /// The paper's values, as hollow markers in the colour of the text.
     pub fn expected<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
-        Self { kind: Kind::Expected, ..Self::scatter(name, points) }
+        Self { kind: SeriesKind::Expected, ..Self::scatter(name, points) }
     }
 
-    /// With a marker on every point.
+    /// Draws a marker on every point.
     pub fn markers(self) -> Self {
         Self { markers: true, ..self }
     }
@@ -142,8 +142,8 @@ impl Bars {
     }
 }
 
-impl Mark {
-    /// The name and the points of a series, `None` of a reference line.
+impl Element {
+    /// The name and the points of a series; `None` for a reference line.
     pub(crate) fn series(&self) -> Option<(&str, &[Point])> {
         match self {
             Self::Line(line) => Some((&line.name, &line.points)),
@@ -153,13 +153,13 @@ impl Mark {
     }
 }
 
-impl From<Line> for Mark {
+impl From<Line> for Element {
     fn from(line: Line) -> Self {
         Self::Line(line)
     }
 }
 
-impl From<Bars> for Mark {
+impl From<Bars> for Element {
     fn from(bars: Bars) -> Self {
         Self::Bars(bars)
     }

@@ -1,23 +1,23 @@
-//! Draws a figure: headings, axes, marks, labels, in the order in which they lie over each other.
+//! Draws a figure as SVG: headings, axes, elements, labels. Later parts lie over earlier ones.
 
 mod labels;
-mod marks;
+mod series;
 
 use super::axis::Scale;
+use super::colour::{Colour, Stroke, Theme};
 use super::figure::{Figure, Legend};
-use super::ink::{Ink, Stroke, Theme};
-use super::layout::{self, Panel, TICK_GAP, Text};
+use super::layout::{self, Panel, PlacedText, TICK_GAP};
 use super::legend::{self, Slots};
 use super::style::{SMALL, hatch, line_height};
-use super::svg::{Anchor, Svg, Type};
+use super::svg::{Anchor, Svg, TextStyle};
 use super::text::{Weight, width};
 
-/// How far marks at the edge of a plot may reach over it, px: half a marker.
+/// How far elements may reach over the edge of a plot: half a marker, px.
 const OVERHANG: f64 = 7.0;
 
 pub(crate) fn figure(figure: &Figure, id: &str, theme: Theme) -> String {
-    let slots = Slots::of(figure);
-    let layout = layout::of(figure, slots.entries(figure.legend));
+    let slots = Slots::new(figure);
+    let layout = layout::arrange(figure, slots.entries(figure.legend));
     let mut svg = Svg::new(theme);
     for slot in slots.of_bars() {
         svg.pattern(&format!("{id}-hatch-{slot}"), hatch(slot));
@@ -33,12 +33,12 @@ pub(crate) fn figure(figure: &Figure, id: &str, theme: Theme) -> String {
     svg.finish(layout.size.0, layout.size.1, figure.name())
 }
 
-fn texts(svg: &mut Svg, texts: &[Text]) {
+fn texts(svg: &mut Svg, texts: &[PlacedText]) {
     for text in texts {
-        let ink = if text.muted { Ink::Muted } else { Ink::Text };
-        let set = Type::regular(text.size, ink);
-        let set = if text.weight == Weight::Bold { set.bold() } else { set };
-        svg.text(text.at.0, text.at.1, set, &text.line);
+        let colour = if text.muted { Colour::Muted } else { Colour::Text };
+        let style = TextStyle::regular(text.size, colour);
+        let style = if text.weight == Weight::Bold { style.bold() } else { style };
+        svg.text(text.at.0, text.at.1, style, &text.line);
     }
 }
 
@@ -50,7 +50,7 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, slots: &Slots, legend: Legend, clip:
     let size = (panel.size.0 + 2.0 * OVERHANG, panel.size.1 + 2.0 * OVERHANG);
     svg.clip(clip, corner, size);
     svg.open_clipped(clip);
-    marks::draw(svg, panel, slots, id);
+    series::draw(svg, panel, slots, id);
     svg.close();
     labels::references(svg, panel);
     if legend == Legend::Direct {
@@ -58,39 +58,39 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, slots: &Slots, legend: Legend, clip:
     }
 }
 
-/// Faint lines at the ticks, a firmer one at the foot and at zero.
+/// Draws thin lines at the ticks, and thicker lines at the lower edge and at zero.
 fn grid(svg: &mut Svg, panel: &Panel) {
     let (left, top) = panel.origin;
-    let faint = Stroke::solid(Ink::Grid, 1.0);
+    let thin = Stroke::solid(Colour::Grid, 1.0);
     for tick in &panel.y_ticks {
-        let (_, y) = panel.place(panel.x.low, tick.value);
-        svg.line((left, y), (panel.right(), y), faint);
+        let (_, y) = panel.position(panel.x.low, tick.value);
+        svg.line((left, y), (panel.right(), y), thin);
     }
     if !matches!(panel.chart.x.scale, Scale::Categories(_)) {
         for (tick, _) in &panel.x_ticks {
-            let (x, _) = panel.place(tick.value, panel.y.low);
-            svg.line((x, top), (x, panel.bottom()), faint);
+            let (x, _) = panel.position(tick.value, panel.y.low);
+            svg.line((x, top), (x, panel.bottom()), thin);
         }
     }
-    let firm = Stroke::solid(Ink::Axis, 1.2);
-    svg.line((left, panel.bottom()), (panel.right(), panel.bottom()), firm);
+    let thick = Stroke::solid(Colour::Axis, 1.2);
+    svg.line((left, panel.bottom()), (panel.right(), panel.bottom()), thick);
     if panel.y.low < 0.0 && panel.y.high > 0.0 {
-        let (_, zero) = panel.place(panel.x.low, 0.0);
-        svg.line((left, zero), (panel.right(), zero), firm);
+        let (_, zero) = panel.position(panel.x.low, 0.0);
+        svg.line((left, zero), (panel.right(), zero), thick);
     }
 }
 
-/// Labels of ticks and of the horizontal axis. A label that would touch the one before is left out.
+/// Draws the labels of ticks and of the horizontal axis. A label that would touch the one before it is left out.
 fn tick_labels(svg: &mut Svg, panel: &Panel) {
-    let set = Type::regular(SMALL, Ink::Muted);
+    let style = TextStyle::regular(SMALL, Colour::Muted);
     for tick in &panel.y_ticks {
-        let (_, y) = panel.place(panel.x.low, tick.value);
-        svg.text(panel.origin.0 - TICK_GAP, y + SMALL * 0.36, set.anchored(Anchor::End), &tick.label);
+        let (_, y) = panel.position(panel.x.low, tick.value);
+        svg.text(panel.origin.0 - TICK_GAP, y + SMALL * 0.36, style.anchored(Anchor::End), &tick.label);
     }
-    let set = set.anchored(Anchor::Middle);
+    let style = style.anchored(Anchor::Middle);
     let (mut free_from, mut rows) = (f64::NEG_INFINITY, 0);
     for (tick, lines) in &panel.x_ticks {
-        let (x, _) = panel.place(tick.value, panel.y.low);
+        let (x, _) = panel.position(tick.value, panel.y.low);
         let half = lines.iter().map(|line| width(line, SMALL, Weight::Regular)).fold(0.0, f64::max) / 2.0;
         if x - half < free_from {
             continue;
@@ -99,9 +99,9 @@ fn tick_labels(svg: &mut Svg, panel: &Panel) {
         rows = rows.max(lines.len());
         for (row, line) in lines.iter().enumerate() {
             let down = TICK_GAP + SMALL + row as f64 * line_height(SMALL);
-            svg.text(x, panel.bottom() + down, set, line);
+            svg.text(x, panel.bottom() + down, style, line);
         }
     }
     let down = TICK_GAP + SMALL + rows as f64 * line_height(SMALL) + 3.0;
-    svg.text(panel.origin.0 + panel.size.0 / 2.0, panel.bottom() + down, set, &panel.chart.x.label);
+    svg.text(panel.origin.0 + panel.size.0 / 2.0, panel.bottom() + down, style, &panel.chart.x.label);
 }

@@ -1,11 +1,11 @@
-//! Figures 8 and 11 to 14: five mixes behind RED-Worcester, Adaptive RED, and the sorted queue.
+//! Figures 8 and 11 to 14: five mixes with RED-Worcester, Adaptive RED, and the sorted queue.
 
-use super::{MIX_NAMES, MIXES};
+use super::mixes::{MIX_NAMES, MIXES};
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean, ratio};
 use crate::experiment::Experiment;
 use crate::measure::BOTTLENECK;
-use crate::study::Stored;
+use crate::study::ExperimentData;
 use cutline_quality::Power;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::{Claim, Section};
@@ -13,20 +13,20 @@ use cutline_report::stats::Estimate;
 use cutline_results::{FlowRow, QueueSeriesRow};
 use cutline_units::{Duration, Rate};
 
-/// The queues, as the scenario names them and as charts do.
+/// The queues: their names in the scenario and in charts.
 const REDW: (&str, &str) = ("red-worcester", "RED-Worcester");
 const ARED: (&str, &str) = ("ared", "Adaptive RED");
 const SORTED: (&str, &str) = ("sorted", "sorted (TSQ over RED-Worcester)");
 
-/// The part of a run that is measured; interval series have all of it.
+/// The measuring window, s. Interval series cover the whole run.
 const MEASURED_S: std::ops::Range<f64> = 20.0..80.0;
 
 /// The paper's moving targets in the first and the last mix.
-const STUDIES_TARGETS: [f64; 2] = [48.0, 22.0];
-/// What Adaptive RED aims at, packets.
+const PAPER_TARGETS: [f64; 2] = [48.0, 22.0];
+/// The target of Adaptive RED, packets.
 const ARED_TARGET: f64 = 50.0;
 
-pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
+pub(super) fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
     let title = match figure.number {
         8 => "The moving target, mean and standard deviation over time",
         11 => "Mean queue",
@@ -39,7 +39,7 @@ pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
     let variants: Vec<(&Experiment, Mixes<'_>)> = variants.collect();
     let charts = variants.iter().map(|(_, mixes)| mixes.chart(figure.number));
     let claims = variants.iter().flat_map(|(experiment, mixes)| {
-        figure.claim_ids().map(|id| mixes.judge(figure.claim_of(experiment, id), id))
+        figure.claim_ids().map(|id| mixes.judge(figure.variant_claim(experiment, id), id))
     });
     let words: Vec<String> = variants.iter().map(|(_, mixes)| mixes.we_see(figure.number)).collect();
     Section {
@@ -51,26 +51,26 @@ pub(super) fn section(figure: &FigureText, stored: &[Stored<'_>]) -> Section {
     }
 }
 
-/// A class of flows and how its quality of service is judged.
+/// A class of flows and the power metric of its quality of service.
 struct Class {
     group: &'static str,
     power: Power,
-    /// What a chart of its gains shows.
+    /// The range of charts of its gains.
     range: (f64, f64),
 }
 
 const THROUGHPUT: Class = Class { group: "bulk", power: Power::THROUGHPUT, range: (0.8, 1.2) };
 const DELAY: Class = Class { group: "media", power: Power::DELAY, range: (0.9, 1.5) };
 
-/// The results of all mixes, of one variant.
+/// The results of all mixes of one variant.
 struct Mixes<'d> {
     data: &'d Data,
     label: &'static str,
 }
 
 impl Mixes<'_> {
-    /// A measure of the queue in a mix, by seed; empty where there are no results.
-    fn of_queue(&self, queue: &str, bulk: u16, measure: fn(&QueueSeriesRow) -> Option<f64>) -> Vec<f64> {
+    /// The mean of a measure of the queue in a mix, by seed; empty if there are no results.
+    fn queue_values(&self, queue: &str, bulk: u16, measure: fn(&QueueSeriesRow) -> Option<f64>) -> Vec<f64> {
         let Some(point) = self.point(queue, bulk) else { return Vec::new() };
         let mean_of = |rows: &Vec<&QueueSeriesRow>| {
             let measured = rows.iter().filter(|row| MEASURED_S.contains(&row.start_s));
@@ -81,36 +81,36 @@ impl Mixes<'_> {
     }
 
     fn point(&self, queue: &str, bulk: u16) -> Option<&str> {
-        self.data.point_of_values(&[("dumbbell.queue", queue), ("flow.bulk.count", &bulk.to_string())])
+        self.data.point_with_values(&[("dumbbell.queue", queue), ("flow.bulk.count", &bulk.to_string())])
     }
 
     fn target(&self, bulk: u16) -> Vec<f64> {
-        self.of_queue(REDW.0, bulk, |row| row.target_packets)
+        self.queue_values(REDW.0, bulk, |row| row.target_packets)
     }
 
-    /// The standard deviation of the target over time, mean over the seeds.
+    /// The standard deviation of the target over time; mean over seeds.
     fn target_deviation(&self, bulk: u16) -> Option<f64> {
-        let squares = self.of_queue(REDW.0, bulk, |row| Some(row.target_packets?.powi(2)));
+        let squares = self.queue_values(REDW.0, bulk, |row| Some(row.target_packets?.powi(2)));
         let variances = squares.iter().zip(self.target(bulk)).map(|(square, mean)| square - mean * mean);
         Some(mean(&variances.map(|variance| variance.max(0.0).sqrt()).collect::<Vec<_>>())?.mean)
     }
 
-    /// The mean number of packets that wait, over time, by seed.
+    /// The mean backlog over time, packets, by seed.
     fn queue(&self, queue: &str, bulk: u16) -> Vec<f64> {
-        let of = |point| self.data.of_queue(point, BOTTLENECK, |row| row.backlog_mean_packets);
+        let of = |point| self.data.queue_values(point, BOTTLENECK, |row| row.backlog_mean_packets);
         self.point(queue, bulk).map_or_else(Vec::new, of)
     }
 
-    /// Packets dropped of those that arrived, %, by seed.
+    /// The share of arrivals that were dropped, %, by seed.
     fn drops(&self, queue: &str, bulk: u16) -> Vec<f64> {
         let of = |point| {
             self.data
-                .of_queue(point, BOTTLENECK, |row| row.drop_ratio.map_or(f64::NAN, |ratio| 100.0 * ratio))
+                .queue_values(point, BOTTLENECK, |row| row.drop_ratio.map_or(f64::NAN, |ratio| 100.0 * ratio))
         };
         self.point(queue, bulk).map_or_else(Vec::new, of)
     }
 
-    /// Mean `QoS` of a class's flows, by seed.
+    /// The mean `QoS` of the flows of a class, by seed.
     fn power(&self, class: &Class, queue: &str, bulk: u16) -> Vec<f64> {
         let qos = |row: &FlowRow| {
             let delay = Duration::from_secs_f64(row.queuing_mean_ms? / 1e3);
@@ -119,12 +119,12 @@ impl Mixes<'_> {
         self.point(queue, bulk).map_or_else(Vec::new, |point| self.data.per_seed(point, class.group, qos))
     }
 
-    /// The same over that with Adaptive RED.
+    /// The mean `QoS` relative to that with Adaptive RED.
     fn gain(&self, class: &Class, queue: &str, bulk: u16) -> Option<Estimate> {
         ratio(&self.power(class, queue, bulk), &self.power(class, ARED.0, bulk))
     }
 
-    /// The gains themselves, by seed.
+    /// The gain of RED-Worcester over Adaptive RED, by seed.
     fn gains(&self, class: &Class, bulk: u16) -> Vec<f64> {
         let (over, under) = (self.power(class, REDW.0, bulk), self.power(class, ARED.0, bulk));
         over.iter().zip(&under).map(|(over, under)| over / under).collect()
@@ -146,12 +146,12 @@ impl Mixes<'_> {
     fn target_chart(&self) -> Chart {
         let dots = MIXES.iter().enumerate().filter_map(|(x, &bulk)| {
             let (mean, deviation) = (mean(&self.target(bulk))?.mean, self.target_deviation(bulk)?);
-            Some(Dot::new(x as f64, mean).within(mean - deviation, mean + deviation))
+            Some(Dot::new(x as f64, mean).with_interval(mean - deviation, mean + deviation))
         });
-        let [first, last] = STUDIES_TARGETS;
+        let [first, last] = PAPER_TARGETS;
         by_mix(self.label, "Moving target, packets", 60.0)
-            .mark(Line::expected("paper", [(0.0, first), (4.0, last)]))
-            .mark(Line::new("mean, and standard deviation over time", dots.collect::<Vec<_>>()).markers())
+            .plot(Line::expected("paper", [(0.0, first), (4.0, last)]))
+            .plot(Line::new("mean, and standard deviation over time", dots.collect::<Vec<_>>()).markers())
     }
 
     fn queue_chart(&self) -> Chart {
@@ -171,7 +171,7 @@ impl Mixes<'_> {
             .y(Axis::linear("Normalised QoS").range(class.range.0, class.range.1));
         let chart = [REDW, SORTED]
             .into_iter()
-            .fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| self.gain(class, queue, bulk))));
+            .fold(chart, |chart, (queue, name)| chart.plot(line(name, |bulk| self.gain(class, queue, bulk))));
         chart.hline(1.0, "as with Adaptive RED")
     }
 }
@@ -179,11 +179,11 @@ impl Mixes<'_> {
 /// A line for each of the queues.
 fn lines(chart: Chart, value: impl Fn(&str, u16) -> Option<Estimate>) -> Chart {
     let queues = [REDW, ARED, SORTED].into_iter();
-    queues.fold(chart, |chart, (queue, name)| chart.mark(line(name, |bulk| value(queue, bulk))))
+    queues.fold(chart, |chart, (queue, name)| chart.plot(line(name, |bulk| value(queue, bulk))))
 }
 
 fn line(name: &str, value: impl Fn(u16) -> Option<Estimate>) -> Line {
-    let dot = |(x, &bulk): (usize, &u16)| Some(Dot::of_estimate(x as f64, &value(bulk)?));
+    let dot = |(x, &bulk): (usize, &u16)| Some(Dot::from_estimate(x as f64, &value(bulk)?));
     Line::new(name, MIXES.iter().enumerate().filter_map(dot).collect::<Vec<_>>()).markers()
 }
 
@@ -191,39 +191,41 @@ fn mix_axis() -> Axis {
     Axis::categories("Throughput-sensitive : delay-sensitive flows", MIX_NAMES)
 }
 
-fn by_mix(title: &str, y: &str, most: f64) -> Chart {
-    Chart::new(title).x(mix_axis()).y(Axis::linear(y).range(0.0, most))
+fn by_mix(title: &str, y: &str, max: f64) -> Chart {
+    Chart::new(title).x(mix_axis()).y(Axis::linear(y).range(0.0, max))
 }
 
 /// Claims.
 impl Mixes<'_> {
     fn judge(&self, claim: Claim, id: &str) -> Claim {
         match id {
-            "target-first" => judged(claim, mean(&self.target(19)), |found| found.meets(47.0, 49.0)),
-            "target-last" => judged(claim, mean(&self.target(1)), |found| found.meets(21.0, 23.0)),
-            "target-linear" => judged(claim, off_the_line(|bulk| self.target(bulk)), |found| found.meets(0.0, 2.0)),
-            "queue-ared-first" => judged(claim, mean(&self.queue(ARED.0, 19)), |found| found.meets(45.0, 55.0)),
-            "queue-ared-last" => judged(claim, mean(&self.queue(ARED.0, 1)), |found| found.meets(45.0, 55.0)),
+            "target-first" => judged(claim, mean(&self.target(19)), |estimate| estimate.meets(47.0, 49.0)),
+            "target-last" => judged(claim, mean(&self.target(1)), |estimate| estimate.meets(21.0, 23.0)),
+            "target-linear" => judged(claim, off_the_line(|bulk| self.target(bulk)), |estimate| estimate.meets(0.0, 2.0)),
+            "queue-ared-first" => judged(claim, mean(&self.queue(ARED.0, 19)), |estimate| estimate.meets(45.0, 55.0)),
+            "queue-ared-last" => judged(claim, mean(&self.queue(ARED.0, 1)), |estimate| estimate.meets(45.0, 55.0)),
             "queue-falls" => {
-                judged(claim, difference(&self.queue(REDW.0, 19), &self.queue(REDW.0, 1)), |found| found.is_above(0.0))
+                judged(claim, difference(&self.queue(REDW.0, 19), &self.queue(REDW.0, 1)), |estimate| estimate.is_above(0.0))
             }
-            "queue-follows" => judged(claim, self.off_the_target(), |found| found.meets(0.0, 5.0))
-                .note("The range of Adaptive RED is 6 packets on either side of the target: no max_p moves within it."),
+            "queue-follows" => judged(claim, self.off_the_target(), |estimate| estimate.meets(0.0, 5.0))
+                .note("Adaptive RED does not change max_p while the average queue is within 6 packets of its target."),
             "drops-rise" => self.drops_rise(claim, REDW.0),
             "drops-ared-rise" => self.drops_rise(claim, ARED.0),
             "drops-linear" => {
-                judged(claim, off_the_line(|bulk| self.drops(REDW.0, bulk)), |found| found.meets(0.0, 0.2))
+                judged(claim, off_the_line(|bulk| self.drops(REDW.0, bulk)), |estimate| estimate.meets(0.0, 0.2))
             }
             "delay-grows" => {
-                let found = difference(&self.gains(&DELAY, 1), &self.gains(&DELAY, 19));
-                judged(claim, found, |found| found.is_above(0.0))
+                let estimate = difference(&self.gains(&DELAY, 1), &self.gains(&DELAY, 19));
+                judged(claim, estimate, |estimate| estimate.is_above(0.0))
             }
             id => self.judge_gain(claim, id),
         }
     }
 
     fn drops_rise(&self, claim: Claim, queue: &str) -> Claim {
-        judged(claim, difference(&self.drops(queue, 1), &self.drops(queue, 19)), |found| found.is_above(0.0))
+        judged(claim, difference(&self.drops(queue, 1), &self.drops(queue, 19)), |estimate| {
+            estimate.is_above(0.0)
+        })
     }
 
     fn judge_gain(&self, claim: Claim, id: &str) -> Claim {
@@ -231,14 +233,14 @@ impl Mixes<'_> {
         let bulk: u16 = bulk.parse().expect("a claim on a gain is named CLASS-NUMBER");
         match class {
             "throughput" => {
-                judged(claim, self.gain(&THROUGHPUT, REDW.0, bulk), |found| found.meets(0.8, 1.0))
+                judged(claim, self.gain(&THROUGHPUT, REDW.0, bulk), |estimate| estimate.meets(0.8, 1.0))
             }
-            "delay" => judged(claim, self.gain(&DELAY, REDW.0, bulk), |found| found.is_above(1.0)),
-            class => unreachable!("figures.toml claims something of `{class}`, which nobody measures"),
+            "delay" => judged(claim, self.gain(&DELAY, REDW.0, bulk), |estimate| estimate.is_above(1.0)),
+            class => unreachable!("figures.toml has a claim about `{class}`, but no code measures it"),
         }
     }
 
-    /// The mix in which the mean queue is furthest from its target: by how much, packets.
+    /// The largest distance of the mean queue from its target in any mix, packets.
     fn off_the_target(&self) -> Option<Estimate> {
         let off = |bulk: &u16| {
             let (queue, target) = (self.queue(REDW.0, *bulk), self.target(*bulk));
@@ -248,7 +250,7 @@ impl Mixes<'_> {
     }
 }
 
-/// The mix in which a measure is furthest from the straight line between the first and the last: by how much.
+/// The largest distance in any mix of a measure from the straight line between the first and the last mix.
 fn off_the_line(measure: impl Fn(u16) -> Vec<f64>) -> Option<Estimate> {
     let [first, last] = [MIXES[0], MIXES[4]];
     let (at_first, at_last) = (measure(first), measure(last));
@@ -263,7 +265,7 @@ fn off_the_line(measure: impl Fn(u16) -> Vec<f64>) -> Option<Estimate> {
     MIXES.iter().filter_map(off).max_by(|one, other| one.mean.total_cmp(&other.mean))
 }
 
-/// Words.
+/// Texts.
 impl Mixes<'_> {
     fn we_see(&self, figure: u32) -> String {
         let of_queues = |value: &dyn Fn(&str, u16) -> Option<Estimate>, decimals: usize| {
@@ -272,7 +274,7 @@ impl Mixes<'_> {
             };
             [REDW, ARED, SORTED].map(line).join(" ")
         };
-        let found = match figure {
+        let values = match figure {
             8 => format!("{} packets.", all_mixes(|bulk| mean(&self.target(bulk)), 1)),
             11 => of_queues(&|queue, bulk| mean(&self.queue(queue, bulk)), 1),
             12 => of_queues(&|queue, bulk| mean(&self.drops(queue, bulk)), 2),
@@ -284,13 +286,13 @@ impl Mixes<'_> {
                 [REDW, SORTED].map(line).join(" ")
             }
         };
-        format!("With {}: {found}", self.label)
+        format!("With {}: {values}", self.label)
     }
 }
 
 fn all_mixes(value: impl Fn(u16) -> Option<Estimate>, decimals: usize) -> String {
     let text = |&bulk: &u16| {
-        value(bulk).map_or_else(|| "?".to_owned(), |found| format!("{:.decimals$}", found.mean))
+        value(bulk).map_or_else(|| "?".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
     };
     MIXES.iter().map(text).collect::<Vec<_>>().join(", ")
 }
@@ -298,17 +300,18 @@ fn all_mixes(value: impl Fn(u16) -> Option<Estimate>, decimals: usize) -> String
 fn notes(figure: u32) -> &'static [&'static str] {
     match figure {
         8 => &[
-            "Holds if the interval meets one packet on either side of the paper's number: of which flow a packet is \
-                decides where the target lies, and 19 flows of 20 need not have exactly 19 packets of 20.",
+            "Holds if the interval overlaps the range of one packet around the paper's number. The flow of each packet \
+                determines the target, and 19 flows of 20 need not have exactly 19 packets of 20.",
         ],
         12 => &[
-            "Whether Adaptive RED's drops rise depends on the TFRC. By RFC 5348 they do not; with ns-2's they do, as in the \
-                 paper. It is the timeout in the equation, which ns-2 estimates with a clock of 0.1 s where the RFC has four \
-                 round-trip times: with that clock (rto-tick = \"100 ms\") and all else by the RFC drops rise from 3.39 % \
-                 to 3.67 %. TFRC then takes more where drops are many, and drops must be more to hold the queue.",
+            "Whether the drops of Adaptive RED rise depends on the variant of TFRC. By RFC 5348 they do not; with that of ns-2 \
+                 they do, as in the paper. The reason is the timeout in the equation: ns-2 estimates it with a clock of 0.1 s, \
+                 while the RFC uses four round-trip times. With this clock (rto-tick = \"100 ms\") and everything else by the \
+                 RFC, drops rise from 3.39 % to 3.67 %. TFRC then sends more if there are many drops, so more drops are needed \
+                 to control the queue.",
         ],
         13 => &[
-            "A single throughput-sensitive flow's throughput varies much from seed to seed: the interval at 1 : 19 is \
+            "The throughput of a single throughput-sensitive flow varies strongly between seeds, so the interval at 1 : 19 is \
                  wide. Holds between 0.8 and 1.",
         ],
         _ => &[],

@@ -1,4 +1,4 @@
-//! A study's folder: a report never replaces one that shows more, and never mixes what belongs apart.
+//! The folder of a study: a report never replaces one that shows more, and never mixes different results.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn run(options: &Options) -> Result<Evaluation, ReproduceError> {
     TSQ.run(options, &AtomicBool::new(false), &|_| {}, &|_| {})
 }
 
-/// The figures of which the report in a folder has measured something.
+/// The figures for which the report in a folder has measured values.
 fn measured(folder: &Path) -> BTreeSet<String> {
     let claims: serde_json::Value =
         serde_json::from_slice(&fs::read(folder.join("claims.json")).unwrap()).unwrap();
@@ -34,7 +34,7 @@ fn one_figure_leaves_the_others_in_the_report() {
     assert_eq!(measured(&study), figures(&["3", "15", "16"]));
 
     let one = run(&quick(folder.path(), &[16])).unwrap();
-    assert!(one.claims.iter().all(|claim| claim.figure == "16"), "only what was asked for is printed");
+    assert!(one.claims.iter().all(|claim| claim.figure == "16"), "only the requested figures are printed");
     assert_eq!(measured(&study), figures(&["3", "15", "16"]));
     assert!(fs::read_to_string(one.written.report).unwrap().contains("Figure 15"));
     run(&quick(folder.path(), &[2])).unwrap();
@@ -42,7 +42,7 @@ fn one_figure_leaves_the_others_in_the_report() {
 }
 
 #[test]
-fn quick_results_have_a_folder_of_their_own() {
+fn quick_results_have_a_separate_folder() {
     let folder = tempfile::tempdir().unwrap();
     let whole = run(&Options { quick: false, ..quick(folder.path(), &[3]) }).unwrap();
     let report = fs::read(&whole.written.report).unwrap();
@@ -69,7 +69,7 @@ fn a_report_does_not_mix_versions() {
         assert!(error.to_string().contains("unresponsive holds results of version test"), "{error}");
     }
     let study = TSQ.folder(folder.path(), true);
-    assert!(!study.join("cheat").exists(), "nothing was simulated in vain");
+    assert!(!study.join("cheat").exists(), "nothing was simulated");
 
     run(&quick(folder.path(), &[15])).unwrap();
     let path = study.join("cheat/summary.json");
@@ -81,7 +81,7 @@ fn a_report_does_not_mix_versions() {
 }
 
 #[test]
-fn a_report_shows_only_what_the_experiment_itself_gives() {
+fn a_report_refuses_results_of_another_scenario() {
     let folder = tempfile::tempdir().unwrap();
     run(&quick(folder.path(), &[16])).unwrap();
     // The full folder has the shortened results.
@@ -95,7 +95,7 @@ fn a_report_shows_only_what_the_experiment_itself_gives() {
 }
 
 #[test]
-fn a_report_stays_when_results_that_it_shows_are_gone() {
+fn a_report_is_not_replaced_when_results_that_it_shows_were_removed() {
     let folder = tempfile::tempdir().unwrap();
     let study = TSQ.folder(folder.path(), true);
     run(&quick(folder.path(), &[3, 16])).unwrap();

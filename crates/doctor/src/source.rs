@@ -1,4 +1,4 @@
-//! Where a router's statistics come from: a file that it writes, a pipe, or its socket.
+//! Sources of a router's statistics: a file that it writes, a pipe, or its socket.
 
 use cutline_router_service::{AskError, Client, Request, Statistics, StatisticsError};
 use cutline_sys::now;
@@ -9,55 +9,54 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-/// How often a socket is asked.
-const ASK_EVERY: Duration = Duration::from_millis(500);
-/// How long its answer may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The interval between queries of a socket.
+const QUERY_INTERVAL: Duration = Duration::from_millis(500);
+/// The longest time that a socket may take to answer.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where statistics are to be read.
+/// A source of statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The standard input.
     Stdin,
-    /// A file that a router writes to, a named pipe, or a socket that answers `stats`.
+    /// A file to which a router writes, a named pipe, or a socket that answers `stats`.
     Path(PathBuf),
 }
 
-/// Why there are none.
+/// Why statistics cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum FeedError {
-    /// It cannot be opened or read.
+pub enum SourceError {
+    /// The source cannot be opened or read.
     #[error("{0}: {1}")]
     Io(String, io::Error),
-    /// What it says is something else.
+    /// The source has something other than statistics.
     #[error("{0}: {1}")]
     Other(String, StatisticsError),
-    /// A router does not answer.
+    /// The router does not answer.
     #[error(transparent)]
     Ask(#[from] AskError),
 }
 
-/// An open source.
-pub enum Feed {
-    /// A file, from some place on.
+/// A reader of statistics from an open source.
+pub enum StatisticsReader {
+    /// A file. `line` is the beginning of a line that is not complete.
     File { name: String, file: BufReader<File>, line: String },
-    /// Lines from a thread that waits for them.
+    /// Lines from a thread that reads them.
     Lines { name: String, lines: Receiver<io::Result<String>>, ended: bool },
-    /// A socket, and when it is asked next.
+    /// A socket, and the time of the next query.
     Socket { path: PathBuf, next: Instant },
 }
 
-impl Feed {
-    /// Opens it. Of a file, only what is appended from now on counts if `live`, and else all of it.
+impl StatisticsReader {
+    /// Opens a source. If `live`, only lines that are appended to a file from now on are read; otherwise the whole file.
     ///
     /// # Errors
-    /// When it cannot be opened.
-    pub fn open(source: &Source, live: bool) -> Result<Self, FeedError> {
+    /// When the source cannot be opened.
+    pub fn open(source: &Source, live: bool) -> Result<Self, SourceError> {
         match source {
             Source::Stdin => Ok(Self::lines("stdin".to_owned(), BufReader::new(io::stdin()))),
-            Source::Path(path) => {
-                Self::open_path(path, live).map_err(|error| FeedError::Io(path.display().to_string(), error))
-            }
+            Source::Path(path) => Self::open_path(path, live)
+                .map_err(|error| SourceError::Io(path.display().to_string(), error)),
         }
     }
 
@@ -79,16 +78,16 @@ impl Feed {
 
     fn lines(name: String, from: impl BufRead + Send + 'static) -> Self {
         let (to, lines) = channel();
-        // It ends with its source, or with the process.
+        // The thread ends when its source ends, or with the process.
         std::thread::spawn(move || from.lines().try_for_each(|line| to.send(line)));
         Self::Lines { name, lines, ended: false }
     }
 
-    /// What has come since the last call.
+    /// Returns the statistics that have arrived since the last call.
     ///
     /// # Errors
-    /// When it cannot be read, or says something else.
-    pub fn take(&mut self) -> Result<Vec<Statistics>, FeedError> {
+    /// When the source cannot be read or has something other than statistics.
+    pub fn take(&mut self) -> Result<Vec<Statistics>, SourceError> {
         match self {
             Self::File { name, file, line } => appended(name, file, line),
             Self::Lines { name, lines, ended } => {
@@ -96,7 +95,7 @@ impl Feed {
                 loop {
                     match lines.try_recv() {
                         Ok(Ok(text)) => samples.push(sample(name, &text)?),
-                        Ok(Err(error)) => return Err(FeedError::Io(name.clone(), error)),
+                        Ok(Err(error)) => return Err(SourceError::Io(name.clone(), error)),
                         Err(TryRecvError::Empty) => return Ok(samples),
                         Err(TryRecvError::Disconnected) => {
                             *ended = true;
@@ -106,24 +105,28 @@ impl Feed {
                 }
             }
             Self::Socket { path, next } if now() >= *next => {
-                *next = now() + ASK_EVERY;
-                let reply = Client::ask(path, Request::Statistics, PATIENCE)?.reply()?;
+                *next = now() + QUERY_INTERVAL;
+                let reply = Client::ask(path, Request::Statistics, REPLY_TIMEOUT)?.reply()?;
                 Ok(reply.statistics.into_iter().collect())
             }
             Self::Socket { .. } => Ok(Vec::new()),
         }
     }
 
-    /// Whether nothing more can come, unless somebody appends to a file.
+    /// Whether the source has ended. A file always counts as ended, although more lines may be appended.
     pub fn has_ended(&self) -> bool {
         matches!(self, Self::File { .. } | Self::Lines { ended: true, .. })
     }
 }
 
-/// Whole lines that have been appended; half a line is kept for the next time.
-fn appended(name: &str, file: &mut BufReader<File>, line: &mut String) -> Result<Vec<Statistics>, FeedError> {
+/// Reads the complete lines that have been appended. An incomplete line is kept for the next call.
+fn appended(
+    name: &str,
+    file: &mut BufReader<File>,
+    line: &mut String,
+) -> Result<Vec<Statistics>, SourceError> {
     let mut samples = Vec::new();
-    while file.read_line(line).map_err(|error| FeedError::Io(name.to_owned(), error))? > 0 {
+    while file.read_line(line).map_err(|error| SourceError::Io(name.to_owned(), error))? > 0 {
         if line.ends_with('\n') {
             samples.push(sample(name, line)?);
             line.clear();
@@ -132,8 +135,8 @@ fn appended(name: &str, file: &mut BufReader<File>, line: &mut String) -> Result
     Ok(samples)
 }
 
-fn sample(name: &str, line: &str) -> Result<Statistics, FeedError> {
-    Statistics::parse(line).map_err(|error| FeedError::Other(name.to_owned(), error))
+fn sample(name: &str, line: &str) -> Result<Statistics, SourceError> {
+    Statistics::parse(line).map_err(|error| SourceError::Other(name.to_owned(), error))
 }
 
 #[cfg(test)]
@@ -146,8 +149,8 @@ mod tests {
         Statistics { elapsed_s: elapsed_s.into(), ..Statistics::default() }.json() + "\n"
     }
 
-    fn elapsed(feed: &mut Feed) -> Vec<f64> {
-        feed.take().unwrap().iter().map(|sample| sample.elapsed_s).collect()
+    fn elapsed(reader: &mut StatisticsReader) -> Vec<f64> {
+        reader.take().unwrap().iter().map(|sample| sample.elapsed_s).collect()
     }
 
     #[test]
@@ -156,7 +159,8 @@ mod tests {
         let path = folder.path().join("stats");
         std::fs::write(&path, line(1)).unwrap();
         let source = Source::Path(path.clone());
-        let (mut live, mut past) = (Feed::open(&source, true).unwrap(), Feed::open(&source, false).unwrap());
+        let (mut live, mut past) =
+            (StatisticsReader::open(&source, true).unwrap(), StatisticsReader::open(&source, false).unwrap());
         assert_eq!((elapsed(&mut live), elapsed(&mut past)), (vec![], vec![1.0]));
         let text = line(2) + &line(3);
         let mut file = File::options().append(true).open(&path).unwrap();
@@ -178,33 +182,35 @@ mod tests {
             stream.write_all(line(7).as_bytes()).unwrap();
             question
         });
-        let mut feed = Feed::open(&Source::Path(path), true).unwrap();
-        assert_eq!(elapsed(&mut feed), [7.0]);
+        let mut reader = StatisticsReader::open(&Source::Path(path), true).unwrap();
+        assert_eq!(elapsed(&mut reader), [7.0]);
         assert_eq!(answering.join().unwrap(), "stats\n");
-        assert!(elapsed(&mut feed).is_empty(), "not again at once");
+        assert!(elapsed(&mut reader).is_empty(), "the next query is not due yet");
     }
 
     #[test]
     fn lines_come_from_a_pipe_until_it_ends() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let mut feed = Feed::lines("pipe".into(), BufReader::new(reader));
+        let mut reader = StatisticsReader::lines("pipe".into(), BufReader::new(reader));
         writer.write_all(line(4).as_bytes()).unwrap();
         drop(writer);
-        let mut found = Vec::new();
-        while !feed.has_ended() {
-            found.extend(elapsed(&mut feed));
+        let mut times = Vec::new();
+        while !reader.has_ended() {
+            times.extend(elapsed(&mut reader));
         }
-        assert_eq!(found, [4.0]);
+        assert_eq!(times, [4.0]);
     }
 
     #[test]
-    fn what_is_something_else_is_told_with_its_name() {
-        let missing = Feed::open(&Source::Path("/nosuch".into()), true).err().unwrap().to_string();
+    fn errors_name_the_source() {
+        let missing =
+            StatisticsReader::open(&Source::Path("/nosuch".into()), true).err().unwrap().to_string();
         assert!(missing.starts_with("/nosuch: "), "{missing}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("other");
         std::fs::write(&path, "words\n").unwrap();
-        let error = Feed::open(&Source::Path(path), false).unwrap().take().unwrap_err().to_string();
+        let error =
+            StatisticsReader::open(&Source::Path(path), false).unwrap().take().unwrap_err().to_string();
         assert!(error.contains("other: ") && error.contains("cutline router --json"), "{error}");
     }
 }

@@ -1,0 +1,20 @@
+//! The two sides of the network.
+
+/// A side of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The hosts that send data.
+    Sources,
+    /// The hosts that receive data.
+    Sinks,
+}
+
+impl Side {
+    /// The other side.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Sources => Self::Sinks,
+            Self::Sinks => Self::Sources,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The report of an evaluation: every figure with what the paper says about it, every claim with the measured value, and
+//! an explanation where they differ.
+//!
+//! [`write()`] writes these files into one directory:
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `report.html` | the whole report in one file, without scripts and external resources |
+//! | `figures/ID.svg`, `figures/ID.png` | every figure |
+//! | `claims.json` | every [`Claim`], as a list, for programs |
+//!
+//! Each file appears complete or not at all: it is written under a temporary name and then renamed.
+
+mod claim;
+mod document;
+mod html;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use claim::{Claim, PaperValue, Verdict};
+pub use document::{Report, Section};
+pub use html::html_page;
+pub use write::{ReportFiles, WriteError, read_claims, write};
