@@ -12,6 +12,7 @@
 //!   queues      queue disciplines, eBPF
 //!   tcp         congestion controls, buffers
 //!   interface   one interface
+//! document      a report as JSON
 //! bottleneck    where queues build up: the judgement
 //!   load        how busy its queue was, from a router's statistics
 //!   feed        where these come from: a file, a pipe, a socket
@@ -20,6 +21,7 @@
 //! ```
 
 mod bottleneck;
+mod document;
 mod echo;
 mod feed;
 mod finding;
@@ -37,6 +39,7 @@ mod words;
 pub use bottleneck::{
     Confidence, Judgement, Observations, PathDelay, Place, Port, QueueLoad, Thresholds, judge,
 };
+pub use document::{BottleneckDocument, ReportDocument};
 pub use feed::{FeedError, Source};
 pub use finding::{Finding, Group, Report, State, Use};
 pub use interface::interface;

@@ -1,10 +1,11 @@
 //! Claims: what a paper states, what was measured, and whether it holds.
 
 use crate::stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A number that the paper claims, and what was measured. Its JSON form is that of `claims.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// Unique name, such as `audio.best-hint`.
     pub id: String,
@@ -29,7 +30,7 @@ pub struct Claim {
 }
 
 /// A value that the paper states.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Stated {
     /// A number, in the claim's unit.
@@ -39,7 +40,7 @@ pub enum Stated {
 }
 
 /// Whether a claim holds. In JSON: true, false, null.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Option<bool>", into = "Option<bool>")]
 pub enum Verdict {
     /// The measurement shows it.
