@@ -7,7 +7,8 @@ use clap::Subcommand;
 use cutline_aqm::TsqParams;
 use cutline_aqm::registry::{self, AqmDescription};
 use cutline_params::{Parameter, Parameters as _, Value};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// List the queues' algorithms and what can be set on them
 #[derive(clap::Args)]
@@ -42,11 +43,11 @@ enum Command {
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.command {
-        Command::List { json: true } => output::print_json(&all().iter().map(as_json).collect::<Vec<_>>()),
+        Command::List { json: true } => output::print_json(&AqmList(all().iter().map(AqmDocument::from).collect())),
         Command::List { json: false } => output::print(&list()),
         Command::Show { name, json } => {
             let aqm = find(name)?;
-            if *json { output::print_json(&as_json(&aqm)) } else { output::print(&show(&aqm)) }
+            if *json { output::print_json(&AqmDocument::from(&aqm)) } else { output::print(&show(&aqm)) }
         }
     }
 }
@@ -89,37 +90,96 @@ fn show(aqm: &AqmDescription) -> String {
     format!("{}: {} ({})\n\n{parameters}", aqm.name, aqm.title, aqm.source)
 }
 
-fn as_json(aqm: &AqmDescription) -> serde_json::Value {
-    let parameter = |parameter: &&Parameter| {
-        json!({
-            "name": parameter.name,
-            "unit": parameter.unit,
-            "kind": parameter.kind.name(),
-            "allowed": parameter.kind.to_string(),
-            "default": value(&parameter.default),
-            "source": parameter.source,
-            "doc": parameter.doc,
-        })
-    };
-    let parameters: Vec<_> = aqm.parameters.iter().map(parameter).collect();
-    json!({
-        "name": aqm.name,
-        "title": aqm.title,
-        "source": aqm.source,
-        "takes_tsq": aqm.takes_tsq,
-        "parameters": parameters,
-    })
+/// An AQM, or TSQ, and what can be set on it.
+#[derive(Serialize, JsonSchema)]
+pub struct AqmDocument {
+    /// Its name in a scenario.
+    name: &'static str,
+    /// Its title.
+    title: &'static str,
+    /// The paper or standard that it is from.
+    source: &'static str,
+    /// Whether TSQ works on top of it.
+    takes_tsq: bool,
+    /// Its parameters.
+    parameters: Vec<ParameterDocument>,
+}
+
+/// A parameter.
+#[derive(Serialize, JsonSchema)]
+struct ParameterDocument {
+    /// Its key in a scenario.
+    name: &'static str,
+    /// The unit of its value; empty for values that have it with them, and for plain numbers.
+    unit: &'static str,
+    /// What kind of value it takes.
+    kind: &'static str,
+    /// The values that are allowed, in words.
+    allowed: String,
+    /// The default.
+    default: Setting,
+    /// Where the default is from.
+    source: &'static str,
+    /// What it is.
+    doc: &'static str,
+}
+
+/// The value of a parameter.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Setting {
+    /// A count.
+    Count(u64),
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A time, a frequency or a choice, as a scenario writes it.
+    Text(String),
+    /// Times, as a scenario writes them.
+    Texts(Vec<String>),
+    /// Counts.
+    Counts(Vec<u64>),
+    /// Off.
+    Off,
+}
+
+/// All AQMs, and TSQ.
+#[derive(Serialize, JsonSchema)]
+pub struct AqmList(Vec<AqmDocument>);
+
+impl From<&AqmDescription> for AqmDocument {
+    fn from(aqm: &AqmDescription) -> Self {
+        let parameter = |parameter: &&'static Parameter| ParameterDocument {
+            name: parameter.name,
+            unit: parameter.unit,
+            kind: parameter.kind.name(),
+            allowed: parameter.kind.to_string(),
+            default: (&parameter.default).into(),
+            source: parameter.source,
+            doc: parameter.doc,
+        };
+        Self {
+            name: aqm.name,
+            title: aqm.title,
+            source: aqm.source,
+            takes_tsq: aqm.takes_tsq,
+            parameters: aqm.parameters.iter().map(parameter).collect(),
+        }
+    }
 }
 
 /// Numbers and switches as such; times and frequencies as a scenario writes them; null for what is off.
-fn value(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Number(x) => json!(x),
-        Value::Count(n) => json!(n),
-        Value::Flag(flag) => json!(flag),
-        Value::Durations(times) => json!(times.iter().map(ToString::to_string).collect::<Vec<_>>()),
-        Value::Counts(counts) => json!(counts),
-        Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) => json!(value.to_string()),
-        Value::Off => serde_json::Value::Null,
+impl From<&Value> for Setting {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Number(x) => Self::Number(*x),
+            Value::Count(n) => Self::Count(*n),
+            Value::Flag(flag) => Self::Flag(*flag),
+            Value::Durations(times) => Self::Texts(times.iter().map(ToString::to_string).collect()),
+            Value::Counts(counts) => Self::Counts(counts.to_vec()),
+            Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) => Self::Text(value.to_string()),
+            Value::Off => Self::Off,
+        }
     }
 }

@@ -31,6 +31,7 @@ mod reproduce;
 mod router;
 mod run;
 mod scenario_args;
+mod schema;
 mod table;
 #[cfg(feature = "machine")]
 mod tg;
@@ -60,6 +61,7 @@ enum Command {
     Compare(compare::Args),
     Check(check::Args),
     Aqm(aqm::Args),
+    Schema(schema::Args),
     #[cfg(feature = "machine")]
     Router(Box<router::Args>),
     #[cfg(feature = "machine")]
@@ -81,6 +83,7 @@ impl Command {
             Self::Compare(args) => compare::execute(&args),
             Self::Check(args) => check::execute(&args),
             Self::Aqm(args) => aqm::execute(&args),
+            Self::Schema(args) => schema::execute(&args),
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),
             #[cfg(feature = "machine")]

@@ -19,7 +19,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use claim::{Claim, Stated, Verdict};
+pub use claim::{Claim, Claims, Stated, Verdict};
 pub use document::{Report, Section};
 pub use html::page;
 pub use write::{WriteError, Written, read_claims, write};

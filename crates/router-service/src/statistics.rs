@@ -9,7 +9,7 @@ use cutline_router::{HINTS, HintCounters, Loss, Shaper, ShaperStats};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 record! {

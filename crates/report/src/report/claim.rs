@@ -29,6 +29,10 @@ pub struct Claim {
     pub note: String,
 }
 
+/// The claims of a study, or of several: what is stated, what was measured, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Claims<'c>(pub Vec<&'c Claim>);
+
 /// A value that the paper states.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
