@@ -43,7 +43,9 @@ enum Command {
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.command {
-        Command::List { json: true } => output::print_json(&AqmList(all().iter().map(AqmDocument::from).collect())),
+        Command::List { json: true } => {
+            output::print_json(&AqmList(all().iter().map(AqmDocument::from).collect()))
+        }
         Command::List { json: false } => output::print(&list()),
         Command::Show { name, json } => {
             let aqm = find(name)?;

@@ -52,10 +52,16 @@ const DOCUMENTS: &[Document] = &[
     #[cfg(feature = "machine")]
     document::<cutline_router_service::Statistics>(
         "router",
-        &["cutline router --json (a line for each interval and one at the end)", "cutline router stats --json"],
+        &[
+            "cutline router --json (a line for each interval and one at the end)",
+            "cutline router stats --json",
+        ],
     ),
     #[cfg(feature = "machine")]
-    document::<cutline_router_service::Configuration>("router-config", &["cutline router --config FILE --check --json"]),
+    document::<cutline_router_service::Configuration>(
+        "router-config",
+        &["cutline router --config FILE --check --json"],
+    ),
     #[cfg(feature = "machine")]
     document::<cutline_router_service::SocketReply>(
         "router-socket",
@@ -64,11 +70,17 @@ const DOCUMENTS: &[Document] = &[
     #[cfg(feature = "machine")]
     document::<cutline_doctor::ReportDocument<'_>>("doctor", &["cutline doctor --json"]),
     #[cfg(feature = "machine")]
-    document::<cutline_doctor::BottleneckDocument<'_>>("doctor-bottleneck", &["cutline doctor bottleneck --json"]),
+    document::<cutline_doctor::BottleneckDocument<'_>>(
+        "doctor-bottleneck",
+        &["cutline doctor bottleneck --json"],
+    ),
     #[cfg(feature = "machine")]
     document::<cutline_traffic::SendDocument>("tg-send", &["cutline tg send --json"]),
     #[cfg(feature = "machine")]
-    document::<cutline_traffic::ReceiveDocument>("tg-receive", &["cutline tg receive --json (a line for each sender)"]),
+    document::<cutline_traffic::ReceiveDocument>(
+        "tg-receive",
+        &["cutline tg receive --json (a line for each sender)"],
+    ),
     document::<Documents>("schema", &["cutline schema --json"]),
 ];
 
@@ -94,7 +106,9 @@ struct Described {
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.name {
         Some(name) => output::print_json(&find(name)?.schema()),
-        None if args.json => output::print_json(&Documents(DOCUMENTS.iter().map(Document::described).collect())),
+        None if args.json => {
+            output::print_json(&Documents(DOCUMENTS.iter().map(Document::described).collect()))
+        }
         None => output::print(&list()),
     }
 }

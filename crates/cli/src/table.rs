@@ -65,7 +65,9 @@ fn cell(value: &Value, scale: f64) -> String {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
         Value::Number(count) if scale == 1.0 && !count.is_f64() => count.to_string(),
-        Value::Object(counted) => counted.get("packets").map_or_else(|| value.to_string(), |packets| cell(packets, scale)),
+        Value::Object(counted) => {
+            counted.get("packets").map_or_else(|| value.to_string(), |packets| cell(packets, scale))
+        }
         _ => value.as_f64().map_or_else(|| value.to_string(), |value| number(value * scale)),
     }
 }

@@ -32,6 +32,7 @@ queue = { aqm = "pi", limit = "60 packets", q-ref = "20 packets", tsq = true }
 name = "bulk"
 count = 2
 class = "file-transfer"
+file-size = "100 KB"
 transport = { protocol = "tcp" }
 app = { kind = "bulk" }
 
@@ -65,9 +66,8 @@ fn cutline(folder: &Path, arguments: &[&str]) -> Output {
 /// What a command prints.
 fn json(folder: &Path, arguments: &[&str]) -> Value {
     let output = cutline(folder, arguments);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("{arguments:?}: {error}: {}", String::from_utf8_lossy(&output.stderr))
-    })
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn folder(file: &str, text: &str) -> tempfile::TempDir {
@@ -128,8 +128,7 @@ fn aqms_and_schemas() {
 #[test]
 fn claims() {
     let folder = tempfile::tempdir().unwrap();
-    let claims =
-        json(folder.path(), &["reproduce", "tsq", "--figure", "2", "--quick", "--json", "--quiet"]);
+    let claims = json(folder.path(), &["reproduce", "tsq", "--figure", "10", "--quick", "--json", "--quiet"]);
     assert!(!claims.as_array().unwrap().is_empty());
     schema::check("claims", &claims);
     schema::check("claims", &json(folder.path(), &["report", "tsq", "--quick", "--json"]));
@@ -170,7 +169,8 @@ fn the_traffic_generator() {
         let always = ["tg", "send", &address, "--duration", "500ms", "--linger", "100ms", "--json"];
         json(folder.path(), &[&always, options].concat())
     };
-    let tcp = send(&["--flows", "2", "--app", "files", "--size", "4KB", "--think", "50ms", "--interval", "200ms"]);
+    let tcp =
+        send(&["--flows", "2", "--app", "files", "--size", "4KB", "--think", "50ms", "--interval", "200ms"]);
     let udp = send(&["--transport", "udp", "--rate", "128kbit", "--size", "160"]);
     let tfrc = send(&["--transport", "tfrc", "--rate", "1Mbit", "--size", "500"]);
     receiver.kill().unwrap();
@@ -208,7 +208,8 @@ fn every_property_is_described() {
             for (property, of) in properties {
                 let described = of["description"].as_str().unwrap_or_default();
                 assert!(!described.is_empty(), "{}: {object}.{property} has no description", name(&document));
-                let is_code = described.contains("[`") || described.contains("::") || described.contains("`None`");
+                let is_code =
+                    described.contains("[`") || described.contains("::") || described.contains("`None`");
                 assert!(!is_code, "{object}.{property} is described for programmers: {described}");
             }
         }
@@ -243,7 +244,8 @@ fn the_repository_has_these_schemas_and_their_page() {
         let stored = fs::read_to_string(path).unwrap_or_default();
         assert!(stored == *text, "{} is not what the code says: run `make bless`", path.display());
     }
-    let expected: BTreeSet<PathBuf> = files.into_keys().filter(|path| path.extension().unwrap() == "json").collect();
+    let expected: BTreeSet<PathBuf> =
+        files.into_keys().filter(|path| path.extension().unwrap() == "json").collect();
     assert_eq!(stored(&docs.join("schemas")), expected);
 }
 
@@ -266,10 +268,16 @@ fn page() -> String {
     let mut page = HEAD.to_owned();
     page += "\n| document | printed or written by | schema |\n| --- | --- | --- |\n";
     for document in documents() {
-        let by: Vec<_> = document["by"].as_array().unwrap().iter().map(|by| code(by.as_str().unwrap())).collect();
+        let by: Vec<_> =
+            document["by"].as_array().unwrap().iter().map(|by| code(by.as_str().unwrap())).collect();
         let name = name(&document);
-        let _ = writeln!(page, "| [{name}](#{name}) | {} | [{name}.json](../schemas/{name}.json) |", by.join("; "));
+        let _ = writeln!(
+            page,
+            "| [{name}](#{name}) | {} | [{name}.json](../schemas/{name}.json) |",
+            by.join("; ")
+        );
     }
+    let mut shown: BTreeMap<String, Value> = BTreeMap::new();
     for document in documents() {
         let name = name(&document);
         let schema = schema::schema(name);
@@ -280,15 +288,33 @@ fn page() -> String {
         if let Some(choices) = schema["anyOf"].as_array() {
             page += "\nIt is one of:\n\n";
             for choice in choices {
-                let _ = writeln!(page, "- {}: {}", kind(choice), choice["description"].as_str().unwrap_or_default());
+                let _ = writeln!(
+                    page,
+                    "- {}: {}",
+                    kind(choice),
+                    choice["description"].as_str().unwrap_or_default()
+                );
             }
         }
+        let mut above = Vec::new();
         for (object, properties) in tables(&schema) {
-            let about = schema["$defs"][&object]["description"].as_str().unwrap_or_default().replace('\n', " ");
-            if object != *name {
-                let _ = write!(page, "\n### {object}\n\n{about}\n");
+            if object == *name {
+                table(&mut page, properties, &required(&schema));
+                continue;
             }
-            table(&mut page, properties, required(&schema, &object));
+            let of = &schema["$defs"][&object];
+            match shown.insert(object.clone(), of.clone()) {
+                Some(other) if other == *of => above.push(object),
+                other => {
+                    assert!(other.is_none(), "two different objects are called {object}");
+                    let about = of["description"].as_str().unwrap_or_default().replace('\n', " ");
+                    let _ = write!(page, "\n### {object}\n\n{about}\n");
+                    table(&mut page, properties, &required(of));
+                }
+            }
+        }
+        if !above.is_empty() {
+            let _ = write!(page, "\nDescribed above: {}.\n", above.join(", "));
         }
     }
     page
@@ -312,17 +338,26 @@ fn tables(schema: &Value) -> Vec<(String, Properties)> {
     let all = [(title, schema)].into_iter().chain(defined.map(|(name, schema)| (name.clone(), schema)));
     let of = |(name, schema): (String, &Value)| {
         let properties = schema["properties"].as_object()?;
-        Some((name, properties.iter().map(|(name, of)| (name.clone(), of.clone())).collect()))
+        let required = required(schema);
+        // Those that are always there are listed in the order of the type, which the map does not keep.
+        let optional = properties.keys().filter(|name| !required.contains(name));
+        let names: Vec<_> = required.iter().chain(optional).collect();
+        Some((name, names.into_iter().map(|name| (name.clone(), properties[name].clone())).collect()))
     };
     all.filter_map(of).collect()
 }
 
-fn required(schema: &Value, object: &str) -> BTreeSet<String> {
-    let of = if schema["title"] == object { schema } else { &schema["$defs"][object] };
-    of["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()).collect()
+/// The properties that are in every such object.
+fn required(object: &Value) -> Vec<String> {
+    object["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect()
 }
 
-fn table(page: &mut String, properties: Properties, required: BTreeSet<String>) {
+fn table(page: &mut String, properties: Properties, required: &[String]) {
     *page += "\n| property | type | unit | meaning |\n| --- | --- | --- | --- |\n";
     for (name, of) in properties {
         let (kind, unit) = (kind(&of), of["x-unit"].as_str().unwrap_or_default());

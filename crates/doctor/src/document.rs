@@ -98,7 +98,10 @@ mod tests {
     fn every_state_and_use_has_its_place() {
         let document = json!(ReportDocument::new(&Report { groups: Vec::new() }));
         let names = |value: &serde_json::Value| value.as_object().unwrap().len();
-        assert_eq!((names(&document["count"]), names(&document["ready"])), (State::ALL.len(), Use::ALL.len()));
+        assert_eq!(
+            (names(&document["count"]), names(&document["ready"])),
+            (State::ALL.len(), Use::ALL.len())
+        );
         assert!(State::ALL.iter().all(|state| document["count"].get(state.name()).is_some()));
         assert!(Use::ALL.iter().all(|of| document["ready"].get(of.name()).is_some()));
     }

@@ -106,7 +106,8 @@ mod tests {
         assert_eq!(names(&schema["properties"]), names(&document));
         assert_eq!(schema["properties"]["run"], Value::Null);
         assert_eq!(schema["properties"]["tsq"]["type"], "boolean");
-        let drop_ratio = json!({ "description": "Packets dropped over packets arrived.", "type": ["number", "null"] });
+        let drop_ratio =
+            json!({ "description": "Packets dropped over packets arrived.", "type": ["number", "null"] });
         assert_eq!(schema["properties"]["drop_ratio"], drop_ratio);
         assert_eq!(schema["properties"]["delay_max_ms"]["x-unit"], "ms");
     }

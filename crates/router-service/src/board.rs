@@ -8,7 +8,9 @@ use crate::configuration::configuration;
 use crate::local_socket::Answer;
 use crate::request::Request;
 use crate::spec::RouterSpec;
-use crate::statistics::{ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ShaperSnapshot, Statistics};
+use crate::statistics::{
+    ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ShaperSnapshot, Statistics,
+};
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::DuplexShaper;
 use cutline_sys::now;
@@ -137,9 +139,7 @@ impl Board {
             Ok(Request::Configuration) => {
                 say(&ConfigurationReply::new(configuration(&self.configuration())).json())
             }
-            Ok(Request::Reload) => {
-                self.say_now(say, |seen| ReloadReply::new(seen.reload.as_ref()).json())
-            }
+            Ok(Request::Reload) => self.say_now(say, |seen| ReloadReply::new(seen.reload.as_ref()).json()),
             Ok(Request::Watch(interval)) => self.watch(interval, say),
             Err(error) => say(&Refusal::new(&error).json()),
         }

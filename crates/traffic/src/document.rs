@@ -395,7 +395,8 @@ mod tests {
     fn sums_rates_and_distributions_agree() {
         let mut delay = Histogram::default();
         delay.record(Duration::from_millis(20));
-        let interval = ReceivedInterval { bytes: 250_000, packets: 5, delay_ns: 100_000_000, ..Default::default() };
+        let interval =
+            ReceivedInterval { bytes: 250_000, packets: 5, delay_ns: 100_000_000, ..Default::default() };
         let of = Summary {
             sent_bytes: 500_000,
             received_bytes: 250_000,
@@ -412,7 +413,8 @@ mod tests {
         assert_eq!((of_delay.buckets.len(), &totals.ipdv_ms), (1, &None));
         let second = &totals.intervals.as_ref().unwrap()[1];
         assert_eq!((second.from_s, second.goodput_bps, second.mean_delay_ms), (1.0, 2e6, Some(20.0)));
-        let group = GroupTotals { name: "a".into(), transport: "tcp".into(), totals: totals.without_loss_ratio() };
+        let group =
+            GroupTotals { name: "a".into(), transport: "tcp".into(), totals: totals.without_loss_ratio() };
         let document = json!(group);
         assert_eq!((&document["sent_bytes"], &document["loss_ratio"]), (&json!(500_000), &json!(null)));
     }

@@ -61,9 +61,9 @@ fn counted(value: &Value) -> String {
 }
 
 fn departure_error(error: &DepartureError) -> String {
-    let shown = DepartureError::fields().into_iter().filter_map(|field| {
-        Some(format!("{:.1} us {}", field.value(error).as_f64()?, field.heading?.title))
-    });
+    let shown = DepartureError::fields()
+        .into_iter()
+        .filter_map(|field| Some(format!("{:.1} us {}", field.value(error).as_f64()?, field.heading?.title)));
     let shown: Vec<_> = shown.collect();
     if shown.is_empty() {
         return String::new();
