@@ -184,7 +184,9 @@ fn the_traffic_generator() {
     assert!(tcp["groups"][0]["loss_ratio"].is_null() && udp["groups"][0]["loss_ratio"].is_number(), "{udp}");
     let received: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(received.len(), 3, "{printed}");
-    received.iter().for_each(|document| schema::check("tg-receive", document));
+    for document in &received {
+        schema::check("tg-receive", document);
+    }
 }
 
 /// Name, what prints it, and what it says, of all documents.
@@ -238,7 +240,9 @@ fn the_repository_has_these_schemas_and_their_page() {
         for path in stored(&docs.join("schemas")).iter().filter(|path| !files.contains_key(*path)) {
             fs::remove_file(path).unwrap();
         }
-        files.iter().for_each(|(path, text)| fs::write(path, text).unwrap());
+        for (path, text) in &files {
+            fs::write(path, text).unwrap();
+        }
     }
     for (path, text) in &files {
         let stored = fs::read_to_string(path).unwrap_or_default();
@@ -277,7 +281,7 @@ fn page() -> String {
             by.join("; ")
         );
     }
-    let mut shown: BTreeMap<String, Value> = BTreeMap::new();
+    let (mut shown, mut roots): (BTreeMap<String, Value>, Vec<(String, Value)>) = Default::default();
     for document in documents() {
         let name = name(&document);
         let schema = schema::schema(name);
@@ -303,6 +307,10 @@ fn page() -> String {
                 continue;
             }
             let of = &schema["$defs"][&object];
+            if let Some((document, _)) = roots.iter().find(|(_, root)| *root == of["properties"]) {
+                above.push(format!("{object} ([{document}](#{document}))"));
+                continue;
+            }
             match shown.insert(object.clone(), of.clone()) {
                 Some(other) if other == *of => above.push(object),
                 other => {
@@ -313,6 +321,16 @@ fn page() -> String {
                 }
             }
         }
+        for (name, choices) in choices(&schema) {
+            if shown.insert(name.clone(), choices.clone()).is_none() {
+                let _ = write!(page, "\n### {name}\n\n");
+                for choice in choices.as_array().unwrap() {
+                    let meaning = choice["description"].as_str().unwrap_or_default();
+                    let _ = writeln!(page, "- `{}`: {meaning}", choice["const"].as_str().unwrap_or_default());
+                }
+            }
+        }
+        roots.push((name.to_owned(), schema["properties"].clone()));
         if !above.is_empty() {
             let _ = write!(page, "\nDescribed above: {}.\n", above.join(", "));
         }
@@ -345,6 +363,16 @@ fn tables(schema: &Value) -> Vec<(String, Properties)> {
         Some((name, names.into_iter().map(|name| (name.clone(), properties[name].clone())).collect()))
     };
     all.filter_map(of).collect()
+}
+
+/// The words that a value may be, by the name of its type.
+fn choices(schema: &Value) -> Vec<(String, Value)> {
+    let defined = schema["$defs"].as_object().into_iter().flatten();
+    let words = |(name, of): (&String, &Value)| {
+        let choices = of["oneOf"].as_array().filter(|choices| choices[0]["const"].is_string())?;
+        Some((name.clone(), Value::Array(choices.clone())))
+    };
+    defined.filter_map(words).collect()
 }
 
 /// The properties that are in every such object.
@@ -381,6 +409,7 @@ fn kind(schema: &Value) -> String {
             if kinds[0] == "array" { format!("{} or null", list(schema)) } else { kinds.join(" or ") }
         }
         Value::String(of) if of == "array" => list(schema),
+        Value::String(of) if schema["enum"].is_array() => format!("{of}, one of {}", schema["enum"]),
         Value::String(of) if of == "object" && schema["additionalProperties"].is_object() => {
             format!("object of {} by name", kind(&schema["additionalProperties"]))
         }

@@ -101,7 +101,7 @@ fn collect(value: &Value, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, 
         Value::Number(number) => found.push((path.clone(), number.clone())),
         Value::Object(values) => values.iter().for_each(|(name, value)| below(name.clone(), value)),
         Value::Array(values) => {
-            (0..).zip(values).for_each(|(at, value): (usize, _)| below(at.to_string(), value))
+            values.iter().enumerate().for_each(|(at, value)| below(at.to_string(), value));
         }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }

@@ -10,6 +10,7 @@ use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 record! {
@@ -44,7 +45,7 @@ record! {
         queue: String, label, "The name of its queue, such as `TSQ over pie`.";
         received: Counted, counter("packets, B"), "Frames received.", shown("received");
         sent: Counted, counter("packets, B"), "Frames that the outgoing interface accepted.", shown("sent");
-        #[schemars(schema_with = "losses")]
+        #[schemars(with = "Losses")]
         dropped: BTreeMap<String, Counted>, counter("packets, B"), "Frames lost, by reason.", shown("dropped");
         queued_packets: u64, gauge("packets"), "Frames in the router, in the queue or waiting for the interface.", shown("queued");
         backlog: Counted, gauge("packets, B"), "Backlog of the queue.";
@@ -297,15 +298,28 @@ impl From<&Histogram> for DepartureError {
 }
 
 /// The schema of the frames lost: a property for each reason.
-fn losses(generator: &mut SchemaGenerator) -> Schema {
-    let counted = generator.subschema_for::<Counted>().to_value();
-    let of = |loss: Loss| {
-        let mut schema = counted.clone();
-        schema["description"] = loss.meaning().into();
-        (loss.name().to_owned(), schema)
-    };
-    let properties: Map<String, Value> = Loss::ALL.into_iter().map(of).collect();
-    json_schema!({ "type": "object", "properties": properties, "required": Loss::ALL.map(Loss::name) })
+struct Losses;
+
+impl JsonSchema for Losses {
+    fn schema_name() -> Cow<'static, str> {
+        "Losses".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let counted = generator.subschema_for::<Counted>().to_value();
+        let of = |loss: Loss| {
+            let mut schema = counted.clone();
+            schema["description"] = loss.meaning().into();
+            (loss.name().to_owned(), schema)
+        };
+        let properties: Map<String, Value> = Loss::ALL.into_iter().map(of).collect();
+        json_schema!({
+            "description": "Frames lost, by reason.",
+            "type": "object",
+            "properties": properties,
+            "required": Loss::ALL.map(Loss::name),
+        })
+    }
 }
 
 fn json(document: &impl Serialize) -> String {
