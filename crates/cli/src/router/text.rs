@@ -73,7 +73,9 @@ fn departure_error(error: &DepartureError) -> String {
 
 fn hints(direction: &Direction) -> String {
     let mut table = Table::new(0, &titles::<HintStatistics>());
-    direction.hints.iter().for_each(|of| table.add(cells(of)));
+    for of in &direction.hints {
+        table.add(cells(of));
+    }
     if table.is_empty() { String::new() } else { table.render() }
 }
 

@@ -74,7 +74,9 @@ fn times(
 fn intervals(totals: &Totals) -> String {
     let Some(intervals) = &totals.intervals else { return String::new() };
     let mut table = Table::new(0, &titles::<IntervalDocument>());
-    intervals.iter().for_each(|interval| table.add(cells(interval)));
+    for interval in intervals {
+        table.add(cells(interval));
+    }
     format!("\n{}", table.render())
 }
 
