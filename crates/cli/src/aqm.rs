@@ -1,10 +1,12 @@
 //! `cutline aqm`: which AQMs there are and what can be set on them, from the registry.
 
-use crate::catalogue::{Catalogue, Command, Item, Property};
+use crate::catalogue::{Catalogue, Command, Item, ParameterDocument};
 use crate::exit::Failure;
 use cutline_aqm::TsqParams;
 use cutline_aqm::registry::{self, AqmDescription};
 use cutline_params::Parameters as _;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// List the queues' algorithms and what can be set on them
 #[derive(clap::Args)]
@@ -17,22 +19,45 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   cutline aqm list
   cutline aqm show pi
-  cutline aqm show tsq --json   # TSQ, which rides on any of them";
+  cutline aqm show tsq --json   # TSQ, which works on top of any law";
+
+/// An AQM, or TSQ, and its parameters.
+#[derive(Serialize, JsonSchema)]
+pub struct AqmDocument {
+    /// Its name in a scenario.
+    name: &'static str,
+    /// Its title.
+    title: &'static str,
+    /// The paper or standard that defines it.
+    source: &'static str,
+    /// Whether TSQ works on top of it.
+    takes_tsq: bool,
+    /// Its parameters.
+    parameters: Vec<ParameterDocument>,
+}
+
+/// All AQMs, and TSQ.
+#[derive(Serialize, JsonSchema)]
+pub struct AqmList(Vec<AqmDocument>);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let tsq = AqmDescription {
         name: "tsq",
         title: "TSQ",
-        source: "the TSQ paper, section 3; on top of any that decides by a probability: tsq = true or { ... }",
+        source: "the TSQ paper, section 3; on top of any AQM that decides by a probability: tsq = true or { ... }",
         parameters: TsqParams::describe(),
         takes_tsq: false,
     };
-    let items = registry::describe().into_iter().chain([tsq]).map(item).collect();
-    Catalogue { noun: "AQM", items }.execute(&args.command)
+    let all = registry::describe().into_iter().chain([tsq]);
+    let (items, documents) = all.map(describe).unzip();
+    Catalogue { noun: "AQM", items, documents }.execute(&args.command, AqmList)
 }
 
-fn item(aqm: AqmDescription) -> Item {
+fn describe(aqm: AqmDescription) -> (Item, AqmDocument) {
     let AqmDescription { name, title, source, parameters, takes_tsq } = aqm;
-    let properties = vec![Property { heading: "TSQ on it", key: "takes_tsq", holds: takes_tsq }];
-    Item { name, title, source, parameters, properties, other_defaults: Vec::new(), choices: None }
+    let properties = vec![("TSQ on it", takes_tsq)];
+    let item =
+        Item { name, title, source, parameters, properties, other_defaults: Vec::new(), choices: None };
+    let parameters = item.parameter_documents();
+    (item, AqmDocument { name, title, source, takes_tsq, parameters })
 }

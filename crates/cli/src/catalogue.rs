@@ -5,7 +5,9 @@ use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
 use cutline_params::{Parameter, Value};
-use serde_json::{Value as Json, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 #[derive(Subcommand)]
@@ -27,10 +29,12 @@ pub enum Command {
 }
 
 /// Everything of a kind.
-pub struct Catalogue {
+pub struct Catalogue<D> {
     /// What one is called.
     pub noun: &'static str,
     pub items: Vec<Item>,
+    /// The same as JSON documents, in the same order.
+    pub documents: Vec<D>,
 }
 
 /// What a scenario can choose by name.
@@ -40,54 +44,52 @@ pub struct Item {
     /// The paper or RFC.
     pub source: &'static str,
     pub parameters: Vec<&'static Parameter>,
-    /// What is so or not: the same for all of a kind.
-    pub properties: Vec<Property>,
+    /// Yes or no, each under the heading of its column. All of a kind have the same headings.
+    pub properties: Vec<(&'static str, bool)>,
     /// Other sets of defaults: a set's name, and the value of each parameter.
     pub other_defaults: Vec<(&'static str, Vec<Value>)>,
     /// The key of a parameter that chooses among things that are described, too, and those.
     pub choices: Option<(&'static str, Vec<Self>)>,
 }
 
-/// What is so or not.
-pub struct Property {
-    /// The heading of its column.
-    pub heading: &'static str,
-    /// Its key in JSON.
-    pub key: &'static str,
-    pub holds: bool,
-}
-
-impl Catalogue {
-    pub fn execute(&self, command: &Command) -> Result<(), Failure> {
+impl<D: Serialize> Catalogue<D> {
+    /// Executes a command; `list` makes the document of all items.
+    pub fn execute<L: Serialize>(
+        mut self,
+        command: &Command,
+        list: impl FnOnce(Vec<D>) -> L,
+    ) -> Result<(), Failure> {
         match command {
-            Command::List { json: true } => {
-                output::print_json(&self.items.iter().map(Item::as_json).collect::<Vec<_>>())
-            }
-            Command::List { json: false } => output::print(&list(&self.items)),
+            Command::List { json: true } => output::print_json(&list(self.documents)),
+            Command::List { json: false } => output::print(&table(&self.items)),
             Command::Show { name, json } => {
-                let item = self.find(name)?;
-                if *json { output::print_json(&item.as_json()) } else { output::print(&item.show()) }
+                let at = self.find(name)?;
+                if *json {
+                    output::print_json(&self.documents.swap_remove(at))
+                } else {
+                    output::print(&self.items[at].show())
+                }
             }
         }
     }
 
-    fn find(&self, name: &str) -> Result<&Item, Failure> {
+    fn find(&self, name: &str) -> Result<usize, Failure> {
         let names: Vec<_> = self.items.iter().map(|item| item.name).collect();
         let unknown =
             || Failure::Usage(format!("there is no {} {name:?}; there are: {}", self.noun, names.join(", ")));
-        self.items.iter().find(|item| item.name == name).ok_or_else(unknown)
+        names.iter().position(|other| *other == name).ok_or_else(unknown)
     }
 }
 
-fn list(items: &[Item]) -> String {
+fn table(items: &[Item]) -> String {
     let properties = items.first().map(|item| &item.properties[..]).unwrap_or_default();
     let mut headings = vec!["name", "title"];
-    headings.extend(properties.iter().map(|property| property.heading));
+    headings.extend(properties.iter().map(|(heading, _)| *heading));
     headings.push("source");
     let mut table = Table::new(headings.len(), &headings);
     for item in items {
         let mut cells = vec![item.name, item.title];
-        cells.extend(item.properties.iter().map(|property| if property.holds { "yes" } else { "no" }));
+        cells.extend(item.properties.iter().map(|(_, holds)| if *holds { "yes" } else { "no" }));
         cells.push(item.source);
         table.add(cells.into_iter().map(str::to_owned).collect());
     }
@@ -100,7 +102,7 @@ impl Item {
         let Self { name, title, source, .. } = self;
         let mut text = format!("{name}: {title} ({source})\n\n{}", self.parameters_table());
         if let Some((key, choices)) = &self.choices {
-            let _ = write!(text, "\n{key}:\n\n{}", list(choices));
+            let _ = write!(text, "\n{key}:\n\n{}", table(choices));
             for choice in choices.iter().filter(|choice| !choice.parameters.is_empty()) {
                 let _ = write!(text, "\n{key} = {:?}:\n\n{}", choice.name, choice.parameters_table());
             }
@@ -122,54 +124,83 @@ impl Item {
         if table.is_empty() { "It has no parameters.\n".to_owned() } else { table.render() }
     }
 
-    fn as_json(&self) -> Json {
-        let parameters: Vec<_> = (0..self.parameters.len()).map(|at| self.parameter_as_json(at)).collect();
-        let mut json = json!({
-            "name": self.name,
-            "title": self.title,
-            "source": self.source,
-            "parameters": parameters,
-        });
-        for Property { key, holds, .. } in &self.properties {
-            json[*key] = json!(holds);
-        }
-        if let Some((key, choices)) = &self.choices {
-            json[*key] = choices.iter().map(Self::as_json).collect();
-        }
-        json
-    }
-
-    fn parameter_as_json(&self, at: usize) -> Json {
-        let parameter = self.parameters[at];
-        let default = if parameter.required { Json::Null } else { value(&parameter.default) };
-        let mut json = json!({
-            "name": parameter.name,
-            "unit": parameter.unit,
-            "kind": parameter.kind.name(),
-            "allowed": parameter.kind.to_string(),
-            "required": parameter.required,
-            "default": default,
-            "source": parameter.source,
-            "doc": parameter.doc,
-        });
-        for (set, values) in &self.other_defaults {
-            json[format!("default {set}")] = value(&values[at]);
-        }
-        json
+    /// The documents of its parameters.
+    pub fn parameter_documents(&self) -> Vec<ParameterDocument> {
+        let document = |(at, parameter): (usize, &&'static Parameter)| ParameterDocument {
+            name: parameter.name,
+            unit: parameter.unit,
+            kind: parameter.kind.name(),
+            allowed: parameter.kind.to_string(),
+            required: parameter.required,
+            default: if parameter.required { Setting::Off } else { Setting::from(&parameter.default) },
+            other_defaults: self
+                .other_defaults
+                .iter()
+                .map(|(set, values)| (*set, Setting::from(&values[at])))
+                .collect(),
+            source: parameter.source,
+            doc: parameter.doc,
+        };
+        self.parameters.iter().enumerate().map(document).collect()
     }
 }
 
+/// A parameter.
+#[derive(Serialize, JsonSchema)]
+pub struct ParameterDocument {
+    /// Its key in a scenario.
+    name: &'static str,
+    /// The unit of its value; empty for values that are written with a unit, and for plain numbers.
+    unit: &'static str,
+    /// The kind of its value.
+    kind: &'static str,
+    /// The values that are allowed, in words.
+    allowed: String,
+    /// Whether a scenario must set it.
+    required: bool,
+    /// The default; null also if a scenario must set it.
+    default: Setting,
+    /// The defaults of other sets, such as `ns-2`.
+    other_defaults: BTreeMap<&'static str, Setting>,
+    /// The source of the default.
+    source: &'static str,
+    /// Its meaning.
+    doc: &'static str,
+}
+
+/// The value of a parameter.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Setting {
+    /// A count.
+    Count(u64),
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A time, a frequency, a choice or a distribution, as a scenario writes it.
+    Text(String),
+    /// Times, as a scenario writes them.
+    Texts(Vec<String>),
+    /// Counts.
+    Counts(Vec<u64>),
+    /// Off.
+    Off,
+}
+
 /// Numbers and switches as such; times and frequencies as a scenario writes them; null for what is off.
-fn value(value: &Value) -> Json {
-    match value {
-        Value::Number(x) => json!(x),
-        Value::Count(n) => json!(n),
-        Value::Flag(flag) => json!(flag),
-        Value::Durations(times) => json!(times.iter().map(ToString::to_string).collect::<Vec<_>>()),
-        Value::Counts(counts) => json!(counts),
-        Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) | Value::Distribution(_) => {
-            json!(value.to_string())
+impl From<&Value> for Setting {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Number(x) => Self::Number(*x),
+            Value::Count(n) => Self::Count(*n),
+            Value::Flag(flag) => Self::Flag(*flag),
+            Value::Durations(times) => Self::Texts(times.iter().map(ToString::to_string).collect()),
+            Value::Counts(counts) => Self::Counts(counts.to_vec()),
+            Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) | Value::Distribution(_) => {
+                Self::Text(value.to_string())
+            }
+            Value::Off => Self::Off,
         }
-        Value::Off => Json::Null,
     }
 }

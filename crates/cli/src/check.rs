@@ -3,8 +3,11 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::scenario_args::ScenarioArgs;
+use cutline_results::PointSummary;
 use cutline_scenario::spec::{FlowSpec, Topology};
 use cutline_scenario::{Scenario, SweepPoint};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Read a scenario and say what it would run, or everything that is wrong with it
@@ -13,11 +16,15 @@ use std::fmt::Write as _;
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   cutline check examples/dumbbell.toml
-  cutline check examples/dumbbell.toml --set flow.bulk.count=50";
+  cutline check examples/dumbbell.toml --set flow.bulk.count=50
+  cutline check experiments/tsq/audio.toml --json | jq .points";
 
 /// Points of a sweep that are listed by name.
 const LISTED: usize = 20;
@@ -28,7 +35,81 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         // Some mistakes only the network sees, such as a flow without a route.
         point.scenario.network().map_err(|error| Failure::Usage(format!("{}: {error}", point.label())))?;
     }
-    output::print(&describe(&points))
+    if args.json { output::print_json(&document(&points)) } else { output::print(&describe(&points)) }
+}
+
+/// What a scenario would run.
+#[derive(Serialize, JsonSchema)]
+pub struct ScenarioDocument {
+    /// The scenario's name.
+    name: String,
+    /// Its title; null if it has none.
+    title: Option<String>,
+    /// The number of runs: each point with each seed.
+    runs: u64,
+    /// The seeds of the replications.
+    seeds: Vec<u64>,
+    /// Simulated time, seconds.
+    duration_s: f64,
+    /// The time from which on it is measured, seconds.
+    warm_up_s: f64,
+    /// The time until which it is measured, seconds.
+    measure_until_s: f64,
+    /// The number of nodes in the network of the first point.
+    nodes: usize,
+    /// The number of one-way links in it.
+    links: usize,
+    /// The groups of flows of the first point.
+    flows: Vec<FlowGroup>,
+    /// The points of the sweep; one without a sweep.
+    points: Vec<PointSummary>,
+}
+
+/// A group of like flows.
+#[derive(Serialize, JsonSchema)]
+struct FlowGroup {
+    /// Its name.
+    name: String,
+    /// The number of flows.
+    count: u64,
+    /// The title of their transport.
+    transport: String,
+    /// Their quality class.
+    class: &'static str,
+    /// Their delay hint, the first one if it adapts, a level.
+    hint: u16,
+    /// Whether the hint adapts.
+    adaptive: bool,
+}
+
+fn document(points: &[SweepPoint]) -> ScenarioDocument {
+    let first = &points[0].scenario;
+    let graph = first.graph();
+    let group = |flow: &FlowSpec| FlowGroup {
+        name: flow.name.clone(),
+        count: flow.count,
+        transport: flow.transport.params.title().to_owned(),
+        class: flow.class.name(),
+        hint: flow.hint.level(),
+        adaptive: flow.adaptive.is_some(),
+    };
+    let point = |point: &SweepPoint| PointSummary {
+        label: point.label(),
+        settings: point.settings.iter().cloned().collect(),
+    };
+    ScenarioDocument {
+        name: first.name.clone(),
+        title: first.title.clone(),
+        runs: points.len() as u64 * first.seeds,
+        seeds: first.all_seeds().collect(),
+        duration_s: first.duration.as_secs_f64(),
+        warm_up_s: first.warm_up.as_secs_f64(),
+        measure_until_s: first.measure_until.as_secs_f64(),
+        nodes: graph.nodes.len(),
+        links: graph.links.len(),
+        flows: first.flows.iter().map(group).collect(),
+        points: points.iter().map(point).collect(),
+    }
 }
 
 fn describe(points: &[SweepPoint]) -> String {

@@ -5,7 +5,8 @@ use crate::output;
 use crate::table::{Table, number};
 use cutline_report::stats::{Comparison, Estimate, Pairing};
 use cutline_results::{Store, SubjectKind, Values, group_measures, queue_measures};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Put two sets of results side by side: A - B with 95 % confidence intervals
@@ -36,8 +37,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Failed(nothing_matches(args, &a, &b)));
     }
     if args.json {
-        let rows: Vec<Value> = matched.iter().map(row_json).collect();
-        return output::print_json(&json!({ "a": args.a, "b": args.b, "measures": rows }));
+        let measures = matched.iter().map(ComparedMeasure::from).collect();
+        return output::print_json(&ComparisonDocument { a: args.a.clone(), b: args.b.clone(), measures });
     }
     output::print(&render(&matched, args))
 }
@@ -117,19 +118,99 @@ fn cells(comparison: &Comparison) -> [String; 6] {
     ]
 }
 
-fn row_json(matched: &Matched<'_>) -> Value {
-    let Matched { values, comparison } = matched;
-    let side = |side: &Estimate| json!({ "mean": side.mean, "interval": side.interval, "n": side.n });
-    json!({
-        "point": &*values.subject.point,
-        "kind": match values.subject.kind { SubjectKind::Group => "group", SubjectKind::Queue => "queue" },
-        "name": &*values.subject.name,
-        "measure": values.measure,
-        "a": side(&comparison.left),
-        "b": side(&comparison.right),
-        "difference": comparison.difference,
-        "interval": comparison.interval,
-        "pairing": match comparison.pairing { Pairing::Paired => "paired", Pairing::Welch => "welch" },
-        "significant": comparison.is_significant(),
-    })
+/// Two sets of results side by side.
+#[derive(Serialize, JsonSchema)]
+pub struct ComparisonDocument<'m> {
+    /// The folder of the first results, A.
+    a: PathBuf,
+    /// The folder of the second results, B.
+    b: PathBuf,
+    /// The measures that both have.
+    measures: Vec<ComparedMeasure<'m>>,
+}
+
+/// A measure on both sides, in the unit that is the last word of its name.
+#[derive(Serialize, JsonSchema)]
+struct ComparedMeasure<'m> {
+    /// Label of the sweep's point.
+    point: &'m str,
+    /// Whether it is a group's or a queue's.
+    kind: Kind,
+    /// Name of the group, or the link behind the queue.
+    name: &'m str,
+    /// The column of the tables.
+    measure: &'m str,
+    /// The measure in A.
+    a: Side,
+    /// The measure in B.
+    b: Side,
+    /// The difference of the means, A - B.
+    difference: f64,
+    /// The ends of the 95 % confidence interval of the difference; null if there are too few seeds.
+    interval: Option<(f64, f64)>,
+    /// How the interval was computed.
+    pairing: PairingName,
+    /// Whether the interval leaves zero out.
+    significant: bool,
+}
+
+/// What a measure is of.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    /// A group of flows.
+    Group,
+    /// A queue.
+    Queue,
+}
+
+/// How an interval was computed.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum PairingName {
+    /// Seed by seed: both sides have the same seeds.
+    Paired,
+    /// By Welch's interval: the seeds differ.
+    Welch,
+}
+
+/// A mean over seeds.
+#[derive(Serialize, JsonSchema)]
+struct Side {
+    /// The mean.
+    mean: f64,
+    /// The ends of its 95 % confidence interval; null for a single seed.
+    interval: Option<(f64, f64)>,
+    /// The number of seeds.
+    n: usize,
+}
+
+impl<'m> From<&Matched<'m>> for ComparedMeasure<'m> {
+    fn from(matched: &Matched<'m>) -> Self {
+        let Matched { values, comparison } = matched;
+        Self {
+            point: &values.subject.point,
+            kind: match values.subject.kind {
+                SubjectKind::Group => Kind::Group,
+                SubjectKind::Queue => Kind::Queue,
+            },
+            name: &values.subject.name,
+            measure: values.measure,
+            a: (&comparison.left).into(),
+            b: (&comparison.right).into(),
+            difference: comparison.difference,
+            interval: comparison.interval,
+            pairing: match comparison.pairing {
+                Pairing::Paired => PairingName::Paired,
+                Pairing::Welch => PairingName::Welch,
+            },
+            significant: comparison.is_significant(),
+        }
+    }
+}
+
+impl From<&Estimate> for Side {
+    fn from(estimate: &Estimate) -> Self {
+        Self { mean: estimate.mean, interval: estimate.interval, n: estimate.n }
+    }
 }

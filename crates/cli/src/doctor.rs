@@ -6,9 +6,8 @@ use crate::exit::Failure;
 use crate::{interrupt, output};
 use anstyle::{AnsiColor, Style};
 use clap::Subcommand;
-use cutline_doctor::{Finding, Group, Report, State, Survey, Use};
+use cutline_doctor::{Finding, Group, Report, ReportDocument, State, Survey, Use};
 use cutline_sys::{interface, namespace};
-use serde_json::{Value, json};
 use std::cmp::Reverse;
 
 /// What this machine offers to the router and the laboratory
@@ -57,7 +56,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let chosen = chosen(args, &survey);
     let report = cutline_doctor::report(&survey, &chosen, !args.interfaces.is_empty());
     if args.json {
-        output::print_json(&document(&report))?;
+        output::print_json(&ReportDocument::new(&report))?;
     } else {
         output::print(&rendered(&report))?;
     }
@@ -85,22 +84,6 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         })
         .collect();
     if told.is_empty() { Ok(()) } else { Err(Failure::Failed(told.join("; "))) }
-}
-
-/// As JSON: which uses are ready, and every finding with its group.
-fn document(report: &Report) -> Value {
-    let ready: serde_json::Map<_, _> =
-        Use::ALL.iter().map(|&of| (of.name().to_owned(), report.missing(of).is_empty().into())).collect();
-    let count: serde_json::Map<_, _> =
-        State::ALL.iter().map(|&state| (state.name().to_owned(), report.count(state).into())).collect();
-    let findings = report.groups.iter().flat_map(|group| {
-        group.findings.iter().map(|finding| {
-            let mut value = json!(finding);
-            value["group"] = group.title.clone().into();
-            value
-        })
-    });
-    json!({ "ready": ready, "count": count, "findings": findings.collect::<Vec<_>>() })
 }
 
 /// For people: groups of findings, then what is ready, then what to do.
@@ -172,16 +155,6 @@ mod tests {
                         router: ready\nlaboratory: not ready\n\nwhat to do next\n  \
                         missing  iproute2  install it\n  warning  clock     choose another\n";
         assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn scripts_are_told_what_is_ready() {
-        let document = document(&report());
-        assert_eq!(document["ready"], json!({ "router": true, "laboratory": false }));
-        assert_eq!(document["count"]["missing"], 1);
-        let first = json!({ "group": "host", "subject": "clock", "state": "warning", "what": "slow",
-            "do_next": "choose another", "needed_for": [] });
-        assert_eq!(document["findings"][0], first);
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod reproduce;
 mod router;
 mod run;
 mod scenario_args;
+mod schema;
 mod table;
 #[cfg(feature = "machine")]
 mod tg;
@@ -65,6 +66,7 @@ enum Command {
     Aqm(aqm::Args),
     Transport(transport::Args),
     App(app::Args),
+    Schema(schema::Args),
     #[cfg(feature = "machine")]
     Router(Box<router::Args>),
     #[cfg(feature = "machine")]
@@ -88,6 +90,7 @@ impl Command {
             Self::Aqm(args) => aqm::execute(&args),
             Self::Transport(args) => transport::execute(&args),
             Self::App(args) => app::execute(&args),
+            Self::Schema(args) => schema::execute(&args),
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),
             #[cfg(feature = "machine")]

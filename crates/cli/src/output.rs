@@ -26,6 +26,15 @@ pub fn print_on(text: &str) -> Result<ControlFlow<()>, Failure> {
     }
 }
 
+/// Writes one JSON document in a line to stdout.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_json_line(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(document).expect("the documents have text keys only");
+    print(&(text + "\n"))
+}
+
 /// Writes one JSON document to stdout; a number that is not finite is null.
 ///
 /// # Errors

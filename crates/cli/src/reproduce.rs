@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::program::{VERSION, now, threads};
 use crate::progress::Bar;
 use crate::{interrupt, output};
-use cutline_report::report::{Claim, Verdict};
+use cutline_report::report::{Claim, Claims, Verdict};
 use cutline_reproduce::{
     ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, MODERN, Options, REDW, RIVALS,
     ReproduceError, STUDIES, TSQ,
@@ -129,8 +129,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 /// Prints what came out, and answers whether all went well.
 pub fn show(evaluations: &[Evaluation], json: bool) -> Result<(), Failure> {
     if json {
-        let claims: Vec<&Claim> = evaluations.iter().flat_map(|evaluation| &evaluation.claims).collect();
-        output::print_json(&claims)?;
+        let claims = evaluations.iter().flat_map(|evaluation| &evaluation.claims).collect();
+        output::print_json(&Claims(claims))?;
     } else {
         output::print(&evaluations.iter().map(table).collect::<Vec<_>>().join("\n"))?;
     }

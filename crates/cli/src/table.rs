@@ -1,6 +1,8 @@
 //! Tables of text: columns as wide as they must be, words to the left, numbers to the right.
 
+use cutline_documents::Record;
 use cutline_report::stats::Estimate;
+use serde_json::Value;
 
 /// A table with a headline.
 pub struct Table {
@@ -46,6 +48,30 @@ impl Table {
     }
 }
 
+/// The titles of a record's fields that tables show.
+pub fn titles<R: Record>() -> Vec<&'static str> {
+    R::fields().iter().filter_map(|field| Some(field.heading?.title)).collect()
+}
+
+/// The values of a record's fields that tables show.
+pub fn cells<R: Record>(record: &R) -> Vec<String> {
+    let cell = |field: &cutline_documents::Field<R>| Some(cell(&field.value(record), field.heading?.scale));
+    R::fields().iter().filter_map(cell).collect()
+}
+
+/// A field's value. Of what is counted in packets and bytes it shows packets.
+fn cell(value: &Value, scale: f64) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(count) if scale == 1.0 && !count.is_f64() => count.to_string(),
+        Value::Object(counted) => {
+            counted.get("packets").map_or_else(|| value.to_string(), |packets| cell(packets, scale))
+        }
+        _ => value.as_f64().map_or_else(|| value.to_string(), |value| number(value * scale)),
+    }
+}
+
 /// A mean with half of its 95 % interval, which is shown to two digits; `-` without a value.
 pub fn estimate(values: &[f64], scale: f64) -> String {
     let scaled: Vec<f64> = values.iter().map(|value| value * scale).collect();
@@ -81,6 +107,24 @@ mod tests {
         let mut table = Table::new(1, &["link", "mean"]);
         table.add(vec!["r1->r2".to_owned(), "5".to_owned()]);
         assert_eq!(table.render(), "link    mean\n------------\nr1->r2     5\n");
+    }
+
+    #[test]
+    fn cells_follow_the_description_of_a_record() {
+        cutline_documents::record! {
+            /// A flow.
+            pub struct Flow {
+                name: String, label, "Its name.", shown("flow");
+                sent_bps: f64, gauge("bit/s"), "What it sent.", shown("sent Mbit/s", 1e-6);
+                lost: u64, counter("packets"), "What it lost.", shown("lost");
+                marked: u64, counter("packets"), "Not shown.";
+                delay_ms: Option<f64>, gauge("ms"), "Its delay.", shown("delay ms");
+            }
+        }
+        let flow = Flow { name: "a".into(), sent_bps: 1.5e6, lost: 123_456, ..Flow::default() };
+        assert_eq!(titles::<Flow>(), ["flow", "sent Mbit/s", "lost", "delay ms"]);
+        assert_eq!(cells(&flow), ["a", "1.500", "123456", "-"]);
+        assert_eq!(cell(&serde_json::json!({ "packets": 7, "bytes": 900 }), 1.0), "7");
     }
 
     #[test]

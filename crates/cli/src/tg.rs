@@ -2,7 +2,6 @@
 
 mod flows;
 mod found;
-mod json;
 mod options;
 mod receive;
 mod send;

@@ -1,9 +1,11 @@
 //! `cutline transport`: which transports and congestion controls there are and what can be set on them.
 
-use crate::catalogue::{Catalogue, Command, Item, Property};
+use crate::catalogue::{Catalogue, Command, Item, ParameterDocument};
 use crate::exit::Failure;
 use cutline_transport::endpoint::{Defaults, Transport as _, TransportDescription, TransportParams};
 use cutline_transport::tcp::{self, ControlDescription, Tcp};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// List the transports and what can be set on them
 #[derive(clap::Args)]
@@ -20,26 +22,68 @@ const EXAMPLES: &str = "Examples:
 
 \"default\" is that of the RFCs, \"ns-2\" the one with defaults = \"ns-2\".";
 
-pub fn execute(args: &Args) -> Result<(), Failure> {
-    let items = TransportParams::all().into_iter().map(item).collect();
-    Catalogue { noun: "transport", items }.execute(&args.command)
+/// A transport and its parameters.
+#[derive(Serialize, JsonSchema)]
+pub struct TransportDocument {
+    /// Its name in a scenario.
+    name: &'static str,
+    /// Its title.
+    title: &'static str,
+    /// The standards that define it.
+    source: &'static str,
+    /// Whether every byte arrives, in order.
+    reliable: bool,
+    /// Whether the sender adapts its rate.
+    adapts: bool,
+    /// Its parameters.
+    parameters: Vec<ParameterDocument>,
+    /// The congestion controls from which a scenario chooses; empty for a transport without such a choice.
+    congestion_controls: Vec<ControlDocument>,
 }
 
-fn item(about: TransportDescription) -> Item {
+/// A congestion control and its parameters.
+#[derive(Serialize, JsonSchema)]
+pub struct ControlDocument {
+    /// Its name in a scenario.
+    name: &'static str,
+    /// Its title.
+    title: &'static str,
+    /// The paper or standard that defines it.
+    source: &'static str,
+    /// Whether it responds to the share of marks, and not to each mark as to a loss.
+    scalable: bool,
+    /// Its parameters beside those of the transport.
+    parameters: Vec<ParameterDocument>,
+}
+
+/// All transports.
+#[derive(Serialize, JsonSchema)]
+pub struct TransportList(Vec<TransportDocument>);
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let (items, documents) = TransportParams::all().into_iter().map(describe).unzip();
+    Catalogue { noun: "transport", items, documents }.execute(&args.command, TransportList)
+}
+
+fn describe(about: TransportDescription) -> (Item, TransportDocument) {
     let TransportDescription { name, title, source, parameters, reliable, adapts } = about;
-    let properties = vec![
-        Property { heading: "reliable", key: "reliable", holds: reliable },
-        Property { heading: "adapts its rate", key: "adapts", holds: adapts },
-    ];
+    let properties = vec![("reliable", reliable), ("adapts its rate", adapts)];
     let ns2 = TransportParams::from_values(name, Defaults::Ns2, []).expect("defaults are valid").values();
     let other_defaults = vec![("ns-2", ns2.into_iter().map(|(_, value)| value).collect())];
-    let controls = || tcp::congestion_controls().into_iter().map(control).collect();
-    let choices = (name == Tcp::NAME).then(|| ("congestion-control", controls()));
-    Item { name, title, source, parameters, properties, other_defaults, choices }
+    let has_controls = name == Tcp::NAME;
+    let controls = if has_controls { tcp::congestion_controls() } else { Vec::new() };
+    let (controls, congestion_controls) = controls.into_iter().map(describe_control).unzip();
+    let choices = has_controls.then_some(("congestion-control", controls));
+    let item = Item { name, title, source, parameters, properties, other_defaults, choices };
+    let parameters = item.parameter_documents();
+    (item, TransportDocument { name, title, source, reliable, adapts, parameters, congestion_controls })
 }
 
-fn control(about: ControlDescription) -> Item {
+fn describe_control(about: ControlDescription) -> (Item, ControlDocument) {
     let ControlDescription { name, title, source, parameters, scalable } = about;
-    let properties = vec![Property { heading: "scalable", key: "scalable", holds: scalable }];
-    Item { name, title, source, parameters, properties, other_defaults: Vec::new(), choices: None }
+    let properties = vec![("scalable", scalable)];
+    let item =
+        Item { name, title, source, parameters, properties, other_defaults: Vec::new(), choices: None };
+    let parameters = item.parameter_documents();
+    (item, ControlDocument { name, title, source, scalable, parameters })
 }

@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::may_make_namespaces;
+use common::{may_make_namespaces, schema};
 use cutline_sys::Offloads;
 use cutline_sys::namespace::{Namespace, sweep};
 use cutline_testbed::{in_time, undisturbed};
@@ -277,7 +277,9 @@ fn judgement(mut doctor: Running) -> Value {
     std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut text).unwrap();
     std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut errors).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{errors}");
-    serde_json::from_str(&text).unwrap()
+    let document = serde_json::from_str(&text).unwrap();
+    schema::check("doctor-bottleneck", &document);
+    document
 }
 
 #[test]

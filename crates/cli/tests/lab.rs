@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::may_make_namespaces;
+use common::{may_make_namespaces, schema};
 use cutline_testbed::{in_time, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -97,6 +97,7 @@ fn a_scenario_is_measured_as_in_the_simulation() {
         let output = succeeds(folder.path(), &["lab", "run", file, "--json", "--quiet"]);
         assert!(started.elapsed() >= Duration::from_secs(8), "it takes as long as it says");
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        schema::check("run", &document);
         let run = &document["runs"][0];
 
         let voice = group(run, "voice")[0];

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Hosts, Lab, Router, assert_sums, packets, receive_numbers, send_bursts};
+use common::{Hosts, Lab, Router, assert_sums, packets, receive_numbers, schema, send_bursts};
 use cutline_sys::Offloads;
 use cutline_sys::namespace::Namespace;
 use rustix::process::Signal;
@@ -97,6 +97,7 @@ fn a_reload_under_traffic_loses_no_packet() {
     let (sent, arrived) = (source.join().unwrap(), sink.join().unwrap());
     let (code, end) = lab.router.end();
     assert_eq!(arrived, (0..sent).collect::<Vec<_>>(), "all of them, in order; {end}");
+    schema::check("router", &end);
     assert_eq!((code, packets(&end, "/reload/done"), &end["reload"]["error"]), (Some(0), 12, &Value::Null));
     assert_eq!(end["forward"]["queue"], "pi");
     assert_sums(&end, "forward");
@@ -116,6 +117,7 @@ fn a_bad_file_changes_nothing() {
         let line = lab.router.error_line();
         assert!(line.contains(why), "{line}");
         let status = home.ask("reload status");
+        schema::check("router-socket", &status);
         assert!(status["reload"]["error"].as_str().unwrap().contains(why), "{status}");
         assert_eq!(home.ask("config")["config"]["forward"]["rate_bps"], 20_000_000);
     };
@@ -151,6 +153,10 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
     let json = cutline(&["stats", &socket, "--json"]);
     let document: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert!(packets(&document, "/forward/sent/packets") > 0 && document["event"] == "stats", "{document}");
+    schema::check("router", &document);
+    for request in ["stats", "config", "reload status", "stat"] {
+        schema::check("router-socket", &home.ask(request));
+    }
     let text = String::from_utf8(cutline(&["stats", &socket]).stdout).unwrap();
     assert!(text.contains("p0 -> p1: received") && text.contains("us (p99)"), "{text}");
     assert_eq!(home.ask("config")["config"]["forward"]["queue"]["aqm"], "fq-codel");
@@ -298,6 +304,7 @@ fn one_capability_is_enough() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let end: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(end["event"], "end");
+    schema::check("router", &end);
 }
 
 fn packaging(name: &str) -> PathBuf {

@@ -1,10 +1,11 @@
 //! Findings: what was examined, its state, a text, and what to do next.
 
 use crate::probe::Answer;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How good a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// As it should be.
@@ -20,7 +21,7 @@ pub enum State {
 }
 
 /// What a machine is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Use {
     /// `cutline router`.
@@ -30,7 +31,7 @@ pub enum Use {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// What it is about.
     pub subject: String,
@@ -38,14 +39,14 @@ pub struct Finding {
     pub state: State,
     /// What was found.
     pub what: String,
-    /// What could be done about it.
+    /// What could be done about it; null if nothing has to be done.
     pub do_next: Option<String>,
-    /// What cannot be done as long as it is missing.
+    /// What cannot be done as long as it is missing; empty if nothing depends on it.
     pub needed_for: Vec<Use>,
 }
 
 /// Findings about one subject.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Group {
     /// What they are about.
     pub title: String,
@@ -54,7 +55,7 @@ pub struct Group {
 }
 
 /// All of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     /// About the host, then about interfaces.
     pub groups: Vec<Group>,

@@ -12,6 +12,7 @@
 //!   queues      queue disciplines, eBPF
 //!   tcp         congestion controls, buffers
 //!   interface   one interface
+//! document      a report as JSON
 //! bottleneck    the judgement where queues build up
 //!   load        how busy a router's queue was, from its statistics
 //!   source      sources of statistics: a file, a pipe, a socket
@@ -21,6 +22,7 @@
 //! ```
 
 mod bottleneck;
+mod document;
 mod echo;
 mod finding;
 mod format;
@@ -38,6 +40,7 @@ mod watch;
 pub use bottleneck::{
     Confidence, Judgement, Observations, PathDelay, Place, Port, QueueLoad, Thresholds, judge,
 };
+pub use document::{BottleneckDocument, ReportDocument};
 pub use finding::{Finding, Group, Report, State, Use};
 pub use interface::interface;
 pub use load::load;

@@ -9,6 +9,7 @@
 //! Nothing here knows scenarios or the simulator: what made the results comes as plain text and numbers ([`Summary`]).
 
 mod column;
+mod document;
 mod error;
 mod existing;
 mod key;
@@ -26,6 +27,7 @@ mod table;
 mod version;
 
 pub use column::{CellKind, CellValue, Column, Heading, Row};
+pub use document::{RowDocument, RunDocument, RunsDocument};
 pub use error::StoreError;
 pub use existing::{Existing, Planned};
 pub use key::RunKey;

@@ -1,15 +1,16 @@
 //! `summary.json`: what made the tables, so that they can be understood and reproduced years later.
 
 use crate::key::RunKey;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What made a set of results, and which runs are in its tables.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Version of the tables' columns.
     pub schema: u32,
-    /// The identity of these results ([`origin`](crate::origin)); empty if they are of version 1.
+    /// The identity of these results: 16 hex digits; empty if they are of version 1.
     #[serde(default)]
     pub origin: String,
     /// Version of Cutline that made them.
@@ -45,7 +46,7 @@ pub struct Summary {
 }
 
 /// One point of a sweep.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PointSummary {
     /// Its label, as in the tables.
     pub label: String,
@@ -54,7 +55,7 @@ pub struct PointSummary {
 }
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {
     /// Its identifier.
     pub run: String,
@@ -65,7 +66,7 @@ pub struct RunSummary {
 }
 
 /// One run that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedRun {
     /// The run.
     #[serde(flatten)]
@@ -75,7 +76,7 @@ pub struct FailedRun {
 }
 
 /// The machine that ran the experiment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Operating system and its release.
     pub kernel: String,

@@ -8,12 +8,13 @@ use crate::configuration::configuration;
 use crate::local_socket::Answer;
 use crate::request::Request;
 use crate::spec::RouterSpec;
-use crate::statistics::{Interface, Refusal, ReloadStatus, ShaperSnapshot, Statistics};
+use crate::statistics::{
+    ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ShaperSnapshot, Statistics,
+};
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::DuplexShaper;
 use cutline_sys::now;
 use cutline_units::Duration;
-use serde_json::json;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -136,12 +137,9 @@ impl Board {
         match line.parse() {
             Ok(Request::Statistics) => self.say_statistics(say),
             Ok(Request::Configuration) => {
-                let configuration = configuration(&self.configuration());
-                say(&json!({ "event": "config", "config": configuration }).to_string())
+                say(&ConfigurationReply::new(configuration(&self.configuration())).json())
             }
-            Ok(Request::Reload) => {
-                self.say_now(say, |seen| json!({ "event": "reload", "reload": seen.reload }).to_string())
-            }
+            Ok(Request::Reload) => self.say_now(say, |seen| ReloadReply::new(seen.reload.as_ref()).json()),
             Ok(Request::Watch(interval)) => self.watch(interval, say),
             Err(error) => say(&Refusal::new(&error).json()),
         }

@@ -4,57 +4,115 @@ use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_params::{Parameters as _, Value as Setting};
 use cutline_units::{Bytes, Dscp, HintTable};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-/// Returns the complete configuration of a router for scripts: rates in bit/s, quantities as people write them.
-pub fn configuration(spec: &RouterSpec) -> Value {
-    let ProcessSpec { fix_offloads, spin, seed, socket, user } = &spec.process;
-    json!({
-        "in": spec.input,
-        "out": spec.output,
-        "forward": direction(&spec.forward),
-        "reverse": direction(&spec.reverse),
-        "fix_offloads": fix_offloads,
-        "spin_us": spin.map(|spin| spin.as_nanos() as f64 / 1e3),
-        "seed": seed,
-        "socket": socket,
-        "user": user,
-    })
+/// How a router works. Quantities are as people write them in its file, but for rates and times whose names have a unit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Configuration {
+    /// One interface.
+    #[serde(rename = "in")]
+    input: String,
+    /// The other one.
+    #[serde(rename = "out")]
+    output: String,
+    /// From `in` to `out`.
+    forward: DirectionConfiguration,
+    /// From `out` to `in`.
+    reverse: DirectionConfiguration,
+    /// Whether it turns offloads off while it runs.
+    fix_offloads: bool,
+    /// How long before each departure it looks at the clock instead of sleeping, microseconds; null if it sleeps.
+    spin_us: Option<f64>,
+    /// The seed of the queues' random numbers; null if it is taken from the clock.
+    seed: Option<u64>,
+    /// The local socket where it answers; null if there is none.
+    socket: Option<PathBuf>,
+    /// The user that it becomes once it has its interfaces; null if it remains who started it.
+    user: Option<String>,
 }
 
-fn direction(spec: &DirectionSpec) -> Value {
+/// How one direction works.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct DirectionConfiguration {
+    /// The rate of the link, bit/s.
+    rate_bps: u64,
+    /// The queue before the link.
+    queue: QueueConfiguration,
+    /// What the link adds to a frame, by its name in the guide.
+    overhead: &'static str,
+    /// The hints of code points that differ from the standard ones, by code point.
+    hints: BTreeMap<String, u16>,
+    /// What code points become on the way out, by code point; those that stay are not listed.
+    remark: BTreeMap<String, String>,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct QueueConfiguration {
+    /// The name of its AQM.
+    aqm: &'static str,
+    /// The AQM's parameters, but for those that are off, as people write them.
+    parameters: BTreeMap<&'static str, String>,
+    /// How much may wait, such as `1000 packets` or `64 KB`.
+    limit: String,
+    /// Whether packets that can be marked are marked instead of dropped early.
+    ecn: bool,
+    /// The parameters of TSQ on top of it; null without TSQ.
+    tsq: Option<BTreeMap<&'static str, String>>,
+}
+
+/// Returns the complete configuration of a router for scripts.
+pub fn configuration(spec: &RouterSpec) -> Configuration {
+    let ProcessSpec { fix_offloads, spin, seed, socket, user } = &spec.process;
+    Configuration {
+        input: spec.input.clone(),
+        output: spec.output.clone(),
+        forward: direction(&spec.forward),
+        reverse: direction(&spec.reverse),
+        fix_offloads: *fix_offloads,
+        spin_us: spin.map(|spin| spin.as_nanos() as f64 / 1e3),
+        seed: *seed,
+        socket: socket.clone(),
+        user: user.clone(),
+    }
+}
+
+fn direction(spec: &DirectionSpec) -> DirectionConfiguration {
     let standard = HintTable::standard();
     let hint = |dscp: Dscp| {
         let hint = spec.hints.hint(dscp);
-        (hint != standard.hint(dscp)).then(|| (dscp.to_string(), Value::from(hint.level())))
+        (hint != standard.hint(dscp)).then(|| (dscp.to_string(), hint.level()))
     };
     let remarked = |dscp: Dscp| {
         let to = spec.remark.remark(dscp);
-        (to != dscp).then(|| (dscp.to_string(), Value::from(to.to_string())))
+        (to != dscp).then(|| (dscp.to_string(), to.to_string()))
     };
-    json!({
-        "rate_bps": spec.queue.rate.as_bps(),
-        "queue": queue(&spec.queue),
-        "overhead": spec.overhead.name(),
-        "hints": Dscp::all().filter_map(hint).collect::<Map<_, _>>(),
-        "remark": Dscp::all().filter_map(remarked).collect::<Map<_, _>>(),
-    })
+    DirectionConfiguration {
+        rate_bps: spec.queue.rate.as_bps(),
+        queue: queue(&spec.queue),
+        overhead: spec.overhead.name(),
+        hints: Dscp::all().filter_map(hint).collect(),
+        remark: Dscp::all().filter_map(remarked).collect(),
+    }
 }
 
-fn queue(spec: &QueueSpec) -> Value {
-    json!({
-        "aqm": spec.aqm.name(),
-        "parameters": settings(spec.aqm.values()),
-        "limit": limit(spec.limit),
-        "ecn": spec.ecn,
-        "tsq": spec.tsq.map(|tsq| settings(tsq.values())),
-    })
+fn queue(spec: &QueueSpec) -> QueueConfiguration {
+    QueueConfiguration {
+        aqm: spec.aqm.name(),
+        parameters: settings(spec.aqm.values()),
+        limit: limit(spec.limit),
+        ecn: spec.ecn,
+        tsq: spec.tsq.map(|tsq| settings(tsq.values())),
+    }
 }
 
 /// Returns the parameters that are set, as people write them.
-fn settings(values: Vec<(&'static str, Setting)>) -> Map<String, Value> {
+fn settings(values: Vec<(&'static str, Setting)>) -> BTreeMap<&'static str, String> {
     let set = values.into_iter().filter(|(_, value)| *value != Setting::Off);
-    set.map(|(name, value)| (name.to_owned(), value.to_string().into())).collect()
+    set.map(|(name, value)| (name, value.to_string())).collect()
 }
 
 fn limit(limit: Limit) -> String {
@@ -83,6 +141,7 @@ pub fn in_words(queue: &QueueSpec) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_document_says_what_differs_from_the_standard() {
@@ -91,7 +150,7 @@ mod tests {
                     forward = { rate = '15 Mbit/s', queue = 'q' }\n\
                     reverse = { rate = '2 Mbit/s', queue = { aqm = 'codel', limit = '9 packets' } }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
-        let all = configuration(&spec);
+        let all = json!(configuration(&spec));
         assert_eq!(all["forward"]["hints"], json!({ "EF": 4 }));
         assert_eq!(all["reverse"]["remark"], json!({ "CS1": "LE" }));
         assert_eq!(all["forward"]["queue"]["parameters"]["q-ref"], "100");

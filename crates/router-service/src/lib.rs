@@ -38,12 +38,13 @@ mod spec;
 mod statistics;
 
 pub use client::{Client, Reply};
-pub use configuration::{configuration, summary};
+pub use configuration::{Configuration, configuration, summary};
 pub use error::{AskError, AskProblem, ServiceError};
 pub use request::{Request, RequestError};
 pub use router::{Router, Schedule};
 pub use service::Listener;
 pub use spec::{DirectionSpec, ProcessSpec, RouterSpec};
 pub use statistics::{
-    Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus, Statistics, StatisticsError,
+    Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus, SocketReply, Statistics,
+    StatisticsError,
 };

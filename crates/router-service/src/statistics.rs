@@ -1,134 +1,100 @@
 //! A router's statistics as a document: a line of JSON. The router's own output and the replies of its socket have the same
 //! format. Counters count from the router's start; an interval is the difference of two documents.
 
-use crate::configuration::in_words;
+use crate::configuration::{Configuration, in_words};
 use cutline_aqm::Count;
+use cutline_documents::record;
 use cutline_ports::PortStats;
 use cutline_router::{HINTS, HintCounters, Loss, Shaper, ShaperStats};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The statistics of a router at one time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Statistics {
-    /// `interval`, `end`, or `stats` for a reply.
-    pub event: String,
-    /// Time since the start, seconds.
-    pub elapsed_s: f64,
-    /// From `--in` to `--out`. Documents of earlier versions call it `forth`.
-    #[serde(alias = "forth")]
-    pub forward: Direction,
-    /// From `--out` to `--in`. Documents of earlier versions call it `back`.
-    #[serde(alias = "back")]
-    pub reverse: Direction,
-    /// The interfaces; not reported by interval.
-    #[serde(default, rename = "ports", skip_serializing_if = "Vec::is_empty")]
-    pub interfaces: Vec<Interface>,
-    /// The status of reloads, for a router with a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reload: Option<ReloadStatus>,
-}
+record! {
+    /// The statistics of a router at one time.
+    #[derive(Deserialize)]
+    pub struct Statistics {
+        #[schemars(extend("enum" = ["interval", "end", "stats"]))]
+        event: String, label, "`interval`, `end`, or `stats` for a reply.";
+        elapsed_s: f64, counter("s"), "Time since the router's start.";
+        #[serde(alias = "forth")]
+        forward: Direction, part, "From `--in` to `--out`. Documents of earlier versions call it `forth`.";
+        #[serde(alias = "back")]
+        reverse: Direction, part, "From `--out` to `--in`. Documents of earlier versions call it `back`.";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interfaces as "ports": Vec<Interface>, part, "The interfaces; not reported by interval.";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reload: Option<ReloadStatus>, part, "The status of reloads, for a router with a file.";
+    }
 
-/// Packets and bytes since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
+    /// Packets and bytes since the start.
+    #[derive(Copy, Eq, Deserialize)]
+    pub struct Counted {
+        packets: u64, counter("packets"), "Packets; of a router, frames.";
+        bytes: u64, counter("B"), "Their bytes, as the interface shows them.";
+    }
 
-/// One direction; see [`ShaperStats`] for what the counters mean.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Direction {
-    /// Its name, such as `eth0 -> eth1`.
-    #[serde(rename = "direction")]
-    pub name: String,
-    /// The rate it is shaped to, bit/s.
-    pub rate_bps: u64,
-    /// The name of its queue.
-    pub queue: String,
-    /// Frames received.
-    pub received: Counted,
-    /// Frames sent.
-    pub sent: Counted,
-    /// Frames lost, by [`Loss::name`].
-    pub dropped: BTreeMap<String, Counted>,
-    /// Frames in the router, in the queue or waiting for the interface.
-    pub queued_packets: u64,
-    /// Backlog of the queue.
-    pub backlog: Counted,
-    /// The AQM's drop probability, 0..1; `None` if it has none.
-    pub probability: Option<f64>,
-    /// Frames marked with congestion experienced (ECN).
-    pub marked: Counted,
-    /// Frames whose code point was changed.
-    pub remarked: Counted,
-    /// Frames that are not IP and passed without a hint.
-    pub not_ip: Counted,
-    /// Total slip of the schedule, because the router was not scheduled in time, milliseconds.
-    pub slipped_ms: f64,
-    /// How late frames were handed to the interface.
-    pub departure_error_us: DepartureError,
-    /// The hints that have been seen.
-    pub hints: Vec<HintStatistics>,
-}
+    /// One direction. At any time received = sent + dropped + queued.
+    #[derive(Deserialize)]
+    pub struct Direction {
+        name as "direction": String, label, "Its name, such as `eth0 -> eth1`.";
+        rate_bps: u64, gauge("bit/s"), "The rate it is shaped to.";
+        queue: String, label, "The name of its queue, such as `TSQ over pie`.";
+        received: Counted, counter("packets, B"), "Frames received.", shown("received");
+        sent: Counted, counter("packets, B"), "Frames that the outgoing interface accepted.", shown("sent");
+        #[schemars(with = "Losses")]
+        dropped: BTreeMap<String, Counted>, counter("packets, B"), "Frames lost, by reason.", shown("dropped");
+        queued_packets: u64, gauge("packets"), "Frames in the router, in the queue or waiting for the interface.", shown("queued");
+        backlog: Counted, gauge("packets, B"), "Backlog of the queue.";
+        probability: Option<f64>, gauge("0..1"), "The AQM's drop probability; null if it has none.";
+        marked: Counted, counter("packets, B"), "Frames marked with congestion experienced (ECN).", shown("marked");
+        remarked: Counted, counter("packets, B"), "Frames whose code point was changed.", shown("re-marked");
+        not_ip: Counted, counter("packets, B"), "Frames that are not IP and passed without a hint.", shown("not IP");
+        slipped_ms: f64, counter("ms"), "Total slip of the schedule, because the router was not scheduled in time.";
+        departure_error_us: DepartureError, gauge("us"), "How late frames were handed to the interface.";
+        hints: Vec<HintStatistics>, part, "The hints that have been seen.";
+    }
 
-/// How late frames were handed to the interface, in microseconds; null before the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct DepartureError {
-    /// The median.
-    pub p50: Option<f64>,
-    /// The 99th percentile.
-    pub p99: Option<f64>,
-    /// The latest.
-    pub max: Option<f64>,
-}
+    /// How late frames were handed to the interface, against the schedule; null before the first.
+    #[derive(Copy, Deserialize)]
+    pub struct DepartureError {
+        p50: Option<f64>, gauge("us"), "The median.", shown("(median)");
+        p99: Option<f64>, gauge("us"), "The 99th percentile.", shown("(p99)");
+        max: Option<f64>, gauge("us"), "The latest.", shown("at most");
+    }
 
-/// The counters of the frames with one hint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HintStatistics {
-    /// Its level, 1 to 16.
-    pub hint: u16,
-    /// Frames that left the queue.
-    pub departed: Counted,
-    /// Frames that the queue dropped.
-    pub dropped: Counted,
-    /// Mean waiting time of the frames that left the queue, milliseconds.
-    pub mean_wait_ms: f64,
-    /// The longest of these waits, milliseconds.
-    pub longest_wait_ms: f64,
-}
+    /// The counters of the frames with one hint.
+    #[derive(Copy, Deserialize)]
+    pub struct HintStatistics {
+        hint: u16, label("level"), "Its level, 1 to 16.", shown("hint");
+        departed: Counted, counter("packets, B"), "Frames that left the queue.", shown("sent on");
+        dropped: Counted, counter("packets, B"), "Frames that the queue dropped.", shown("dropped");
+        mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that left the queue.", shown("mean wait ms");
+        longest_wait_ms: f64, gauge("ms"), "The longest of these waits.", shown("longest wait ms");
+    }
 
-/// An interface; see [`PortStats`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interface {
-    /// Its name.
-    #[serde(rename = "interface")]
-    pub name: String,
-    /// The kind of its port.
-    #[serde(default)]
-    pub kind: String,
-    /// Frames that arrived faster than they were read.
-    pub missed_packets: u64,
-    /// Frames longer than the MTU.
-    pub truncated: Counted,
-    /// Frames that arrived without a checksum, which could not be computed.
-    pub without_checksum: Counted,
-}
+    /// An interface.
+    #[derive(Eq, Deserialize)]
+    pub struct Interface {
+        name as "interface": String, label, "Its name.";
+        #[serde(default)]
+        kind: String, label, "The kind of its port, such as `packet socket`.";
+        missed_packets: u64, counter("packets"), "Frames that arrived faster than they were read, and were lost; not among those received.";
+        truncated: Counted, counter("packets, B"), "Frames longer than the MTU, which were dropped; not among those received.";
+        without_checksum: Counted, counter("packets, B"), "Frames that arrived without a checksum, which could not be computed.";
+    }
 
-/// The status of reloads of the router's file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ReloadStatus {
-    /// Number of reloads that were applied.
-    pub done: u64,
-    /// Number of reloads that were refused and changed nothing.
-    pub refused: u64,
-    /// Time of the last reload since the start, seconds.
-    pub last_s: Option<f64>,
-    /// Why the last reload was refused; null if it was applied.
-    pub error: Option<String>,
+    /// The status of reloads of the router's file.
+    #[derive(Deserialize)]
+    pub struct ReloadStatus {
+        done: u64, counter("reloads"), "Number of reloads that were applied.";
+        refused: u64, counter("reloads"), "Number of reloads that were refused and changed nothing.";
+        last_s: Option<f64>, gauge("s"), "Time of the last reload since the router's start; null before the first.";
+        error: Option<String>, label, "Why the last reload was refused; null if it was applied.";
+    }
 }
 
 /// Why a line has no statistics of a router.
@@ -143,10 +109,47 @@ pub enum StatisticsError {
 }
 
 /// A router's reply to a request that it refuses.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
+    /// `error`.
+    #[schemars(extend("const" = "error"))]
     event: String,
+    /// Why it is refused.
     error: String,
+}
+
+/// A router's reply to `config`.
+#[derive(Serialize, JsonSchema)]
+pub struct ConfigurationReply {
+    /// `config`.
+    #[schemars(extend("const" = "config"))]
+    event: &'static str,
+    /// The router's configuration.
+    config: Configuration,
+}
+
+/// A router's reply to `reload status`.
+#[derive(Serialize, JsonSchema)]
+pub struct ReloadReply<'s> {
+    /// `reload`.
+    #[schemars(extend("const" = "reload"))]
+    event: &'static str,
+    /// The status of reloads; null for a router without a file.
+    reload: Option<&'s ReloadStatus>,
+}
+
+/// A line that a router's socket answers with.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub enum SocketReply {
+    /// To `stats` and `watch`.
+    Statistics(Box<Statistics>),
+    /// To `config`.
+    Configuration(Box<ConfigurationReply>),
+    /// To `reload status`.
+    Reload(ReloadReply<'static>),
+    /// To anything else.
+    Refusal(Refusal),
 }
 
 /// A copy of a direction's statistics. The router is delayed by the copy only, and not by writing the document.
@@ -203,6 +206,26 @@ impl Direction {
 impl Refusal {
     pub fn new(error: &impl ToString) -> Self {
         Self { event: "error".to_owned(), error: error.to_string() }
+    }
+
+    pub fn json(&self) -> String {
+        json(self)
+    }
+}
+
+impl ConfigurationReply {
+    pub fn new(config: Configuration) -> Self {
+        Self { event: "config", config }
+    }
+
+    pub fn json(&self) -> String {
+        json(self)
+    }
+}
+
+impl<'s> ReloadReply<'s> {
+    pub fn new(reload: Option<&'s ReloadStatus>) -> Self {
+        Self { event: "reload", reload }
     }
 
     pub fn json(&self) -> String {
@@ -271,6 +294,31 @@ impl From<&Histogram> for DepartureError {
         let us = |error: Duration| error.as_nanos() as f64 / 1e3;
         let quantile = |q| errors.quantile(q).map(us);
         Self { p50: quantile(0.5), p99: quantile(0.99), max: errors.max().map(us) }
+    }
+}
+
+/// The schema of the frames lost: a property for each reason.
+struct Losses;
+
+impl JsonSchema for Losses {
+    fn schema_name() -> Cow<'static, str> {
+        "Losses".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let counted = generator.subschema_for::<Counted>().to_value();
+        let of = |loss: Loss| {
+            let mut schema = counted.clone();
+            schema["description"] = loss.meaning().into();
+            (loss.name().to_owned(), schema)
+        };
+        let properties: Map<String, Value> = Loss::ALL.into_iter().map(of).collect();
+        json_schema!({
+            "description": "Frames lost, by reason.",
+            "type": "object",
+            "properties": properties,
+            "required": Loss::ALL.map(Loss::name),
+        })
     }
 }
 

@@ -74,6 +74,17 @@ impl Loss {
             Self::Unsent => "unsent",
         }
     }
+
+    /// Returns what the reason means, for the documentation of statistics.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Early => "Dropped by the AQM, by its drop probability or by TSQ's.",
+            Self::Overflow => "The queue was full.",
+            Self::Oversize => "Longer than the outgoing interface can take: its MTU and a tag.",
+            Self::Runt => "Too short to have an Ethernet header.",
+            Self::Unsent => "Not taken by the outgoing interface: it is down, or its own queue is full.",
+        }
+    }
 }
 
 impl From<DropReason> for Loss {

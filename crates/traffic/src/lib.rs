@@ -12,6 +12,7 @@
 //! stream     messages in a byte stream, written and read
 //! report     what both ends found
 //! summary    like flows together
+//! document   the same as documents: every counter with its name, unit and meaning
 //! trace      a recorded trace as text
 //! clock      two clocks, and how far they are apart
 //! agenda     who is due next
@@ -26,6 +27,7 @@
 mod agenda;
 mod clock;
 pub mod control;
+mod document;
 mod generator;
 pub mod header;
 mod histogram;
@@ -38,6 +40,10 @@ mod summary;
 mod trace;
 
 pub use clock::ClockOffset;
+pub use document::{
+    Clock, Distribution, FlowDocument, GroupTotals, IntervalDocument, ReceiveDocument, ReceiverDocument,
+    SendDocument, SenderDocument, TcpDocument, Totals,
+};
 pub use generator::Generator;
 pub use header::MESSAGE_HEADER;
 pub use meter::{Meter, MeterParams};

@@ -4,11 +4,10 @@ use super::BOLD;
 use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::{interrupt, output};
-use cutline_doctor::{Judgement, Observations, Place, Source, Thresholds, Watch, judge};
+use cutline_doctor::{BottleneckDocument, Judgement, Observations, Place, Source, Thresholds, Watch, judge};
 use cutline_router::Overhead;
 use cutline_sys::interface;
 use cutline_units::Duration;
-use serde_json::json;
 use std::net::{IpAddr, ToSocketAddrs};
 
 /// Whether packets wait in the router's queue or elsewhere
@@ -63,7 +62,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let seen = watch.observe(&stop).map_err(|error| Failure::Failed(error.to_string()))?;
     let judgement = judge(&seen, &Thresholds::default());
     if args.json {
-        return output::print_json(&json!({ "judgement": judgement, "observed": seen }));
+        return output::print_json(&BottleneckDocument { judgement: &judgement, observed: &seen });
     }
     output::print(&rendered(&judgement, &seen))
 }

@@ -1,8 +1,11 @@
 //! What a router has counted, for a terminal.
 
-use crate::table::Table;
-use cutline_router::Loss;
-use cutline_router_service::{Counted, DepartureError, Direction, Interface, ReloadStatus, Statistics};
+use crate::table::{Table, cells, titles};
+use cutline_documents::Record as _;
+use cutline_router_service::{
+    Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus, Statistics,
+};
+use serde_json::Value;
 
 /// All of it.
 pub fn whole(statistics: &Statistics) -> String {
@@ -34,39 +37,44 @@ pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
 }
 
 fn direction(direction: &Direction) -> String {
-    let losses = Loss::ALL.map(|loss| format!("{} {}", loss.name(), direction.lost(loss).packets));
-    let counted = format!(
-        "\n{}: received {}, sent {}, dropped {} ({}), queued {}; marked {}, re-marked {}, not IP {}\n",
-        direction.name,
-        direction.received.packets,
-        direction.sent.packets,
-        direction.dropped_packets(),
-        losses.join(", "),
-        direction.queued_packets,
-        direction.marked.packets,
-        direction.remarked.packets,
-        direction.not_ip.packets,
-    );
+    let shown = Direction::fields().into_iter().filter_map(|field| {
+        let title = field.heading?.title;
+        Some(format!("{title} {}", counted(&field.value(direction))))
+    });
+    let counted = format!("\n{}: {}\n", direction.name, shown.collect::<Vec<_>>().join(", "));
     let slipped = match direction.slipped_ms {
         0.0 => String::new(),
         ms => format!("the schedule has slipped by {ms:.3} ms: the machine was too busy\n"),
     };
-    counted + &departure_error(direction.departure_error_us) + &slipped + &hints(direction)
+    counted + &departure_error(&direction.departure_error_us) + &slipped + &hints(direction)
 }
 
-fn departure_error(error: DepartureError) -> String {
-    let DepartureError { p50: Some(p50), p99: Some(p99), max: Some(max) } = error else {
+/// Packets where bytes are counted, too; a sum with its summands where there are several.
+fn counted(value: &Value) -> String {
+    let Value::Object(values) = value else { return value.to_string() };
+    if let Some(packets) = values.get("packets") {
+        return packets.to_string();
+    }
+    let packets = |value: &Value| value["packets"].as_u64().unwrap_or_default();
+    let summands: Vec<_> = values.iter().map(|(name, value)| format!("{name} {}", packets(value))).collect();
+    format!("{} ({})", values.values().map(packets).sum::<u64>(), summands.join(", "))
+}
+
+fn departure_error(error: &DepartureError) -> String {
+    let shown = DepartureError::fields()
+        .into_iter()
+        .filter_map(|field| Some(format!("{:.1} us {}", field.value(error).as_f64()?, field.heading?.title)));
+    let shown: Vec<_> = shown.collect();
+    if shown.is_empty() {
         return String::new();
-    };
-    format!("handed over {p50:.1} us after its time (median), {p99:.1} us (p99), {max:.1} us at most\n")
+    }
+    format!("handed over after its time by {}\n", shown.join(", "))
 }
 
 fn hints(direction: &Direction) -> String {
-    let mut table = Table::new(0, &["hint", "sent on", "dropped", "mean wait ms", "longest wait ms"]);
+    let mut table = Table::new(0, &titles::<HintStatistics>());
     for of in &direction.hints {
-        let [mean, longest] = [of.mean_wait_ms, of.longest_wait_ms].map(|ms| format!("{ms:.2}"));
-        let [departed, dropped] = [of.departed, of.dropped].map(|counted| counted.packets.to_string());
-        table.add(vec![of.hint.to_string(), departed, dropped, mean, longest]);
+        table.add(cells(of));
     }
     if table.is_empty() { String::new() } else { table.render() }
 }

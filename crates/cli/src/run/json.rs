@@ -1,24 +1,23 @@
-//! The JSON document of `cutline run --json`: the rows of the tables, run by run, each column by its name.
+//! The JSON document of `cutline run --json`: the rows of the tables, run by run.
 
 use super::outcome::Outcome;
-use cutline_results::{FlowRow, QueueRow, Row as _};
+use cutline_results::{FlowRow, QueueRow, RowDocument, RunDocument, RunsDocument};
 use cutline_scenario::SweepPoint;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Name, version, seeds, where the results are, and every run with its flows and queues.
-pub fn document(points: &[SweepPoint], outcome: &Outcome) -> Value {
+pub fn document<'r>(points: &[SweepPoint], outcome: &'r Outcome) -> RunsDocument<'r> {
     let scenario = &points[0].scenario;
-    json!({
-        "name": scenario.name,
-        "version": outcome.version,
-        "seeds": scenario.all_seeds().collect::<Vec<_>>(),
-        "results_dir": outcome.folder,
-        "runs": runs(points, outcome),
-    })
+    RunsDocument {
+        name: scenario.name.clone(),
+        version: outcome.version.clone(),
+        seeds: scenario.all_seeds().collect(),
+        results_dir: outcome.folder.clone(),
+        runs: runs(points, outcome),
+    }
 }
 
-fn runs(points: &[SweepPoint], outcome: &Outcome) -> Vec<Value> {
+fn runs<'r>(points: &[SweepPoint], outcome: &'r Outcome) -> Vec<RunDocument<'r>> {
     let mut flows: BTreeMap<(&str, u64), Vec<&FlowRow>> = BTreeMap::new();
     for row in &outcome.flows {
         flows.entry((&row.point, row.seed)).or_default().push(row);
@@ -30,18 +29,16 @@ fn runs(points: &[SweepPoint], outcome: &Outcome) -> Vec<Value> {
     let run = |point: &SweepPoint, seed: u64| {
         let label = point.label();
         let (flows, queues) = (flows.get(&(&*label, seed))?, queues.get(&(&*label, seed))?);
-        let mut document = json!({
-            "point": label,
-            "settings": point.settings.iter().cloned().collect::<BTreeMap<_, _>>(),
-            "seed": seed,
-            "run": &*flows.first()?.run,
-            "flows": flows.iter().map(|row| row.json()).collect::<Vec<_>>(),
-            "queues": queues.iter().map(|row| row.json()).collect::<Vec<_>>(),
-        });
-        if let Some(row) = outcome.timing.iter().find(|row| *row.point == *label && row.seed == seed) {
-            document["timing"] = row.json();
-        }
-        Some(document)
+        let timing = outcome.timing.iter().find(|row| *row.point == *label && row.seed == seed);
+        Some(RunDocument {
+            run: flows.first()?.run.to_string(),
+            settings: point.settings.iter().cloned().collect(),
+            seed,
+            flows: flows.iter().copied().map(RowDocument).collect(),
+            queues: queues.iter().copied().map(RowDocument).collect(),
+            timing: timing.map(RowDocument),
+            point: label,
+        })
     };
     let of_point = |point: &SweepPoint| {
         point.scenario.all_seeds().filter_map(|seed| run(point, seed)).collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use super::flows::Flows;
 use crate::exit::Failure;
 use cutline_traffic::control::Outcome;
-use cutline_traffic::{ReceiverReport, Summary};
+use cutline_traffic::{FlowDocument, GroupTotals, ReceiverReport, SendDocument, Summary, Totals};
 use cutline_units::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -47,6 +47,40 @@ impl<'a> Found<'a> {
             total.merge(group);
         }
         Self { receiver, seed, duration, interval, flows, outcome, received, groups, total }
+    }
+
+    /// All of it.
+    pub fn document(&self) -> SendDocument {
+        let report = self.outcome.received.as_ref();
+        let flow = |sent| FlowDocument::new(sent, self.received.get(&sent.flow).copied(), self.interval);
+        SendDocument {
+            receiver: self.receiver.to_string(),
+            seed: self.seed,
+            duration_s: self.duration.as_secs_f64(),
+            elapsed_s: self.outcome.elapsed.as_secs_f64(),
+            clock: (&self.outcome.clock).into(),
+            groups: self.group_totals(),
+            total: self.totals(&self.total),
+            flows: self.outcome.sent.iter().map(flow).collect(),
+            overflowed: report.map(|report| report.overflowed),
+            strangers: report.map(|report| report.strangers),
+            error: self.outcome.error.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// Sums and distributions of each group.
+    pub fn group_totals(&self) -> Vec<GroupTotals> {
+        let of = self.flows.groups.iter().zip(&self.groups).map(|(group, of)| {
+            let (transport, totals) = (group.transport, self.totals(of));
+            let totals = if transport == "tcp" { totals.without_loss_ratio() } else { totals };
+            GroupTotals { name: group.name.clone(), transport: transport.to_owned(), totals }
+        });
+        of.collect()
+    }
+
+    /// Sums and distributions of some of the flows.
+    pub fn totals(&self, of: &Summary) -> Totals {
+        Totals::new(of, self.outcome.elapsed, self.interval)
     }
 
     /// The flows that failed, and why.

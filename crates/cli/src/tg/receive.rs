@@ -1,9 +1,10 @@
 //! `cutline tg receive`: wait for senders, and measure what they send.
 
-use super::{json, tables};
+use super::tables;
 use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::{interrupt, output};
+use cutline_traffic::ReceiveDocument;
 use cutline_traffic::control::{PORT, Receiver, Session};
 use cutline_units::Duration;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -90,11 +91,9 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     }
     let Some(report) = &session.report else { return Ok(()) };
     if args.json {
-        let mut document = json::received(report, session.interval);
-        document["sender"] = session.peer.to_string().into();
-        document["duration_s"] = session.until.as_secs_f64().into();
-        document["error"] = session.error.as_ref().map(ToString::to_string).into();
-        return output::print(&format!("{document}\n"));
+        let of = ReceiveDocument::new(report, session.peer.to_string(), session.until, session.interval);
+        let error = session.error.as_ref().map(ToString::to_string);
+        return output::print_json_line(&ReceiveDocument { error, ..of });
     }
     let last = report.flows.iter().filter_map(|flow| flow.last).max().unwrap_or_default();
     let interval = session.interval.filter(|_| args.interval);

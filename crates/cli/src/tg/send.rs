@@ -3,7 +3,7 @@
 use super::flows::Flows;
 use super::found::Found;
 use super::options::FlowArgs;
-use super::{json, tables};
+use super::tables;
 use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::{interrupt, output};
@@ -80,7 +80,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
     let found = Found::new(receiver, (seed, duration, interval), &flows, &outcome);
     if args.json {
-        output::print_json(&json::sent(&found))?;
+        output::print_json(&found.document())?;
     } else {
         output::print(&tables::sent(&found))?;
     }

@@ -1,10 +1,10 @@
 //! What was found, as tables for people.
 
 use super::found::Found;
-use crate::table::{Table, number};
+use crate::table::{Table, cells, number, titles};
 use cutline_traffic::control::ClockReport;
-use cutline_traffic::{MeterReport, Summary};
-use cutline_units::{Duration, Histogram};
+use cutline_traffic::{Distribution, GroupTotals, IntervalDocument, MeterReport, Summary, Totals};
+use cutline_units::Duration;
 
 /// The most failures that are told one by one.
 const MOST_FAILURES: usize = 10;
@@ -13,24 +13,15 @@ const LATE: Duration = Duration::from_millis(5);
 
 /// Everything of both ends.
 pub fn sent(found: &Found<'_>) -> String {
-    let elapsed = found.outcome.elapsed;
-    let mut rows: Vec<(&str, &str, &Summary)> = found
-        .flows
-        .groups
-        .iter()
-        .zip(&found.groups)
-        .map(|(group, of)| (&*group.name, group.transport, of))
-        .collect();
+    let mut rows = found.group_totals();
+    let total = found.totals(&found.total);
+    let mut text = format!("after {:.1} s\n", found.outcome.elapsed.as_secs_f64()) + &intervals(&total);
     if rows.len() > 1 {
-        rows.push(("all", "", &found.total));
+        rows.push(all(total));
     }
-    let mut text = format!("after {:.1} s\n", elapsed.as_secs_f64());
-    if let Some(interval) = found.interval {
-        text += &intervals(&found.total, interval);
-    }
-    text += &throughput(&rows, elapsed);
-    text += &times("delay, ms", &rows, |of| (&of.delay, Some(&of.ipdv)));
-    text += &times("response time, ms", &rows, |of| (&of.responses, None));
+    text += &throughput(&rows);
+    text += &delays(&rows);
+    text += &times("response time, ms", &rows, |of| (of.response_ms.as_ref(), None));
     text += &clock(&found.outcome.clock);
     text += &lateness(&found.total);
     text + &trouble(found)
@@ -38,97 +29,53 @@ pub fn sent(found: &Found<'_>) -> String {
 
 /// What a receiver found, whose flows have numbers and no names.
 pub fn received(report: &MeterReport, elapsed: Duration, interval: Option<Duration>) -> String {
-    let mut all = Summary::default();
-    report.flows.iter().for_each(|flow| all.add_received(flow));
-    all.flows = report.flows.len() as u64;
-    let rows = [("all", "", &all)];
-    let series = interval.map_or_else(String::new, |interval| intervals(&all, interval));
-    series
-        + &throughput(&rows, elapsed)
-        + &times("delay, ms", &rows, |of| (&of.delay, Some(&of.ipdv)))
-        + &strangers(report)
+    let mut summary = Summary::default();
+    report.flows.iter().for_each(|flow| summary.add_received(flow));
+    summary.flows = report.flows.len() as u64;
+    let rows = [all(Totals::new(&summary, elapsed, interval))];
+    intervals(&rows[0].totals) + &throughput(&rows) + &delays(&rows) + &strangers(report)
 }
 
-fn throughput(rows: &[(&str, &str, &Summary)], elapsed: Duration) -> String {
-    let mut table = Table::new(
-        2,
-        &[
-            "flows",
-            "over",
-            "number",
-            "sent Mbit/s",
-            "received Mbit/s",
-            "packets",
-            "lost",
-            "lost %",
-            "late",
-            "marked",
-            "resent",
-            "refused KB",
-        ],
-    );
-    let seconds = elapsed.as_secs_f64().max(1e-9);
-    for (name, transport, of) in rows {
-        let loss = of.loss().filter(|_| *transport != "tcp");
-        table.add(vec![
-            (*name).to_owned(),
-            (*transport).to_owned(),
-            of.flows.to_string(),
-            number(of.sent_bytes as f64 * 8e-6 / seconds),
-            number(of.goodput_bps(elapsed) * 1e-6),
-            of.received_packets.to_string(),
-            of.lost.to_string(),
-            loss.map_or_else(|| "-".to_owned(), |loss| number(loss * 100.0)),
-            of.reordered.to_string(),
-            of.marked.to_string(),
-            of.retransmissions.to_string(),
-            number(of.refused_bytes as f64 * 1e-3),
-        ]);
+/// The row of all flows.
+fn all(totals: Totals) -> GroupTotals {
+    GroupTotals { name: "all".to_owned(), transport: String::new(), totals }
+}
+
+fn throughput(rows: &[GroupTotals]) -> String {
+    let titles: Vec<_> = ["flows", "over"].into_iter().chain(titles::<Totals>()).collect();
+    let mut table = Table::new(2, &titles);
+    for GroupTotals { name, transport, totals } in rows {
+        table.add([name.clone(), transport.clone()].into_iter().chain(cells(totals)).collect());
     }
     format!("\n{}", table.render())
 }
 
+fn delays(rows: &[GroupTotals]) -> String {
+    times("delay, ms", rows, |of| (of.delay_ms.as_ref(), of.ipdv_ms.as_ref()))
+}
+
 /// Distributions by group, if there is anything in them, and the mean of another beside them.
-fn times<'s>(
+fn times(
     head: &str,
-    rows: &[(&str, &str, &'s Summary)],
-    of: impl Fn(&'s Summary) -> (&'s Histogram, Option<&'s Histogram>),
+    rows: &[GroupTotals],
+    of: impl Fn(&Totals) -> (Option<&Distribution>, Option<&Distribution>),
 ) -> String {
-    let mut table =
-        Table::new(1, &[head, "number", "least", "mean", "median", "95 %", "99 %", "greatest", "variation"]);
-    for (name, _, summary) in rows {
-        let (histogram, other) = of(summary);
-        if histogram.count() == 0 {
-            continue;
-        }
-        let ms =
-            |time: Option<Duration>| time.map_or_else(|| "-".to_owned(), |time| number(time.as_millis_f64()));
-        table.add(vec![
-            (*name).to_owned(),
-            histogram.count().to_string(),
-            ms(histogram.min()),
-            ms(histogram.mean()),
-            ms(histogram.quantile(0.5)),
-            ms(histogram.quantile(0.95)),
-            ms(histogram.quantile(0.99)),
-            ms(histogram.max()),
-            ms(other.and_then(Histogram::mean)),
-        ]);
+    let titles: Vec<_> = [head].into_iter().chain(titles::<Distribution>()).chain(["variation"]).collect();
+    let mut table = Table::new(1, &titles);
+    for GroupTotals { name, totals, .. } in rows {
+        let (Some(distribution), other) = of(totals) else { continue };
+        let variation = other.and_then(|other| other.mean).map_or_else(|| "-".to_owned(), number);
+        table.add([name.clone()].into_iter().chain(cells(distribution)).chain([variation]).collect());
     }
     if table.is_empty() { String::new() } else { format!("\n{}", table.render()) }
 }
 
-fn intervals(all: &Summary, width: Duration) -> String {
-    let mut table = Table::new(0, &["from s", "Mbit/s", "packets", "lost", "marked", "mean delay ms"]);
-    for (i, interval) in (0_u64..).zip(&all.intervals) {
-        table.add(vec![
-            number(i as f64 * width.as_secs_f64()),
-            number(interval.bytes as f64 * 8e-6 / width.as_secs_f64()),
-            interval.packets.to_string(),
-            interval.lost.to_string(),
-            interval.marked.to_string(),
-            interval.mean_delay().map_or_else(|| "-".to_owned(), |delay| number(delay.as_millis_f64())),
-        ]);
+/// What came in each interval, if it was asked for.
+fn intervals(totals: &Totals) -> String {
+    let Some(intervals) = &totals.intervals else { return String::new() };
+    let mut table = Table::new(0, &titles::<IntervalDocument>());
+    for interval in intervals {
+        table.add(cells(interval));
     }
     format!("\n{}", table.render())
 }

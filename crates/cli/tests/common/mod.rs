@@ -9,6 +9,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod schema;
+
 use cutline_sys::namespace::{Namespace, sweep};
 use cutline_sys::{Offloads, SysError, now};
 use cutline_units::Instant;

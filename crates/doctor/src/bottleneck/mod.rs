@@ -23,6 +23,7 @@
 
 use crate::format::{approximately, as_bps, as_ms, as_optional_ms, percent};
 use cutline_units::{Duration, Rate};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The thresholds of the judgement.
@@ -59,11 +60,12 @@ impl Default for Thresholds {
 }
 
 /// Our queue over an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct QueueLoad {
     /// What the link has sent, overhead included, over what it could have, 0..1.
     pub utilisation: f64,
-    /// What packets of the probes' hint have waited on average; of all hints where that had none.
+    /// Mean wait of the packets with the probes' hint, milliseconds; of all packets if there were none with it.
+    #[schemars(with = "f64")]
     #[serde(serialize_with = "as_ms", rename = "mean_wait_ms")]
     pub mean_wait: Duration,
     /// Dropped by the queue, packets.
@@ -72,67 +74,72 @@ pub struct QueueLoad {
     pub unsent: u64,
     /// Waiting for the interface at the end of the interval though their time has come, frames.
     pub stuck: u64,
-    /// By how much the router has given its schedule up, because it was not run in time.
+    /// Slip of the router's schedule, because the router was not scheduled in time, milliseconds.
+    #[schemars(with = "f64")]
     #[serde(serialize_with = "as_ms", rename = "slipped_ms")]
     pub slipped: Duration,
 }
 
 /// One step of the observation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
-    /// Our queue; `None` without statistics.
+    /// Our queue; null without statistics.
     pub queue: Option<QueueLoad>,
-    /// The mean round-trip time of the probes that were answered in it.
+    /// The mean round-trip time of the probes that were answered in it, milliseconds; null if none was.
+    #[schemars(with = "Option<f64>")]
     #[serde(serialize_with = "as_optional_ms", rename = "round_trip_ms")]
     pub round_trip: Option<Duration>,
 }
 
 /// The path that the probes went.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PathDelay {
     /// Probes sent.
     pub asked: usize,
     /// Probes answered.
     pub answered: usize,
-    /// The idle path's round-trip time: as it was given, or the shortest that was seen.
+    /// The idle path's round-trip time, milliseconds: as it was given, or the shortest that was seen.
+    #[schemars(with = "f64")]
     #[serde(serialize_with = "as_ms", rename = "base_ms")]
     pub base: Duration,
-    /// Whether it was given.
+    /// Whether the idle path's round-trip time was given.
     pub base_given: bool,
 }
 
 /// The interface behind our queue.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Port {
     /// Its name.
     pub name: String,
-    /// The wire's rate, where the driver says.
+    /// The wire's rate, bit/s; null where the driver does not report it.
+    #[schemars(with = "Option<u64>")]
     #[serde(serialize_with = "as_bps", rename = "speed_bps")]
     pub speed: Option<Rate>,
     /// The most that was seen in its queue disciplines, packets.
     pub qdisc_packets: u64,
-    /// The most that was seen in its driver, bytes; `None` where it does not count.
+    /// The most that was seen in its driver, bytes; null where the driver does not count.
     pub driver_bytes: Option<u64>,
     /// Dropped by its queue disciplines and by the interface in the meantime, packets.
     pub dropped: u64,
 }
 
 /// Everything that was seen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Observations {
-    /// The rate that our queue is shaped to, where it is known.
+    /// The rate that our queue is shaped to, bit/s; null where it is not known.
+    #[schemars(with = "Option<u64>")]
     #[serde(serialize_with = "as_bps", rename = "rate_bps")]
     pub rate: Option<Rate>,
-    /// In order.
+    /// The intervals of the observation, in order.
     pub intervals: Vec<Interval>,
-    /// `None` without probes.
+    /// The path of the probes; null without probes.
     pub path: Option<PathDelay>,
-    /// `None` where no interface was named.
+    /// The interface behind our queue; null where none was named.
     pub port: Option<Port>,
 }
 
 /// Where the bottleneck is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// Our queue.
@@ -148,7 +155,7 @@ pub enum Place {
 }
 
 /// How sure that is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// An observation that could have contradicted it is missing.
@@ -160,7 +167,7 @@ pub enum Confidence {
 }
 
 /// The answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Judgement {
     /// The location of the bottleneck.
     pub place: Place,

@@ -1,10 +1,11 @@
 //! Claims: the statement of a paper, the measured value, and whether the claim holds.
 
 use crate::stats::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A claim of a paper with the measured value. Serialized, it is an entry of `claims.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// A unique name, such as `audio.best-hint`.
     pub id: String,
@@ -28,8 +29,12 @@ pub struct Claim {
     pub note: String,
 }
 
+/// The claims of a study, or of several: what is stated, what was measured, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Claims<'c>(pub Vec<&'c Claim>);
+
 /// A value that the paper states.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PaperValue {
     /// A number, in the claim's unit.
@@ -39,7 +44,7 @@ pub enum PaperValue {
 }
 
 /// Whether a claim holds. In JSON: true, false, null.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Option<bool>", into = "Option<bool>")]
 pub enum Verdict {
     /// The measurement confirms the claim.

@@ -19,7 +19,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use claim::{Claim, PaperValue, Verdict};
+pub use claim::{Claim, Claims, PaperValue, Verdict};
 pub use document::{Report, Section};
 pub use html::html_page;
 pub use write::{ReportFiles, WriteError, read_claims, write};

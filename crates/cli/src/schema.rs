@@ -1,0 +1,150 @@
+//! `cutline schema`: the JSON documents that commands print or write, and their schemas.
+
+use crate::exit::Failure;
+use crate::table::Table;
+use crate::{app, aqm, check, compare, output, transport};
+use cutline_documents::schema_of;
+use cutline_results::{RunsDocument, Summary};
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde_json::Value;
+
+/// List the JSON documents that commands print or write, or print the JSON Schema of one
+///
+/// A schema (draft 2020-12) says every property with its meaning, and its unit where it is a number. Objects have these
+/// properties and no others. The guide has all of them (docs/guide/json.md, docs/schemas).
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The document's name; without it, all documents are listed
+    name: Option<String>,
+    /// List as JSON; a schema is JSON anyhow
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline schema
+  cutline schema run
+  cutline schema run | jq '.\"$defs\"[\"Row of flows\"].properties | keys'";
+
+/// A document that has a schema.
+struct Document {
+    name: &'static str,
+    /// What prints or writes it.
+    by: &'static [&'static str],
+    schema: fn() -> Schema,
+}
+
+/// All documents, and what prints or writes them.
+const DOCUMENTS: &[Document] = &[
+    document::<RunsDocument<'_>>("run", &["cutline run --json", "cutline lab run --json"]),
+    document::<Summary>("summary", &["summary.json in a folder of results"]),
+    document::<check::ScenarioDocument>("check", &["cutline check --json"]),
+    document::<compare::ComparisonDocument<'_>>("compare", &["cutline compare --json"]),
+    document::<aqm::AqmList>("aqm-list", &["cutline aqm list --json"]),
+    document::<aqm::AqmDocument>("aqm", &["cutline aqm show --json"]),
+    document::<transport::TransportList>("transport-list", &["cutline transport list --json"]),
+    document::<transport::TransportDocument>("transport", &["cutline transport show --json"]),
+    document::<app::ApplicationList>("app-list", &["cutline app list --json"]),
+    document::<app::ApplicationDocument>("app", &["cutline app show --json"]),
+    #[cfg(feature = "studies")]
+    document::<cutline_report::report::Claims<'_>>(
+        "claims",
+        &["cutline reproduce --json", "cutline report --json", "claims.json beside a report"],
+    ),
+    #[cfg(feature = "machine")]
+    document::<cutline_router_service::Statistics>(
+        "router",
+        &[
+            "cutline router --json (a line for each interval and one at the end)",
+            "cutline router stats --json",
+        ],
+    ),
+    #[cfg(feature = "machine")]
+    document::<cutline_router_service::Configuration>(
+        "router-config",
+        &["cutline router --config FILE --check --json"],
+    ),
+    #[cfg(feature = "machine")]
+    document::<cutline_router_service::SocketReply>(
+        "router-socket",
+        &["the local socket of a router (a line for each answer)", "cutline router stats --config"],
+    ),
+    #[cfg(feature = "machine")]
+    document::<cutline_doctor::ReportDocument<'_>>("doctor", &["cutline doctor --json"]),
+    #[cfg(feature = "machine")]
+    document::<cutline_doctor::BottleneckDocument<'_>>(
+        "doctor-bottleneck",
+        &["cutline doctor bottleneck --json"],
+    ),
+    #[cfg(feature = "machine")]
+    document::<cutline_traffic::SendDocument>("tg-send", &["cutline tg send --json"]),
+    #[cfg(feature = "machine")]
+    document::<cutline_traffic::ReceiveDocument>(
+        "tg-receive",
+        &["cutline tg receive --json (a line for each sender)"],
+    ),
+    document::<Documents>("schema", &["cutline schema --json"]),
+];
+
+const fn document<T: JsonSchema>(name: &'static str, by: &'static [&'static str]) -> Document {
+    Document { name, by, schema: schema_of::<T> }
+}
+
+/// The documents that have a schema.
+#[derive(Serialize, JsonSchema)]
+struct Documents(Vec<Described>);
+
+/// A document that has a schema.
+#[derive(Serialize, JsonSchema)]
+struct Described {
+    /// Its name.
+    name: &'static str,
+    /// What prints or writes it.
+    by: &'static [&'static str],
+    /// What it says.
+    what: String,
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    match &args.name {
+        Some(name) => output::print_json(&find(name)?.schema()),
+        None if args.json => {
+            output::print_json(&Documents(DOCUMENTS.iter().map(Document::described).collect()))
+        }
+        None => output::print(&list()),
+    }
+}
+
+fn find(name: &str) -> Result<&'static Document, Failure> {
+    let names: Vec<_> = DOCUMENTS.iter().map(|document| document.name).collect();
+    let unknown =
+        || Failure::Usage(format!("there is no document {name:?}; there are: {}", names.join(", ")));
+    DOCUMENTS.iter().find(|document| document.name == name).ok_or_else(unknown)
+}
+
+fn list() -> String {
+    let mut table = Table::new(2, &["name", "printed or written by"]);
+    for document in DOCUMENTS {
+        for (name, by) in [document.name].into_iter().chain(std::iter::repeat("")).zip(document.by) {
+            table.add(vec![name.to_owned(), (*by).to_owned()]);
+        }
+    }
+    table.render()
+}
+
+impl Document {
+    fn schema(&self) -> Schema {
+        let mut schema = (self.schema)();
+        schema.insert("title".to_owned(), Value::from(self.name));
+        schema
+    }
+
+    fn described(&self) -> Described {
+        let schema = (self.schema)();
+        let what = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let sentence = what.split("\n\n").next().unwrap_or_default().replace('\n', " ");
+        Described { name: self.name, by: self.by, what: sentence }
+    }
+}

@@ -1,0 +1,426 @@
+//! Every JSON document of a command is as its schema says; the schemas and the page about them in the repository are those of
+//! the code. Documents that need root are held against their schemas in the tests of their commands.
+//!
+//! `make bless` writes docs/schemas and docs/guide/json.md anew; the diff is the review.
+
+#[path = "common/schema.rs"]
+mod schema;
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const SCENARIO: &str = r#"
+name = "small"
+title = "A small one"
+duration = "3 s"
+warm-up = "1 s"
+seeds = 2
+
+[dumbbell]
+rate = "2 Mbit/s"
+delay = "10 ms"
+access-rate = "50 Mbit/s"
+access-delay = "5 ms"
+queue = { aqm = "pi", limit = "60 packets", q-ref = "20 packets", tsq = true }
+
+[[flow]]
+name = "bulk"
+count = 2
+class = "file-transfer"
+file-size = "100 KB"
+transport = { protocol = "tcp" }
+app = { kind = "bulk" }
+
+[[flow]]
+name = "audio"
+class = "audio"
+hint = 6
+transport = { protocol = "udp" }
+app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
+
+[sweep]
+"flow.audio.hint" = [1, 6]
+"#;
+
+const ROUTER: &str = r#"
+in = "a"
+out = "b"
+socket = "/run/r.sock"
+spin = "80 us"
+hints = { EF = 4 }
+remark = { CS1 = "LE" }
+queue.q = { aqm = "pi", limit = "64 KB", q-ref = "100 packets", tsq = true }
+forward = { rate = "15 Mbit/s", queue = "q" }
+reverse = { rate = "2 Mbit/s", queue = { aqm = "codel", limit = "9 packets" } }
+"#;
+
+fn cutline(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cutline")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+/// What a command prints.
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = cutline(folder, arguments);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn folder(file: &str, text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(file), text).unwrap();
+    folder
+}
+
+#[test]
+fn scenarios_and_their_results() {
+    let folder = folder("small.toml", SCENARIO);
+    let of = |arguments: &[&str]| json(folder.path(), arguments);
+    schema::check("check", &of(&["check", "small.toml", "--json"]));
+    let run = of(&["run", "small.toml", "--json", "--quiet"]);
+    assert_eq!(run["runs"].as_array().unwrap().len(), 4);
+    schema::check("run", &run);
+    let summary = fs::read(folder.path().join("results/small/summary.json")).unwrap();
+    schema::check("summary", &serde_json::from_slice(&summary).unwrap());
+    let other = ["run", "small.toml", "--set", "name=other", "--set", "dumbbell.queue.tsq=false", "--quiet"];
+    assert!(cutline(folder.path(), &other).status.success());
+    let compared = of(&["compare", "results/small", "results/other", "--json"]);
+    assert!(compared["measures"].as_array().unwrap().len() > 10);
+    schema::check("compare", &compared);
+    let same = of(&["compare", "results/small", "results/small", "--json"]);
+    schema::check("compare", &same);
+}
+
+/// What is not simulated, and a single seed, whose interval is null.
+#[test]
+fn failed_runs_and_single_seeds() {
+    let folder = folder("small.toml", SCENARIO);
+    let one = json(folder.path(), &["run", "small.toml", "--seeds", "1", "--no-store", "--json", "--quiet"]);
+    assert_eq!(one["results_dir"], Value::Null);
+    schema::check("run", &one);
+    let failed = cutline_results::FailedRun {
+        run: cutline_results::RunSummary { run: "1".into(), point: "base".into(), seed: 1 },
+        reason: "no memory".into(),
+    };
+    assert!(cutline(folder.path(), &["run", "small.toml", "--quiet"]).status.success());
+    let text = fs::read(folder.path().join("results/small/summary.json")).unwrap();
+    let mut summary: cutline_results::Summary = serde_json::from_slice(&text).unwrap();
+    summary.failed.push(failed);
+    summary.overrides.push(("seed".into(), "2".into()));
+    schema::check("summary", &serde_json::to_value(summary).unwrap());
+}
+
+#[test]
+fn aqms_and_schemas() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = json(folder.path(), &["aqm", "list", "--json"]);
+    schema::check("aqm-list", &all);
+    for aqm in all.as_array().unwrap() {
+        schema::check("aqm", &json(folder.path(), &["aqm", "show", aqm["name"].as_str().unwrap(), "--json"]));
+    }
+    schema::check("schema", &json(folder.path(), &["schema", "--json"]));
+}
+
+#[test]
+fn claims() {
+    let folder = tempfile::tempdir().unwrap();
+    let claims = json(folder.path(), &["reproduce", "tsq", "--figure", "10", "--quick", "--json", "--quiet"]);
+    assert!(!claims.as_array().unwrap().is_empty());
+    schema::check("claims", &claims);
+    schema::check("claims", &json(folder.path(), &["report", "tsq", "--quick", "--json"]));
+    let written = fs::read(folder.path().join("results/tsq-quick/claims.json")).unwrap();
+    schema::check("claims", &serde_json::from_slice(&written).unwrap());
+}
+
+#[test]
+fn the_doctor() {
+    let folder = tempfile::tempdir().unwrap();
+    schema::check("doctor", &json(folder.path(), &["doctor", "lo", "--json"]));
+    let watched = ["doctor", "bottleneck", "--out", "lo", "--duration", "1s", "--json"];
+    schema::check("doctor-bottleneck", &json(folder.path(), &watched));
+}
+
+#[test]
+fn a_routers_file() {
+    let folder = folder("r.toml", ROUTER);
+    let document = json(folder.path(), &["router", "--config", "r.toml", "--check", "--json"]);
+    schema::check("router-config", &document);
+    assert_eq!(document["forward"]["queue"]["tsq"]["l"], "40 ms");
+}
+
+#[test]
+fn the_traffic_generator() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut receiver = Command::new(env!("CARGO_BIN_EXE_cutline"))
+        .args(["tg", "receive", "--listen", "127.0.0.1:0", "--duration", "60s", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(receiver.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}")).to_owned();
+    let send = |options: &[&str]| {
+        let always = ["tg", "send", &address, "--duration", "500ms", "--linger", "100ms", "--json"];
+        json(folder.path(), &[&always, options].concat())
+    };
+    let tcp =
+        send(&["--flows", "2", "--app", "files", "--size", "4KB", "--think", "50ms", "--interval", "200ms"]);
+    let udp = send(&["--transport", "udp", "--rate", "128kbit", "--size", "160"]);
+    let tfrc = send(&["--transport", "tfrc", "--rate", "1Mbit", "--size", "500"]);
+    receiver.kill().unwrap();
+    let mut printed = String::new();
+    receiver.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    receiver.wait().unwrap();
+    for document in [&tcp, &udp, &tfrc] {
+        schema::check("tg-send", document);
+    }
+    assert!(tcp["flows"][0]["sent"]["tcp"].is_object() && tcp["total"]["intervals"].is_array(), "{tcp}");
+    assert!(tcp["groups"][0]["loss_ratio"].is_null() && udp["groups"][0]["loss_ratio"].is_number(), "{udp}");
+    let received: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(received.len(), 3, "{printed}");
+    for document in &received {
+        schema::check("tg-receive", document);
+    }
+}
+
+/// Name, what prints it, and what it says, of all documents.
+fn documents() -> Vec<Value> {
+    let listed = json(Path::new("."), &["schema", "--json"]);
+    let Value::Array(documents) = listed else { panic!("{listed} is a list") };
+    documents
+}
+
+fn name(document: &Value) -> &str {
+    document["name"].as_str().unwrap()
+}
+
+#[test]
+fn every_property_is_described() {
+    for document in documents() {
+        assert!(!document["what"].as_str().unwrap().is_empty(), "{document}");
+        let schema = schema::schema(name(&document));
+        assert!(jsonschema::meta::is_valid(&schema), "{schema}");
+        for (object, properties) in tables(&schema) {
+            for (property, of) in properties {
+                let described = of["description"].as_str().unwrap_or_default();
+                assert!(!described.is_empty(), "{}: {object}.{property} has no description", name(&document));
+                let is_code =
+                    described.contains("[`") || described.contains("::") || described.contains("`None`");
+                assert!(!is_code, "{object}.{property} is described for programmers: {described}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_documents_are_refused_with_those_that_there_are() {
+    let output = cutline(Path::new("."), &["schema", "runs"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("there is no document \"runs\"; there are: run, summary, "), "{message}");
+}
+
+#[test]
+fn the_repository_has_these_schemas_and_their_page() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut files = BTreeMap::from([(docs.join("guide/json.md"), page())]);
+    for document in documents() {
+        let printed = cutline(Path::new("."), &["schema", name(&document)]).stdout;
+        let path = docs.join("schemas").join(format!("{}.json", name(&document)));
+        files.insert(path, String::from_utf8(printed).unwrap());
+    }
+    if std::env::var_os("CUTLINE_BLESS").is_some() {
+        fs::create_dir_all(docs.join("schemas")).unwrap();
+        for path in stored(&docs.join("schemas")).iter().filter(|path| !files.contains_key(*path)) {
+            fs::remove_file(path).unwrap();
+        }
+        for (path, text) in &files {
+            fs::write(path, text).unwrap();
+        }
+    }
+    for (path, text) in &files {
+        let stored = fs::read_to_string(path).unwrap_or_default();
+        assert!(stored == *text, "{} is not what the code says: run `make bless`", path.display());
+    }
+    let expected: BTreeSet<PathBuf> =
+        files.into_keys().filter(|path| path.extension().unwrap() == "json").collect();
+    assert_eq!(stored(&docs.join("schemas")), expected);
+}
+
+fn stored(folder: &Path) -> BTreeSet<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+const HEAD: &str = "<!-- Written by crates/cli/tests/schemas.rs from the types in the code. -->
+# JSON documents
+
+Every JSON document that a command prints or writes has a JSON Schema (draft 2020-12). `cutline schema` lists the documents,
+`cutline schema NAME` prints a schema; [docs/schemas](../schemas) has them as files. Objects have the properties that are listed
+here and no others, and all of them, unless one is marked as optional. What was not measured is null. A number's unit is the last word
+of its name where it has one; the schemas have it as `x-unit`, and as `x-kind` whether a number is a `counter`, which only grows
+while its program runs, or a `gauge`, which is as it is at the time.
+";
+
+/// The page docs/guide/json.md.
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    page += "\n| document | printed or written by | schema |\n| --- | --- | --- |\n";
+    for document in documents() {
+        let by: Vec<_> =
+            document["by"].as_array().unwrap().iter().map(|by| code(by.as_str().unwrap())).collect();
+        let name = name(&document);
+        let _ = writeln!(
+            page,
+            "| [{name}](#{name}) | {} | [{name}.json](../schemas/{name}.json) |",
+            by.join("; ")
+        );
+    }
+    let (mut shown, mut roots): (BTreeMap<String, Value>, Vec<(String, Value)>) = Default::default();
+    for document in documents() {
+        let name = name(&document);
+        let schema = schema::schema(name);
+        let _ = write!(page, "\n## {name}\n\n{}\n", document["what"].as_str().unwrap());
+        if schema["type"] == "array" {
+            let _ = write!(page, "\nIt is a {}.\n", kind(&schema));
+        }
+        if let Some(choices) = schema["anyOf"].as_array() {
+            page += "\nIt is one of:\n\n";
+            for choice in choices {
+                let _ = writeln!(
+                    page,
+                    "- {}: {}",
+                    kind(choice),
+                    choice["description"].as_str().unwrap_or_default()
+                );
+            }
+        }
+        let mut above = Vec::new();
+        for (object, properties) in tables(&schema) {
+            if object == *name {
+                table(&mut page, properties, &required(&schema));
+                continue;
+            }
+            let of = &schema["$defs"][&object];
+            if let Some((document, _)) = roots.iter().find(|(_, root)| *root == of["properties"]) {
+                above.push(format!("{object} ([{document}](#{document}))"));
+                continue;
+            }
+            match shown.insert(object.clone(), of.clone()) {
+                Some(other) if other == *of => above.push(object),
+                other => {
+                    assert!(other.is_none(), "two different objects are called {object}");
+                    let about = of["description"].as_str().unwrap_or_default().replace('\n', " ");
+                    let _ = write!(page, "\n### {object}\n\n{about}\n");
+                    table(&mut page, properties, &required(of));
+                }
+            }
+        }
+        for (name, choices) in choices(&schema) {
+            if shown.insert(name.clone(), choices.clone()).is_none() {
+                let _ = write!(page, "\n### {name}\n\n");
+                for choice in choices.as_array().unwrap() {
+                    let meaning = choice["description"].as_str().unwrap_or_default();
+                    let _ = writeln!(page, "- `{}`: {meaning}", choice["const"].as_str().unwrap_or_default());
+                }
+            }
+        }
+        roots.push((name.to_owned(), schema["properties"].clone()));
+        if !above.is_empty() {
+            let _ = write!(page, "\nDescribed above: {}.\n", above.join(", "));
+        }
+    }
+    page
+}
+
+/// A command as code, and in words what stands behind it in parentheses.
+fn code(by: &str) -> String {
+    match by.split_once(" (") {
+        Some((by, words)) if by.starts_with("cutline") => format!("`{by}` ({words}"),
+        _ if by.starts_with("cutline") => format!("`{by}`"),
+        _ => by.to_owned(),
+    }
+}
+
+type Properties = Vec<(String, Value)>;
+
+/// The objects that a schema describes with their properties, itself first.
+fn tables(schema: &Value) -> Vec<(String, Properties)> {
+    let title = schema["title"].as_str().unwrap().to_owned();
+    let defined = schema["$defs"].as_object().into_iter().flatten();
+    let all = [(title, schema)].into_iter().chain(defined.map(|(name, schema)| (name.clone(), schema)));
+    let of = |(name, schema): (String, &Value)| {
+        let properties = schema["properties"].as_object()?;
+        let required = required(schema);
+        // Those that are always there are listed in the order of the type, which the map does not keep.
+        let optional = properties.keys().filter(|name| !required.contains(name));
+        let names: Vec<_> = required.iter().chain(optional).collect();
+        Some((name, names.into_iter().map(|name| (name.clone(), properties[name].clone())).collect()))
+    };
+    all.filter_map(of).collect()
+}
+
+/// The words that a value may be, by the name of its type.
+fn choices(schema: &Value) -> Vec<(String, Value)> {
+    let defined = schema["$defs"].as_object().into_iter().flatten();
+    let words = |(name, of): (&String, &Value)| {
+        let choices = of["oneOf"].as_array().filter(|choices| choices[0]["const"].is_string())?;
+        Some((name.clone(), Value::Array(choices.clone())))
+    };
+    defined.filter_map(words).collect()
+}
+
+/// The properties that are in every such object.
+fn required(object: &Value) -> Vec<String> {
+    object["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn table(page: &mut String, properties: Properties, required: &[String]) {
+    *page += "\n| property | type | unit | meaning |\n| --- | --- | --- | --- |\n";
+    for (name, of) in properties {
+        let (kind, unit) = (kind(&of), of["x-unit"].as_str().unwrap_or_default());
+        let kind = if required.contains(&name) { kind } else { format!("{kind}, optional") };
+        let meaning = of["description"].as_str().unwrap().replace('\n', " ");
+        let _ = writeln!(page, "| `{name}` | {kind} | {unit} | {meaning} |");
+    }
+}
+
+/// The type of a value, in words.
+fn kind(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return reference.trim_start_matches("#/$defs/").replace("%20", " ");
+    }
+    if let Some(choices) = schema["anyOf"].as_array() {
+        return choices.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
+    match &schema["type"] {
+        Value::Array(kinds) => {
+            let kinds: Vec<_> = kinds.iter().map(|of| of.as_str().unwrap()).collect();
+            if kinds[0] == "array" { format!("{} or null", list(schema)) } else { kinds.join(" or ") }
+        }
+        Value::String(of) if of == "array" => list(schema),
+        Value::String(of) if schema["enum"].is_array() => format!("{of}, one of {}", schema["enum"]),
+        Value::String(of) if of == "object" && schema["additionalProperties"].is_object() => {
+            format!("object of {} by name", kind(&schema["additionalProperties"]))
+        }
+        Value::String(of) if schema["const"].is_string() => format!("{of} {}", schema["const"]),
+        of => of.as_str().unwrap_or("any").to_owned(),
+    }
+}
+
+fn list(schema: &Value) -> String {
+    match schema["prefixItems"].as_array() {
+        Some(items) => format!("list: {}", items.iter().map(kind).collect::<Vec<_>>().join(", ")),
+        None => format!("list of {}", kind(&schema["items"])),
+    }
+}

@@ -1,0 +1,108 @@
+//! What is printed as JSON: a report with its findings in one list, and a judgement with what it is based on.
+
+use crate::bottleneck::{Judgement, Observations};
+use crate::finding::{Finding, Report, State, Use};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a machine offers: which uses are ready, and every finding with its group.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReportDocument<'r> {
+    /// Whether everything that a use needs is there.
+    ready: Ready,
+    /// The number of findings in each state.
+    count: Counts,
+    /// All findings, in the order of looking.
+    findings: Vec<GroupedFinding<'r>>,
+}
+
+/// Whether everything that a use needs is there.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Ready {
+    /// `cutline router`.
+    router: bool,
+    /// Experiments in network namespaces.
+    laboratory: bool,
+}
+
+/// The number of findings in each state.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Counts {
+    /// As it should be.
+    ok: usize,
+    /// Good to know; nothing has to be done.
+    note: usize,
+    /// It could not be looked at.
+    unknown: usize,
+    /// It works, and not as well as it should.
+    warning: usize,
+    /// Something that is needed is not there.
+    missing: usize,
+}
+
+/// A finding with its group.
+#[derive(Debug, Serialize, JsonSchema)]
+struct GroupedFinding<'r> {
+    /// The title of its group.
+    group: &'r str,
+    #[serde(flatten)]
+    finding: &'r Finding,
+}
+
+/// Where the bottleneck is, and what was observed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BottleneckDocument<'o> {
+    /// The judgement.
+    pub judgement: &'o Judgement,
+    /// What it is based on.
+    pub observed: &'o Observations,
+}
+
+impl<'r> ReportDocument<'r> {
+    /// Returns the document of a report.
+    pub fn new(report: &'r Report) -> Self {
+        let ready = |of| report.missing(of).is_empty();
+        let [ok, note, unknown, warning, missing] = State::ALL.map(|state| report.count(state));
+        let grouped = report.groups.iter().flat_map(|group| {
+            group.findings.iter().map(|finding| GroupedFinding { group: &group.title, finding })
+        });
+        Self {
+            ready: Ready { router: ready(Use::Router), laboratory: ready(Use::Laboratory) },
+            count: Counts { ok, note, unknown, warning, missing },
+            findings: grouped.collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Group;
+    use serde_json::json;
+
+    #[test]
+    fn a_report_says_what_is_ready_and_every_finding_with_its_group() {
+        let findings = vec![
+            Finding::warning("clock", "slow", "choose another"),
+            Finding::missing("iproute2", "gone", &[Use::Laboratory], "install it"),
+        ];
+        let document = json!(ReportDocument::new(&Report { groups: vec![Group::new("host", findings)] }));
+        assert_eq!(document["ready"], json!({ "router": true, "laboratory": false }));
+        assert_eq!((&document["count"]["missing"], &document["count"]["ok"]), (&json!(1), &json!(0)));
+        let first = json!({ "group": "host", "subject": "clock", "state": "warning", "what": "slow",
+            "do_next": "choose another", "needed_for": [] });
+        assert_eq!(document["findings"][0], first);
+    }
+
+    #[test]
+    fn every_state_and_use_has_its_place() {
+        let document = json!(ReportDocument::new(&Report { groups: Vec::new() }));
+        let names = |value: &serde_json::Value| value.as_object().unwrap().len();
+        assert_eq!(
+            (names(&document["count"]), names(&document["ready"])),
+            (State::ALL.len(), Use::ALL.len())
+        );
+        assert!(State::ALL.iter().all(|state| document["count"].get(state.name()).is_some()));
+        assert!(Use::ALL.iter().all(|of| document["ready"].get(of.name()).is_some()));
+    }
+}

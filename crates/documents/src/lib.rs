@@ -1,0 +1,23 @@
+//! JSON documents: their schemas, and records whose fields are described once.
+//!
+//! A document is a type that derives `Serialize` and `JsonSchema`; the documentation comments of its fields are the
+//! descriptions in its schema ([`schema_of`]). Counters stand in a [`Record`], which the macro [`record!`] declares: each
+//! field with its name, unit, kind and meaning. The JSON document, its schema, printed tables and exporters of statistics
+//! all follow that list.
+//!
+//! ```text
+//! schema   the JSON Schema of a document: complete and closed
+//! record   records, and their fields as data
+//! ```
+
+mod record;
+mod schema;
+
+pub use record::{Field, Heading, Kind, Record};
+pub use schema::schema_of;
+
+/// What the macros need.
+#[doc(hidden)]
+pub mod private {
+    pub use crate::record::value;
+}

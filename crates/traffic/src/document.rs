@@ -1,0 +1,427 @@
+//! What was found, as documents: times in ms, sizes in bytes, rates in bit/s; payload everywhere.
+//!
+//! Packets are datagrams; for TCP, data segments where a sender counts them, and messages where a receiver does.
+
+use crate::control::ClockReport;
+use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
+use crate::summary::Summary;
+use cutline_documents::record;
+use cutline_sys::tcp::TcpInfo;
+use cutline_units::{Duration, Histogram, Rate};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What both ends of a run have found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SendDocument {
+    /// The receiver's address and port.
+    pub receiver: String,
+    /// The seed of the flows' random numbers.
+    pub seed: u64,
+    /// How long was to be sent, seconds.
+    pub duration_s: f64,
+    /// How long was sent, seconds.
+    pub elapsed_s: f64,
+    /// How the clocks of both ends relate.
+    pub clock: Clock,
+    /// The groups of flows.
+    pub groups: Vec<GroupTotals>,
+    /// All groups together.
+    pub total: Totals,
+    /// Each flow.
+    pub flows: Vec<FlowDocument>,
+    /// Datagrams that came and found the receiver's own buffer full, and count as lost; null without a report of the receiver.
+    pub overflowed: Option<u64>,
+    /// Datagrams and connections of no flow of this run; null without a report of the receiver.
+    pub strangers: Option<u64>,
+    /// What has ended the run before its time; null if nothing.
+    pub error: Option<String>,
+}
+
+/// What a group of flows did and got.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GroupTotals {
+    /// The group's name.
+    pub name: String,
+    /// The kind of its transport.
+    pub transport: String,
+    /// Its sums and distributions.
+    #[serde(flatten)]
+    pub totals: Totals,
+}
+
+/// One flow.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FlowDocument {
+    /// The flow's name.
+    pub name: String,
+    /// The flow's number.
+    pub flow: u32,
+    /// What its sender did.
+    pub sent: SenderDocument,
+    /// What its receiver found; null if nothing came, or without a report of the receiver.
+    pub received: Option<ReceiverDocument>,
+}
+
+/// What a receiver has found of one sender's run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReceiveDocument {
+    /// The sender's address and port.
+    pub sender: String,
+    /// How long the sender planned to send, seconds.
+    pub duration_s: f64,
+    /// Datagrams that came and found this receiver's own buffer full, and count as lost.
+    pub overflowed: u64,
+    /// Datagrams and connections of no flow of this run.
+    pub strangers: u64,
+    /// The flows of which something came.
+    pub flows: Vec<ReceiverDocument>,
+    /// What has ended the run before its time; null if nothing.
+    pub error: Option<String>,
+}
+
+record! {
+    /// Sums and distributions over flows.
+    pub struct Totals {
+        flows: u64, counter("flows"), "The number of flows.", shown("number");
+        failed: u64, counter("flows"), "Flows with an error at either end.";
+        sent_bytes: u64, counter("B"), "Payload that left the applications for the kernel.";
+        sent_bps: f64, gauge("bit/s"), "The same as a rate, over the time of sending.", shown("sent Mbit/s", 1e-6);
+        sent_packets: u64, counter("packets"), "Datagrams sent; for TCP, data segments.";
+        received_bytes: u64, counter("B"), "Payload received.";
+        goodput_bps: f64, gauge("bit/s"), "The same as a rate, over the time of sending.", shown("received Mbit/s", 1e-6);
+        received_packets: u64, counter("packets"), "Datagrams received; for TCP, messages.", shown("packets");
+        lost: u64, counter("packets"), "Datagrams lost.", shown("lost");
+        loss_ratio: Option<f64>, gauge("0..1"), "Datagrams lost over those received or lost; null for TCP, and where there were none.", shown("lost %", 100.0);
+        reordered: u64, counter("packets"), "Datagrams that came after one that was sent later (RFC 4737, type-P-reordered).", shown("late");
+        duplicated: u64, counter("packets"), "Datagrams that came again.";
+        marked: u64, counter("packets"), "Datagrams that a router marked (CE); for TCP, segments acknowledged with an ECN echo.", shown("marked");
+        retransmissions: u64, counter("packets"), "Segments that TCP sent again.", shown("resent");
+        refused_bytes: u64, counter("B"), "What applications wrote and found no room for, in TFRC's or TCP's queue.", shown("refused KB", 1e-3);
+        unsent: u64, counter("packets"), "Datagrams that the sender's kernel did not take.";
+        delay_ms: Option<Distribution>, gauge("ms"), "One-way delays; null if empty.";
+        ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
+        response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
+        lateness_ms: Option<Distribution>, gauge("ms"), "How late the generator was: from when an application was due to when it was asked; null if empty.";
+        intervals: Option<Vec<IntervalDocument>>, part, "What came in each interval; null if it was not asked for.";
+    }
+
+    /// What a flow's sender did.
+    pub struct SenderDocument {
+        bytes: u64, counter("B"), "Payload handed to the kernel.";
+        packets: u64, counter("packets"), "Datagrams handed to the kernel; for TCP, data segments sent.";
+        messages: u64, counter("messages"), "Messages that the application wrote.";
+        refused_bytes: u64, counter("B"), "What the application wrote and found no room for, in TFRC's or TCP's queue.";
+        unsent: u64, counter("packets"), "Datagrams that the kernel did not take: its buffer was full, or the other end is not there.";
+        added_bytes: u64, counter("B"), "Bytes added to datagrams that were drawn shorter than their header.";
+        retransmissions: u64, counter("packets"), "Segments that TCP sent again.";
+        timeouts: Option<u64>, counter("timeouts"), "Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; null otherwise.";
+        response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
+        lateness_ms: Option<Distribution>, gauge("ms"), "How late the generator was: from when the application was due to when it was asked; null if empty.";
+        tcp: Option<TcpDocument>, part, "What the kernel knew of the connection at the end (`TCP_INFO`); null without TCP.";
+        tfrc_rtt_ms: Option<f64>, gauge("ms"), "TFRC's average round-trip time at the end; null without TFRC.";
+        error: Option<String>, label, "What has ended the flow before its time; null if nothing.";
+    }
+
+    /// What a flow's receiver found.
+    pub struct ReceiverDocument {
+        flow: u32, label, "The flow's number.";
+        bytes: u64, counter("B"), "Payload received, without that of duplicates.";
+        packets: u64, counter("packets"), "Datagrams received, without duplicates; for TCP, messages.";
+        lost: u64, counter("packets"), "Packets missing below the highest that was received.";
+        reordered: u64, counter("packets"), "Packets that came after one that was sent later (RFC 4737, type-P-reordered).";
+        duplicated: u64, counter("packets"), "Packets that came again.";
+        marked: u64, counter("packets"), "Packets that a router marked (CE); TCP's are in the sender's report.";
+        first_s: Option<f64>, gauge("s"), "When the first byte came, since the run's start; null if none did.";
+        last_s: Option<f64>, gauge("s"), "When the last byte came, since the run's start; null if none did.";
+        traffic_class: Option<u8>, gauge("-"), "The traffic class of the last packet; null for TCP, and where the kernel did not report it.";
+        loss_event_rate: Option<f64>, gauge("0..1"), "TFRC's loss event rate at the end; null without TFRC.";
+        delay_ms: Option<Distribution>, gauge("ms"), "One-way delays; null if empty.";
+        ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
+        intervals: Option<Vec<IntervalDocument>>, part, "What came in each interval; null if it was not asked for.";
+        error: Option<String>, label, "What has ended the flow before its time; null if nothing.";
+    }
+
+    /// What came in an interval.
+    pub struct IntervalDocument {
+        from_s: f64, label("s"), "Start of the interval, since the run's start.", shown("from s");
+        bytes: u64, gauge("B"), "Payload received.";
+        goodput_bps: f64, gauge("bit/s"), "The same as a rate.", shown("Mbit/s", 1e-6);
+        packets: u64, gauge("packets"), "Packets received.", shown("packets");
+        lost: i64, gauge("packets"), "Packets found missing, less those that came late.", shown("lost");
+        marked: u64, gauge("packets"), "Packets that a router marked (CE).", shown("marked");
+        mean_delay_ms: Option<f64>, gauge("ms"), "Mean one-way delay; null without packets.", shown("mean delay ms");
+        mean_ipdv_ms: Option<f64>, gauge("ms"), "Mean change of the one-way delay, absolute; null without packets.";
+    }
+
+    /// A distribution of times, all but `count` in ms.
+    pub struct Distribution {
+        count: u64, counter("-"), "The number of values.", shown("number");
+        min: Option<f64>, gauge("ms"), "The least.", shown("least");
+        mean: Option<f64>, gauge("ms"), "The mean.", shown("mean");
+        standard_deviation: Option<f64>, gauge("ms"), "The standard deviation.";
+        p50: Option<f64>, gauge("ms"), "The median.", shown("median");
+        p95: Option<f64>, gauge("ms"), "The 95th percentile.", shown("95 %");
+        p99: Option<f64>, gauge("ms"), "The 99th percentile.", shown("99 %");
+        max: Option<f64>, gauge("ms"), "The greatest.", shown("greatest");
+        buckets: Vec<(f64, f64, u64)>, part, "Buckets of at most 3.1 % width: from, below, and how many values.";
+    }
+
+    /// How the clocks of both ends relate. Delays are corrected by the offset.
+    pub struct Clock {
+        same: bool, label, "Whether both ends have the same clock.";
+        error_ms: f64, gauge("ms"), "The largest possible error of one-way delays.";
+        offset_ms: f64, gauge("ms"), "The receiver's clock minus the sender's before the run.";
+        drift_ms: Option<f64>, gauge("ms"), "How much the offset changed during the run; null if it is not known.";
+        round_trip_ms: f64, gauge("ms"), "The round-trip time of the exchange that gave the offset.";
+    }
+
+    /// What the kernel knew of a TCP connection at its end (`TCP_INFO`).
+    pub struct TcpDocument {
+        rtt_ms: f64, gauge("ms"), "Smoothed round-trip time.";
+        rtt_deviation_ms: f64, gauge("ms"), "Mean deviation of the round-trip time.";
+        min_rtt_ms: f64, gauge("ms"), "Smallest round-trip time seen lately.";
+        rto_ms: f64, gauge("ms"), "Retransmission timeout.";
+        congestion_window: u32, gauge("segments"), "Congestion window.";
+        slow_start_threshold: u32, gauge("segments"), "Slow-start threshold.";
+        max_segment: u32, gauge("B"), "Payload of a full segment.";
+        data_segments: u32, counter("segments"), "Data segments sent, including retransmissions.";
+        retransmissions: u32, counter("segments"), "Segments retransmitted.";
+        timeouts: Option<u32>, counter("timeouts"), "Retransmission timeouts; null where the kernel does not count them (before 6.7).";
+        delivered: u32, counter("segments"), "Segments that the other end has acknowledged.";
+        delivered_ce: u32, counter("segments"), "Those of the delivered segments that were acknowledged with an ECN echo.";
+        bytes_sent: u64, counter("B"), "Bytes sent, including retransmissions.";
+        bytes_retransmitted: u64, counter("B"), "Bytes retransmitted.";
+        bytes_acked: u64, counter("B"), "Bytes acknowledged.";
+        not_sent: u32, gauge("B"), "Bytes in the socket's buffer that have not been sent yet.";
+        pacing_rate_bps: u64, gauge("bit/s"), "The rate that segments are paced to; zero if they are not paced.";
+        delivery_rate_bps: u64, gauge("bit/s"), "The delivery rate measured last.";
+        ecn: bool, label, "Whether both ends have agreed on ECN.";
+        sack: bool, label, "Whether both ends have agreed on selective acknowledgements.";
+    }
+}
+
+impl Totals {
+    /// The document of a summary, over a time of sending, with intervals of this width.
+    pub fn new(of: &Summary, elapsed: Duration, interval: Option<Duration>) -> Self {
+        Self {
+            flows: of.flows,
+            failed: of.failed,
+            sent_bytes: of.sent_bytes,
+            sent_bps: rate_bps(of.sent_bytes, elapsed),
+            sent_packets: of.sent_packets,
+            received_bytes: of.received_bytes,
+            goodput_bps: of.goodput_bps(elapsed),
+            received_packets: of.received_packets,
+            lost: of.lost,
+            loss_ratio: of.loss(),
+            reordered: of.reordered,
+            duplicated: of.duplicated,
+            marked: of.marked,
+            retransmissions: of.retransmissions,
+            refused_bytes: of.refused_bytes,
+            unsent: of.unsent,
+            delay_ms: Distribution::new(&of.delay),
+            ipdv_ms: Distribution::new(&of.ipdv),
+            response_ms: Distribution::new(&of.responses),
+            lateness_ms: Distribution::new(&of.lateness),
+            intervals: series(&of.intervals, interval),
+        }
+    }
+
+    /// The same without a loss ratio: TCP loses nothing in the end.
+    pub fn without_loss_ratio(self) -> Self {
+        Self { loss_ratio: None, ..self }
+    }
+}
+
+impl ReceiveDocument {
+    /// The document of what a receiver found of `sender`, who sent until `until`, with intervals of this width.
+    pub fn new(report: &MeterReport, sender: String, until: Duration, interval: Option<Duration>) -> Self {
+        Self {
+            sender,
+            duration_s: until.as_secs_f64(),
+            overflowed: report.overflowed,
+            strangers: report.strangers,
+            flows: report.flows.iter().map(|flow| ReceiverDocument::new(flow, interval)).collect(),
+            error: None,
+        }
+    }
+}
+
+impl FlowDocument {
+    /// The document of a flow by what its two ends say, with intervals of this width.
+    pub fn new(sent: &SenderReport, received: Option<&ReceiverReport>, interval: Option<Duration>) -> Self {
+        Self {
+            name: sent.name.clone(),
+            flow: sent.flow,
+            sent: sent.into(),
+            received: received.map(|received| ReceiverDocument::new(received, interval)),
+        }
+    }
+}
+
+impl From<&SenderReport> for SenderDocument {
+    fn from(report: &SenderReport) -> Self {
+        Self {
+            bytes: report.bytes,
+            packets: report.packets,
+            messages: report.messages,
+            refused_bytes: report.refused_bytes,
+            unsent: report.unsent,
+            added_bytes: report.added_bytes,
+            retransmissions: report.retransmissions,
+            timeouts: report.timeouts,
+            response_ms: Distribution::new(&report.responses),
+            lateness_ms: Distribution::new(&report.lateness),
+            tcp: report.tcp.as_ref().map(TcpDocument::from),
+            tfrc_rtt_ms: report.tfrc_rtt.map(Duration::as_millis_f64),
+            error: report.error.clone(),
+        }
+    }
+}
+
+impl ReceiverDocument {
+    fn new(report: &ReceiverReport, interval: Option<Duration>) -> Self {
+        Self {
+            flow: report.flow,
+            bytes: report.bytes,
+            packets: report.packets,
+            lost: report.lost,
+            reordered: report.reordered,
+            duplicated: report.duplicated,
+            marked: report.marked,
+            first_s: report.first.map(Duration::as_secs_f64),
+            last_s: report.last.map(Duration::as_secs_f64),
+            traffic_class: report.traffic_class,
+            loss_event_rate: report.loss_event_rate,
+            delay_ms: Distribution::new(&report.delay),
+            ipdv_ms: Distribution::new(&report.ipdv),
+            intervals: series(&report.intervals, interval),
+            error: report.error.clone(),
+        }
+    }
+}
+
+impl Distribution {
+    /// The document of a distribution; `None` of nothing.
+    fn new(of: &Histogram) -> Option<Self> {
+        let ms = |time: Option<Duration>| time.map(Duration::as_millis_f64);
+        let buckets = of
+            .buckets()
+            .map(|bucket| (bucket.low.as_millis_f64(), bucket.high.as_millis_f64(), bucket.count));
+        (of.count() > 0).then(|| Self {
+            count: of.count(),
+            min: ms(of.min()),
+            mean: ms(of.mean()),
+            standard_deviation: ms(of.standard_deviation()),
+            p50: ms(of.quantile(0.5)),
+            p95: ms(of.quantile(0.95)),
+            p99: ms(of.quantile(0.99)),
+            max: ms(of.max()),
+            buckets: buckets.collect(),
+        })
+    }
+}
+
+impl From<&ClockReport> for Clock {
+    fn from(clock: &ClockReport) -> Self {
+        Self {
+            same: clock.same,
+            error_ms: clock.error().as_millis_f64(),
+            offset_ms: clock.offset().as_nanos() as f64 * 1e-6,
+            drift_ms: clock.after.map(|_| clock.drift_ns() as f64 * 1e-6),
+            round_trip_ms: clock.before.round_trip.as_millis_f64(),
+        }
+    }
+}
+
+impl From<&TcpInfo> for TcpDocument {
+    fn from(info: &TcpInfo) -> Self {
+        Self {
+            rtt_ms: info.rtt.as_millis_f64(),
+            rtt_deviation_ms: info.rtt_deviation.as_millis_f64(),
+            min_rtt_ms: info.min_rtt.as_millis_f64(),
+            rto_ms: info.rto.as_millis_f64(),
+            congestion_window: info.congestion_window,
+            slow_start_threshold: info.slow_start_threshold,
+            max_segment: info.max_segment,
+            data_segments: info.data_segments,
+            retransmissions: info.retransmissions,
+            timeouts: info.timeouts,
+            delivered: info.delivered,
+            delivered_ce: info.delivered_ce,
+            bytes_sent: info.bytes_sent,
+            bytes_retransmitted: info.bytes_retransmitted,
+            bytes_acked: info.bytes_acked,
+            not_sent: info.not_sent,
+            pacing_rate_bps: Rate::as_bps(info.pacing_rate),
+            delivery_rate_bps: Rate::as_bps(info.delivery_rate),
+            ecn: info.ecn,
+            sack: info.sack,
+        }
+    }
+}
+
+fn series(intervals: &[ReceivedInterval], width: Option<Duration>) -> Option<Vec<IntervalDocument>> {
+    let width = width?;
+    let one = |(i, of): (u64, &ReceivedInterval)| {
+        let ipdv = of.ipdv_ns.checked_div(of.packets).map(|ns| Duration::from_nanos(ns).as_millis_f64());
+        IntervalDocument {
+            from_s: i as f64 * width.as_secs_f64(),
+            bytes: of.bytes,
+            goodput_bps: rate_bps(of.bytes, width),
+            packets: of.packets,
+            lost: of.lost,
+            marked: of.marked,
+            mean_delay_ms: of.mean_delay().map(Duration::as_millis_f64),
+            mean_ipdv_ms: ipdv,
+        }
+    };
+    Some((0..).zip(intervals).map(one).collect())
+}
+
+/// Bits a second over a time; zero without a time.
+fn rate_bps(bytes: u64, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { bytes as f64 * 8.0 / time.as_secs_f64() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn sums_rates_and_distributions_agree() {
+        let mut delay = Histogram::default();
+        delay.record(Duration::from_millis(20));
+        let interval =
+            ReceivedInterval { bytes: 250_000, packets: 5, delay_ns: 100_000_000, ..Default::default() };
+        let of = Summary {
+            sent_bytes: 500_000,
+            received_bytes: 250_000,
+            received_packets: 3,
+            lost: 1,
+            delay,
+            intervals: vec![interval; 2],
+            ..Summary::default()
+        };
+        let totals = Totals::new(&of, Duration::from_secs(2), Some(Duration::from_secs(1)));
+        assert_eq!((totals.sent_bps, totals.goodput_bps, totals.loss_ratio), (2e6, 1e6, Some(0.25)));
+        let of_delay = totals.delay_ms.as_ref().unwrap();
+        assert_eq!((of_delay.count, of_delay.min, of_delay.max), (1, Some(20.0), Some(20.0)));
+        assert_eq!((of_delay.buckets.len(), &totals.ipdv_ms), (1, &None));
+        let second = &totals.intervals.as_ref().unwrap()[1];
+        assert_eq!((second.from_s, second.goodput_bps, second.mean_delay_ms), (1.0, 2e6, Some(20.0)));
+        let group =
+            GroupTotals { name: "a".into(), transport: "tcp".into(), totals: totals.without_loss_ratio() };
+        let document = json!(group);
+        assert_eq!((&document["sent_bytes"], &document["loss_ratio"]), (&json!(500_000), &json!(null)));
+    }
+
+    #[test]
+    fn without_intervals_there_is_no_series() {
+        let totals = Totals::new(&Summary::default(), Duration::ZERO, None);
+        assert_eq!((totals.intervals, totals.delay_ms, totals.goodput_bps), (None, None, 0.0));
+    }
+}
