@@ -1,11 +1,12 @@
-//! The congestion window and the interface of the congestion controls that set it.
+//! The congestion window, and the interface of the congestion controls that set it.
 //!
-//! [`CongestionControl`] is the state of one connection, [`CongestionAlgorithm`] its name, its parameters and how it begins.
-//! The [list](super::control) of those that this crate has dispatches by a `match`; those of other crates implement the
-//! same two traits and are registered ([`register_congestion_control`](super::register_congestion_control)).
+//! [`CongestionControl`] is the state of one connection. [`CongestionAlgorithm`] has its name and its parameters, and
+//! creates it. The [list](super::control) of the controls in this crate dispatches by a `match`. Those of other crates
+//! implement the same two traits and are registered ([`register_congestion_control`](super::register_congestion_control)).
 //!
-//! The sender does the rest: what is outstanding, when a loss is evident, at most one reduction a window of data, fast
-//! recovery and the timer (RFC 5681, 6582, 6675, 6298). Nothing paces segments: they leave as the window allows.
+//! The sender does the rest: it counts what is outstanding, detects losses, allows at most one reduction per window of
+//! data, and handles fast recovery and the timer (RFC 5681, RFC 6582, RFC 6675, RFC 6298). There is no pacing: segments
+//! leave when the window allows.
 
 use super::Params;
 use cutline_params::Parameters;
@@ -21,7 +22,7 @@ pub struct Window {
     pub ssthresh: u64,
 }
 
-/// What a congestion control learns from an acknowledgement after which the window may grow.
+/// What a control learns from an acknowledgement of new data when the window may grow.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
     /// Bytes newly acknowledged.
@@ -39,13 +40,13 @@ pub struct Acknowledgement {
     pub now: Instant,
     /// Bytes newly acknowledged.
     pub bytes: u64,
-    /// It echoes a mark. Senders whose packets cannot be marked see none.
+    /// Whether it echoes a mark; never if the sender's packets are not ECN-capable.
     pub marked: bool,
-    /// All below this sequence number has arrived.
+    /// Everything below this sequence number has arrived.
     pub una: u64,
-    /// All below this sequence number has been sent.
+    /// Everything below this sequence number has been sent.
     pub next: u64,
-    /// When the segment left that it answers: `now` less this is the round-trip time, without any smoothing.
+    /// When the acknowledged segment left: `now` minus this is the round-trip time, without smoothing.
     pub echo: Instant,
 }
 
@@ -59,9 +60,9 @@ pub trait CongestionControl {
     #[inline]
     fn acknowledged(&mut self, _acknowledgement: &Acknowledgement) {}
 
-    /// Increases the window in slow start: new data was acknowledged, and the window is below its threshold and limited the
-    /// sender. `most` is the largest increase that slow start allows. The default is RFC 5681 eq. 2, with the limit L of RFC
-    /// 3465 section 2.2. A control that ends slow start early sets the threshold.
+    /// Increases the window in slow start: new data was acknowledged, the window is below its threshold and limited the
+    /// sender. `most` is the largest increase. The default is RFC 5681 eq. 2 with the limit L of RFC 3465 section 2.2. A
+    /// control that ends slow start early sets the threshold.
     #[inline]
     fn slow_start(&mut self, window: &mut Window, acked: &Acked, most: u64) {
         window.cwnd += acked.bytes.min(most);
@@ -70,11 +71,11 @@ pub trait CongestionControl {
     /// Increases the window in congestion avoidance: new data was acknowledged, and the window limited the sender.
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64);
 
-    /// Returns the slow start threshold after a loss with `flight` bytes outstanding, at least two segments. Does not set the
+    /// Returns the slow start threshold after a loss with `flight` bytes outstanding: at least two segments. Does not set the
     /// window.
     fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64;
 
-    /// Returns the slow start threshold after a mark, at least two segments.
+    /// Returns the slow start threshold after a mark: at least two segments.
     #[inline]
     fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
         self.congested(window, flight, mss)
@@ -87,9 +88,9 @@ pub trait CongestionControl {
     fn application_limited(&mut self, _now: Instant) {}
 }
 
-/// A kind of congestion control: its name, what can be set, and how one begins.
+/// A kind of congestion control: its name, its parameters, and its creation.
 pub trait CongestionAlgorithm: CongestionControl + Sized {
-    /// What can be set beside TCP's parameters: keys of the transport's table.
+    /// Its parameters in addition to TCP's: keys of the transport's table.
     type Params: Parameters + Clone + Debug + PartialEq + Send + Sync;
 
     /// The value of `congestion-control` in scenario files.
@@ -98,11 +99,11 @@ pub trait CongestionAlgorithm: CongestionControl + Sized {
     const TITLE: &'static str;
     /// The paper or RFC.
     const SOURCE: &'static str;
-    /// Whether it answers marks by their share rather than as losses (RFC 9330). It then needs ECN, may use ECT(1), and its
-    /// receiver echoes each segment's mark (RFC 8257 section 3.2).
+    /// Whether it responds to the share of marks, and not to each mark as to a loss (RFC 9330). It then needs ECN, may use
+    /// ECT(1), and its receiver echoes the mark of each segment (RFC 8257 section 3.2).
     const SCALABLE: bool = false;
 
-    /// The control of a new connection with TCP's parameters `tcp`.
+    /// Creates the control of a new connection with TCP's parameters `tcp`.
     fn begin(params: &Self::Params, tcp: &Params) -> Self;
 }
 
@@ -147,7 +148,7 @@ impl<C: CongestionControl + ?Sized> CongestionControl for Box<C> {
     }
 }
 
-/// A control that few connections have is boxed, so that the others stay small.
+/// Rare controls are boxed, so that the others stay small.
 impl<T: CongestionAlgorithm> CongestionAlgorithm for Box<T> {
     type Params = T::Params;
 

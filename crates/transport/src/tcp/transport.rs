@@ -16,7 +16,7 @@ pub struct Tcp;
 impl Transport for Tcp {
     const NAME: &'static str = "tcp";
     const TITLE: &'static str = "TCP";
-    const SOURCE: &'static str = "RFC 9293, 5681, 6582, 6675, 6298, 3168";
+    const SOURCE: &'static str = "RFC 9293, RFC 5681, RFC 6582, RFC 6675, RFC 6298, RFC 3168";
     const RELIABLE: bool = true;
     const ADAPTS: bool = true;
 
