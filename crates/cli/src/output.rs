@@ -1,9 +1,12 @@
-//! Results on stdout.
+//! Results on stdout, messages on stderr.
 
 use crate::exit::Failure;
 use serde::Serialize;
 use std::io::{ErrorKind, Write as _};
 use std::ops::ControlFlow;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 /// Writes a result to stdout. A reader that has had enough (`| head`) is no error.
 ///
@@ -23,6 +26,20 @@ pub fn print_on(text: &str) -> Result<ControlFlow<()>, Failure> {
         Ok(()) => Ok(ControlFlow::Continue(())),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
         Err(error) => Err(Failure::Failed(format!("stdout cannot be written: {error}"))),
+    }
+}
+
+/// Writes a message to stderr, and waits until it is written, at most for as long as `patience` says. A message that cannot
+/// be written, because the disk is full or nobody reads, is lost: it neither ends the process nor keeps it.
+pub fn say(message: String, patience: Option<Duration>) {
+    let (written, wait) = channel();
+    let write = move || {
+        drop(anstream::stderr().write_all(message.as_bytes()));
+        drop(written.send(()));
+    };
+    let is_started = thread::Builder::new().name("message".to_owned()).spawn(write).is_ok();
+    if let Some(patience) = patience.filter(|_| is_started) {
+        drop(wait.recv_timeout(patience));
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// Returns the complete configuration of a router for scripts: rates in bit/s, quantities as people write them.
 pub fn configuration(spec: &RouterSpec) -> Value {
-    let ProcessSpec { fix_offloads, spin, seed, socket, user } = &spec.process;
+    let ProcessSpec { fix_offloads, spin, seed, socket, memory: _, user } = &spec.process;
     json!({
         "in": spec.input,
         "out": spec.output,
@@ -18,6 +18,7 @@ pub fn configuration(spec: &RouterSpec) -> Value {
         "spin_us": spin.map(|spin| spin.as_nanos() as f64 / 1e3),
         "seed": seed,
         "socket": socket,
+        "memory_bytes": 2 * spec.process.memory_each(),
         "user": user,
     })
 }

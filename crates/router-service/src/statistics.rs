@@ -28,6 +28,12 @@ pub struct Statistics {
     /// The status of reloads, for a router with a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reload: Option<ReloadStatus>,
+    /// Documents and messages of its output that were dropped, because they could not be written at once.
+    #[serde(default)]
+    pub dropped_output: u64,
+    /// Clients of its socket that were refused, because as many as it serves were connected.
+    #[serde(default)]
+    pub refused_clients: u64,
 }
 
 /// Packets and bytes since the start.

@@ -35,7 +35,8 @@ pub struct Lab {
 /// A running router, killed if nobody has ended it.
 pub struct Router {
     process: Child,
-    errors: BufReader<ChildStderr>,
+    /// Its stderr, where that is a pipe.
+    errors: Option<BufReader<ChildStderr>>,
 }
 
 impl Router {
@@ -51,27 +52,26 @@ impl Router {
 
     /// A router that is started with these arguments and variables.
     pub fn spawn(middle: &Namespace, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let start = || {
-            Command::new(env!("CARGO_BIN_EXE_cutline"))
-                .args(["router", "--json"])
-                .args(arguments)
-                .envs(environment.iter().copied())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-        };
-        let mut process = middle.within(start).unwrap().unwrap();
-        let errors = BufReader::new(process.stderr.take().unwrap());
-        let mut router = Self { process, errors };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+        command.args(["router", "--json"]).args(arguments);
+        command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR")).envs(environment.iter().copied());
+        let mut router = Self::launch(middle, command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let line = router.error_line();
         assert!(line.starts_with("routing "), "{line}");
         router
     }
 
+    /// A router that is started by this command. Nobody waits until it works.
+    pub fn launch(middle: &Namespace, command: &mut Command) -> Self {
+        let mut process = middle.within(|| command.spawn()).unwrap().unwrap();
+        let errors = process.stderr.take().map(BufReader::new);
+        Self { process, errors }
+    }
+
     /// The next line of its stderr, which is waited for.
     pub fn error_line(&mut self) -> String {
         let mut line = String::new();
-        self.errors.read_line(&mut line).unwrap();
+        self.errors.as_mut().unwrap().read_line(&mut line).unwrap();
         line
     }
 
@@ -99,10 +99,27 @@ impl Router {
         (self.process.wait().unwrap().code(), last)
     }
 
+    /// Asks it to end; answers its exit code, which it must give within seconds, whatever reads its output.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.signal(Signal::TERM);
+        for _ in 0..100 {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status.code();
+            }
+            sleep(Duration::from_millis(100));
+        }
+        panic!("SIGTERM does not end it");
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
     /// What it has said since it began.
     pub fn messages(&mut self) -> String {
         let mut text = String::new();
-        self.errors.read_to_string(&mut text).unwrap();
+        self.errors.as_mut().unwrap().read_to_string(&mut text).unwrap();
         text
     }
 
@@ -133,6 +150,13 @@ impl Lab {
         let hosts = Hosts::new(label)?;
         let router = Router::start(&hosts.middle, options);
         Some(hosts.with(router))
+    }
+
+    /// The namespaces without the router, which is killed if it runs.
+    pub fn without_router(self) -> Hosts {
+        let Self { router, a, b, middle } = self;
+        drop(router);
+        Hosts { a, b, middle }
     }
 
     /// Sockets at both ends, connected to each other.
@@ -344,7 +368,7 @@ pub fn packets(document: &Value, path: &str) -> u64 {
 /// received = sent + dropped + queued.
 pub fn assert_sums(document: &Value, direction: &str) {
     let at = |path: &str| packets(document, &format!("/{direction}/{path}"));
-    let losses = ["early", "overflow", "oversize", "runt", "unsent"];
+    let losses = ["early", "overflow", "oversize", "runt", "unsent", "memory"];
     let dropped: u64 = losses.iter().map(|loss| at(&format!("dropped/{loss}/packets"))).sum();
     assert_eq!(at("received/packets"), at("sent/packets") + dropped + at("queued_packets"), "{document}");
 }
