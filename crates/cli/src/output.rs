@@ -34,12 +34,12 @@ pub fn print_on(text: &str) -> Result<ControlFlow<()>, Failure> {
 pub fn say(message: String, patience: Option<Duration>) {
     let (written, wait) = channel();
     let write = move || {
-        drop(anstream::stderr().write_all(message.as_bytes()));
-        drop(written.send(()));
+        let _lost = anstream::stderr().write_all(message.as_bytes());
+        let _is_unawaited = written.send(());
     };
     let is_started = thread::Builder::new().name("message".to_owned()).spawn(write).is_ok();
     if let Some(patience) = patience.filter(|_| is_started) {
-        drop(wait.recv_timeout(patience));
+        let _is_late = wait.recv_timeout(patience);
     }
 }
 

@@ -307,14 +307,24 @@ fn memory_is_bounded_by_what_frames_need() {
     assert!(grown < 24_000_000, "{grown} B for {queued} frames");
     assert_eq!(lab.router.terminate(), Some(0));
 
-    // Address space for less than what may wait.
-    let hosts = lab.without_router();
-    let by = ["prlimit", "--as=260000000"];
-    let options = [&describe("1000000 packets")[..], &["--memory", "60 MB"]].concat();
-    let mut lab = crate::lab(hosts, &mut command(&by, &home, &options));
+}
+
+/// Address space for less than may wait by the limit and by `--memory`: 174,762 frames of 64 B and 128 B.
+#[test]
+fn without_memory_the_newcomer_is_dropped() {
+    let Some(hosts) = Hosts::new("an") else { return };
+    let home = Home::new();
+    let socket = home.text("s.sock");
+    let options =
+        [&OPTIONS[..4], &["--rate", "1Mbit", "--aqm", "drop-tail", "--limit", "1000000 packets"]].concat();
+    let options = [&options[..], &["--socket", &socket]].concat();
+    let mut lab = lab(hosts, &mut command(&["prlimit", "--as=150000000"], &home, &options));
+    let mut a = port(&lab.a, "a0");
     (0..150).for_each(|_| flood(&mut a, 60, 2000));
     let statistics = home.ask("stats");
-    assert!(packets(&statistics, "/forward/dropped/memory/packets") > 0, "{statistics}");
+    assert!(packets(&statistics, "/forward/dropped/memory/packets") > 1000, "{statistics}");
+    let queued = packets(&statistics, "/forward/queued_packets");
+    assert!((1000..150_000).contains(&queued), "{statistics}");
     assert_sums(&statistics, "forward");
     assert!(lab.router.is_running());
     assert_eq!(lab.router.terminate(), Some(0));
@@ -359,7 +369,11 @@ fn what_a_killed_router_has_turned_off_is_turned_on_again() {
         lab.router = Router::launch(&lab.middle, &mut command(&[], &home, &options));
         assert!(lab.is_crossed(false, 5004));
         assert_eq!(are_on(&lab.middle), [false; 2]);
-        if end == Signal::KILL { lab.router.kill() } else { drop(lab.router.terminate()) }
+        if end == Signal::KILL {
+            lab.router.kill();
+        } else {
+            assert_eq!(lab.router.terminate(), Some(0));
+        }
     }
     assert_eq!(are_on(&lab.middle), [true; 2]);
     assert_eq!(restore(&lab), "");

@@ -6,6 +6,8 @@
 //!     cell as long as the longest frame of the class
 //! ```
 //!
+//! A frame that has left leaves its cell to the next one of its class, which is all that happens while there is memory.
+//!
 //! A class is a range of lengths: from 128 B on, no cell is more than half as long again as its frame. A block whose
 //! frames have all left may become one of another class when no block is unused. A frame also costs [`BESIDE`] bytes for
 //! what the router and its queue note about it, and these count against the bound as well. A frame for which there is no
@@ -21,7 +23,7 @@ use cutline_units::{Dscp, Hint};
 /// The number of a stored frame. The queue holds it instead of the frame.
 pub(crate) type Slot = u32;
 
-/// What is noted about a frame.
+/// What is noted about a frame, or a free place for one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     /// The frame's cell, in units from the start of the room.
@@ -30,6 +32,10 @@ pub(crate) struct Frame {
     headers: Headers,
     /// The hint with which it arrived.
     hint: Hint,
+    /// The class of its cell.
+    class: u8,
+    /// The next slot in the list of free ones.
+    next: u32,
 }
 
 /// A frame that may be changed.
@@ -42,7 +48,10 @@ pub(crate) struct FrameMut<'f> {
 #[derive(Debug)]
 pub(crate) struct Frames {
     frames: Vec<Frame>,
-    free: Vec<Slot>,
+    /// How many are stored.
+    stored: usize,
+    /// The first slot without a cell.
+    unused: Slot,
     room: Box<[u8]>,
     /// The class of a length, by the number of units.
     class_of: Box<[u8]>,
@@ -66,7 +75,9 @@ struct Class {
     units: u32,
     /// Cells in a block.
     cells: u32,
-    /// Blocks with a free cell.
+    /// The first free slot that has a cell of this class.
+    free: Slot,
+    /// Blocks with a free cell that has no slot.
     open: Vec<u32>,
 }
 
@@ -76,7 +87,7 @@ struct Block {
     class: u8,
     /// Whether it is in the list of empty blocks.
     is_listed: bool,
-    /// Cells in use.
+    /// Cells that have a slot.
     used: u32,
     /// Cells that have ever been used.
     cut: u32,
@@ -90,7 +101,7 @@ struct Block {
 const UNIT: usize = 64;
 /// The least size of a block, bytes.
 const BLOCK: usize = 64 * 1024;
-/// No cell.
+/// No cell, no slot.
 const NONE: u32 = u32::MAX;
 /// What is noted about a frame here and in its queue, bytes. Lists grow by doubling.
 const BESIDE: usize = 128;
@@ -121,11 +132,12 @@ impl Frames {
     pub(crate) fn new(largest: usize, most: usize) -> Option<Self> {
         let sizes = classes(largest.div_ceil(UNIT).max(1) as u32);
         let block_units = (BLOCK / UNIT).max(*sizes.last()? as usize).next_power_of_two() as u32;
-        let class = |&units: &u32| Class { units, cells: block_units / units, open: Vec::new() };
+        let class = |&units: &u32| Class { units, cells: block_units / units, free: NONE, open: Vec::new() };
         let class_of = (0..=*sizes.last()?).map(|units| sizes.partition_point(|&size| size < units) as u8);
         Some(Self {
             frames: Vec::with_capacity(FIRST),
-            free: Vec::with_capacity(FIRST),
+            stored: 0,
+            unused: NONE,
             room: zeroed(most)?,
             class_of: class_of.collect(),
             classes: sizes.iter().map(class).collect(),
@@ -137,33 +149,80 @@ impl Frames {
         })
     }
 
-    /// Stores a frame. Returns `None` if there is no room for it.
+    /// Takes room for a frame of this length. Returns `None` if there is none. Its content is that of an earlier frame.
     #[inline]
-    pub(crate) fn store(&mut self, bytes: &[u8], headers: Headers, hint: Hint) -> Option<Slot> {
-        let cell = self.take_cell(bytes.len())?;
-        let frame = Frame { cell, length: bytes.len() as u32, headers, hint };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.frames[slot as usize] = frame;
-                slot
-            }
-            None => self.note(frame)?,
-        };
-        let start = cell as usize * UNIT;
-        self.room[start..start + bytes.len()].copy_from_slice(bytes);
+    pub(crate) fn take(&mut self, length: usize) -> Option<Slot> {
+        let class = self.class_of[length.div_ceil(UNIT)];
+        let mut slot = self.classes[class as usize].free;
+        if slot == NONE {
+            slot = self.open(class)?;
+        }
+        self.classes[class as usize].free = self.frames[slot as usize].next;
+        self.stored += 1;
         Some(slot)
     }
 
-    /// Notes a frame where more than ever are stored. Without room its cell is freed again.
+    /// Copies a frame into room that was taken for it.
+    #[inline]
+    pub(crate) fn fill(&mut self, slot: Slot, bytes: &[u8], headers: Headers, hint: Hint) {
+        let frame = &mut self.frames[slot as usize];
+        (frame.length, frame.headers, frame.hint) = (bytes.len() as u32, headers, hint);
+        let start = frame.cell as usize * UNIT;
+        self.room[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Frees room that was taken. The next frame of its class takes it.
+    #[inline]
+    pub(crate) fn release(&mut self, slot: Slot) {
+        let frame = &mut self.frames[slot as usize];
+        let class = &mut self.classes[frame.class as usize];
+        frame.next = class.free;
+        class.free = slot;
+        self.stored -= 1;
+    }
+
+    /// Returns a new slot with a cell for a class.
     #[cold]
-    fn note(&mut self, frame: Frame) -> Option<Slot> {
-        let has_room = self.frames.len() < self.frames.capacity() || self.grow();
-        if !has_room || self.is_over(0, 1) {
-            self.free_cell(frame.cell, frame.length);
+    #[inline(never)]
+    fn open(&mut self, class: u8) -> Option<Slot> {
+        let cell = self.take_cell(class)?;
+        if self.unused == NONE && (self.is_over(0, 1) || self.frames.len() == self.frames.capacity()) {
+            self.gather();
+        }
+        if self.unused == NONE && !self.note() {
+            self.free_cell(class, cell);
             return None;
         }
-        self.frames.push(frame);
-        Some(self.frames.len() as Slot - 1)
+        let slot = self.unused;
+        let frame = &mut self.frames[slot as usize];
+        self.unused = frame.next;
+        (frame.cell, frame.class, frame.next) = (cell, class, NONE);
+        Some(slot)
+    }
+
+    /// Adds a slot, if there may be more. Returns whether it did.
+    fn note(&mut self) -> bool {
+        if self.is_over(0, 1) || (self.frames.len() == self.frames.capacity() && !self.grow()) {
+            return false;
+        }
+        self.unused = self.frames.len() as Slot;
+        let (headers, hint) = (Headers::default(), Hint::LEAST_DELAY);
+        self.frames.push(Frame { cell: 0, length: 0, headers, hint, class: 0, next: NONE });
+        true
+    }
+
+    /// Takes the cells from all free slots, so that they serve any class.
+    fn gather(&mut self) {
+        for class in 0..self.classes.len() {
+            let mut slot = std::mem::replace(&mut self.classes[class].free, NONE);
+            while slot != NONE {
+                let frame = &mut self.frames[slot as usize];
+                let (cell, next) = (frame.cell, std::mem::replace(&mut frame.next, self.unused));
+                self.unused = slot;
+                self.free_cell(class as u8, cell);
+                slot = next;
+            }
+        }
     }
 
     /// Allocates notes for twice as many frames. Returns false when there is no memory for them, or would be none for the
@@ -176,9 +235,7 @@ impl Frames {
         let more = self.frames.len();
         let needed = 2 * BESIDE * (self.frames.len() + more) + RESERVE;
         let is_left = Vec::<u8>::new().try_reserve_exact(needed).is_ok();
-        let has_grown = is_left
-            && self.free.try_reserve_exact(self.frames.len() + more - self.free.len()).is_ok()
-            && self.frames.try_reserve_exact(more).is_ok();
+        let has_grown = is_left && self.frames.try_reserve_exact(more).is_ok();
         self.refusals = if has_grown { 0 } else { REFUSALS };
         has_grown
     }
@@ -189,15 +246,8 @@ impl Frames {
         (self.blocks.len() + blocks) * block + (self.frames.len() + frames) * BESIDE > self.most
     }
 
-    #[inline]
-    fn class_of(&self, length: usize) -> u8 {
-        self.class_of[length.div_ceil(UNIT)]
-    }
-
-    /// Takes a cell for a frame of this length.
-    #[inline]
-    fn take_cell(&mut self, length: usize) -> Option<u32> {
-        let number = self.class_of(length);
+    /// Takes a cell from the blocks of a class.
+    fn take_cell(&mut self, number: u8) -> Option<u32> {
         let open = self.classes[number as usize].open.last().copied();
         let at = match open {
             Some(at) => at,
@@ -222,9 +272,15 @@ impl Frames {
     }
 
     /// Opens a block for a class: an unused one, or one whose frames have left.
-    #[cold]
     fn open_block(&mut self, class: u8) -> Option<u32> {
-        let at = if self.is_over(1, 1) { self.take_empty()? } else { self.blocks.len() as u32 };
+        let at = if self.is_over(1, 1) {
+            self.take_empty().or_else(|| {
+                self.gather();
+                self.take_empty()
+            })?
+        } else {
+            self.blocks.len() as u32
+        };
         let place = self.classes[class as usize].open.len() as u32;
         let block = Block { class, is_listed: false, used: 0, cut: 0, free: NONE, place };
         match self.blocks.get_mut(at as usize) {
@@ -253,10 +309,9 @@ impl Frames {
         None
     }
 
-    #[inline]
-    fn free_cell(&mut self, cell: u32, length: u32) {
+    /// Gives a cell back to its block.
+    fn free_cell(&mut self, number: u8, cell: u32) {
         let at = cell >> self.block_shift;
-        let number = self.class_of(length as usize);
         let (class, block) = (&mut self.classes[number as usize], &mut self.blocks[at as usize]);
         let start = cell as usize * UNIT;
         self.room[start..start + 4].copy_from_slice(&block.free.to_ne_bytes());
@@ -270,14 +325,6 @@ impl Frames {
             block.is_listed = true;
             self.empty.push(at);
         }
-    }
-
-    /// Frees a frame's room.
-    #[inline]
-    pub(crate) fn release(&mut self, slot: Slot) {
-        let Frame { cell, length, .. } = self.frames[slot as usize];
-        self.free_cell(cell, length);
-        self.free.push(slot);
     }
 
     /// Returns the bytes of a frame.
@@ -310,7 +357,7 @@ impl Frames {
 
     /// Returns the number of stored frames.
     pub(crate) const fn stored(&self) -> usize {
-        self.frames.len() - self.free.len()
+        self.stored
     }
 }
 

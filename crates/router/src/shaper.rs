@@ -192,7 +192,7 @@ impl Shaper {
         if !self.retired.is_empty() && self.is_full(arrival.size) {
             return self.stats.drop_queued(Loss::Overflow, arrival.hint, bytes.len());
         }
-        let Some(slot) = self.frames.store(bytes, headers, arrival.hint) else {
+        let Some(slot) = self.frames.take(bytes.len()) else {
             return self.stats.drop_queued(Loss::Memory, arrival.hint, bytes.len());
         };
         let verdict = self.queue.enqueue(now, arrival, slot, &mut self.random);
@@ -200,6 +200,7 @@ impl Shaper {
             self.frames.release(slot);
             self.stats.drop_queued(reason.into(), arrival.hint, bytes.len());
         } else {
+            self.frames.fill(slot, bytes, headers, arrival.hint);
             self.mark_and_remark(slot, &headers, bytes.len() as u32, verdict == Verdict::Mark);
             if !self.busy {
                 self.start_next(now);
