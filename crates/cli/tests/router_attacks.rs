@@ -306,7 +306,6 @@ fn memory_is_bounded_by_what_frames_need() {
     assert!(queued > 80_000, "{statistics}");
     assert!(grown < 24_000_000, "{grown} B for {queued} frames");
     assert_eq!(lab.router.terminate(), Some(0));
-
 }
 
 /// Address space for less than may wait by the limit and by `--memory`: 174,762 frames of 64 B and 128 B.

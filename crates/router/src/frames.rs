@@ -47,7 +47,7 @@ pub(crate) struct FrameMut<'f> {
 /// The frames of a shaper.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    frames: Vec<Frame>,
+    places: Vec<Frame>,
     /// How many are stored.
     stored: usize,
     /// The first slot without a cell.
@@ -135,7 +135,7 @@ impl Frames {
         let class = |&units: &u32| Class { units, cells: block_units / units, free: NONE, open: Vec::new() };
         let class_of = (0..=*sizes.last()?).map(|units| sizes.partition_point(|&size| size < units) as u8);
         Some(Self {
-            frames: Vec::with_capacity(FIRST),
+            places: Vec::with_capacity(FIRST),
             stored: 0,
             unused: NONE,
             room: zeroed(most)?,
@@ -157,7 +157,7 @@ impl Frames {
         if slot == NONE {
             slot = self.open(class)?;
         }
-        self.classes[class as usize].free = self.frames[slot as usize].next;
+        self.classes[class as usize].free = self.places[slot as usize].next;
         self.stored += 1;
         Some(slot)
     }
@@ -165,7 +165,7 @@ impl Frames {
     /// Copies a frame into room that was taken for it.
     #[inline]
     pub(crate) fn fill(&mut self, slot: Slot, bytes: &[u8], headers: Headers, hint: Hint) {
-        let frame = &mut self.frames[slot as usize];
+        let frame = &mut self.places[slot as usize];
         (frame.length, frame.headers, frame.hint) = (bytes.len() as u32, headers, hint);
         let start = frame.cell as usize * UNIT;
         self.room[start..start + bytes.len()].copy_from_slice(bytes);
@@ -174,7 +174,7 @@ impl Frames {
     /// Frees room that was taken. The next frame of its class takes it.
     #[inline]
     pub(crate) fn release(&mut self, slot: Slot) {
-        let frame = &mut self.frames[slot as usize];
+        let frame = &mut self.places[slot as usize];
         let class = &mut self.classes[frame.class as usize];
         frame.next = class.free;
         class.free = slot;
@@ -186,7 +186,7 @@ impl Frames {
     #[inline(never)]
     fn open(&mut self, class: u8) -> Option<Slot> {
         let cell = self.take_cell(class)?;
-        if self.unused == NONE && (self.is_over(0, 1) || self.frames.len() == self.frames.capacity()) {
+        if self.unused == NONE && (self.is_over(0, 1) || self.places.len() == self.places.capacity()) {
             self.gather();
         }
         if self.unused == NONE && !self.note() {
@@ -194,7 +194,7 @@ impl Frames {
             return None;
         }
         let slot = self.unused;
-        let frame = &mut self.frames[slot as usize];
+        let frame = &mut self.places[slot as usize];
         self.unused = frame.next;
         (frame.cell, frame.class, frame.next) = (cell, class, NONE);
         Some(slot)
@@ -202,12 +202,12 @@ impl Frames {
 
     /// Adds a slot, if there may be more. Returns whether it did.
     fn note(&mut self) -> bool {
-        if self.is_over(0, 1) || (self.frames.len() == self.frames.capacity() && !self.grow()) {
+        if self.is_over(0, 1) || (self.places.len() == self.places.capacity() && !self.grow()) {
             return false;
         }
-        self.unused = self.frames.len() as Slot;
+        self.unused = self.places.len() as Slot;
         let (headers, hint) = (Headers::default(), Hint::LEAST_DELAY);
-        self.frames.push(Frame { cell: 0, length: 0, headers, hint, class: 0, next: NONE });
+        self.places.push(Frame { cell: 0, length: 0, headers, hint, class: 0, next: NONE });
         true
     }
 
@@ -216,7 +216,7 @@ impl Frames {
         for class in 0..self.classes.len() {
             let mut slot = std::mem::replace(&mut self.classes[class].free, NONE);
             while slot != NONE {
-                let frame = &mut self.frames[slot as usize];
+                let frame = &mut self.places[slot as usize];
                 let (cell, next) = (frame.cell, std::mem::replace(&mut frame.next, self.unused));
                 self.unused = slot;
                 self.free_cell(class as u8, cell);
@@ -232,10 +232,10 @@ impl Frames {
             self.refusals -= 1;
             return false;
         }
-        let more = self.frames.len();
-        let needed = 2 * BESIDE * (self.frames.len() + more) + RESERVE;
+        let more = self.places.len();
+        let needed = 2 * BESIDE * (self.places.len() + more) + RESERVE;
         let is_left = Vec::<u8>::new().try_reserve_exact(needed).is_ok();
-        let has_grown = is_left && self.frames.try_reserve_exact(more).is_ok();
+        let has_grown = is_left && self.places.try_reserve_exact(more).is_ok();
         self.refusals = if has_grown { 0 } else { REFUSALS };
         has_grown
     }
@@ -243,7 +243,7 @@ impl Frames {
     /// Returns whether so many further blocks and notes are too many.
     fn is_over(&self, blocks: usize, frames: usize) -> bool {
         let block = UNIT << self.block_shift;
-        (self.blocks.len() + blocks) * block + (self.frames.len() + frames) * BESIDE > self.most
+        (self.blocks.len() + blocks) * block + (self.places.len() + frames) * BESIDE > self.most
     }
 
     /// Takes a cell from the blocks of a class.
@@ -330,7 +330,7 @@ impl Frames {
     /// Returns the bytes of a frame.
     #[inline]
     pub(crate) fn bytes(&self, slot: Slot) -> &[u8] {
-        let Frame { cell, length, .. } = self.frames[slot as usize];
+        let Frame { cell, length, .. } = self.places[slot as usize];
         let start = cell as usize * UNIT;
         &self.room[start..start + length as usize]
     }
@@ -338,19 +338,19 @@ impl Frames {
     /// Returns the length of a frame, bytes.
     #[inline]
     pub(crate) fn length(&self, slot: Slot) -> usize {
-        self.frames[slot as usize].length as usize
+        self.places[slot as usize].length as usize
     }
 
     /// Returns the hint with which a frame arrived.
     #[inline]
     pub(crate) fn hint(&self, slot: Slot) -> Hint {
-        self.frames[slot as usize].hint
+        self.places[slot as usize].hint
     }
 
     /// Returns a frame to change it.
     #[inline]
     pub(crate) fn get_mut(&mut self, slot: Slot) -> FrameMut<'_> {
-        let Frame { cell, length, headers, .. } = &mut self.frames[slot as usize];
+        let Frame { cell, length, headers, .. } = &mut self.places[slot as usize];
         let start = *cell as usize * UNIT;
         FrameMut { bytes: &mut self.room[start..start + *length as usize], headers }
     }

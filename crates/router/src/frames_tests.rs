@@ -13,7 +13,7 @@ fn store(frames: &mut Frames, length: usize, fill: u8) -> Option<Slot> {
 
 /// What has been written to: whole blocks, and the notes.
 fn taken(frames: &Frames) -> usize {
-    frames.blocks.len() * (UNIT << frames.block_shift) + frames.frames.len() * BESIDE
+    frames.blocks.len() * (UNIT << frames.block_shift) + frames.places.len() * BESIDE
 }
 
 #[test]

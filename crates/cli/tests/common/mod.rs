@@ -102,13 +102,18 @@ impl Router {
     /// Asks it to end; answers its exit code, which it must give within seconds, whatever reads its output.
     pub fn terminate(&mut self) -> Option<i32> {
         self.signal(Signal::TERM);
+        self.exit_code()
+    }
+
+    /// Its exit code, when it ends within seconds.
+    pub fn exit_code(&mut self) -> Option<i32> {
         for _ in 0..100 {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status.code();
             }
             sleep(Duration::from_millis(100));
         }
-        panic!("SIGTERM does not end it");
+        panic!("it does not end");
     }
 
     /// Whether it runs.
@@ -227,16 +232,25 @@ impl Hosts {
     /// `None` where this machine does not let us.
     pub fn new(label: &str) -> Option<Self> {
         let [a, b, middle] = namespaces(label)?;
-        for (host, end, port, number) in [(&a, "a0", "p0", "1"), (&b, "b0", "p1", "2")] {
-            host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()])
-                .unwrap();
-            host.ip(&["address", "add", &format!("10.9.0.{number}/24"), "dev", end]).unwrap();
-            host.ip(&["address", "add", &format!("fd09::{number}/64"), "dev", end, "nodad"]).unwrap();
-            host.ip(&["link", "set", end, "up"]).unwrap();
-            middle.ip(&["link", "set", port, "up"]).unwrap();
-            host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
-        }
-        Some(Self { a, b, middle })
+        let hosts = Self { a, b, middle };
+        hosts.join(&hosts.a, "a0", "p0", "1");
+        hosts.join_b();
+        Some(hosts)
+    }
+
+    /// Joins the second host, again if its link was removed.
+    pub fn join_b(&self) {
+        self.join(&self.b, "b0", "p1", "2");
+    }
+
+    fn join(&self, host: &Namespace, end: &str, port: &str, number: &str) {
+        let middle = &self.middle;
+        host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()]).unwrap();
+        host.ip(&["address", "add", &format!("10.9.0.{number}/24"), "dev", end]).unwrap();
+        host.ip(&["address", "add", &format!("fd09::{number}/64"), "dev", end, "nodad"]).unwrap();
+        host.ip(&["link", "set", end, "up"]).unwrap();
+        middle.ip(&["link", "set", port, "up"]).unwrap();
+        host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
     }
 
     /// A router goes between them.
