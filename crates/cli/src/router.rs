@@ -162,7 +162,9 @@ impl Args {
         let mut printer = Printer::new(self.json);
         printer.say(format!("routing {}, seed {}", router.summary(), router.seed()));
         for (name, kind) in router.interfaces()? {
-            of_kind(&name, kind).into_iter().for_each(|line| printer.say(line));
+            if let Some(line) = of_kind(&name, kind) {
+                printer.say(line);
+            }
         }
         router.notices().iter().for_each(|notice| printer.say(notice.clone()));
         let schedule = Schedule { duration: self.duration, interval: self.stats };
@@ -179,7 +181,7 @@ fn restore() -> Result<(), Failure> {
     for restored in cutline_router_service::restore() {
         match restored {
             Restored::Done { interface, names } => {
-                output::print(&format!("{interface}: {}\n", names.join(", ")))?
+                output::print(&format!("{interface}: {}\n", names.join(", ")))?;
             }
             Restored::Failed(why) => failed.push(why),
         }

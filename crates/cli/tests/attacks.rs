@@ -135,9 +135,9 @@ impl Bed {
 
     fn describe(&self, rate: &str, queue: &str) {
         let text = format!(
-            "in = \"p0\"\nout = \"p1\"\nsocket = {:?}\n[forward]\nrate = {rate:?}\nqueue = {queue}\n\
+            "in = \"p0\"\nout = \"p1\"\nsocket = \"{}\"\n[forward]\nrate = {rate:?}\nqueue = {queue}\n\
              [reverse]\nrate = \"50 Mbit/s\"\nqueue = {queue}\n",
-            self.path("s.sock")
+            self.path("s.sock").display()
         );
         drop(std::fs::remove_file(self.path("r.toml")));
         std::fs::write(self.path("r.toml"), text).unwrap();
@@ -198,7 +198,8 @@ impl Bed {
             MayBeLost => assert!(u64::from(sent) > missing, "{name}: some come before or afterwards"),
         }
         let statistics = self.ask("stats").expect("it answers");
-        ["forward", "reverse"].iter().for_each(|direction| assert_sums(&statistics, direction));
+        assert_sums(&statistics, "forward");
+        assert_sums(&statistics, "reverse");
     }
 
     /// What the router and the interfaces around it have counted as lost.
@@ -245,9 +246,8 @@ fn receive_numbers(socket: UdpSocket, stop: Arc<AtomicBool>) -> JoinHandle<Vec<u
             let is_over = stop.load(Ordering::Relaxed);
             match socket.recv(&mut buffer) {
                 Ok(4) => numbers.push(u32::from_be_bytes(buffer)),
-                Ok(_) => {}
                 Err(_) if is_over => return numbers,
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
     })
@@ -272,7 +272,11 @@ fn send(port: &mut PacketPort, frames: &[&[u8]]) {
 /// Runs `each` again and again, with a number, until the time is over.
 fn repeat(time: Duration, mut each: impl FnMut(usize)) {
     let until = Instant::now() + time;
-    (0..).take_while(|_| Instant::now() < until).for_each(&mut each);
+    let mut round = 0;
+    while Instant::now() < until {
+        each(round);
+        round += 1;
+    }
 }
 
 /// Heads of frames, of which each promises more than there is, or something else.

@@ -34,7 +34,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct LocalSocket {
     listener: UnixListener,
-    lock: Lock,
+    /// Kept because dropping it ends the lock.
+    _lock: Lock,
     /// How many clients were refused.
     refused: Arc<AtomicU64>,
     path: PathBuf,
@@ -74,7 +75,7 @@ impl LocalSocket {
         umask(before);
         let listener = listener.map_err(failed)?;
         let file = identity(&std::fs::symlink_metadata(path).map_err(failed)?);
-        Ok(Self { listener, lock, refused: Arc::default(), path: path.to_owned(), file })
+        Ok(Self { listener, _lock: lock, refused: Arc::default(), path: path.to_owned(), file })
     }
 
     /// Returns the counter of clients that were refused.
@@ -82,13 +83,12 @@ impl LocalSocket {
         Arc::clone(&self.refused)
     }
 
-    /// Changes the owner of its files to a user and the user's group.
+    /// Changes the owner of the socket's file to a user and the user's group.
     ///
     /// # Errors
     /// When the process may not.
     pub fn set_owner(&self, user: &User) -> Result<(), SysError> {
-        let chown = |path: &Path| chown(path, Some(user.id()), Some(user.group()));
-        chown(&self.path).and_then(|()| chown(&self.lock.path)).map_err(|error| {
+        chown(&self.path, Some(user.id()), Some(user.group())).map_err(|error| {
             let failure = format!("the owner of socket `{}` cannot be changed", self.path.display());
             SysError::privileged(failure, "CAP_CHOWN", error)
         })
@@ -157,11 +157,15 @@ impl Lock {
                 io::Error::other(format!("its lock `{}`: {}", path.display(), io::Error::from(errno)))
             })?);
             let found = file.metadata()?;
-            if !found.is_file() || found.uid() != geteuid().as_raw() {
+            let is_ours = found.uid() == geteuid().as_raw();
+            // Root takes over what an unprivileged router has left.
+            if !found.is_file() || !(is_ours || geteuid().is_root()) {
                 let why = "is another user's, or no regular file: remove it";
                 return Err(io::Error::other(format!("its lock `{}` {why}", path.display())));
             }
-            fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+            if is_ours {
+                fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+            }
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::AGAIN) => return Err(served()),

@@ -36,7 +36,8 @@ pub fn index(name: &str) -> Result<u32, SysError> {
 pub struct Watch {
     index: u32,
     socket: OwnedFd,
-    table: File,
+    /// The table of interfaces, where there is one.
+    table: Option<File>,
 }
 
 impl Watch {
@@ -46,9 +47,7 @@ impl Watch {
     /// When a descriptor cannot be opened.
     pub fn new(index: u32) -> Result<Self, SysError> {
         let socket = ioctl::socket().map_err(|error| SysError::new("a socket cannot be opened", error))?;
-        let table =
-            File::open(TABLE).map_err(|error| SysError::new(format!("{TABLE} cannot be read"), error))?;
-        Ok(Self { index, socket, table })
+        Ok(Self { index, socket, table: File::open(TABLE).ok() })
     }
 
     /// Returns its present name; `None` when it has been removed.
@@ -65,8 +64,9 @@ impl Watch {
     pub fn transmit_drops(&mut self) -> Option<u64> {
         let name = self.name()?;
         let mut text = String::new();
-        self.table.rewind().ok()?;
-        self.table.read_to_string(&mut text).ok()?;
+        let table = self.table.as_mut()?;
+        table.rewind().ok()?;
+        table.read_to_string(&mut text).ok()?;
         // Eight columns of what was received, and bytes, packets and errors of what was sent.
         let dropped = |line: &str| {
             let (_, columns) = line.split_once(':').filter(|(other, _)| other.trim() == name)?;
