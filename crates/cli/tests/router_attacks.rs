@@ -120,6 +120,9 @@ fn a_pipe_that_nobody_reads_holds_up_nothing() {
     assert!(lab.is_crossed(false, 5002), "with a full pipe");
     let statistics = home.ask("stats");
     assert!(packets(&statistics, "/dropped_output") > 0, "{statistics}");
+    let told = command(&[], &home, &["stats", &socket]).stdout(Stdio::piped()).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains(" documents and messages were dropped: nobody read them"), "{told}");
     assert_eq!(lab.router.terminate(), Some(0));
 }
 

@@ -132,7 +132,10 @@ impl Frames {
     pub(crate) fn new(largest: usize, most: usize) -> Option<Self> {
         let sizes = classes(largest.div_ceil(UNIT).max(1) as u32);
         let block_units = (BLOCK / UNIT).max(*sizes.last()? as usize).next_power_of_two() as u32;
-        let class = |&units: &u32| Class { units, cells: block_units / units, free: NONE, open: Vec::new() };
+        // Lists of blocks never grow: an allocation that fails would end the process.
+        let blocks = most / (UNIT * block_units as usize);
+        let list = || Vec::with_capacity(blocks);
+        let class = |&units: &u32| Class { units, cells: block_units / units, free: NONE, open: list() };
         let class_of = (0..=*sizes.last()?).map(|units| sizes.partition_point(|&size| size < units) as u8);
         Some(Self {
             places: Vec::with_capacity(FIRST),
@@ -141,8 +144,8 @@ impl Frames {
             room: zeroed(most)?,
             class_of: class_of.collect(),
             classes: sizes.iter().map(class).collect(),
-            blocks: Vec::new(),
-            empty: Vec::new(),
+            blocks: Vec::with_capacity(blocks),
+            empty: list(),
             block_shift: block_units.trailing_zeros(),
             most,
             refusals: 0,

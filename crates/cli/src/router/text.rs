@@ -9,7 +9,25 @@ pub fn whole(statistics: &Statistics) -> String {
     let head = format!("\nafter {:.1} s\n", statistics.elapsed_s);
     let interfaces: String = statistics.interfaces.iter().map(warnings).collect();
     let reload = statistics.reload.as_ref().map_or_else(String::new, reload);
-    head + &direction(&statistics.forward) + &direction(&statistics.reverse) + &interfaces + &reload
+    let process = around(statistics);
+    head + &direction(&statistics.forward)
+        + &direction(&statistics.reverse)
+        + &interfaces
+        + &process
+        + &reload
+}
+
+/// What was lost beside frames.
+fn around(statistics: &Statistics) -> String {
+    let told = [
+        (
+            statistics.dropped_output,
+            "documents and messages were dropped: nobody read them, or the disk is full",
+        ),
+        (statistics.refused_clients, "clients were refused: others had all seats"),
+    ];
+    let line = |(count, what)| format!("{count} {what}\n");
+    told.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
 
 /// What has happened since `before`, or the start: a line for each direction.
