@@ -431,7 +431,12 @@ fn little_memory(bed: &mut Bed, time: Duration) {
     let dropped = |bed: &Bed| packets(&bed.ask("stats").unwrap(), "/forward/dropped/memory/packets");
     let dropped_before = dropped(bed);
     bed.flood(time, 60);
-    assert!(dropped(bed) > dropped_before, "frames were dropped for want of memory");
+    // A busy machine may send few frames in this time.
+    let is_short = (0..20).any(|_| {
+        bed.flood(Duration::from_millis(100), 60);
+        dropped(bed) > dropped_before
+    });
+    assert!(is_short, "frames are dropped for want of memory");
     prlimit(process, Resource::As, before).unwrap();
     bed.describe("100 Mbit/s", QUEUE);
     assert!(hup_is_taken(bed));
