@@ -86,7 +86,7 @@ const fn attack(
 /// The time for each attack.
 fn time_for_each() -> Duration {
     let seconds = std::env::var("CUTLINE_ATTACK_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs_f64(seconds.unwrap_or(0.6))
+    Duration::from_secs_f64(seconds.unwrap_or(0.5))
 }
 
 #[test]
