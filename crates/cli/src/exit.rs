@@ -1,9 +1,11 @@
 //! How a command ends when it does not end well.
 
+use crate::output;
 use anstyle::{AnsiColor, Style};
 use cutline_config::Errors;
 use cutline_results::StoreError;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The exit codes, for the end of a help text.
 pub const CODES: &str = "Exit codes: 0 done; 1 something went wrong or was interrupted; 2 bad arguments or a bad \
@@ -18,6 +20,8 @@ pub enum Failure {
     Failed(String),
 }
 
+/// How long a message may take to be written.
+const PATIENCE: Duration = Duration::from_secs(1);
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 impl Failure {
@@ -27,7 +31,7 @@ impl Failure {
             Self::Usage(message) => (message, 2),
             Self::Failed(message) => (message, 1),
         };
-        anstream::eprintln!("{ERROR}error:{ERROR:#} {message}");
+        output::say(format!("{ERROR}error:{ERROR:#} {message}\n"), Some(PATIENCE));
         ExitCode::from(code)
     }
 }

@@ -1,22 +1,23 @@
 //! `cutline router`: the queue on real interfaces.
 
 mod listener;
+mod outlet;
 pub(crate) mod settings;
 mod stats;
 mod text;
 
-use crate::arguments::{duration, overhead, rate};
+use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_ports::{PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
-    DirectionSpec, ProcessSpec, Router, RouterSpec, Schedule, ServiceError, configuration, summary,
+    DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration, summary,
 };
 use cutline_sys::SysError;
-use cutline_units::{Duration, Rate};
+use cutline_units::{Bytes, Duration, Rate};
 use listener::Printer;
-use settings::{CodePoints, QueueArgs, ReverseArgs};
+use settings::{CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
 use std::path::PathBuf;
 
 /// Route frames between two interfaces, each direction through a queue of its own
@@ -38,8 +39,8 @@ pub struct Args {
     check: bool,
     #[command(flatten)]
     routing: Routing,
-    /// Print what was counted so often [default: at the end only]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Print what was counted so often, from 10ms [default: at the end only]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     stats: Option<Duration>,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -53,6 +54,11 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     Stats(stats::Args),
+    /// Turn on again what a router that was killed has turned off
+    ///
+    /// --fix-offloads notes what it turns off in /run/cutline, or in the folder that `RUNTIME_DIRECTORY` names. Every router
+    /// that starts does this, too. Needs root, or the capability `CAP_NET_ADMIN`.
+    Restore,
 }
 
 /// What a file would say.
@@ -75,7 +81,7 @@ struct Routing {
     )]
     output: Option<String>,
     /// The rate from --in to --out, such as 15Mbit or "1.5 Mbit/s"
-    #[arg(long, value_parser = rate, required_unless_present = "config", conflicts_with = "config")]
+    #[arg(long, value_parser = link_rate, required_unless_present = "config", conflicts_with = "config")]
     rate: Option<Rate>,
     #[command(flatten)]
     queue: QueueArgs,
@@ -105,6 +111,9 @@ struct ProcessArgs {
     /// Answer `cutline router stats` at this local socket
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
+    /// The most memory for waiting frames of both directions, half of it for each [default: 67 MB]
+    #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "config")]
+    memory: Option<Bytes>,
     /// Go on as this user of /etc/passwd once the interfaces are open
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     user: Option<String>,
@@ -122,8 +131,10 @@ const EXAMPLES: &str = "Examples:
   cutline router stats /run/cutline/lan.sock --watch 1s";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    if let Some(Action::Stats(args)) = &args.action {
-        return stats::execute(args);
+    match &args.action {
+        Some(Action::Stats(args)) => return stats::execute(args),
+        Some(Action::Restore) => return restore(),
+        None => {}
     }
     let spec = match &args.config {
         Some(path) => RouterSpec::load(path)?,
@@ -148,14 +159,34 @@ impl Args {
         if let Some(path) = &self.config {
             router.reload_from(path)?;
         }
-        anstream::eprintln!("routing {}, seed {}", router.summary(), router.seed());
-        router.interfaces()?.iter().for_each(|(name, kind)| tell_kind(name, *kind));
         let mut printer = Printer::new(self.json);
+        printer.say(format!("routing {}, seed {}", router.summary(), router.seed()));
+        for (name, kind) in router.interfaces()? {
+            if let Some(line) = of_kind(&name, kind) {
+                printer.say(line);
+            }
+        }
+        router.notices().iter().for_each(|notice| printer.say(notice.clone()));
         let schedule = Schedule { duration: self.duration, interval: self.stats };
         let ended = router.run(schedule, &stop, &mut printer);
-        printer.finish()?;
-        Ok(ended?)
+        let printed = printer.finish();
+        ended?;
+        printed
     }
+}
+
+/// Turns on what killed routers have turned off, and prints it.
+fn restore() -> Result<(), Failure> {
+    let mut failed = Vec::new();
+    for restored in cutline_router_service::restore() {
+        match restored {
+            Restored::Done { interface, names } => {
+                output::print(&format!("{interface}: {}\n", names.join(", ")))?;
+            }
+            Restored::Failed(why) => failed.push(why),
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\n"))) }
 }
 
 impl Routing {
@@ -173,25 +204,32 @@ impl Routing {
             hints: hints.clone(),
             remark: remark.clone(),
         };
-        let ProcessArgs { spin, fix_offloads, seed, socket, user } = &self.process;
+        let ProcessArgs { spin, fix_offloads, seed, socket, memory, user } = &self.process;
         let (socket, user) = (socket.clone(), user.clone());
         Ok(RouterSpec {
             forward: direction(self.queue.spec(*rate)?),
             reverse: direction(self.reverse.spec(&self.queue, *rate)?),
             input: input.clone(),
             output: output.clone(),
-            process: ProcessSpec { fix_offloads: *fix_offloads, spin: *spin, seed: *seed, socket, user },
+            process: ProcessSpec {
+                fix_offloads: *fix_offloads,
+                spin: *spin,
+                seed: *seed,
+                socket,
+                memory: *memory,
+                user,
+            },
         })
     }
 }
 
-/// What `AF_XDP` has got of an interface is not known before.
-fn tell_kind(interface: &str, kind: PortKind) {
+/// What `AF_XDP` has got of an interface, which is not known before.
+fn of_kind(interface: &str, kind: PortKind) -> Option<String> {
     match kind {
-        PortKind::Packet | PortKind::Tun => {}
-        PortKind::XdpZeroCopy => anstream::eprintln!("{interface}: {}", kind.name()),
+        PortKind::Packet | PortKind::Tun => None,
+        PortKind::XdpZeroCopy => Some(format!("{interface}: {}", kind.name())),
         PortKind::XdpDriver | PortKind::XdpKernel => {
-            anstream::eprintln!("{interface}: {}: a packet socket is as fast", kind.name());
+            Some(format!("{interface}: {}: a packet socket is as fast", kind.name()))
         }
     }
 }

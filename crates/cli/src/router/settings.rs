@@ -1,12 +1,14 @@
 //! The router's options as the library's types: quantities, the queue, code points.
 
-use crate::arguments::rate;
+use crate::arguments::{duration, rate};
 use crate::exit::Failure;
 use cutline_aqm::registry::{self, AqmDescription};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
 use cutline_config::{parameter, quantity};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
-use cutline_units::{Dscp, HintBits, HintTable, Rate, RemarkTable};
+use cutline_router::ShaperParams;
+use cutline_router_service::ProcessSpec;
+use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 
 /// The queue, the same for both directions unless the reverse direction has its own.
 #[derive(clap::Args)]
@@ -32,7 +34,7 @@ pub struct QueueArgs {
 #[derive(clap::Args)]
 pub struct ReverseArgs {
     /// The rate from --out to --in [default: the same]
-    #[arg(id = "reverse_rate", long = "reverse-rate", alias = "rate-back", value_name = "RATE", value_parser = rate, conflicts_with = "config")]
+    #[arg(id = "reverse_rate", long = "reverse-rate", alias = "rate-back", value_name = "RATE", value_parser = link_rate, conflicts_with = "config")]
     rate: Option<Rate>,
     /// A separate algorithm for the reverse direction, with only what --reverse-set and --reverse-tsq say
     #[arg(
@@ -148,6 +150,29 @@ impl CodePoints {
 }
 
 /// Packets or bytes.
+/// The rate of a link.
+pub fn link_rate(text: &str) -> Result<Rate, String> {
+    let allowed = ShaperParams::RATES;
+    rate(text).and_then(|rate| {
+        let is_allowed = allowed.contains(&rate);
+        is_allowed.then_some(rate).ok_or_else(|| format!("from {} to {}", allowed.start(), allowed.end()))
+    })
+}
+
+/// The memory for the frames of both directions.
+pub fn memory(text: &str) -> Result<Bytes, String> {
+    let allowed = ProcessSpec::MEMORY;
+    let size = quantity::size(text).map_err(|error| format!("{error}; write \"64 MB\""))?;
+    let is_allowed = allowed.contains(&size);
+    is_allowed.then_some(size).ok_or_else(|| format!("from {} to {}", allowed.start(), allowed.end()))
+}
+
+/// The interval of printed statistics.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let least = Duration::from_millis(10);
+    duration(text).and_then(|time| if time < least { Err(format!("at least {least}")) } else { Ok(time) })
+}
+
 fn limit(text: &str) -> Result<Limit, String> {
     let packets =
         quantity::packets(text).ok().and_then(|packets| u32::try_from(packets).ok()).map(Limit::Packets);

@@ -12,7 +12,25 @@ pub fn whole(statistics: &Statistics) -> String {
     let head = format!("\nafter {:.1} s\n", statistics.elapsed_s);
     let interfaces: String = statistics.interfaces.iter().map(warnings).collect();
     let reload = statistics.reload.as_ref().map_or_else(String::new, reload);
-    head + &direction(&statistics.forward) + &direction(&statistics.reverse) + &interfaces + &reload
+    let process = other_losses(statistics);
+    head + &direction(&statistics.forward)
+        + &direction(&statistics.reverse)
+        + &interfaces
+        + &process
+        + &reload
+}
+
+/// Losses other than frames.
+fn other_losses(statistics: &Statistics) -> String {
+    let losses = [
+        (
+            statistics.dropped_output,
+            "documents and messages were dropped: nobody read them, or the disk is full",
+        ),
+        (statistics.refused_clients, "clients were refused: the largest number of clients was connected"),
+    ];
+    let line = |(count, what)| format!("{count} {what}\n");
+    losses.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
 
 /// What has happened since `before`, or the start: a line for each direction.
@@ -93,7 +111,7 @@ fn warnings(interface: &Interface) -> String {
         ),
     ];
     let line = |(count, what)| format!("{}: {count} frames {what}\n", interface.name);
-    told.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
+    losses.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
 
 fn reload(status: &ReloadStatus) -> String {
