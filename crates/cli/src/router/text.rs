@@ -97,21 +97,21 @@ fn hints(direction: &Direction) -> String {
     if table.is_empty() { String::new() } else { table.render() }
 }
 
-/// What an operator should know.
+/// Warnings about an interface, one per line.
 fn warnings(interface: &Interface) -> String {
-    let told = [
-        (interface.missed_packets, "came faster than they were read, and were lost"),
+    let counts = [
+        (interface.missed_packets, "arrived faster than they were read, and were lost"),
         (
             interface.truncated.packets,
             "were longer than its MTU, and were dropped: turn GRO and TSO off (ethtool -K)",
         ),
         (
             interface.without_checksum.packets,
-            "came without checksums: turn `tx` off at the sender's end (ethtool -K)",
+            "arrived without checksums: turn `tx` off at the sender's end (ethtool -K)",
         ),
     ];
     let line = |(count, what)| format!("{}: {count} frames {what}\n", interface.name);
-    losses.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
+    counts.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
 
 fn reload(status: &ReloadStatus) -> String {
