@@ -1,6 +1,6 @@
 //! How a command ends when it does not end well.
 
-use crate::output;
+use crate::message;
 use anstyle::{AnsiColor, Style};
 use cutline_config::Errors;
 use cutline_results::StoreError;
@@ -31,7 +31,7 @@ impl Failure {
             Self::Usage(message) => (message, 2),
             Self::Failed(message) => (message, 1),
         };
-        output::say(format!("{ERROR}error:{ERROR:#} {message}\n"), Some(PATIENCE));
+        message::write(format!("{ERROR}error:{ERROR:#} {message}\n"), Some(PATIENCE));
         ExitCode::from(code)
     }
 }

@@ -1,7 +1,7 @@
 //! Ctrl-C: the first asks to stop, the second stops.
 
 use crate::exit::Failure;
-use crate::output;
+use crate::message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +18,7 @@ pub fn cancel_flag(kept: String) -> Result<Arc<AtomicBool>, Failure> {
         if set.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        output::say(format!("\nstopping. {kept} Ctrl-C again stops at once.\n"), None);
+        message::write(format!("\nstopping. {kept} Ctrl-C again stops at once.\n"), None);
     };
     ctrlc::set_handler(handler)
         .map_err(|error| Failure::Failed(format!("signals cannot be handled: {error}")))?;
