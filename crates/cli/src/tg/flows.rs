@@ -118,7 +118,7 @@ fn tcp_options(spec: &FlowSpec, params: &tcp::Params) -> Result<TcpOptions, Fail
         return Err(refuse(spec, &format!("transport.{key}"), "real TCP is the kernel's: leave it out"));
     }
     Ok(TcpOptions {
-        congestion_control: Some(spec.transport.linux_congestion_control().to_owned()),
+        congestion_control: spec.transport.linux_congestion_control().map(str::to_owned),
         max_segment: Some(params.mss + TIME_STAMP),
         write_queue: params.send_buffer.map(|segments| params.bytes_of(segments)),
         no_delay: given.contains(&"nagle") && !params.nagle,
