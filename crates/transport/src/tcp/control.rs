@@ -1,7 +1,7 @@
-//! Every congestion control by name: one line each, at the end of this file.
+//! All congestion controls by name. The list is at the end of this file.
 //!
-//! Those of other crates are registered while the program runs. They are found by the same names, their parameters are keys
-//! beside TCP's, and they cost a call through a pointer.
+//! Congestion controls of other crates are registered while the program runs. Files choose them by name in the same way,
+//! their parameters are additional keys of TCP, and each call goes through a pointer.
 
 use super::congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, NoParams, Window};
 use super::external::{self, CONTROLS, DynControl, ExternalAlgorithm, ExternalControl};
@@ -14,13 +14,13 @@ use cutline_units::Instant;
 pub struct ControlDescription {
     /// The value of `congestion-control` in scenario files.
     pub name: &'static str,
-    /// The name as people write it.
+    /// The title.
     pub title: &'static str,
     /// The paper or RFC.
     pub source: &'static str,
-    /// What can be set beside TCP's parameters.
+    /// The parameters in addition to those of TCP.
     pub parameters: Vec<&'static Parameter>,
-    /// Whether it answers marks by their share.
+    /// Whether the response to marks is proportional to their share.
     pub scalable: bool,
 }
 
@@ -48,8 +48,8 @@ macro_rules! controls {
             External(Configured<dyn ExternalAlgorithm>),
         }
 
-        /// The congestion control of one connection. Its tag is a separate number: an acknowledgement asks twice which
-        /// control it is, and a tag that is hidden in a niche takes four instructions to find.
+        /// The congestion control of one connection. Its tag is a separate number, because every acknowledgement reads it
+        /// twice, and a tag in a niche takes four instructions to read.
         #[derive(Clone, Debug)]
         #[repr(u32)]
         pub(crate) enum Control {
@@ -57,10 +57,10 @@ macro_rules! controls {
             External(Box<ExternalControl>),
         }
 
-        /// The names of this crate's own.
+        /// The names of the congestion controls of this crate.
         pub(super) const NAMES: &[&str] = &[$(<$control>::NAME),+];
 
-        /// Every congestion control there is: this crate's own, then the registered ones by name.
+        /// Returns all congestion controls: those of this crate, then the registered ones by name.
         pub fn congestion_controls() -> Vec<ControlDescription> {
             let mut all = vec![$(ControlDescription::from_algorithm::<$control>()),+];
             all.extend(external::describe());
@@ -76,7 +76,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Whether it answers marks by their share.
+            /// Whether the response to marks is proportional to their share.
             pub fn is_scalable(&self) -> bool {
                 match self {
                     $(Self::$variant => <$control>::SCALABLE,)+
@@ -84,7 +84,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Every parameter of a registered control with what it is set to.
+            /// Returns the parameters of a registered control with their values.
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self {
                     $(Self::$variant => Vec::new(),)+
@@ -92,7 +92,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The control of a new connection with TCP's parameters `tcp`, by itself.
+            /// Returns the control of a new connection with TCP's parameters `tcp`.
             pub(crate) fn begin(&self, tcp: &Params) -> Box<dyn DynControl> {
                 match self {
                     $(Self::$variant => Box::new(<$control>::begin(&NoParams {}, tcp)),)+
@@ -100,7 +100,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The congestion control of this name, a registered one with `values`.
+            /// Returns the congestion control with this name and these parameters. Only registered controls have parameters.
             ///
             /// # Errors
             /// When there is no such control or parameter, a required one is missing, or a value is not allowed.
@@ -126,7 +126,7 @@ macro_rules! controls {
                 }
             }
 
-            /// New data was acknowledged. The acknowledgement is only made for a control that looks at it.
+            /// Handles the acknowledgement of new data. The closure is only called for a control that uses the acknowledgement.
             #[inline]
             pub(crate) fn acknowledged(&mut self, acknowledgement: impl FnOnce() -> Acknowledgement) {
                 match self {
@@ -135,9 +135,9 @@ macro_rules! controls {
                 }
             }
 
-            /// Slow start or congestion avoidance.
+            /// Increases the window in slow start or congestion avoidance.
             #[inline(always)]
-            #[expect(clippy::inline_always, reason = "as Sender::on_ack")]
+            #[allow(clippy::inline_always, reason = "as Sender::on_ack")]
             pub(crate) fn grow(&mut self, window: &mut Window, acked: &Acked, params: &Params) {
                 let mss = u64::from(params.mss);
                 if window.cwnd < window.ssthresh {
@@ -154,7 +154,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The slow start threshold after a loss.
+            /// Returns the slow start threshold after a loss.
             pub(crate) fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
                 match self {
                     $(Self::$variant(control) => control.congested(window, flight, mss),)+
@@ -162,7 +162,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The slow start threshold after a mark.
+            /// Returns the slow start threshold after a mark.
             pub(crate) fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
                 match self {
                     $(Self::$variant(control) => control.marked(window, flight, mss),)+
@@ -188,7 +188,7 @@ macro_rules! controls {
     };
 }
 
-/// A registered control has the defaults of its parameters, and examples for those that are required.
+/// A registered control has the defaults of its parameters, and example values for required ones.
 impl ParameterType for Algorithm {
     type Range = ();
 
@@ -215,6 +215,6 @@ controls! {
     NewReno(NewReno),
     /// RFC 9438: a cubic of the time since the last loss, 0.7 at a loss.
     Cubic(Box<Cubic>),
-    /// RFC 8257: as `NewReno`, but a mark takes off in proportion to the share of marks. Needs ECN.
+    /// RFC 8257: as `NewReno`, but the reduction after marks is proportional to their share. Needs ECN.
     Dctcp(Box<Dctcp>),
 }

@@ -1,12 +1,12 @@
 //! Congestion controls of other crates: registered while the program runs, then used by name like this crate's own.
 //!
-//! - A Rust type that is a [`CongestionAlgorithm`] needs no more than [`register_congestion_control`], called once before
+//! - A Rust type that implements [`CongestionAlgorithm`] only needs a call of [`register_congestion_control`] before
 //!   the first file is read.
 //! - Anything else, such as a control written in another language, implements [`ExternalAlgorithm`], which describes it as
-//!   data and begins it, and is given to [`register_external_control`].
+//!   data and starts it, and is passed to [`register_external_control`].
 //!
-//! The sender keeps the promises that a control breaks: a window is never below a segment, a threshold never below two, and
-//! neither is beyond all bounds. [`conformance`](crate::conformance) has the checks that every control has to pass.
+//! The sender corrects values that a control must not return: a window has at least one segment, a threshold at least two,
+//! and both have an upper bound. [`conformance`](crate::conformance) has the checks that every control must pass.
 
 use super::congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, Window};
 use super::control::{ControlDescription, NAMES};
@@ -18,19 +18,19 @@ use cutline_units::Instant;
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 
-/// How a congestion control that is not this crate's own is described and begun.
+/// The description and the start of a congestion control of another crate.
 pub trait ExternalAlgorithm: Registered {
-    /// The name, the source, and what can be set. Always the same.
+    /// Returns the name, the source and the parameters. They must not change.
     fn describe(&self) -> ControlDescription;
 
-    /// The control of a new connection with TCP's parameters `tcp`. `values` come from
+    /// Starts the control of a new connection with TCP's parameters `tcp`. `values` come from
     /// [`complete`](Registered::complete).
     fn begin(&self, values: &[(&'static str, Value)], tcp: &Params) -> Box<dyn DynControl>;
 }
 
-/// A congestion control behind a pointer. Every one that can be cloned, printed and sent to another thread is one.
+/// A congestion control behind a pointer. It is implemented for every control that is `Clone`, `Debug` and `Send`.
 pub trait DynControl: CongestionControl + Debug + Send + Sync {
-    /// A copy.
+    /// Returns a copy.
     fn boxed_clone(&self) -> Box<dyn DynControl>;
 }
 
@@ -46,10 +46,10 @@ impl Clone for Box<dyn DynControl> {
     }
 }
 
-/// What TCP's table in a file says beside its parameters.
+/// The keys of TCP's table in a file that are not parameters.
 const TCP_KEYS: &[&str] = &["protocol", "defaults"];
 
-/// The kernel's congestion control that scenarios know for the laboratory.
+/// The congestion control of the kernel that scenarios can choose in the laboratory.
 const BBR: &str = "bbr";
 
 pub(super) static CONTROLS: Registry<dyn ExternalAlgorithm> = Registry::new(NAMES, TCP_KEYS);
@@ -57,7 +57,7 @@ pub(super) static CONTROLS: Registry<dyn ExternalAlgorithm> = Registry::new(NAME
 /// Adds a congestion control under its name, for as long as the process runs.
 ///
 /// # Errors
-/// When the name is taken or not in kebab-case, or the parameters are not sound or have a name of TCP's.
+/// When the name is taken or not in kebab-case, the parameters are not sound, or a parameter has the name of one of TCP.
 pub fn register_external_control(algorithm: Box<dyn ExternalAlgorithm>) -> Result<(), RegistryError> {
     if algorithm.name() == BBR {
         return Err(RegistryError::Taken(BBR.to_owned()));
@@ -80,25 +80,25 @@ where
     register_external_control(Box::new(Typed::<A>(PhantomData)))
 }
 
-/// Every registered congestion control, in the order of the names.
+/// Returns all registered congestion controls in the order of their names.
 pub(super) fn describe() -> impl Iterator<Item = ControlDescription> {
     CONTROLS.all().into_iter().map(ExternalAlgorithm::describe)
 }
 
-/// The control of a new connection.
+/// Returns the control of a new connection.
 pub(super) fn begin(algorithm: &Configured<dyn ExternalAlgorithm>, tcp: &Params) -> ExternalControl {
     let control = algorithm.thing().begin(algorithm.values(), tcp);
     ExternalControl { control, mss: tcp.mss.into() }
 }
 
-/// The parameters of the registered control that values choose, which are keys beside TCP's; none for this crate's own.
+/// Returns the parameters of the registered control that the values choose; none for a control of this crate.
 pub(super) fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
     let control = values.iter().rev().find(|(name, _)| *name == "congestion-control");
     let Some((_, Value::Choice(name))) = control else { return Vec::new() };
     CONTROLS.get(name).map(Registered::parameters).unwrap_or_default()
 }
 
-/// TCP's parameters with these values, of which some may be of a registered congestion control.
+/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control.
 pub(super) fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
     let keys = chosen(&values);
     let is_the_controls = |(name, _): &(&str, Value)| keys.iter().any(|parameter| parameter.name == *name);
@@ -110,14 +110,14 @@ pub(super) fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Resul
     Ok(params)
 }
 
-/// The window's least and greatest sizes are the sender's, whatever a control answers.
+/// Limits the results of a control to the bounds of the window.
 #[derive(Clone, Debug)]
 pub(crate) struct ExternalControl {
     control: Box<dyn DynControl>,
     mss: u64,
 }
 
-/// No window is larger, bytes: 1 TiB.
+/// The largest window, bytes: 1 TiB.
 const MOST: u64 = 1 << 40;
 
 impl ExternalControl {
