@@ -1,9 +1,11 @@
 //! Failures of commands, and their exit codes.
 
+use crate::message;
 use anstyle::{AnsiColor, Style};
 use cutline_config::Errors;
 use cutline_results::StoreError;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The exit codes, for the end of a help text.
 pub const CODES: &str = "Exit codes: 0 success; 1 a failure or an interruption; 2 invalid arguments or an invalid \
@@ -18,6 +20,8 @@ pub enum Failure {
     Failed(String),
 }
 
+/// How long a message may take to be written.
+const PATIENCE: Duration = Duration::from_secs(1);
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 impl Failure {
@@ -27,7 +31,7 @@ impl Failure {
             Self::Usage(message) => (message, 2),
             Self::Failed(message) => (message, 1),
         };
-        anstream::eprintln!("{ERROR}error:{ERROR:#} {message}");
+        message::write(format!("{ERROR}error:{ERROR:#} {message}\n"), Some(PATIENCE));
         ExitCode::from(code)
     }
 }

@@ -1,6 +1,7 @@
 //! Ctrl-C: the first one ends the command in order, the second one at once.
 
 use crate::exit::Failure;
+use crate::message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +19,7 @@ pub fn cancel_flag(kept: String) -> Result<Arc<AtomicBool>, Failure> {
         if set.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        anstream::eprintln!("\nstopping. {kept} Press Ctrl-C again to stop at once.");
+        message::write(format!("\nstopping. {kept} Press Ctrl-C again to stop at once.\n"), None);
     };
     ctrlc::set_handler(handler)
         .map_err(|error| Failure::Failed(format!("the handler of Ctrl-C cannot be installed: {error}")))?;

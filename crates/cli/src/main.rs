@@ -22,6 +22,7 @@ mod exit;
 mod interrupt;
 #[cfg(feature = "machine")]
 mod lab;
+mod message;
 mod output;
 mod program;
 mod progress;

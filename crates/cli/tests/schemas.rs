@@ -115,12 +115,15 @@ fn failed_runs_and_single_seeds() {
 }
 
 #[test]
-fn aqms_and_schemas() {
+fn catalogues_and_schemas() {
     let folder = tempfile::tempdir().unwrap();
-    let all = json(folder.path(), &["aqm", "list", "--json"]);
-    schema::check("aqm-list", &all);
-    for aqm in all.as_array().unwrap() {
-        schema::check("aqm", &json(folder.path(), &["aqm", "show", aqm["name"].as_str().unwrap(), "--json"]));
+    for kind in ["aqm", "transport", "app"] {
+        let all = json(folder.path(), &[kind, "list", "--json"]);
+        schema::check(&format!("{kind}-list"), &all);
+        for item in all.as_array().unwrap() {
+            let name = item["name"].as_str().unwrap();
+            schema::check(kind, &json(folder.path(), &[kind, "show", name, "--json"]));
+        }
     }
     schema::check("schema", &json(folder.path(), &["schema", "--json"]));
 }

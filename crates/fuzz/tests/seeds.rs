@@ -262,6 +262,8 @@ fn replies_of_a_router() {
     let reload =
         ReloadStatus { done: 2, refused: 1, last_s: Some(8.0), error: Some("in: missing".to_owned()) };
     let document = |elapsed_s: f64, packets| Statistics {
+        dropped_output: 5,
+        refused_clients: 6,
         event: "interval".to_owned(),
         elapsed_s,
         forward: direction(packets),

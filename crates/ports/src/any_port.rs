@@ -38,19 +38,20 @@ impl AnyPort {
         }
     }
 
-    /// Turns off the offloads that a port of this name cannot work with. A TUN interface has none.
+    /// Turns off the offloads that a port of this name cannot work with. A TUN interface has none. Before that, `note` is
+    /// called with the interface's own name and the names of the offloads, unless there is nothing to turn off.
     ///
     /// # Errors
     /// As [`Offloads::turn_off`].
-    pub fn turn_offloads_off(name: &str) -> Result<Option<Offloads>, SysError> {
+    pub fn turn_offloads_off(
+        name: &str,
+        note: &mut dyn FnMut(&str, &[&'static str]),
+    ) -> Result<Option<Offloads>, SysError> {
         if name.starts_with(TUN) {
             return Ok(None);
         }
-        let offloads = match name.strip_prefix(XDP) {
-            Some(name) => Offloads::turn_off_with_vlan_tags(name),
-            None => Offloads::turn_off(name),
-        };
-        offloads.map(Some)
+        let (interface, is_xdp) = (interface_of(name), name.starts_with(XDP));
+        Offloads::turn_off_after(interface, is_xdp, &mut |names| note(interface, names)).map(Some)
     }
 
     /// Opens two ports to join: both carry frames, or both carry packets.

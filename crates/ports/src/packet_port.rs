@@ -29,7 +29,7 @@ use std::io;
 /// A port by a packet socket.
 pub struct PacketPort {
     name: String,
-    index: u32,
+    watch: interface::Watch,
     largest: u32,
     ring: Ring,
     socket: OwnedFd,
@@ -58,8 +58,8 @@ impl PacketPort {
             SysError::privileged(format!("interface `{name}` cannot be opened"), "CAP_NET_RAW", error)
         };
         let (ring, socket) = open(index, room).map_err(failed)?;
-        let (name, stats) = (name.to_owned(), PortStats::default());
-        Ok(Self { name, index, largest, ring, socket, tagged: Vec::with_capacity(room), stats })
+        let (name, stats, watch) = (name.to_owned(), PortStats::default(), interface::Watch::new(index)?);
+        Ok(Self { name, watch, largest, ring, socket, tagged: Vec::with_capacity(room), stats })
     }
 
     fn removed(&self) -> PortError {
@@ -129,7 +129,7 @@ impl InterfacePort for PacketPort {
     fn check(&self) -> Result<(), PortError> {
         // Reading the error clears it, so that it does not wake us again.
         let _cleared = sockopt::socket_error(&self.socket);
-        if interface::exists(self.index)? { Ok(()) } else { Err(self.removed()) }
+        if self.watch.exists() { Ok(()) } else { Err(self.removed()) }
     }
 }
 

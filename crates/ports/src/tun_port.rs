@@ -20,13 +20,15 @@ use std::io;
 /// A port by a TUN interface.
 pub struct TunPort {
     name: String,
-    index: u32,
+    watch: interface::Watch,
     largest: u32,
     file: OwnedFd,
     /// The header, and room for a packet behind it.
     frame: Vec<u8>,
     /// Packets that the kernel had dropped before the port was opened.
     dropped_before: u64,
+    /// Packets that it has dropped since, as of the last look.
+    missed: u64,
 }
 
 /// The most packets that are received before it is the other port's turn.
@@ -41,9 +43,10 @@ impl TunPort {
         let index = interface::index(name)?;
         let largest = interface::mtu(name)? + ETHERNET as u32;
         let file = tun::attach(name).map_err(|error| explained(name, error))?;
-        let dropped_before = interface::transmit_drops(name);
+        let mut watch = interface::Watch::new(index)?;
+        let dropped_before = watch.transmit_drops().unwrap_or(0);
         let frame = vec![0; ETHERNET + usize::from(u16::MAX)];
-        Ok(Self { name: name.to_owned(), index, largest, file, frame, dropped_before })
+        Ok(Self { name: name.to_owned(), watch, largest, file, frame, dropped_before, missed: 0 })
     }
 
     fn removed(&self) -> PortError {
@@ -69,13 +72,14 @@ impl InterfacePort for TunPort {
 
     /// Packets can only be missed here.
     fn stats(&mut self) -> Result<PortStats, PortError> {
-        let dropped = interface::transmit_drops(&self.name);
-        let missed = dropped.saturating_sub(self.dropped_before);
-        Ok(PortStats { kind: PortKind::Tun, missed, ..PortStats::default() })
+        if let Some(dropped) = self.watch.transmit_drops() {
+            self.missed = dropped.saturating_sub(self.dropped_before);
+        }
+        Ok(PortStats { kind: PortKind::Tun, missed: self.missed, ..PortStats::default() })
     }
 
     fn check(&self) -> Result<(), PortError> {
-        if interface::exists(self.index)? { Ok(()) } else { Err(self.removed()) }
+        if self.watch.exists() { Ok(()) } else { Err(self.removed()) }
     }
 }
 

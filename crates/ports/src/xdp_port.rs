@@ -36,7 +36,7 @@ use std::io;
 /// A port by `AF_XDP`.
 pub struct XdpPort {
     name: String,
-    index: u32,
+    watch: interface::Watch,
     largest: u32,
     kind: PortKind,
     /// Before the sockets: while they are closed, frames pass to the host.
@@ -74,10 +74,11 @@ impl XdpPort {
             return Err(PortError::VlanTagsRemoved { name: name.to_owned() });
         }
         let largest = mtu + ETHERNET as u32 + TAG;
-        Self::set_up(name, index, largest).map_err(|error| explained(name, error))
+        let watch = interface::Watch::new(index)?;
+        Self::set_up(name, index, watch, largest).map_err(|error| explained(name, error))
     }
 
-    fn set_up(name: &str, index: u32, largest: u32) -> io::Result<Self> {
+    fn set_up(name: &str, index: u32, watch: interface::Watch, largest: u32) -> io::Result<Self> {
         let count = interface::receive_queues(name, index);
         let promiscuous = packet::open()?;
         packet::make_promiscuous(&promiscuous, index)?;
@@ -95,7 +96,7 @@ impl XdpPort {
         }
         Ok(Self {
             name: name.to_owned(),
-            index,
+            watch,
             largest,
             kind: kind(program.mode(), &queues),
             _program: program,
@@ -162,11 +163,7 @@ impl InterfacePort for XdpPort {
     }
 
     fn check(&self) -> Result<(), PortError> {
-        if interface::exists(self.index)? {
-            Ok(())
-        } else {
-            Err(PortError::Removed { name: self.name.clone() })
-        }
+        if self.watch.exists() { Ok(()) } else { Err(PortError::Removed { name: self.name.clone() }) }
     }
 }
 

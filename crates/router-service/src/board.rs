@@ -23,10 +23,21 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     names: Arc<[String; 2]>,
-    elapsed: Duration,
+    around: Around,
     directions: [ShaperSnapshot; 2],
     ports: [PortStats; 2],
     reload: Option<ReloadStatus>,
+}
+
+/// What a snapshot says beside its shapers and ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Around {
+    /// The time since the router's start.
+    pub elapsed: Duration,
+    /// The reports that were dropped because they could not be written at once.
+    pub dropped_output: u64,
+    /// The clients that were refused.
+    pub refused_clients: u64,
 }
 
 /// The place where the loop publishes snapshots and the clients' threads read them.
@@ -55,10 +66,10 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 const SILENT: &str = "the router does not answer";
 
 impl Snapshot {
-    /// Takes a snapshot of the router `elapsed` after its start; `names` are those of its interfaces.
+    /// Takes a snapshot of the router; `names` are those of its interfaces.
     pub fn take(
         names: &Arc<[String; 2]>,
-        elapsed: Duration,
+        around: Around,
         duplex: &DuplexShaper,
         ports: &mut [AnyPort; 2],
         reload: Option<&ReloadStatus>,
@@ -67,7 +78,7 @@ impl Snapshot {
         let ports = ports.each_mut().map(|port| port.stats().unwrap_or_default());
         let directions =
             [ShaperSnapshot::from_shaper(&duplex.forward), ShaperSnapshot::from_shaper(&duplex.reverse)];
-        Self { names: Arc::clone(names), elapsed, directions, ports, reload: reload.cloned() }
+        Self { names: Arc::clone(names), around, directions, ports, reload: reload.cloned() }
     }
 
     /// Returns the document of this snapshot.
@@ -77,11 +88,13 @@ impl Snapshot {
         let interfaces = self.names.iter().zip(self.ports);
         Statistics {
             event: event.to_owned(),
-            elapsed_s: self.elapsed.as_secs_f64(),
+            elapsed_s: self.around.elapsed.as_secs_f64(),
             forward: forward.direction(format!("{input} -> {output}")),
             reverse: reverse.direction(format!("{output} -> {input}")),
             interfaces: interfaces.map(|(name, stats)| Interface::new(name, stats)).collect(),
             reload: self.reload.clone(),
+            dropped_output: self.around.dropped_output,
+            refused_clients: self.around.refused_clients,
         }
     }
 }

@@ -30,6 +30,8 @@ pub struct Configuration {
     seed: Option<u64>,
     /// The local socket where it answers; null if there is none.
     socket: Option<PathBuf>,
+    /// The most memory that waiting frames take, both directions together, B.
+    memory_bytes: u64,
     /// The user that it becomes once it has its interfaces; null if it remains who started it.
     user: Option<String>,
 }
@@ -66,7 +68,7 @@ struct QueueConfiguration {
 
 /// Returns the complete configuration of a router for scripts.
 pub fn configuration(spec: &RouterSpec) -> Configuration {
-    let ProcessSpec { fix_offloads, spin, seed, socket, user } = &spec.process;
+    let ProcessSpec { fix_offloads, spin, seed, socket, memory: _, user } = &spec.process;
     Configuration {
         input: spec.input.clone(),
         output: spec.output.clone(),
@@ -76,6 +78,7 @@ pub fn configuration(spec: &RouterSpec) -> Configuration {
         spin_us: spin.map(|spin| spin.as_nanos() as f64 / 1e3),
         seed: *seed,
         socket: socket.clone(),
+        memory_bytes: 2 * spec.process.memory_each() as u64,
         user: user.clone(),
     }
 }

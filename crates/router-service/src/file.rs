@@ -15,12 +15,13 @@
 //! directions; in `[forward]` or `[reverse]` they replace those at the top for one direction. The former names of these
 //! tables, `[forth]` and `[back]`, are refused with a message that gives the present ones.
 
+use crate::regular_file;
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
-use cutline_config::{Document, Errors, Kind, Node, TableReader, Value, kind};
-use cutline_router::Overhead;
-use cutline_units::{Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
+use cutline_config::{Document, Errors, Kind, Node, Problem, TableReader, Value, kind};
+use cutline_router::{Overhead, ShaperParams};
+use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 use std::path::Path;
 
 /// The allowed values of `remark`, for messages.
@@ -37,12 +38,15 @@ const LONGEST_NAME: usize = 15;
 const LONGEST_PATH: usize = 107;
 
 impl RouterSpec {
-    /// Reads the router's file at `path`.
+    /// Reads the router's file at `path`, a regular file of at most 1 MiB.
     ///
     /// # Errors
     /// All problems of the file.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        cutline_config::read(&Document::load(path)?, read)
+        let name = path.display().to_string();
+        let text = regular_file::read(path)
+            .map_err(|why| Problem::in_file(&name, format!("cannot be read: {why}")))?;
+        Self::parse(&text, &name)
     }
 
     /// Reads the text of a router's file; `name` is the file's name in messages.
@@ -103,6 +107,7 @@ fn process(root: &TableReader<'_>) -> ProcessSpec {
         spin: root.optional("spin", &spin()),
         seed: root.optional("seed", &kind::integer(0, i64::MAX)),
         socket: root.optional("socket", &socket()).map(Into::into),
+        memory: root.optional("memory", &memory()),
         user: root.optional("user", &kind::text().only("the name of a user", |name| !name.is_empty())),
     }
 }
@@ -120,7 +125,7 @@ fn direction(root: &TableReader<'_>, key: &str, former: &str, common: &Common) -
         }
         return None;
     };
-    let rate = table.required("rate", &kind::rate());
+    let rate = table.required("rate", &rate());
     let queue = queue::required(&table, "queue", &common.queues);
     let overhead = table.or("overhead", &overhead(), common.overhead);
     let hints = hints(&table).unwrap_or_else(|| common.hints.clone());
@@ -226,6 +231,18 @@ fn interface() -> Kind<String> {
 fn socket() -> Kind<String> {
     let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
     kind::text().only("an absolute path of at most 107 bytes", fits)
+}
+
+fn rate() -> Kind<Rate> {
+    let allowed = ShaperParams::RATES;
+    kind::rate()
+        .only(&format!("from {} to {}", allowed.start(), allowed.end()), move |rate| allowed.contains(rate))
+}
+
+fn memory() -> Kind<Bytes> {
+    let allowed = ProcessSpec::MEMORY;
+    let words = format!("from {} to {}", allowed.start(), allowed.end());
+    kind::size().only(&words, move |memory| allowed.contains(memory))
 }
 
 fn spin() -> Kind<Duration> {

@@ -79,18 +79,18 @@ fn to_hints_follows_the_hints_of_its_direction() {
 
 #[test]
 fn the_process_is_described_too() {
-    let top =
-        "socket = \"/run/r.sock\"\nseed = 7\nspin = \"80 us\"\nfix-offloads = true\nuser = \"nobody\"\n";
+    let top = "socket = \"/run/r.sock\"\nmemory = \"10 MB\"\nseed = 7\nspin = \"80 us\"\nfix-offloads = true\nuser = \"nobody\"\n";
     let spec = parse(&[top, GOOD].concat());
     let expected = ProcessSpec {
         fix_offloads: true,
         spin: Some(Duration::from_micros(80)),
         seed: Some(7),
         socket: Some("/run/r.sock".into()),
+        memory: Some(Bytes::new(10_000_000)),
         user: Some("nobody".to_owned()),
     };
     assert_eq!(spec.process, expected);
-    let all = ["in", "fix-offloads", "spin", "seed", "socket", "user"];
+    let all = ["in", "fix-offloads", "spin", "seed", "socket", "memory", "user"];
     let plain = parse(&GOOD.replace("eth0", "eth2"));
     assert_eq!(spec.fixed_differences(&plain), all);
     assert_eq!(spec.fixed_differences(&spec), Vec::<&str>::new());
@@ -102,7 +102,7 @@ fn a_wrong_value_is_told_with_its_place() {
     assert_eq!(
         refusals_with("\"2 Mbit/s\"", "\"2 MB/s\""),
         "r.toml:10:8: key \"reverse.rate\": value \"2 MB/s\" is not allowed: expected a rate such as \"15 Mbit/s\" \
-         (bit/s, kbit/s, Mbit/s, Gbit/s), above 0; \"MB/s\" is refused: half of those who write it mean bits: write \
+         (bit/s, kbit/s, Mbit/s, Gbit/s), above 0, from 1 kbit/s to 10000 Gbit/s; \"MB/s\" is refused: half of those who write it mean bits: write \
          Mbit/s (and 8 times the number for bytes)"
     );
     assert_eq!(

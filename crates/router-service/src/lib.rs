@@ -10,12 +10,14 @@
 //! service        runs beside the loop: statistics by interval, reload, watchdog, requests
 //! reload         reads the router's file again on SIGHUP
 //!   sighup       SIGHUP as a flag
+//!   regular_file reading it, if it is a regular file that is not too long
 //! board          snapshots of statistics for the clients, so that the loop waits for nobody
 //! local_socket   the local socket and its clients' threads
 //! request        what a client can ask
 //! client         asking
 //! statistics     what a router counts, as a document
 //! configuration  how it works, as a document
+//! offload_notes  what was turned off, noted in case that the process is killed
 //! privileges     dropping privileges, and the user to become
 //! sd_notify      messages to the service manager
 //! error          why a router cannot be opened, has ended, or does not answer
@@ -27,7 +29,9 @@ mod configuration;
 mod error;
 mod file;
 mod local_socket;
+mod offload_notes;
 mod privileges;
+mod regular_file;
 mod reload;
 mod request;
 mod router;
@@ -40,6 +44,7 @@ mod statistics;
 pub use client::{Client, Reply};
 pub use configuration::{Configuration, configuration, summary};
 pub use error::{AskError, AskProblem, ServiceError};
+pub use offload_notes::{Restored, restore};
 pub use request::{Request, RequestError};
 pub use router::{Router, Schedule};
 pub use service::Listener;

@@ -8,6 +8,7 @@ use cutline_sys::SysError;
 use cutline_units::{Duration, Instant};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 /// The router's file and the status of its reloads.
@@ -16,17 +17,34 @@ pub struct Reloader {
     sighup: SighupWatcher,
     path: PathBuf,
     spec: Arc<RouterSpec>,
-    /// A file that is being read by a separate thread, because disks may be slow.
-    reading: Option<Receiver<Result<RouterSpec, String>>>,
+    /// A file that is being read.
+    reading: Option<Reading>,
+    /// How many threads are reading it. One that was given up may read on.
+    readers: Arc<AtomicUsize>,
     status: ReloadStatus,
 }
+
+/// A file that is being read by a separate thread, because disks may be slow.
+#[derive(Debug)]
+struct Reading {
+    result: Receiver<Result<RouterSpec, String>>,
+    until: Instant,
+}
+
+/// How long reading the file may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most threads that read it, with those that were given up.
+const MAX_READERS: usize = 4;
+/// The longest message about a file that is kept, bytes. Statistics carry it.
+const LONGEST_MESSAGE: usize = 4096;
 
 impl Reloader {
     /// Creates a reloader for a router with the specification `spec`, the content of the file at `path`. From now on SIGHUP
     /// does not end the process.
     pub fn new(path: &Path, spec: Arc<RouterSpec>) -> Result<Self, SysError> {
         let (sighup, status) = (SighupWatcher::new()?, ReloadStatus::default());
-        Ok(Self { sighup, path: path.to_owned(), spec, reading: None, status })
+        let readers = Arc::default();
+        Ok(Self { sighup, path: path.to_owned(), spec, reading: None, readers, status })
     }
 
     /// Returns the current specification of the router.
@@ -39,18 +57,28 @@ impl Reloader {
         &self.status
     }
 
-    /// Returns a file that has been read completely, if there is one. Starts to read the file after a SIGHUP.
-    pub fn poll(&mut self) -> Option<Result<RouterSpec, String>> {
+    /// Returns a file that has been read completely, or has taken too long. Starts to read the file after a SIGHUP.
+    pub fn poll(&mut self, now: Instant) -> Option<Result<RouterSpec, String>> {
         if self.reading.is_none() && self.sighup.take() {
-            self.reading = Some(read(self.path.clone()));
+            if self.readers.load(Ordering::Relaxed) >= MAX_READERS {
+                return Some(Err(self.unread(&format!("{MAX_READERS} earlier attempts have not ended"))));
+            }
+            let result = read(self.path.clone(), Arc::clone(&self.readers));
+            self.reading = Some(Reading { result, until: now + PATIENCE });
         }
-        let result = match self.reading.as_ref()?.try_recv() {
-            Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => Err("the file could not be read".to_owned()),
+        let reading = self.reading.as_ref()?;
+        let result = match reading.result.try_recv() {
+            Err(TryRecvError::Empty) if now < reading.until => return None,
+            Err(TryRecvError::Empty) => Err(self.unread(&format!("it has taken longer than {PATIENCE}"))),
+            Err(TryRecvError::Disconnected) => Err(self.unread("no thread could be started")),
             Ok(result) => result,
         };
         self.reading = None;
         Some(result)
+    }
+
+    fn unread(&self, why: &str) -> String {
+        format!("{}: cannot be read: {why}", self.path.display())
     }
 
     /// Reconfigures the shapers by a file that has been read; `elapsed` is the time since the router's start.
@@ -96,14 +124,42 @@ pub fn params(base: &ShaperParams, spec: &DirectionSpec) -> ShaperParams {
     }
 }
 
-/// Reads a router's file in a separate thread.
-fn read(path: PathBuf) -> Receiver<Result<RouterSpec, String>> {
+/// Reads a router's file in a separate thread, which is counted among the readers.
+fn read(path: PathBuf, readers: Arc<AtomicUsize>) -> Receiver<Result<RouterSpec, String>> {
     let (sender, receiver) = channel();
+    let count = Arc::clone(&readers);
     let work = move || {
-        // The receiver is closed if the router has ended.
-        drop(sender.send(RouterSpec::load(&path).map_err(|errors| errors.render())));
+        let result = RouterSpec::load(&path).map_err(|errors| shortened(errors.render()));
+        // The receiver is closed if the router has ended, or has waited for too long.
+        drop(sender.send(result));
+        readers.fetch_sub(1, Ordering::Relaxed);
     };
+    count.fetch_add(1, Ordering::Relaxed);
     // If the thread cannot be started, the sender is dropped, which is reported as a failure.
-    drop(std::thread::Builder::new().name("reload".to_owned()).spawn(work));
+    if std::thread::Builder::new().name("reload".to_owned()).spawn(work).is_err() {
+        count.fetch_sub(1, Ordering::Relaxed);
+    }
     receiver
+}
+
+/// Cuts a message that is too long.
+fn shortened(mut message: String) -> String {
+    if message.len() > LONGEST_MESSAGE {
+        let end = (0..=LONGEST_MESSAGE).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
+        message.truncate(end);
+        message.push_str("\n... (there is more)");
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        assert_eq!(shortened("short".to_owned()), "short");
+        let long = shortened("\u{e4}".repeat(5000).replacen('\u{e4}', "a", 1));
+        assert!(long.len() < LONGEST_MESSAGE + 30 && long.ends_with("(there is more)"));
+    }
 }

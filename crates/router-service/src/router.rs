@@ -4,6 +4,7 @@ use crate::board::Board;
 use crate::configuration::summary;
 use crate::error::ServiceError;
 use crate::local_socket::LocalSocket;
+use crate::offload_notes::{self, Note, Restored, restore};
 use crate::privileges::{Keep, User, drop_privileges};
 use crate::reload::{Reloader, params};
 use crate::sd_notify::SdNotify;
@@ -11,8 +12,9 @@ use crate::service::{Listener, Service};
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_ports::{AnyPort, InterfacePort as _, PortKind};
 use cutline_router::{DuplexShaper, Shaper, ShaperParams};
-use cutline_sys::{Offloads, SysError, now};
+use cutline_sys::{Offloads, SysError, now, signal};
 use cutline_units::{Duration, Streams};
+use rustix::process::Signal;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,12 +25,28 @@ pub struct Router {
     seed: u64,
     duplex: DuplexShaper,
     /// Kept because dropping it removes its file.
-    _socket: Option<LocalSocket>,
+    socket: Option<LocalSocket>,
     board: Option<Arc<Board>>,
     reloader: Option<Reloader>,
     ports: [AnyPort; 2],
+    notices: Vec<String>,
     /// The last field, so that the offloads are restored after the ports are closed.
-    _offloads: Vec<Offloads>,
+    _offloads: Vec<FixedOffloads>,
+}
+
+/// What was turned off at an interface, and the note about it. Both end together.
+struct FixedOffloads {
+    off: Option<Offloads>,
+    note: Option<Note>,
+}
+
+impl Drop for FixedOffloads {
+    fn drop(&mut self) {
+        let is_restored = self.off.take().is_none_or(|off| off.restore().is_ok());
+        if let Some(note) = self.note.take().filter(|_| !is_restored) {
+            note.keep();
+        }
+    }
 }
 
 /// Names of the random streams. They never change, so that a seed gives the same random numbers in every version.
@@ -55,7 +73,8 @@ impl Router {
         let seed = process.seed.unwrap_or_else(|| now().as_nanos());
         let user = process.user.as_deref().map(User::find).transpose()?;
         // Before the ports: changing them may restart a card, and AF_XDP wants them off.
-        let offloads = offloads(&spec)?;
+        let mut notices: Vec<String> = restore().into_iter().map(notice).collect();
+        let offloads = offloads(&spec, &mut notices)?;
         let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
         let duplex = duplex(&spec, &ports, Streams::new(seed))?;
         let socket = socket(process, user.as_ref())?;
@@ -63,7 +82,7 @@ impl Router {
         let spec = Arc::new(spec);
         let board = socket.as_ref().map(|socket| open_board(socket, &spec)).transpose()?;
         let reloader = None;
-        Ok(Self { spec, seed, duplex, _socket: socket, board, reloader, ports, _offloads: offloads })
+        Ok(Self { spec, seed, duplex, socket, board, reloader, ports, notices, _offloads: offloads })
     }
 
     /// Reloads the file at `path` on SIGHUP, which otherwise ends the process. The router must have been opened with the
@@ -84,6 +103,11 @@ impl Router {
     /// Returns the seed of the queues' random numbers.
     pub const fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// Returns what its user should know about its start, a line each.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// Returns the names of its interfaces and the kinds of their ports. The kind of an `AF_XDP` port is known only after it
@@ -107,10 +131,12 @@ impl Router {
         listener: &mut dyn Listener,
     ) -> Result<(), ServiceError> {
         let Schedule { duration, interval } = schedule;
+        // Output to a file that outgrows its limit (setrlimit(2), RLIMIT_FSIZE) fails, and does not end the process.
+        signal::flag(Signal::XFSZ).map_err(|error| SysError::new("SIGXFSZ cannot be caught", error))?;
         let manager = SdNotify::from_environment();
         let mut service = Service::new(&self.spec, duration, interval, &manager, stop, listener)
             .with_reloader(self.reloader)
-            .with_board(self.board);
+            .with_board(self.board, self.socket.as_ref());
         manager.ready(&summary(&self.spec));
         let spin = self.spec.process.spin.unwrap_or_default();
         let ended = cutline_ports::run(&mut self.duplex, &mut self.ports, spin, stop, &mut service);
@@ -126,18 +152,20 @@ fn duplex(
     streams: Streams,
 ) -> Result<DuplexShaper, ServiceError> {
     Ok(DuplexShaper {
-        forward: shaper(&spec.forward, output, streams, FORWARD_STREAM)?,
-        reverse: shaper(&spec.reverse, input, streams, REVERSE_STREAM)?,
+        forward: shaper(&spec.process, &spec.forward, output, streams, FORWARD_STREAM)?,
+        reverse: shaper(&spec.process, &spec.reverse, input, streams, REVERSE_STREAM)?,
     })
 }
 
 fn shaper(
+    process: &ProcessSpec,
     spec: &DirectionSpec,
     outgoing: &AnyPort,
     streams: Streams,
     stream: &str,
 ) -> Result<Shaper, ServiceError> {
     let base = ShaperParams {
+        memory: process.memory_each(),
         largest_frame: outgoing.largest_frame(),
         salt: streams.stream(stream, "salt").uniform().to_bits(),
         ..ShaperParams::new(spec.queue.clone())
@@ -160,10 +188,32 @@ fn open_board(socket: &LocalSocket, spec: &Arc<RouterSpec>) -> Result<Arc<Board>
     Ok(board)
 }
 
-fn offloads(spec: &RouterSpec) -> Result<Vec<Offloads>, SysError> {
-    if !spec.process.fix_offloads {
-        return Ok(Vec::new());
+fn offloads(spec: &RouterSpec, notices: &mut Vec<String>) -> Result<Vec<FixedOffloads>, SysError> {
+    let mut fixed = Vec::new();
+    for name in [&spec.input, &spec.output].into_iter().filter(|_| spec.process.fix_offloads) {
+        let mut note = None;
+        let mut write = |interface: &str, names: &[&'static str]| {
+            match Note::write(&offload_notes::folder(), interface, names) {
+                Ok(written) => note = Some(written),
+                Err(error) => notices.push(format!(
+                    "{interface}: {} will stay off if this process is killed, because no note of it can be written to {}: \
+                     {error}",
+                    names.join(", "),
+                    offload_notes::folder().display()
+                )),
+            }
+        };
+        let off = AnyPort::turn_offloads_off(name, &mut write)?;
+        fixed.push(FixedOffloads { off, note });
     }
-    let off = [&spec.input, &spec.output].map(|name| AnyPort::turn_offloads_off(name));
-    off.into_iter().filter_map(Result::transpose).collect()
+    Ok(fixed)
+}
+
+fn notice(restored: Restored) -> String {
+    match restored {
+        Restored::Done { interface, names } => {
+            format!("{interface}: {} turned on again, which a killed router had turned off", names.join(", "))
+        }
+        Restored::Failed(why) => format!("{why}: run `cutline router restore` as root"),
+    }
 }

@@ -1,8 +1,9 @@
 //! The service tasks of a running router: reports its statistics by interval, reloads its file on SIGHUP, sends messages to
 //! the service manager's watchdog, and publishes statistics for clients.
 
-use crate::board::{Board, Snapshot};
+use crate::board::{Around, Board, Snapshot};
 use crate::configuration::summary;
+use crate::local_socket::LocalSocket;
 use crate::reload::Reloader;
 use crate::sd_notify::SdNotify;
 use crate::spec::RouterSpec;
@@ -11,20 +12,23 @@ use cutline_ports::{AnyPort, Observer};
 use cutline_router::DuplexShaper;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Receives the reports of a running router. The thread that forwards frames calls it, so calls should be short.
+/// Receives the reports of a running router. The thread that forwards frames calls it, so no call may wait. What cannot be
+/// written at once is dropped and counted.
 pub trait Listener {
-    /// Receives the statistics at the end of an interval, without the interfaces. A break ends the router.
-    fn interval(&mut self, statistics: Statistics) -> ControlFlow<()>;
+    /// Receives the statistics at the end of an interval, without the interfaces.
+    fn interval(&mut self, statistics: Statistics);
 
     /// Reports that a reload was applied or refused; `summary` describes the current configuration.
     fn reloaded(&mut self, result: Result<(), String>, summary: &str);
 
     /// Receives the statistics at the end of the run.
     fn end(&mut self, statistics: Statistics);
+
+    /// Returns how many reports have been dropped.
+    fn dropped(&self) -> u64;
 }
 
 /// The interval of checks for requests, signals and files that have been read.
@@ -59,6 +63,8 @@ struct Watchdog<'a> {
 struct Desk {
     board: Arc<Board>,
     answered: u64,
+    /// The number of clients that were refused.
+    refused: Arc<AtomicU64>,
 }
 
 impl Intervals {
@@ -70,11 +76,13 @@ impl Intervals {
 
     /// Returns whether an interval has ended. Intervals that ended unnoticed are skipped.
     fn take(&mut self, now: Instant) -> bool {
-        let has_ended = now >= self.next;
-        while self.next <= now {
-            self.next = self.next.saturating_add(self.length);
+        if now < self.next {
+            return false;
         }
-        has_ended
+        let length = self.length.as_nanos();
+        let skipped = (now - self.next).as_nanos() / length;
+        self.next = self.next.saturating_add(Duration::from_nanos(length.saturating_mul(skipped + 1)));
+        true
     }
 }
 
@@ -121,9 +129,11 @@ impl<'a> Service<'a> {
         self
     }
 
-    /// Publishes statistics on this board.
-    pub fn with_board(mut self, board: Option<Arc<Board>>) -> Self {
-        self.desk = board.map(|board| Desk { board, answered: 0 });
+    /// Publishes statistics on this board, for clients of this socket.
+    pub fn with_board(mut self, board: Option<Arc<Board>>, socket: Option<&LocalSocket>) -> Self {
+        let desk =
+            |(board, socket): (_, &LocalSocket)| Desk { board, answered: 0, refused: socket.refused() };
+        self.desk = board.zip(socket).map(desk);
         self
     }
 
@@ -135,7 +145,10 @@ impl<'a> Service<'a> {
 
     fn snapshot(&self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) -> Snapshot {
         let reload = self.reloader.as_ref().map(Reloader::status);
-        Snapshot::take(&self.names, self.elapsed(), duplex, ports, reload)
+        let refused_clients = self.desk.as_ref().map_or(0, |desk| desk.refused.load(Ordering::Relaxed));
+        let around =
+            Around { elapsed: self.elapsed(), dropped_output: self.listener.dropped(), refused_clients };
+        Snapshot::take(&self.names, around, duplex, ports, reload)
     }
 
     /// Returns the time since the router's start.
@@ -147,16 +160,14 @@ impl<'a> Service<'a> {
         if self.intervals.take(now) {
             let statistics = self.snapshot(duplex, ports).statistics("interval");
             let reported = Statistics { interfaces: Vec::new(), ..statistics };
-            if self.listener.interval(reported).is_break() {
-                self.stop.store(true, Ordering::Relaxed);
-            }
+            self.listener.interval(reported);
         }
     }
 
     fn reload(&mut self, now: Instant, duplex: &mut DuplexShaper) {
         let elapsed = self.elapsed();
         let Some(reloader) = &mut self.reloader else { return };
-        let Some(read) = reloader.poll() else { return };
+        let Some(read) = reloader.poll(now) else { return };
         self.watchdog.manager.reloading(now);
         let result = reloader.take_over(read, now, elapsed, duplex);
         if let Some(desk) = &self.desk {

@@ -1,8 +1,9 @@
 //! The specification of a router as plain, checked values, from its file or the command line.
 
 use cutline_aqm::QueueSpec;
-use cutline_router::Overhead;
-use cutline_units::{Duration, HintTable, RemarkTable};
+use cutline_router::{Overhead, ShaperParams};
+use cutline_units::{Bytes, Duration, HintTable, RemarkTable};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// A router between two interfaces.
@@ -44,8 +45,23 @@ pub struct ProcessSpec {
     pub seed: Option<u64>,
     /// The path of the local socket that answers requests for statistics.
     pub socket: Option<PathBuf>,
+    /// The most memory for the frames of both directions; `None` is the default.
+    pub memory: Option<Bytes>,
     /// The user it runs as once its interfaces are open.
     pub user: Option<String>,
+}
+
+impl ProcessSpec {
+    /// The allowed values of [`ProcessSpec::memory`].
+    pub const MEMORY: RangeInclusive<Bytes> = {
+        let each = ShaperParams::MEMORIES;
+        Bytes::new(2 * *each.start() as u64)..=Bytes::new(2 * *each.end() as u64)
+    };
+
+    /// Returns the most memory for the frames of one direction, bytes.
+    pub fn memory_each(&self) -> usize {
+        self.memory.map_or(ShaperParams::MEMORY, |both| both.get() as usize / 2)
+    }
 }
 
 impl RouterSpec {
@@ -59,6 +75,7 @@ impl RouterSpec {
             ("spin", old.spin != new.spin),
             ("seed", old.seed != new.seed),
             ("socket", old.socket != new.socket),
+            ("memory", old.memory != new.memory),
             ("user", old.user != new.user),
         ];
         differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()

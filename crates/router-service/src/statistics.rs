@@ -28,6 +28,10 @@ record! {
         interfaces as "ports": Vec<Interface>, part, "The interfaces; not reported by interval.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reload: Option<ReloadStatus>, part, "The status of reloads, for a router with a file.";
+        #[serde(default)]
+        dropped_output: u64, counter("documents"), "Documents and messages of its output that were dropped, because they could not be written at once.";
+        #[serde(default)]
+        refused_clients: u64, counter("clients"), "Clients of its socket that were refused, because the largest number of clients was connected.";
     }
 
     /// Packets and bytes since the start.

@@ -1,12 +1,12 @@
 //! Both directions of a router between two ports: a shaper for each.
 
-use crate::frames::Slot;
+use crate::shaper::build;
 use crate::{Port, Shaper, ShaperParams};
 use cutline_params::ParameterError;
 use cutline_units::Instant;
 
 /// The shapers of both directions between two ports.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct DuplexShaper {
     /// From the first port to the second.
     pub forward: Shaper,
@@ -40,10 +40,10 @@ impl DuplexShaper {
     /// Reconfigures both directions, forward and reverse, from the next frame on: see [`Shaper::reconfigure`].
     ///
     /// # Errors
-    /// When one of the queues cannot be built; then nothing has changed in either direction.
+    /// When one of the queues cannot be built or a rate is out of range; then nothing has changed in either direction.
     pub fn reconfigure(&mut self, now: Instant, params: [ShaperParams; 2]) -> Result<(), ParameterError> {
         let [forward, reverse] = params;
-        reverse.queue.build::<Slot>()?;
+        build(&reverse.queue)?;
         self.forward.reconfigure(now, forward)?;
         self.reverse.reconfigure(now, reverse)
     }

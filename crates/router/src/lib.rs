@@ -9,7 +9,7 @@
 //!   shaper        one direction: a frame's way through the queue and onto the link
 //!     headers     parses a frame's headers
 //!     overhead    the size of a frame on the link
-//!     frames      buffers of waiting frames
+//!     frames      the room of waiting frames, which is bounded
 //!     traffic_class  sets marks and code points in a frame's bytes
 //!   port          the interface that a port must offer
 //! stats           counters: received = sent + dropped + queued

@@ -12,7 +12,9 @@
 //! A port may accept no frames for a while, for example because of Ethernet's flow control. Such a port holds the link: when
 //! the outbox is full of frames that wait for the port, all others stay in the queue, under control of the AQM.
 //!
-//! A change of the rate takes effect from the next frame on, and the queue keeps its frames. When the queue itself is
+//! A change of the rate takes effect from the next frame on, and the queue keeps its frames. The frame that is on the link
+//! ends as planned, except that it does not occupy the link for longer than the longest frame would at the new rate, or for
+//! [`ShaperParams::burst`] if that is longer. When the queue itself is
 //! replaced, the old queue *retires*: it receives no more frames, and is served until it is empty. Only then is the new
 //! queue served. So every frame is judged once, by the queue that was in use when it arrived, and no frame from before
 //! the exchange is overtaken by one from after it. This has a cost: until the old queue is empty, the new one sees only its
@@ -23,12 +25,13 @@ use crate::headers::{ETHERNET, Headers, Ip};
 use crate::overhead::Overhead;
 use crate::port::Port;
 use crate::stats::{Loss, ShaperStats};
-use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Queue, QueueSpec, Shed, Verdict};
+use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Limit, Queue, QueueSpec, Shed, Verdict};
 use cutline_params::ParameterError;
 use cutline_units::{
     Bytes, Duration, Ecn, HintTable, Instant, Probability, RandomStream, Rate, RemarkTable, Serializer,
 };
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 /// The configuration of one direction.
 #[derive(Clone, Debug)]
@@ -48,10 +51,12 @@ pub struct ShaperParams {
     pub burst: Duration,
     /// The salt of the flow's hash.
     pub salt: u64,
+    /// The most memory for stored frames, bytes. A frame that finds no room is lost.
+    pub memory: usize,
 }
 
 /// The queue of one direction, its link, and the frames in it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Shaper {
     params: ShaperParams,
     /// The queue that receives frames.
@@ -76,10 +81,18 @@ pub struct Shaper {
 
 /// The most frames that wait for the port. More than fall due in the default burst at 1 Gbit/s, except for the shortest.
 const OUTBOX: usize = 4096;
+/// The most queues that retire at a time.
+const RETIRED: usize = 32;
 
 impl ShaperParams {
     /// The default of [`ShaperParams::burst`].
     pub const BURST: Duration = Duration::from_millis(10);
+    /// The default of [`ShaperParams::memory`]: that of FQ-CoDel in Linux (tc-fq_codel(8): `memory_limit`).
+    pub const MEMORY: usize = 32 << 20;
+    /// The allowed values of [`ShaperParams::memory`].
+    pub const MEMORIES: RangeInclusive<usize> = 2 << 20..=8 << 30;
+    /// The allowed rates. A slower link would take minutes for a frame; of a faster one, a frame would take no nanosecond.
+    pub const RATES: RangeInclusive<Rate> = Rate::from_kbps(1)..=Rate::from_mbps(10_000_000);
 
     /// Returns the default configuration: frames of up to 1500 B of payload with a VLAN tag over Ethernet, standard hints,
     /// nothing re-marked.
@@ -92,7 +105,18 @@ impl ShaperParams {
             remark: RemarkTable::unchanged(),
             burst: Self::BURST,
             salt: 0,
+            memory: Self::MEMORY,
         }
+    }
+
+    /// Checks what no queue checks.
+    fn check(&self) -> Result<(), ParameterError> {
+        check_rate(self.queue.rate)?;
+        if Self::MEMORIES.contains(&self.memory) {
+            return Ok(());
+        }
+        let allowed = format!("from {} to {} B", Self::MEMORIES.start(), Self::MEMORIES.end());
+        Err(ParameterError::new("memory", format!("{} B", self.memory), allowed))
     }
 }
 
@@ -100,20 +124,23 @@ impl Shaper {
     /// Creates an idle link with an empty queue, which takes its random numbers from `random`.
     ///
     /// # Errors
-    /// When the queue cannot be built.
+    /// When the queue cannot be built, or a parameter is out of range; when there is no room for the frames.
     pub fn new(params: ShaperParams, random: RandomStream) -> Result<Self, ParameterError> {
+        params.check()?;
+        let no_room = || ParameterError::new("memory", params.memory, "what the system has left");
+        let frames = Frames::new(params.largest_frame as usize, params.memory).ok_or_else(no_room)?;
         Ok(Self {
-            queue: params.queue.build()?,
+            queue: build(&params.queue)?,
             retired: VecDeque::new(),
             serializer: Serializer::new(params.queue.rate),
-            frames: Frames::new(params.largest_frame as usize),
+            frames,
             params,
             random,
             busy: false,
             clock: Instant::ZERO,
             earliest: Instant::ZERO,
-            outbox: VecDeque::new(),
-            settled: Vec::new(),
+            outbox: VecDeque::with_capacity(OUTBOX),
+            settled: Vec::with_capacity(OUTBOX),
             stats: ShaperStats::default(),
         })
     }
@@ -159,21 +186,37 @@ impl Shaper {
     fn enqueue(&mut self, now: Instant, bytes: &[u8]) {
         let headers = Headers::parse(bytes, self.params.salt);
         let arrival = self.arrival(bytes.len() as u32, &headers);
-        let slot = self.frames.take();
-        let verdict = self.queue.enqueue(now, arrival, slot, &mut self.random);
         if headers.ip.is_none() {
             self.stats.not_ip.add(bytes.len() as u32);
         }
+        if !self.retired.is_empty() && self.is_full(arrival.size) {
+            return self.stats.drop_queued(Loss::Overflow, arrival.hint, bytes.len());
+        }
+        let Some(slot) = self.frames.take(bytes.len()) else {
+            return self.stats.drop_queued(Loss::Memory, arrival.hint, bytes.len());
+        };
+        let verdict = self.queue.enqueue(now, arrival, slot, &mut self.random);
         if let Verdict::Drop(reason) = verdict {
             self.frames.release(slot);
             self.stats.drop_queued(reason.into(), arrival.hint, bytes.len());
         } else {
-            self.keep(slot, bytes, headers, arrival, verdict == Verdict::Mark);
+            self.frames.fill(slot, bytes, headers, arrival.hint);
+            self.mark_and_remark(slot, &headers, bytes.len() as u32, verdict == Verdict::Mark);
             if !self.busy {
                 self.start_next(now);
             }
         }
         self.drop_shed();
+    }
+
+    /// Returns whether a frame of this size on the link would exceed the limit of the queue, all queues counted.
+    #[cold]
+    fn is_full(&self, size: u32) -> bool {
+        let backlog = self.backlog();
+        match self.params.queue.limit {
+            Limit::Packets(limit) => backlog.packets >= limit,
+            Limit::Bytes(limit) => backlog.bytes + u64::from(size) > limit,
+        }
     }
 
     /// Returns the description of a frame for the queue. A frame that is not IP has the hint of the default code point.
@@ -191,18 +234,16 @@ impl Shaper {
     }
 
     #[inline]
-    fn keep(&mut self, slot: Slot, bytes: &[u8], headers: Headers, arrival: Arrival, mark: bool) {
-        let length = bytes.len() as u32;
-        let frame = self.frames.fill(slot, bytes, headers, arrival.hint);
+    fn mark_and_remark(&mut self, slot: Slot, headers: &Headers, length: u32, mark: bool) {
         if let Some(ip) = &headers.ip {
             let dscp = self.params.remark.remark(ip.dscp());
             if dscp != ip.dscp() {
-                frame.set_dscp(dscp);
+                self.frames.get_mut(slot).set_dscp(dscp);
                 self.stats.remarked.add(length);
             }
         }
         if mark {
-            frame.set_ce();
+            self.frames.get_mut(slot).set_ce();
             self.stats.marked.add(length);
         }
     }
@@ -230,13 +271,12 @@ impl Shaper {
         self.busy = next.is_some();
         let Some(Departure { packet: slot, size, arrived, marked }) = next else { return };
         self.serializer.send(now, Bytes::new(u64::from(size)));
-        let frame = self.frames.get_mut(slot);
-        let length = frame.bytes().len();
+        let length = self.frames.length(slot);
         if marked {
-            frame.set_ce();
+            self.frames.get_mut(slot).set_ce();
             self.stats.marked.add(length as u32);
         }
-        self.stats.depart(frame.hint, length, now - arrived);
+        self.stats.depart(self.frames.hint(slot), length, now - arrived);
         self.outbox.push_back((slot, now));
     }
 
@@ -260,9 +300,9 @@ impl Shaper {
     #[inline]
     fn drop_shed(&mut self) {
         while let Some(shed) = self.shed() {
-            let frame = self.frames.get(shed.packet);
-            self.stats.drop_queued(shed.reason.into(), frame.hint, frame.bytes().len());
-            self.frames.release(shed.packet);
+            let slot = shed.packet;
+            self.stats.drop_queued(shed.reason.into(), self.frames.hint(slot), self.frames.length(slot));
+            self.frames.release(slot);
         }
     }
 
@@ -292,7 +332,7 @@ impl Shaper {
 
     /// Returns the frames whose transmission has started and that the port has not accepted yet, in order.
     pub fn departed(&self) -> impl Iterator<Item = &[u8]> {
-        self.outbox.iter().map(|&(slot, _)| self.frames.get(slot).bytes())
+        self.outbox.iter().map(|&(slot, _)| self.frames.bytes(slot))
     }
 
     /// Sends these frames by a port. Frames that it does not accept now are offered again at the next call.
@@ -305,7 +345,7 @@ impl Shaper {
             return Ok(());
         }
         let Self { outbox, frames, settled, .. } = self;
-        let mut departed = outbox.iter().map(|&(slot, _)| frames.get(slot).bytes());
+        let mut departed = outbox.iter().map(|&(slot, _)| frames.bytes(slot));
         let result = port.send(&mut departed, &mut |sent| settled.push(sent));
         if !self.settled.is_empty() {
             let now = port.clock().unwrap_or(self.clock);
@@ -320,7 +360,7 @@ impl Shaper {
     /// Removes the first frame of the outbox, which the port has accepted or lost.
     fn settle(&mut self, now: Instant, sent: bool) {
         let (slot, due) = self.outbox.pop_front().expect("a port reports only frames that it was given");
-        let length = self.frames.get(slot).bytes().len();
+        let length = self.frames.length(slot);
         if sent {
             self.stats.hand_over(length, now.saturating_since(due));
         } else {
@@ -333,18 +373,21 @@ impl Shaper {
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.advance(now);
         self.serializer.set_rate(rate);
+        let longest = rate.transmission_time(Bytes::new(self.params.largest_frame.into()));
+        self.serializer.free_by(self.clock.saturating_add(longest.max(self.params.burst)));
         self.queue.set_rate(self.clock, rate);
         self.retired.iter_mut().for_each(|queue| queue.set_rate(self.clock, rate));
         self.params.queue.rate = rate;
     }
 
     /// Replaces the queue, including its rate, for the frames that arrive from now on. The old queue retires. No frame is
-    /// lost, judged twice or overtaken by a later one. If only the rate differs, the queue stays.
+    /// lost, judged twice or overtaken by a later one, unless too many queues retire at a time. If only the rate differs, the
+    /// queue stays.
     ///
     /// # Errors
-    /// When the queue cannot be built; then nothing has changed.
+    /// When the queue cannot be built or its rate is out of range; then nothing has changed.
     pub fn set_queue(&mut self, now: Instant, spec: QueueSpec) -> Result<(), ParameterError> {
-        let new = spec.build()?;
+        let new = build(&spec)?;
         let is_same = QueueSpec { rate: self.params.queue.rate, ..spec.clone() } == self.params.queue;
         if spec.rate != self.params.queue.rate {
             self.set_rate(now, spec.rate);
@@ -357,15 +400,29 @@ impl Shaper {
         if old.backlog().packets > 0 {
             self.retired.push_back(old);
         }
+        if self.retired.len() > RETIRED {
+            self.drop_oldest();
+        }
         self.params.queue = spec;
         Ok(())
     }
 
+    /// Drops the frames of the oldest retired queue.
+    fn drop_oldest(&mut self) {
+        self.drop_shed();
+        let Some(mut oldest) = self.retired.pop_front() else { return };
+        let Self { frames, stats, clock, .. } = self;
+        oldest.reset(*clock, &mut |slot| {
+            stats.drop_queued(Loss::Overflow, frames.hint(slot), frames.length(slot));
+            frames.release(slot);
+        });
+    }
+
     /// Reconfigures the shaper from the next frame on: replaces the queue as [`Shaper::set_queue`] does, and the overhead, the
-    /// tables and the burst. The largest frame and the salt stay, because the port and the flows stay.
+    /// tables and the burst. The largest frame, the salt and the memory stay, because the port, the flows and the frames stay.
     ///
     /// # Errors
-    /// When the queue cannot be built; then nothing has changed.
+    /// When the queue cannot be built or its rate is out of range; then nothing has changed.
     pub fn reconfigure(&mut self, now: Instant, params: ShaperParams) -> Result<(), ParameterError> {
         let ShaperParams { queue, overhead, hints, remark, burst, .. } = params;
         self.set_queue(now, queue)?;
@@ -403,7 +460,7 @@ impl Shaper {
 
     /// Returns the number of frames that have arrived and have neither been sent nor lost.
     pub const fn queued(&self) -> usize {
-        self.frames.taken()
+        self.frames.stored()
     }
 
     /// Returns the drop probability of the AQM of the current queue as of the last frame.
@@ -415,4 +472,18 @@ impl Shaper {
     pub const fn stats(&self) -> &ShaperStats {
         &self.stats
     }
+}
+
+/// Builds a queue for a link whose rate is in range.
+pub(crate) fn build(spec: &QueueSpec) -> Result<AnyQueue<Slot>, ParameterError> {
+    check_rate(spec.rate)?;
+    spec.build()
+}
+
+fn check_rate(rate: Rate) -> Result<(), ParameterError> {
+    if ShaperParams::RATES.contains(&rate) {
+        return Ok(());
+    }
+    let (least, most) = (ShaperParams::RATES.start(), ShaperParams::RATES.end());
+    Err(ParameterError::new("rate", rate, format!("from {least} to {most}")))
 }

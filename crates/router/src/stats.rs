@@ -22,6 +22,8 @@ pub enum Loss {
     Runt,
     /// The outgoing port lost it.
     Unsent,
+    /// There was no memory for it.
+    Memory,
 }
 
 /// The counters of one direction. They only grow.
@@ -62,7 +64,8 @@ const ERRORS: u64 = 1 << 31;
 
 impl Loss {
     /// All reasons, in the order of the counters.
-    pub const ALL: [Self; 5] = [Self::Early, Self::Overflow, Self::Oversize, Self::Runt, Self::Unsent];
+    pub const ALL: [Self; 6] =
+        [Self::Early, Self::Overflow, Self::Oversize, Self::Runt, Self::Unsent, Self::Memory];
 
     /// Returns the reason's name in statistics.
     pub const fn name(self) -> &'static str {
@@ -72,6 +75,7 @@ impl Loss {
             Self::Oversize => "oversize",
             Self::Runt => "runt",
             Self::Unsent => "unsent",
+            Self::Memory => "memory",
         }
     }
 
@@ -83,6 +87,7 @@ impl Loss {
             Self::Oversize => "Longer than the outgoing interface can take: its MTU and a tag.",
             Self::Runt => "Too short to have an Ethernet header.",
             Self::Unsent => "Not taken by the outgoing interface: it is down, or its own queue is full.",
+            Self::Memory => "There was no memory for it.",
         }
     }
 }

@@ -301,3 +301,24 @@ fn a_wire_has_two_directions_of_their_own() {
     assert!(!duplex.round(at_us(1000), &mut ports).unwrap().stuck);
     assert_eq!(ports[1].sent.len(), 2);
 }
+
+/// A queue that takes more than there is memory for: the newcomer is lost and counted.
+#[test]
+fn memory_is_bounded() {
+    let queue = QueueSpec::drop_tail(Limit::Packets(1_000_000), MBIT);
+    let params = ShaperParams { memory: 2 << 20, ..ShaperParams::new(queue) };
+    let mut shaper = shaper(params);
+    for _ in 0..20_000 {
+        shaper.receive(at_us(0), &ip_frame(46, 0, 0));
+    }
+    let (lost, queued) = (shaper.stats().lost(Loss::Memory).packets, shaper.queued());
+    // 64 B and 128 B each.
+    assert!((9_000..=10_923).contains(&queued), "{queued}");
+    assert_eq!(lost + queued as u64, 20_000);
+    // A place that becomes free is taken.
+    shaper.advance(at_us(1000));
+    let mut port = Memory { room: usize::MAX, ..Memory::default() };
+    shaper.send(&mut port).unwrap();
+    shaper.receive(at_us(1000), &ip_frame(46, 0, 0));
+    assert_eq!(shaper.stats().lost(Loss::Memory).packets, lost);
+}

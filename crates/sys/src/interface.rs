@@ -1,8 +1,14 @@
 //! Interfaces by name and number, in the network namespace of the calling thread.
 
 use crate::{SysError, ethtool, ioctl};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::netdevice::{index_to_name, name_to_index};
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+
+/// The kernel's table of the interfaces of this thread's network namespace.
+const TABLE: &str = "/proc/thread-self/net/dev";
 
 /// Returns the names of all interfaces, sorted.
 pub fn names() -> Vec<String> {
@@ -25,13 +31,49 @@ pub fn index(name: &str) -> Result<u32, SysError> {
     })
 }
 
-/// Returns whether there is an interface of this number, whatever its name is now.
-///
-/// # Errors
-/// When the process cannot open a socket.
-pub fn exists(index: u32) -> Result<bool, SysError> {
-    let socket = ioctl::socket().map_err(|error| SysError::new("a socket cannot be opened", error))?;
-    Ok(index_to_name(socket, index).is_ok())
+/// An interface that is looked at again and again. It holds its descriptors, so that later looks need none.
+#[derive(Debug)]
+pub struct Watch {
+    index: u32,
+    socket: OwnedFd,
+    /// The table of interfaces, where there is one.
+    table: Option<File>,
+}
+
+impl Watch {
+    /// Watches the interface of this number, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// When a descriptor cannot be opened.
+    pub fn new(index: u32) -> Result<Self, SysError> {
+        let socket = ioctl::socket().map_err(|error| SysError::new("a socket cannot be opened", error))?;
+        Ok(Self { index, socket, table: File::open(TABLE).ok() })
+    }
+
+    /// Returns its present name; `None` when it has been removed.
+    pub fn name(&self) -> Option<String> {
+        index_to_name(&self.socket, self.index).ok()
+    }
+
+    /// Returns whether it is there, whatever its name is now.
+    pub fn exists(&self) -> bool {
+        self.name().is_some()
+    }
+
+    /// Returns how many packets it has dropped on their way out; `None` where that is not known.
+    pub fn transmit_drops(&mut self) -> Option<u64> {
+        let name = self.name()?;
+        let mut text = String::new();
+        let table = self.table.as_mut()?;
+        table.rewind().ok()?;
+        table.read_to_string(&mut text).ok()?;
+        // Eight columns of what was received, and bytes, packets and errors of what was sent.
+        let dropped = |line: &str| {
+            let (_, columns) = line.split_once(':').filter(|(other, _)| other.trim() == name)?;
+            columns.split_whitespace().nth(11)?.parse().ok()
+        };
+        text.lines().find_map(dropped)
+    }
 }
 
 /// Returns an interface's MTU: the longest payload behind its own header, bytes.
@@ -41,16 +83,6 @@ pub fn exists(index: u32) -> Result<bool, SysError> {
 pub fn mtu(name: &str) -> Result<u32, SysError> {
     index(name)?;
     ioctl::mtu(name).map_err(|error| SysError::new(format!("the MTU of `{name}` cannot be read"), error))
-}
-
-/// Returns how many packets an interface has dropped on their way out; zero where that is not known.
-pub fn transmit_drops(name: &str) -> u64 {
-    // Eight columns of what was received, and bytes, packets and errors of what was sent.
-    let dropped = |line: &str| {
-        let (_, columns) = line.split_once(':').filter(|(other, _)| other.trim() == name)?;
-        columns.split_whitespace().nth(11)?.parse().ok()
-    };
-    device_table().lines().find_map(dropped).unwrap_or(0)
 }
 
 /// Returns how many receive queues an interface uses; at least one. Where its driver does not say, this is what sysfs shows,
@@ -72,7 +104,7 @@ fn receive_queues_in(folder: &str, index: u32) -> u32 {
 
 /// The kernel's table of interfaces, a line each: a name, a colon, counters. Its two lines of heading have no colon.
 fn device_table() -> String {
-    std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default()
+    std::fs::read_to_string(TABLE).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -83,7 +115,10 @@ mod tests {
     fn the_loopback_is_found_and_an_unknown_name_is_not() {
         assert!(names().contains(&"lo".to_owned()));
         let lo = index("lo").unwrap();
-        assert!(exists(lo).unwrap() && !exists(i32::MAX as u32).unwrap());
+        let mut watch = Watch::new(lo).unwrap();
+        assert!(watch.exists() && !Watch::new(i32::MAX as u32).unwrap().exists());
+        assert_eq!((watch.name().as_deref(), watch.transmit_drops()), (Some("lo"), Some(0)));
+        assert_eq!(watch.transmit_drops(), Some(0), "it is read anew");
         assert_eq!((receive_queues("lo", lo), receive_queues("nosuch0", u32::MAX)), (1, 1));
         assert!(mtu("lo").unwrap() > 0 && mtu("nosuch0").is_err());
         let error = index("nosuch0").unwrap_err().to_string();

@@ -17,15 +17,36 @@ struct Switch {
     get: Command,
     set: Command,
     bit: u32,
+    /// Its name in `ethtool -k`.
     name: &'static str,
+    /// What it is, for messages.
+    what: &'static str,
 }
 
-const SWITCHES: [Switch; 2] = [
-    Switch { get: Command::TX_CHECKSUM, set: Command::SET_TX_CHECKSUM, bit: 1, name: "transmit checksums" },
-    Switch { get: Command::GRO, set: Command::SET_GRO, bit: 1, name: "receive aggregation" },
+/// All switches; those before the last are turned off for every port.
+const SWITCHES: [Switch; 3] = [
+    Switch {
+        get: Command::TX_CHECKSUM,
+        set: Command::SET_TX_CHECKSUM,
+        bit: 1,
+        name: "tx-checksumming",
+        what: "transmit checksums",
+    },
+    Switch {
+        get: Command::GRO,
+        set: Command::SET_GRO,
+        bit: 1,
+        name: "generic-receive-offload",
+        what: "receive aggregation",
+    },
+    Switch {
+        get: Command::FLAGS,
+        set: Command::SET_FLAGS,
+        bit: RX_VLAN,
+        name: "rx-vlan-offload",
+        what: "the removal of VLAN tags",
+    },
 ];
-const VLAN_TAGS: Switch =
-    Switch { get: Command::FLAGS, set: Command::SET_FLAGS, bit: RX_VLAN, name: "the removal of VLAN tags" };
 
 /// Offloads that were turned off, and are turned on again when this is dropped.
 #[derive(Debug)]
@@ -40,36 +61,70 @@ impl Offloads {
     /// # Errors
     /// When there is no such interface, or the process may not. A driver that has no such switch is no error.
     pub fn turn_off(interface: &str) -> Result<Self, SysError> {
-        Self::turn_off_all(interface, &SWITCHES)
+        Self::turn_off_after(interface, false, &mut |_| {})
     }
 
-    /// Does the same, and turns the removal of VLAN tags off as well.
+    /// Does the same, and with `vlan_tags` turns the removal of VLAN tags off as well. Before anything is turned off, `note` is
+    /// called with the names of what will be, unless there is nothing.
     ///
     /// # Errors
     /// As [`Offloads::turn_off`].
-    pub fn turn_off_with_vlan_tags(interface: &str) -> Result<Self, SysError> {
-        const ALL: [Switch; 3] = {
-            let [checksums, aggregation] = SWITCHES;
-            [checksums, aggregation, VLAN_TAGS]
-        };
-        Self::turn_off_all(interface, &ALL)
-    }
-
-    fn turn_off_all(interface: &str, switches: &'static [Switch]) -> Result<Self, SysError> {
+    pub fn turn_off_after(
+        interface: &str,
+        vlan_tags: bool,
+        note: &mut dyn FnMut(&[&'static str]),
+    ) -> Result<Self, SysError> {
         interface::index(interface)?;
+        let switches = if vlan_tags { &SWITCHES[..] } else { &SWITCHES[..SWITCHES.len() - 1] };
+        // A driver that has no such switch has nothing to turn off.
+        let is_on =
+            |switch: &&Switch| ethtool::get(interface, switch.get).is_ok_and(|now| now & switch.bit != 0);
+        let on: Vec<&'static Switch> = switches.iter().filter(is_on).collect();
+        let names: Vec<&'static str> = on.iter().map(|switch| switch.name).collect();
+        if !names.is_empty() {
+            note(&names);
+        }
         let mut offloads = Self { interface: interface.to_owned(), were_on: Vec::new() };
-        for switch in switches {
+        for switch in on {
             match turn(interface, switch, false) {
                 Ok(true) => offloads.were_on.push(switch),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    let failure = format!("{} of `{interface}` cannot be turned off", switch.name);
+                    let failure = format!("{} of `{interface}` cannot be turned off", switch.what);
                     return Err(SysError::privileged(failure, "CAP_NET_ADMIN", error));
                 }
-                // Off already, or no such switch.
+                // Another process has turned it off, or the driver refuses.
                 Ok(false) | Err(_) => {}
             }
         }
         Ok(offloads)
+    }
+
+    /// Turns offloads on by their names. Returns the names of those that were off. What is not known is passed over.
+    ///
+    /// # Errors
+    /// When the process may not.
+    pub fn turn_on(interface: &str, names: &[String]) -> Result<Vec<&'static str>, SysError> {
+        let mut turned = Vec::new();
+        for switch in SWITCHES.iter().filter(|switch| names.iter().any(|name| name == switch.name)) {
+            match turn(interface, switch, true) {
+                Ok(true) => turned.push(switch.name),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    let failure = format!("{} of `{interface}` cannot be turned on", switch.what);
+                    return Err(SysError::privileged(failure, "CAP_NET_ADMIN", error));
+                }
+                Ok(false) | Err(_) => {}
+            }
+        }
+        Ok(turned)
+    }
+
+    /// Turns on again what was on.
+    ///
+    /// # Errors
+    /// As [`Offloads::turn_on`].
+    pub fn restore(mut self) -> Result<(), SysError> {
+        let names: Vec<String> = self.were_on.drain(..).map(|switch| switch.name.to_owned()).collect();
+        Self::turn_on(&self.interface, &names).map(drop)
     }
 
     /// Leaves them off for good.

@@ -123,6 +123,11 @@ impl Serializer {
         self.line.free_at = at;
     }
 
+    /// Frees the wire at `at` if it would be busy for longer.
+    pub fn free_by(&mut self, at: Instant) {
+        self.line.free_at = self.line.free_at.min(at);
+    }
+
     /// Puts `size` on the wire at `now` or as soon as it is free, and answers when the last bit has left.
     #[inline]
     pub fn send(&mut self, now: Instant, size: Bytes) -> Instant {

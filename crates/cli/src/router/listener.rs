@@ -1,57 +1,90 @@
-//! A router at work, printed.
+//! Prints the statistics and messages of a running router.
 
+use super::outlet::{Outlet, Written};
 use super::text;
 use crate::exit::Failure;
-use crate::output;
 use cutline_router_service::{Listener, Statistics};
-use std::ops::ControlFlow;
+use std::time::Duration;
 
-/// Prints statistics on stdout, and what becomes of the file on stderr.
+/// Prints statistics on stdout, and messages on stderr. Neither holds up the router.
 pub struct Printer {
-    json: bool,
-    last: Option<Statistics>,
-    printed: Result<(), Failure>,
+    statistics: Outlet<Report>,
+    messages: Outlet<String>,
+    /// The output at the end.
+    end: Option<Report>,
 }
 
+/// Statistics at some time.
+enum Report {
+    Interval(Statistics),
+    End(Statistics),
+}
+
+/// The time for the last output after the router has ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 impl Printer {
-    /// Prints for a terminal, or JSON.
+    /// Returns a listener that prints text or JSON.
     pub fn new(json: bool) -> Self {
-        Self { json, last: None, printed: Ok(()) }
+        let mut last = None;
+        let render = move |report| match report {
+            Report::Interval(now) | Report::End(now) if json => now.json() + "\n",
+            Report::Interval(now) => {
+                let text = text::since(last.as_ref(), &now);
+                last = Some(now);
+                text
+            }
+            Report::End(now) => text::whole(&now),
+        };
+        let statistics = Outlet::new(std::io::stdout(), render);
+        let messages = Outlet::new(std::io::stderr(), |message: String| message + "\n");
+        Self { statistics, messages, end: None }
     }
 
-    /// Whether everything could be printed.
+    /// Prints a message.
+    pub fn say(&self, message: String) {
+        self.messages.give(message);
+    }
+
+    /// Waits for a limited time until everything is printed.
     ///
     /// # Errors
-    /// When stdout could not be written.
+    /// When stdout could not be written. A reader that does not read is not an error.
     pub fn finish(self) -> Result<(), Failure> {
-        self.printed
-    }
-
-    /// After a failure nothing more is tried.
-    fn print(&mut self, text: &str) {
-        if self.printed.is_ok() {
-            self.printed = output::print(text);
+        let Self { statistics, messages, end } = self;
+        let (written, dropped) = statistics.finish(end, PATIENCE);
+        let last = match &written {
+            Written::Waiting => Some("nobody reads stdout".to_owned()),
+            Written::Done if dropped > 0 => Some(format!("stdout: {dropped} documents were dropped")),
+            Written::Done | Written::Failed(_) => None,
+        };
+        messages.finish(last, PATIENCE);
+        match written {
+            Written::Failed(error) => Err(Failure::Failed(format!(
+                "cannot write to stdout: {error}; {dropped} documents were dropped"
+            ))),
+            Written::Done | Written::Waiting => Ok(()),
         }
     }
 }
 
 impl Listener for Printer {
-    fn interval(&mut self, now: Statistics) -> ControlFlow<()> {
-        let text = if self.json { now.json() + "\n" } else { text::since(self.last.as_ref(), &now) };
-        self.last = Some(now);
-        self.print(&text);
-        if self.printed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    fn interval(&mut self, now: Statistics) {
+        self.statistics.give(Report::Interval(now));
     }
 
     fn reloaded(&mut self, result: Result<(), String>, summary: &str) {
         match result {
-            Ok(()) => anstream::eprintln!("reloaded: routing {summary}"),
-            Err(why) => anstream::eprintln!("not reloaded, goes on as before:\n{why}"),
+            Ok(()) => self.say(format!("reloaded: routing {summary}")),
+            Err(why) => self.say(format!("not reloaded, goes on as before:\n{why}")),
         }
     }
 
     fn end(&mut self, statistics: Statistics) {
-        let text = if self.json { statistics.json() + "\n" } else { text::whole(&statistics) };
-        self.print(&text);
+        self.end = Some(Report::End(statistics));
+    }
+
+    fn dropped(&self) -> u64 {
+        self.statistics.dropped() + self.messages.dropped()
     }
 }

@@ -1,4 +1,4 @@
-//! What a router has counted, for a terminal.
+//! The statistics of a router as text.
 
 use crate::table::{Table, cells, titles};
 use cutline_documents::Record as _;
@@ -7,15 +7,33 @@ use cutline_router_service::{
 };
 use serde_json::Value;
 
-/// All of it.
+/// Returns all statistics.
 pub fn whole(statistics: &Statistics) -> String {
     let head = format!("\nafter {:.1} s\n", statistics.elapsed_s);
     let interfaces: String = statistics.interfaces.iter().map(warnings).collect();
     let reload = statistics.reload.as_ref().map_or_else(String::new, reload);
-    head + &direction(&statistics.forward) + &direction(&statistics.reverse) + &interfaces + &reload
+    let process = other_losses(statistics);
+    head + &direction(&statistics.forward)
+        + &direction(&statistics.reverse)
+        + &interfaces
+        + &process
+        + &reload
 }
 
-/// What has happened since `before`, or the start: a line for each direction.
+/// Returns the losses of documents, messages and clients.
+fn other_losses(statistics: &Statistics) -> String {
+    let losses = [
+        (
+            statistics.dropped_output,
+            "documents and messages were dropped: nobody read them, or the disk is full",
+        ),
+        (statistics.refused_clients, "clients were refused: the largest number of clients was connected"),
+    ];
+    let line = |(count, what)| format!("{count} {what}\n");
+    losses.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
+}
+
+/// Returns one line per direction about the time since `before`, or since the start.
 pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
     let span = now.elapsed_s - before.map_or(0.0, |before| before.elapsed_s);
     let line = |reverse| {
@@ -49,7 +67,7 @@ fn direction(direction: &Direction) -> String {
     counted + &departure_error(&direction.departure_error_us) + &slipped + &hints(direction)
 }
 
-/// Packets where bytes are counted, too; a sum with its summands where there are several.
+/// Returns the number of packets, as a sum with its summands if there are several.
 fn counted(value: &Value) -> String {
     let Value::Object(values) = value else { return value.to_string() };
     if let Some(packets) = values.get("packets") {
@@ -79,21 +97,21 @@ fn hints(direction: &Direction) -> String {
     if table.is_empty() { String::new() } else { table.render() }
 }
 
-/// What an operator should know.
+/// Warnings about an interface, one per line.
 fn warnings(interface: &Interface) -> String {
-    let told = [
-        (interface.missed_packets, "came faster than they were read, and were lost"),
+    let counts = [
+        (interface.missed_packets, "arrived faster than they were read, and were lost"),
         (
             interface.truncated.packets,
             "were longer than its MTU, and were dropped: turn GRO and TSO off (ethtool -K)",
         ),
         (
             interface.without_checksum.packets,
-            "came without checksums: turn `tx` off at the sender's end (ethtool -K)",
+            "arrived without checksums: turn `tx` off at the sender's end (ethtool -K)",
         ),
     ];
     let line = |(count, what)| format!("{}: {count} frames {what}\n", interface.name);
-    told.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
+    counts.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
 
 fn reload(status: &ReloadStatus) -> String {

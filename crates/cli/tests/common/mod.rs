@@ -37,7 +37,8 @@ pub struct Lab {
 /// A running router, killed if nobody has ended it.
 pub struct Router {
     process: Child,
-    errors: BufReader<ChildStderr>,
+    /// Its stderr, where that is a pipe.
+    errors: Option<BufReader<ChildStderr>>,
 }
 
 impl Router {
@@ -53,27 +54,26 @@ impl Router {
 
     /// A router that is started with these arguments and variables.
     pub fn spawn(middle: &Namespace, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let start = || {
-            Command::new(env!("CARGO_BIN_EXE_cutline"))
-                .args(["router", "--json"])
-                .args(arguments)
-                .envs(environment.iter().copied())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-        };
-        let mut process = middle.within(start).unwrap().unwrap();
-        let errors = BufReader::new(process.stderr.take().unwrap());
-        let mut router = Self { process, errors };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+        command.args(["router", "--json"]).args(arguments);
+        command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR")).envs(environment.iter().copied());
+        let mut router = Self::launch(middle, command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let line = router.error_line();
         assert!(line.starts_with("routing "), "{line}");
         router
     }
 
+    /// A router that is started by this command. Nobody waits until it works.
+    pub fn launch(middle: &Namespace, command: &mut Command) -> Self {
+        let mut process = middle.within(|| command.spawn()).unwrap().unwrap();
+        let errors = process.stderr.take().map(BufReader::new);
+        Self { process, errors }
+    }
+
     /// The next line of its stderr, which is waited for.
     pub fn error_line(&mut self) -> String {
         let mut line = String::new();
-        self.errors.read_line(&mut line).unwrap();
+        self.errors.as_mut().unwrap().read_line(&mut line).unwrap();
         line
     }
 
@@ -101,10 +101,32 @@ impl Router {
         (self.process.wait().unwrap().code(), last)
     }
 
+    /// Asks it to end; answers its exit code, which it must give within seconds, whatever reads its output.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.signal(Signal::TERM);
+        self.exit_code()
+    }
+
+    /// Its exit code, when it ends within seconds.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        for _ in 0..100 {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status.code();
+            }
+            sleep(Duration::from_millis(100));
+        }
+        panic!("it does not end");
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
     /// What it has said since it began.
     pub fn messages(&mut self) -> String {
         let mut text = String::new();
-        self.errors.read_to_string(&mut text).unwrap();
+        self.errors.as_mut().unwrap().read_to_string(&mut text).unwrap();
         text
     }
 
@@ -135,6 +157,13 @@ impl Lab {
         let hosts = Hosts::new(label)?;
         let router = Router::start(&hosts.middle, options);
         Some(hosts.with(router))
+    }
+
+    /// The namespaces without the router, which is killed if it runs.
+    pub fn without_router(self) -> Hosts {
+        let Self { router, a, b, middle } = self;
+        drop(router);
+        Hosts { a, b, middle }
     }
 
     /// Sockets at both ends, connected to each other.
@@ -205,16 +234,25 @@ impl Hosts {
     /// `None` where this machine does not let us.
     pub fn new(label: &str) -> Option<Self> {
         let [a, b, middle] = namespaces(label)?;
-        for (host, end, port, number) in [(&a, "a0", "p0", "1"), (&b, "b0", "p1", "2")] {
-            host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()])
-                .unwrap();
-            host.ip(&["address", "add", &format!("10.9.0.{number}/24"), "dev", end]).unwrap();
-            host.ip(&["address", "add", &format!("fd09::{number}/64"), "dev", end, "nodad"]).unwrap();
-            host.ip(&["link", "set", end, "up"]).unwrap();
-            middle.ip(&["link", "set", port, "up"]).unwrap();
-            host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
-        }
-        Some(Self { a, b, middle })
+        let hosts = Self { a, b, middle };
+        hosts.join(&hosts.a, "a0", "p0", "1");
+        hosts.join_b();
+        Some(hosts)
+    }
+
+    /// Joins the second host, again if its link was removed.
+    pub fn join_b(&self) {
+        self.join(&self.b, "b0", "p1", "2");
+    }
+
+    fn join(&self, host: &Namespace, end: &str, port: &str, number: &str) {
+        let middle = &self.middle;
+        host.ip(&["link", "add", end, "type", "veth", "peer", "name", port, "netns", middle.name()]).unwrap();
+        host.ip(&["address", "add", &format!("10.9.0.{number}/24"), "dev", end]).unwrap();
+        host.ip(&["address", "add", &format!("fd09::{number}/64"), "dev", end, "nodad"]).unwrap();
+        host.ip(&["link", "set", end, "up"]).unwrap();
+        middle.ip(&["link", "set", port, "up"]).unwrap();
+        host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
     }
 
     /// A router goes between them.
@@ -346,7 +384,7 @@ pub fn packets(document: &Value, path: &str) -> u64 {
 /// received = sent + dropped + queued.
 pub fn assert_sums(document: &Value, direction: &str) {
     let at = |path: &str| packets(document, &format!("/{direction}/{path}"));
-    let losses = ["early", "overflow", "oversize", "runt", "unsent"];
+    let losses = ["early", "overflow", "oversize", "runt", "unsent", "memory"];
     let dropped: u64 = losses.iter().map(|loss| at(&format!("dropped/{loss}/packets"))).sum();
     assert_eq!(at("received/packets"), at("sent/packets") + dropped + at("queued_packets"), "{document}");
 }

@@ -9,7 +9,7 @@
 //! leave when the window allows.
 
 use super::Params;
-use cutline_params::Parameters;
+use cutline_params::{Parameter, Parameters};
 use cutline_units::{Duration, Instant};
 use std::fmt::Debug;
 
@@ -105,6 +105,33 @@ pub trait CongestionAlgorithm: CongestionControl + Sized {
 
     /// Creates the control of a new connection with TCP's parameters `tcp`.
     fn begin(params: &Self::Params, tcp: &Params) -> Self;
+}
+
+/// The description of a congestion control.
+#[derive(Clone, Debug)]
+pub struct ControlDescription {
+    /// The value of `congestion-control` in scenario files.
+    pub name: &'static str,
+    /// The name as people write it.
+    pub title: &'static str,
+    /// The paper or RFC.
+    pub source: &'static str,
+    /// What can be set beside TCP's parameters.
+    pub parameters: Vec<&'static Parameter>,
+    /// Whether it answers marks by their share.
+    pub scalable: bool,
+}
+
+impl ControlDescription {
+    pub(super) fn from_algorithm<A: CongestionAlgorithm>() -> Self {
+        Self {
+            name: A::NAME,
+            title: A::TITLE,
+            source: A::SOURCE,
+            parameters: A::Params::describe(),
+            scalable: A::SCALABLE,
+        }
+    }
 }
 
 /// A congestion control without parameters.

@@ -3,38 +3,69 @@
 //! Congestion controls of other crates are registered while the program runs. Files choose them by name in the same way,
 //! their parameters are additional keys of TCP, and each call goes through a pointer.
 
-use super::congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, NoParams, Window};
-use super::external::{self, CONTROLS, DynControl, ExternalAlgorithm, ExternalControl};
+use super::congestion::{
+    Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
+};
+use super::external::{self, DynControl, ExternalAlgorithm, ExternalControl, Typed};
 use super::{Cubic, Dctcp, NewReno, Params};
-use cutline_params::{Configured, Kind, Parameter, ParameterError, ParameterType, Value};
+use cutline_params::{
+    Configured, Kind, Parameter, ParameterError, ParameterType, Parameters as _, Registered, Registry,
+    RegistryError, Value,
+};
 use cutline_units::Instant;
+use std::fmt::Debug;
 
-/// The description of a congestion control.
-#[derive(Clone, Debug)]
-pub struct ControlDescription {
-    /// The value of `congestion-control` in scenario files.
-    pub name: &'static str,
-    /// The title.
-    pub title: &'static str,
-    /// The paper or RFC.
-    pub source: &'static str,
-    /// The parameters in addition to those of TCP.
-    pub parameters: Vec<&'static Parameter>,
-    /// Whether the response to marks is proportional to their share.
-    pub scalable: bool,
+/// The keys of TCP's table in a file that are not parameters.
+const TCP_KEYS: &[&str] = &["protocol", "defaults"];
+
+/// The congestion control of the kernel that scenarios can choose in the laboratory.
+const BBR: &str = "bbr";
+
+static CONTROLS: Registry<dyn ExternalAlgorithm> = Registry::new(NAMES, TCP_KEYS);
+
+/// Adds a congestion control under its name, for as long as the process runs.
+///
+/// # Errors
+/// When the name is taken or not in kebab-case, the parameters are not sound, or a parameter has the name of one of TCP.
+pub fn register_external_control(algorithm: Box<dyn ExternalAlgorithm>) -> Result<(), RegistryError> {
+    if algorithm.name() == BBR {
+        return Err(RegistryError::Taken(BBR.to_owned()));
+    }
+    let is_tcps = |name| Params::fields().iter().any(|field| field.about.name == name);
+    if let Some(parameter) = algorithm.parameters().iter().find(|parameter| is_tcps(parameter.name)) {
+        return Err(RegistryError::Key(parameter.name.to_owned()));
+    }
+    CONTROLS.register(algorithm)
 }
 
-impl ControlDescription {
-    pub(super) fn from_algorithm<A: CongestionAlgorithm>() -> Self {
-        use cutline_params::Parameters as _;
-        Self {
-            name: A::NAME,
-            title: A::TITLE,
-            source: A::SOURCE,
-            parameters: A::Params::describe(),
-            scalable: A::SCALABLE,
-        }
+/// Adds a type's congestion control under its name, for as long as the process runs.
+///
+/// # Errors
+/// As [`register_external_control`].
+pub fn register_congestion_control<A>() -> Result<(), RegistryError>
+where
+    A: CongestionAlgorithm + Clone + Debug + Send + Sync + 'static,
+{
+    register_external_control(Box::new(Typed::<A>::default()))
+}
+
+/// Returns the parameters of the registered control that the values choose; none for a control of this crate.
+pub(super) fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+    let control = values.iter().rev().find(|(name, _)| *name == "congestion-control");
+    let Some((_, Value::Choice(name))) = control else { return Vec::new() };
+    CONTROLS.get(name).map(Registered::parameters).unwrap_or_default()
+}
+
+/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control.
+pub(super) fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
+    let keys = chosen(&values);
+    let is_the_controls = |(name, _): &(&str, Value)| keys.iter().any(|parameter| parameter.name == *name);
+    let (own, tcps): (Vec<_>, Vec<_>) = values.into_iter().partition(is_the_controls);
+    let mut params = defaults.with_values(tcps)?;
+    if let Algorithm::External(algorithm) = &params.algorithm {
+        params.algorithm = Algorithm::from_values(algorithm.thing().name(), own)?;
     }
+    Ok(params)
 }
 
 /// Writes the enums of all congestion controls and their matches.
@@ -58,12 +89,12 @@ macro_rules! controls {
         }
 
         /// The names of the congestion controls of this crate.
-        pub(super) const NAMES: &[&str] = &[$(<$control>::NAME),+];
+        const NAMES: &[&str] = &[$(<$control>::NAME),+];
 
         /// Returns all congestion controls: those of this crate, then the registered ones by name.
         pub fn congestion_controls() -> Vec<ControlDescription> {
             let mut all = vec![$(ControlDescription::from_algorithm::<$control>()),+];
-            all.extend(external::describe());
+            all.extend(CONTROLS.all().into_iter().map(ExternalAlgorithm::describe));
             all
         }
 
@@ -136,8 +167,8 @@ macro_rules! controls {
             }
 
             /// Increases the window in slow start or congestion avoidance.
+            // Always: as Sender::on_ack.
             #[inline(always)]
-            #[allow(clippy::inline_always, reason = "as Sender::on_ack")]
             pub(crate) fn grow(&mut self, window: &mut Window, acked: &Acked, params: &Params) {
                 let mss = u64::from(params.mss);
                 if window.cwnd < window.ssthresh {

@@ -1,19 +1,18 @@
 //! Congestion controls of other crates: registered while the program runs, then used by name like this crate's own.
 //!
-//! - A Rust type that implements [`CongestionAlgorithm`] only needs a call of [`register_congestion_control`] before
+//! - A Rust type that implements [`CongestionAlgorithm`] only needs a call of [`register_congestion_control`](super::register_congestion_control) before
 //!   the first file is read.
 //! - Anything else, such as a control written in another language, implements [`ExternalAlgorithm`], which describes it as
-//!   data and starts it, and is passed to [`register_external_control`].
+//!   data and starts it, and is passed to [`register_external_control`](super::register_external_control).
 //!
 //! The sender corrects values that a control must not return: a window has at least one segment, a threshold at least two,
 //! and both have an upper bound. [`conformance`](crate::conformance) has the checks that every control must pass.
 
-use super::congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, Window};
-use super::control::{ControlDescription, NAMES};
-use super::{Algorithm, Params};
-use cutline_params::{
-    Configured, Parameter, ParameterError, Parameters as _, Registered, Registry, RegistryError, Value,
+use super::Params;
+use super::congestion::{
+    Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, Window,
 };
+use cutline_params::{Configured, Parameter, ParameterError, Parameters as _, Registered, Value};
 use cutline_units::Instant;
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
@@ -46,68 +45,10 @@ impl Clone for Box<dyn DynControl> {
     }
 }
 
-/// The keys of TCP's table in a file that are not parameters.
-const TCP_KEYS: &[&str] = &["protocol", "defaults"];
-
-/// The congestion control of the kernel that scenarios can choose in the laboratory.
-const BBR: &str = "bbr";
-
-pub(super) static CONTROLS: Registry<dyn ExternalAlgorithm> = Registry::new(NAMES, TCP_KEYS);
-
-/// Adds a congestion control under its name, for as long as the process runs.
-///
-/// # Errors
-/// When the name is taken or not in kebab-case, the parameters are not sound, or a parameter has the name of one of TCP.
-pub fn register_external_control(algorithm: Box<dyn ExternalAlgorithm>) -> Result<(), RegistryError> {
-    if algorithm.name() == BBR {
-        return Err(RegistryError::Taken(BBR.to_owned()));
-    }
-    let is_tcps = |name| Params::fields().iter().any(|field| field.about.name == name);
-    if let Some(parameter) = algorithm.parameters().iter().find(|parameter| is_tcps(parameter.name)) {
-        return Err(RegistryError::Key(parameter.name.to_owned()));
-    }
-    CONTROLS.register(algorithm)
-}
-
-/// Adds a type's congestion control under its name, for as long as the process runs.
-///
-/// # Errors
-/// As [`register_external_control`].
-pub fn register_congestion_control<A>() -> Result<(), RegistryError>
-where
-    A: CongestionAlgorithm + Clone + Debug + Send + Sync + 'static,
-{
-    register_external_control(Box::new(Typed::<A>(PhantomData)))
-}
-
-/// Returns all registered congestion controls in the order of their names.
-pub(super) fn describe() -> impl Iterator<Item = ControlDescription> {
-    CONTROLS.all().into_iter().map(ExternalAlgorithm::describe)
-}
-
 /// Returns the control of a new connection.
 pub(super) fn begin(algorithm: &Configured<dyn ExternalAlgorithm>, tcp: &Params) -> ExternalControl {
     let control = algorithm.thing().begin(algorithm.values(), tcp);
     ExternalControl { control, mss: tcp.mss.into() }
-}
-
-/// Returns the parameters of the registered control that the values choose; none for a control of this crate.
-pub(super) fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
-    let control = values.iter().rev().find(|(name, _)| *name == "congestion-control");
-    let Some((_, Value::Choice(name))) = control else { return Vec::new() };
-    CONTROLS.get(name).map(Registered::parameters).unwrap_or_default()
-}
-
-/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control.
-pub(super) fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
-    let keys = chosen(&values);
-    let is_the_controls = |(name, _): &(&str, Value)| keys.iter().any(|parameter| parameter.name == *name);
-    let (own, tcps): (Vec<_>, Vec<_>) = values.into_iter().partition(is_the_controls);
-    let mut params = defaults.with_values(tcps)?;
-    if let Algorithm::External(algorithm) = &params.algorithm {
-        params.algorithm = Algorithm::from_values(algorithm.thing().name(), own)?;
-    }
-    Ok(params)
 }
 
 /// Limits the results of a control to the bounds of the window.
@@ -169,7 +110,13 @@ impl CongestionControl for ExternalControl {
 }
 
 /// The external congestion control of a type.
-struct Typed<A>(PhantomData<fn() -> A>);
+pub(super) struct Typed<A>(PhantomData<fn() -> A>);
+
+impl<A> Default for Typed<A> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
 
 impl<A: CongestionAlgorithm> Debug for Typed<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -33,12 +33,14 @@ mod sender;
 mod transport;
 mod variant;
 
-pub use congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, NoParams, Window};
+pub use congestion::{
+    Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
+};
 pub(crate) use control::Control;
-pub use control::{Algorithm, ControlDescription, congestion_controls};
+pub use control::{Algorithm, congestion_controls, register_congestion_control, register_external_control};
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
-pub use external::{DynControl, ExternalAlgorithm, register_congestion_control, register_external_control};
+pub use external::{DynControl, ExternalAlgorithm};
 pub use newreno::NewReno;
 pub use params::{InitialWindow, Params};
 pub use receiver::{Receiver, ReceiverStats};

@@ -1,6 +1,6 @@
 //! TCP as one of the [transports](crate::endpoint).
 
-use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender, external};
+use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender, control};
 use crate::app::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
@@ -34,11 +34,11 @@ impl Transport for Tcp {
     }
 
     fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
-        external::chosen(values)
+        control::chosen(values)
     }
 
     fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
-        external::with_values(defaults, values)
+        control::with_values(defaults, values)
     }
 
     fn set_ecn(params: &mut Params, ecn: Ecn) {

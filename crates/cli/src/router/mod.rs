@@ -1,64 +1,70 @@
-//! `cutline router`: the queue on real interfaces.
+//! `cutline router`: the router on real interfaces.
 
 mod listener;
+mod outlet;
 pub(crate) mod settings;
 mod stats;
 mod text;
 
-use crate::arguments::{duration, overhead, rate};
+use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_ports::{PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
-    DirectionSpec, ProcessSpec, Router, RouterSpec, Schedule, ServiceError, configuration, summary,
+    DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration, summary,
 };
 use cutline_sys::SysError;
-use cutline_units::{Duration, Rate};
+use cutline_units::{Bytes, Duration, Rate};
 use listener::Printer;
-use settings::{CodePoints, QueueArgs, ReverseArgs};
+use settings::{CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
 use std::path::PathBuf;
 
-/// Route frames between two interfaces, each direction through a queue of its own
+/// Forward frames between two interfaces, with a separate queue for each direction
 ///
-/// A transparent bump in the wire: what comes in by one interface goes out by the other, at the rate given, in the order
-/// and with the losses of the queue. The interfaces should do nothing else (docs/guide/router.md). Needs root, or the
-/// capability `CAP_NET_RAW`, and gives up what it does not need once it works. Ctrl-C ends it, and prints what was
-/// counted. It is described by a file or by options, not by both; SIGHUP reads the file anew.
+/// The router is transparent: frames that arrive at one interface leave by the other, at the given rate, in the order and
+/// with the losses of the queue. The interfaces should have no other use (docs/guide/router.md). Requires root or the
+/// capability `CAP_NET_RAW`; privileges that are no longer needed are dropped after the start. Ctrl-C ends the router and
+/// prints the statistics. The configuration is a file or options, not both. SIGHUP reloads the file.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Read everything about the router from this file, and read it anew on SIGHUP
+    /// Configuration file, which is reloaded on SIGHUP
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Read the file, say what it describes, and do nothing
+    /// Check the file, print its configuration, and exit
     #[arg(long, requires = "config")]
     check: bool,
     #[command(flatten)]
     routing: Routing,
-    /// Print what was counted so often [default: at the end only]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Interval of printed statistics, at least 10ms [default: only at the end]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     stats: Option<Duration>,
-    /// End after this time
+    /// Exit after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Print JSON, one document a line
+    /// Print JSON, one document per line
     #[arg(long)]
     json: bool,
 }
 
-/// What is done instead of routing.
+/// Commands that do not start a router.
 #[derive(clap::Subcommand)]
 enum Action {
     Stats(stats::Args),
+    /// Turn on the offloads that a killed router has turned off
+    ///
+    /// --fix-offloads records the offloads that it turns off in /run/cutline, or in the folder of `RUNTIME_DIRECTORY`.
+    /// Every router does this when it starts. Requires root or the capability `CAP_NET_ADMIN`.
+    Restore,
 }
 
-/// What a file would say.
+/// Options for everything that a file can describe.
 #[derive(clap::Args)]
 struct Routing {
-    /// One interface; tun:NAME for a TUN interface of a host that routes, xdp:NAME by `AF_XDP`
+    /// First interface; tun:NAME for a TUN interface of a routing host, xdp:NAME for an interface with `AF_XDP`
     #[arg(
         long = "in",
         value_name = "INTERFACE",
@@ -66,7 +72,7 @@ struct Routing {
         conflicts_with = "config"
     )]
     input: Option<String>,
-    /// The other
+    /// Second interface
     #[arg(
         long = "out",
         value_name = "INTERFACE",
@@ -74,14 +80,14 @@ struct Routing {
         conflicts_with = "config"
     )]
     output: Option<String>,
-    /// The rate from --in to --out, such as 15Mbit or "1.5 Mbit/s"
-    #[arg(long, value_parser = rate, required_unless_present = "config", conflicts_with = "config")]
+    /// Rate from --in to --out, such as 15Mbit or "1.5 Mbit/s"
+    #[arg(long, value_parser = link_rate, required_unless_present = "config", conflicts_with = "config")]
     rate: Option<Rate>,
     #[command(flatten)]
     queue: QueueArgs,
     #[command(flatten)]
     reverse: ReverseArgs,
-    /// What the slowest link adds to a frame: none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm
+    /// Overhead of the slowest link per frame: none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm
     #[arg(long, default_value = "ethernet", value_parser = overhead, conflicts_with = "config")]
     overhead: Overhead,
     #[command(flatten)]
@@ -90,22 +96,25 @@ struct Routing {
     process: ProcessArgs,
 }
 
-/// Where the router lives in its process.
+/// Options of the process.
 #[derive(clap::Args)]
 struct ProcessArgs {
-    /// Look at the clock instead of sleeping for so long before each departure: exact, but it keeps a core busy
+    /// Time to poll the clock before each departure instead of sleeping; precise, but keeps a core busy
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "80us", value_parser = duration, conflicts_with = "config")]
     spin: Option<Duration>,
-    /// Turn receive aggregation and transmit checksums of both interfaces off while it runs
+    /// Turn off receive aggregation and transmit checksums of both interfaces while the router runs
     #[arg(long, conflicts_with = "config")]
     fix_offloads: bool,
-    /// The seed of the queues' random numbers [default: from the clock; printed]
+    /// Seed of the queues' random numbers [default: from the clock; it is printed]
     #[arg(long, value_name = "N", conflicts_with = "config")]
     seed: Option<u64>,
-    /// Answer `cutline router stats` at this local socket
+    /// Local socket for `cutline router stats`
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
-    /// Go on as this user of /etc/passwd once the interfaces are open
+    /// Largest memory for waiting frames; each direction has half of it [default: 67 MB]
+    #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "config")]
+    memory: Option<Bytes>,
+    /// User of /etc/passwd to change to when the interfaces are open
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     user: Option<String>,
 }
@@ -122,8 +131,10 @@ const EXAMPLES: &str = "Examples:
   cutline router stats /run/cutline/lan.sock --watch 1s";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    if let Some(Action::Stats(args)) = &args.action {
-        return stats::execute(args);
+    match &args.action {
+        Some(Action::Stats(args)) => return stats::execute(args),
+        Some(Action::Restore) => return restore(),
+        None => {}
     }
     let spec = match &args.config {
         Some(path) => RouterSpec::load(path)?,
@@ -141,27 +152,47 @@ impl Args {
     }
 
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
-        // Before a thread is made, which would keep the privileges.
+        // Privileges are dropped before a thread is created, because a thread would keep them.
         let mut router = Router::open(spec)?;
-        let stop = interrupt::cancel_flag("What waits in the queues is lost.".to_owned())?;
+        let stop = interrupt::cancel_flag("Packets in the queues are lost.".to_owned())?;
         // Without a file SIGHUP ends the router, as Ctrl-C does.
         if let Some(path) = &self.config {
             router.reload_from(path)?;
         }
-        anstream::eprintln!("routing {}, seed {}", router.summary(), router.seed());
-        router.interfaces()?.iter().for_each(|(name, kind)| tell_kind(name, *kind));
         let mut printer = Printer::new(self.json);
+        printer.say(format!("routing {}, seed {}", router.summary(), router.seed()));
+        for (name, kind) in router.interfaces()? {
+            if let Some(line) = kind_message(&name, kind) {
+                printer.say(line);
+            }
+        }
+        router.notices().iter().for_each(|notice| printer.say(notice.clone()));
         let schedule = Schedule { duration: self.duration, interval: self.stats };
         let ended = router.run(schedule, &stop, &mut printer);
-        printer.finish()?;
-        Ok(ended?)
+        let printed = printer.finish();
+        ended?;
+        printed
     }
+}
+
+/// Turns on the offloads that killed routers have turned off, and prints them.
+fn restore() -> Result<(), Failure> {
+    let mut failed = Vec::new();
+    for restored in cutline_router_service::restore() {
+        match restored {
+            Restored::Done { interface, names } => {
+                output::print(&format!("{interface}: {}\n", names.join(", ")))?;
+            }
+            Restored::Failed(why) => failed.push(why),
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\n"))) }
 }
 
 impl Routing {
     fn spec(&self) -> Result<RouterSpec, Failure> {
         let Self { input: Some(input), output: Some(output), rate: Some(rate), .. } = self else {
-            return Err(Failure::Usage("--in, --out and --rate are needed, or --config".to_owned()));
+            return Err(Failure::Usage("--in, --out and --rate are required, or --config".to_owned()));
         };
         if input == output {
             return Err(Failure::Usage(format!("--in and --out are both `{input}`")));
@@ -173,25 +204,32 @@ impl Routing {
             hints: hints.clone(),
             remark: remark.clone(),
         };
-        let ProcessArgs { spin, fix_offloads, seed, socket, user } = &self.process;
+        let ProcessArgs { spin, fix_offloads, seed, socket, memory, user } = &self.process;
         let (socket, user) = (socket.clone(), user.clone());
         Ok(RouterSpec {
             forward: direction(self.queue.spec(*rate)?),
             reverse: direction(self.reverse.spec(&self.queue, *rate)?),
             input: input.clone(),
             output: output.clone(),
-            process: ProcessSpec { fix_offloads: *fix_offloads, spin: *spin, seed: *seed, socket, user },
+            process: ProcessSpec {
+                fix_offloads: *fix_offloads,
+                spin: *spin,
+                seed: *seed,
+                socket,
+                memory: *memory,
+                user,
+            },
         })
     }
 }
 
-/// What `AF_XDP` has got of an interface is not known before.
-fn tell_kind(interface: &str, kind: PortKind) {
+/// Returns a message about the mode of `AF_XDP` that an interface supports.
+fn kind_message(interface: &str, kind: PortKind) -> Option<String> {
     match kind {
-        PortKind::Packet | PortKind::Tun => {}
-        PortKind::XdpZeroCopy => anstream::eprintln!("{interface}: {}", kind.name()),
+        PortKind::Packet | PortKind::Tun => None,
+        PortKind::XdpZeroCopy => Some(format!("{interface}: {}", kind.name())),
         PortKind::XdpDriver | PortKind::XdpKernel => {
-            anstream::eprintln!("{interface}: {}: a packet socket is as fast", kind.name());
+            Some(format!("{interface}: {}: a packet socket is as fast", kind.name()))
         }
     }
 }

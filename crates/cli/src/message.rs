@@ -1,0 +1,20 @@
+//! Messages on stderr.
+
+use std::io::Write as _;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// Writes a message to stderr, and waits at most `patience` until it is written. If it cannot be written, because the disk is
+/// full or nobody reads, the message is lost; the process continues.
+pub fn write(message: String, patience: Option<Duration>) {
+    let (written, wait) = channel();
+    let task = move || {
+        let _lost = anstream::stderr().write_all(message.as_bytes());
+        let _is_unawaited = written.send(());
+    };
+    let is_started = thread::Builder::new().name("message".to_owned()).spawn(task).is_ok();
+    if let Some(patience) = patience.filter(|_| is_started) {
+        let _is_late = wait.recv_timeout(patience);
+    }
+}
