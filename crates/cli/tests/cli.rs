@@ -294,8 +294,8 @@ fn transports_are_listed_with_both_sets_of_defaults() {
     let json = place.json(&["transport", "show", "tcp", "--json"]);
     let parameters = json["parameters"].as_array().unwrap();
     let window = parameters.iter().find(|parameter| parameter["name"] == "max-window").unwrap();
-    assert_eq!((&window["default"], &window["default ns-2"]), (&Value::Null, &Value::from(20)));
-    assert_eq!(json["congestion-control"][2]["scalable"], true);
+    assert_eq!((&window["default"], &window["other_defaults"]["ns-2"]), (&Value::Null, &Value::from(20)));
+    assert_eq!(json["congestion_controls"][2]["scalable"], true);
     assert!(place.complains(&["transport", "show", "sctp"], 2).contains("tcp, tfrc, udp"));
 }
 

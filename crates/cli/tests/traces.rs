@@ -52,7 +52,7 @@ fn several_runs_are_refused_with_arguments_for_a_single_one() {
         said.contains("--pcap is for a single run, but there are 4: 2 points of a sweep x 2 seeds"),
         "{said}"
     );
-    let (_, remedy) = said.trim_end().split_once("such as: ").unwrap();
+    let (_, remedy) = said.trim_end().split_once("for example: ").unwrap();
     let arguments: Vec<&str> = ["--pcap", "p.pcapng"].into_iter().chain(remedy.split(' ')).collect();
     let folder = tempfile::tempdir().unwrap();
     let output = cutline(folder.path(), &arguments);
