@@ -150,7 +150,7 @@ app = { kind = "poisson", rate = "800 kbit/s", size = "500 B" }
 
     let text = send(&address, &["--plan", path, "--interval", "200ms"]).stdout;
     let text = String::from_utf8_lossy(&text);
-    for expected in ["background", "response time, ms", "all", "from s", "Both ends have the same clock."] {
+    for expected in ["background", "response time, ms", "all", "from s", "Both ends use the same clock."] {
         assert!(text.contains(expected), "{expected} is in {text}");
     }
 }
