@@ -1,4 +1,4 @@
-//! `cutline app`: which sources of traffic there are and what can be set on them.
+//! `cutline app`: lists the sources of traffic and their parameters.
 
 use crate::catalogue::{Catalogue, Command, Item, ParameterDocument};
 use crate::exit::Failure;
@@ -6,7 +6,7 @@ use cutline_transport::app::{self, ApplicationDescription};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// List the sources of traffic and what can be set on them
+/// List the sources of traffic and their parameters
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -22,17 +22,17 @@ const EXAMPLES: &str = "Examples:
 /// A source of traffic and its parameters.
 #[derive(Serialize, JsonSchema)]
 pub struct ApplicationDocument {
-    /// Its name in a scenario.
+    /// The name in a scenario.
     name: &'static str,
-    /// Its title.
+    /// The title.
     title: &'static str,
-    /// The paper or standard that defines it; empty without one.
+    /// The paper or standard that defines the source; empty if there is none.
     source: &'static str,
-    /// Whether it waits until every byte is delivered, and so needs a reliable transport.
+    /// Whether the source waits until every byte is delivered, and so needs a reliable transport.
     waits_for_delivery: bool,
-    /// Whether it writes without end.
+    /// Whether the supply of data is unlimited.
     endless: bool,
-    /// Its parameters.
+    /// The parameters.
     parameters: Vec<ParameterDocument>,
 }
 

@@ -1,4 +1,4 @@
-//! `cutline aqm`: which AQMs there are and what can be set on them, from the registry.
+//! `cutline aqm`: lists the AQMs of the registry and their parameters.
 
 use crate::catalogue::{Catalogue, Command, Item, ParameterDocument};
 use crate::exit::Failure;
@@ -8,7 +8,7 @@ use cutline_params::Parameters as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// List the queues' algorithms and what can be set on them
+/// List the queue management algorithms and their parameters
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -24,15 +24,15 @@ const EXAMPLES: &str = "Examples:
 /// An AQM, or TSQ, and its parameters.
 #[derive(Serialize, JsonSchema)]
 pub struct AqmDocument {
-    /// Its name in a scenario.
+    /// The name in a scenario.
     name: &'static str,
-    /// Its title.
+    /// The title.
     title: &'static str,
-    /// The paper or standard that defines it.
+    /// The paper or standard that defines the algorithm.
     source: &'static str,
-    /// Whether TSQ works on top of it.
+    /// Whether TSQ works on top of the algorithm.
     takes_tsq: bool,
-    /// Its parameters.
+    /// The parameters.
     parameters: Vec<ParameterDocument>,
 }
 

@@ -1,19 +1,19 @@
-//! Arguments that several commands have in common: rates, times and kinds of link as people write them.
+//! Parsers of arguments that several commands share: rates, times and kinds of link.
 
 use cutline_config::quantity;
 use cutline_router::Overhead;
 use cutline_units::{Duration, Rate};
 
-/// `15Mbit` as `tc` writes it, or any rate of a scenario.
+/// Parses `15Mbit`, as `tc` writes rates, or any rate that a scenario may have.
 pub fn rate(text: &str) -> Result<Rate, String> {
     let spelt_out = if text.ends_with("bit") { format!("{text}/s") } else { text.to_owned() };
     match quantity::rate(&spelt_out) {
-        Ok(Rate::ZERO) => Err("a link of rate zero sends nothing".to_owned()),
+        Ok(Rate::ZERO) => Err("it must be above zero".to_owned()),
         other => other.map_err(|error| format!("{error}; write 15Mbit or \"1.5 Mbit/s\"")),
     }
 }
 
-/// A time above zero; seconds where there is no unit.
+/// Parses a time above zero. A number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let with_unit = if plain { format!("{text} s") } else { text.to_owned() };
@@ -23,11 +23,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A kind of link by its name.
+/// Parses the name of a kind of link.
 pub fn overhead(text: &str) -> Result<Overhead, String> {
     let names: Vec<_> = Overhead::ALL.iter().map(|overhead| overhead.name()).collect();
     let found = Overhead::ALL.into_iter().find(|overhead| overhead.name() == text);
-    found.ok_or_else(|| format!("there are: {}", names.join(", ")))
+    found.ok_or_else(|| format!("expected one of: {}", names.join(", ")))
 }
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_and_times_as_people_write_them() {
+    fn rates_and_times_are_parsed_with_and_without_units() {
         assert_eq!(rate("15Mbit"), Ok(Rate::from_mbps(15)));
         assert_eq!(rate("1.5 Mbit/s"), Ok(Rate::from_kbps(1500)));
         assert!(rate("0Mbit").is_err() && rate("15").is_err());

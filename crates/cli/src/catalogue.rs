@@ -1,4 +1,4 @@
-//! `list` and `show` of what scenarios choose by name: AQMs, transports, applications.
+//! The commands `list` and `show` for everything that scenarios choose by name: AQMs, transports, applications.
 
 use crate::exit::Failure;
 use crate::output;
@@ -12,48 +12,48 @@ use std::fmt::Write as _;
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// All of them
+    /// List all
     List {
-        /// As JSON
+        /// Print JSON instead of a table
         #[arg(long)]
         json: bool,
     },
-    /// One of them: its source and its parameters
+    /// Show the source and the parameters of one
     Show {
-        /// Its name, as in a scenario
+        /// The name, as in a scenario
         name: String,
-        /// As JSON
+        /// Print JSON instead of a table
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Everything of a kind.
+/// All items of one kind.
 pub struct Catalogue<D> {
-    /// What one is called.
+    /// The word for one item, such as `AQM`.
     pub noun: &'static str,
     pub items: Vec<Item>,
-    /// The same as JSON documents, in the same order.
+    /// The JSON documents of the items, in the same order.
     pub documents: Vec<D>,
 }
 
-/// What a scenario can choose by name.
+/// An item that a scenario chooses by name.
 pub struct Item {
     pub name: &'static str,
     pub title: &'static str,
-    /// The paper or RFC.
+    /// The paper or RFC that defines the item.
     pub source: &'static str,
     pub parameters: Vec<&'static Parameter>,
-    /// Yes or no, each under the heading of its column. All of a kind have the same headings.
+    /// Properties that are true or false, with the headings of their columns. All items of a kind have the same headings.
     pub properties: Vec<(&'static str, bool)>,
-    /// Other sets of defaults: a set's name, and the value of each parameter.
+    /// Other sets of defaults: the name of each set, and the value of each parameter.
     pub other_defaults: Vec<(&'static str, Vec<Value>)>,
-    /// The key of a parameter that chooses among things that are described, too, and those.
+    /// The key of a parameter that chooses one of several items, and these items.
     pub choices: Option<(&'static str, Vec<Self>)>,
 }
 
 impl<D: Serialize> Catalogue<D> {
-    /// Executes a command; `list` makes the document of all items.
+    /// Executes a command. `list` makes the document of all items.
     pub fn execute<L: Serialize>(
         mut self,
         command: &Command,
@@ -75,8 +75,9 @@ impl<D: Serialize> Catalogue<D> {
 
     fn find(&self, name: &str) -> Result<usize, Failure> {
         let names: Vec<_> = self.items.iter().map(|item| item.name).collect();
-        let unknown =
-            || Failure::Usage(format!("there is no {} {name:?}; there are: {}", self.noun, names.join(", ")));
+        let unknown = || {
+            Failure::Usage(format!("unknown {} {name:?}; expected one of: {}", self.noun, names.join(", ")))
+        };
         names.iter().position(|other| *other == name).ok_or_else(unknown)
     }
 }
@@ -97,7 +98,7 @@ fn table(items: &[Item]) -> String {
 }
 
 impl Item {
-    /// Its source and its parameters, and what one of them chooses among.
+    /// Returns the source, the parameters and the choices as text.
     fn show(&self) -> String {
         let Self { name, title, source, .. } = self;
         let mut text = format!("{name}: {title} ({source})\n\n{}", self.parameters_table());
@@ -124,7 +125,7 @@ impl Item {
         if table.is_empty() { "It has no parameters.\n".to_owned() } else { table.render() }
     }
 
-    /// The documents of its parameters.
+    /// Returns the documents of the parameters.
     pub fn parameter_documents(&self) -> Vec<ParameterDocument> {
         let document = |(at, parameter): (usize, &&'static Parameter)| ParameterDocument {
             name: parameter.name,
@@ -148,23 +149,23 @@ impl Item {
 /// A parameter.
 #[derive(Serialize, JsonSchema)]
 pub struct ParameterDocument {
-    /// Its key in a scenario.
+    /// The key in a scenario.
     name: &'static str,
-    /// The unit of its value; empty for values that are written with a unit, and for plain numbers.
+    /// The unit of the value; empty for values that are written with a unit, and for plain numbers.
     unit: &'static str,
-    /// The kind of its value.
+    /// The kind of the value.
     kind: &'static str,
-    /// The values that are allowed, in words.
+    /// The allowed values, in words.
     allowed: String,
-    /// Whether a scenario must set it.
+    /// Whether a scenario must set the parameter.
     required: bool,
-    /// The default; null also if a scenario must set it.
+    /// The default; null if it is off, or if a scenario must set the parameter.
     default: Setting,
-    /// The defaults of other sets, such as `ns-2`.
+    /// The defaults in other sets, such as `ns-2`.
     other_defaults: BTreeMap<&'static str, Setting>,
     /// The source of the default.
     source: &'static str,
-    /// Its meaning.
+    /// The meaning.
     doc: &'static str,
 }
 
@@ -176,7 +177,7 @@ pub enum Setting {
     Count(u64),
     /// A number.
     Number(f64),
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
     /// A time, a frequency, a choice or a distribution, as a scenario writes it.
     Text(String),
@@ -188,7 +189,7 @@ pub enum Setting {
     Off,
 }
 
-/// Numbers and switches as such; times and frequencies as a scenario writes them; null for what is off.
+/// Numbers and flags stay numbers and flags. Other values become text, as a scenario writes them. Off becomes null.
 impl From<&Value> for Setting {
     fn from(value: &Value) -> Self {
         match value {

@@ -1,4 +1,4 @@
-//! `cutline check`: what a scenario would run, or everything that is wrong with it.
+//! `cutline check`: prints what a scenario would run, or all of its errors.
 
 use crate::exit::Failure;
 use crate::output;
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// Read a scenario and say what it would run, or everything that is wrong with it
+/// Check a scenario: print what it would run, or all of its errors
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -26,57 +26,57 @@ const EXAMPLES: &str = "Examples:
   cutline check examples/dumbbell.toml --set flow.bulk.count=50
   cutline check experiments/tsq/audio.toml --json | jq .points";
 
-/// Points of a sweep that are listed by name.
+/// The largest number of points that are listed by name.
 const LISTED: usize = 20;
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let (_, points) = args.scenario.load()?;
     for point in &points {
-        // Some mistakes only the network sees, such as a flow without a route.
+        // Building the network finds more errors, such as a flow without a route.
         point.scenario.network().map_err(|error| Failure::Usage(format!("{}: {error}", point.label())))?;
     }
     if args.json { output::print_json(&document(&points)) } else { output::print(&describe(&points)) }
 }
 
-/// What a scenario would run.
+/// The runs, the network and the flows of a scenario.
 #[derive(Serialize, JsonSchema)]
 pub struct ScenarioDocument {
-    /// The scenario's name.
+    /// The name of the scenario.
     name: String,
-    /// Its title; null if it has none.
+    /// The title of the scenario; null if it has none.
     title: Option<String>,
-    /// The number of runs: each point with each seed.
+    /// The number of runs. Each point runs with each seed.
     runs: u64,
     /// The seeds of the replications.
     seeds: Vec<u64>,
-    /// Simulated time, seconds.
+    /// The simulated time, seconds.
     duration_s: f64,
-    /// The time from which on it is measured, seconds.
+    /// The time at which measuring starts, seconds.
     warm_up_s: f64,
-    /// The time until which it is measured, seconds.
+    /// The time at which measuring ends, seconds.
     measure_until_s: f64,
     /// The number of nodes in the network of the first point.
     nodes: usize,
-    /// The number of one-way links in it.
+    /// The number of one-way links in the network of the first point.
     links: usize,
     /// The groups of flows of the first point.
     flows: Vec<FlowGroup>,
-    /// The points of the sweep; one without a sweep.
+    /// The points of the sweep; a single one if there is no sweep.
     points: Vec<PointSummary>,
 }
 
-/// A group of like flows.
+/// A group of flows with the same parameters.
 #[derive(Serialize, JsonSchema)]
 struct FlowGroup {
-    /// Its name.
+    /// The name of the group.
     name: String,
     /// The number of flows.
     count: u64,
-    /// The title of their transport.
+    /// The title of the transport.
     transport: String,
-    /// Their quality class.
+    /// The quality class.
     class: &'static str,
-    /// Their delay hint, the first one if it adapts, a level.
+    /// The delay hint, a level; the initial one if the hint adapts.
     hint: u16,
     /// Whether the hint adapts.
     adaptive: bool,

@@ -1,4 +1,4 @@
-//! `cutline compare`: two sets of results side by side.
+//! `cutline compare`: compares two sets of results.
 
 use crate::exit::Failure;
 use crate::output;
@@ -9,16 +9,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Put two sets of results side by side: A - B with 95 % confidence intervals
+/// Compare two sets of results: A - B with 95 % confidence intervals
 ///
-/// Points are matched by their label, groups and queues by name. With the same seeds on both sides the difference is
-/// taken seed by seed; else Welch's interval is used. A star marks differences whose interval leaves zero out.
+/// Points are matched by their label, groups and queues by name. If both sides have the same seeds, the difference is
+/// taken seed by seed; otherwise Welch's interval is used. A star marks differences whose interval excludes zero.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A results folder, or its summary.json
+    /// The first results: a results folder, or its summary.json
     a: PathBuf,
-    /// Another
+    /// The second results
     b: PathBuf,
     /// Print one JSON document instead of a table
     #[arg(long)]
@@ -43,28 +43,26 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     output::print(&render(&matched, args))
 }
 
-/// The measures in a results folder, or in the folder of a summary.
+/// Reads the measures of a results folder, or of the folder of a summary.
 fn read(path: &Path) -> Result<Vec<Values>, Failure> {
     let is_summary = path.file_name().is_some_and(|name| name == "summary.json");
     let folder = if is_summary { path.parent().unwrap_or(Path::new("")) } else { path };
     let store = Store::open(folder);
     store.read_summary().map_err(|error| {
-        Failure::Usage(format!(
-            "{error}\nexpected a folder that `cutline run` has written, or its summary.json"
-        ))
+        Failure::Usage(format!("{error}\nexpected a folder written by `cutline run`, or its summary.json"))
     })?;
     let mut values = group_measures(&store.read()?);
     values.extend(queue_measures(&store.read()?));
     Ok(values)
 }
 
-/// A measure on both sides, and how it compares.
+/// A measure that both sides have, and its comparison.
 struct Matched<'m> {
     values: &'m Values,
     comparison: Comparison,
 }
 
-/// The measures that both sides have, in the order of `a`.
+/// Returns the measures that both sides have, in the order of `a`.
 fn matched<'m>(a: &'m [Values], b: &[Values]) -> Vec<Matched<'m>> {
     let partner = |values: &'m Values| {
         let same = |other: &&Values| other.subject == values.subject && other.measure == values.measure;
@@ -81,7 +79,7 @@ fn nothing_matches(args: &Args, a: &[Values], b: &[Values]) -> String {
         points.into_iter().take(5).collect::<Vec<_>>().join(", ")
     };
     format!(
-        "no point and group is in both: {} has the points {}; {} has {}",
+        "the results have no point and group in common: {} has the points {}; {} has the points {}",
         args.a.display(),
         points(a),
         args.b.display(),
@@ -98,11 +96,11 @@ fn render(matched: &[Matched<'_>], args: &Args) -> String {
         table.add(words.into_iter().chain(cells(comparison)).collect());
     }
     let pairing = match matched[0].comparison.pairing {
-        Pairing::Paired => "the same seeds on both sides: compared seed by seed",
-        Pairing::Welch => "different seeds: compared by Welch's interval",
+        Pairing::Paired => "both sides have the same seeds: compared seed by seed",
+        Pairing::Welch => "the seeds differ: compared by Welch's interval",
     };
     let (a, b) = (args.a.display(), args.b.display());
-    format!("A = {a}, B = {b}\n{pairing}; * where the interval leaves zero out\n\n{}", table.render())
+    format!("A = {a}, B = {b}\n{pairing}; * if the interval excludes zero\n\n{}", table.render())
 }
 
 fn cells(comparison: &Comparison) -> [String; 6] {
@@ -118,7 +116,7 @@ fn cells(comparison: &Comparison) -> [String; 6] {
     ]
 }
 
-/// Two sets of results side by side.
+/// The comparison of two sets of results.
 #[derive(Serialize, JsonSchema)]
 pub struct ComparisonDocument<'m> {
     /// The folder of the first results, A.
@@ -129,14 +127,14 @@ pub struct ComparisonDocument<'m> {
     measures: Vec<ComparedMeasure<'m>>,
 }
 
-/// A measure on both sides, in the unit that is the last word of its name.
+/// A measure on both sides. Its unit is the last word of its name.
 #[derive(Serialize, JsonSchema)]
 struct ComparedMeasure<'m> {
-    /// Label of the sweep's point.
+    /// The label of the sweep's point.
     point: &'m str,
-    /// Whether it is a group's or a queue's.
+    /// The subject of the measure.
     kind: Kind,
-    /// Name of the group, or the link behind the queue.
+    /// The name of the group, or of the link behind the queue.
     name: &'m str,
     /// The column of the tables.
     measure: &'m str,
@@ -150,11 +148,11 @@ struct ComparedMeasure<'m> {
     interval: Option<(f64, f64)>,
     /// How the interval was computed.
     pairing: PairingName,
-    /// Whether the interval leaves zero out.
+    /// Whether the interval excludes zero.
     significant: bool,
 }
 
-/// What a measure is of.
+/// The subject of a measure.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Kind {

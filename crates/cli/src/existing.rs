@@ -1,20 +1,20 @@
-//! What a command does with results that are stored already: `--resume` and `--force`.
+//! The options `--resume` and `--force`, for results that are already stored.
 
 use cutline_results::Existing;
 
 #[derive(clap::Args)]
 pub struct ExistingArgs {
-    /// Go on where an earlier run stopped: what is stored is not run again, except runs of the laboratory whose timing is
-    /// not valid
+    /// Continue an earlier run: runs that are already stored are not repeated, except runs of the laboratory whose
+    /// timing is not valid
     #[arg(long, conflicts_with = "force")]
     resume: bool,
-    /// Replace other results that are stored there
+    /// Replace the stored results
     #[arg(long)]
     force: bool,
 }
 
 impl ExistingArgs {
-    /// What to do; `otherwise` where neither option is given.
+    /// Returns the choice of the options, or `otherwise` if neither is given.
     pub fn or(&self, otherwise: Existing) -> Existing {
         match self {
             Self { resume: true, .. } => Existing::Resume,

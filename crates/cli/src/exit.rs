@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well.
+//! Failures of commands, and their exit codes.
 
 use crate::message;
 use anstyle::{AnsiColor, Style};
@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The exit codes, for the end of a help text.
-pub const CODES: &str = "Exit codes: 0 done; 1 something went wrong or was interrupted; 2 bad arguments or a bad \
-                         scenario. Colours follow NO_COLOR and whether the output is a terminal.";
+pub const CODES: &str = "Exit codes: 0 success; 1 a failure or an interruption; 2 invalid arguments or an invalid \
+                         scenario. Output is coloured if it goes to a terminal and NO_COLOR is not set.";
 
-/// What went wrong, for a person to read.
+/// A failure, with a message for the user.
 #[derive(Debug)]
 pub enum Failure {
-    /// Arguments or a scenario that cannot be used: exit code 2.
+    /// The arguments or the scenario are invalid. The exit code is 2.
     Usage(String),
-    /// Something that broke while working, or an interruption: exit code 1.
+    /// The command failed or was interrupted. The exit code is 1.
     Failed(String),
 }
 
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 impl Failure {
-    /// Says it on stderr and answers the exit code.
+    /// Prints the message on stderr and returns the exit code.
     pub fn report(self) -> ExitCode {
         let (message, code) = match self {
             Self::Usage(message) => (message, 2),
@@ -36,7 +36,7 @@ impl Failure {
     }
 }
 
-/// Everything that is wrong with a scenario, each with its line.
+/// All errors of a scenario, each with its line.
 impl From<Errors> for Failure {
     fn from(errors: Errors) -> Self {
         Self::Usage(errors.render())
@@ -47,12 +47,12 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let remedy = match &error {
             StoreError::Taken { can_resume: true, .. } => {
-                "\n--resume keeps what is stored and runs what is missing; --force replaces it; --results DIR stores the new \
-                 results elsewhere"
+                "\n--resume keeps the stored runs and adds the missing ones; --force replaces the stored results; \
+                 --results DIR stores the new results elsewhere"
             }
             StoreError::Taken { .. } | StoreError::Unknown { .. } => {
                 "\n--results DIR stores the new results elsewhere, as does another name in `cutline run` (--set name=NAME); \
-                 --force replaces what is stored"
+                 --force replaces the stored results"
             }
             _ => "",
         };

@@ -1,16 +1,17 @@
-//! Ctrl-C: the first asks to stop, the second stops.
+//! Ctrl-C: the first one ends the command in order, the second one at once.
 
 use crate::exit::Failure;
 use crate::message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that the first Ctrl-C (or SIGTERM) sets; the second ends the program with 130. Called once a process.
+/// Returns a flag that the first Ctrl-C (or SIGTERM) sets. The second one ends the program with exit code 130. The
+/// function may be called once per process.
 ///
-/// `kept` says what becomes of the work done so far, such as that a resume goes on from there.
+/// `kept` is a sentence for the user about the work done so far, such as "Finished runs are kept."
 ///
 /// # Errors
-/// When the system does not let signals be handled.
+/// When the signal handler cannot be installed.
 pub fn cancel_flag(kept: String) -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&flag);
@@ -18,9 +19,9 @@ pub fn cancel_flag(kept: String) -> Result<Arc<AtomicBool>, Failure> {
         if set.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        message::write(format!("\nstopping. {kept} Ctrl-C again stops at once.\n"), None);
+        message::write(format!("\nstopping. {kept} Press Ctrl-C again to stop at once.\n"), None);
     };
     ctrlc::set_handler(handler)
-        .map_err(|error| Failure::Failed(format!("signals cannot be handled: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("the handler of Ctrl-C cannot be installed: {error}")))?;
     Ok(flag)
 }

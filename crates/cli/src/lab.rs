@@ -1,4 +1,4 @@
-//! `cutline lab`: scenarios with real packets.
+//! `cutline lab`: runs scenarios with real packets.
 
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
@@ -18,7 +18,7 @@ use cutline_units::Duration;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Run scenarios with real packets and the kernel's own TCP
+/// Run scenarios with real packets and the kernel's TCP
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -28,47 +28,46 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<RunArgs>),
-    /// Remove what laboratories that were killed have left behind; every `lab run` begins with that, too
+    /// Remove the namespaces of laboratories that were killed. Every `lab run` does that first, too
     Clean,
 }
 
 /// Run a scenario in network namespaces, in real time
 ///
-/// Takes the scenario files of `cutline run`. Sources and sinks are the kernel's own TCP and UDP sockets, in a namespace
-/// on either side; every queue and link between them is the simulator's code, in real time, with the delay hint in
-/// each packet's DSCP field. What is measured goes into the same tables, so that `cutline compare` can put both side by
-/// side (docs/guide/lab.md). Measurements that are stored already are not repeated: --resume adds what is missing, --force
-/// measures anew. Needs root.
+/// Accepts the scenario files of `cutline run`. Sources and sinks are TCP and UDP sockets of the kernel, in one namespace
+/// per side. The queues and links between them are the simulator's code in real time, with the delay hint in the DSCP
+/// field of each packet. The results have the same tables, so `cutline compare` can compare both (docs/guide/lab.md).
+/// Stored measurements are not repeated: --resume adds the missing ones, --force measures again. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct RunArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// How many runs at a time: each takes as long as its scenario says
+    /// Number of runs at a time; each takes the duration of its scenario
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
-    /// The folder of all results
+    /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results/lab")]
     results: PathBuf,
-    /// Store nothing
+    /// Do not store the results
     #[arg(long, conflicts_with_all = ["results", "resume", "force"])]
     no_store: bool,
     #[command(flatten)]
     existing: ExistingArgs,
-    /// Which of Linux's TCP
+    /// Variant of Linux's TCP
     #[arg(long, value_enum, default_value = "stock")]
     tcp: Tcp,
-    /// The largest 99th percentile of the departure error with which a run's timing is valid
+    /// Upper bound of the 99th percentile of the departure error; above it, the timing of a run is not valid
     #[arg(long, value_name = "TIME", default_value = "1 ms", value_parser = bound)]
     departure_bound: Duration,
-    /// End with 1 if the timing of a run is not valid
+    /// Exit with code 1 if the timing of a run is not valid
     #[arg(long)]
     strict: bool,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// Show no progress
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -80,9 +79,9 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Tcp {
-    /// As the kernel has it
+    /// The defaults of the kernel
     Stock,
-    /// Without RACK, tail loss probes, F-RTO and D-SACK: nearer to what the papers had
+    /// Without RACK, tail loss probes, F-RTO and D-SACK: closer to the TCP of the papers
     Classic,
 }
 
@@ -96,7 +95,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 fn clean() -> Result<(), Failure> {
     let gone = sweep()?;
     if gone.is_empty() {
-        return output::print("nothing was left behind\n");
+        return output::print("no namespaces were left behind\n");
     }
     output::print(&format!("removed the namespaces {}\n", gone.join(", ")))
 }
@@ -150,14 +149,14 @@ impl RunArgs {
     }
 }
 
-/// How long it will take: real time.
+/// Returns the number of runs and their time in words.
 fn forecast(jobs: &[Job<'_>], at_a_time: NonZeroUsize) -> String {
     let seconds: f64 = jobs.iter().map(|job| job.scenario.duration.as_secs_f64()).sum();
     let minutes = seconds / 60.0 / at_a_time.get() as f64;
     format!("{} runs in real time: about {minutes:.1} minutes", jobs.len())
 }
 
-/// Says which runs have an invalid timing, and what to do if they are stored. Returns their number.
+/// Prints the runs whose timing is not valid, and the remedy if they are stored. Returns their number.
 fn warn(timing: &[TimingRow], are_stored: bool) -> usize {
     let bad = timing.iter().filter(|row| !row.timing_ok);
     for row in bad.clone() {
@@ -165,7 +164,10 @@ fn warn(timing: &[TimingRow], are_stored: bool) -> usize {
     }
     let count = bad.count();
     if count > 0 && are_stored {
-        anstream::eprintln!("the same command with --resume runs them again: {count} of {}", timing.len());
+        anstream::eprintln!(
+            "to repeat these {count} of {} runs, use the same command with --resume",
+            timing.len()
+        );
     }
     count
 }

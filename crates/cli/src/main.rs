@@ -1,11 +1,11 @@
-//! The `cutline` command: parses what was typed and hands it to a library. One file a subcommand.
+//! The `cutline` command: parses the arguments and calls a library. Each subcommand has its own file.
 //!
-//! Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 something went wrong or was interrupted, 2 bad
-//! arguments or a bad scenario, 130 after a second Ctrl-C.
+//! Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 a failure or an interruption, 2 invalid
+//! arguments or an invalid scenario, 130 a second Ctrl-C.
 
 #![cfg_attr(
     not(all(feature = "machine", feature = "studies")),
-    allow(dead_code, unused_imports, reason = "some helpers are for commands that are left out")
+    allow(dead_code, unused_imports, reason = "some helpers belong to commands that are disabled")
 )]
 
 mod app;
@@ -46,8 +46,8 @@ use std::process::ExitCode;
 
 /// Traffic-sensitive quality of service: simulate what you ship.
 ///
-/// An experiment is a TOML file (docs/guide/scenario.md): a network, its flows, how long, what is measured, and what is
-/// swept. Cutline runs it on all cores and stores what was measured (docs/guide/results.md).
+/// An experiment is a TOML file (docs/guide/scenario.md) that describes a network, its flows, the duration, the measures
+/// and the sweeps. Cutline simulates it on all cores and stores the results (docs/guide/results.md).
 #[derive(Parser)]
 #[command(version, name = "cutline", max_term_width = 100, after_help = exit::CODES)]
 struct Cli {

@@ -1,16 +1,16 @@
-//! What results and traces say of the program that made them, and how it runs.
+//! The version of the program, the time, and the number of threads.
 
 use std::num::NonZeroUsize;
 
-/// The version that results are marked with.
+/// The version that is stored with results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The time of day, for summaries.
+/// Returns the current time for summaries.
 pub fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The number of runs at a time: as many as were asked for, else one for each core.
+/// Returns the number of runs at a time: `jobs`, or one per core.
 pub fn threads(jobs: Option<NonZeroUsize>) -> NonZeroUsize {
     jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }

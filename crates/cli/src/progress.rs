@@ -1,17 +1,17 @@
-//! A progress bar on stderr, for a terminal only.
+//! A progress bar on stderr. It is shown only on a terminal.
 
 use cutline_scenario::runner::{Event, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const TEMPLATE: &str = "{prefix}{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} to go";
 
-/// How many of a number of jobs are through. It is drawn only where stderr is a terminal.
+/// The number of finished jobs of a total. The bar is drawn only if stderr is a terminal.
 pub struct Bar {
     bar: ProgressBar,
 }
 
 impl Bar {
-    /// A bar over `total` jobs; `quiet` shows none.
+    /// Returns a bar for `total` jobs; a hidden one if `quiet`.
     pub fn new(total: usize, quiet: bool) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let style = ProgressStyle::with_template(TEMPLATE).expect("the template's keys are indicatif's");
@@ -20,14 +20,14 @@ impl Bar {
         Self { bar }
     }
 
-    /// Begins anew with another set of jobs, called `name`.
+    /// Restarts the bar for another set of jobs with this name.
     pub fn stage(&self, name: &str, total: u64) {
         self.bar.reset();
         self.bar.set_length(total);
         self.bar.set_prefix(format!("{name} "));
     }
 
-    /// Takes news of a run: call it from any thread.
+    /// Shows the progress of a run. May be called from any thread.
     pub fn update(&self, news: &Progress<'_>) {
         if let Event::Failed(reason) = news.event {
             let key = news.key;
@@ -38,7 +38,7 @@ impl Bar {
         self.bar.set_message(news.key.point.to_string());
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,20 +1,20 @@
-//! `cutline report`: figures and claims anew, from stored results.
+//! `cutline report`: figures and claims from stored results.
 
 use crate::exit::Failure;
 use crate::reproduce::{Study, show};
 use std::path::PathBuf;
 
-/// Draw a study's figures and check its claims again from stored results, without simulating
+/// Draw a study's figures and check its claims from stored results, without a simulation
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The study, or all of them
+    /// Study, or `all`
     #[arg(value_enum)]
     study: Study,
-    /// The folder of all results
+    /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
-    /// The results of `reproduce --quick`
+    /// Use the results of `reproduce --quick`
     #[arg(long)]
     quick: bool,
     /// Print the claims as JSON instead of a table

@@ -1,4 +1,4 @@
-//! `cutline reproduce`: a study, from simulation to report.
+//! `cutline reproduce`: runs a study from the simulation to the report.
 
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
@@ -15,27 +15,27 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Reproduce a paper's evaluation, or a study that goes on from there: simulate its experiments, draw its figures, check its claims
+/// Reproduce a study: simulate its experiments, draw its figures, check its claims
 ///
-/// Stores everything under DIR/STUDY: results as Parquet, report.html with every figure beside what the paper says of it,
-/// figures as SVG and PNG, and claims.json. The report shows every figure whose results are stored there. Results of
-/// another version are not replaced unless --force is given.
+/// A study is the evaluation of a paper, or one of our own. Everything is stored under DIR/STUDY: results as Parquet,
+/// report.html with every figure beside the paper's statement, figures as SVG and PNG, and claims.json. The report shows
+/// every figure whose results are stored. Results of another version are replaced only with --force.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The study, or all of them
+    /// Study, or `all`
     #[arg(value_enum)]
     study: Study,
-    /// Simulate only what this figure of one study needs; may be given several times
+    /// Simulate only the experiments of this figure; allowed with one study, may be repeated
     #[arg(long = "figure", value_name = "N")]
     figures: Vec<u32>,
-    /// Shorter runs and two seeds: the figures' shapes in seconds, not their numbers. Stored under DIR/STUDY-quick
+    /// Shorter runs and two seeds, for the shapes of the figures and not for their numbers. Stored under DIR/STUDY-quick
     #[arg(long)]
     quick: bool,
-    /// How many runs at a time [default: one a core]
+    /// Number of runs at a time [default: one per core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// The folder of all results
+    /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct Args {
     /// Print the claims as JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Show no progress
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -55,26 +55,26 @@ pub enum Study {
     Tsq,
     /// RED-Worcester, Adaptive RED with a target that follows the hints (figures 8 to 14)
     Redw,
-    /// How many bits of delay hint are worth having
+    /// The number of bits of the delay hint
     Bits,
     /// TSQ and its rivals: fourteen queues under six kinds of traffic
     Rivals,
-    /// Many cheaters: who gains, who pays, and what the law of the charge lets them gain
+    /// Many cheaters: their gain, the loss of the others, and the bound of the gain
     Cheaters,
-    /// TSQ on a link of today: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round trips of 10 to 200 ms
+    /// TSQ on modern links: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round trips of 10 to 200 ms
     Modern,
-    /// Hints that follow the quality: alone, among their like, and while load comes and goes
+    /// Hints that adapt to the quality: one flow, many flows, changing load
     Adaptive,
-    /// Routers in a row, with and without passing on how long a packet has waited
+    /// Routers in a row, with and without passing on the waiting times of packets
     Cascade,
-    /// TSQ with real packets and Linux's own TCP beside the simulation; in real time, as root
+    /// TSQ with real packets and Linux's TCP, compared with the simulation; in real time, as root
     Lab,
-    /// Every study that is simulated
+    /// All studies that are simulated
     All,
 }
 
 impl Study {
-    /// The evaluations that are meant.
+    /// Returns the evaluations of the study.
     pub fn evaluations(self) -> &'static [&'static cutline_reproduce::Study] {
         match self {
             Self::Tsq => &[&TSQ],
@@ -95,15 +95,15 @@ const EXAMPLES: &str = "Examples:
   cutline reproduce tsq                      the whole evaluation, 10 seeds
   cutline reproduce all                      every study
   cutline reproduce tsq --figure 10          one figure
-  cutline reproduce tsq --quick --json       shapes only, claims as JSON
+  cutline reproduce tsq --quick --json       short runs, claims as JSON
   cutline reproduce tsq --resume             after an interruption";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let studies = args.study.evaluations();
     if studies.len() > 1 && !args.figures.is_empty() {
-        return Err(Failure::Usage("--figure goes with one study: each numbers its figures anew".to_owned()));
+        return Err(Failure::Usage("--figure is not allowed with `all`: choose one study".to_owned()));
     }
-    let cancel = interrupt::cancel_flag("What is finished is kept: --resume goes on from there.".to_owned())?;
+    let cancel = interrupt::cancel_flag("Finished runs are kept: --resume continues.".to_owned())?;
     let options = Options {
         results: args.results.clone(),
         figures: args.figures.clone(),
@@ -126,7 +126,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     show(&evaluations?, args.json)
 }
 
-/// Prints what came out, and answers whether all went well.
+/// Prints the claims. Returns an error if a run failed or is missing.
 pub fn show(evaluations: &[Evaluation], json: bool) -> Result<(), Failure> {
     if json {
         let claims = evaluations.iter().flat_map(|evaluation| &evaluation.claims).collect();
@@ -139,9 +139,7 @@ pub fn show(evaluations: &[Evaluation], json: bool) -> Result<(), Failure> {
         return Err(Failure::Failed(format!("{first} (and {} more runs failed)", others.len())));
     }
     if evaluations.iter().any(|evaluation| !evaluation.complete) {
-        return Err(Failure::Failed(
-            "interrupted: some runs are missing; --resume goes on from there".to_owned(),
-        ));
+        return Err(Failure::Failed("interrupted: some runs are missing; --resume continues".to_owned()));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A scenario as the command line names it: a file, and what is set on top.
+//! The arguments that choose a scenario: a file and overrides.
 
 use crate::exit::Failure;
 use cutline_scenario::{ScenarioFile, SweepPoint};
@@ -6,24 +6,24 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct ScenarioArgs {
-    /// The scenario file (docs/guide/scenario.md)
+    /// Scenario file (docs/guide/scenario.md)
     scenario: PathBuf,
-    /// Set a key of the scenario, such as flow.audio.hint=6 or dumbbell.rate="15 Mbit/s"; may be repeated
+    /// Override a key of the scenario, such as flow.audio.hint=6 or dumbbell.rate="15 Mbit/s"; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The first seed
+    /// First seed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// How many replications; they have the seeds SEED, SEED + 1, ...
+    /// Number of replications, with the seeds SEED, SEED + 1, ...
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
 }
 
 impl ScenarioArgs {
-    /// The file with what is set on top, and the points of its sweep.
+    /// Returns the file with its overrides, and the points of its sweep.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the scenario.
     pub fn load(&self) -> Result<(ScenarioFile, Vec<SweepPoint>), Failure> {
         let mut file = ScenarioFile::load(&self.scenario)?;
         for pair in &self.set {

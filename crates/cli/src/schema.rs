@@ -1,4 +1,4 @@
-//! `cutline schema`: the JSON documents that commands print or write, and their schemas.
+//! `cutline schema`: the JSON documents of the commands, and their schemas.
 
 use crate::exit::Failure;
 use crate::table::Table;
@@ -9,16 +9,16 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::Value;
 
-/// List the JSON documents that commands print or write, or print the JSON Schema of one
+/// List the JSON documents of the commands, or print the JSON Schema of one
 ///
-/// A schema (draft 2020-12) says every property with its meaning, and its unit where it is a number. Objects have these
-/// properties and no others. The guide has all of them (docs/guide/json.md, docs/schemas).
+/// A schema (draft 2020-12) describes every property with its meaning, and with its unit if it is a number. Objects have
+/// no other properties. The guide describes all documents (docs/guide/json.md, docs/schemas).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The document's name; without it, all documents are listed
+    /// Name of the document [default: list all documents]
     name: Option<String>,
-    /// List as JSON; a schema is JSON anyhow
+    /// Print the list as JSON; a schema is always JSON
     #[arg(long)]
     json: bool,
 }
@@ -31,12 +31,12 @@ const EXAMPLES: &str = "Examples:
 /// A document that has a schema.
 struct Document {
     name: &'static str,
-    /// What prints or writes it.
+    /// The commands that print the document, and the files that contain it.
     by: &'static [&'static str],
     schema: fn() -> Schema,
 }
 
-/// All documents, and what prints or writes them.
+/// All documents, with the commands and files that have them.
 const DOCUMENTS: &[Document] = &[
     document::<RunsDocument<'_>>("run", &["cutline run --json", "cutline lab run --json"]),
     document::<Summary>("summary", &["summary.json in a folder of results"]),
@@ -99,11 +99,11 @@ struct Documents(Vec<Described>);
 /// A document that has a schema.
 #[derive(Serialize, JsonSchema)]
 struct Described {
-    /// Its name.
+    /// The name of the document.
     name: &'static str,
-    /// What prints or writes it.
+    /// The commands that print the document, and the files that contain it.
     by: &'static [&'static str],
-    /// What it says.
+    /// The contents of the document.
     what: String,
 }
 
@@ -120,7 +120,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 fn find(name: &str) -> Result<&'static Document, Failure> {
     let names: Vec<_> = DOCUMENTS.iter().map(|document| document.name).collect();
     let unknown =
-        || Failure::Usage(format!("there is no document {name:?}; there are: {}", names.join(", ")));
+        || Failure::Usage(format!("unknown document {name:?}; expected one of: {}", names.join(", ")));
     DOCUMENTS.iter().find(|document| document.name == name).ok_or_else(unknown)
 }
 

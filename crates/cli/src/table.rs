@@ -1,34 +1,34 @@
-//! Tables of text: columns as wide as they must be, words to the left, numbers to the right.
+//! Text tables. Words are left-aligned, numbers are right-aligned.
 
 use cutline_documents::Record;
 use cutline_report::stats::Estimate;
 use serde_json::Value;
 
-/// A table with a headline.
+/// A table with a header line.
 pub struct Table {
     rows: Vec<Vec<String>>,
-    /// How many columns hold words; the others hold numbers.
+    /// The number of columns with words. The columns after them hold numbers.
     words: usize,
 }
 
 impl Table {
-    /// An empty table; its first `words` columns hold words.
+    /// Returns an empty table whose first `words` columns hold words.
     pub fn new(words: usize, head: &[&str]) -> Self {
         Self { rows: vec![head.iter().map(|cell| (*cell).to_owned()).collect()], words }
     }
 
-    /// Adds a row, which has as many cells as the headline.
+    /// Adds a row. It must have as many cells as the header line.
     pub fn add(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.rows[0].len(), "a row has a cell for each column");
         self.rows.push(row);
     }
 
-    /// Whether there is nothing but the headline.
+    /// Returns whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    /// The lines, two spaces between columns, a rule under the headline.
+    /// Returns the table as text, with two spaces between columns and a rule below the header line.
     pub fn render(&self) -> String {
         let width =
             |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -48,18 +48,18 @@ impl Table {
     }
 }
 
-/// The titles of a record's fields that tables show.
+/// Returns the titles of the fields that have a heading.
 pub fn titles<R: Record>() -> Vec<&'static str> {
     R::fields().iter().filter_map(|field| Some(field.heading?.title)).collect()
 }
 
-/// The values of a record's fields that tables show.
+/// Returns the values of the fields that have a heading.
 pub fn cells<R: Record>(record: &R) -> Vec<String> {
     let cell = |field: &cutline_documents::Field<R>| Some(cell(&field.value(record), field.heading?.scale));
     R::fields().iter().filter_map(cell).collect()
 }
 
-/// A field's value. Of what is counted in packets and bytes it shows packets.
+/// Returns a value as text. A count of packets and bytes becomes the number of packets.
 fn cell(value: &Value, scale: f64) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -72,7 +72,7 @@ fn cell(value: &Value, scale: f64) -> String {
     }
 }
 
-/// A mean with half of its 95 % interval, which is shown to two digits; `-` without a value.
+/// Returns a mean with the half-width of its 95 % interval to two significant digits; `-` if there are no values.
 pub fn estimate(values: &[f64], scale: f64) -> String {
     let scaled: Vec<f64> = values.iter().map(|value| value * scale).collect();
     match Estimate::from_values(&scaled) {
@@ -85,12 +85,12 @@ pub fn estimate(values: &[f64], scale: f64) -> String {
     }
 }
 
-/// A number to four digits that count.
+/// Returns a number with four significant digits.
 pub fn number(value: f64) -> String {
     format!("{value:.0$}", decimals(value, 4))
 }
 
-/// How many decimals show `digits` digits that count.
+/// Returns the number of decimals for `digits` significant digits.
 fn decimals(value: f64, digits: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_left_and_numbers_right() {
+    fn words_are_left_aligned_and_numbers_right_aligned() {
         let mut table = Table::new(1, &["link", "mean"]);
         table.add(vec!["r1->r2".to_owned(), "5".to_owned()]);
         assert_eq!(table.render(), "link    mean\n------------\nr1->r2     5\n");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_digits_that_count() {
+    fn numbers_have_their_significant_digits() {
         assert_eq!(number(148_123.4), "148123");
         assert_eq!(number(0.012_345_6), "0.01235");
         assert_eq!(number(0.0), "0");

@@ -1,4 +1,4 @@
-//! `cutline transport`: which transports and congestion controls there are and what can be set on them.
+//! `cutline transport`: lists the transports, the congestion controls and their parameters.
 
 use crate::catalogue::{Catalogue, Command, Item, ParameterDocument};
 use crate::exit::Failure;
@@ -7,7 +7,7 @@ use cutline_transport::tcp::{self, ControlDescription, Tcp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// List the transports and what can be set on them
+/// List the transports and their parameters
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -20,39 +20,39 @@ const EXAMPLES: &str = "Examples:
   cutline transport show tcp    # with its congestion controls
   cutline transport show tfrc --json
 
-\"default\" is that of the RFCs, \"ns-2\" the one with defaults = \"ns-2\".";
+The column \"default\" has the values of the RFCs, \"ns-2\" those with defaults = \"ns-2\".";
 
 /// A transport and its parameters.
 #[derive(Serialize, JsonSchema)]
 pub struct TransportDocument {
-    /// Its name in a scenario.
+    /// The name in a scenario.
     name: &'static str,
-    /// Its title.
+    /// The title.
     title: &'static str,
-    /// The standards that define it.
+    /// The standards that define the transport.
     source: &'static str,
-    /// Whether every byte arrives, in order.
+    /// Whether every byte is delivered, in order.
     reliable: bool,
     /// Whether the sender adapts its rate.
     adapts: bool,
-    /// Its parameters.
+    /// The parameters.
     parameters: Vec<ParameterDocument>,
-    /// The congestion controls from which a scenario chooses; empty for a transport without such a choice.
+    /// The congestion controls that a scenario can choose; empty if the transport has no choice.
     congestion_controls: Vec<ControlDocument>,
 }
 
 /// A congestion control and its parameters.
 #[derive(Serialize, JsonSchema)]
 pub struct ControlDocument {
-    /// Its name in a scenario.
+    /// The name in a scenario.
     name: &'static str,
-    /// Its title.
+    /// The title.
     title: &'static str,
-    /// The paper or standard that defines it.
+    /// The paper or standard that defines the congestion control.
     source: &'static str,
-    /// Whether it responds to the share of marks, and not to each mark as to a loss.
+    /// Whether the response to marks is proportional to their share. Otherwise a mark counts as a loss.
     scalable: bool,
-    /// Its parameters beside those of the transport.
+    /// The parameters in addition to those of the transport.
     parameters: Vec<ParameterDocument>,
 }
 

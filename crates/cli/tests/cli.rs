@@ -1,4 +1,4 @@
-//! The command as a person or a script meets it: exit codes, messages, JSON, stored bytes.
+//! The command line: exit codes, messages, JSON documents, stored bytes.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -42,7 +42,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
 "flow.audio.hint" = [1, 6]
 "#;
 
-/// A folder of its own, with the small scenario in it.
+/// A temporary folder with the small scenario in it.
 struct Place(TempDir);
 
 impl Place {
@@ -61,7 +61,7 @@ impl Place {
         command.current_dir(self.0.path()).env_remove("CLICOLOR_FORCE").args(arguments).output().unwrap()
     }
 
-    /// What a command prints that must go well.
+    /// Returns the output of a command that must succeed.
     fn prints(&self, arguments: &[&str]) -> String {
         let output = self.cutline(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
@@ -72,7 +72,7 @@ impl Place {
         serde_json::from_str(&self.prints(arguments)).unwrap()
     }
 
-    /// The files in a folder and the folders in it, with their content.
+    /// Returns the files of a folder and its subfolders with their contents.
     fn files(&self, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
         let (mut files, mut folders) = (BTreeMap::new(), vec![self.path(folder)]);
         while let Some(folder) = folders.pop() {
@@ -87,11 +87,11 @@ impl Place {
         files
     }
 
-    /// What a command says on stderr that must end with a code.
+    /// Returns the error messages of a command that must end with this exit code.
     fn complains(&self, arguments: &[&str], code: i32) -> String {
         let output = self.cutline(arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
-        assert_eq!(text(&output.stdout), "", "nothing but results goes to stdout");
+        assert_eq!(text(&output.stdout), "", "only results go to stdout");
         text(&output.stderr)
     }
 }
@@ -116,7 +116,7 @@ fn every_command_has_help_with_examples() {
 }
 
 #[test]
-fn bad_arguments_and_scenarios_end_with_two() {
+fn invalid_arguments_and_scenarios_have_exit_code_2() {
     let place = Place::new();
     assert!(place.complains(&["run", "small.toml", "--sed", "1"], 2).contains("--seed"));
     assert!(place.complains(&["run", "small.toml", "--jobs", "0"], 2).contains("--jobs"));
@@ -140,7 +140,7 @@ fn an_unknown_key_on_the_command_line_is_named_with_the_nearest_one() {
 }
 
 #[test]
-fn check_says_what_would_be_run() {
+fn check_lists_runs_flows_and_points() {
     let place = Place::new();
     let said = place.prints(&["check", "small.toml", "--seeds", "5"]);
     assert!(said.contains("runs    10: 2 points x 5 seeds from 1"), "{said}");
@@ -180,14 +180,14 @@ fn the_json_document_has_every_field() {
     assert!(!place.path("results").exists(), "--no-store stores nothing");
 }
 
-fn numbers(of: &Value, keys: &[&str]) {
+fn numbers(row: &Value, keys: &[&str]) {
     for key in keys {
-        assert!(of[*key].is_number(), "{key} in {of}");
+        assert!(row[*key].is_number(), "{key} in {row}");
     }
 }
 
 #[test]
-fn resuming_runs_nothing_again_and_any_number_of_jobs_gives_the_same_bytes() {
+fn resume_repeats_no_run_and_the_number_of_jobs_does_not_change_a_byte() {
     let place = Place::new();
     let table = place.prints(&["run", "small.toml", "--results", "one", "--jobs", "1"]);
     assert!(
@@ -199,7 +199,7 @@ fn resuming_runs_nothing_again_and_any_number_of_jobs_gives_the_same_bytes() {
         let bytes = |folder| fs::read(place.path(&format!("{folder}/small/{name}.parquet"))).unwrap();
         assert_eq!(bytes("one"), bytes("two"), "{name}");
     }
-    // Where nothing is missing, nothing is written.
+    // If no run is missing, no file is written.
     let before = place.files("one/small");
     let again = place.prints(&["run", "small.toml", "--results", "one", "--resume"]);
     assert!(place.files("one/small") == before, "the files differ");
@@ -207,7 +207,7 @@ fn resuming_runs_nothing_again_and_any_number_of_jobs_gives_the_same_bytes() {
 }
 
 #[test]
-fn other_results_are_refused_by_name_and_stay() {
+fn stored_results_of_another_scenario_are_kept_and_the_difference_is_named() {
     let place = Place::new();
     place.prints(&["run", "small.toml"]);
     let before = place.files("results/small");
@@ -216,7 +216,7 @@ fn other_results_are_refused_by_name_and_stay() {
     for resume in [&[][..], &["--resume"]] {
         let said = place.complains(&[&faster[..], resume].concat(), 1);
         for part in
-            ["results/small holds other results", "dumbbell.rate=4 Mbit/s", "what is set", "--force", "name="]
+            ["results/small has other results", "dumbbell.rate=4 Mbit/s", "what is set", "--force", "name="]
         {
             assert!(said.contains(part), "no {part:?} in {said}");
         }
@@ -236,11 +236,11 @@ fn other_results_are_refused_by_name_and_stay() {
 }
 
 #[test]
-fn further_seeds_are_added_to_those_that_are_stored() {
+fn further_seeds_are_added_to_the_stored_ones() {
     let place = Place::new();
     place.prints(&["run", "small.toml"]);
     let said = place.complains(&["run", "small.toml", "--seeds", "3"], 1);
-    assert!(said.contains("--resume keeps what is stored"), "{said}");
+    assert!(said.contains("--resume keeps the stored runs"), "{said}");
     let three = place.prints(&["run", "small.toml", "--seeds", "3", "--resume"]);
     let at_once = place.prints(&["run", "small.toml", "--seeds", "3", "--results", "once"]);
     assert_eq!(three.replace("results/", "once/"), at_once);
@@ -300,7 +300,7 @@ fn transports_are_listed_with_both_sets_of_defaults() {
 }
 
 #[test]
-fn applications_are_listed_with_what_they_require() {
+fn applications_are_listed_with_their_requirements() {
     let place = Place::new();
     assert!(place.prints(&["app", "list"]).contains("ITU-T P.59"));
     let cbr = place.prints(&["app", "show", "cbr"]);

@@ -1,11 +1,11 @@
-//! The doctor: the whole command as root and as nobody, and its judgement of bottlenecks that have been made.
+//! The doctor: the command as root and as `nobody`, and its judgement of known bottlenecks.
 //!
 //! ```text
 //! host a        middle         hop           host b
 //! a0 ══════ p0  router  p1 ══ h0   h1 ══════ b0
 //! ```
 //!
-//! Most of it needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test doctor`.
+//! Most tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-cli --test doctor`.
 
 mod common;
 
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 const CUTLINE: &str = env!("CARGO_BIN_EXE_cutline");
 const NOBODY: u32 = 65534;
 
-/// A process that is killed if nobody has ended it.
+/// A process that is killed when it is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -41,7 +41,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// What scripts rely on.
+/// Checks the properties of the JSON document that scripts rely on.
 fn assert_schema(output: &Output) -> Value {
     let document = json(output);
     let findings = document["findings"].as_array().unwrap();
@@ -56,11 +56,11 @@ fn assert_schema(output: &Output) -> Value {
         assert!(finding["do_next"].is_null() || finding["do_next"].is_string(), "{finding}");
         let needed_for = finding["needed_for"].as_array().unwrap();
         assert_eq!(state == "missing", !needed_for.is_empty(), "{finding}");
-        missing_for.extend(needed_for.iter().map(|of| of.as_str().unwrap().to_owned()));
+        missing_for.extend(needed_for.iter().map(|purpose| purpose.as_str().unwrap().to_owned()));
     }
-    for of in ["router", "laboratory"] {
-        let is_missing = missing_for.iter().any(|missing| missing == of);
-        assert_eq!(document["ready"][of], !is_missing, "{of}: {document}");
+    for purpose in ["router", "laboratory"] {
+        let is_missing = missing_for.iter().any(|missing| missing == purpose);
+        assert_eq!(document["ready"][purpose], !is_missing, "{purpose}: {document}");
     }
     assert_eq!(output.status.code(), Some(i32::from(!missing_for.is_empty())), "{output:?}");
     document
@@ -76,7 +76,7 @@ fn namespace_of(process: u32) -> PathBuf {
 }
 
 #[test]
-fn root_can_look_at_everything_and_nothing_is_left_behind() {
+fn root_can_test_everything_and_no_namespace_is_left() {
     if !may_make_namespaces() {
         return;
     }
@@ -95,7 +95,7 @@ fn root_can_look_at_everything_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn anybody_is_told_what_could_not_be_looked_at() {
+fn without_root_features_that_cannot_be_tested_are_unknown() {
     // Where the binary was built, nobody may have nothing to look for.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("cutline");
@@ -116,7 +116,7 @@ fn anybody_is_told_what_could_not_be_looked_at() {
 }
 
 #[test]
-fn people_get_groups_a_summary_and_what_to_do() {
+fn the_text_has_groups_readiness_and_next_steps() {
     let output = Command::new(CUTLINE).args(["doctor", "lo"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     for part in
@@ -124,12 +124,12 @@ fn people_get_groups_a_summary_and_what_to_do() {
     {
         assert!(text.contains(part), "{part:?} is in {text}");
     }
-    assert!(text.contains("warning  addresses"), "it is named, and the host's: {text}");
-    assert!(!text.contains('\u{1b}'), "no colours where it is not a terminal: {text:?}");
+    assert!(text.contains("warning  addresses"), "the finding is of the host: {text}");
+    assert!(!text.contains('\u{1b}'), "no colours without a terminal: {text:?}");
 }
 
 #[test]
-fn an_interrupted_doctor_cleans_up_and_a_killed_one_is_swept_by_the_next() {
+fn an_interrupted_doctor_removes_its_namespace_and_the_next_one_removes_that_of_a_killed_one() {
     if !may_make_namespaces() {
         return;
     }
@@ -144,7 +144,7 @@ fn an_interrupted_doctor_cleans_up_and_a_killed_one_is_swept_by_the_next() {
         }
         kill_process(Pid::from_child(&doctor.0), signal).unwrap();
         doctor.0.wait().unwrap();
-        // Of a killed one the sweep of another test may have been here.
+        // Another test may have removed the namespace of the killed one.
         assert!(is_left || !namespace.exists(), "{signal:?}");
         start().unwrap().wait().unwrap();
         assert!(!namespace.exists(), "{signal:?}, after the next");
@@ -152,7 +152,7 @@ fn an_interrupted_doctor_cleans_up_and_a_killed_one_is_swept_by_the_next() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn invalid_arguments_are_named() {
     let refused = |options: &[&str], code: i32, what: &str| {
         let output = Command::new(CUTLINE).arg("doctor").args(options).output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -169,7 +169,7 @@ fn what_is_wrong_is_told() {
     refused(&["bottleneck", "--stats", "/dev/null"], 1, "statistics arrived 0 times");
 }
 
-/// The namespaces of the picture above and the router at work, 8 Mbit/s of IP packets. The router goes first.
+/// The namespaces of the diagram above and the router, which forwards 8 Mbit/s of IP packets. The router is dropped first.
 struct Chain {
     _router: Running,
     a: Namespace,
@@ -181,7 +181,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// With the options of `tc` for a queue discipline at the hop's way to b.
+    /// `hop_queue` has the options of `tc` for a queue discipline on the hop's interface to b.
     fn new(label: &str, hop_queue: &[&str]) -> Self {
         sweep().unwrap();
         let [a, b, middle, hop] =
@@ -201,7 +201,7 @@ impl Chain {
         a.ip(&["route", "add", "default", "via", "10.9.0.2"]).unwrap();
         b.ip(&["route", "add", "default", "via", "10.9.1.1"]).unwrap();
         hop.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap().unwrap();
-        // Whoever sends to the router by a virtual pair fills in checksums itself.
+        // A host that sends to the router over a veth pair must compute its checksums.
         for (host, end) in [(&a, "a0"), (&hop, "h0")] {
             host.within(|| Offloads::turn_off(end).unwrap().keep()).unwrap();
         }
@@ -215,7 +215,7 @@ impl Chain {
         Self { _router: router, a, b, middle, _hop: hop, statistics, _folder: folder }
     }
 
-    /// The doctor, begun in a namespace.
+    /// Starts the doctor in a namespace.
     fn doctor(&self, host: &Namespace, options: &[&str]) -> Running {
         let start = || {
             Command::new(CUTLINE)
@@ -229,14 +229,14 @@ impl Chain {
         Running(host.within(start).unwrap().unwrap())
     }
 
-    /// Datagrams of 1000 B from a to b at a rate, for a time.
+    /// Sends datagrams of 1000 B from a to b at a rate for some seconds.
     fn load(&self, bps: u64, seconds: f64) {
         let sink = self.b.within(|| UdpSocket::bind("10.9.1.2:9009").unwrap()).unwrap();
         let source = self.a.within(|| UdpSocket::bind("10.9.0.1:9009").unwrap()).unwrap();
         source.connect(sink.local_addr().unwrap()).unwrap();
         let (start, mut sent) = (Instant::now(), 0_u64);
         while start.elapsed().as_secs_f64() < seconds {
-            // What is late is sent at once, so that the rate holds on a busy machine.
+            // Late datagrams are sent at once, which keeps the rate on a busy machine.
             while (sent * 8000) as f64 / (bps as f64) < start.elapsed().as_secs_f64() {
                 let _lost = source.send(&[0; 972]);
                 sent += 1;
@@ -252,8 +252,8 @@ fn join((host, end): (&Namespace, &str), (other, port): (&Namespace, &str)) {
     other.ip(&["link", "set", port, "up"]).unwrap();
 }
 
-/// Its queue holds 60 ms. Where that is allowed it runs before other processes, so that a busy machine makes no
-/// bottleneck of its own.
+/// Starts the router. Its queue holds 60 ms. If permitted, it has real-time priority, so that a busy machine adds no
+/// bottleneck.
 fn router(middle: &Namespace, statistics: &Path) -> Running {
     let first = |program: &str| {
         let mut command = Command::new("chrt");
@@ -270,7 +270,7 @@ fn router(middle: &Namespace, statistics: &Path) -> Running {
     Running(middle.within(|| command.spawn()).unwrap().unwrap())
 }
 
-/// Judges by what a process has printed.
+/// Returns the judgement that a process has printed.
 fn judgement(mut doctor: Running) -> Value {
     let child = &mut doctor.0;
     let (mut text, mut errors) = (String::new(), String::new());
@@ -283,7 +283,7 @@ fn judgement(mut doctor: Running) -> Value {
 }
 
 #[test]
-fn our_queue_is_found_to_be_the_bottleneck() {
+fn the_routers_queue_is_found_to_be_the_bottleneck() {
     if !may_make_namespaces() {
         return;
     }

@@ -1,6 +1,6 @@
-//! The laboratory from the command line: what it measures, what it refuses, what it leaves behind.
+//! The laboratory from the command line: its measurements, its errors, its clean-up.
 //!
-//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test lab`.
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-cli --test lab`.
 
 mod common;
 
@@ -54,7 +54,7 @@ transport = { protocol = "tfrc", packet-size = "500 B" }
 app = { kind = "cbr", rate = "128 kbit/s", size = "500 B" }
 "#;
 
-/// A folder with a scenario; `None` where this machine does not let us make namespaces.
+/// Returns a folder with a scenario; `None` if namespaces cannot be created.
 fn laboratory(scenario: &str) -> Option<(TempDir, PathBuf)> {
     if !may_make_namespaces() {
         return None;
@@ -77,7 +77,7 @@ fn succeeds(folder: &Path, arguments: &[&str]) -> Output {
     output
 }
 
-/// The namespaces that a process has made.
+/// Returns the namespaces that a process has created.
 fn namespaces_of(process: u32) -> Vec<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -95,7 +95,7 @@ fn a_scenario_is_measured_as_in_the_simulation() {
         let file = file.to_str().unwrap();
         let started = Instant::now();
         let output = succeeds(folder.path(), &["lab", "run", file, "--json", "--quiet"]);
-        assert!(started.elapsed() >= Duration::from_secs(8), "it takes as long as it says");
+        assert!(started.elapsed() >= Duration::from_secs(8), "the run takes its duration");
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         schema::check("run", &document);
         let run = &document["runs"][0];
@@ -133,9 +133,9 @@ fn a_scenario_is_measured_as_in_the_simulation() {
     });
 }
 
-/// One after the other and beside each other: what a run has asked of its threads is not the next one's.
+/// Runs one after the other and at the same time. The scheduling of a run's threads does not affect the next run.
 #[test]
-fn runs_follow_each_other() {
+fn several_runs_in_one_process_are_independent() {
     let Some((folder, file)) = laboratory(SCENARIO) else { return };
     let arguments = [
         "lab",
@@ -161,7 +161,7 @@ fn start(folder: &Path, file: &Path) -> Child {
     let child = command.spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(10);
     while namespaces_of(child.id()).len() < 3 {
-        assert!(Instant::now() < deadline, "the namespaces were not made");
+        assert!(Instant::now() < deadline, "the namespaces were not created");
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(500));
@@ -175,23 +175,23 @@ fn an_interrupt_leaves_nothing_behind() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let asked = Instant::now();
     assert_eq!(child.wait().unwrap().code(), Some(1), "interrupted");
-    assert!(asked.elapsed() < Duration::from_secs(40), "it does not wait for the end");
+    assert!(asked.elapsed() < Duration::from_secs(40), "it does not wait for the end of the run");
     assert_eq!(namespaces_of(child.id()), [] as [&str; 0]);
 }
 
 #[test]
-fn what_a_killed_run_leaves_behind_is_swept_by_the_next() {
+fn the_next_run_removes_the_namespaces_of_a_killed_one() {
     let Some((folder, file)) = laboratory(SCENARIO) else { return };
     let mut child = start(folder.path(), &file);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(namespaces_of(child.id()).len(), 3, "nobody could remove them");
+    assert_eq!(namespaces_of(child.id()).len(), 3, "a killed run leaves its namespaces");
     succeeds(folder.path(), &["lab", "clean"]);
     assert_eq!(namespaces_of(child.id()), [] as [&str; 0]);
 }
 
 #[test]
-fn a_bound_that_no_machine_keeps_is_told() {
+fn runs_with_invalid_timing_are_reported_and_repeated() {
     let Some((folder, file)) = laboratory(SCENARIO) else { return };
     let arguments = ["lab", "run", file.to_str().unwrap(), "--quiet", "--set", "duration=3 s"];
     let output =
@@ -199,11 +199,11 @@ fn a_bound_that_no_machine_keeps_is_told() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("warning: base with seed 1: 1 % of the packets left more than"), "{errors}");
-    assert!(errors.contains("--resume runs them again"), "{errors}");
+    assert!(errors.contains("runs, use the same command with --resume"), "{errors}");
 
     let again = Instant::now();
     succeeds(folder.path(), &[&arguments[..], &["--resume"]].concat());
-    assert!(again.elapsed() >= Duration::from_secs(3), "what has not kept its time is run again");
+    assert!(again.elapsed() >= Duration::from_secs(3), "runs with invalid timing are repeated");
 }
 
 fn is_refused(scenario: &str, command: &[&str], why: &str) {
@@ -217,7 +217,7 @@ fn is_refused(scenario: &str, command: &[&str], why: &str) {
 }
 
 #[test]
-fn what_one_side_alone_has_is_refused_by_the_other() {
+fn features_of_one_side_are_refused_by_the_other() {
     let bbr = SCENARIO.replace(
         "mss = \"1000 B\" }\napp = { kind = \"bulk\"",
         "congestion-control = \"bbr\" }\napp = { kind = \"bulk\"",

@@ -136,7 +136,7 @@ fn a_full_disk_behind_stdout_holds_up_nothing() {
     assert!(lab.is_crossed(false, 5002), "with a full disk");
     assert_eq!(lab.router.terminate(), Some(1), "its results are lost");
     let messages = lab.router.messages();
-    assert!(messages.contains("stdout cannot be written: No space left on device"), "{messages}");
+    assert!(messages.contains("cannot write to stdout: No space left on device"), "{messages}");
 }
 
 /// Messages about reloads, on a full disk and into a pipe that is full already.

@@ -1,7 +1,7 @@
-//! Every JSON document of a command is as its schema says; the schemas and the page about them in the repository are those of
-//! the code. Documents that need root are held against their schemas in the tests of their commands.
+//! Every JSON document of a command is valid against its schema. The schemas and their page in the repository match the
+//! code. Documents that require root are validated in the tests of their commands.
 //!
-//! `make bless` writes docs/schemas and docs/guide/json.md anew; the diff is the review.
+//! `make bless` rewrites docs/schemas and docs/guide/json.md. Review the diff.
 
 #[path = "common/schema.rs"]
 mod schema;
@@ -63,7 +63,7 @@ fn cutline(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cutline")).current_dir(folder).args(arguments).output().unwrap()
 }
 
-/// What a command prints.
+/// Returns the JSON document that a command prints.
 fn json(folder: &Path, arguments: &[&str]) -> Value {
     let output = cutline(folder, arguments);
     serde_json::from_slice(&output.stdout)
@@ -95,7 +95,7 @@ fn scenarios_and_their_results() {
     schema::check("compare", &same);
 }
 
-/// What is not simulated, and a single seed, whose interval is null.
+/// Runs that fail, and a single seed, whose interval is null.
 #[test]
 fn failed_runs_and_single_seeds() {
     let folder = folder("small.toml", SCENARIO);
@@ -192,7 +192,7 @@ fn the_traffic_generator() {
     }
 }
 
-/// Name, what prints it, and what it says, of all documents.
+/// Returns name, commands and contents of all documents.
 fn documents() -> Vec<Value> {
     let listed = json(Path::new("."), &["schema", "--json"]);
     let Value::Array(documents) = listed else { panic!("{listed} is a list") };
@@ -222,11 +222,11 @@ fn every_property_is_described() {
 }
 
 #[test]
-fn unknown_documents_are_refused_with_those_that_there_are() {
+fn an_unknown_document_is_refused_with_a_list_of_all() {
     let output = cutline(Path::new("."), &["schema", "runs"]);
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(message.contains("there is no document \"runs\"; there are: run, summary, "), "{message}");
+    assert!(message.contains("unknown document \"runs\"; expected one of: run, summary, "), "{message}");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn the_repository_has_these_schemas_and_their_page() {
     }
     for (path, text) in &files {
         let stored = fs::read_to_string(path).unwrap_or_default();
-        assert!(stored == *text, "{} is not what the code says: run `make bless`", path.display());
+        assert!(stored == *text, "{} does not match the code: run `make bless`", path.display());
     }
     let expected: BTreeSet<PathBuf> =
         files.into_keys().filter(|path| path.extension().unwrap() == "json").collect();
@@ -270,7 +270,7 @@ of its name where it has one; the schemas have it as `x-unit`, and as `x-kind` w
 while its program runs, or a `gauge`, which is as it is at the time.
 ";
 
-/// The page docs/guide/json.md.
+/// Returns the page docs/guide/json.md.
 fn page() -> String {
     let mut page = HEAD.to_owned();
     page += "\n| document | printed or written by | schema |\n| --- | --- | --- |\n";
@@ -317,7 +317,7 @@ fn page() -> String {
             match shown.insert(object.clone(), of.clone()) {
                 Some(other) if other == *of => above.push(object),
                 other => {
-                    assert!(other.is_none(), "two different objects are called {object}");
+                    assert!(other.is_none(), "two different objects have the name {object}");
                     let about = of["description"].as_str().unwrap_or_default().replace('\n', " ");
                     let _ = write!(page, "\n### {object}\n\n{about}\n");
                     table(&mut page, properties, &required(of));
@@ -341,7 +341,7 @@ fn page() -> String {
     page
 }
 
-/// A command as code, and in words what stands behind it in parentheses.
+/// Returns a command as code, followed by its remark in parentheses.
 fn code(by: &str) -> String {
     match by.split_once(" (") {
         Some((by, words)) if by.starts_with("cutline") => format!("`{by}` ({words}"),
@@ -352,7 +352,7 @@ fn code(by: &str) -> String {
 
 type Properties = Vec<(String, Value)>;
 
-/// The objects that a schema describes with their properties, itself first.
+/// Returns the objects of a schema with their properties, the document first.
 fn tables(schema: &Value) -> Vec<(String, Properties)> {
     let title = schema["title"].as_str().unwrap().to_owned();
     let defined = schema["$defs"].as_object().into_iter().flatten();
@@ -360,7 +360,7 @@ fn tables(schema: &Value) -> Vec<(String, Properties)> {
     let of = |(name, schema): (String, &Value)| {
         let properties = schema["properties"].as_object()?;
         let required = required(schema);
-        // Those that are always there are listed in the order of the type, which the map does not keep.
+        // `required` has the order of the type's fields, which the map does not keep.
         let optional = properties.keys().filter(|name| !required.contains(name));
         let names: Vec<_> = required.iter().chain(optional).collect();
         Some((name, names.into_iter().map(|name| (name.clone(), properties[name].clone())).collect()))
@@ -368,7 +368,7 @@ fn tables(schema: &Value) -> Vec<(String, Properties)> {
     all.filter_map(of).collect()
 }
 
-/// The words that a value may be, by the name of its type.
+/// Returns the allowed words of a value, by the name of its type.
 fn choices(schema: &Value) -> Vec<(String, Value)> {
     let defined = schema["$defs"].as_object().into_iter().flatten();
     let words = |(name, of): (&String, &Value)| {
@@ -378,7 +378,7 @@ fn choices(schema: &Value) -> Vec<(String, Value)> {
     defined.filter_map(words).collect()
 }
 
-/// The properties that are in every such object.
+/// Returns the properties that are in every object of this type.
 fn required(object: &Value) -> Vec<String> {
     object["required"]
         .as_array()
@@ -398,7 +398,7 @@ fn table(page: &mut String, properties: Properties, required: &[String]) {
     }
 }
 
-/// The type of a value, in words.
+/// Returns the type of a value in words.
 fn kind(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         return reference.trim_start_matches("#/$defs/").replace("%20", " ");

@@ -1,7 +1,7 @@
-//! The traffic generator as it is called, over the loopback.
+//! The traffic generator from the command line, over the loopback.
 //!
-//! One test sends through a router between network namespaces and needs root; without it says so and passes:
-//! `sudo -E cargo test -p cutline-cli --test tg`.
+//! One test sends through a router between network namespaces and requires root. Without it the test prints a message and
+//! passes: `sudo -E cargo test -p cutline-cli --test tg`.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn cutline(arguments: &[&str]) -> Command {
     command
 }
 
-/// A program at work, killed if nobody has ended it.
+/// A running program that is killed when it is dropped.
 struct Running(Child);
 
 impl Running {
@@ -28,7 +28,7 @@ impl Running {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 
-    /// Its exit code and what it printed.
+    /// Waits for the end. Returns the exit code and the output.
     fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -43,7 +43,7 @@ impl Drop for Running {
     }
 }
 
-/// The first line that a program says on stderr, which stays open.
+/// Returns the first line of a program's stderr, and its open reader.
 fn first_line(program: &mut Running) -> (String, BufReader<ChildStderr>) {
     let mut reader = BufReader::new(program.0.stderr.take().unwrap());
     let mut line = String::new();
@@ -51,7 +51,7 @@ fn first_line(program: &mut Running) -> (String, BufReader<ChildStderr>) {
     (line, reader)
 }
 
-/// A receiver, and where it listens.
+/// Starts a receiver. Returns its address, too.
 fn receiver(options: &[&str]) -> (Running, String, BufReader<ChildStderr>) {
     let all = [&["tg", "receive", "--listen", "127.0.0.1:0"], options].concat();
     let mut receiver = Running(cutline(&all).spawn().unwrap());
@@ -74,7 +74,7 @@ fn at<'v>(document: &'v Value, path: &str) -> &'v Value {
 }
 
 #[test]
-fn what_is_sent_is_received_and_both_say_so() {
+fn both_ends_report_the_same_packets() {
     undisturbed(|| {
         let (receiver, address, _rest) = receiver(&["--once", "--json"]);
         let options =
@@ -84,7 +84,7 @@ fn what_is_sent_is_received_and_both_say_so() {
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         let document = json(&output.stdout);
         let total = at(&document, "/total");
-        // 100 messages a second and flow.
+        // 100 messages per second and flow.
         let packets = total["received_packets"].as_u64().unwrap();
         in_time!((200..=255).contains(&packets), "{total}");
         assert_eq!((&total["sent_packets"], &total["lost"]), (&total["received_packets"], &Value::from(0)));
@@ -150,13 +150,13 @@ app = { kind = "poisson", rate = "800 kbit/s", size = "500 B" }
 
     let text = send(&address, &["--plan", path, "--interval", "200ms"]).stdout;
     let text = String::from_utf8_lossy(&text);
-    for expected in ["background", "response time, ms", "all", "from s", "Both ends have the same clock."] {
+    for expected in ["background", "response time, ms", "all", "from s", "Both ends use the same clock."] {
         assert!(text.contains(expected), "{expected} is in {text}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_told_before_anything_is_sent() {
+fn invalid_options_are_refused_before_anything_is_sent() {
     let refused = |options: &[&str], what: &str| {
         let output = send("127.0.0.1:9", options);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -169,8 +169,8 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
     refused(&["--transport", "udp", "--app", "files"], "that needs TCP");
     refused(&["--hint", "17"], "a delay hint lies in 1..16");
     refused(&["--dscp", "EFF"], "EFF");
-    refused(&["--app", "bulk", "--rate", "8kbit"], "--rate has no meaning for tcp-bulk");
-    refused(&["--transport", "tfrc", "--pacing", "8kbit"], "--pacing is TCP's");
+    refused(&["--app", "bulk", "--rate", "8kbit"], "--rate has no effect on tcp-bulk");
+    refused(&["--transport", "tfrc", "--pacing", "8kbit"], "--pacing is only allowed with TCP");
     refused(&["--app", "files", "--size", "pareto:4KB"], "pareto:MINIMUM:SHAPE");
     refused(&["--trace", "/nonexistent/trace"], "/nonexistent/trace");
     refused(&["--app", "trace"], "--trace is missing");
@@ -183,7 +183,7 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
     plan("duration = '1 s'", "at least one [[flow]]");
     let flow = "[[flow]]\nname = 'a'\napp = { kind = 'bulk' }\ntransport = { protocol = 'tcp' }\n";
     plan(&format!("{flow}from = 'x'"), "from the sender to the receiver");
-    plan(&flow.replace("'tcp'", "'tcp', sack = true"), "the kernel's: leave it out");
+    plan(&flow.replace("'tcp'", "'tcp', sack = true"), "the kernel's TCP: remove it");
     plan(&format!("{flow}hnit = 3"), "did you mean \"hint\"?");
 }
 
@@ -200,12 +200,12 @@ fn a_receiver_that_is_killed_ends_the_sender() {
     rest.read_to_string(&mut error).unwrap();
     assert_eq!(code, Some(1), "{error}");
     assert!(error.contains("broke"), "{error}");
-    // What was sent is printed all the same.
+    // The sent bytes are printed nevertheless.
     assert!(at(&json(text.as_bytes()), "/total/sent_bytes").as_u64().unwrap() > 0);
 }
 
 #[test]
-fn an_interrupted_sender_prints_what_there_is() {
+fn an_interrupted_sender_prints_its_measurements() {
     let (_receiver, address, _rest) = receiver(&[]);
     let options =
         ["tg", "send", &address, "--transport", "udp", "--rate", "800kbit", "--duration", "1h", "--json"];
@@ -224,7 +224,7 @@ fn an_interrupted_sender_prints_what_there_is() {
 }
 
 #[test]
-fn a_router_on_the_way_counts_the_hint() {
+fn a_router_on_the_path_counts_the_hint() {
     let Some(mut network) = Lab::new("tg", &["--rate", "20Mbit", "--tsq"]) else { return };
     let options = ["tg", "receive", "--listen", "10.9.0.2:5203", "--once"];
     let mut receiver = Running(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap());

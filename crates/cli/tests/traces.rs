@@ -1,4 +1,4 @@
-//! `cutline run --pcap` and `--flent` as a person meets them.
+//! `cutline run --pcap` and `--flent` from the command line.
 
 use assert_cmd::Command;
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -40,23 +40,26 @@ fn complaint(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let output = cutline(folder.path(), arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no file was begun");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no file was created");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// What a refusal tells to add, taken at its word.
+/// The arguments that the message proposes make the command succeed.
 #[test]
-fn several_runs_are_refused_with_what_to_add() {
+fn several_runs_are_refused_with_arguments_for_a_single_one() {
     let said = complaint(&["--pcap", "p.pcapng"]);
-    assert!(said.contains("--pcap writes one run, and there are 4: 2 points of a sweep x 2 seeds"), "{said}");
-    let (_, remedy) = said.trim_end().split_once("such as: ").unwrap();
+    assert!(
+        said.contains("--pcap is for a single run, but there are 4: 2 points of a sweep x 2 seeds"),
+        "{said}"
+    );
+    let (_, remedy) = said.trim_end().split_once("for example: ").unwrap();
     let arguments: Vec<&str> = ["--pcap", "p.pcapng"].into_iter().chain(remedy.split(' ')).collect();
     let folder = tempfile::tempdir().unwrap();
     let output = cutline(folder.path(), &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(fs::metadata(folder.path().join("p.pcapng")).unwrap().len() > 100_000);
     let said = complaint(&["--flent", "f.flent.gz", "--set", "sweep={}"]);
-    assert!(said.contains("there are 2: 2 seeds; choose one, such as: --seeds 1"), "{said}");
+    assert!(said.contains("there are 2: 2 seeds; choose one, for example: --seeds 1"), "{said}");
 }
 
 #[test]
@@ -82,11 +85,11 @@ fn one_run_gives_both_files_and_the_same_results() {
 }
 
 #[test]
-fn bad_names_are_refused() {
+fn invalid_names_are_refused() {
     let one = ["--set", "sweep={}", "--seeds", "1"];
     let said = complaint(&[&one[..], &["--pcap", "p.pcapng", "--pcap-link", "r1->r7"]].concat());
     assert!(said.contains("--pcap-link: there is no link `r1->r7`; there are: r1->r2"), "{said}");
     let said = complaint(&[&one[..], &["--flent", "f.json"]].concat());
-    assert!(said.contains("call it f.flent.gz"), "{said}");
+    assert!(said.contains("the name must end in .gz, such as f.flent.gz"), "{said}");
     assert!(complaint(&["--pcap-link", "r1->r2"]).contains("--pcap <FILE>"));
 }

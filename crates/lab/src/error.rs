@@ -58,6 +58,19 @@ pub enum LabError {
         /// The remedy.
         instead: &'static str,
     },
+    /// The running kernel does not have the congestion control of a flow.
+    #[error(
+        "flow `{flow}`: congestion-control = \"{control}\" is not available: this kernel has no `{linux}`; load its \
+         module (`modprobe tcp_{linux}`) or choose another, such as \"newreno\" or \"cubic\""
+    )]
+    NoCongestionControl {
+        /// The flow or group.
+        flow: String,
+        /// The congestion control in the scenario.
+        control: &'static str,
+        /// Its name in Linux.
+        linux: &'static str,
+    },
     /// The scenario has more flows than there are ports.
     #[error("{count} flows are too many for the laboratory; allowed is 1..{max}")]
     TooMany {

@@ -5,6 +5,7 @@
 //! run          one run of a scenario: hosts, links, traffic, measures
 //!   hosts      namespaces, addresses, routes
 //!   tuning     the scenario's parameters of TCP as settings of Linux
+//!   congestion whether the kernel has the congestion controls of the flows
 //!   traffic    the flows as plans for the traffic generator
 //!   links      the network between the hosts
 //!     reader   the flow of a frame, and its role in the flow
@@ -18,6 +19,7 @@
 //!
 //! The laboratory has no hints that adapt, and uses only this machine.
 
+mod congestion;
 mod error;
 mod frames;
 mod hosts;

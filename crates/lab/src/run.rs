@@ -1,6 +1,7 @@
 //! One run of a scenario.
 
 use crate::LabError;
+use crate::congestion;
 use crate::hosts::{self, Hosts, INTERFACES, MAX_FLOWS};
 use crate::links::Links;
 use crate::reader::SINK_PORT;
@@ -159,6 +160,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     }
     let network = scenario.network()?;
     hosts::check(network.flows())?;
+    congestion::check(&scenario.flows)?;
     for plan in plans(scenario, &network, scenario.seed) {
         plan.validate().map_err(TrafficError::from)?;
     }

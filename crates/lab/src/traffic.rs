@@ -40,7 +40,7 @@ fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -
 
 fn options(params: &tcp::Params, spec: &TransportSpec) -> TcpOptions {
     TcpOptions {
-        congestion_control: Some(spec.linux_congestion_control().to_owned()),
+        congestion_control: spec.linux_congestion_control().map(str::to_owned),
         max_segment: Some(params.mss),
         write_queue: params.send_buffer.map(|segments| params.bytes_of(segments)),
         no_delay: !params.nagle,

@@ -5,7 +5,8 @@
 //!
 //! | scenario | Linux |
 //! | --- | --- |
-//! | congestion control `newreno`, `cubic`, `bbr` | `TCP_CONGESTION` reno, cubic, bbr |
+//! | congestion control `newreno`, `cubic`, `dctcp`, `bbr` | `TCP_CONGESTION` reno, cubic, dctcp, bbr |
+//! | congestion control `dctcp` | also route attribute `congctl` at the sink, which then echoes each mark (RFC 8257 section 3.2) |
 //! | mss | `TCP_MAXSEG`, and no timestamps (`tcp_timestamps = 0`), so that a segment has exactly this payload |
 //! | initial window | route attribute `initcwnd` |
 //! | largest window | route attribute `window` at the sink, which limits the advertised window |
@@ -119,6 +120,9 @@ pub fn reverse_route(flow: &FlowSpec) -> String {
     if let Some(window) = params.max_window.map(|segments| params.bytes_of(segments)) {
         write!(attributes, " window {window}").expect("writing to a string does not fail");
     }
+    if params.algorithm == tcp::Algorithm::Dctcp {
+        attributes += " congctl dctcp";
+    }
     attributes
 }
 
@@ -155,10 +159,12 @@ mod tests {
         let flows = flows(&[
             ["initial-window = '2 packets', min-rto = '300 ms', max-window = '20 packets'", ""],
             ["initial-window = '3 packets', min-rto = '1 s'", "ecn = true"],
+            ["congestion-control = 'dctcp'", "ecn = true"],
         ]);
         assert_eq!(forward_route(&flows[0]), " initcwnd 2 rto_min 300ms");
         assert_eq!(forward_route(&flows[1]), " initcwnd 3 rto_min 1000ms features ecn");
-        assert!(reverse_route(&flows[0]).contains(" window 20000"));
+        assert!(reverse_route(&flows[0]).ends_with(" window 20000"));
+        assert!(reverse_route(&flows[2]).ends_with(" congctl dctcp"));
         let all = parameters(&flows, Stack::Stock).unwrap();
         assert!(!all.iter().any(|(name, _)| name.ends_with("tcp_recovery")));
         assert!(parameters(&flows, Stack::Classic).unwrap().contains(&("net.ipv4.tcp_recovery", "0".into())));

@@ -1,4 +1,4 @@
-//! Tables as data: each row type lists its columns with unit, meaning, and how a cell is read and set.
+//! Tables as data: each row type lists its columns with their units, meanings and accessors.
 //!
 //! Everything that names a column follows this one list: Parquet files, JSON documents and their schemas, the measures that
 //! are compared, the tables that are printed, and the documentation.
@@ -13,7 +13,7 @@ pub enum CellKind {
     Text,
     /// A whole number from 0 to 2^63 - 1.
     Count,
-    /// Yes or no; stored as the count 1 or 0.
+    /// A flag, stored as the count 1 or 0.
     Flag,
     /// A double.
     Real,
@@ -43,21 +43,21 @@ pub(crate) trait Cell {
 
 /// A column of a table of `R`.
 pub struct Column<R> {
-    /// The name in the file; a number's unit is its last word where it has one.
+    /// The name in the file. If a number has a unit, it is the last word.
     pub name: &'static str,
     /// The unit, or `-`.
     pub unit: &'static str,
-    /// What it says.
+    /// The meaning.
     pub meaning: &'static str,
-    /// What it holds.
+    /// The kind of the cells.
     pub kind: CellKind,
-    /// Whether it may be null, for what was not measured.
+    /// Whether cells may be null, for values that were not measured.
     pub optional: bool,
-    /// Whether it says which run a row belongs to.
+    /// Whether the column identifies the run of a row.
     pub of_run: bool,
-    /// Whether it is a measure: a number of which a mean over flows and seeds says something.
+    /// Whether the column is a measure, a number whose mean over flows and seeds has a meaning.
     pub measure: bool,
-    /// How printed tables show it; `None` where they do not.
+    /// The heading in printed tables; `None` if they do not show the column.
     pub heading: Option<Heading>,
     pub(crate) get: fn(&R) -> CellValue,
     pub(crate) set: fn(&mut R, CellValue),
@@ -66,13 +66,13 @@ pub struct Column<R> {
 /// How a printed table shows a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heading {
-    /// The words over the column, its unit included.
+    /// The title of the column, including the unit.
     pub title: &'static str,
-    /// What values are multiplied by for that unit.
+    /// The factor from the column's unit to the printed unit.
     pub scale: f64,
 }
 
-/// The columns that say which run a row belongs to.
+/// The columns that identify the run of a row.
 const OF_RUN: [&str; 3] = ["run", "point", "seed"];
 
 impl<R> Column<R> {
@@ -86,12 +86,12 @@ impl<R> Column<R> {
         Self { name, unit, meaning, kind, optional, of_run, measure: false, heading: None, get, set }
     }
 
-    /// Makes it a measure.
+    /// Makes the column a measure.
     pub(crate) fn measure(self) -> Self {
         Self { measure: true, ..self }
     }
 
-    /// Makes it a measure that printed tables show.
+    /// Makes the column a measure that printed tables show.
     pub(crate) fn shown(self, title: &'static str, scale: f64) -> Self {
         Self { measure: true, heading: Some(Heading { title, scale }), ..self }
     }
@@ -101,7 +101,7 @@ impl<R> Column<R> {
         (self.get)(row)
     }
 
-    /// The cell of a row as a number; `None` where nothing was measured, and of a text.
+    /// Returns the cell of a row as a number; `None` if it was not measured, or is a text.
     pub fn number(&self, row: &R) -> Option<f64> {
         match self.value(row) {
             CellValue::Real(number) => Some(number).filter(|number| number.is_finite()),
@@ -110,7 +110,7 @@ impl<R> Column<R> {
         }
     }
 
-    /// The cell of a row in a JSON document; null where nothing was measured or the number is not finite.
+    /// Returns the cell of a row for a JSON document; null if it was not measured or is not finite.
     pub fn json(&self, row: &R) -> Value {
         match self.value(row) {
             CellValue::Null => Value::Null,
@@ -124,14 +124,14 @@ impl<R> Column<R> {
 
 /// A row of one of the result tables.
 pub trait Row: Clone + Default + Send + 'static {
-    /// The file it is stored in.
+    /// The name of the table's file.
     const FILE: &'static str;
-    /// What one row stands for.
+    /// The thing that one row describes.
     const ONE_PER: &'static str;
-    /// Its columns in order.
+    /// Returns the columns in order.
     fn columns() -> Vec<Column<Self>>;
 
-    /// The row as a JSON object: a property for each column but those of its run.
+    /// Returns the row as a JSON object with a property for each column, except the columns of the run.
     fn json(&self) -> Value {
         let columns = Self::columns().into_iter().filter(|column| !column.of_run);
         Value::Object(
@@ -199,7 +199,7 @@ impl<T: Cell + Default> Cell for Option<T> {
     }
 }
 
-/// Declares a row type with its columns: `name: type, unit, meaning;`. Behind the meaning may stand `measure`, or
+/// Declares a row type with its columns: `name: type, unit, meaning;`. The meaning may be followed by `measure`, or by
 /// `shown(title, scale)` for a measure that printed tables show.
 macro_rules! row {
     (
@@ -240,7 +240,7 @@ mod tests {
     use crate::rows::{FlowRow, QueueRow, TimingRow};
 
     #[test]
-    fn a_document_has_every_column_by_its_name_but_those_of_the_run() {
+    fn a_document_has_every_column_except_those_of_the_run() {
         let row = QueueRow { link: "r1->r2".into(), tsq: true, arrived: 9, ..QueueRow::default() };
         let document = row.json();
         assert_eq!(document.as_object().unwrap().len(), QueueRow::columns().len() - OF_RUN.len());
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_a_measure() {
+    fn shown_columns_are_measures() {
         let columns = FlowRow::columns();
         let goodput = columns.iter().find(|column| column.name == "goodput_bps").unwrap();
         assert!(goodput.measure && goodput.heading.unwrap().scale == 1e-3);

@@ -1,4 +1,4 @@
-//! The document of `cutline run --json` and `cutline lab run --json`: rows of the tables, run by run.
+//! The document of `cutline run --json` and `cutline lab run --json`: rows of the tables, grouped by run.
 
 use crate::column::{CellKind, Column, Row};
 use crate::rows::{FlowRow, QueueRow, TimingRow};
@@ -9,12 +9,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What the runs of a scenario have measured.
+/// The measurements of a scenario's runs.
 #[derive(Serialize, JsonSchema)]
 pub struct RunsDocument<'r> {
     /// The scenario's name.
     pub name: String,
-    /// The version of Cutline; of the laboratory, with the kernel's TCP.
+    /// The version of Cutline; in the laboratory, also the variant of the kernel's TCP.
     pub version: String,
     /// The seeds of the replications.
     pub seeds: Vec<u64>,
@@ -27,24 +27,24 @@ pub struct RunsDocument<'r> {
 /// One run.
 #[derive(Serialize, JsonSchema)]
 pub struct RunDocument<'r> {
-    /// Label of the sweep's point; `base` without a sweep.
+    /// The label of the sweep's point; `base` without a sweep.
     pub point: String,
     /// The values of the swept keys at this point, by path.
     pub settings: BTreeMap<String, String>,
-    /// Seed of the run.
+    /// The seed of the run.
     pub seed: u64,
-    /// Identifier of the run.
+    /// The identifier of the run.
     pub run: String,
-    /// What each flow got, as in `flows.parquet`.
+    /// The measurements of each flow, as in `flows.parquet`.
     pub flows: Vec<RowDocument<'r, FlowRow>>,
-    /// What each queue did, as in `queues.parquet`.
+    /// The measurements of each queue, as in `queues.parquet`.
     pub queues: Vec<RowDocument<'r, QueueRow>>,
-    /// Whether the timing of the run is valid, as in `timing.parquet`; only of the laboratory.
+    /// The timing of the run, as in `timing.parquet`; only in the laboratory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<RowDocument<'r, TimingRow>>,
 }
 
-/// A row as a JSON object: a property for each column but those of its run.
+/// A row as a JSON object with a property for each column, except the columns of the run.
 pub struct RowDocument<'r, R>(pub &'r R);
 
 impl<R: Row> Serialize for RowDocument<'_, R> {
@@ -63,9 +63,9 @@ impl<R: Row> JsonSchema for RowDocument<'_, R> {
         let columns: Vec<_> = R::columns().into_iter().filter(|column| !column.of_run).collect();
         let names: Vec<_> = columns.iter().map(|column| column.name).collect();
         let properties: Map<String, Value> =
-            columns.iter().map(|column| (column.name.to_owned(), of_column(column))).collect();
+            columns.iter().map(|column| (column.name.to_owned(), column_schema(column))).collect();
         json_schema!({
-            "description": format!("One per {}: the columns of {} but those that say which run.", R::ONE_PER, R::FILE),
+            "description": format!("One per {}: the columns of {}, except those that identify the run.", R::ONE_PER, R::FILE),
             "type": "object",
             "properties": properties,
             "required": names,
@@ -73,8 +73,8 @@ impl<R: Row> JsonSchema for RowDocument<'_, R> {
     }
 }
 
-/// The schema of a column's cells.
-fn of_column<R>(column: &Column<R>) -> Value {
+/// Returns the schema of a column's cells.
+fn column_schema<R>(column: &Column<R>) -> Value {
     let (name, is_count) = match column.kind {
         CellKind::Text => ("string", false),
         CellKind::Count => ("integer", true),

@@ -1,4 +1,4 @@
-//! What can go wrong with stored results.
+//! Errors of stored results.
 
 use crate::summary::Summary;
 use crate::version::SCHEMA_VERSION;
@@ -32,7 +32,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The column.
         column: &'static str,
-        /// What is wrong with it.
+        /// The problem of the column.
         problem: &'static str,
     },
     /// The summary is damaged.
@@ -55,33 +55,33 @@ pub enum StoreError {
         /// The version of its tables.
         found: u32,
     },
-    /// The folder holds results that would be lost.
+    /// The folder has results that would be lost.
     #[error("{}", taken(folder, stored, asked))]
     Taken {
         /// The folder of the results.
         folder: PathBuf,
-        /// What made the results there.
+        /// The origin of the stored results.
         stored: Box<Summary>,
-        /// What was to be stored there.
+        /// The origin of the new results.
         asked: Box<Summary>,
-        /// Whether the results there are part of what was asked for, so that the missing runs can be added.
+        /// Whether the stored runs are part of the new results, so that the missing runs can be added.
         can_resume: bool,
     },
-    /// The folder holds tables or runs, and no summary says what made them.
-    #[error("{} holds results that would be lost; what made them is not known, for summary.json is missing", folder.display())]
+    /// The folder has tables or runs, but no summary with their origin.
+    #[error("{} has results that would be lost; their origin is unknown because summary.json is missing", folder.display())]
     Unknown {
         /// The folder of the results.
         folder: PathBuf,
     },
 }
 
-/// What must not be lost, and what would replace it.
+/// Returns the message about the stored results and the new ones.
 fn taken(folder: &Path, stored: &Summary, asked: &Summary) -> String {
     let folder = folder.display();
     let (state, finished) = (if stored.complete { "complete" } else { "incomplete" }, stored.finished.len());
     let there = format!("{}; {state}, {finished} runs", stored.story());
     if stored.origin == asked.origin {
-        return format!("{folder} holds results of this experiment, which would be lost: {there}");
+        return format!("{folder} has results of this experiment, which would be lost: {there}");
     }
     let differences = match stored.differences(asked).as_slice() {
         [] => String::new(),
@@ -89,7 +89,7 @@ fn taken(folder: &Path, stored: &Summary, asked: &Summary) -> String {
     };
     let asked = asked.story();
     format!(
-        "{folder} holds other results, which would be lost\n  stored: {there}\n  asked:  {asked}{differences}"
+        "{folder} has other results, which would be lost\n  stored: {there}\n  asked:  {asked}{differences}"
     )
 }
 

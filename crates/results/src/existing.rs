@@ -1,4 +1,4 @@
-//! What happens to results that are in a folder when an experiment is to store new ones there.
+//! The treatment of stored results when an experiment stores new ones in the same folder.
 
 use crate::column::Row as _;
 use crate::error::StoreError;
@@ -10,17 +10,17 @@ use crate::version::SCHEMA_VERSION;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What to do with results that are there.
+/// The treatment of stored results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Nothing may be there. For measurements in real time, which no repetition brings back.
+    /// Stored results are an error. This is for measurements in real time, which cannot be reproduced.
     Refuse,
-    /// Results of the same origin are computed again; their rows stay until the new ones are complete. Results of another
-    /// origin are refused.
+    /// Results of the same origin are computed again. Their rows are kept until the new ones are complete. Results of
+    /// another origin are an error.
     Repeat,
-    /// Go on: runs that are stored are not run again. The results there must be part of those that are asked for.
+    /// Stored runs are kept and not repeated. The stored results must be part of the new ones.
     Resume,
-    /// Remove whatever is there.
+    /// Stored results are removed.
     Replace,
 }
 
@@ -35,28 +35,28 @@ pub(crate) const TABLES: [&str; 7] = [
     PointRow::FILE,
 ];
 
-/// What is in a folder, as far as it may be used.
+/// The contents of a folder that may be used.
 pub(crate) enum Found {
     /// No results.
     Nothing,
-    /// Results that are to be removed.
+    /// Results that must be removed.
     ToReplace,
     /// Results of the same origin.
     Same(Box<Summary>),
-    /// Some of the runs that are asked for, and no others.
+    /// Some of the planned runs, and no others.
     Part(Box<Summary>),
 }
 
-/// What an experiment is going to store.
+/// The results that an experiment is going to store.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned<'p> {
-    /// The summary before the first run; its origin is that of `keys`.
+    /// The summary before the first run. Its origin is that of `keys`.
     pub summary: &'p Summary,
-    /// All its runs, in the order of the tables.
+    /// All runs, in the order of the tables.
     pub keys: &'p [RunKey],
 }
 
-/// Decides whether the folder `root` may be used for what is planned. `runs` are the single runs in it.
+/// Decides whether the folder `root` may be used for the planned results. `runs` are the single runs in the folder.
 pub(crate) fn check(
     root: &Path,
     planned: Planned<'_>,
@@ -92,7 +92,7 @@ pub(crate) fn check(
     }
 }
 
-/// Whether every run that is stored is also one of those that are asked for.
+/// Returns whether all stored runs are among the planned ones.
 fn is_part(stored: &Summary, runs: &BTreeSet<String>, keys: &[RunKey]) -> bool {
     let asked: BTreeSet<&str> = keys.iter().map(|key| &*key.run).collect();
     let finished = stored.finished.iter().map(|run| run.run.as_str());

@@ -1,4 +1,4 @@
-//! What tells one run from another.
+//! The identity of a run.
 
 use std::sync::Arc;
 

@@ -1,12 +1,13 @@
 //! Results of experiments: tables of plain rows in Parquet files, and a summary of what made them.
 //!
-//! A [`RunResult`] has the rows that one run measured. A [`RunStore`] keeps each finished run in a folder that appears whole
-//! or not at all, and joins them to one file for each table; a [`Store`] reads these files. Results are identified by what
-//! made them ([`origin`]): others never replace them unasked ([`Existing`]). Every [`Row`] type lists its [`Column`]s with unit and meaning once:
-//! writing, reading and the documentation ([`schema_page`]) all follow that list. [`group_measures`] and
+//! A [`RunResult`] has the rows of one run. A [`RunStore`] stores each finished run in a folder, completely or not at all,
+//! and joins the runs to one file per table. A [`Store`] reads these files. Results are identified by their [`origin`], and
+//! results of another origin replace them only on request ([`Existing`]). Every [`Row`] type lists its [`Column`]s once,
+//! with unit and meaning. Writing, reading and the documentation ([`schema_page`]) use that list. [`group_measures`] and
 //! [`queue_measures`] collect the values of a measure over replications.
 //!
-//! Nothing here knows scenarios or the simulator: what made the results comes as plain text and numbers ([`Summary`]).
+//! The crate does not depend on scenarios or the simulator. The origin of the results is plain text and numbers
+//! ([`Summary`]).
 
 mod column;
 mod document;

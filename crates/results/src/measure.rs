@@ -1,13 +1,13 @@
-//! Measures over replications: what the tables' rows say about a group of flows or a queue, by seed.
+//! Measures over replications: the values of a group of flows or a queue in the tables, by seed.
 //!
-//! A group's value in a run is the mean over its flows; one that was not measured in a run is left out of that run.
+//! The value of a group in a run is the mean over its flows. A flow without a value is not part of the mean.
 
 use crate::column::{Column, Row};
 use crate::rows::{FlowRow, QueueRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a measure is about.
+/// The kind of a measure's subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SubjectKind {
     /// A group of flows.
@@ -34,24 +34,24 @@ pub struct Values {
     pub subject: Subject,
     /// The name of the table's column.
     pub measure: &'static str,
-    /// Seed and value, by seed.
+    /// Pairs of seed and value, ordered by seed.
     pub by_seed: Vec<(u64, f64)>,
 }
 
 impl Values {
-    /// The values alone, by seed.
+    /// Returns the values, ordered by seed.
     pub fn values(&self) -> Vec<f64> {
         self.by_seed.iter().map(|(_, value)| *value).collect()
     }
 }
 
-/// The measures of every group of flows, in the order of the rows.
+/// Returns the measures of every group of flows, in the order of the rows.
 pub fn group_measures(flows: &[FlowRow]) -> Vec<Values> {
     let subject = |row: &FlowRow| (Arc::clone(&row.point), Arc::clone(&row.group), row.seed);
     measures(flows, SubjectKind::Group, subject)
 }
 
-/// The measures of every queue, in the order of the rows.
+/// Returns the measures of every queue, in the order of the rows.
 pub fn queue_measures(queues: &[QueueRow]) -> Vec<Values> {
     let subject = |row: &QueueRow| (Arc::clone(&row.point), Arc::clone(&row.link), row.seed);
     measures(queues, SubjectKind::Queue, subject)
@@ -85,7 +85,7 @@ fn measures<R: Row>(
     order.into_iter().flat_map(of_subject).filter(|values| !values.by_seed.is_empty()).collect()
 }
 
-/// The mean over the rows that have a value; `None` when none has.
+/// Returns the mean over the rows that have a value; `None` if there are none.
 fn mean<R>(rows: &[&R], column: &Column<R>) -> Option<f64> {
     let values: Vec<f64> = rows.iter().filter_map(|row| column.number(row)).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

@@ -1,4 +1,4 @@
-//! What made a set of results, as an identity: two sets with the same origin have the same runs of the same program.
+//! The origin of a set of results. Two sets with the same origin have the same runs of the same program.
 
 use crate::key::RunKey;
 use crate::summary::Summary;
@@ -21,7 +21,7 @@ pub fn origin(keys: &[RunKey], version: &str) -> String {
 }
 
 impl Summary {
-    /// What made these results, on one line: version, seeds, settings and how far they have come.
+    /// Returns the origin of these results on one line: version, scenario file, seeds, points and settings.
     pub fn story(&self) -> String {
         let seeds = match (self.seeds.first(), self.seeds.last()) {
             (Some(first), Some(last)) if first != last => format!("seeds {first} to {last}"),
@@ -37,7 +37,7 @@ impl Summary {
         format!("version {}, {}, {seeds}, {points}{settings}", self.version, self.scenario_file)
     }
 
-    /// What sets these results apart from `other`, in a few words; empty where nothing does.
+    /// Returns the differences between the origins of these results and `other` in words; empty if there are none.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let settings = |summary: &Self| {
             let mut settings = summary.overrides.clone();
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_what_made_the_results_changes_their_origin() {
+    fn every_part_of_the_origin_changes_it() {
         let keys = [key("a", "base", 1), key("b", "base", 2)];
         let others = [
             origin(&[key("a", "base", 1)], "1"),

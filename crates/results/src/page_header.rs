@@ -1,22 +1,22 @@
-//! The headers of a column's pages, walked over before the format's library reads them.
+//! Checks the headers of a column's pages before the Parquet library reads them.
 //!
-//! The library takes two things of a header as they are: how large its page is when unpacked, for which it takes memory,
-//! and how long a list in it is, for which it loops although the file has ended. Here every length is held to the bytes that
-//! are there. A header is a struct of Thrift's compact protocol; of its fields only the sizes matter here:
+//! The library trusts two numbers of a header: the uncompressed size of the page, for which it allocates memory, and the
+//! length of a list, for which it loops even beyond the end of the file. This module checks every length against the bytes
+//! of the file. A header is a struct of Thrift's compact protocol. Only the fields with sizes are relevant:
 //!
 //! | field | type | what |
 //! | --- | --- | --- |
-//! | 2 | i32 | size of the page when unpacked, bytes |
+//! | 2 | i32 | uncompressed size of the page, bytes |
 //! | 3 | i32 | size of the page in the file, header not included, bytes |
 //!
 //! Sources: the Thrift compact protocol's specification, and `PageHeader` in parquet-format's `parquet.thrift`.
 
-/// The largest page that is read, unpacked, bytes. Ours have about 1 MiB.
+/// The largest uncompressed page that is read, bytes. Our pages have about 1 MiB.
 const LARGEST_PAGE: u64 = 64 << 20;
-/// The most levels of structs and lists in a header. Ours have three.
+/// The largest depth of structs and lists in a header. Our headers have three levels.
 const DEEPEST: u32 = 8;
 
-/// Whether a column chunk consists of pages that are there whole, none of them too large.
+/// Returns whether a column chunk consists of complete pages, none of them too large.
 pub(crate) fn are_whole(chunk: &[u8]) -> bool {
     let mut rest = chunk;
     while !rest.is_empty() {
@@ -26,7 +26,7 @@ pub(crate) fn are_whole(chunk: &[u8]) -> bool {
     true
 }
 
-/// What is behind the first page; `None` if that is not whole.
+/// Returns the bytes after the first page; `None` if the page is incomplete.
 fn page(bytes: &[u8]) -> Option<&[u8]> {
     let mut thrift = Thrift(bytes);
     let (mut unpacked, mut stored, mut id) = (None, None, 0);
@@ -56,7 +56,7 @@ enum Kind {
     Uuid,
 }
 
-/// What comes next in a struct.
+/// The next element of a struct.
 enum Field {
     /// A field with a value of this type.
     Value(Kind),
@@ -64,11 +64,11 @@ enum Field {
     End,
 }
 
-/// Bytes in Thrift's compact protocol. Its readers return `None` at whatever is not whole.
+/// Bytes in Thrift's compact protocol. The readers return `None` for incomplete values.
 struct Thrift<'b>(&'b [u8]);
 
 impl Thrift<'_> {
-    /// The next field of a struct, whose number `id` becomes.
+    /// Reads the next field of a struct and sets `id` to its number.
     fn field(&mut self, id: &mut i64) -> Option<Field> {
         let head = self.byte()?;
         if head == 0 {
@@ -117,7 +117,7 @@ impl Thrift<'_> {
         self.skip_all(&[Kind::from_code(kinds >> 4)?, Kind::from_code(kinds & 0x0f)?], length, deepest)
     }
 
-    /// Skips so many groups of values. Each value has a byte at least, so there are no more than bytes.
+    /// Skips `count` groups of values. Each value has at least one byte, so a count above the number of bytes is an error.
     fn skip_all(&mut self, kinds: &[Kind], length: u64, deepest: u32) -> Option<()> {
         for _ in 0..length {
             for &kind in kinds {
@@ -203,7 +203,7 @@ mod tests {
         // 64 MiB in zigzag order is 2^27, and one more byte is 2^27 + 2.
         assert!(are_whole(&page(&[0x80, 0x80, 0x80, 0x40])));
         assert!(!are_whole(&page(&[0x82, 0x80, 0x80, 0x40])));
-        assert!(!are_whole(&page(&[1])), "less than nothing");
+        assert!(!are_whole(&page(&[1])), "a negative size");
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! The pages of a Parquet file, checked before the format's library decodes them.
+//! Checks the pages of a Parquet file before the Parquet library decodes them.
 //!
-//! The library trusts a file where it would cost time not to. A damaged file makes it panic, or hold memory for as many
-//! values as some number says. So a page passes here only if it is as we write pages: plain values that are there whole, or
-//! indices into a dictionary that came before; and no page has more values than its row group has rows. Sizes and headers
-//! are checked before that ([`page_header`]).
+//! The library does not check everything: a damaged file makes it panic, or allocate memory for a wrong number of values.
+//! This module accepts only pages in the form that Cutline writes: complete plain values, or indices into an earlier
+//! dictionary, and no more values than the row group has rows. Sizes and headers are checked first ([`page_header`]).
 
 use crate::page_header;
 use parquet::basic::{Encoding, Type};
@@ -14,7 +13,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescPtr;
 
-/// A reader of the column at place `at` of a file, in a group of so many rows.
+/// Returns a reader of the column with index `at` in a row group.
 pub(crate) fn column_reader(
     file: &[u8],
     group: &dyn RowGroupReader,
@@ -41,7 +40,7 @@ fn bytes_of<'f>(file: &'f [u8], chunk: &ColumnChunkMetaData) -> Option<&'f [u8]>
     file.get(begin..begin.checked_add(length)?)
 }
 
-/// Passes on the pages that are right.
+/// Returns valid pages, and an error for others.
 struct CheckedPages {
     pages: Box<dyn PageReader>,
     column: ColumnDescPtr,
@@ -67,7 +66,7 @@ impl CheckedPages {
         if fits && is_right { Ok(()) } else { Err(damaged("a page is not as we write pages")) }
     }
 
-    /// The part of a data page behind the definition levels, which say where nulls are; the library needs them whole.
+    /// Returns the part of a data page after the definition levels, which mark nulls and must be complete.
     fn without_levels<'p>(&self, page: &'p [u8], encoding: Encoding) -> Option<&'p [u8]> {
         if self.column.max_def_level() == 0 {
             return Some(page);
@@ -87,7 +86,7 @@ impl CheckedPages {
         }
     }
 
-    /// Whether so many plain values are there whole. Only texts are checked: others the library checks itself.
+    /// Returns whether `count` plain values are complete. Only texts are checked, because the library checks the others.
     fn are_plain(&self, values: &[u8], number: u32) -> bool {
         if self.column.physical_type() != Type::BYTE_ARRAY {
             return true;

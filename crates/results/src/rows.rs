@@ -1,8 +1,7 @@
 //! The tables: one row per flow, per queue, per interval of either, per bucket of a distribution, per swept key.
 //!
-//! Everything is measured between `warm-up` and `measure-until`, but for the series, which cover the whole run, and for
-//! what says otherwise. A cell is null where there was nothing to measure:
-//! a flow without a packet has no delay.
+//! Values are measured between `warm-up` and `measure-until`, unless their meaning says otherwise. The series cover the
+//! whole run. A cell is null if there was nothing to measure: a flow without a packet has no delay.
 
 use crate::column::{Row, row};
 use crate::key::RunKey;
@@ -13,7 +12,7 @@ pub trait RunRow: Row {
     /// Writes the key of its run into the row.
     fn stamp(&mut self, key: &RunKey);
 
-    /// The identifier of its run, and the label of the point under which the run was stored.
+    /// Returns the identifier of the run, and the label of the point under which the run was stored.
     fn run_and_point(&self) -> (&str, &str);
 }
 
@@ -36,7 +35,7 @@ macro_rules! rows_of_a_run {
 rows_of_a_run!(FlowRow, QueueRow, SeriesRow, QueueSeriesRow, DistributionRow, TimingRow);
 
 row! {
-    /// What one flow got in one run.
+    /// The measurements of one flow in one run.
     FlowRow in "flows.parquet", one per "flow and run" {
         run: Arc<str>, "-", "Identifier of the run.";
         point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
@@ -44,17 +43,17 @@ row! {
         flow: Arc<str>, "-", "Name of the flow.";
         group: Arc<str>, "-", "Name of the group it belongs to.";
         class: Arc<str>, "-", "Quality class.";
-        hint: u64, "level", "Delay hint of its packets; of a hint that adapts, the one that trials go out from at the end.";
+        hint: u64, "level", "Delay hint of its packets; if the hint adapts, the centre of the trials at the end.";
         goodput_bps: f64, "bit/s", "Payload that reached the application at the sink, each byte counted once.", shown("goodput kbit/s", 1e-3);
-        sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.", measure;
-        refused_bps: Option<f64>, "bit/s", "Payload that found no room in the sender's buffer, over the whole run; null for UDP.";
+        sent_bps: f64, "bit/s", "Rate at which the source sent, including headers and retransmissions.", measure;
+        refused_bps: Option<f64>, "bit/s", "Payload dropped because the sender's buffer was full, over the whole run; null for UDP.";
         loss_ratio: Option<f64>, "-", "Packets dropped in the network over those dropped or received.", shown("loss %", 100.0);
         mark_ratio: Option<f64>, "-", "Packets that arrived marked (ECN) over packets that arrived.", measure;
         packets_sent: u64, "packets", "Data packets that left the source.";
         packets_received: u64, "packets", "Data packets that reached the sink.";
         packets_dropped: u64, "packets", "Data packets dropped in a queue.";
         packets_marked: u64, "packets", "Data packets that arrived marked.";
-        retransmissions: Option<u64>, "packets", "Data packets sent again, over the whole run; null where the transport sends none again.";
+        retransmissions: Option<u64>, "packets", "Data packets retransmitted, over the whole run; null if the transport does not retransmit.";
         timeouts: Option<u64>, "-", "Retransmission or nofeedback timeouts, over the whole run; null for UDP.", measure;
         queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.", shown("queuing ms: mean", 1.0);
         queuing_p50_ms: Option<f64>, "ms", "Queuing delay, median.", shown("p50", 1.0);
@@ -69,7 +68,7 @@ row! {
         one_way_max_ms: Option<f64>, "ms", "One-way delay, largest.";
         ipdv_mean_ms: Option<f64>, "ms", "Delay variation between consecutive packets (RFC 3393), mean of its absolute value.", measure;
         ipdv_p95_ms: Option<f64>, "ms", "Delay variation between consecutive packets, 95th percentile of its absolute value.";
-        transfers: Option<u64>, "-", "Files or responses completed; null where the application has none.";
+        transfers: Option<u64>, "-", "Files or responses completed; null if the application has none.";
         transfer_mean_ms: Option<f64>, "ms", "Time from a transfer's start to its end, mean.";
         transfer_p95_ms: Option<f64>, "ms", "Time from a transfer's start to its end, 95th percentile.";
         qd: Option<f64>, "0..1", "Quality by delay; null for the class none.", measure;
@@ -79,14 +78,14 @@ row! {
 }
 
 row! {
-    /// What one queue did in one run.
+    /// The measurements of one queue in one run.
     QueueRow in "queues.parquet", one per "queue and run" {
         run: Arc<str>, "-", "Identifier of the run.";
         point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
         seed: u64, "-", "Seed of the run.";
         link: Arc<str>, "-", "The link behind the queue, such as `r1->r2`.";
         aqm: Arc<str>, "-", "Name of the AQM.";
-        tsq: bool, "0 or 1", "Whether TSQ is on top of it.";
+        tsq: bool, "0 or 1", "Whether TSQ is on top of the AQM.";
         rate_bps: f64, "bit/s", "Rate of the link, mean over time.";
         utilisation: f64, "0..1", "Share of the time in which the link was sending.", shown("utilisation %", 100.0);
         backlog_mean_packets: f64, "packets", "Packets waiting, mean over time.", shown("backlog packets", 1.0);
@@ -101,13 +100,13 @@ row! {
         delay_max_ms: Option<f64>, "ms", "Queuing delay, largest.";
         drop_ratio: Option<f64>, "-", "Packets dropped over packets arrived.", shown("drops %", 100.0);
         mark_ratio: Option<f64>, "-", "Packets marked over packets arrived.", shown("marks %", 100.0);
-        probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over the packets that arrived; null where it has none.", shown("p %", 100.0);
+        probability_mean: Option<f64>, "0..1", "The AQM's probability, mean over the packets that arrived; null if it has none.", shown("p %", 100.0);
         probability_sd: Option<f64>, "0..1", "The AQM's probability, standard deviation over the packets that arrived.";
-        average_mean_packets: Option<f64>, "packets", "The average queue as RED and its relatives know it, mean over the ends of the measured intervals.", measure;
-        max_p_mean: Option<f64>, "0..1", "max_p of RED and its relatives, mean over the ends of the measured intervals.", measure;
+        average_mean_packets: Option<f64>, "packets", "Average queue of RED and its variants, mean over the ends of the measured intervals.", measure;
+        max_p_mean: Option<f64>, "0..1", "max_p of RED and its variants, mean over the ends of the measured intervals.", measure;
         arrived: u64, "packets", "Packets that arrived.";
         departed: u64, "packets", "Packets that left over the link.";
-        dropped: u64, "packets", "Packets dropped, whatever the reason.";
+        dropped: u64, "packets", "Packets dropped for any reason.";
         dropped_early: u64, "packets", "Packets dropped by the AQM.";
         dropped_full: u64, "packets", "Packets dropped because the queue was full.";
         marked: u64, "packets", "Packets marked by the AQM.";
@@ -115,17 +114,17 @@ row! {
 }
 
 row! {
-    /// What one flow got in one interval.
+    /// The measurements of one flow in one interval.
     SeriesRow in "series.parquet", one per "interval, flow and run" {
         run: Arc<str>, "-", "Identifier of the run.";
         point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
         seed: u64, "-", "Seed of the run.";
-        flow: Arc<str>, "-", "Name of the flow; of the group where only the group's series is kept.";
+        flow: Arc<str>, "-", "Name of the flow, or of the group if only the group's series is kept.";
         group: Arc<str>, "-", "Name of the group it belongs to.";
         start_s: f64, "s", "Start of the interval, since the simulation's start.";
         end_s: f64, "s", "End of the interval.";
         goodput_bps: f64, "bit/s", "Payload that reached the application at the sink.";
-        sent_bps: f64, "bit/s", "What the source put on the wire, headers and retransmissions included.";
+        sent_bps: f64, "bit/s", "Rate at which the source sent, including headers and retransmissions.";
         packets_sent: u64, "packets", "Data packets that left the source.";
         packets_received: u64, "packets", "Data packets that reached the sink.";
         packets_dropped: u64, "packets", "Data packets dropped in a queue.";
@@ -134,12 +133,12 @@ row! {
         one_way_mean_ms: Option<f64>, "ms", "One-way delay, mean over the packets received.";
         ipdv_mean_ms: Option<f64>, "ms", "Delay variation between consecutive packets, mean of its absolute value.";
         hint: Option<u64>, "level", "Delay hint of its packets at the interval's end.";
-        hint_centre: Option<u64>, "level", "The hint that trials go out from, at the interval's end; null where the hint does not adapt.";
+        hint_centre: Option<u64>, "level", "Centre of the trials of the hint, at the interval's end; null if the hint does not adapt.";
     }
 }
 
 row! {
-    /// What one queue did in one interval.
+    /// The measurements of one queue in one interval.
     QueueSeriesRow in "queue_series.parquet", one per "interval, queue and run" {
         run: Arc<str>, "-", "Identifier of the run.";
         point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
@@ -147,17 +146,17 @@ row! {
         link: Arc<str>, "-", "The link behind the queue.";
         start_s: f64, "s", "Start of the interval, since the simulation's start.";
         end_s: f64, "s", "End of the interval.";
-        utilisation: f64, "0..1", "Bytes whose sending began, over what the link could send.";
+        utilisation: f64, "0..1", "Bytes whose transmission started, over the capacity of the link.";
         backlog_packets: u64, "packets", "Packets waiting at the interval's end.";
         backlog_bytes: u64, "B", "Bytes waiting at the interval's end.";
         delay_mean_ms: Option<f64>, "ms", "Queuing delay of the packets that departed, mean.";
-        probability: Option<f64>, "0..1", "The AQM's probability at the interval's end; null where it has none.";
-        average_packets: Option<f64>, "packets", "The average queue as RED and its relatives know it, at the interval's end.";
-        max_p: Option<f64>, "0..1", "max_p of RED and its relatives, at the interval's end.";
-        target_packets: Option<f64>, "packets", "The queue that Adaptive RED or RED-Worcester steers to, at the interval's end.";
+        probability: Option<f64>, "0..1", "The AQM's probability at the interval's end; null if it has none.";
+        average_packets: Option<f64>, "packets", "Average queue of RED and its variants, at the interval's end.";
+        max_p: Option<f64>, "0..1", "max_p of RED and its variants, at the interval's end.";
+        target_packets: Option<f64>, "packets", "Target queue of Adaptive RED or RED-Worcester, at the interval's end.";
         arrived: u64, "packets", "Packets that arrived.";
         departed: u64, "packets", "Packets that left over the link.";
-        dropped: u64, "packets", "Packets dropped, whatever the reason.";
+        dropped: u64, "packets", "Packets dropped for any reason.";
         marked: u64, "packets", "Packets marked by the AQM.";
     }
 }
@@ -170,48 +169,48 @@ row! {
         seed: u64, "-", "Seed of the run.";
         subject_kind: Arc<str>, "-", "`flow`, `group` or `queue`.";
         subject: Arc<str>, "-", "Name of the flow or group, or the link behind the queue.";
-        quantity: Arc<str>, "-", "What is counted, its unit the last word, such as `queuing_ms` or `goodput_bps`.";
-        low: f64, "as the quantity says", "The bucket's lower end, which belongs to it.";
-        high: f64, "as the quantity says", "The bucket's upper end, which does not.";
-        count: u64, "-", "How many observations fell into the bucket.";
+        quantity: Arc<str>, "-", "The quantity, whose last word is its unit, such as `queuing_ms` or `goodput_bps`.";
+        low: f64, "unit of the quantity", "Lower end of the bucket, inclusive.";
+        high: f64, "unit of the quantity", "Upper end of the bucket, exclusive.";
+        count: u64, "-", "Number of observations in the bucket.";
     }
 }
 
 row! {
-    /// How exactly a run in the laboratory kept to its schedule. Simulations have none, and their folders no such file.
+    /// The timing of one run in the laboratory. Simulations have no such table.
     TimingRow in "timing.parquet", one per "run" {
         run: Arc<str>, "-", "Identifier of the run.";
         point: Arc<str>, "-", "Label of the sweep's point; `base` without a sweep.";
         seed: u64, "-", "Seed of the run.";
-        timing_ok: bool, "0 or 1", "Whether the timing is valid: 0 where `problem` says why not.";
-        problem: Arc<str>, "-", "What is wrong with the timing; empty if nothing.";
-        departure_error_p50_ms: Option<f64>, "ms", "How late packets left the network after their time, median.";
-        departure_error_p99_ms: Option<f64>, "ms", "How late packets left, 99th percentile.";
-        departure_error_max_ms: Option<f64>, "ms", "How late packets left, largest.";
-        departure_bound_ms: f64, "ms", "What the 99th percentile may be.";
-        reading_delay_p99_ms: Option<f64>, "ms", "How long arrived packets waited to be read, 99th percentile; they count from their arrival.";
-        source_lateness_p99_ms: Option<f64>, "ms", "How late applications wrote what was due, 99th percentile over all writes.";
-        network_cpu: f64, "0..1", "Share of a core that the links took.";
-        machine_busy: Option<f64>, "0..1", "Share of all cores' time that they were busy, whoever with, or stolen.";
-        machine_stolen: Option<f64>, "0..1", "Share of it in which they were wanted and the host of a virtual machine ran others.";
-        frames: u64, "packets", "Packets that came in from the hosts.";
-        missed: u64, "packets", "Packets that came faster than they were read, and were lost.";
+        timing_ok: bool, "0 or 1", "Whether the timing is valid; if it is 0, `problem` has the reason.";
+        problem: Arc<str>, "-", "Reason why the timing is not valid; empty if it is valid.";
+        departure_error_p50_ms: Option<f64>, "ms", "Lateness of packets leaving the network, median.";
+        departure_error_p99_ms: Option<f64>, "ms", "Lateness of packets leaving the network, 99th percentile.";
+        departure_error_max_ms: Option<f64>, "ms", "Lateness of packets leaving the network, largest.";
+        departure_bound_ms: f64, "ms", "Upper bound of the 99th percentile of the lateness.";
+        reading_delay_p99_ms: Option<f64>, "ms", "Time from a packet's arrival until it was read, 99th percentile.";
+        source_lateness_p99_ms: Option<f64>, "ms", "Lateness of the applications' writes, 99th percentile over all writes.";
+        network_cpu: f64, "0..1", "Share of a core used by the links.";
+        machine_busy: Option<f64>, "0..1", "Share of the time of all cores in which they were busy, with any process, or stolen.";
+        machine_stolen: Option<f64>, "0..1", "Share of the time of all cores that the host of a virtual machine gave to others while a process was ready to run.";
+        frames: u64, "packets", "Packets received from the hosts.";
+        missed: u64, "packets", "Packets lost because they arrived faster than they were read.";
         failed_flows: u64, "-", "Flows that ended with an error.";
     }
 }
 
 row! {
-    /// What one key is set to at one point of the sweep. Empty without a sweep.
+    /// The value of one key at one point of the sweep. Empty without a sweep.
     PointRow in "points.parquet", one per "swept key and point" {
         point: Arc<str>, "-", "Label of the point, as in the other tables.";
         key: Arc<str>, "-", "Path of the key, such as `flow.audio.hint`.";
-        value: Arc<str>, "-", "What it is set to, as the scenario writes it.";
-        number: Option<f64>, "-", "The same as a number, if it is one.";
+        value: Arc<str>, "-", "Value of the key, as the scenario writes it.";
+        number: Option<f64>, "-", "Value as a number; null if it is not one.";
     }
 }
 
 impl PointRow {
-    /// The rows of one point: its label, and the paths and values that are set at it.
+    /// Returns the rows of one point from its label and its settings, which are paths and values.
     pub fn from_settings(label: &str, settings: &[(String, String)]) -> Vec<Self> {
         let point: Arc<str> = label.into();
         let row = |(key, value): &(String, String)| Self {
@@ -224,7 +223,7 @@ impl PointRow {
     }
 }
 
-/// The value as a number: a switch is 1 or 0. A quantity with a unit is not one.
+/// Returns the value as a number. A flag is 1 or 0. A quantity with a unit is not a number.
 fn number(value: &str) -> Option<f64> {
     match value {
         "true" => Some(1.0),
@@ -238,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swept_values_are_numbers_where_they_can_be() {
+    fn swept_numbers_and_flags_are_numbers() {
         assert_eq!(number("6"), Some(6.0));
         assert_eq!(number("true"), Some(1.0));
         assert_eq!(number("15 Mbit/s"), None);

@@ -1,9 +1,9 @@
-//! A run: one point of a sweep with one seed, and all that was measured in it.
+//! The measurements of a run, which is one point of a sweep with one seed.
 
 use crate::key::RunKey;
 use crate::rows::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 
-/// What a run measured. The columns `run`, `point` and `seed` may be left empty: the store fills them in.
+/// The measurements of a run. The columns `run`, `point` and `seed` may be empty: the store fills them in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunResult {
     /// One row per flow.

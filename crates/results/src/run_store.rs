@@ -19,35 +19,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The end of a folder's name until its run is complete.
+/// The suffix of a folder's name until its run is complete.
 const UNFINISHED: &str = ".unfinished";
 
-/// The results of an experiment that is run now.
+/// The results of a running experiment.
 #[derive(Clone, Debug)]
 pub struct RunStore {
     store: Store,
-    /// Whether runs that are stored count as not done.
+    /// Whether stored runs are repeated.
     again: bool,
     /// The runs in the joined tables.
     joined: BTreeSet<String>,
-    /// Those of them whose timing is not valid.
+    /// The runs in the joined tables whose timing is not valid.
     mistimed: BTreeSet<String>,
 }
 
 impl RunStore {
-    /// Whether [`RunStore::begin`] would accept the folder `root` for what is planned.
+    /// Checks whether [`RunStore::begin`] would accept the folder `root` for the planned results.
     ///
     /// # Errors
-    /// When the folder holds results that would be lost, or cannot be read.
+    /// When the folder has results that would be lost, or cannot be read.
     pub fn check(root: &Path, planned: Planned<'_>, existing: Existing) -> Result<(), StoreError> {
         existing::check(root, planned, &folders(&runs_in(root)), existing).map(drop)
     }
 
-    /// The folder `root`, ready for the runs that are planned. `existing` says what happens to results that are there.
-    /// What an earlier program left unfinished is removed.
+    /// Prepares the folder `root` for the planned runs. `existing` determines the treatment of stored results. Unfinished
+    /// runs of an earlier program are removed.
     ///
     /// # Errors
-    /// When the folder holds results that would be lost, or cannot be made, read or written.
+    /// When the folder has results that would be lost, or cannot be created, read or written.
     pub fn begin(root: &Path, planned: Planned<'_>, existing: Existing) -> Result<Self, StoreError> {
         let found = existing::check(root, planned, &folders(&runs_in(root)), existing)?;
         if matches!(found, Found::Nothing | Found::ToReplace) {
@@ -75,12 +75,12 @@ impl RunStore {
         Ok(begun)
     }
 
-    /// The same results, for reading.
+    /// Returns the results for reading.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Whether a run is stored and complete.
+    /// Returns whether a run is stored and complete.
     pub fn has(&self, run: &str) -> bool {
         self.has_folder(run) || self.joined.contains(run)
     }
@@ -103,7 +103,7 @@ impl RunStore {
     /// Stores a run: completely or not at all. A stored run of the same identifier stays until the new one is complete.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the run cannot be written.
     pub fn write_run(&self, key: &RunKey, mut result: RunResult) -> Result<(), StoreError> {
         result.stamp(key);
         let folder = self.runs().join(&*key.run);

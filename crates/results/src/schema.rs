@@ -1,4 +1,4 @@
-//! The tables' documentation, written from the same lists of columns that the files are written from.
+//! The documentation of the tables, generated from the lists of columns.
 
 use crate::column::{CellKind, Column, Row};
 use crate::rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, TimingRow};
@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 const HEAD: &str = "# Results
 
-Every experiment leaves a folder with one Parquet file for each table and a `summary.json`. Read them with anything that
-reads Parquet:
+Every experiment writes a folder with one Parquet file for each table and a `summary.json`. Any program that reads Parquet
+can read the tables:
 
 ```python
 import pandas
@@ -23,32 +23,32 @@ join 'results/audio/points.parquet' p using (point)
 where p.key = 'flow.audio.hint' and f.\"group\" = 'audio' group by 1 order by 1;
 ```
 
-A column's unit is the last word of its name; it is also in the file's metadata as `unit.NAME`. Everything is measured
-between `warm-up` and `measure-until`. Null means that there was nothing to measure. `point` is the label of the
-sweep's point, `run` identifies point and seed together; both join the tables. Columns that are marked as measures are those
-of which `cutline compare` and `cutline run` take means over flows and seeds. The same scenario, seeds and version
-give the same bytes, whatever the number of threads.
+The unit of a column is the last word of its name. It is also in the file's metadata as `unit.NAME`. Values are measured
+between `warm-up` and `measure-until`. Null means that there was nothing to measure. `point` is the label of the sweep's
+point, and `run` identifies point and seed together; both join the tables. `cutline compare` and `cutline run` compute means
+over flows and seeds of the columns that are marked as measures. The same scenario, seeds and version give the same bytes
+with any number of threads.
 
-`summary.json` holds the scenario's text, what the command line changed, version, seeds, points with their settings, the
-runs that finished, those that failed and why, the machine, and the times of beginning and end.
+`summary.json` contains the text of the scenario, the overrides of the command line, the version, the seeds, the points with
+their settings, the runs that finished, the runs that failed with their errors, the machine, and the times of start and end.
 
-## What made the results
+## The origin of results
 
-`origin` in `summary.json` identifies what made the results: the scenario after `--set`, the seeds, the version of Cutline
-and that of the tables. Results of another origin are never replaced unasked. What happens if a folder holds results already:
+`origin` in `summary.json` identifies the results by the scenario after `--set`, the seeds, the version of Cutline and the
+version of the tables. Results of another origin are replaced only with `--force`. If a folder has results already:
 
-| there | without an option | `--resume` | `--force` |
+| stored results | without an option | `--resume` | `--force` |
 | --- | --- | --- | --- |
-| the same origin, simulated | simulated again; the old rows stay until the new ones are complete | only what is missing is simulated | replaced |
+| the same origin, simulated | simulated again; the old rows are kept until the new ones are complete | only the missing runs are simulated | replaced |
 | the same origin, measured in the laboratory | refused | runs that are missing or whose timing is not valid are measured | replaced |
-| some of the runs that are asked for (fewer seeds, for example) | refused | the missing runs are added | replaced |
+| some of the new runs (fewer seeds, for example) | refused | the missing runs are added | replaced |
 | anything else | refused | refused | replaced |
 
-While an experiment runs, each finished run is a folder `runs/RUN/` with the same tables; `--resume` goes on from
-there. When all runs are stored, the tables hold them and `runs` is removed.
+While an experiment runs, each finished run has a folder `runs/RUN/` with the same tables, from which `--resume` continues.
+When all runs are stored, they are joined to the tables, and `runs` is removed.
 ";
 
-/// The page `docs/guide/results.md`.
+/// Returns the page `docs/guide/results.md`.
 pub fn schema_page() -> String {
     let mut page =
         format!("{HEAD}\nThis is version {SCHEMA_VERSION} of the tables (`cutline.schema` in each file).\n");

@@ -45,12 +45,12 @@ impl Store {
         if has_table::<TimingRow>(&self.root) { self.read() } else { Ok(Vec::new()) }
     }
 
-    /// Whether the folder has tables: an experiment of which no run is stored yet has a summary alone.
+    /// Returns whether the folder has tables. An experiment without a stored run has only a summary.
     pub fn has_tables(&self) -> bool {
         has_table::<FlowRow>(&self.root)
     }
 
-    /// Whether the folder has a summary.
+    /// Returns whether the folder has a summary.
     pub fn has_summary(&self) -> bool {
         self.summary().exists()
     }
@@ -58,7 +58,7 @@ impl Store {
     /// Reads `summary.json`.
     ///
     /// # Errors
-    /// When it does not exist or is damaged, or its tables are of another version ([`SCHEMA_VERSION`]).
+    /// When the summary does not exist or is damaged, or the tables have another version ([`SCHEMA_VERSION`]).
     pub fn read_summary(&self) -> Result<Summary, StoreError> {
         let summary = self.read_any_summary()?;
         if summary.schema != SCHEMA_VERSION {
@@ -68,7 +68,7 @@ impl Store {
         Ok(summary)
     }
 
-    /// Reads `summary.json`, whatever the version of the tables beside it.
+    /// Reads `summary.json` for tables of any version.
     pub(crate) fn read_any_summary(&self) -> Result<Summary, StoreError> {
         let path = self.summary();
         let text = fs::read_to_string(&path).map_err(|error| StoreError::io(&path, error))?;

@@ -1,11 +1,11 @@
-//! `summary.json`: what made the tables, so that they can be understood and reproduced years later.
+//! `summary.json`: the origin of the tables, with everything that is needed to reproduce them.
 
 use crate::key::RunKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What made a set of results, and which runs are in its tables.
+/// The origin of a set of results, and the runs in its tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Version of the tables' columns.
@@ -13,27 +13,27 @@ pub struct Summary {
     /// The identity of these results: 16 hex digits; empty if they are of version 1.
     #[serde(default)]
     pub origin: String,
-    /// Version of Cutline that made them.
+    /// Version of Cutline that wrote the tables.
     pub version: String,
-    /// The scenario's name.
+    /// The name of the scenario.
     pub name: String,
-    /// Its title.
+    /// The title of the scenario.
     pub title: Option<String>,
-    /// Its description.
+    /// The description of the scenario.
     pub description: Option<String>,
-    /// The scenario file as it was given.
+    /// The path of the scenario file, as given by the user.
     pub scenario_file: String,
     /// The whole text of that file.
     pub scenario: String,
-    /// What the command line changed: paths and values.
+    /// The overrides of the command line: paths and values.
     pub overrides: Vec<(String, String)>,
     /// The seeds of the replications.
     pub seeds: Vec<u64>,
     /// The sweep's points.
     pub points: Vec<PointSummary>,
-    /// Runs that are in the tables.
+    /// The runs that are in the tables.
     pub finished: Vec<RunSummary>,
-    /// Runs that failed, and why.
+    /// The runs that failed, with their errors.
     pub failed: Vec<FailedRun>,
     /// Whether every run of the plan is in the tables.
     pub complete: bool,
@@ -48,7 +48,7 @@ pub struct Summary {
 /// One point of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PointSummary {
-    /// Its label, as in the tables.
+    /// The label of the point, as in the tables.
     pub label: String,
     /// The values of the swept keys at this point.
     pub settings: BTreeMap<String, String>,
@@ -57,11 +57,11 @@ pub struct PointSummary {
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {
-    /// Its identifier.
+    /// The identifier of the run.
     pub run: String,
-    /// Its point's label.
+    /// The label of the point.
     pub point: String,
-    /// Its seed.
+    /// The seed.
     pub seed: u64,
 }
 
@@ -87,7 +87,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// This machine; what cannot be found out is `unknown`.
+    /// Describes this machine. Unknown values are `unknown`.
     pub fn this() -> Self {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -99,7 +99,7 @@ impl Host {
     }
 }
 
-/// The model in the text of `/proc/cpuinfo`; empty when there is none.
+/// Returns the model in the text of `/proc/cpuinfo`; empty if there is none.
 fn cpu_model(info: &str) -> &str {
     let line = info.lines().find(|line| line.starts_with("model name"));
     line.and_then(|line| line.split_once(':')).map_or("", |(_, model)| model.trim())
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpu_is_found_in_the_kernels_words() {
+    fn the_cpu_model_is_read_from_cpuinfo() {
         let info = "processor\t: 0\nmodel name\t: Example 3000 @ 2 GHz\nflags\t: a b\n";
         assert_eq!(cpu_model(info), "Example 3000 @ 2 GHz");
         assert_eq!(known(cpu_model("processor : 0")), "unknown");

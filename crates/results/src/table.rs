@@ -38,7 +38,7 @@ impl<R: Row> TableWriter<R> {
     /// A writer of the file at `path`.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let temporary = path.with_extension("parquet.tmp");
         let file = File::create(&temporary).map_err(|error| StoreError::io(&temporary, error))?;
@@ -98,10 +98,10 @@ pub fn write_table<R: Row>(path: &Path, rows: &[R]) -> Result<(), StoreError> {
     writer.finish()
 }
 
-/// Reads a whole table. Columns that the file has on top are ignored; an optional one that it lacks is null.
+/// Reads a whole table. Additional columns of the file are ignored. A missing optional column is null.
 ///
 /// # Errors
-/// When the file is not there, is not Parquet, or lacks a column.
+/// When the file does not exist, is not a Parquet file, or lacks a column.
 pub fn read_table<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
     let file: Bytes = fs::read(path).map_err(|error| StoreError::io(path, error))?.into();
     let reader = SerializedFileReader::new(file.clone()).map_err(|error| StoreError::parquet(path, error))?;
@@ -234,7 +234,7 @@ fn positions<R: Row>(path: &Path, reader: &SerializedFileReader<Bytes>) -> Resul
     R::columns().into_iter().map(position).collect()
 }
 
-/// Whether a file's column can be read as this one. It may lack nulls, but has none where none are allowed, and no lists.
+/// Returns whether a file's column can be read as this one. It must not have nulls if they are not allowed, and no lists.
 fn holds<R>(stored: &ColumnDescriptor, column: &Column<R>) -> bool {
     stored.physical_type() == physical(column.kind)
         && stored.max_def_level() <= i16::from(column.optional)
@@ -264,7 +264,7 @@ fn read_group<R: Row>(
     Ok(())
 }
 
-/// The rows of a row group. There are never more than [`GROUP`], so that a damaged number takes no memory.
+/// Returns the number of rows in a row group. It is at most [`GROUP`], so a damaged number allocates no memory.
 fn rows_of(group: &RowGroupMetaData) -> ParquetResult<usize> {
     let rows = usize::try_from(group.num_rows()).ok().filter(|rows| *rows <= GROUP);
     rows.ok_or_else(|| damaged(&format!("a row group has {} rows", group.num_rows())))
@@ -284,7 +284,10 @@ fn read_column<D: DataType, R: Row>(
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     while reader.read_records(place.len(), Some(&mut levels), None, &mut values)?.0 > 0 {}
     if levels.len().max(values.len()) != place.len() {
-        return Err(damaged(&format!("the column {} has not as many cells as there are rows", column.name)));
+        return Err(damaged(&format!(
+            "the number of cells in the column {} differs from the number of rows",
+            column.name
+        )));
     }
     rows.resize(place.end, R::default());
     let mut values = values.into_iter();

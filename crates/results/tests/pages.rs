@@ -1,4 +1,4 @@
-//! The page about the tables in the guide is the one that their columns give.
+//! The guide's page about the tables matches the list of columns.
 
 use cutline_results::schema_page;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Stored runs: complete or not there, read back as they were written, never lost unasked, and never mistaken for another
-//! table.
+//! Stored runs are complete or absent, are read as they were written, and are removed only on request. A file of another
+//! table is refused.
 
 use cutline_results::{
     DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunKey,
@@ -199,7 +199,7 @@ fn a_repetition_replaces_each_run_when_it_is_complete() {
 }
 
 #[test]
-fn going_on_adds_runs_to_those_that_are_stored() {
+fn resume_adds_runs_to_the_stored_ones() {
     let folder = TempDir::new().unwrap();
     let (two, three) = ([key("a", 1), key("b", 2)], [key("c", 0), key("a", 1), key("b", 2)]);
     whole(folder.path(), &two, Existing::Repeat);
@@ -216,23 +216,23 @@ fn going_on_adds_runs_to_those_that_are_stored() {
 }
 
 #[test]
-fn measurements_are_not_repeated_unasked() {
+fn measurements_are_not_repeated_without_a_request() {
     let folder = TempDir::new().unwrap();
     let keys = [key("a", 1)];
     whole(folder.path(), &keys, Existing::Refuse);
     let error = begin(folder.path(), &keys, Existing::Refuse).unwrap_err().to_string();
-    assert!(error.contains("holds results of this experiment"), "{error}");
+    assert!(error.contains("has results of this experiment"), "{error}");
 }
 
 #[test]
-fn an_experiment_that_was_interrupted_before_its_first_run_is_in_nobodys_way() {
+fn an_experiment_that_was_interrupted_before_its_first_run_is_replaced() {
     let folder = TempDir::new().unwrap();
     begin(folder.path(), &[key("a", 1)], Existing::Repeat).unwrap();
     whole(folder.path(), &[key("z", 1)], Existing::Repeat);
 }
 
 #[test]
-fn results_that_nothing_describes_are_not_touched() {
+fn results_without_a_summary_are_not_touched() {
     let folder = TempDir::new().unwrap();
     fs::create_dir_all(folder.path().join("runs/a")).unwrap();
     let error = begin(folder.path(), &[key("a", 1)], Existing::Resume).unwrap_err();
@@ -242,7 +242,7 @@ fn results_that_nothing_describes_are_not_touched() {
 }
 
 #[test]
-fn results_of_an_earlier_version_of_the_tables_are_refused_and_stay() {
+fn results_of_an_earlier_version_of_the_tables_are_refused_and_kept() {
     let folder = TempDir::new().unwrap();
     let keys = [key("a", 1)];
     whole(folder.path(), &keys, Existing::Repeat);
@@ -273,7 +273,7 @@ fn a_table_of_another_kind_is_refused() {
 }
 
 #[test]
-fn a_table_with_any_byte_changed_is_read_or_is_an_error_with_its_name() {
+fn a_table_with_a_changed_byte_is_read_or_is_an_error_with_its_name() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join(PointRow::FILE);
     let row = |number| PointRow { key: "flow.audio.hint".into(), number, ..PointRow::default() };

@@ -16,13 +16,14 @@ const WRITTEN_BY: &str =
 
 const TRANSPORTS: &str = "# Transports
 
-`transport = { protocol = \"tcp\", ... }` takes the keys below. With `defaults = \"ns-2\"` what is not set has ns-2.35's value
-instead. `\"off\"` (or `\"none\"`) switches off what can be switched off. TCP's `congestion-control` may also be `\"bbr\"`, in the laboratory alone.
+`transport = { protocol = \"tcp\", ... }` accepts the keys below. With `defaults = \"ns-2\"`, keys that are not set have the values
+of ns-2.35. `\"off\"` (or `\"none\"`) turns off parameters that can be turned off. TCP's `congestion-control` may also be `\"bbr\"`, in
+the laboratory only.
 ";
 
 const APPLICATIONS: &str = "# Applications
 
-`app = { kind = \"cbr\", ... }` takes the keys below. What is required has no default. What may be a distribution is written as a
+`app = { kind = \"cbr\", ... }` accepts the keys below. Required keys have no default. A value that may be a distribution is a
 fixed quantity (`\"58 KB\"`, `\"2 s\"`, `3`) or as one of
 
 - `{ distribution = \"exponential\", mean = \"58 KB\" }`,

@@ -1,4 +1,4 @@
-//! What was found, as documents: times in ms, sizes in bytes, rates in bit/s; payload everywhere.
+//! The measurements as documents: times in ms, sizes of payload in bytes, rates of payload in bit/s.
 //!
 //! Packets are datagrams; for TCP, data segments where a sender counts them, and messages where a receiver does.
 
@@ -11,18 +11,18 @@ use cutline_units::{Duration, Histogram, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What both ends of a run have found.
+/// The measurements of both ends of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SendDocument {
     /// The receiver's address and port.
     pub receiver: String,
     /// The seed of the flows' random numbers.
     pub seed: u64,
-    /// How long was to be sent, seconds.
+    /// The planned duration of sending, seconds.
     pub duration_s: f64,
-    /// How long was sent, seconds.
+    /// The actual duration of sending, seconds.
     pub elapsed_s: f64,
-    /// How the clocks of both ends relate.
+    /// The relation of the clocks of both ends.
     pub clock: Clock,
     /// The groups of flows.
     pub groups: Vec<GroupTotals>,
@@ -30,20 +30,20 @@ pub struct SendDocument {
     pub total: Totals,
     /// Each flow.
     pub flows: Vec<FlowDocument>,
-    /// Datagrams that came and found the receiver's own buffer full, and count as lost; null without a report of the receiver.
+    /// Datagrams that overflowed the receiver's buffer and count as lost; null without a report of the receiver.
     pub overflowed: Option<u64>,
     /// Datagrams and connections of no flow of this run; null without a report of the receiver.
     pub strangers: Option<u64>,
-    /// What has ended the run before its time; null if nothing.
+    /// The error that ended the run early; null if there was none.
     pub error: Option<String>,
 }
 
-/// What a group of flows did and got.
+/// The measurements of a group of flows.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GroupTotals {
     /// The group's name.
     pub name: String,
-    /// The kind of its transport.
+    /// The name of its transport.
     pub transport: String,
     /// Its sums and distributions.
     #[serde(flatten)]
@@ -57,26 +57,26 @@ pub struct FlowDocument {
     pub name: String,
     /// The flow's number.
     pub flow: u32,
-    /// What its sender did.
+    /// The measurements of its sender.
     pub sent: SenderDocument,
-    /// What its receiver found; null if nothing came, or without a report of the receiver.
+    /// The measurements of its receiver; null if nothing arrived, or without a report of the receiver.
     pub received: Option<ReceiverDocument>,
 }
 
-/// What a receiver has found of one sender's run.
+/// The measurements of a receiver for the run of one sender.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReceiveDocument {
     /// The sender's address and port.
     pub sender: String,
-    /// How long the sender planned to send, seconds.
+    /// The planned duration of sending, seconds.
     pub duration_s: f64,
-    /// Datagrams that came and found this receiver's own buffer full, and count as lost.
+    /// Datagrams that overflowed the receiver's buffer and count as lost.
     pub overflowed: u64,
     /// Datagrams and connections of no flow of this run.
     pub strangers: u64,
-    /// The flows of which something came.
+    /// The flows of which data arrived.
     pub flows: Vec<ReceiverDocument>,
-    /// What has ended the run before its time; null if nothing.
+    /// The error that ended the run early; null if there was none.
     pub error: Option<String>,
 }
 
@@ -86,69 +86,69 @@ record! {
         flows: u64, counter("flows"), "The number of flows.", shown("number");
         failed: u64, counter("flows"), "Flows with an error at either end.";
         sent_bytes: u64, counter("B"), "Payload that left the applications for the kernel.";
-        sent_bps: f64, gauge("bit/s"), "The same as a rate, over the time of sending.", shown("sent Mbit/s", 1e-6);
+        sent_bps: f64, gauge("bit/s"), "Mean rate over the time of sending.", shown("sent Mbit/s", 1e-6);
         sent_packets: u64, counter("packets"), "Datagrams sent; for TCP, data segments.";
         received_bytes: u64, counter("B"), "Payload received.";
-        goodput_bps: f64, gauge("bit/s"), "The same as a rate, over the time of sending.", shown("received Mbit/s", 1e-6);
+        goodput_bps: f64, gauge("bit/s"), "Mean rate over the time of sending.", shown("received Mbit/s", 1e-6);
         received_packets: u64, counter("packets"), "Datagrams received; for TCP, messages.", shown("packets");
         lost: u64, counter("packets"), "Datagrams lost.", shown("lost");
-        loss_ratio: Option<f64>, gauge("0..1"), "Datagrams lost over those received or lost; null for TCP, and where there were none.", shown("lost %", 100.0);
-        reordered: u64, counter("packets"), "Datagrams that came after one that was sent later (RFC 4737, type-P-reordered).", shown("late");
-        duplicated: u64, counter("packets"), "Datagrams that came again.";
+        loss_ratio: Option<f64>, gauge("0..1"), "Datagrams lost over those received or lost; null for TCP, or if there were none.", shown("lost %", 100.0);
+        reordered: u64, counter("packets"), "Datagrams that arrived after one that was sent later (RFC 4737, type-P-reordered).", shown("late");
+        duplicated: u64, counter("packets"), "Duplicate datagrams.";
         marked: u64, counter("packets"), "Datagrams that a router marked (CE); for TCP, segments acknowledged with an ECN echo.", shown("marked");
-        retransmissions: u64, counter("packets"), "Segments that TCP sent again.", shown("resent");
-        refused_bytes: u64, counter("B"), "What applications wrote and found no room for, in TFRC's or TCP's queue.", shown("refused KB", 1e-3);
-        unsent: u64, counter("packets"), "Datagrams that the sender's kernel did not take.";
+        retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.", shown("resent");
+        refused_bytes: u64, counter("B"), "Bytes of the applications dropped because the queue of TFRC or TCP was full.", shown("refused KB", 1e-3);
+        unsent: u64, counter("packets"), "Datagrams that the sender's kernel refused.";
         delay_ms: Option<Distribution>, gauge("ms"), "One-way delays; null if empty.";
         ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
         response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
-        lateness_ms: Option<Distribution>, gauge("ms"), "How late the generator was: from when an application was due to when it was asked; null if empty.";
-        intervals: Option<Vec<IntervalDocument>>, part, "What came in each interval; null if it was not asked for.";
+        lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which an application was due to its call; null if empty.";
+        intervals: Option<Vec<IntervalDocument>>, part, "The measurements of each interval; null if none were requested.";
     }
 
-    /// What a flow's sender did.
+    /// The measurements of a flow's sender.
     pub struct SenderDocument {
-        bytes: u64, counter("B"), "Payload handed to the kernel.";
-        packets: u64, counter("packets"), "Datagrams handed to the kernel; for TCP, data segments sent.";
+        bytes: u64, counter("B"), "Payload passed to the kernel.";
+        packets: u64, counter("packets"), "Datagrams passed to the kernel; for TCP, data segments sent.";
         messages: u64, counter("messages"), "Messages that the application wrote.";
-        refused_bytes: u64, counter("B"), "What the application wrote and found no room for, in TFRC's or TCP's queue.";
-        unsent: u64, counter("packets"), "Datagrams that the kernel did not take: its buffer was full, or the other end is not there.";
-        added_bytes: u64, counter("B"), "Bytes added to datagrams that were drawn shorter than their header.";
-        retransmissions: u64, counter("packets"), "Segments that TCP sent again.";
+        refused_bytes: u64, counter("B"), "Bytes of the application dropped because the queue of TFRC or TCP was full.";
+        unsent: u64, counter("packets"), "Datagrams that the kernel refused because its buffer was full or the other end does not exist.";
+        added_bytes: u64, counter("B"), "Bytes added to datagrams whose random size was below the header.";
+        retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
         timeouts: Option<u64>, counter("timeouts"), "Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; null otherwise.";
         response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
-        lateness_ms: Option<Distribution>, gauge("ms"), "How late the generator was: from when the application was due to when it was asked; null if empty.";
-        tcp: Option<TcpDocument>, part, "What the kernel knew of the connection at the end (`TCP_INFO`); null without TCP.";
+        lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which the application was due to its call; null if empty.";
+        tcp: Option<TcpDocument>, part, "The kernel's data about the connection at the end (`TCP_INFO`); null without TCP.";
         tfrc_rtt_ms: Option<f64>, gauge("ms"), "TFRC's average round-trip time at the end; null without TFRC.";
-        error: Option<String>, label, "What has ended the flow before its time; null if nothing.";
+        error: Option<String>, label, "The error that ended the flow early; null if there was none.";
     }
 
-    /// What a flow's receiver found.
+    /// The measurements of a flow's receiver.
     pub struct ReceiverDocument {
         flow: u32, label, "The flow's number.";
         bytes: u64, counter("B"), "Payload received, without that of duplicates.";
         packets: u64, counter("packets"), "Datagrams received, without duplicates; for TCP, messages.";
         lost: u64, counter("packets"), "Packets missing below the highest that was received.";
-        reordered: u64, counter("packets"), "Packets that came after one that was sent later (RFC 4737, type-P-reordered).";
-        duplicated: u64, counter("packets"), "Packets that came again.";
+        reordered: u64, counter("packets"), "Packets that arrived after one that was sent later (RFC 4737, type-P-reordered).";
+        duplicated: u64, counter("packets"), "Duplicate packets.";
         marked: u64, counter("packets"), "Packets that a router marked (CE); TCP's are in the sender's report.";
-        first_s: Option<f64>, gauge("s"), "When the first byte came, since the run's start; null if none did.";
-        last_s: Option<f64>, gauge("s"), "When the last byte came, since the run's start; null if none did.";
-        traffic_class: Option<u8>, gauge("-"), "The traffic class of the last packet; null for TCP, and where the kernel did not report it.";
+        first_s: Option<f64>, gauge("s"), "Arrival time of the first byte since the run's start; null if none arrived.";
+        last_s: Option<f64>, gauge("s"), "Arrival time of the last byte since the run's start; null if none arrived.";
+        traffic_class: Option<u8>, gauge("-"), "The traffic class of the last packet; null for TCP, or if the kernel did not report it.";
         loss_event_rate: Option<f64>, gauge("0..1"), "TFRC's loss event rate at the end; null without TFRC.";
         delay_ms: Option<Distribution>, gauge("ms"), "One-way delays; null if empty.";
         ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
-        intervals: Option<Vec<IntervalDocument>>, part, "What came in each interval; null if it was not asked for.";
-        error: Option<String>, label, "What has ended the flow before its time; null if nothing.";
+        intervals: Option<Vec<IntervalDocument>>, part, "The measurements of each interval; null if none were requested.";
+        error: Option<String>, label, "The error that ended the flow early; null if there was none.";
     }
 
-    /// What came in an interval.
+    /// The measurements of an interval.
     pub struct IntervalDocument {
         from_s: f64, label("s"), "Start of the interval, since the run's start.", shown("from s");
         bytes: u64, gauge("B"), "Payload received.";
-        goodput_bps: f64, gauge("bit/s"), "The same as a rate.", shown("Mbit/s", 1e-6);
+        goodput_bps: f64, gauge("bit/s"), "Mean rate.", shown("Mbit/s", 1e-6);
         packets: u64, gauge("packets"), "Packets received.", shown("packets");
-        lost: i64, gauge("packets"), "Packets found missing, less those that came late.", shown("lost");
+        lost: i64, gauge("packets"), "Packets found missing, minus late arrivals.", shown("lost");
         marked: u64, gauge("packets"), "Packets that a router marked (CE).", shown("marked");
         mean_delay_ms: Option<f64>, gauge("ms"), "Mean one-way delay; null without packets.", shown("mean delay ms");
         mean_ipdv_ms: Option<f64>, gauge("ms"), "Mean change of the one-way delay, absolute; null without packets.";
@@ -164,10 +164,10 @@ record! {
         p95: Option<f64>, gauge("ms"), "The 95th percentile.", shown("95 %");
         p99: Option<f64>, gauge("ms"), "The 99th percentile.", shown("99 %");
         max: Option<f64>, gauge("ms"), "The greatest.", shown("greatest");
-        buckets: Vec<(f64, f64, u64)>, part, "Buckets of at most 3.1 % width: from, below, and how many values.";
+        buckets: Vec<(f64, f64, u64)>, part, "Buckets of at most 3.1 % width: inclusive lower end, exclusive upper end, number of values.";
     }
 
-    /// How the clocks of both ends relate. Delays are corrected by the offset.
+    /// The relation of the clocks of both ends. Delays are corrected by the offset.
     pub struct Clock {
         same: bool, label, "Whether both ends have the same clock.";
         error_ms: f64, gauge("ms"), "The largest possible error of one-way delays.";
@@ -176,7 +176,7 @@ record! {
         round_trip_ms: f64, gauge("ms"), "The round-trip time of the exchange that gave the offset.";
     }
 
-    /// What the kernel knew of a TCP connection at its end (`TCP_INFO`).
+    /// The kernel's data about a TCP connection at its end (`TCP_INFO`).
     pub struct TcpDocument {
         rtt_ms: f64, gauge("ms"), "Smoothed round-trip time.";
         rtt_deviation_ms: f64, gauge("ms"), "Mean deviation of the round-trip time.";

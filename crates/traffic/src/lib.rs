@@ -49,6 +49,7 @@ pub use header::MESSAGE_HEADER;
 pub use meter::{Meter, MeterParams};
 pub use plan::{FlowPlan, PlanError, TcpOptions, Transport};
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
+pub use socket::select_congestion_control;
 pub use summary::Summary;
 pub use trace::{TraceError, parse_trace};
 

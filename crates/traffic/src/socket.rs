@@ -28,6 +28,15 @@ pub(crate) fn open(address: SocketAddr, kind: SocketType) -> Result<OwnedFd, Err
     socket_with(family(address), kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
+/// Selects a congestion control by Linux's name on a new socket, which loads its module if there is one.
+///
+/// # Errors
+/// `NotFound` if the kernel does not have it, `PermissionDenied` if the process may not select it.
+pub fn select_congestion_control(name: &str) -> io::Result<()> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    Ok(sockopt::set_tcp_congestion(&socket, name)?)
+}
+
 /// A flow's TCP socket, whose connection is on its way.
 pub(crate) fn connect(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::STREAM).map_err(refused("a socket cannot be opened"))?;

@@ -1,7 +1,7 @@
-//! What every application and every congestion control must keep to, as checks that any crate can run over its own.
+//! Checks that every application and every congestion control must pass. Any crate can run them over its own.
 //!
-//! A test of a crate that registers one calls [`check_application`] or [`check_congestion_control`]; each check panics with
-//! what is wrong:
+//! A crate that registers one calls [`check_application`] or [`check_congestion_control`] in a test. A check that fails
+//! panics with a message:
 //!
 //! ```
 //! use cutline_params::Value;
@@ -12,7 +12,7 @@
 //! conformance::check_congestion_control(&tcp::Algorithm::from_values("cubic", []).unwrap());
 //! ```
 //!
-//! It is part of the library because tests of other crates use it. A program that does not call it does not contain it.
+//! The module is part of the library because tests of other crates use it.
 
 use crate::app::{self, App, Completion, TrafficSource as _, Write};
 use crate::tcp::{
@@ -27,28 +27,28 @@ use std::sync::Arc;
 /// Runs every check over an application with its parameters.
 ///
 /// # Panics
-/// When a check fails; the message says which application, and what is wrong.
+/// When a check fails. The message names the application and the failure.
 pub fn check_application(params: &app::Params) {
     the_application_is_described(params);
     a_source_writes_as_described(params);
     nothing_happens_before_the_deadline(params);
     the_same_seed_gives_the_same_writes(params);
-    a_copy_of_a_source_goes_on_as_the_original(params);
+    a_copy_of_a_source_behaves_as_the_original(params);
 }
 
 /// Runs every check over a congestion control with its parameters.
 ///
 /// # Panics
-/// When a check fails; the message says which control, and what is wrong.
+/// When a check fails. The message names the congestion control and the failure.
 pub fn check_congestion_control(algorithm: &Algorithm) {
     the_control_is_described(algorithm);
     windows_stay_within_bounds(algorithm);
     the_same_events_give_the_same_windows(algorithm);
-    a_copy_of_a_control_goes_on_as_the_original(algorithm);
+    a_copy_of_a_control_behaves_as_the_original(algorithm);
     a_transfer_arrives_whole(algorithm);
 }
 
-/// The description has a title, a source, and parameters that can be set as it says.
+/// The description has a title, a source, and parameters that accept the described values.
 pub fn the_application_is_described(params: &app::Params) {
     let name = params.name();
     let about = app::describe().into_iter().find(|about| about.name == name);
@@ -60,7 +60,7 @@ pub fn the_application_is_described(params: &app::Params) {
     parameters(name, &about.parameters, &make);
 }
 
-/// The description has a title, a source, and parameters that can be set as it says.
+/// The description has a title, a source, and parameters that accept the described values.
 pub fn the_control_is_described(algorithm: &Algorithm) {
     let name = algorithm.name();
     let about = tcp::congestion_controls().into_iter().find(|about| about.name == name);
@@ -79,7 +79,7 @@ fn parameters(name: &str, parameters: &[&cutline_params::Parameter], make: confo
     conformance::bad_parameters_are_refused_by_name(name, parameters, make);
 }
 
-/// What a run of an application shows.
+/// An event in a run of an application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     Written(Instant, Write),
@@ -93,7 +93,7 @@ struct Run {
     app: App,
     random: RandomStream,
     written: u64,
-    /// Bytes in order at the receiver, and since when.
+    /// Bytes in order at the receiver, and the time of their arrival.
     on_the_way: VecDeque<(Instant, u64)>,
     events: Vec<Event>,
 }
@@ -110,7 +110,7 @@ impl Run {
         Self { name, app, random, written: 0, on_the_way, events }
     }
 
-    /// Runs until there are so many events, or an hour is over.
+    /// Runs for a number of events, or for an hour.
     fn until(&mut self, events: usize) {
         while self.events.len() < events {
             let arrival = self.on_the_way.front().map_or(Instant::FAR_FUTURE, |(at, _)| *at);
@@ -198,8 +198,8 @@ pub fn the_same_seed_gives_the_same_writes(params: &app::Params) {
     assert!(first == second, "{}: two runs with one seed differ", params.name());
 }
 
-/// A clone writes what the original writes from then on.
-pub fn a_copy_of_a_source_goes_on_as_the_original(params: &app::Params) {
+/// A clone writes the same as the original.
+pub fn a_copy_of_a_source_behaves_as_the_original(params: &app::Params) {
     let mut run = Run::new(params);
     run.until(50);
     let (copy, original) = (run.clone().all(), run.all());
@@ -207,10 +207,10 @@ pub fn a_copy_of_a_source_goes_on_as_the_original(params: &app::Params) {
 }
 
 const MSS: u64 = 1000;
-/// No window is larger, bytes.
+/// The upper bound of windows, bytes.
 const MOST_WINDOW: u64 = 1 << 40;
 
-/// A control, its window, and what may happen to it.
+/// A congestion control, its window, and the events that change it.
 #[derive(Clone)]
 struct Drive {
     name: &'static str,
@@ -291,7 +291,7 @@ impl Drive {
     }
 }
 
-/// A window is never below a segment nor beyond all bounds, a threshold never below two segments, and congestion makes no
+/// A window has at least one segment and at most the upper bound, a threshold at least two segments, and congestion makes no
 /// window larger.
 pub fn windows_stay_within_bounds(algorithm: &Algorithm) {
     Drive::new(algorithm).windows(20_000);
@@ -303,8 +303,8 @@ pub fn the_same_events_give_the_same_windows(algorithm: &Algorithm) {
     assert!(windows() == windows(), "{}: two runs of the same events differ", algorithm.name());
 }
 
-/// A clone has the windows of the original from then on.
-pub fn a_copy_of_a_control_goes_on_as_the_original(algorithm: &Algorithm) {
+/// A clone has the same windows as the original.
+pub fn a_copy_of_a_control_behaves_as_the_original(algorithm: &Algorithm) {
     let mut original = Drive::new(algorithm);
     original.windows(2000);
     let mut copy = original.clone();

@@ -3,7 +3,7 @@
 use cutline_params::ParameterError;
 use std::fmt::Display;
 
-/// Returns `Ok` if `holds`, or else an error that names the parameter, its value and what is allowed.
+/// Returns an error with the parameter, its value and the allowed range, unless `holds`.
 pub(crate) fn require(
     holds: bool,
     parameter: &str,

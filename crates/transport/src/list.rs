@@ -1,7 +1,7 @@
 //! The list of all transports, for the macros that write their enums.
 
-/// Calls a macro with all transports: first those that have no wire format here, in braces, then those that go over a real
-/// network as datagrams, for which [`crate::wire::DatagramTransport`] is implemented. The order is that of
+/// Calls a macro with all transports. The first ones, in braces, have no wire format here. The others are sent over a real
+/// network as datagrams and implement [`crate::wire::DatagramTransport`]. The order is that of
 /// [`crate::endpoint::TransportParams::NAMES`].
 macro_rules! with_transports {
     ($macro:ident) => {

@@ -44,7 +44,7 @@ fn a_recorded_trace_conforms_but_for_its_name() {
     conformance::a_source_writes_as_described(&trace);
     conformance::nothing_happens_before_the_deadline(&trace);
     conformance::the_same_seed_gives_the_same_writes(&trace);
-    conformance::a_copy_of_a_source_goes_on_as_the_original(&trace);
+    conformance::a_copy_of_a_source_behaves_as_the_original(&trace);
 }
 
 #[test]

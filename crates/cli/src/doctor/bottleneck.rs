@@ -1,4 +1,4 @@
-//! `cutline doctor bottleneck`: whether packets wait in our queue or elsewhere.
+//! `cutline doctor bottleneck`: finds out whether packets wait in the router's queue or elsewhere.
 
 use super::BOLD;
 use crate::arguments::{duration, overhead};
@@ -10,41 +10,41 @@ use cutline_sys::interface;
 use cutline_units::Duration;
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// Whether packets wait in the router's queue or elsewhere
+/// Find out whether packets wait in the router's queue or elsewhere
 ///
-/// Watches for some seconds, while there is load, and judges: a router's statistics say how busy its queue is and how long
-/// packets wait in it; probes (ICMP echo, ten a second) say how much longer the way to a host has become; the interface
-/// behind the router says what waits there. Run it on a host whose packets pass the router, so that the probes do, too
-/// (docs/guide/doctor.md).
+/// Observes the network for some seconds, which needs load, and reports where the bottleneck is. The statistics of a
+/// router show how busy its queue is and how long packets wait in it. Probes (ICMP echo, ten per second) show how much the
+/// round-trip time to a host has grown. The interface behind the router shows how much waits there. Run the command on a
+/// host whose packets pass the router, so that the probes pass it, too (docs/guide/doctor.md).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The router's statistics: the file that `cutline router --json --stats 1s` writes, a pipe, its socket, or - for
-    /// stdin
+    /// Statistics of the router: the output file of `cutline router --json --stats 1s`, a pipe, the router's socket, or
+    /// - for stdin
     #[arg(long, value_name = "PATH", value_parser = source)]
     stats: Option<Source>,
-    /// A host behind the bottleneck that answers echo requests
+    /// Host behind the bottleneck that answers echo requests
     #[arg(long, value_name = "HOST")]
     probe: Option<String>,
-    /// The interface behind the router's queue, if this is the router's host
+    /// Interface behind the router's queue, on the router's host
     #[arg(long, value_name = "INTERFACE")]
     out: Option<String>,
-    /// Judge the direction from the router's --out to its --in
+    /// Observe the direction from the router's --out to its --in
     #[arg(long, alias = "back")]
     reverse: bool,
-    /// What the router has been told of the link's overhead
+    /// Overhead of the link, as in the option --overhead of the router
     #[arg(long, default_value = "ethernet", value_parser = overhead)]
     overhead: Overhead,
-    /// The hint that the router gives the probes, 1 to 16
+    /// Hint that the router assigns to the probes, 1 to 16
     #[arg(long, value_name = "LEVEL", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=16))]
     hint: u16,
-    /// The round-trip time to the host without load [default: the shortest seen]
+    /// Round-trip time to the host without load [default: the shortest one observed]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     base_rtt: Option<Duration>,
-    /// How long to watch; an hour at most
+    /// Time to observe, from 1s to 1h
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = watched)]
     duration: Duration,
-    /// Print JSON: the judgement and what was observed
+    /// Print one JSON document with the judgement and the observations
     #[arg(long)]
     json: bool,
 }
@@ -54,11 +54,11 @@ const EXAMPLES: &str = "Examples:
   cutline doctor bottleneck --stats router.jsonl --out wan
   ssh router tail -f router.jsonl | cutline doctor bottleneck --stats - --probe 192.0.2.1 --base-rtt 20ms
 
-Exit codes: 0 it was watched and judged; 1 it could not be watched; 2 bad arguments.";
+Exit codes: 0 success; 1 the observation failed; 2 invalid arguments.";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let watch = args.watch()?;
-    let stop = interrupt::cancel_flag("It judges by what it has seen.".to_owned())?;
+    let stop = interrupt::cancel_flag("The judgement uses the observations so far.".to_owned())?;
     let seen = watch.observe(&stop).map_err(|error| Failure::Failed(error.to_string()))?;
     let judgement = judge(&seen, &Thresholds::default());
     if args.json {
@@ -70,8 +70,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 impl Args {
     fn watch(&self) -> Result<Watch, Failure> {
         if self.stats.is_none() && self.probe.is_none() && self.out.is_none() {
-            let wanted = "give at least one of --stats, --probe and --out: there is nothing to watch";
-            return Err(Failure::Usage(wanted.to_owned()));
+            let why = "nothing to observe: at least one of --stats, --probe and --out is required";
+            return Err(Failure::Usage(why.to_owned()));
         }
         if let Some(name) = &self.out {
             interface::index(name)?;
@@ -89,15 +89,16 @@ impl Args {
     }
 }
 
-/// A host by name or address.
+/// Resolves a host's name or address.
 fn address(host: &str) -> Result<IpAddr, Failure> {
-    let unknown =
-        |why: String| Failure::Usage(format!("--probe {host}: {why}; give a host's name or address"));
+    let unknown = |why: String| {
+        Failure::Usage(format!("--probe {host}: {why}; expected the name or address of a host"))
+    };
     let mut found = (host, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    found.next().map(|address| address.ip()).ok_or_else(|| unknown("it has no address".to_owned()))
+    found.next().map(|address| address.ip()).ok_or_else(|| unknown("the name has no address".to_owned()))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
+#[expect(clippy::unnecessary_wraps, reason = "clap requires a result")]
 fn source(text: &str) -> Result<Source, String> {
     Ok(if text == "-" { Source::Stdin } else { Source::Path(text.into()) })
 }
@@ -108,14 +109,14 @@ fn watched(text: &str) -> Result<Duration, String> {
     if allowed.contains(&time) { Ok(time) } else { Err("it must be from 1 s to 3600 s".to_owned()) }
 }
 
-/// The judgement first, then why, then what to do.
+/// Returns the judgement, the reasons and the next steps as text.
 fn rendered(judgement: &Judgement, seen: &Observations) -> String {
     let place = match judgement.place {
-        Place::Ours => "the bottleneck is at our queue",
-        Place::Interface => "packets wait at the interface behind our queue",
-        Place::Elsewhere => "packets wait elsewhere",
+        Place::Ours => "the bottleneck is the router's queue",
+        Place::Interface => "packets wait at the interface behind the router's queue",
+        Place::Elsewhere => "packets wait outside the router",
         Place::Nowhere => "there was no bottleneck: too little load",
-        Place::Unknown => "what was seen does not tell where the bottleneck is",
+        Place::Unknown => "the observations do not show where the bottleneck is",
     };
     let rate = seen.rate.map_or_else(String::new, |rate| format!(" (shaped to {rate})"));
     let confidence = format!("{:?}", judgement.confidence).to_lowercase();
@@ -136,20 +137,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_looked_up_and_a_time_has_bounds() {
+    fn a_host_is_resolved_and_a_time_has_bounds() {
         assert_eq!(address("127.0.0.1").unwrap(), IpAddr::from([127, 0, 0, 1]));
-        let Err(Failure::Usage(message)) = address("no host") else { panic!("it is refused") };
+        let Err(Failure::Usage(message)) = address("no host") else { panic!("expected a usage error") };
         assert!(message.starts_with("--probe no host: "), "{message}");
         assert!(watched("0.5").is_err() && watched("2h").is_err());
         assert_eq!(watched("10s"), Ok(Duration::from_secs(10)));
     }
 
     #[test]
-    fn the_answer_comes_first() {
+    fn the_judgement_is_the_first_line() {
         let seen = Observations::default();
         let text = rendered(&judge(&seen, &Thresholds::default()), &seen);
         let text = anstream::adapter::strip_str(&text).to_string();
-        assert!(text.starts_with("what was seen does not tell where"), "{text}");
+        assert!(text.starts_with("the observations do not show where"), "{text}");
         assert!(text.contains("what to do next\n  - "), "{text}");
     }
 }

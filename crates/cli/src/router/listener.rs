@@ -1,4 +1,4 @@
-//! A router at work, printed.
+//! Prints the statistics and messages of a running router.
 
 use super::outlet::{Outlet, Written};
 use super::text;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Printer {
     statistics: Outlet<Report>,
     messages: Outlet<String>,
-    /// What is printed at the end.
+    /// The output at the end.
     end: Option<Report>,
 }
 
@@ -20,11 +20,11 @@ enum Report {
     End(Statistics),
 }
 
-/// How long the last output may take after the router has ended.
+/// The time for the last output after the router has ended.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Printer {
-    /// Prints for a terminal, or JSON.
+    /// Returns a listener that prints text or JSON.
     pub fn new(json: bool) -> Self {
         let mut last = None;
         let render = move |report| match report {
@@ -46,10 +46,10 @@ impl Printer {
         self.messages.give(message);
     }
 
-    /// Waits a while until everything is printed.
+    /// Waits for a limited time until everything is printed.
     ///
     /// # Errors
-    /// When stdout could not be written. Somebody who does not read it is no error.
+    /// When stdout could not be written. A reader that does not read is not an error.
     pub fn finish(self) -> Result<(), Failure> {
         let Self { statistics, messages, end } = self;
         let (written, dropped) = statistics.finish(end, PATIENCE);
@@ -61,7 +61,7 @@ impl Printer {
         messages.finish(last, PATIENCE);
         match written {
             Written::Failed(error) => Err(Failure::Failed(format!(
-                "stdout cannot be written: {error}; {dropped} documents were dropped"
+                "cannot write to stdout: {error}; {dropped} documents were dropped"
             ))),
             Written::Done | Written::Waiting => Ok(()),
         }

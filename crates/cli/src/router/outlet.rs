@@ -1,8 +1,8 @@
-//! Output that never holds up who gives it: a bounded queue, and a thread that writes.
+//! Output that never blocks the caller: a bounded queue, and a thread that writes.
 //!
-//! A pipe that nobody reads, a full disk or a terminal that is stopped keeps the thread waiting, or fails; what finds the
-//! queue full or cannot be written is dropped and counted. Lines come out whole or not at all, except the one during which
-//! writing fails; the next then begins on a line of its own.
+//! A pipe without a reader, a full disk or a stopped terminal blocks the thread, or writing fails. Items that find the
+//! queue full or cannot be written are dropped and counted. Lines are written completely or not at all, except the line
+//! during which writing fails. The line after that starts on a new line.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -20,29 +20,29 @@ pub struct Outlet<T> {
     ended: Receiver<Result<(), io::Error>>,
 }
 
-/// How an outlet's output has ended.
+/// The result of an outlet's output.
 #[derive(Debug)]
 pub enum Written {
-    /// All that was not dropped is written, or the reader has gone.
+    /// Everything that was not dropped is written, or the reader has closed the output.
     Done,
     /// Writing has failed, at least once.
     Failed(io::Error),
-    /// Writing has not come to its end in time.
+    /// Writing has not ended in time.
     Waiting,
 }
 
-/// How many wait for the thread.
+/// The capacity of the queue.
 const QUEUE: usize = 64;
 
 impl<T: Send + 'static> Outlet<T> {
-    /// An outlet to an open file, such as stdout. `render` makes lines.
+    /// Returns an outlet to an open file, such as stdout. `render` returns the lines of an item.
     pub fn new(file: impl AsFd, render: impl FnMut(T) -> String + Send + 'static) -> Self {
         let ((queue, waiting), (end, ended)) = (sync_channel(QUEUE), sync_channel(1));
         let dropped = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&dropped);
         let file = file.as_fd().try_clone_to_owned().map(|file: OwnedFd| File::from(file));
         let write = move || {
-            // It is only closed if nobody waits for the end.
+            // The channel is only closed if the caller does not wait for the end.
             drop(end.send(file.and_then(|file| write_all(&waiting, file, render, &count))));
         };
         // Without a thread the queue is closed, and all is dropped.
@@ -50,12 +50,12 @@ impl<T: Send + 'static> Outlet<T> {
         Self { queue, dropped, ended }
     }
 
-    /// Gives it to the thread, if there is room.
+    /// Passes an item to the thread if there is room.
     pub fn give(&self, what: T) {
         drop(self.try_give(what));
     }
 
-    /// The same; returns what finds the queue full.
+    /// Passes an item to the thread. Returns it if the queue is full.
     fn try_give(&self, what: T) -> Option<T> {
         match self.queue.try_send(what) {
             Ok(()) => None,
@@ -71,7 +71,7 @@ impl<T: Send + 'static> Outlet<T> {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Gives the last one, and waits until all is written, at most for `patience`. Returns how many were dropped, too.
+    /// Passes the last item and waits until everything is written, at most for `patience`. Also returns the number of dropped items.
     pub fn finish(self, last: Option<T>, patience: Duration) -> (Written, u64) {
         let until = Instant::now() + patience;
         let mut last = last;
@@ -97,7 +97,7 @@ impl<T: Send + 'static> Outlet<T> {
     }
 }
 
-/// Writes until the queue is closed. Fails with the first error, unless the reader has gone.
+/// Writes until the queue is closed. Returns the first error, unless the reader has closed the output.
 fn write_all<T>(
     waiting: &Receiver<T>,
     mut file: impl Write,
@@ -120,7 +120,7 @@ fn write_all<T>(
     first
 }
 
-/// Writes as much as it can. Returns how much that is.
+/// Writes as much as possible. Returns the number of bytes.
 fn write(file: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < bytes.len() {
@@ -179,10 +179,13 @@ mod tests {
         drop(reader);
         let outlet = Outlet::new(&writer, line);
         outlet.give(1);
-        assert!(matches!(outlet.finish(None, PATIENCE), (Written::Done, 1)), "the reader has had enough");
+        assert!(
+            matches!(outlet.finish(None, PATIENCE), (Written::Done, 1)),
+            "the reader has closed the output"
+        );
     }
 
-    /// A disk with so much room now and then.
+    /// A disk that sometimes has a limited amount of room.
     struct Disk {
         room: Vec<usize>,
         text: Vec<u8>,

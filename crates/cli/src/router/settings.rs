@@ -10,33 +10,33 @@ use cutline_router::ShaperParams;
 use cutline_router_service::ProcessSpec;
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 
-/// The queue, the same for both directions unless the reverse direction has its own.
+/// The queue of both directions, unless the reverse direction has a separate one.
 #[derive(clap::Args)]
 pub struct QueueArgs {
-    /// The queue's algorithm (`cutline aqm list`) [default: fq-codel, or pie where --tsq is given]
+    /// Algorithm of the queue (`cutline aqm list`) [default: fq-codel, or pie with --tsq]
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     aqm: Option<String>,
-    /// Set a parameter of it, such as target="10 ms"; may be repeated (`cutline aqm show NAME`)
+    /// Set a parameter of the algorithm, such as target="10 ms"; may be repeated (`cutline aqm show NAME`)
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "config")]
     set: Vec<String>,
-    /// TSQ on top of it, with its parameters if given, such as l=40ms,bits=4
+    /// Use TSQ on top of the algorithm, with optional parameters, such as l=40ms,bits=4
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
     tsq: Option<String>,
-    /// How much may wait: "1000 packets" or "64 KB"
+    /// Largest backlog, such as "1000 packets" or "64 KB"
     #[arg(long, default_value = "1000 packets", value_parser = limit, conflicts_with = "config")]
     limit: Limit,
-    /// Drop packets that could be marked, too
+    /// Drop ECN-capable packets instead of marking them
     #[arg(long, conflicts_with = "config")]
     no_ecn: bool,
 }
 
-/// What differs in the reverse direction.
+/// Options of the reverse direction.
 #[derive(clap::Args)]
 pub struct ReverseArgs {
-    /// The rate from --out to --in [default: the same]
+    /// Rate from --out to --in [default: the same]
     #[arg(id = "reverse_rate", long = "reverse-rate", alias = "rate-back", value_name = "RATE", value_parser = link_rate, conflicts_with = "config")]
     rate: Option<Rate>,
-    /// A separate algorithm for the reverse direction, with only what --reverse-set and --reverse-tsq say
+    /// Separate algorithm for the reverse direction, with the parameters of --reverse-set and --reverse-tsq only
     #[arg(
         id = "reverse_aqm",
         long = "reverse-aqm",
@@ -54,28 +54,28 @@ pub struct ReverseArgs {
         conflicts_with = "config"
     )]
     set: Vec<String>,
-    /// TSQ in the reverse direction, with its parameters if given
+    /// Use TSQ in the reverse direction, with optional parameters
     #[arg(id = "reverse_tsq", long = "reverse-tsq", alias = "tsq-back", value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
     tsq: Option<String>,
-    /// How much may wait in the reverse direction [default: the same]
+    /// Largest backlog in the reverse direction [default: the same]
     #[arg(id = "reverse_limit", long = "reverse-limit", alias = "limit-back", value_name = "LIMIT", value_parser = limit, conflicts_with = "config")]
     limit: Option<Limit>,
 }
 
-/// What code points mean, and what they become.
+/// The hints of code points, and their changes.
 #[derive(clap::Args)]
 pub struct CodePoints {
-    /// Give a code point a hint from 1 to 16, such as EF=4; may be repeated
+    /// Assign a hint from 1 to 16 to a code point, such as EF=4; may be repeated
     #[arg(long, value_name = "CODEPOINT=LEVEL", conflicts_with = "config")]
     hint: Vec<String>,
-    /// Change a code point on the way out, such as CS1=LE or EF=hint-6; `to-hints` changes each to that of its hint,
-    /// `without-hints` those of hints to the default; may be repeated
+    /// Change a code point at departure, such as CS1=LE or EF=hint-6; `to-hints` changes each code point to that of its
+    /// hint, `without-hints` changes the code points of hints to the default; may be repeated
     #[arg(long, value_name = "CODEPOINT=CODEPOINT", conflicts_with = "config")]
     remark: Vec<String>,
 }
 
 impl ReverseArgs {
-    /// The queue of the reverse direction, where `forward` is that of the forward direction, for a link of this rate.
+    /// Returns the queue of the reverse direction for a link of this rate. `forward` is the queue of the forward direction.
     pub fn spec(&self, forward: &QueueArgs, rate: Rate) -> Result<QueueSpec, Failure> {
         let own = self.aqm.is_some();
         let inherited = |value: &[String]| if own { Vec::new() } else { value.to_vec() };
@@ -92,24 +92,24 @@ impl ReverseArgs {
 }
 
 impl QueueArgs {
-    /// The algorithm. The defaults keep the queue short at any rate: their targets are delays. TSQ needs one that decides
+    /// Returns the algorithm. The targets of the defaults are delays, so the queue is short at any rate. TSQ needs a law that decides
     /// by a probability.
     fn aqm(&self) -> &str {
         let default = if self.tsq.is_some() { "pie" } else { "fq-codel" };
         self.aqm.as_deref().unwrap_or(default)
     }
 
-    /// The queue before a link of this rate.
+    /// Returns the queue for a link of this rate.
     pub fn spec(&self, rate: Rate) -> Result<QueueSpec, Failure> {
         let is_it = |aqm: &AqmDescription| aqm.name == self.aqm();
-        // A name that is not there has no parameters; it is refused below.
+        // An unknown name has no parameters. It is refused below.
         let known = registry::describe().into_iter().find(is_it);
         let set = self.set.iter().map(String::as_str);
         let values = known.map_or_else(|| Ok(Vec::new()), |aqm| values(set, &aqm.parameters, aqm.name))?;
         let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let aqm = AqmSpec::from_values(self.aqm(), borrowed).map_err(usage)?;
         let spec = QueueSpec { limit: self.limit, ecn: !self.no_ecn, aqm, tsq: self.tsq_params()?, rate };
-        // Tells now what does not go together, before an interface is touched.
+        // Contradictions are reported before an interface is opened.
         spec.build::<u32>().map_err(usage)?;
         Ok(spec)
     }
@@ -124,7 +124,7 @@ impl QueueArgs {
 }
 
 impl CodePoints {
-    /// The two tables.
+    /// Returns the tables of hints and of changes.
     pub fn tables(&self) -> Result<(HintTable, RemarkTable), Failure> {
         let mut hints = HintTable::standard();
         for text in &self.hint {
@@ -149,8 +149,7 @@ impl CodePoints {
     }
 }
 
-/// Packets or bytes.
-/// The rate of a link.
+/// Parses the rate of a link.
 pub fn link_rate(text: &str) -> Result<Rate, String> {
     let allowed = ShaperParams::RATES;
     rate(text).and_then(|rate| {
@@ -159,7 +158,7 @@ pub fn link_rate(text: &str) -> Result<Rate, String> {
     })
 }
 
-/// The memory for the frames of both directions.
+/// Parses the memory for the frames of both directions.
 pub fn memory(text: &str) -> Result<Bytes, String> {
     let allowed = ProcessSpec::MEMORY;
     let size = quantity::size(text).map_err(|error| format!("{error}; write \"64 MB\""))?;
@@ -167,7 +166,7 @@ pub fn memory(text: &str) -> Result<Bytes, String> {
     is_allowed.then_some(size).ok_or_else(|| format!("from {} to {}", allowed.start(), allowed.end()))
 }
 
-/// The interval of printed statistics.
+/// Parses the interval of printed statistics.
 pub fn interval(text: &str) -> Result<Duration, String> {
     let least = Duration::from_millis(10);
     duration(text).and_then(|time| if time < least { Err(format!("at least {least}")) } else { Ok(time) })
@@ -180,7 +179,7 @@ fn limit(text: &str) -> Result<Limit, String> {
     packets.or_else(bytes).ok_or_else(|| "write \"1000 packets\" or \"64 KB\"".to_owned())
 }
 
-/// Parameters as they are written, each as its kind has it.
+/// Parses parameters by their kinds.
 fn values<'t>(
     pairs: impl Iterator<Item = &'t str>,
     parameters: &[&'static Parameter],
@@ -212,7 +211,7 @@ fn usage_of(option: &str, text: &str, error: &impl std::fmt::Display) -> Failure
     Failure::Usage(format!("{option} {text}: {error}"))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes it by value")]
 fn usage(error: ParameterError) -> Failure {
     Failure::Usage(error.to_string())
 }
@@ -253,7 +252,7 @@ mod tests {
         assert!(refusal(no_tsq).contains("a queue of its own"));
     }
 
-    /// Who has read nothing gets a queue whose target is a delay, at any rate.
+    /// Without options the queue has a target delay at any rate.
     #[test]
     fn without_a_name_the_queue_is_short() {
         let rate = Rate::from_mbps(2);

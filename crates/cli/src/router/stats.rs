@@ -1,4 +1,4 @@
-//! `cutline router stats`: asks a router at work by its socket.
+//! `cutline router stats`: queries a running router by its socket.
 
 use super::text;
 use crate::arguments::duration;
@@ -8,22 +8,22 @@ use cutline_router_service::{AskError, Client, Reply, Request, Statistics};
 use cutline_units::Duration;
 use std::path::PathBuf;
 
-/// Ask a router at work what it has counted
+/// Print the statistics of a running router
 ///
-/// Asks by the local socket that the router was given (--socket, or `socket` in its file).
+/// Queries the local socket of the router (--socket, or `socket` in its file).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The router's socket
+    /// Socket of the router
     #[arg(value_name = "PATH")]
     socket: PathBuf,
-    /// Go on asking so often, from 100ms to 1h
+    /// Repeat the query at this interval, from 100ms to 1h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     watch: Option<Duration>,
-    /// Print JSON, one document a line
+    /// Print JSON, one document per line
     #[arg(long)]
     json: bool,
-    /// Print the router's configuration instead, as JSON
+    /// Print the router's configuration as JSON instead
     #[arg(long, conflicts_with_all = ["watch", "json"])]
     config: bool,
 }
@@ -33,7 +33,7 @@ const EXAMPLES: &str = "Examples:
   cutline router stats /run/cutline/lan.sock --watch 1s
   cutline router stats /run/cutline/lan.sock --json | jq .forward.departure_error_us";
 
-/// A router answers within its own look; this long is given to a machine that is stopped.
+/// The time to wait for a reply. A router replies at once, unless its machine is stopped.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! What a router has counted, for a terminal.
+//! The statistics of a router as text.
 
 use crate::table::{Table, cells, titles};
 use cutline_documents::Record as _;
@@ -7,7 +7,7 @@ use cutline_router_service::{
 };
 use serde_json::Value;
 
-/// All of it.
+/// Returns all statistics.
 pub fn whole(statistics: &Statistics) -> String {
     let head = format!("\nafter {:.1} s\n", statistics.elapsed_s);
     let interfaces: String = statistics.interfaces.iter().map(warnings).collect();
@@ -20,7 +20,7 @@ pub fn whole(statistics: &Statistics) -> String {
         + &reload
 }
 
-/// Losses other than frames.
+/// Returns the losses of documents, messages and clients.
 fn other_losses(statistics: &Statistics) -> String {
     let losses = [
         (
@@ -33,7 +33,7 @@ fn other_losses(statistics: &Statistics) -> String {
     losses.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
 
-/// What has happened since `before`, or the start: a line for each direction.
+/// Returns one line per direction about the time since `before`, or since the start.
 pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
     let span = now.elapsed_s - before.map_or(0.0, |before| before.elapsed_s);
     let line = |reverse| {
@@ -67,7 +67,7 @@ fn direction(direction: &Direction) -> String {
     counted + &departure_error(&direction.departure_error_us) + &slipped + &hints(direction)
 }
 
-/// Packets where bytes are counted, too; a sum with its summands where there are several.
+/// Returns the number of packets, as a sum with its summands if there are several.
 fn counted(value: &Value) -> String {
     let Value::Object(values) = value else { return value.to_string() };
     if let Some(packets) = values.get("packets") {

@@ -1,11 +1,11 @@
-//! The JSON document of `cutline run --json`: the rows of the tables, run by run.
+//! The JSON document of `cutline run --json`: the rows of the tables, grouped by run.
 
 use super::outcome::Outcome;
 use cutline_results::{FlowRow, QueueRow, RowDocument, RunDocument, RunsDocument};
 use cutline_scenario::SweepPoint;
 use std::collections::BTreeMap;
 
-/// Name, version, seeds, where the results are, and every run with its flows and queues.
+/// Returns name, version, seeds, the folder of the results, and every run with its flows and queues.
 pub fn document<'r>(points: &[SweepPoint], outcome: &'r Outcome) -> RunsDocument<'r> {
     let scenario = &points[0].scenario;
     RunsDocument {
@@ -40,8 +40,8 @@ fn runs<'r>(points: &[SweepPoint], outcome: &'r Outcome) -> Vec<RunDocument<'r>>
             point: label,
         })
     };
-    let of_point = |point: &SweepPoint| {
+    let runs_of = |point: &SweepPoint| {
         point.scenario.all_seeds().filter_map(|seed| run(point, seed)).collect::<Vec<_>>()
     };
-    points.iter().flat_map(of_point).collect()
+    points.iter().flat_map(runs_of).collect()
 }

@@ -1,26 +1,26 @@
-//! What the runs of a scenario have measured, and what went wrong.
+//! The results of a scenario's runs, and the runs that failed.
 
 use crate::exit::Failure;
 use cutline_results::{FlowRow, QueueRow, TimingRow};
 use std::path::PathBuf;
 
-/// The rows that are printed, and how many runs are missing.
+/// The rows that are printed, and the number of missing runs.
 pub struct Outcome {
     pub flows: Vec<FlowRow>,
     pub queues: Vec<QueueRow>,
-    /// Of the laboratory.
+    /// The timing of runs in the laboratory.
     pub timing: Vec<TimingRow>,
-    /// Runs that failed.
+    /// Number of runs that failed.
     pub failed: usize,
-    /// Runs that were cancelled.
+    /// Number of runs that were cancelled.
     pub cancelled: usize,
-    /// Where the results are stored.
+    /// The folder where the results are stored.
     pub folder: Option<PathBuf>,
     pub version: String,
 }
 
 impl Outcome {
-    /// Nothing yet, of this version.
+    /// Returns an empty outcome of this version.
     pub fn new(version: &str) -> Self {
         Self {
             flows: Vec::new(),
@@ -33,10 +33,10 @@ impl Outcome {
         }
     }
 
-    /// Whether everything went well.
+    /// Returns an error if a run of `total` failed or was cancelled.
     pub fn verdict(&self, total: usize) -> Result<(), Failure> {
         let resume =
-            if self.folder.is_some() { "; the same command with --resume runs the rest" } else { "" };
+            if self.folder.is_some() { "; to run the rest, use the same command with --resume" } else { "" };
         let why = match self {
             Self { cancelled: 0, failed: 0, .. } => return Ok(()),
             Self { cancelled: 0, failed, .. } => format!("{failed} of {total} runs failed{resume}"),

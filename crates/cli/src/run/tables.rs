@@ -1,4 +1,4 @@
-//! What `cutline run` prints: a line per point and group, and one per point and queue.
+//! The output of `cutline run`: one line per point and group, and one per point and queue.
 
 use super::outcome::Outcome;
 use crate::table::{Table, estimate};
@@ -6,7 +6,7 @@ use cutline_results::{FlowRow, Heading, QueueRow, Row, Subject, Values, group_me
 use cutline_scenario::SweepPoint;
 use std::fmt::Write as _;
 
-/// The tables, and where the results are.
+/// Returns the tables and the folder of the results as text.
 pub fn render(points: &[SweepPoint], outcome: &Outcome) -> String {
     let scenario = &points[0].scenario;
     let title = scenario.title.as_deref().unwrap_or(&scenario.name);
@@ -26,7 +26,7 @@ pub fn render(points: &[SweepPoint], outcome: &Outcome) -> String {
     text
 }
 
-/// A line for each subject, with the columns that a row type shows.
+/// Returns one line per subject with the columns that have a heading.
 fn table<R: Row>(words: [&str; 2], found: &[Values]) -> String {
     let columns = R::columns();
     let shown: Vec<_> = columns.iter().filter_map(|column| Some((column.name, column.heading?))).collect();
@@ -36,8 +36,8 @@ fn table<R: Row>(words: [&str; 2], found: &[Values]) -> String {
     subjects.dedup();
     for subject in subjects {
         let cell = |(measure, heading): &(&str, Heading)| {
-            let of = |values: &&Values| values.subject == *subject && values.measure == *measure;
-            let values = found.iter().find(of);
+            let matches = |values: &&Values| values.subject == *subject && values.measure == *measure;
+            let values = found.iter().find(matches);
             values.map_or_else(|| "-".to_owned(), |values| estimate(&values.values(), heading.scale))
         };
         let words = [subject.point.to_string(), subject.name.to_string()];

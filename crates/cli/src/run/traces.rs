@@ -1,4 +1,4 @@
-//! `--pcap` and `--flent`: one run as the files of other tools.
+//! The options `--pcap` and `--flent`: one run as files for other tools.
 
 use crate::exit::Failure;
 use crate::program::VERSION;
@@ -9,38 +9,38 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// Which traces are asked for.
+/// The options for traces.
 #[derive(clap::Args)]
 pub struct TraceArgs {
-    /// Write the packets at a link's queue to FILE as pcapng, for Wireshark (docs/guide/traces.md); of one run only
+    /// Write the packets at a link's queue to FILE as pcapng, for Wireshark (docs/guide/traces.md); for a single run only
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pcap: Option<PathBuf>,
-    /// The link that --pcap shows, such as "r1->r2", with the one back beside it [default: the bottleneck, or the first
+    /// Link that --pcap shows, such as "r1->r2", together with its reverse link [default: the bottleneck, or the first
     /// link with an AQM]
     #[arg(long, value_name = "LINK", requires = "pcap")]
     pcap_link: Option<String>,
-    /// Write the interval series to FILE, whose name ends in .flent.gz, for flent's plotter; of one run only
+    /// Write the interval series to FILE for flent's plotter; the name must end in .gz; for a single run only
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     flent: Option<PathBuf>,
 }
 
-/// The files that are to be written.
+/// The open files of the traces.
 pub struct Traces {
     pcap: Option<(Target, cutline_sim::LinkId)>,
     flent: Option<Target>,
 }
 
-/// A file that is open.
+/// An open file and its path.
 struct Target {
     path: PathBuf,
     file: File,
 }
 
 impl TraceArgs {
-    /// Opens the files, so that what cannot be written is known before anything is simulated.
+    /// Opens the files before the simulation, so that errors are reported early.
     ///
     /// # Errors
-    /// When there is more than one run, no such link, or a file cannot be made.
+    /// When there is more than one run, the link does not exist, or a file cannot be created.
     pub fn open(&self, points: &[SweepPoint]) -> Result<Traces, Failure> {
         let options = [("--pcap", &self.pcap), ("--flent", &self.flent)];
         if let Some((option, _)) = options.into_iter().find(|(_, path)| path.is_some()) {
@@ -60,10 +60,10 @@ impl TraceArgs {
 }
 
 impl Traces {
-    /// Simulates a scenario and writes what is asked for.
+    /// Simulates a scenario and writes its traces.
     ///
     /// # Errors
-    /// When it cannot be simulated, was interrupted, or a file cannot be written.
+    /// When the scenario cannot be simulated, the run was interrupted, or a file cannot be written.
     pub fn simulate(&self, scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, String> {
         let result = match &self.pcap {
             None => scenario.simulate(seed, cancel).map_err(|error| error.to_string())?,
@@ -95,17 +95,16 @@ impl Target {
 }
 
 fn open_flent(path: &Path) -> Result<Target, Failure> {
-    // flent goes by the name.
+    // flent decides by the name whether a file is compressed.
     if path.extension().is_none_or(|extension| extension != "gz") {
         let (shown, name) = (path.display(), path.with_extension("flent.gz"));
-        let why =
-            format!("--flent {shown}: flent reads a file as gzipped by its name: call it {}", name.display());
+        let why = format!("--flent {shown}: the name must end in .gz, such as {}", name.display());
         return Err(Failure::Usage(why));
     }
     Target::create(path)
 }
 
-/// A trace is of one run: one point of a sweep with one seed.
+/// Returns an error if there is more than one run. A trace holds a single point of a sweep with a single seed.
 fn refuse_several_runs(option: &str, points: &[SweepPoint]) -> Result<(), Failure> {
     let seeds = points[0].scenario.seeds;
     let mut remedy: Vec<String> = Vec::new();
@@ -124,12 +123,12 @@ fn refuse_several_runs(option: &str, points: &[SweepPoint]) -> Result<(), Failur
     let points = if points == 1 { String::new() } else { format!("{points} points of a sweep x ") };
     let seeds = if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
     Err(Failure::Usage(format!(
-        "{option} writes one run, and there are {runs}: {points}{seeds}; choose one, such as: {}",
+        "{option} is for a single run, but there are {runs}: {points}{seeds}; choose one, for example: {}",
         remedy.join(" ")
     )))
 }
 
-/// For a shell.
+/// Quotes a text for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./{}:".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{text}'") }

@@ -1,4 +1,4 @@
-//! The runs of a scenario, carried out in the simulator or in the laboratory, and stored or not.
+//! Executes the runs of a scenario in the simulator or in the laboratory.
 
 use super::outcome::Outcome;
 use crate::exit::Failure;
@@ -8,20 +8,20 @@ use cutline_scenario::runner::{self, Ending, Job, Options};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::path::Path;
 
-/// All that is needed to run.
+/// The runs, and how to execute them.
 pub struct Work<'w> {
     pub file: &'w ScenarioFile,
     pub points: &'w [SweepPoint],
     pub jobs: &'w [Job<'w>],
     pub options: &'w Options<'w>,
-    /// The version that results are marked with.
+    /// The version that is stored with the results.
     pub version: &'w str,
-    /// How a scenario is run with a seed.
+    /// Runs a scenario with a seed.
     pub run: &'w (dyn Fn(&Scenario, u64) -> Result<RunResult, String> + Sync),
 }
 
 impl Work<'_> {
-    /// Runs all jobs. `store` is the folder of all results, and what to do with results that are there.
+    /// Runs all jobs. `store` is the folder of all results and the treatment of stored results; `None` stores nothing.
     pub fn execute(&self, store: Option<(&Path, Existing)>) -> Result<Outcome, Failure> {
         match store {
             Some((results, existing)) => self.stored(results, existing),

@@ -1,4 +1,4 @@
-//! Groups of flows as plans: from options, or from a file.
+//! Plans for groups of flows, from options or from a file.
 
 use super::options::FlowArgs;
 use crate::exit::Failure;
@@ -11,27 +11,27 @@ use cutline_units::{DscpPool2, Duration, HintCodec as _, Streams};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// What is sent: plans, and which of them belong together.
+/// The plans of all flows, and their groups.
 #[derive(Debug, Default)]
 pub struct Flows {
     pub plans: Vec<FlowPlan>,
     pub groups: Vec<Group>,
 }
 
-/// Like flows.
+/// A group of flows with the same parameters.
 #[derive(Debug)]
 pub struct Group {
     pub name: String,
-    /// The name of their transport.
+    /// The name of the transport.
     pub transport: &'static str,
     pub members: Range<usize>,
 }
 
-/// A time stamp's share of a segment, which the kernel takes off `TCP_MAXSEG` (RFC 7323 section 3.2).
+/// The size of the time stamp option with its padding, which the kernel subtracts from `TCP_MAXSEG` (RFC 7323 section 3.2).
 const TIME_STAMP: u32 = 12;
 
 impl Flows {
-    /// One group.
+    /// Returns one group from the options.
     pub fn from_options(args: &FlowArgs, from: Option<SocketAddr>, to: SocketAddr) -> Result<Self, Failure> {
         let group = args.name();
         let (transport, app, dscp) = (args.transport()?, args.application()?, args.code_point()?);
@@ -53,7 +53,7 @@ impl Flows {
         Ok(flows)
     }
 
-    /// The groups of a file.
+    /// Returns the groups of a file.
     pub fn from_file(
         file: &FlowsFile,
         streams: Streams,
@@ -90,7 +90,7 @@ impl Flows {
     }
 }
 
-/// When a flow starts: drawn as the simulator draws it.
+/// Returns the start of a flow. It is drawn as in the simulator.
 fn start(spec: StartSpec, streams: Streams, name: &str) -> Duration {
     match spec {
         StartSpec::At(at) => at,
@@ -102,7 +102,7 @@ fn start(spec: StartSpec, streams: Streams, name: &str) -> Duration {
 
 fn transport(spec: &FlowSpec) -> Result<Transport, Failure> {
     if spec.adaptive.is_some() {
-        return Err(refuse(spec, "hint", "\"adaptive\" is for simulations: write a level"));
+        return Err(refuse(spec, "hint", "\"adaptive\" is only available in simulations: set a level"));
     }
     Ok(match spec.transport() {
         TransportParams::Tcp(params) => Transport::Tcp(tcp_options(spec, &params)?),
@@ -110,15 +110,19 @@ fn transport(spec: &FlowSpec) -> Result<Transport, Failure> {
     })
 }
 
-/// What of a simulated TCP the kernel's can be told.
+/// Returns the options of the kernel's TCP for a scenario's TCP. Keys that the kernel has no option for are errors.
 fn tcp_options(spec: &FlowSpec, params: &tcp::Params) -> Result<TcpOptions, Failure> {
     let known = ["mss", "send-buffer", "nagle"];
     let given = &spec.transport.given;
     if let Some(key) = given.iter().find(|key| !known.contains(key)) {
-        return Err(refuse(spec, &format!("transport.{key}"), "real TCP is the kernel's: leave it out"));
+        return Err(refuse(
+            spec,
+            &format!("transport.{key}"),
+            "it cannot be set for the kernel's TCP: remove it",
+        ));
     }
     Ok(TcpOptions {
-        congestion_control: Some(spec.transport.linux_congestion_control().to_owned()),
+        congestion_control: spec.transport.linux_congestion_control().map(str::to_owned),
         max_segment: Some(params.mss + TIME_STAMP),
         write_queue: params.send_buffer.map(|segments| params.bytes_of(segments)),
         no_delay: given.contains(&"nagle") && !params.nagle,

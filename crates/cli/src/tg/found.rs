@@ -1,4 +1,4 @@
-//! What a sender and its receiver have measured, flow by flow and group by group.
+//! The measurements of a sender and its receiver, by flow and by group.
 
 use super::flows::Flows;
 use crate::exit::Failure;
@@ -25,7 +25,7 @@ pub struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Puts the reports of both ends together.
+    /// Joins the reports of both ends.
     pub fn new(
         receiver: SocketAddr,
         (seed, duration, interval): (u64, Duration, Option<Duration>),
@@ -49,7 +49,7 @@ impl<'a> Found<'a> {
         Self { receiver, seed, duration, interval, flows, outcome, received, groups, total }
     }
 
-    /// All of it.
+    /// Returns the JSON document.
     pub fn document(&self) -> SendDocument {
         let report = self.outcome.received.as_ref();
         let flow = |sent| FlowDocument::new(sent, self.received.get(&sent.flow).copied(), self.interval);
@@ -68,22 +68,22 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Sums and distributions of each group.
+    /// Returns the sums and distributions of each group.
     pub fn group_totals(&self) -> Vec<GroupTotals> {
-        let of = self.flows.groups.iter().zip(&self.groups).map(|(group, of)| {
-            let (transport, totals) = (group.transport, self.totals(of));
+        let totals = self.flows.groups.iter().zip(&self.groups).map(|(group, summary)| {
+            let (transport, totals) = (group.transport, self.totals(summary));
             let totals = if transport == "tcp" { totals.without_loss_ratio() } else { totals };
             GroupTotals { name: group.name.clone(), transport: transport.to_owned(), totals }
         });
-        of.collect()
+        totals.collect()
     }
 
-    /// Sums and distributions of some of the flows.
-    pub fn totals(&self, of: &Summary) -> Totals {
-        Totals::new(of, self.outcome.elapsed, self.interval)
+    /// Returns the sums and distributions of a summary.
+    pub fn totals(&self, summary: &Summary) -> Totals {
+        Totals::new(summary, self.outcome.elapsed, self.interval)
     }
 
-    /// The flows that failed, and why.
+    /// Returns the names and errors of the flows that failed.
     pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.outcome.sent.iter().filter_map(|sent| {
             let received = self.received.get(&sent.flow).and_then(|received| received.error.as_deref());
@@ -91,7 +91,7 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// Whether everything went well.
+    /// Returns an error if a flow failed or the run was interrupted.
     pub fn judge(&self, stopped: bool) -> Result<(), Failure> {
         if let Some(error) = &self.outcome.error {
             return Err(Failure::Failed(error.to_string()));

@@ -1,4 +1,4 @@
-//! The options of a group of like flows.
+//! The options of a group of flows.
 
 use crate::arguments::{duration, rate};
 use crate::exit::Failure;
@@ -13,65 +13,65 @@ use cutline_transport::tcp::Tcp;
 use cutline_units::{Bytes, Distribution, Dscp, DscpPool2, Duration, Ecn, HintBits, HintCodec as _, Rate};
 use std::path::PathBuf;
 
-/// A group of like flows, as options give it.
+/// A group of flows with the same parameters, given by options.
 #[derive(clap::Args)]
 pub struct FlowArgs {
-    /// The flows' transport
+    /// Transport of the flows
     #[arg(long, default_value = Tcp::NAME, value_name = "NAME", conflicts_with = "plan",
           value_parser = PossibleValuesParser::new(TransportParams::NAMES))]
     transport: String,
-    /// What writes: bulk, cbr, poisson, on-off, talk-spurt, files or trace [default: cbr with --rate or over UDP, files
-    /// with --think, trace with --trace, else bulk]
+    /// Application: bulk, cbr, poisson, on-off, talk-spurt, files or trace [default: trace with --trace, files with
+    /// --think, cbr with --rate or over UDP, otherwise bulk]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "plan")]
     app: Option<App>,
-    /// How many flows
+    /// Number of flows
     #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "plan",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub flows: u32,
-    /// The payload rate of each flow, such as 128kbit or "1.5 Mbit/s"
+    /// Payload rate of each flow, such as 128kbit or "1.5 Mbit/s"
     #[arg(long, value_parser = rate, conflicts_with = "plan")]
     rate: Option<Rate>,
-    /// The payload of a message or file, such as "160 B" or 58KB; for files and poisson also exponential:58KB,
-    /// pareto:4KB:1.2 (minimum, shape) with :1MB as a maximum, or lognormal:10KB:1.3 (median, sigma)
+    /// Payload of a message or file, such as "160 B" or 58KB; for files and poisson also exponential:58KB (mean),
+    /// pareto:4KB:1.2 or pareto:4KB:1.2:1MB (minimum, shape, maximum), or lognormal:10KB:1.3 (median, sigma)
     #[arg(long, conflicts_with = "plan")]
     size: Option<String>,
-    /// Mean length of an on-off source's bursts, exponentially distributed [default: 1s]
+    /// Mean duration of the bursts of an on-off source, exponentially distributed [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "plan")]
     on: Option<Duration>,
-    /// Mean length of its silences [default: 1s]
+    /// Mean duration of the silences of an on-off source, exponentially distributed [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "plan")]
     off: Option<Duration>,
-    /// Mean time from a file's arrival to the next, exponentially distributed [default: none]
+    /// Mean time from the arrival of a file to the next file, exponentially distributed [default: none]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "plan")]
     think: Option<Duration>,
-    /// A recorded trace: lines of seconds and bytes
+    /// Recorded trace; each line has a time in seconds and a size in bytes
     #[arg(long, value_name = "FILE", conflicts_with = "plan")]
     trace: Option<PathBuf>,
-    /// Play the trace again and again, this long after its end
+    /// Repeat the trace, each time after this pause
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "trace")]
     repeat: Option<Duration>,
-    /// The delay hint, 1 (little delay) to 16 (throughput), in the code point
+    /// Delay hint in the code point, from 1 (low delay) to 16 (high throughput)
     #[arg(long, value_name = "LEVEL", conflicts_with_all = ["dscp", "plan"])]
     hint: Option<u64>,
-    /// The code point, such as EF, AF41, hint-6 or 46
+    /// Code point, such as EF, AF41, hint-6 or 46
     #[arg(long, value_name = "NAME", value_parser = dscp, conflicts_with = "plan")]
     dscp: Option<Dscp>,
-    /// Packets are ECN-capable (for TCP the kernel has to be told: docs/guide/tg.md)
+    /// Send ECN-capable packets (for TCP this is a setting of the kernel: docs/guide/tg.md)
     #[arg(long, conflicts_with = "plan")]
     pub ecn: bool,
-    /// TCP's congestion control, as the kernel names it: reno, cubic, bbr
+    /// Congestion control of TCP by its name in the kernel, such as reno, cubic, dctcp or bbr
     #[arg(long, value_name = "NAME", conflicts_with = "plan")]
     congestion_control: Option<String>,
-    /// The largest payload of a TCP segment, bytes; segments with time stamps have 12 less
+    /// Largest payload of a TCP segment, bytes; with time stamps the payload is 12 bytes smaller
     #[arg(long, value_name = "BYTES", conflicts_with = "plan")]
     max_segment: Option<u32>,
-    /// TCP sends no faster than this
+    /// Largest sending rate of each TCP flow
     #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "plan")]
     pacing: Option<Rate>,
-    /// Small TCP segments do not wait (Nagle's algorithm is off)
+    /// Send small TCP segments at once (no Nagle's algorithm)
     #[arg(long, conflicts_with = "plan")]
     no_delay: bool,
-    /// What may wait for TCP beside the kernel's buffer; messages that do not fit are refused [default: all]
+    /// Largest amount of data that waits in addition to the kernel's buffer of TCP; messages that do not fit are dropped [default: unlimited]
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "plan")]
     write_queue: Option<Bytes>,
 }
@@ -87,18 +87,18 @@ enum App {
     Trace,
 }
 
-/// A message that fits any path.
+/// The default size of a message. It fits any path.
 const MESSAGE: Bytes = Bytes::new(1000);
 
 impl FlowArgs {
-    /// What the packets are marked with.
+    /// Returns the code point of the packets.
     pub fn code_point(&self) -> Result<Dscp, Failure> {
         let Some(level) = self.hint else { return Ok(self.dscp.unwrap_or_default()) };
         let hint = HintBits::PAPER.hint(level).map_err(|error| usage("--hint", &level, &error))?;
         Ok(DscpPool2.encode(hint).unwrap_or_default())
     }
 
-    /// The name of the group.
+    /// Returns the name of the group.
     pub fn name(&self) -> String {
         use clap::ValueEnum as _;
         let app = self.app().to_possible_value();
@@ -106,7 +106,7 @@ impl FlowArgs {
         format!("{}-{app}", self.transport)
     }
 
-    /// What carries the flows.
+    /// Returns the transport of the flows.
     pub fn transport(&self) -> Result<Transport, Failure> {
         let tcp_only = [
             ("--congestion-control", self.congestion_control.is_some()),
@@ -117,7 +117,9 @@ impl FlowArgs {
         ];
         let Some(datagrams) = self.datagrams() else { return Ok(Transport::Tcp(self.tcp_options())) };
         if let Some((option, _)) = tcp_only.iter().find(|(_, given)| *given) {
-            return Err(Failure::Usage(format!("{option} is TCP's: leave it out, or use --transport tcp")));
+            return Err(Failure::Usage(format!(
+                "{option} is only allowed with TCP: remove it, or use --transport tcp"
+            )));
         }
         let message = match self.app() {
             App::Files | App::Poisson | App::Trace => MESSAGE,
@@ -128,13 +130,13 @@ impl FlowArgs {
         Ok(Transport::Datagrams(datagrams.with_message_size(message).with_ecn(ecn)))
     }
 
-    /// The transport over datagrams, with its defaults; `None` where the kernel's TCP carries the flows.
+    /// Returns the transport over datagrams with its defaults; `None` for the kernel's TCP.
     fn datagrams(&self) -> Option<TransportParams> {
         if self.transport == Tcp::NAME {
             return None;
         }
         let defaults = TransportParams::from_values(&self.transport, Defaults::Rfc, []);
-        Some(defaults.expect("the parser takes known names alone, and defaults are valid"))
+        Some(defaults.expect("the parser accepts only known names, and defaults are valid"))
     }
 
     fn tcp_options(&self) -> TcpOptions {
@@ -148,7 +150,7 @@ impl FlowArgs {
         }
     }
 
-    /// What writes.
+    /// Returns the application of the flows.
     pub fn application(&self) -> Result<Params, Failure> {
         let exponential = |mean: Option<Duration>| Distribution::Exponential {
             mean: mean.unwrap_or(Duration::from_secs(1)).as_secs_f64(),
@@ -192,13 +194,13 @@ impl FlowArgs {
         self.app.unwrap_or(meant)
     }
 
-    /// An option that the application has no use for is a slip.
+    /// Returns an error if an option has no effect on the application.
     fn check_use(&self) -> Result<(), Failure> {
         let app = self.app();
         let uses = |apps: &[App]| apps.contains(&app);
         let options = [
             ("--rate", self.rate.is_some(), uses(&[App::Cbr, App::Poisson, App::OnOff, App::TalkSpurt])),
-            // Bulk data over datagrams come in packets of this size.
+            // Over datagrams this is the size of the packets of bulk data.
             (
                 "--size",
                 self.size.is_some(),
@@ -210,13 +212,15 @@ impl FlowArgs {
             ("--trace", self.trace.is_some(), uses(&[App::Trace])),
         ];
         match options.iter().find(|(_, given, used)| *given && !used) {
-            Some((option, ..)) => Err(Failure::Usage(format!("{option} has no meaning for {}", self.name()))),
+            Some((option, ..)) => {
+                Err(Failure::Usage(format!("{option} has no effect on {}: remove it", self.name())))
+            }
             None => Ok(()),
         }
     }
 
     fn rate(&self) -> Result<Rate, Failure> {
-        self.rate.ok_or_else(|| Failure::Usage(format!("--rate is missing: {} needs it", self.name())))
+        self.rate.ok_or_else(|| Failure::Usage(format!("--rate is missing: {} requires it", self.name())))
     }
 
     fn message(&self) -> Result<Bytes, Failure> {
@@ -233,7 +237,7 @@ impl FlowArgs {
     fn recorded(&self) -> Result<Params, Failure> {
         let path = self.trace.as_ref();
         let path =
-            path.ok_or_else(|| Failure::Usage("--trace is missing: --app trace needs it".to_owned()))?;
+            path.ok_or_else(|| Failure::Usage("--trace is missing: --app trace requires it".to_owned()))?;
         let wrong = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let messages = parse_trace(&text).map_err(|error| wrong(&error))?;
@@ -249,17 +253,17 @@ fn dscp(text: &str) -> Result<Dscp, String> {
     text.parse().map_err(|error: cutline_units::DscpError| error.to_string())
 }
 
-/// A size; bytes where there is no unit.
+/// Parses a size. A number without a unit is in bytes.
 fn size(text: &str) -> Result<Bytes, String> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let with_unit = if plain { format!("{text} B") } else { text.to_owned() };
     quantity::size(&with_unit).map_err(|error| format!("{error}; write 160, \"160 B\" or 58KB"))
 }
 
-/// A size, or a distribution of sizes.
+/// Parses a size or a distribution of sizes.
 fn sizes(text: &str) -> Result<Distribution, String> {
     let bytes = |text: &str| size(text).map(|size| size.get() as f64);
-    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("{text:?} is no number"));
+    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("{text:?} is not a number"));
     let parts: Vec<&str> = text.split(':').collect();
     Ok(match parts[..] {
         [fixed] => Distribution::Fixed(bytes(fixed)?),
@@ -293,6 +297,6 @@ mod tests {
         let bounded = Distribution::Pareto { minimum: 4000.0, shape: 1.2, maximum: Some(1e6) };
         assert_eq!(sizes("pareto:4KB:1.2:1MB"), Ok(bounded));
         assert!(sizes("pareto:4KB").unwrap_err().contains("pareto:MINIMUM:SHAPE"));
-        assert!(sizes("lognormal:4KB:x").unwrap_err().contains("no number"));
+        assert!(sizes("lognormal:4KB:x").unwrap_err().contains("not a number"));
     }
 }

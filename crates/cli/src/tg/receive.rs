@@ -1,4 +1,4 @@
-//! `cutline tg receive`: wait for senders, and measure what they send.
+//! `cutline tg receive`: waits for senders and measures their flows.
 
 use super::tables;
 use crate::arguments::duration;
@@ -11,29 +11,29 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Wait for senders one after the other, and measure what they send
+/// Wait for senders and measure their flows
 ///
-/// What it measures goes to the sender at the end, and is printed here. Ctrl-C ends it; a sender that is at work still
-/// gets what was measured.
+/// Serves one sender after the other. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C
+/// ends the command; an active sender still receives the measurements.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where to listen: `[ADDRESS:]PORT`; without an address everywhere
+    /// Address and port to listen at; without an address, all addresses of the host
     #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = listen, default_value = "5203")]
     listen: Listen,
-    /// The port that traffic comes to, TCP and UDP [default: one that is free, which the sender is told]
+    /// Port for the traffic, TCP and UDP [default: a free port, which is sent to the sender]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     data_port: u16,
-    /// End after this time
+    /// Exit after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// End after the first sender
+    /// Exit after the first sender
     #[arg(long)]
     once: bool,
-    /// Print intervals, too, where the sender asks for them
+    /// Also print intervals if the sender measures them
     #[arg(long)]
     interval: bool,
-    /// Print JSON, one document a line and sender
+    /// Print one JSON document per sender, each on a line
     #[arg(long)]
     json: bool,
 }
@@ -51,7 +51,7 @@ struct Listen {
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let receiver = bind(args)?;
-    let stop = interrupt::cancel_flag("A sender at work gets what was measured so far.".to_owned())?;
+    let stop = interrupt::cancel_flag("An active sender receives the measurements so far.".to_owned())?;
     if let Some(time) = args.duration {
         end_after(time, &stop);
     }
@@ -60,14 +60,14 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         let good = session.error.is_none();
         print(args, &session)?;
         if args.once {
-            let failed = || Failure::Failed(format!("the sender {} did not come to its end", session.peer));
+            let failed = || Failure::Failed(format!("the sender {} stopped before its end", session.peer));
             return if good { Ok(()) } else { Err(failed()) };
         }
     }
     Ok(())
 }
 
-/// Everywhere is both protocols, or IPv4 alone where there is no IPv6.
+/// Without an address, listens on IPv6 and IPv4, or on IPv4 alone if the host has no IPv6.
 fn bind(args: &Args) -> Result<Receiver, Failure> {
     let Listen { address, port } = args.listen;
     let at = |address: IpAddr| Receiver::bind(SocketAddr::new(address, port), args.data_port);
@@ -91,9 +91,10 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     }
     let Some(report) = &session.report else { return Ok(()) };
     if args.json {
-        let of = ReceiveDocument::new(report, session.peer.to_string(), session.until, session.interval);
+        let document =
+            ReceiveDocument::new(report, session.peer.to_string(), session.until, session.interval);
         let error = session.error.as_ref().map(ToString::to_string);
-        return output::print_json_line(&ReceiveDocument { error, ..of });
+        return output::print_json_line(&ReceiveDocument { error, ..document });
     }
     let last = report.flows.iter().filter_map(|flow| flow.last).max().unwrap_or_default();
     let interval = session.interval.filter(|_| args.interval);
@@ -101,9 +102,9 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     output::print(&format!("\n{}: {} flows\n{text}", session.peer, report.flows.len()))
 }
 
-/// `5203`, `:5203`, `192.0.2.7:5203`, `[2001:db8::7]:5203`.
+/// Parses `5203`, `:5203`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.
 fn listen(text: &str) -> Result<Listen, String> {
-    let wrong = || format!("write {PORT}, :{PORT}, 192.0.2.7:{PORT} or [2001:db8::7]:{PORT}");
+    let wrong = || format!("expected {PORT}, :{PORT}, 192.0.2.7:{PORT} or [2001:db8::7]:{PORT}");
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(Listen { address: Some(address.ip()), port: address.port() });
     }

@@ -1,4 +1,4 @@
-//! `cutline tg send`: generate, and print what both ends have found.
+//! `cutline tg send`: generates traffic and prints the measurements of both ends.
 
 use super::flows::Flows;
 use super::found::Found;
@@ -14,37 +14,37 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Send flows to a receiver, and print what both ends have found
+/// Send flows to a receiver and print the measurements of both ends
 ///
-/// One group of like flows by options, or several by a file. Ctrl-C ends it early, and what was measured by then is
-/// printed.
+/// Options describe one group of flows, a file with --plan several. Ctrl-C ends the run early and prints the measurements
+/// so far.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where `cutline tg receive` runs: a name or an address, with its port if it is not 5203
+    /// Host of `cutline tg receive`, a name or an address [default port: 5203]
     #[arg(value_name = "HOST[:PORT]")]
     receiver: String,
     #[command(flatten)]
     flows: FlowArgs,
-    /// Several groups, by a file whose `[[flow]]` tables are those of a scenario
+    /// File with several groups; its `[[flow]]` tables are those of a scenario
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// The address to send from
+    /// Source address
     #[arg(long, value_name = "ADDRESS")]
     from: Option<std::net::IpAddr>,
-    /// How long to send [default: the plan's, or 10s]
+    /// Duration of the run [default: the plan's, or 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Print what came in each interval of this width, too
+    /// Also print the measures of each interval of this width
     #[arg(long, value_name = "TIME", value_parser = duration)]
     interval: Option<Duration>,
-    /// How long to wait afterwards for what is still on its way
+    /// Time to wait after the run for packets that are still in the network
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
     linger: Duration,
-    /// The seed of the flows' random numbers [default: the plan's, or 1]
+    /// Seed of the random numbers [default: the plan's, or 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print JSON, one document
+    /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -59,11 +59,11 @@ const EXAMPLES: &str = "Examples:
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let receiver = resolve(&args.receiver)?;
     let file = args.plan.as_deref().map(FlowsFile::load).transpose()?;
-    let of_file = |value: fn(&FlowsFile) -> Option<Duration>| file.as_ref().and_then(value);
+    let from_file = |value: fn(&FlowsFile) -> Option<Duration>| file.as_ref().and_then(value);
     let seed = args.seed.or_else(|| file.as_ref().and_then(|file| file.seed)).unwrap_or(1);
     let (duration, interval) = (
-        args.duration.or_else(|| of_file(|file| file.duration)).unwrap_or(Duration::from_secs(10)),
-        args.interval.or_else(|| of_file(|file| file.interval)),
+        args.duration.or_else(|| from_file(|file| file.duration)).unwrap_or(Duration::from_secs(10)),
+        args.interval.or_else(|| from_file(|file| file.interval)),
     );
     let from = args.from.map(|address| SocketAddr::new(address, 0));
     let streams = Streams::new(seed);
@@ -74,7 +74,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     for plan in &flows.plans {
         plan.validate().map_err(|error| Failure::Usage(error.to_string()))?;
     }
-    let stop = interrupt::cancel_flag("What was measured so far is printed.".to_owned())?;
+    let stop = interrupt::cancel_flag("The measurements so far are printed.".to_owned())?;
     let params = SendParams { duration, linger: args.linger, interval, streams };
     anstream::eprintln!("sending {} flows to {receiver} for {duration}, seed {seed}", flows.plans.len());
     let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
@@ -87,7 +87,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     found.judge(stop.load(Ordering::Relaxed))
 }
 
-/// The receiver's address; its port is the usual one where none is given.
+/// Resolves the receiver's address. The default port is [`control::PORT`].
 fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     if let Ok(address) = text.parse::<std::net::IpAddr>() {
         return Ok(SocketAddr::new(address, control::PORT));
@@ -95,6 +95,7 @@ fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let with_port = if has_port { text.to_owned() } else { format!("{text}:{}", control::PORT) };
     let found = with_port.to_socket_addrs();
-    let mut found = found.map_err(|error| Failure::Failed(format!("{text} has no address: {error}")))?;
-    found.next().ok_or_else(|| Failure::Failed(format!("{text} has no address")))
+    let mut found =
+        found.map_err(|error| Failure::Failed(format!("{text}: the address cannot be found: {error}")))?;
+    found.next().ok_or_else(|| Failure::Failed(format!("{text}: the name has no address")))
 }

@@ -1,4 +1,4 @@
-//! What was found, as tables for people.
+//! The measurements as text tables.
 
 use super::found::Found;
 use crate::table::{Table, cells, number, titles};
@@ -6,12 +6,12 @@ use cutline_traffic::control::ClockReport;
 use cutline_traffic::{Distribution, GroupTotals, IntervalDocument, MeterReport, Summary, Totals};
 use cutline_units::Duration;
 
-/// The most failures that are told one by one.
+/// The largest number of failures that are listed.
 const MOST_FAILURES: usize = 10;
-/// Above this a generator's own lateness should be known to who reads its delays.
+/// Above this the lateness of the generator is reported, because it affects the delays.
 const LATE: Duration = Duration::from_millis(5);
 
-/// Everything of both ends.
+/// Returns all measurements of both ends as text.
 pub fn sent(found: &Found<'_>) -> String {
     let mut rows = found.group_totals();
     let total = found.totals(&found.total);
@@ -21,13 +21,13 @@ pub fn sent(found: &Found<'_>) -> String {
     }
     text += &throughput(&rows);
     text += &delays(&rows);
-    text += &times("response time, ms", &rows, |of| (of.response_ms.as_ref(), None));
+    text += &times("response time, ms", &rows, |totals| (totals.response_ms.as_ref(), None));
     text += &clock(&found.outcome.clock);
     text += &lateness(&found.total);
     text + &trouble(found)
 }
 
-/// What a receiver found, whose flows have numbers and no names.
+/// Returns the measurements of a receiver as text. Its flows have numbers and no names.
 pub fn received(report: &MeterReport, elapsed: Duration, interval: Option<Duration>) -> String {
     let mut summary = Summary::default();
     report.flows.iter().for_each(|flow| summary.add_received(flow));
@@ -36,7 +36,7 @@ pub fn received(report: &MeterReport, elapsed: Duration, interval: Option<Durati
     intervals(&rows[0].totals) + &throughput(&rows) + &delays(&rows) + &strangers(report)
 }
 
-/// The row of all flows.
+/// Returns the row of all flows.
 fn all(totals: Totals) -> GroupTotals {
     GroupTotals { name: "all".to_owned(), transport: String::new(), totals }
 }
@@ -51,26 +51,26 @@ fn throughput(rows: &[GroupTotals]) -> String {
 }
 
 fn delays(rows: &[GroupTotals]) -> String {
-    times("delay, ms", rows, |of| (of.delay_ms.as_ref(), of.ipdv_ms.as_ref()))
+    times("delay, ms", rows, |totals| (totals.delay_ms.as_ref(), totals.ipdv_ms.as_ref()))
 }
 
-/// Distributions by group, if there is anything in them, and the mean of another beside them.
+/// Returns a table of the groups' distributions, with the mean of a second distribution; empty if there are no values.
 fn times(
     head: &str,
     rows: &[GroupTotals],
-    of: impl Fn(&Totals) -> (Option<&Distribution>, Option<&Distribution>),
+    choose: impl Fn(&Totals) -> (Option<&Distribution>, Option<&Distribution>),
 ) -> String {
     let titles: Vec<_> = [head].into_iter().chain(titles::<Distribution>()).chain(["variation"]).collect();
     let mut table = Table::new(1, &titles);
     for GroupTotals { name, totals, .. } in rows {
-        let (Some(distribution), other) = of(totals) else { continue };
+        let (Some(distribution), other) = choose(totals) else { continue };
         let variation = other.and_then(|other| other.mean).map_or_else(|| "-".to_owned(), number);
         table.add([name.clone()].into_iter().chain(cells(distribution)).chain([variation]).collect());
     }
     if table.is_empty() { String::new() } else { format!("\n{}", table.render()) }
 }
 
-/// What came in each interval, if it was asked for.
+/// Returns the table of intervals; empty if they were not measured.
 fn intervals(totals: &Totals) -> String {
     let Some(intervals) = &totals.intervals else { return String::new() };
     let mut table = Table::new(0, &titles::<IntervalDocument>());
@@ -82,11 +82,11 @@ fn intervals(totals: &Totals) -> String {
 
 fn clock(clock: &ClockReport) -> String {
     if clock.same {
-        return "\nBoth ends have the same clock.\n".to_owned();
+        return "\nBoth ends use the same clock.\n".to_owned();
     }
     let drift = match clock.after {
         Some(_) => format!("; it drifted by {} us during the run", number(clock.drift_ns() as f64 * 1e-3)),
-        None => "; its drift is not known".to_owned(),
+        None => "; its drift is unknown".to_owned(),
     };
     let error = number(clock.error().as_millis_f64());
     format!("\nDelays are corrected for the receiver's clock, ±{error} ms{drift}.\n")
@@ -95,7 +95,7 @@ fn clock(clock: &ClockReport) -> String {
 fn lateness(total: &Summary) -> String {
     match total.lateness.quantile(0.99) {
         Some(late) if late > LATE => format!(
-            "This machine was late: 1 % of the messages were written more than {} ms after their time.\n",
+            "The sender was late: 1 % of the messages were written more than {} ms after their time.\n",
             number(late.as_millis_f64())
         ),
         _ => String::new(),
@@ -103,26 +103,26 @@ fn lateness(total: &Summary) -> String {
 }
 
 fn trouble(found: &Found<'_>) -> String {
-    let told = found.failures().take(MOST_FAILURES).map(|(name, error)| format!("flow {name}: {error}\n"));
+    let listed = found.failures().take(MOST_FAILURES).map(|(name, error)| format!("flow {name}: {error}\n"));
     let more = found.failures().count().saturating_sub(MOST_FAILURES);
     let counts = [
-        (more as u64, "flows more failed"),
-        (found.total.unsent, "datagrams were not taken by the kernel of this machine"),
+        (more as u64, "more flows failed"),
+        (found.total.unsent, "datagrams were refused by the sender's kernel"),
     ];
     let strange = found.outcome.received.as_ref().map_or_else(String::new, strangers);
-    told.collect::<String>() + &counted(&counts) + &strange
+    listed.collect::<String>() + &counted(&counts) + &strange
 }
 
 fn strangers(report: &MeterReport) -> String {
-    let told = [
-        (report.overflowed, "datagrams found the receiver's own buffer full, and count as lost"),
-        (report.strangers, "datagrams or connections were of no flow of this run"),
+    let counts = [
+        (report.overflowed, "datagrams overflowed the receiver's buffer and count as lost"),
+        (report.strangers, "datagrams or connections belonged to no flow of this run"),
     ];
-    counted(&told)
+    counted(&counts)
 }
 
-/// A line each for those that are not zero.
-fn counted(told: &[(u64, &str)]) -> String {
+/// Returns one line for each count that is not zero.
+fn counted(counts: &[(u64, &str)]) -> String {
     let line = |(count, what): &(u64, &str)| format!("{count} {what}\n");
-    told.iter().filter(|(count, _)| *count > 0).map(line).collect()
+    counts.iter().filter(|(count, _)| *count > 0).map(line).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! NewReno  T = K / (RTT sqrt p)           so  gain = (r + q) / (r + q') sqrt(p / p')
-//! CUBIC    T = K / (RTT^1/4 p^3/4)        so  gain = ((r + q) / (r + q'))^1/4 (p / p')^3/4       RFC 9438 eq. 5
+//! CUBIC    T = K / (RTT^1/4 p^3/4)        so  gain = ((r + q) / (r + q'))^1/4 (p / p')^3/4       RFC 9438 section 5
 //! TSQ      p / p' = ((l + q') / (l + q))^2                                                      TSQ eq. 5
 //! ```
 //!

@@ -122,14 +122,19 @@ impl TransportSpec {
         if let TransportParams::Tcp(params) = &self.params { Some(params) } else { None }
     }
 
-    /// What Linux calls the congestion control of TCP.
-    pub fn linux_congestion_control(&self) -> &'static str {
-        match self.tcp().map(|params| &params.algorithm) {
+    /// Linux's name of TCP's congestion control; `None` for another protocol. The running kernel may lack it.
+    pub fn linux_congestion_control(&self) -> Option<&'static str> {
+        Some(match &self.tcp()?.algorithm {
             _ if self.bbr => "bbr",
-            Some(tcp::Algorithm::Cubic) => "cubic",
-            // The kernel may have one of that name, and refuses it otherwise.
-            Some(tcp::Algorithm::External(algorithm)) => algorithm.thing().name(),
-            _ => "reno",
-        }
+            tcp::Algorithm::NewReno => "reno",
+            // DCTCP, CUBIC and those of other crates have the same name in Linux.
+            other => other.name(),
+        })
+    }
+
+    /// The value of `congestion-control` in the scenario; `None` for another protocol than TCP.
+    pub fn congestion_control(&self) -> Option<&'static str> {
+        let algorithm = &self.tcp()?.algorithm;
+        Some(if self.bbr { "bbr" } else { algorithm.name() })
     }
 }

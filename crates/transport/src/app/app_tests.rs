@@ -15,7 +15,7 @@ fn at(seconds: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(seconds)
 }
 
-/// The times and sizes of what is written until `until`.
+/// Returns the times and sizes of all writes until `until`.
 fn writes(app: &mut App, rng: &mut RandomStream, until: Instant) -> Vec<(Instant, u64)> {
     let mut written = Vec::new();
     while app.deadline() <= until {
@@ -32,7 +32,7 @@ fn cbr(random_phase: bool) -> Params {
 }
 
 #[test]
-fn bulk_begins_once_and_never_ends() {
+fn bulk_data_is_unlimited_from_the_start() {
     let (mut app, mut rng) = start(&Params::BULK);
     assert_eq!((app.deadline(), app.poll(at(0.9), &mut rng)), (at(1.0), None));
     assert_eq!(app.poll(at(1.0), &mut rng), Some(Write::Unlimited));
@@ -134,7 +134,7 @@ fn web(embedded: f64) -> RequestResponseParams {
 }
 
 #[test]
-fn a_page_is_its_main_object_and_then_all_in_it() {
+fn a_page_is_its_main_object_and_then_the_embedded_objects() {
     let (mut app, mut rng) = start(&Params::RequestResponse(web(3.0)));
     // The request takes 50 ms to the server.
     assert_eq!((app.poll(at(1.0), &mut rng), app.deadline()), (None, at(1.05)));
@@ -178,7 +178,7 @@ fn recorded(messages: &[(u64, u64)], repeat: Option<Duration>) -> Params {
 }
 
 #[test]
-fn a_trace_is_played_as_it_was_recorded() {
+fn a_trace_has_its_recorded_times_and_sizes() {
     let (mut app, mut rng) = start(&recorded(&[(0, 100), (250, 7), (250, 8)], None));
     assert_eq!(writes(&mut app, &mut rng, at(9.0)), [(at(1.0), 100), (at(1.25), 7), (at(1.25), 8)]);
     assert_eq!((app.deadline(), app.poll(at(9.0), &mut rng)), (Instant::FAR_FUTURE, None));
@@ -231,13 +231,13 @@ fn each_bad_value_is_named() {
 }
 
 #[test]
-fn only_those_that_wait_for_delivery_need_reliability() {
+fn applications_that_wait_for_delivery_need_reliability() {
     assert!(Params::RequestResponse(web(1.0)).needs_reliability());
     assert!(!Params::BULK.needs_reliability() && !cbr(true).needs_reliability());
 }
 
 #[test]
-fn the_pages_of_the_header_are_what_their_source_says() {
+fn page_sizes_have_the_means_of_their_source() {
     let object = Distribution::Lognormal { median: 11_580.0, sigma: 1.318 };
     // exp(9.357 + 1.318^2 / 2) and 2.43 / 1.43.
     assert!((object.mean() - 27_600.0).abs() < 100.0, "{}", object.mean());

@@ -1,4 +1,4 @@
-//! Data without end: as much as the transport takes, from the start on.
+//! Bulk data: an unlimited supply from the start on.
 
 use super::{Application, TrafficSource, Write};
 use cutline_params::Parameters;
@@ -8,7 +8,7 @@ use cutline_units::{Instant, RandomStream};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct BulkParams {}
 
-/// Data without end.
+/// An unlimited supply of data.
 #[derive(Clone, Copy, Debug)]
 pub struct Bulk {
     deadline: Instant,
@@ -18,7 +18,7 @@ impl Application for Bulk {
     type Params = BulkParams;
 
     const NAME: &'static str = "bulk";
-    const TITLE: &'static str = "Data without end";
+    const TITLE: &'static str = "Bulk data";
     const SOURCE: &'static str = "a long transfer, as in the papers";
     const ENDLESS: bool = true;
 

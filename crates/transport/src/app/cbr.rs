@@ -1,9 +1,9 @@
 //! A constant bit rate: a message of the same size each interval, `interval = size / rate`.
 //!
-//! The fraction of a nanosecond that an interval leaves over is carried on, so the rate is exact for ever. A
-//! random phase keeps many sources that start together from writing in step.
+//! The remainder of an interval, a fraction of a nanosecond, is carried to the next one, so the rate is exact. A random
+//! phase prevents sources that start together from writing at the same times.
 //!
-//! Over UDP this is the unresponsive source. Over TFRC or TCP it is the papers' "TCP-friendly CBR": what the
+//! Over UDP this is the unresponsive source. Over TFRC or TCP it is the papers' "TCP-friendly CBR": data that the
 //! transport cannot carry is dropped at the sender (`send_buffer`), so delay does not grow without bound.
 
 use super::ranges::{MESSAGES, RATES, check_interval};
@@ -11,7 +11,7 @@ use super::{Application, TrafficSource, Write};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Bytes, Distribution, Duration, Instant, RandomStream, Rate, Serializer};
 
-/// What is set for a constant-rate source.
+/// The parameters of a constant-rate source.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 pub struct CbrParams {
@@ -27,7 +27,7 @@ pub struct CbrParams {
     pub random_phase: bool,
 }
 
-/// A constant-rate source at work.
+/// A running constant-rate source.
 #[derive(Clone, Debug)]
 pub struct Cbr {
     size: Bytes,
@@ -36,12 +36,12 @@ pub struct Cbr {
 }
 
 impl CbrParams {
-    /// A source with a random phase.
+    /// Returns the parameters of a source with a random phase.
     pub const fn new(rate: Rate, size: Bytes) -> Self {
         Self { rate, size, random_phase: true }
     }
 
-    /// The time from one message to the next.
+    /// Returns the time from one message to the next.
     pub const fn interval(&self) -> Duration {
         self.rate.transmission_time(self.size)
     }
@@ -58,7 +58,7 @@ impl Application for Cbr {
     const TITLE: &'static str = "Constant bit rate";
     const SOURCE: &'static str = "media without silence suppression";
 
-    /// Begins within the first interval after `at`, or at `at` without a random phase.
+    /// Starts within the first interval after `at`, or at `at` without a random phase.
     fn start(params: &CbrParams, at: Instant, random: &mut RandomStream) -> Self {
         let phase = if params.random_phase { random.uniform() } else { 0.0 };
         let deadline = at + params.interval().mul_f64(phase);
@@ -76,7 +76,7 @@ impl TrafficSource for Cbr {
         self.deadline
     }
 
-    /// The message that is due; the next is due an interval later.
+    /// Returns the message that is due. The next one is due an interval later.
     #[inline]
     fn poll(&mut self, now: Instant, _random: &mut RandomStream) -> Option<Write> {
         if now < self.deadline {

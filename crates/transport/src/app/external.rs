@@ -1,12 +1,12 @@
 //! Applications of other crates: registered while the program runs, then used by name like this crate's own.
 //!
-//! - A Rust type that is an [`Application`] needs no more than [`register_application`], called once before the first file
+//! - A Rust type that implements [`Application`] only needs a call of [`register_application`] before the first file
 //!   is read.
 //! - Anything else, such as a source written in another language, implements [`ExternalApplication`], which describes it as
 //!   data and starts it, and is given to [`register`].
 //!
 //! Registered applications are listed by [`describe`](super::describe) and described by the same
-//! [`Parameter`](cutline_params::Parameter)s. [`conformance`](crate::conformance) has the checks that every one has to
+//! [`Parameter`](cutline_params::Parameter)s. [`conformance`](crate::conformance) has the checks that every application must
 //! pass.
 
 use super::{Application, ApplicationDescription, NAMES, TrafficSource};
@@ -17,12 +17,12 @@ use cutline_units::{Distribution, Instant, RandomStream};
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 
-/// How an application that is not this crate's own is described and started.
+/// The description and the start of an application of another crate.
 pub trait ExternalApplication: Registered {
-    /// The name, the source, and what can be set. Always the same.
+    /// Returns the name, the source and the parameters. They must not change.
     fn describe(&self) -> ApplicationDescription;
 
-    /// The application, beginning at `at`. `values` come from [`complete`](Registered::complete).
+    /// Starts the application at `at`. `values` come from [`complete`](Registered::complete).
     fn start(
         &self,
         values: &[(&'static str, Value)],
@@ -30,15 +30,15 @@ pub trait ExternalApplication: Registered {
         random: &mut RandomStream,
     ) -> Box<dyn DynSource>;
 
-    /// The distribution of its messages' sizes, bytes; `None` where it does not write messages.
+    /// Returns the distribution of the sizes of its messages, bytes; `None` if it does not write messages.
     fn message_size(&self, _values: &[(&'static str, Value)]) -> Option<Distribution> {
         None
     }
 }
 
-/// An application at work behind a pointer. Every one that can be cloned, printed and sent to another thread is one.
+/// A running application behind a pointer. It is implemented for every application that is `Clone`, `Debug` and `Send`.
 pub trait DynSource: TrafficSource + Debug + Send + Sync {
-    /// A copy.
+    /// Returns a copy.
     fn boxed_clone(&self) -> Box<dyn DynSource>;
 }
 
@@ -54,7 +54,7 @@ impl Clone for Box<dyn DynSource> {
     }
 }
 
-/// What an application's table in a file says beside its parameters.
+/// The keys of an application's table in a file that are not parameters.
 const APP_KEYS: &[&str] = &["kind"];
 
 static EXTERNAL: Registry<dyn ExternalApplication> = Registry::new(NAMES, APP_KEYS);
@@ -78,12 +78,12 @@ where
     register(Box::new(Typed::<A>(PhantomData)))
 }
 
-/// Every registered application, in the order of the names.
+/// Returns all registered applications in the order of their names.
 pub(super) fn describe() -> impl Iterator<Item = ApplicationDescription> {
     EXTERNAL.all().into_iter().map(ExternalApplication::describe)
 }
 
-/// The registered application of that name.
+/// Returns the registered application of that name.
 pub(super) fn configure<'v>(
     name: &str,
     values: impl IntoIterator<Item = (&'v str, Value)>,
@@ -91,7 +91,7 @@ pub(super) fn configure<'v>(
     EXTERNAL.configure("kind", name, values)
 }
 
-/// A registered application, beginning at `at`.
+/// Starts a registered application at `at`.
 pub(super) fn start(
     application: &Configured<dyn ExternalApplication>,
     at: Instant,
@@ -145,7 +145,7 @@ where
     }
 }
 
-/// The parameters of values that [`Registered::complete`] has made.
+/// Returns the parameters from the values of [`Registered::complete`].
 fn params<A: Application>(values: &[(&'static str, Value)]) -> A::Params {
     A::Params::from_values(values.iter().cloned()).expect("they have been checked")
 }

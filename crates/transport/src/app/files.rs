@@ -1,15 +1,15 @@
 //! Files, one after the other: each begins a think time after the last has been delivered.
 //!
-//! With short-lived transfers the share of slow start grows, and with it the share of small windows: what a
-//! queue does to "mice" shows here. Latency counts from the file's first write to its last byte in order at
-//! the receiver. Needs a reliable transport without a bounded send buffer.
+//! In short transfers the share of slow start and of small windows is large, so they show the effect of a queue on "mice".
+//! The latency is the time from the first write of a file to its last byte in order at the receiver. The application needs
+//! a reliable transport without a bounded send buffer.
 
 use super::ranges::{FILES, TIMES, seconds};
 use super::{Application, Completion, TrafficSource, Write};
 use cutline_params::Parameters;
 use cutline_units::{Distribution, Instant, RandomStream};
 
-/// What is set for a source of files.
+/// The parameters of a source of files.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct FilesParams {
     /// Size of a file; a draw below 1 B counts as 1 B.
@@ -20,7 +20,7 @@ pub struct FilesParams {
     pub think_time: Distribution,
 }
 
-/// A source of files at work.
+/// A running source of files.
 #[derive(Clone, Debug)]
 pub struct Files {
     params: FilesParams,
@@ -29,7 +29,7 @@ pub struct Files {
     think_time: f64,
     started: Instant,
     bytes: u64,
-    /// What the receiver has when the file is complete.
+    /// The number of bytes that the receiver has when the file is complete.
     complete_at: u64,
 }
 
@@ -41,20 +41,20 @@ impl Application for Files {
     const SOURCE: &'static str = "short-lived transfers";
     const WAITS_FOR_DELIVERY: bool = true;
 
-    /// The first file begins at `at`.
+    /// Starts the first file at `at`.
     fn start(params: &FilesParams, at: Instant, _random: &mut RandomStream) -> Self {
         Self { params: *params, deadline: at, think_time: 0.0, started: at, bytes: 0, complete_at: 0 }
     }
 }
 
 impl TrafficSource for Files {
-    /// When the next file begins; [`Instant::FAR_FUTURE`] while one is on its way.
+    /// Start of the next file; [`Instant::FAR_FUTURE`] during a transfer.
     #[inline]
     fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Begins a file.
+    /// Starts a file.
     fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
         if now < self.deadline {
             return None;

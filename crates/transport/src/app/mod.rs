@@ -1,7 +1,7 @@
-//! Applications: what writes into a sender, and what waits for its bytes to arrive.
+//! Applications: sources of traffic that write to a sender. Some of them wait until their bytes arrive.
 //!
-//! Whoever drives one asks `deadline`, calls `poll` from then on until it answers `None`, hands each [`Write`]
-//! to the sender, and tells `on_delivered` how many bytes the receiver has in order:
+//! The caller waits for `deadline`, then calls `poll` until it returns `None` and passes each [`Write`] to the sender. It
+//! calls `on_delivered` with the number of bytes that the receiver has in order:
 //!
 //! | application | writes | waits for delivery | source |
 //! | --- | --- | --- | --- |
@@ -9,12 +9,12 @@
 //! | [`Cbr`] | a message each interval | no | |
 //! | [`OnOff`] | at a constant rate, in bursts | no | Willinger et al. 1997 for Pareto bursts |
 //! | [`Poisson`] | messages at random times | no | |
-//! | [`Trace`] | what was recorded | no | |
-//! | [`TalkSpurt`] | an on/off source with the numbers of speech | no | ITU-T P.59 |
+//! | [`Trace`] | recorded messages | no | |
+//! | [`TalkSpurt`] | speech with silence suppression, an on/off source | no | ITU-T P.59 |
 //! | [`Files`] | one file after the other | yes | |
 //! | [`RequestResponse`] | pages with their objects | yes | Mah 1997; Barford and Crovella 1998 |
 //!
-//! All chance comes from the stream that is handed in, and only in `start` and `poll`.
+//! All random numbers come from the stream that the caller passes to `start` and `poll`.
 //!
 //! An application is a module that implements [`Application`] for its type, and a line in the list at the end of this
 //! file: scenario files, `--set`, `cutline app show` and the guide's tables follow. [`App`] dispatches by a `match`. An
@@ -46,62 +46,62 @@ use cutline_params::{Configured, Parameter, ParameterError, Parameters, Value};
 use cutline_units::{Distribution, Duration, Instant, RandomStream};
 use std::fmt::Debug;
 
-/// What an application hands to its sender.
+/// A write of an application to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     /// A message of this many bytes.
     Bytes(u64),
-    /// Always more (`write_unlimited`).
+    /// Unlimited data (`write_unlimited`).
     Unlimited,
 }
 
-/// A file or a response that has arrived whole.
+/// A file or a response that has arrived completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// When it was asked for.
+    /// Time of its request.
     pub started: Instant,
-    /// How long it took from then to its last byte in order at the receiver.
+    /// Time from the request to the arrival of the last byte in order at the receiver.
     pub latency: Duration,
-    /// How long it was, bytes.
+    /// Size, bytes.
     pub bytes: u64,
 }
 
-/// An application at work.
+/// A running application.
 pub trait TrafficSource {
-    /// When it next has something to write; [`Instant::FAR_FUTURE`] while it waits for delivery, or for ever.
+    /// Time of the next write; [`Instant::FAR_FUTURE`] while it waits for delivery, or if there is none.
     fn deadline(&self) -> Instant;
 
-    /// The next write that is due by `now`; ask until there is none. After that the deadline is later than `now`. Before
-    /// the deadline nothing is written, and nothing drawn.
+    /// Returns the next write that is due by `now`. The caller must call it until it returns `None`; the deadline is then
+    /// later than `now`. A call before the deadline writes nothing and draws no random number.
     fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write>;
 
-    /// The receiver has `total` bytes in order, counted from the flow's start. What that completes, if it completes
-    /// something.
+    /// Handles the delivery of `total` bytes in order, counted from the flow's start. Returns the transfer that this
+    /// completes, if any.
     fn on_delivered(&mut self, _now: Instant, _total: u64) -> Option<Completion> {
         None
     }
 }
 
-/// A kind of application: its name, what can be set, and how one begins.
+/// A kind of application: its name, its parameters, and its start.
 pub trait Application: TrafficSource + Sized {
-    /// What can be set.
+    /// The parameters.
     type Params: Parameters + Clone + Debug + PartialEq + Send + Sync;
 
     /// The name in scenario files and on the command line.
     const NAME: &'static str;
-    /// The name as people write it.
+    /// The title.
     const TITLE: &'static str;
-    /// The paper, the standard, or what it models.
+    /// The paper, the standard, or the modelled traffic.
     const SOURCE: &'static str;
-    /// Whether it waits for every byte to arrive, so that only a reliable transport can carry it.
+    /// Whether it waits until every byte has arrived, and so needs a reliable transport.
     const WAITS_FOR_DELIVERY: bool = false;
-    /// Whether it writes [`Write::Unlimited`], so that only a transport that adapts its rate can carry it.
+    /// Whether it writes [`Write::Unlimited`], and so needs a transport that adapts its rate.
     const ENDLESS: bool = false;
 
-    /// The application, beginning at `at`. The parameters are valid.
+    /// Starts the application at `at`. The parameters are valid.
     fn start(params: &Self::Params, at: Instant, random: &mut RandomStream) -> Self;
 
-    /// The distribution of its messages' sizes, bytes; `None` where it does not write messages.
+    /// Returns the distribution of the sizes of its messages, bytes; `None` if it does not write messages.
     fn message_size(_params: &Self::Params) -> Option<Distribution> {
         None
     }
@@ -112,15 +112,15 @@ pub trait Application: TrafficSource + Sized {
 pub struct ApplicationDescription {
     /// The name in scenario files and on the command line.
     pub name: &'static str,
-    /// The name as people write it.
+    /// The title.
     pub title: &'static str,
-    /// The paper, the standard, or what it models.
+    /// The paper, the standard, or the modelled traffic.
     pub source: &'static str,
-    /// What can be set.
+    /// The parameters.
     pub parameters: Vec<&'static Parameter>,
-    /// Whether it waits for every byte to arrive.
+    /// Whether it waits until every byte has arrived.
     pub waits_for_delivery: bool,
-    /// Whether it writes without end.
+    /// Whether its supply of data is unlimited.
     pub endless: bool,
 }
 
@@ -154,7 +154,7 @@ impl<S: TrafficSource + ?Sized> TrafficSource for Box<S> {
     }
 }
 
-/// An application that is large and rare is boxed, so that the others stay small.
+/// Large and rare applications are boxed, so that the enum stays small.
 impl<T: Application> Application for Box<T> {
     type Params = T::Params;
 
@@ -180,26 +180,26 @@ macro_rules! applications {
         #[derive(Clone, Debug, PartialEq)]
         pub enum Params {
             $($(#[$doc])* $variant(<$app as Application>::Params),)+
-            /// What was recorded. It has no name in files.
+            /// A recorded trace. It has no name in files.
             Trace(TraceParams),
             /// An application that another crate has registered.
             External(Configured<dyn ExternalApplication>),
         }
 
-        /// An application at work.
+        /// A running application.
         #[derive(Clone, Debug)]
         pub enum App {
             $($(#[$doc])* $variant($app),)+
-            /// What was recorded.
+            /// A recorded trace.
             Trace(Box<Trace>),
             /// An application that another crate has registered.
             External(Box<dyn DynSource>),
         }
 
-        /// The names of this crate's own.
+        /// The names of the applications of this crate.
         const NAMES: &[&str] = &[$(<$app>::NAME),+];
 
-        /// Every application that files can name: this crate's own, then the registered ones by name.
+        /// Returns all applications that files can name: those of this crate, then the registered ones by name.
         pub fn describe() -> Vec<ApplicationDescription> {
             let mut all = vec![$(ApplicationDescription::from_application::<$app>()),+];
             all.extend(external::describe());
@@ -207,7 +207,7 @@ macro_rules! applications {
         }
 
         impl Params {
-            /// The application of that name with its defaults, changed by `values`.
+            /// Returns the application of that name with its defaults, overridden by `values`.
             ///
             /// # Errors
             /// When there is no such application or parameter, a required one is missing, or a value is not allowed.
@@ -221,7 +221,7 @@ macro_rules! applications {
                 }
             }
 
-            /// The application's name.
+            /// Returns the application's name.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => <$app>::NAME,)+
@@ -230,7 +230,7 @@ macro_rules! applications {
                 }
             }
 
-            /// Every parameter with what it is set to.
+            /// Returns all parameters with their values.
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self {
                     $(Self::$variant(params) => params.values(),)+
@@ -251,9 +251,9 @@ macro_rules! applications {
                 }
             }
 
-            /// The application, beginning at `at`. The parameters must be valid.
+            /// Starts the application at `at`. The parameters must be valid.
             pub fn start(&self, at: Instant, random: &mut RandomStream) -> App {
-                debug_assert_eq!(self.validate(), Ok(()), "validate parameters where they are read");
+                debug_assert_eq!(self.validate(), Ok(()), "parameters must be validated when they are read");
                 match self {
                     $(Self::$variant(params) => App::$variant(<$app>::start(params, at, random)),)+
                     Self::Trace(params) => App::Trace(Box::new(Trace::new(params, at))),
@@ -261,7 +261,7 @@ macro_rules! applications {
                 }
             }
 
-            /// Whether it waits for every byte to arrive, so that only a reliable transport can carry it.
+            /// Whether it waits until every byte has arrived, and so needs a reliable transport.
             pub fn needs_reliability(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <$app>::WAITS_FOR_DELIVERY,)+
@@ -270,7 +270,7 @@ macro_rules! applications {
                 }
             }
 
-            /// Whether it writes without end, so that only a transport that adapts its rate can carry it.
+            /// Whether its supply of data is unlimited, so that it needs a transport that adapts its rate.
             pub fn is_endless(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <$app>::ENDLESS,)+
@@ -279,7 +279,7 @@ macro_rules! applications {
                 }
             }
 
-            /// The distribution of its messages' sizes.
+            /// Returns the distribution of the sizes of its messages.
             fn message_sizes(&self) -> Option<Distribution> {
                 match self {
                     $(Self::$variant(params) => <$app>::message_size(params),)+
@@ -320,10 +320,10 @@ macro_rules! applications {
 }
 
 impl Params {
-    /// Data without end.
+    /// An unlimited supply of data.
     pub const BULK: Self = Self::Bulk(BulkParams {});
 
-    /// The size of its messages, bytes, where they are all of one.
+    /// Returns the size of its messages, bytes, if all have the same size.
     pub fn message_size(&self) -> Option<u64> {
         match self.message_sizes()? {
             Distribution::Fixed(size) => Some(size.round() as u64),
@@ -331,7 +331,7 @@ impl Params {
         }
     }
 
-    /// The least size of its messages, bytes; `None` where none is known to be the least, or where it writes no messages.
+    /// Returns the smallest size of its messages, bytes; `None` if there is no known minimum, or it writes no messages.
     pub fn least_message(&self) -> Option<u64> {
         if let Self::Trace(params) = self {
             return params.messages.iter().map(|message| message.bytes).min();
@@ -341,13 +341,13 @@ impl Params {
 }
 
 applications! {
-    /// Data without end.
+    /// An unlimited supply of data.
     Bulk(Bulk),
     /// A message each interval.
     Cbr(Cbr),
     /// Constant-rate bursts.
     OnOff(OnOff),
-    /// One file after the other.
+    /// Files, one after the other.
     Files(Files),
     /// Web-like pages.
     RequestResponse(Box<RequestResponse>),

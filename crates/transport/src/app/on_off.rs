@@ -1,17 +1,17 @@
 //! An on/off source: constant rate while on, silent while off; both times drawn from distributions.
 //!
-//! Many sources with Pareto on and off times of shape 1..2 add up to self-similar traffic (Willinger, Taqqu,
+//! The sum of many sources with Pareto on and off times of shape 1..2 is self-similar traffic (Willinger, Taqqu,
 //! Sherman and Wilson 1997); exponential times make the classic model of speech.
 //!
 //! A burst of length `T` at interval `i` has the messages at 0, i, 2i, ... before T, and at least one. The
-//! source begins with an off time, so sources that start together do not burst together.
+//! source starts with an off time, so sources that start together do not burst together.
 
 use super::ranges::{MESSAGES, POSITIVE_TIMES, RATES, check_interval, seconds};
 use super::{Application, TrafficSource, Write};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Bytes, Distribution, Instant, RandomStream, Rate, Serializer};
 
-/// What is set for an on/off source.
+/// The parameters of an on/off source.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 pub struct OnOffParams {
@@ -29,13 +29,13 @@ pub struct OnOffParams {
     pub off: Distribution,
 }
 
-/// An on/off source at work.
+/// A running on/off source.
 #[derive(Clone, Debug)]
 pub struct OnOff {
     params: OnOffParams,
     clock: Serializer,
     deadline: Instant,
-    /// When the burst ends; in the past while silent.
+    /// End of the burst; in the past while silent.
     burst_end: Instant,
 }
 
@@ -50,7 +50,7 @@ impl Application for OnOff {
     const TITLE: &'static str = "On/off";
     const SOURCE: &'static str = "Willinger et al. 1997 for Pareto bursts";
 
-    /// Silent from `at` on for an off time.
+    /// Starts with an off time at `at`.
     fn start(params: &OnOffParams, at: Instant, random: &mut RandomStream) -> Self {
         let deadline = at + seconds(params.off.sample(random));
         Self { params: *params, clock: Serializer::new(params.rate), deadline, burst_end: Instant::ZERO }

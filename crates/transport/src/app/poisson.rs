@@ -11,19 +11,19 @@ use super::{Application, TrafficSource, Write};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Distribution, Duration, Instant, RandomStream, Rate};
 
-/// What is set for a Poisson source.
+/// The parameters of a Poisson source.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 pub struct PoissonParams {
     /// Mean payload rate.
     #[param(example = Rate::from_mbps(1), range = RATES, unit = "bit/s")]
     pub rate: Rate,
-    /// Payload of a message; a draw below 1 B counts as 1 B, one above 1 MB as that.
+    /// Payload of a message; a draw below 1 B counts as 1 B, a draw above 1 MB as 1 MB.
     #[param(example = Distribution::Fixed(1000.0), range = DRAWN_MESSAGES, unit = "B")]
     pub size: Distribution,
 }
 
-/// A Poisson source at work.
+/// A running Poisson source.
 #[derive(Clone, Debug)]
 pub struct Poisson {
     params: PoissonParams,
@@ -52,7 +52,7 @@ impl Application for Poisson {
     const TITLE: &'static str = "Poisson";
     const SOURCE: &'static str = "the arrivals of M/D/1 and M/G/1";
 
-    /// The first message comes a gap after `at`.
+    /// Starts a gap before the first message, at `at`.
     fn start(params: &PoissonParams, at: Instant, random: &mut RandomStream) -> Self {
         Self { params: *params, deadline: at + params.gap(random) }
     }
@@ -68,7 +68,7 @@ impl TrafficSource for Poisson {
         self.deadline
     }
 
-    /// The message that is due; the next is due a gap after it.
+    /// Returns the message that is due. The next one is due a gap later.
     fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
         if now < self.deadline {
             return None;

@@ -1,4 +1,4 @@
-//! What applications allow alike.
+//! Ranges that several applications share.
 
 use cutline_params::ParameterError;
 use cutline_units::{Bytes, Distribution, Duration, Rate};
@@ -7,18 +7,18 @@ use cutline_units::{Bytes, Distribution, Duration, Rate};
 pub(super) const RATES: (u64, u64) = (1, 1_000_000_000_000);
 /// Sizes of messages, bytes.
 pub(super) const MESSAGES: (u64, u64) = (1, 1_000_000);
-/// Sizes of messages that are drawn, bytes.
+/// Random sizes of messages, bytes.
 pub(super) const DRAWN_MESSAGES: (f64, f64) = (1.0, 1e6);
-/// Sizes of files that are drawn, bytes.
+/// Random sizes of files, bytes.
 pub(super) const FILES: (f64, f64) = (1.0, 1e15);
-/// Times that are drawn, seconds. A draw of more than a day counts as a day.
+/// Random times, seconds. A draw of more than a day counts as a day.
 pub(super) const TIMES: (f64, f64) = (0.0, 1e9);
-/// Times that are drawn and not zero, seconds.
+/// Random times above zero, seconds.
 pub(super) const POSITIVE_TIMES: (f64, f64) = (1e-9, 1e9);
-/// A day, beyond which no run goes.
+/// A day, the longest time of an application.
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
 
-/// A drawn time; a heavy tail ends at a day.
+/// Draws a time of at most a day.
 pub(super) fn seconds(drawn: f64) -> Duration {
     Duration::from_secs_f64(drawn.min(DAY.as_secs_f64()))
 }
@@ -32,12 +32,12 @@ pub(super) fn check_interval(rate: Rate, size: Bytes) -> Result<(), ParameterErr
     Ok(())
 }
 
-/// A message of this size each nanosecond.
+/// Returns the rate of one message of this size per nanosecond.
 const fn fastest(size: Bytes) -> Rate {
     Rate::from_bps(size.bits().saturating_mul(1_000_000_000))
 }
 
-/// Checks that the mean of messages' sizes is that of a message.
+/// Checks that the mean size of messages is in the range of a message.
 pub(super) fn check_mean(size: &Distribution) -> Result<(), ParameterError> {
     let (least, most) = DRAWN_MESSAGES;
     if (least..=most).contains(&size.mean()) {

@@ -1,25 +1,25 @@
-//! Web-like requests and responses: a reader asks for a page, gets its main object, asks for the objects in
-//! it, reads, and asks for the next.
+//! Web-like requests and responses: a reader requests a page, receives the main object, requests the embedded objects,
+//! reads, and requests the next page.
 //!
 //! The structure is that of Mah, "An Empirical Model of HTTP Network Traffic" (INFOCOM 1997). Barford and Crovella
 //! (SIGMETRICS 1998) have objects with a lognormal body (mu 9.357, sigma 1.318: median 11.58 KB, mean 27.6 KB), embedded
-//! objects by Pareto (shape 2.43, minimum 1: mean 1.70) and think times by Pareto (shape 1.5, minimum 1 s). All of a page's embedded objects are
-//! asked for at once when the main object is there, as HTTP/2 does on one connection. A request itself is
-//! small and takes `request_delay` to reach the server; its packets are not sent.
+//! objects by Pareto (shape 2.43, minimum 1: mean 1.70) and think times by Pareto (shape 1.5, minimum 1 s). All embedded
+//! objects are requested at once when the main object has arrived, as HTTP/2 does on one connection. A request reaches the
+//! server after `request_delay`; its packets are not sent.
 //!
-//! Two completions a page: the main object, and, when there are embedded ones, all of them; the latency of
-//! each counts from its request to its last byte in order at the receiver. Needs a reliable transport without
-//! a bounded send buffer.
+//! A page has two completions: the main object, and all embedded objects together, if there are any. The latency is the
+//! time from the request to the last byte in order at the receiver. The application needs a reliable transport without a
+//! bounded send buffer.
 
 use super::ranges::{DAY, FILES, TIMES, seconds};
 use super::{Application, Completion, TrafficSource, Write};
 use cutline_params::Parameters;
 use cutline_units::{Distribution, Duration, Instant, RandomStream};
 
-/// The objects that a page has at most; a heavy tail ends there.
+/// The largest number of objects in a page.
 const MOST_EMBEDDED: f64 = 1000.0;
 
-/// What is set for a reader of pages.
+/// The parameters of a reader of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct RequestResponseParams {
     /// Size of an object; a draw below 1 B counts as 1 B.
@@ -36,14 +36,14 @@ pub struct RequestResponseParams {
     pub request_delay: Duration,
 }
 
-/// What the reader is doing.
+/// The state of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Reading: the next request leaves at this time.
     Thinking(Instant),
-    /// A request is on its way and reaches the server at this time.
+    /// A request reaches the server at this time.
     Requested(Instant),
-    /// The response is on its way.
+    /// The response is being transferred.
     Receiving,
 }
 
@@ -52,7 +52,7 @@ enum State {
 pub struct RequestResponse {
     params: RequestResponseParams,
     state: State,
-    /// Bytes of the main object and of the embedded ones, while they are to come.
+    /// Bytes of the main object and of the embedded ones, until they are written.
     main: u64,
     embedded: u64,
     think_time: f64,
@@ -69,7 +69,7 @@ impl Application for RequestResponse {
     const SOURCE: &'static str = "Mah 1997; Barford and Crovella 1998";
     const WAITS_FOR_DELIVERY: bool = true;
 
-    /// The reader asks for the first page at `at`.
+    /// Starts the first request at `at`.
     fn start(params: &RequestResponseParams, at: Instant, _random: &mut RandomStream) -> Self {
         Self {
             params: *params,
@@ -85,7 +85,7 @@ impl Application for RequestResponse {
 }
 
 impl TrafficSource for RequestResponse {
-    /// When the reader or the server next acts; [`Instant::FAR_FUTURE`] while a response is on its way.
+    /// Time of the next request or response; [`Instant::FAR_FUTURE`] during a transfer.
     fn deadline(&self) -> Instant {
         match self.state {
             State::Thinking(until) | State::Requested(until) => until,
@@ -93,7 +93,7 @@ impl TrafficSource for RequestResponse {
         }
     }
 
-    /// What the server writes by `now`.
+    /// Returns the server's write that is due by `now`.
     fn poll(&mut self, now: Instant, random: &mut RandomStream) -> Option<Write> {
         if let State::Thinking(until) = self.state
             && until <= now
@@ -122,7 +122,7 @@ impl TrafficSource for RequestResponse {
 }
 
 impl RequestResponse {
-    /// Draws the next page whole, so that a delivery needs no random numbers.
+    /// Draws the whole next page, so that a delivery needs no random numbers.
     fn draw_page(&mut self, rng: &mut RandomStream) {
         let object = |rng: &mut RandomStream| (self.params.object.sample(rng).round() as u64).max(1);
         let main = object(rng);
@@ -137,7 +137,7 @@ impl RequestResponse {
         self.state = State::Requested(now + self.params.request_delay);
     }
 
-    /// The main object first, then all embedded ones.
+    /// Handles the arrival of the main object, then of all embedded ones.
     fn respond(&mut self) -> u64 {
         self.bytes = if self.main > 0 { self.main } else { std::mem::take(&mut self.embedded) };
         self.main = 0;

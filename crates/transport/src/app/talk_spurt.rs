@@ -13,7 +13,7 @@ use cutline_units::{Bytes, Distribution, Duration, Instant, RandomStream, Rate};
 
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
-/// What is set for a speaker.
+/// The parameters of a speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 #[parameters(check = check)]
 pub struct TalkSpurtParams {
@@ -40,7 +40,7 @@ fn check(params: &TalkSpurtParams) -> Result<(), ParameterError> {
 }
 
 impl TalkSpurtParams {
-    /// The on/off source that speaks like this.
+    /// Returns the on/off source with these parameters.
     pub fn on_off(&self) -> OnOffParams {
         let exponential = |mean: Duration| Distribution::Exponential { mean: mean.as_secs_f64() };
         let Self { rate, size, talk, silence } = *self;

@@ -1,7 +1,7 @@
-//! A recorded trace: messages at the times and with the sizes that were recorded, once or over and over.
+//! A recorded trace: messages with recorded times and sizes, played once or repeatedly.
 //!
-//! Chance has no part in it, so every flow with the same trace and start writes the same. A trace that is repeated begins
-//! again `pause` after its last message.
+//! There are no random numbers, so flows with the same trace and start write the same messages. A repeated trace starts
+//! again `repeat` after its last message.
 
 use super::{TrafficSource, Write};
 use crate::error::require;
@@ -12,27 +12,27 @@ use std::sync::Arc;
 /// A recorded message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// When it was written, from the trace's beginning.
+    /// Time since the start of the trace.
     pub at: Duration,
-    /// Its payload, 1..1,000,000,000 bytes.
+    /// Payload, 1..1,000,000,000 bytes.
     pub bytes: u64,
 }
 
-/// What is set for a trace.
+/// The parameters of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceParams {
-    /// The messages in the order of their times, at least one; shared by all flows that play them.
+    /// At least one message, ordered by time. All flows that play them share the list.
     pub messages: Arc<[Recorded]>,
-    /// The time from the last message to the first of the next round, over 0; `None`: it is played once.
+    /// The time from the last message to the first one of the next round, above zero; `None` to play the trace once.
     pub repeat: Option<Duration>,
 }
 
-/// A trace being played.
+/// A trace that is being played.
 #[derive(Clone, Debug)]
 pub struct Trace {
     params: TraceParams,
     next: usize,
-    /// When this round began.
+    /// Start of this round.
     began: Instant,
 }
 
@@ -57,19 +57,19 @@ impl TraceParams {
 }
 
 impl Trace {
-    /// A trace that begins at `at`.
+    /// Starts the trace at `at`.
     pub fn new(params: &TraceParams, at: Instant) -> Self {
         Self { params: params.clone(), next: 0, began: at }
     }
 }
 
 impl TrafficSource for Trace {
-    /// When the next message is due; [`Instant::FAR_FUTURE`] after the last.
+    /// Time of the next message; [`Instant::FAR_FUTURE`] after the last one.
     fn deadline(&self) -> Instant {
         self.params.messages.get(self.next).map_or(Instant::FAR_FUTURE, |it| self.began.saturating_add(it.at))
     }
 
-    /// The message that is due.
+    /// Returns the message that is due.
     fn poll(&mut self, now: Instant, _random: &mut RandomStream) -> Option<Write> {
         if now < self.deadline() {
             return None;

@@ -5,12 +5,12 @@ use cutline_units::Instant;
 
 /// A transport's header in 24 bytes, or the statement that the header does not fit. The transport defines what the fields
 /// mean.
-// Flat on purpose: an `Option` of it would be copied field by field, at each of a packet's moves.
+// The struct is flat because an `Option` of it would be copied field by field at each move of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedHeader {
     /// A sequence or acknowledgement number.
     pub number: u64,
-    /// When a data packet left, or an echo of that.
+    /// Departure time of a data packet, or its echo.
     pub time: Instant,
     /// Payload, bytes.
     pub len: u32,
@@ -20,28 +20,28 @@ pub struct PackedHeader {
 }
 
 impl PackedHeader {
-    /// Stands for a header that does not fit 24 bytes. It is a [`WideHeader`] beside the packet.
+    /// Marks a header that does not fit 24 bytes. The packet then has a [`WideHeader`] as well.
     pub const WIDE: Self = Self { number: 0, time: Instant::ZERO, len: 0, flags: [false; 3], is_wide: true };
 
-    /// A header that fits.
+    /// Returns a header that fits.
     #[inline]
     pub const fn new(number: u64, time: Instant, len: u32, flags: [bool; 3]) -> Self {
         Self { number, time, len, flags, is_wide: false }
     }
 
-    /// Whether this is [`PackedHeader::WIDE`].
+    /// Returns whether this is [`PackedHeader::WIDE`].
     #[inline]
     pub const fn is_wide(&self) -> bool {
         self.is_wide
     }
 }
 
-/// A header that does not fit 24 bytes, as it is.
+/// A header that does not fit 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WideHeader {
-    /// A data packet's.
+    /// The header of a data packet.
     Data(DataHeader),
-    /// A reply's.
+    /// The header of a reply.
     Reply(ReplyHeader),
 }
 
@@ -50,7 +50,7 @@ pub enum WideHeader {
 pub struct Header {
     /// The header, or [`PackedHeader::WIDE`].
     pub packed: PackedHeader,
-    /// The header, where it does not fit 24 bytes.
+    /// The header, if it does not fit 24 bytes.
     pub wide: Option<WideHeader>,
 }
 

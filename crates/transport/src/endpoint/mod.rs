@@ -1,12 +1,12 @@
-//! Any transport behind one face: a [`Sender`] and a [`Receiver`] that the simulator, the traffic generator and the
-//! `QoS` socket drive alike.
+//! One interface to all transports: a [`Sender`] and a [`Receiver`] for the simulator, the traffic generator and the `QoS`
+//! socket.
 //!
 //! A transport is a module that implements [`Transport`] for its type, and a line in `list.rs`. Over a real network it also
-//! implements [`DatagramTransport`](crate::wire::DatagramTransport). A macro makes an enum of all senders, of all receivers, of all parameters and of all headers; dispatch is a
-//! `match`, and a packet costs no allocation.
+//! implements [`DatagramTransport`](crate::wire::DatagramTransport). A macro defines enums of all senders, receivers,
+//! parameters and headers. Dispatch is a `match`, and no packet allocates memory.
 //!
-//! A packet's header travels as a [`PackedHeader`] of 24 bytes where it fits, and as a [`WideHeader`] beside the packet
-//! where it does not: see [`Transport::pack_data`].
+//! A packet's header is a [`PackedHeader`] of 24 bytes if it fits, otherwise a [`WideHeader`] that is stored separately:
+//! see [`Transport::pack_data`].
 
 mod header;
 
@@ -17,85 +17,85 @@ use cutline_params::{Parameter, ParameterError, Parameters, Value};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
-/// Whose defaults hold for what is not set.
+/// The set of defaults for parameters that are not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Defaults {
-    /// Those of the RFCs.
+    /// The defaults of the RFCs.
     #[default]
     Rfc,
-    /// Those of ns-2.35, which the TSQ paper was measured with.
+    /// The defaults of ns-2.35, which the TSQ paper used.
     Ns2,
 }
 
-/// A packet on its way out of an end: its header, and what the network needs to know.
+/// A packet that leaves an endpoint: its header, and its properties for the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outgoing<H> {
     /// The transport's header.
     pub header: H,
-    /// On the wire, headers included, bytes.
+    /// Size on the wire including headers, bytes.
     pub size: u32,
-    /// What it says of ECN.
+    /// The ECN field.
     pub ecn: Ecn,
 }
 
-/// What a transport counted at its sender.
+/// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportCounts {
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmissions: u64,
     /// Timeouts: of retransmission for TCP, of feedback for TFRC.
     pub timeouts: u64,
-    /// Application bytes that found no room in the send buffer.
+    /// Bytes of the application that were dropped because the send buffer was full.
     pub refused_bytes: u64,
 }
 
-/// A transport: its parameters, its two ends, and the headers that go between them.
+/// A transport: its parameters, its two endpoints, and the headers of its packets.
 pub trait Transport: Sized + 'static {
     /// The name in scenario files and on the command line.
     const NAME: &'static str;
-    /// The name as people write it.
+    /// The title.
     const TITLE: &'static str;
     /// The RFCs.
     const SOURCE: &'static str;
-    /// Whether every byte arrives, in order, however often it is sent.
+    /// Whether every byte is delivered once and in order.
     const RELIABLE: bool;
-    /// Whether the sender adapts its rate, so that an endless supply is sent at some rate.
+    /// Whether the sender adapts its rate, so that it can send an unlimited supply.
     const ADAPTS: bool;
 
-    /// What can be set.
+    /// The parameters.
     type Params: Parameters + Clone;
     /// The header of a data packet.
     type Data: Copy;
-    /// The header of what goes back: an acknowledgement, a report.
+    /// The header of a reply: an acknowledgement or a report.
     type Reply: Copy;
     /// The sending end.
     type Sender: SendingEnd<Data = Self::Data, Reply = Self::Reply>;
     /// The receiving end.
     type Receiver: ReceivingEnd<Data = Self::Data, Reply = Self::Reply>;
 
-    /// The parameters that hold where nothing is set.
+    /// Returns the default parameters.
     fn defaults(_defaults: Defaults) -> Self::Params {
         Self::Params::default()
     }
 
-    /// What can be set besides because of what these values choose, such as the parameters of a registered congestion
+    /// Returns the additional parameters of the choices in these values, such as the parameters of a registered congestion
     /// control.
     fn chosen(_values: &[(&str, Value)]) -> Vec<&'static Parameter> {
         Vec::new()
     }
 
-    /// These parameters, changed by `values`.
+    /// Returns these parameters, overridden by `values`.
     ///
     /// # Errors
-    /// When a name is unknown, a value is not allowed, or values do not go together.
+    /// When a name is unknown, a value is not allowed, or values contradict each other.
     fn with_values(params: Self::Params, values: Vec<(&str, Value)>) -> Result<Self::Params, ParameterError> {
         params.with_values(values)
     }
 
-    /// Sets what data packets say of ECN. A transport that answers no marks ignores it.
+    /// Sets the ECN field of data packets. A transport that does not respond to marks ignores it.
     fn set_ecn(_params: &mut Self::Params, _ecn: Ecn) {}
 
-    /// What data packets say of ECN.
+    /// Returns the ECN field of data packets.
     fn ecn(_params: &Self::Params) -> Ecn {
         Ecn::NotEct
     }
@@ -103,48 +103,48 @@ pub trait Transport: Sized + 'static {
     /// The largest payload of a data packet, bytes.
     fn largest_payload(params: &Self::Params) -> u32;
 
-    /// What a data packet has on the wire beside its payload, bytes.
+    /// Returns the size of a data packet's headers on the wire, bytes.
     fn header_size(params: &Self::Params) -> u32;
 
-    /// The size on the wire of what goes back, bytes.
+    /// Returns the size of a reply on the wire, bytes.
     fn reply_size(params: &Self::Params) -> u32 {
         Self::header_size(params)
     }
 
-    /// For a transport that sends each message in one packet: the parameter that says how large one may be, and its value
-    /// in bytes. `None` for a transport that splits messages.
+    /// For a transport that sends each message in one packet, returns the parameter that limits its size, and its value in
+    /// bytes. `None` for a transport that splits messages.
     fn largest_message(_params: &Self::Params) -> Option<(&'static str, u32)> {
         None
     }
 
-    /// A sender that begins at `now`. The parameters must be valid.
+    /// Returns a sender that starts at `now`. The parameters must be valid.
     fn sender(params: &Arc<Self::Params>, now: Instant) -> Self::Sender;
 
-    /// The receiver of such a sender's packets.
+    /// Returns the receiver for such a sender.
     fn receiver(params: &Arc<Self::Params>) -> Self::Receiver;
 
-    /// When a data packet left its sender.
+    /// Returns the departure time of a data packet.
     fn sent_at(data: &Self::Data) -> Instant;
 
-    /// A data header in 24 bytes; [`PackedHeader::WIDE`] where it does not fit.
+    /// Packs a data header in 24 bytes; [`PackedHeader::WIDE`] if it does not fit.
     #[inline]
     fn pack_data(_data: &Self::Data) -> PackedHeader {
         PackedHeader::WIDE
     }
 
-    /// The data header that [`Transport::pack_data`] packed.
+    /// Unpacks a data header of [`Transport::pack_data`].
     #[inline]
     fn unpack_data(_packed: PackedHeader) -> Self::Data {
         unreachable!("{} packs no data headers", Self::NAME)
     }
 
-    /// A reply's header in 24 bytes; [`PackedHeader::WIDE`] where it does not fit.
+    /// Packs the header of a reply in 24 bytes; [`PackedHeader::WIDE`] if it does not fit.
     #[inline]
     fn pack_reply(_reply: &Self::Reply) -> PackedHeader {
         PackedHeader::WIDE
     }
 
-    /// The reply's header that [`Transport::pack_reply`] packed.
+    /// Unpacks the header of a reply of [`Transport::pack_reply`].
     #[inline]
     fn unpack_reply(_packed: PackedHeader) -> Self::Reply {
         unreachable!("{} packs no replies' headers", Self::NAME)
@@ -153,36 +153,36 @@ pub trait Transport: Sized + 'static {
 
 /// The sending end of a transport.
 ///
-/// The caller asks [`SendingEnd::transmit`] until it answers `None` after each call that may have made something ready,
-/// and calls [`SendingEnd::on_deadline`] when [`SendingEnd::deadline`] has come. An early call does no harm.
+/// After each other call, the caller must call [`SendingEnd::transmit`] until it returns `None`. It must call
+/// [`SendingEnd::on_deadline`] at [`SendingEnd::deadline`]. An early call has no effect.
 pub trait SendingEnd {
     /// The header of a data packet.
     type Data;
-    /// The header of what comes back.
+    /// The header of a reply.
     type Reply;
 
-    /// Takes what the application writes. `false` when it found no room; the sender counts it as refused.
+    /// Accepts a write of the application. Returns false if there is no room; the sender then counts the bytes as refused.
     fn write(&mut self, write: Write) -> bool;
 
-    /// The application stops: what was written is still sent, an endless supply ends.
+    /// Ends the supply. Data that was written before is still sent, an unlimited supply ends.
     fn end_supply(&mut self);
 
-    /// An acknowledgement or a report arrives.
+    /// Handles the arrival of an acknowledgement or a report.
     fn on_reply(&mut self, now: Instant, reply: &Self::Reply);
 
-    /// The next packet that may leave now.
+    /// Returns the next packet that may leave now.
     fn transmit(&mut self, now: Instant) -> Option<Outgoing<Self::Data>>;
 
-    /// When [`SendingEnd::on_deadline`] is to be called; [`Instant::FAR_FUTURE`] if never.
+    /// Time of the next call of [`SendingEnd::on_deadline`]; [`Instant::FAR_FUTURE`] if there is none.
     fn deadline(&self) -> Instant;
 
-    /// The deadline has come.
+    /// Handles the deadline.
     fn on_deadline(&mut self, now: Instant);
 
-    /// What was counted so far.
+    /// Returns the counters.
     fn counts(&self) -> TransportCounts;
 
-    /// The average round-trip time, where the sender measures one and has done so.
+    /// Returns the average round-trip time, if the sender has measured it.
     fn round_trip_time(&self) -> Option<Duration> {
         None
     }
@@ -192,33 +192,33 @@ pub trait SendingEnd {
 pub trait ReceivingEnd {
     /// The header of a data packet.
     type Data;
-    /// The header of what goes back.
+    /// The header of a reply.
     type Reply;
 
-    /// A data packet arrives, marked by a router if `marked`. What goes back at once, if anything does.
+    /// Handles the arrival of a data packet, which a router has marked if `marked`. Returns an immediate reply, if any.
     fn on_data(&mut self, now: Instant, data: &Self::Data, marked: bool) -> Option<Outgoing<Self::Reply>>;
 
-    /// Payload bytes that the application has got so far: in order where the transport is reliable.
+    /// Returns the number of payload bytes delivered to the application, in order if the transport is reliable.
     fn delivered(&self) -> u64;
 
-    /// When [`ReceivingEnd::on_deadline`] is to be called; [`Instant::FAR_FUTURE`] if never.
+    /// Time of the next call of [`ReceivingEnd::on_deadline`]; [`Instant::FAR_FUTURE`] if there is none.
     fn deadline(&self) -> Instant;
 
-    /// The deadline has come: a delayed acknowledgement or a report may be due.
+    /// Handles the deadline. Returns a delayed acknowledgement or a report if one is due.
     fn on_deadline(&mut self, now: Instant) -> Option<Outgoing<Self::Reply>>;
 
-    /// The loss event rate, 0 to 1, where the receiver measures one.
+    /// Returns the loss event rate, 0 to 1, if the receiver measures it.
     fn loss_event_rate(&self) -> Option<f64> {
         None
     }
 }
 
-/// What a data packet's arrival leads to.
+/// The result of a data packet's arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
-    /// When the packet left its sender.
+    /// Departure time of the packet at its sender.
     pub sent_at: Instant,
-    /// What goes back at once, if anything does.
+    /// The immediate reply, if any.
     pub reply: Option<Outgoing<Header>>,
 }
 
@@ -227,13 +227,13 @@ pub struct Receipt {
 pub struct TransportDescription {
     /// The name in scenario files and on the command line.
     pub name: &'static str,
-    /// The name as people write it.
+    /// The title.
     pub title: &'static str,
     /// The RFCs.
     pub source: &'static str,
-    /// What can be set.
+    /// The parameters.
     pub parameters: Vec<&'static Parameter>,
-    /// Whether every byte arrives, in order.
+    /// Whether every byte is delivered in order.
     pub reliable: bool,
     /// Whether the sender adapts its rate.
     pub adapts: bool,
@@ -260,10 +260,10 @@ macro_rules! transports {
         #[derive(Clone, Debug, PartialEq)]
         pub enum TransportParams { $($(#[$doc])* $name(Arc<<$transport as Transport>::Params>)),+ }
 
-        /// The sending end of any transport. Large ends are boxed by their modules, so that TCP's, which most flows
-        /// have, is not behind a pointer.
+        /// The sending end of any transport. Modules box large ends. The end of TCP, which most flows have, is not behind
+        /// a pointer.
         #[derive(Clone, Debug)]
-        #[expect(clippy::large_enum_variant, reason = "a pointer more would cost each of TCP's packets")]
+        #[expect(clippy::large_enum_variant, reason = "a pointer would slow down every packet of TCP")]
         pub enum Sender { $($(#[$doc])* $name(<$transport as Transport>::Sender)),+ }
 
         /// The receiving end of any transport.
@@ -274,7 +274,7 @@ macro_rules! transports {
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum DataHeader { $($(#[$doc])* $name(<$transport as Transport>::Data)),+ }
 
-        /// The header of what goes back to the sender of any transport.
+        /// The header of a reply of any transport.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum ReplyHeader { $($(#[$doc])* $name(<$transport as Transport>::Reply)),+ }
 
@@ -287,12 +287,12 @@ macro_rules! transports {
                 vec![$(TransportDescription::from_transport::<$transport>()),+]
             }
 
-            /// Every parameter with what it is set to.
+            /// Returns all parameters with their values.
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self { $(Self::$name(params) => params.values()),+ }
             }
 
-            /// What can be set of the transport of a name; `None` when there is none.
+            /// Returns the parameters of the transport with this name; `None` if there is none.
             pub fn describe(name: &str) -> Option<Vec<&'static Parameter>> {
                 match name {
                     $(<$transport>::NAME => Some(<$transport as Transport>::Params::describe()),)+
@@ -300,7 +300,7 @@ macro_rules! transports {
                 }
             }
 
-            /// What can be set besides because of what these values choose; see [`Transport::chosen`].
+            /// Returns the additional parameters of the choices in these values; see [`Transport::chosen`].
             pub fn chosen(name: &str, values: &[(&str, Value)]) -> Vec<&'static Parameter> {
                 match name {
                     $(<$transport>::NAME => <$transport>::chosen(values),)+
@@ -308,10 +308,10 @@ macro_rules! transports {
                 }
             }
 
-            /// The transport of a name: the defaults, changed by `values`.
+            /// Returns the transport with this name: the defaults, overridden by `values`.
             ///
             /// # Errors
-            /// When there is no such transport or parameter, a value is not allowed, or values do not go together.
+            /// When there is no such transport or parameter, a value is not allowed, or values contradict each other.
             pub fn from_values<'v>(
                 name: &str,
                 defaults: Defaults,
@@ -326,13 +326,13 @@ macro_rules! transports {
                 }
             }
 
-            /// The same with packets that say this of ECN.
+            /// Returns these parameters with another ECN field of data packets.
             pub fn with_ecn(mut self, ecn: Ecn) -> Self {
                 match &mut self { $(Self::$name(params) => <$transport>::set_ecn(Arc::make_mut(params), ecn)),+ }
                 self
             }
 
-            /// What data packets say of ECN.
+            /// Returns the ECN field of data packets.
             pub fn ecn(&self) -> Ecn {
                 match self { $(Self::$name(params) => <$transport>::ecn(params)),+ }
             }
@@ -342,17 +342,17 @@ macro_rules! transports {
                 match self { $(Self::$name(params) => <$transport>::largest_payload(params)),+ }
             }
 
-            /// What a data packet has on the wire beside its payload, bytes.
+            /// Returns the size of a data packet's headers on the wire, bytes.
             pub fn header_size(&self) -> u32 {
                 match self { $(Self::$name(params) => <$transport>::header_size(params)),+ }
             }
 
-            /// The size on the wire of what goes back, bytes.
+            /// Returns the size of a reply on the wire, bytes.
             pub fn reply_size(&self) -> u32 {
                 match self { $(Self::$name(params) => <$transport>::reply_size(params)),+ }
             }
 
-            /// The largest message of a transport that sends each in one packet; see [`Transport::largest_message`].
+            /// Returns the limit of a message; see [`Transport::largest_message`].
             pub fn largest_message(&self) -> Option<(&'static str, u32)> {
                 match self { $(Self::$name(params) => <$transport>::largest_message(params)),+ }
             }
@@ -362,12 +362,12 @@ macro_rules! transports {
                 match self { $(Self::$name(_) => <$transport>::NAME),+ }
             }
 
-            /// The name as people write it.
+            /// The title.
             pub const fn title(&self) -> &'static str {
                 match self { $(Self::$name(_) => <$transport>::TITLE),+ }
             }
 
-            /// Whether every byte arrives, in order.
+            /// Whether every byte is delivered in order.
             pub const fn is_reliable(&self) -> bool {
                 match self { $(Self::$name(_) => <$transport>::RELIABLE),+ }
             }
@@ -377,36 +377,36 @@ macro_rules! transports {
                 match self { $(Self::$name(_) => <$transport>::ADAPTS),+ }
             }
 
-            /// Checks every parameter against its range, and whether they go together.
+            /// Checks all parameters and their combination.
             ///
             /// # Errors
-            /// The first that is not allowed.
+            /// The first parameter that is not allowed.
             pub fn validate(&self) -> Result<(), ParameterError> {
                 match self { $(Self::$name(params) => params.validate()),+ }
             }
         }
 
         impl Sender {
-            /// The sender of a flow that begins at `now`. The parameters must be valid.
+            /// Returns the sender of a flow that starts at `now`. The parameters must be valid.
             pub fn new(params: &TransportParams, now: Instant) -> Self {
                 match params {
                     $(TransportParams::$name(params) => Self::$name(<$transport>::sender(params, now))),+
                 }
             }
 
-            /// Takes what the application writes; see [`SendingEnd::write`].
+            /// Accepts a write of the application; see [`SendingEnd::write`].
             pub fn write(&mut self, write: Write) -> bool {
                 match self { $(Self::$name(sender) => SendingEnd::write(sender, write)),+ }
             }
 
-            /// The application stops; see [`SendingEnd::end_supply`].
+            /// Ends the supply; see [`SendingEnd::end_supply`].
             pub fn end_supply(&mut self) {
                 match self { $(Self::$name(sender) => SendingEnd::end_supply(sender)),+ }
             }
 
-            /// A reply arrives; `wide` returns its header where that is wide.
+            /// Handles the arrival of a reply. `wide` returns its header if that is wide.
             #[inline]
-            #[allow(unreachable_code, unused_variables, reason = "where nothing goes back there are no replies")]
+            #[allow(unreachable_code, unused_variables, reason = "a transport without replies has no reply header")]
             pub fn on_reply(&mut self, now: Instant, packed: PackedHeader, wide: impl FnOnce() -> ReplyHeader) {
                 match self {
                     $(Self::$name(sender) => {
@@ -417,7 +417,7 @@ macro_rules! transports {
                 }
             }
 
-            /// The next packet that may leave now.
+            /// Returns the next packet that may leave now.
             #[inline]
             pub fn transmit(&mut self, now: Instant) -> Option<Outgoing<Header>> {
                 match self {
@@ -430,18 +430,18 @@ macro_rules! transports {
                 }
             }
 
-            /// When [`Sender::on_deadline`] is to be called.
+            /// Time of the next call of [`Sender::on_deadline`].
             #[inline]
             pub fn deadline(&self) -> Instant {
                 match self { $(Self::$name(sender) => SendingEnd::deadline(sender)),+ }
             }
 
-            /// The deadline has come.
+            /// Handles the deadline.
             pub fn on_deadline(&mut self, now: Instant) {
                 match self { $(Self::$name(sender) => SendingEnd::on_deadline(sender, now)),+ }
             }
 
-            /// What was counted so far.
+            /// Returns the counters.
             pub fn counts(&self) -> TransportCounts {
                 match self { $(Self::$name(sender) => SendingEnd::counts(sender)),+ }
             }
@@ -452,19 +452,19 @@ macro_rules! transports {
             }
 
             /// The header of a reply to this sender, unpacked.
-            #[allow(unreachable_code, unused_variables, reason = "where nothing goes back there are no replies")]
+            #[allow(unreachable_code, unused_variables, reason = "a transport without replies has no reply header")]
             pub fn reply_header(&self, packed: PackedHeader) -> ReplyHeader {
                 match self { $(Self::$name(_) => ReplyHeader::$name(<$transport>::unpack_reply(packed))),+ }
             }
         }
 
         impl Receiver {
-            /// The receiver of a flow.
+            /// Returns the receiver of a flow.
             pub fn new(params: &TransportParams) -> Self {
                 match params { $(TransportParams::$name(params) => Self::$name(<$transport>::receiver(params))),+ }
             }
 
-            /// A data packet arrives; `wide` returns its header where that is wide.
+            /// Handles the arrival of a data packet. `wide` returns its header if that is wide.
             #[inline]
             pub fn on_data(
                 &mut self,
@@ -488,19 +488,19 @@ macro_rules! transports {
                 }
             }
 
-            /// Payload bytes that the application has got so far.
+            /// Returns the number of payload bytes delivered to the application.
             #[inline]
             pub fn delivered(&self) -> u64 {
                 match self { $(Self::$name(receiver) => ReceivingEnd::delivered(receiver)),+ }
             }
 
-            /// When [`Receiver::on_deadline`] is to be called.
+            /// Time of the next call of [`Receiver::on_deadline`].
             #[inline]
             pub fn deadline(&self) -> Instant {
                 match self { $(Self::$name(receiver) => ReceivingEnd::deadline(receiver)),+ }
             }
 
-            /// The deadline has come.
+            /// Handles the deadline.
             pub fn on_deadline(&mut self, now: Instant) -> Option<Outgoing<Header>> {
                 match self {
                     $(Self::$name(receiver) => {
@@ -523,7 +523,7 @@ macro_rules! transports {
             }
         }
 
-        // One method a transport: its own header, which is what its ends are sent.
+        // One method per transport, which returns its header.
         #[allow(non_snake_case, reason = "named like the variants, by the macro")]
         impl DataHeader {
             $(fn $name(self) -> <$transport as Transport>::Data {

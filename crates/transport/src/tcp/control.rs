@@ -1,7 +1,7 @@
-//! Every congestion control by name: one line each, at the end of this file.
+//! All congestion controls by name. The list is at the end of this file.
 //!
-//! Those of other crates are registered while the program runs. They are found by the same names, their parameters are keys
-//! beside TCP's, and they cost a call through a pointer.
+//! Congestion controls of other crates are registered while the program runs. Files choose them by name in the same way,
+//! their parameters are additional keys of TCP, and each call goes through a pointer.
 
 use super::congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, NoParams, Window,
@@ -15,10 +15,10 @@ use cutline_params::{
 use cutline_units::Instant;
 use std::fmt::Debug;
 
-/// What TCP's table in a file says beside its parameters.
+/// The keys of TCP's table in a file that are not parameters.
 const TCP_KEYS: &[&str] = &["protocol", "defaults"];
 
-/// The kernel's congestion control that scenarios know for the laboratory.
+/// The congestion control of the kernel that scenarios can choose in the laboratory.
 const BBR: &str = "bbr";
 
 static CONTROLS: Registry<dyn ExternalAlgorithm> = Registry::new(NAMES, TCP_KEYS);
@@ -26,7 +26,7 @@ static CONTROLS: Registry<dyn ExternalAlgorithm> = Registry::new(NAMES, TCP_KEYS
 /// Adds a congestion control under its name, for as long as the process runs.
 ///
 /// # Errors
-/// When the name is taken or not in kebab-case, or the parameters are not sound or have a name of TCP's.
+/// When the name is taken or not in kebab-case, the parameters are not sound, or a parameter has the name of one of TCP.
 pub fn register_external_control(algorithm: Box<dyn ExternalAlgorithm>) -> Result<(), RegistryError> {
     if algorithm.name() == BBR {
         return Err(RegistryError::Taken(BBR.to_owned()));
@@ -49,14 +49,14 @@ where
     register_external_control(Box::new(Typed::<A>::default()))
 }
 
-/// The parameters of the registered control that values choose, which are keys beside TCP's; none for this crate's own.
+/// Returns the parameters of the registered control that the values choose; none for a control of this crate.
 pub(super) fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
     let control = values.iter().rev().find(|(name, _)| *name == "congestion-control");
     let Some((_, Value::Choice(name))) = control else { return Vec::new() };
     CONTROLS.get(name).map(Registered::parameters).unwrap_or_default()
 }
 
-/// TCP's parameters with these values, of which some may be of a registered congestion control.
+/// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control.
 pub(super) fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
     let keys = chosen(&values);
     let is_the_controls = |(name, _): &(&str, Value)| keys.iter().any(|parameter| parameter.name == *name);
@@ -79,8 +79,8 @@ macro_rules! controls {
             External(Configured<dyn ExternalAlgorithm>),
         }
 
-        /// The congestion control of one connection. Its tag is a separate number: an acknowledgement asks twice which
-        /// control it is, and a tag that is hidden in a niche takes four instructions to find.
+        /// The congestion control of one connection. Its tag is a separate number, because every acknowledgement reads it
+        /// twice, and a tag in a niche takes four instructions to read.
         #[derive(Clone, Debug)]
         #[repr(u32)]
         pub(crate) enum Control {
@@ -88,10 +88,10 @@ macro_rules! controls {
             External(Box<ExternalControl>),
         }
 
-        /// The names of this crate's own.
+        /// The names of the congestion controls of this crate.
         const NAMES: &[&str] = &[$(<$control>::NAME),+];
 
-        /// Every congestion control there is: this crate's own, then the registered ones by name.
+        /// Returns all congestion controls: those of this crate, then the registered ones by name.
         pub fn congestion_controls() -> Vec<ControlDescription> {
             let mut all = vec![$(ControlDescription::from_algorithm::<$control>()),+];
             all.extend(CONTROLS.all().into_iter().map(ExternalAlgorithm::describe));
@@ -107,7 +107,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Whether it answers marks by their share.
+            /// Whether the response to marks is proportional to their share.
             pub fn is_scalable(&self) -> bool {
                 match self {
                     $(Self::$variant => <$control>::SCALABLE,)+
@@ -115,7 +115,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Every parameter of a registered control with what it is set to.
+            /// Returns the parameters of a registered control with their values.
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self {
                     $(Self::$variant => Vec::new(),)+
@@ -123,7 +123,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The control of a new connection with TCP's parameters `tcp`, by itself.
+            /// Returns the control of a new connection with TCP's parameters `tcp`.
             pub(crate) fn begin(&self, tcp: &Params) -> Box<dyn DynControl> {
                 match self {
                     $(Self::$variant => Box::new(<$control>::begin(&NoParams {}, tcp)),)+
@@ -131,7 +131,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The congestion control of this name, a registered one with `values`.
+            /// Returns the congestion control with this name and these parameters. Only registered controls have parameters.
             ///
             /// # Errors
             /// When there is no such control or parameter, a required one is missing, or a value is not allowed.
@@ -157,7 +157,7 @@ macro_rules! controls {
                 }
             }
 
-            /// New data was acknowledged. The acknowledgement is only made for a control that looks at it.
+            /// Handles the acknowledgement of new data. The closure is only called for a control that uses the acknowledgement.
             #[inline]
             pub(crate) fn acknowledged(&mut self, acknowledgement: impl FnOnce() -> Acknowledgement) {
                 match self {
@@ -166,7 +166,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Slow start or congestion avoidance.
+            /// Increases the window in slow start or congestion avoidance.
             // Always: as Sender::on_ack.
             #[inline(always)]
             pub(crate) fn grow(&mut self, window: &mut Window, acked: &Acked, params: &Params) {
@@ -185,7 +185,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The slow start threshold after a loss.
+            /// Returns the slow start threshold after a loss.
             pub(crate) fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
                 match self {
                     $(Self::$variant(control) => control.congested(window, flight, mss),)+
@@ -193,7 +193,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The slow start threshold after a mark.
+            /// Returns the slow start threshold after a mark.
             pub(crate) fn marked(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
                 match self {
                     $(Self::$variant(control) => control.marked(window, flight, mss),)+
@@ -219,7 +219,7 @@ macro_rules! controls {
     };
 }
 
-/// A registered control has the defaults of its parameters, and examples for those that are required.
+/// A registered control has the defaults of its parameters, and example values for required ones.
 impl ParameterType for Algorithm {
     type Range = ();
 
@@ -246,6 +246,6 @@ controls! {
     NewReno(NewReno),
     /// RFC 9438: a cubic of the time since the last loss, 0.7 at a loss.
     Cubic(Box<Cubic>),
-    /// RFC 8257: as `NewReno`, but a mark takes off in proportion to the share of marks. Needs ECN.
+    /// RFC 8257: as `NewReno`, but the reduction after marks is proportional to their share. Needs ECN.
     Dctcp(Box<Dctcp>),
 }

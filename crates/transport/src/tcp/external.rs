@@ -1,12 +1,12 @@
 //! Congestion controls of other crates: registered while the program runs, then used by name like this crate's own.
 //!
-//! - A Rust type that is a [`CongestionAlgorithm`] needs no more than [`register_congestion_control`](super::register_congestion_control), called once before
+//! - A Rust type that implements [`CongestionAlgorithm`] only needs a call of [`register_congestion_control`](super::register_congestion_control) before
 //!   the first file is read.
 //! - Anything else, such as a control written in another language, implements [`ExternalAlgorithm`], which describes it as
-//!   data and begins it, and is given to [`register_external_control`](super::register_external_control).
+//!   data and starts it, and is passed to [`register_external_control`](super::register_external_control).
 //!
-//! The sender keeps the promises that a control breaks: a window is never below a segment, a threshold never below two, and
-//! neither is beyond all bounds. [`conformance`](crate::conformance) has the checks that every control has to pass.
+//! The sender corrects values that a control must not return: a window has at least one segment, a threshold at least two,
+//! and both have an upper bound. [`conformance`](crate::conformance) has the checks that every control must pass.
 
 use super::Params;
 use super::congestion::{
@@ -17,19 +17,19 @@ use cutline_units::Instant;
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 
-/// How a congestion control that is not this crate's own is described and begun.
+/// The description and the start of a congestion control of another crate.
 pub trait ExternalAlgorithm: Registered {
-    /// The name, the source, and what can be set. Always the same.
+    /// Returns the name, the source and the parameters. They must not change.
     fn describe(&self) -> ControlDescription;
 
-    /// The control of a new connection with TCP's parameters `tcp`. `values` come from
+    /// Starts the control of a new connection with TCP's parameters `tcp`. `values` come from
     /// [`complete`](Registered::complete).
     fn begin(&self, values: &[(&'static str, Value)], tcp: &Params) -> Box<dyn DynControl>;
 }
 
-/// A congestion control behind a pointer. Every one that can be cloned, printed and sent to another thread is one.
+/// A congestion control behind a pointer. It is implemented for every control that is `Clone`, `Debug` and `Send`.
 pub trait DynControl: CongestionControl + Debug + Send + Sync {
-    /// A copy.
+    /// Returns a copy.
     fn boxed_clone(&self) -> Box<dyn DynControl>;
 }
 
@@ -45,20 +45,20 @@ impl Clone for Box<dyn DynControl> {
     }
 }
 
-/// The control of a new connection.
+/// Returns the control of a new connection.
 pub(super) fn begin(algorithm: &Configured<dyn ExternalAlgorithm>, tcp: &Params) -> ExternalControl {
     let control = algorithm.thing().begin(algorithm.values(), tcp);
     ExternalControl { control, mss: tcp.mss.into() }
 }
 
-/// The window's least and greatest sizes are the sender's, whatever a control answers.
+/// Limits the results of a control to the bounds of the window.
 #[derive(Clone, Debug)]
 pub(crate) struct ExternalControl {
     control: Box<dyn DynControl>,
     mss: u64,
 }
 
-/// No window is larger, bytes: 1 TiB.
+/// The largest window, bytes: 1 TiB.
 const MOST: u64 = 1 << 40;
 
 impl ExternalControl {

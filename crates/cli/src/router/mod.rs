@@ -1,4 +1,4 @@
-//! `cutline router`: the queue on real interfaces.
+//! `cutline router`: the router on real interfaces.
 
 mod listener;
 mod outlet;
@@ -20,51 +20,51 @@ use listener::Printer;
 use settings::{CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
 use std::path::PathBuf;
 
-/// Route frames between two interfaces, each direction through a queue of its own
+/// Forward frames between two interfaces, with a separate queue for each direction
 ///
-/// A transparent bump in the wire: what comes in by one interface goes out by the other, at the rate given, in the order
-/// and with the losses of the queue. The interfaces should do nothing else (docs/guide/router.md). Needs root, or the
-/// capability `CAP_NET_RAW`, and gives up what it does not need once it works. Ctrl-C ends it, and prints what was
-/// counted. It is described by a file or by options, not by both; SIGHUP reads the file anew.
+/// The router is transparent: frames that arrive at one interface leave by the other, at the given rate, in the order and
+/// with the losses of the queue. The interfaces should have no other use (docs/guide/router.md). Requires root or the
+/// capability `CAP_NET_RAW`; privileges that are no longer needed are dropped after the start. Ctrl-C ends the router and
+/// prints the statistics. The configuration is a file or options, not both. SIGHUP reloads the file.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Read everything about the router from this file, and read it anew on SIGHUP
+    /// Configuration file, which is reloaded on SIGHUP
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Read the file, say what it describes, and do nothing
+    /// Check the file, print its configuration, and exit
     #[arg(long, requires = "config")]
     check: bool,
     #[command(flatten)]
     routing: Routing,
-    /// Print what was counted so often, from 10ms [default: at the end only]
+    /// Interval of printed statistics, at least 10ms [default: only at the end]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     stats: Option<Duration>,
-    /// End after this time
+    /// Exit after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Print JSON, one document a line
+    /// Print JSON, one document per line
     #[arg(long)]
     json: bool,
 }
 
-/// What is done instead of routing.
+/// Commands that do not start a router.
 #[derive(clap::Subcommand)]
 enum Action {
     Stats(stats::Args),
-    /// Turn on again what a router that was killed has turned off
+    /// Turn on the offloads that a killed router has turned off
     ///
-    /// --fix-offloads notes what it turns off in /run/cutline, or in the folder that `RUNTIME_DIRECTORY` names. Every router
-    /// that starts does this, too. Needs root, or the capability `CAP_NET_ADMIN`.
+    /// --fix-offloads records the offloads that it turns off in /run/cutline, or in the folder of `RUNTIME_DIRECTORY`.
+    /// Every router does this when it starts. Requires root or the capability `CAP_NET_ADMIN`.
     Restore,
 }
 
-/// What a file would say.
+/// Options for everything that a file can describe.
 #[derive(clap::Args)]
 struct Routing {
-    /// One interface; tun:NAME for a TUN interface of a host that routes, xdp:NAME by `AF_XDP`
+    /// First interface; tun:NAME for a TUN interface of a routing host, xdp:NAME for an interface with `AF_XDP`
     #[arg(
         long = "in",
         value_name = "INTERFACE",
@@ -72,7 +72,7 @@ struct Routing {
         conflicts_with = "config"
     )]
     input: Option<String>,
-    /// The other
+    /// Second interface
     #[arg(
         long = "out",
         value_name = "INTERFACE",
@@ -80,14 +80,14 @@ struct Routing {
         conflicts_with = "config"
     )]
     output: Option<String>,
-    /// The rate from --in to --out, such as 15Mbit or "1.5 Mbit/s"
+    /// Rate from --in to --out, such as 15Mbit or "1.5 Mbit/s"
     #[arg(long, value_parser = link_rate, required_unless_present = "config", conflicts_with = "config")]
     rate: Option<Rate>,
     #[command(flatten)]
     queue: QueueArgs,
     #[command(flatten)]
     reverse: ReverseArgs,
-    /// What the slowest link adds to a frame: none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm
+    /// Overhead of the slowest link per frame: none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm
     #[arg(long, default_value = "ethernet", value_parser = overhead, conflicts_with = "config")]
     overhead: Overhead,
     #[command(flatten)]
@@ -96,25 +96,25 @@ struct Routing {
     process: ProcessArgs,
 }
 
-/// Where the router lives in its process.
+/// Options of the process.
 #[derive(clap::Args)]
 struct ProcessArgs {
-    /// Look at the clock instead of sleeping for so long before each departure: exact, but it keeps a core busy
+    /// Time to poll the clock before each departure instead of sleeping; precise, but keeps a core busy
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "80us", value_parser = duration, conflicts_with = "config")]
     spin: Option<Duration>,
-    /// Turn receive aggregation and transmit checksums of both interfaces off while it runs
+    /// Turn off receive aggregation and transmit checksums of both interfaces while the router runs
     #[arg(long, conflicts_with = "config")]
     fix_offloads: bool,
-    /// The seed of the queues' random numbers [default: from the clock; printed]
+    /// Seed of the queues' random numbers [default: from the clock; it is printed]
     #[arg(long, value_name = "N", conflicts_with = "config")]
     seed: Option<u64>,
-    /// Answer `cutline router stats` at this local socket
+    /// Local socket for `cutline router stats`
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
-    /// The most memory for waiting frames of both directions, half of it for each [default: 67 MB]
+    /// Largest memory for waiting frames; each direction has half of it [default: 67 MB]
     #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "config")]
     memory: Option<Bytes>,
-    /// Go on as this user of /etc/passwd once the interfaces are open
+    /// User of /etc/passwd to change to when the interfaces are open
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     user: Option<String>,
 }
@@ -152,9 +152,9 @@ impl Args {
     }
 
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
-        // Before a thread is made, which would keep the privileges.
+        // Privileges are dropped before a thread is created, because a thread would keep them.
         let mut router = Router::open(spec)?;
-        let stop = interrupt::cancel_flag("What waits in the queues is lost.".to_owned())?;
+        let stop = interrupt::cancel_flag("Packets in the queues are lost.".to_owned())?;
         // Without a file SIGHUP ends the router, as Ctrl-C does.
         if let Some(path) = &self.config {
             router.reload_from(path)?;
@@ -162,7 +162,7 @@ impl Args {
         let mut printer = Printer::new(self.json);
         printer.say(format!("routing {}, seed {}", router.summary(), router.seed()));
         for (name, kind) in router.interfaces()? {
-            if let Some(line) = of_kind(&name, kind) {
+            if let Some(line) = kind_message(&name, kind) {
                 printer.say(line);
             }
         }
@@ -175,7 +175,7 @@ impl Args {
     }
 }
 
-/// Turns on what killed routers have turned off, and prints it.
+/// Turns on the offloads that killed routers have turned off, and prints them.
 fn restore() -> Result<(), Failure> {
     let mut failed = Vec::new();
     for restored in cutline_router_service::restore() {
@@ -192,7 +192,7 @@ fn restore() -> Result<(), Failure> {
 impl Routing {
     fn spec(&self) -> Result<RouterSpec, Failure> {
         let Self { input: Some(input), output: Some(output), rate: Some(rate), .. } = self else {
-            return Err(Failure::Usage("--in, --out and --rate are needed, or --config".to_owned()));
+            return Err(Failure::Usage("--in, --out and --rate are required, or --config".to_owned()));
         };
         if input == output {
             return Err(Failure::Usage(format!("--in and --out are both `{input}`")));
@@ -223,8 +223,8 @@ impl Routing {
     }
 }
 
-/// What `AF_XDP` has got of an interface, which is not known before.
-fn of_kind(interface: &str, kind: PortKind) -> Option<String> {
+/// Returns a message about the mode of `AF_XDP` that an interface supports.
+fn kind_message(interface: &str, kind: PortKind) -> Option<String> {
     match kind {
         PortKind::Packet | PortKind::Tun => None,
         PortKind::XdpZeroCopy => Some(format!("{interface}: {}", kind.name())),

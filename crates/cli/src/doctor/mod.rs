@@ -1,4 +1,4 @@
-//! `cutline doctor`: what this machine offers, and whether the bottleneck is at our queue.
+//! `cutline doctor`: checks the machine, and finds the bottleneck of a network.
 
 mod bottleneck;
 
@@ -10,20 +10,20 @@ use cutline_doctor::{Finding, Group, Report, ReportDocument, State, Survey, Use}
 use cutline_sys::{interface, namespace};
 use std::cmp::Reverse;
 
-/// What this machine offers to the router and the laboratory
+/// Check whether this machine can run the router and the laboratory
 ///
-/// Tries what can be tried without harm, in a network namespace of its own, and says what is there, what is not, and what
-/// to do about it (docs/guide/doctor.md). Takes about a second. As root it can look at everything; without, it says what
-/// it could not look at. Interfaces that are named are judged as the router's.
+/// Tests features without harm in a separate network namespace, and lists what is available, what is missing, and what to
+/// do about it (docs/guide/doctor.md). Takes about a second. Without root some features cannot be tested; they are listed
+/// as unknown. The interfaces in the arguments are checked as interfaces of the router.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     question: Option<Question>,
-    /// The interfaces to look at [default: all that are up]
+    /// Interfaces to check [default: all that are up]
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
-    /// Print JSON
+    /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
 }
@@ -39,7 +39,7 @@ const EXAMPLES: &str = "Examples:
   cutline doctor --json | jq '.findings[] | select(.state == \"missing\")'
   cutline doctor bottleneck --stats router.jsonl --probe 192.0.2.1
 
-Exit codes: 0 all that the router and the laboratory need is there; 1 something is missing; 2 bad arguments.";
+Exit codes: 0 the router and the laboratory can run; 1 something is missing; 2 invalid arguments.";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     if let Some(Question::Bottleneck(args)) = &args.question {
@@ -48,9 +48,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     for name in &args.interfaces {
         interface::index(name)?;
     }
-    // Whoever interrupts it waits for its end, a second at most: what it has made is removed there.
-    let _noticed = interrupt::cancel_flag("It ends within a second.".to_owned())?;
-    // What a killed process has left behind; without root there is none of ours, and it cannot be removed either.
+    // An interrupted survey runs to its end, which takes at most a second, and removes the namespace that it created.
+    let _noticed = interrupt::cancel_flag("The command ends within a second.".to_owned())?;
+    // Removes the namespaces of killed processes. An error is ignored: without root there are none.
     drop(namespace::sweep());
     let survey = Survey::take();
     let chosen = chosen(args, &survey);
@@ -63,7 +63,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// Those that were named, or else those that are up; the loopback is nobody's bottleneck.
+/// Returns the interfaces of the arguments, or all that are up, without the loopback.
 fn chosen(args: &Args, survey: &Survey) -> Vec<String> {
     if !args.interfaces.is_empty() {
         return args.interfaces.clone();
@@ -73,29 +73,29 @@ fn chosen(args: &Args, survey: &Survey) -> Vec<String> {
     up.map(|link| link.name.clone()).collect()
 }
 
-/// Exit code 1 when something is missing.
+/// Returns an error if the router or the laboratory cannot run.
 fn verdict(report: &Report) -> Result<(), Failure> {
-    let not_ready = Use::ALL.into_iter().filter(|&of| !report.missing(of).is_empty());
-    let told: Vec<_> = not_ready
-        .map(|of| {
+    let not_ready = Use::ALL.into_iter().filter(|&purpose| !report.missing(purpose).is_empty());
+    let messages: Vec<_> = not_ready
+        .map(|purpose| {
             let subjects: Vec<_> =
-                report.missing(of).iter().map(|finding| finding.subject.as_str()).collect();
-            format!("the {} needs {}", of.name(), subjects.join(", "))
+                report.missing(purpose).iter().map(|finding| finding.subject.as_str()).collect();
+            format!("the {} needs {}", purpose.name(), subjects.join(", "))
         })
         .collect();
-    if told.is_empty() { Ok(()) } else { Err(Failure::Failed(told.join("; "))) }
+    if messages.is_empty() { Ok(()) } else { Err(Failure::Failed(messages.join("; "))) }
 }
 
-/// For people: groups of findings, then what is ready, then what to do.
+/// Returns the report as text: groups of findings, the readiness of each use, the next steps.
 fn rendered(report: &Report) -> String {
     let width = widest(report.findings());
     let group = |group: &Group| {
         let lines = group.findings.iter().map(|finding| line(finding, width, &finding.what));
         format!("{BOLD}{}{BOLD:#}\n{}\n", group.title, lines.collect::<String>())
     };
-    let ready = |of: Use| {
-        let state = if report.missing(of).is_empty() { "ready" } else { "not ready" };
-        format!("{BOLD}{}: {state}{BOLD:#}\n", of.name())
+    let ready = |purpose: Use| {
+        let state = if report.missing(purpose).is_empty() { "ready" } else { "not ready" };
+        format!("{BOLD}{}: {state}{BOLD:#}\n", purpose.name())
     };
     let groups: String = report.groups.iter().map(group).collect();
     groups + &Use::ALL.map(ready).concat() + &to_do(report)
@@ -122,7 +122,7 @@ fn line(finding: &Finding, width: usize, text: &str) -> String {
     format!("  {style}{state:<7}{style:#}  {subject:<width$}  {text}\n")
 }
 
-/// The worst first.
+/// Returns the next steps, the worst finding first.
 fn to_do(report: &Report) -> String {
     let mut steps: Vec<&Finding> = report.findings().filter(|finding| finding.do_next.is_some()).collect();
     steps.sort_by_key(|finding| Reverse(finding.state));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_is_to_be_done_first() {
+    fn the_worst_finding_is_the_first_step() {
         let text = anstream::adapter::strip_str(&rendered(&report())).to_string();
         let expected = "host\n  warning  clock     slow\n  missing  iproute2  gone\n  ok       cores     2\n\n\
                         router: ready\nlaboratory: not ready\n\nwhat to do next\n  \
@@ -158,8 +158,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_a_failure_that_names_it() {
-        let Err(Failure::Failed(message)) = verdict(&report()) else { panic!("it fails") };
+    fn a_missing_feature_is_a_failure_that_names_it() {
+        let Err(Failure::Failed(message)) = verdict(&report()) else { panic!("expected a failure") };
         assert_eq!(message, "the laboratory needs iproute2");
         assert!(verdict(&Report { groups: Vec::new() }).is_ok());
     }

@@ -11,11 +11,11 @@ use crate::exit::Failure;
 use cutline_traffic::TrafficError;
 use cutline_traffic::control::ControlError;
 
-/// Generate traffic over real networks, and measure what becomes of it
+/// Generate traffic over real networks, and measure its delay, loss and throughput
 ///
-/// `receive` waits at one end, `send` sends from the other: TCP, UDP and TFRC, from bulk data to talk spurts, hundreds of
-/// flows in one process, each with its delay hint or code point (docs/guide/tg.md). One-way delay, its variation, loss
-/// and throughput of both ends are printed by the sender, with the error of the clocks.
+/// `receive` runs at one end, `send` at the other. One process sends hundreds of flows over TCP, UDP or TFRC, from bulk
+/// data to talk spurts, each with a delay hint or code point (docs/guide/tg.md). The sender prints one-way delay, delay
+/// variation, loss and throughput of both ends, and the error of the clocks.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `cutline run`: every point of a scenario's sweep with every seed, on all cores.
+//! `cutline run`: simulates every point of a scenario's sweep with every seed, on all cores.
 
 mod json;
 mod outcome;
@@ -23,21 +23,21 @@ pub use work::Work;
 
 /// Simulate a scenario: every point of its sweep with every seed, on all cores
 ///
-/// Stores Parquet tables and a summary under DIR/NAME, NAME being the scenario's, and prints means over the seeds with
-/// 95 % confidence intervals. The same scenario and seeds give the same bytes at any number of jobs. Other results that
-/// are stored there (of another scenario, other seeds or another version) are not replaced unless --force is given.
+/// Stores Parquet tables and a summary under DIR/NAME, where NAME is the name of the scenario, and prints means over the
+/// seeds with 95 % confidence intervals. The same scenario and seeds give the same bytes with any number of jobs. Stored
+/// results of another scenario, other seeds or another version are replaced only with --force.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// How many runs at a time [default: one a core]
+    /// Number of runs at a time [default: one per core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// The folder of all results
+    /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
-    /// Store nothing
+    /// Do not store the results
     #[arg(long, conflicts_with_all = ["results", "resume", "force"])]
     no_store: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub struct Args {
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// Show no progress
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -89,17 +89,14 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     outcome.verdict(jobs.len())
 }
 
-/// What an interruption leaves.
+/// Returns a sentence about the runs that are finished when the command is interrupted.
 pub fn kept(no_store: bool) -> String {
-    let kept = if no_store {
-        "What is finished is shown."
-    } else {
-        "What is finished is kept: --resume goes on from there."
-    };
+    let kept =
+        if no_store { "Finished runs are shown." } else { "Finished runs are kept: --resume continues." };
     kept.to_owned()
 }
 
-/// Prints what was measured: as one JSON document, or as tables.
+/// Prints the results as one JSON document or as tables.
 pub fn print(points: &[SweepPoint], outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
     if as_json {
         output::print_json(&json::document(points, outcome))
