@@ -9,10 +9,12 @@
 //! Nothing here knows scenarios or the simulator: what made the results comes as plain text and numbers ([`Summary`]).
 
 mod column;
+mod digest;
 mod document;
 mod error;
 mod existing;
 mod key;
+mod lock;
 mod measure;
 mod origin;
 mod page_header;
@@ -35,7 +37,7 @@ pub use measure::{Subject, SubjectKind, Values, group_measures, queue_measures};
 pub use origin::origin;
 pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 pub use run::RunResult;
-pub use run_store::RunStore;
+pub use run_store::{Damage, RunStore};
 pub use schema::schema_page;
 pub use store::Store;
 pub use summary::{FailedRun, Host, PointSummary, RunSummary, Summary};
