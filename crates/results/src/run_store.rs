@@ -280,7 +280,7 @@ impl RunStore {
             return Ok(());
         }
         let tables = self.look_through_tables(stored);
-        let points = self.store.read_with::<PointRow>(&stored.files).map(drop);
+        let points = self.store.verify::<PointRow>(&stored.files);
         for result in [tables, points] {
             match result {
                 Err(error) if error.is_damage() => self.damage.push(Damage { run: None, error }),
@@ -295,9 +295,9 @@ impl RunStore {
         let store = &self.store;
         let flows: Vec<FlowRow> = store.read_with(&stored.files)?;
         let queues: Vec<QueueRow> = store.read_with(&stored.files)?;
-        store.read_with::<SeriesRow>(&stored.files)?;
-        store.read_with::<QueueSeriesRow>(&stored.files)?;
-        store.read_with::<DistributionRow>(&stored.files)?;
+        store.verify::<SeriesRow>(&stored.files)?;
+        store.verify::<QueueSeriesRow>(&stored.files)?;
+        store.verify::<DistributionRow>(&stored.files)?;
         let timing = if store.describes::<TimingRow>() {
             store.read_with::<TimingRow>(&stored.files)?
         } else {

@@ -46,6 +46,25 @@ and that of the tables. Results of another origin are never replaced unasked. Wh
 
 While an experiment runs, each finished run is a folder `runs/RUN/` with the same tables; `--resume` goes on from
 there. When all runs are stored, the tables hold them and `runs` is removed.
+
+One process at a time stores results in a folder: it has a lock on the file `.lock`. A second one ends at once with a message that
+names the first. A process that was killed has no lock any more, and a `.lock` that it left blocks nobody. The tables are
+stored all together: a program that is killed meanwhile leaves the earlier ones or the new ones.
+
+## Damage
+
+`summary.json` has the SHA-256 digest of every table (`files`), and its own (`digest`). A file that is not what was stored is an
+error of `cutline compare`, `report` and `reproduce` that names the file. What to do:
+
+| damaged | what `--resume` of the command that stored it does |
+| --- | --- |
+| a file in `runs/RUN/`, whose digests are in `digests.json` beside it | it makes that run again |
+| a table, or it is missing | it makes all runs again that have no folder in `runs`; measurements of the laboratory are measured again |
+| `summary.json`, and `origin` in it is intact | it writes it again |
+| `summary.json`, and it cannot be read, or `origin` in it is not what is asked for | nothing; `--force` replaces everything |
+
+Earlier versions stored no digests. Their results stay readable, but only damage that makes a file unreadable is noticed. They
+get digests when `--resume` adds runs. To change `summary.json` by hand, remove `files` and `digest` from it.
 ";
 
 /// The page `docs/guide/results.md`.

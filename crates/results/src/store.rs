@@ -57,15 +57,31 @@ impl Store {
     pub(crate) fn read_with<R: Row>(&self, digests: &Digests) -> Result<Vec<R>, StoreError> {
         let path = self.root.join(R::FILE);
         if digests.is_empty() {
-            return read_table(&path);
+            read_table(&path)
+        } else {
+            parse_table(&path, self.bytes_of(R::FILE, digests)?)
         }
-        let Some(stored) = digests.get(R::FILE) else {
+    }
+
+    /// Checks that a table has its digest among these; if there are none, that it can be read.
+    pub(crate) fn verify<R: Row>(&self, digests: &Digests) -> Result<(), StoreError> {
+        if digests.is_empty() {
+            self.read_with::<R>(digests).map(drop)
+        } else {
+            self.bytes_of(R::FILE, digests).map(drop)
+        }
+    }
+
+    /// The content of a table that has its digest among these.
+    fn bytes_of(&self, file: &str, digests: &Digests) -> Result<Vec<u8>, StoreError> {
+        let path = self.root.join(file);
+        let Some(stored) = digests.get(file) else {
             return Err(StoreError::Damaged { path, problem: UNLISTED });
         };
         // In this order, because a new table is renamed to the other.
-        for file in [&self.new_table(R::FILE), &path] {
-            if let Some(bytes) = read_if_there(file)?.filter(|bytes| digest::digest(bytes) == *stored) {
-                return parse_table(&path, bytes);
+        for place in [&self.new_table(file), &path] {
+            if let Some(bytes) = read_if_there(place)?.filter(|bytes| digest::digest(bytes) == *stored) {
+                return Ok(bytes);
             }
         }
         if path.exists() {
