@@ -274,6 +274,7 @@ fn an_experiment_that_is_interrupted_while_it_is_repeated_stays_complete() {
     let repeated =
         conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, "later".to_owned()).unwrap();
     assert!(repeated.complete && repeated.finished.len() == 12);
+    drop(store);
     assert!(contents(folder.path()) == before, "the files differ");
 }
 
