@@ -69,8 +69,9 @@ get digests when `--resume` adds runs. To change `summary.json` by hand, remove 
 
 /// The page `docs/guide/results.md`.
 pub fn schema_page() -> String {
-    let mut page =
-        format!("{HEAD}\nThis is version {SCHEMA_VERSION} of the tables (`cutline.schema` in each file).\n");
+    let mut page = format!(
+        "{HEAD}\n## Tables\n\nThis is version {SCHEMA_VERSION} of the tables (`cutline.schema` in each file).\n"
+    );
     table::<FlowRow>(&mut page);
     table::<QueueRow>(&mut page);
     table::<SeriesRow>(&mut page);
