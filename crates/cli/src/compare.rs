@@ -48,9 +48,13 @@ fn read(path: &Path) -> Result<Vec<Values>, Failure> {
     let is_summary = path.file_name().is_some_and(|name| name == "summary.json");
     let folder = if is_summary { path.parent().unwrap_or(Path::new("")) } else { path };
     let store = Store::open(folder);
-    store.read_summary().map_err(|error| {
-        Failure::Usage(format!("{error}\nexpected a folder written by `cutline run`, or its summary.json"))
-    })?;
+    if !store.has_summary() {
+        return Err(Failure::Usage(format!(
+            "{} has no summary.json\nexpected a folder written by `cutline run`, or its summary.json",
+            folder.display()
+        )));
+    }
+    store.read_summary()?;
     let mut values = group_measures(&store.read()?);
     values.extend(queue_measures(&store.read()?));
     Ok(values)

@@ -54,6 +54,12 @@ impl From<StoreError> for Failure {
                 "\n--results DIR stores the new results elsewhere, as does another name in `cutline run` (--set name=NAME); \
                  --force replaces the stored results"
             }
+            StoreError::Locked { .. } => {
+                "\nwait until it has ended, or store the new results elsewhere with --results DIR"
+            }
+            damage if damage.is_damage() => {
+                "\nthe command that stored these results makes again what is damaged with --resume, and everything with --force"
+            }
             _ => "",
         };
         Self::Failed(format!("{error}{remedy}"))

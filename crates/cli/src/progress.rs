@@ -29,9 +29,12 @@ impl Bar {
 
     /// Shows the progress of a run. May be called from any thread.
     pub fn update(&self, news: &Progress<'_>) {
-        if let Event::Failed(reason) = news.event {
-            let key = news.key;
-            self.bar.suspend(|| anstream::eprintln!("{} with seed {} failed: {reason}", key.point, key.seed));
+        let key = news.key;
+        let say = |text: String| self.bar.suspend(|| anstream::eprintln!("{text}"));
+        match news.event {
+            Event::Failed(reason) => say(format!("{} with seed {} failed: {reason}", key.point, key.seed)),
+            Event::Damaged(what) => say(format!("{what}; what is damaged is made again")),
+            Event::Started | Event::Skipped | Event::Finished | Event::Cancelled => {}
         }
         self.bar.set_length(news.total as u64);
         self.bar.set_position(news.done as u64);

@@ -5,8 +5,8 @@
 
 use cutline_fuzz::find;
 use cutline_results::{
-    DistributionRow, FlowRow, Host, PointRow, QueueRow, QueueSeriesRow, Row, SeriesRow, Summary, TimingRow,
-    write_table,
+    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunStore,
+    SeriesRow, Summary, TimingRow, write_table,
 };
 use cutline_router_service::{
     Counted, Direction, HintStatistics, Interface, ReloadStatus, RouterSpec, Statistics, configuration,
@@ -295,12 +295,16 @@ fn results_of_a_run() {
     result.stamp(&job.key);
     let timing = [TimingRow { run: "0".into(), timing_ok: true, ..TimingRow::default() }];
     let host = Host { kernel: "linux 6.1".to_owned(), cpu: "Example 3000".to_owned(), cores: 2 };
-    let mut summary =
-        Summary { host, ..file.summary(&points, &jobs, "0", "2000-01-01T00:00:00Z".to_owned()) };
-    summary.finished = vec![(&job.key).into()];
-    let summary = serde_json::to_string_pretty(&summary).unwrap();
+    let summary = Summary { host, ..file.summary(&points, &jobs, "0", "2000-01-01T00:00:00Z".to_owned()) };
     let settings: Vec<PointRow> =
         points.iter().flat_map(|point| PointRow::from_settings(&point.label(), &point.settings)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let keys = std::slice::from_ref(&job.key);
+    let store =
+        RunStore::begin(folder.path(), Planned { summary: &summary, keys }, Existing::Repeat).unwrap();
+    store.write_run(&job.key, result.clone()).unwrap();
+    store.conclude(keys, &settings, &summary).unwrap();
+    let summary = fs::read_to_string(folder.path().join("summary.json")).unwrap();
     check("result-summary", vec![seed("summary", summary)]);
     check(
         "result-tables",

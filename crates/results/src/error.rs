@@ -35,10 +35,26 @@ pub enum StoreError {
         /// The problem of the column.
         problem: &'static str,
     },
-    /// The summary is damaged.
+    /// A file is not what was stored.
+    #[error("{path} is damaged: {problem}", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Another process stores results in the folder.
+    #[error("another process is storing results in {} ({holder})", folder.display())]
+    Locked {
+        /// The folder of the results.
+        folder: PathBuf,
+        /// The other process, and since when.
+        holder: String,
+    },
+    /// A summary or a run's record is damaged.
     #[error("{path}: {source}", path = path.display())]
     Json {
-        /// The summary's file.
+        /// The file.
         path: PathBuf,
         /// The JSON library's error.
         source: serde_json::Error,
@@ -94,6 +110,17 @@ fn taken(folder: &Path, stored: &Summary, asked: &Summary) -> String {
 }
 
 impl StoreError {
+    /// Whether stored results are not what was stored. Running them again helps.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } | Self::Parquet { .. } | Self::Column { .. } | Self::Json { .. } => true,
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData)
+            }
+            Self::Locked { .. } | Self::Schema { .. } | Self::Taken { .. } | Self::Unknown { .. } => false,
+        }
+    }
+
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
     }

@@ -74,7 +74,12 @@ pub(crate) fn check(
     if !store.has_summary() {
         return Err(StoreError::Unknown { folder: root.to_owned() });
     }
-    let stored = Box::new(store.read_any_summary()?);
+    let (stored, is_intact) = store.load_summary()?;
+    let stored = Box::new(stored);
+    if !is_intact && stored.origin != planned.summary.origin {
+        // What these results are is not known for certain. Of the same origin they are all the same, whatever is damaged.
+        store.read_any_summary()?;
+    }
     if is_empty && stored.finished.is_empty() {
         // An experiment that was interrupted before its first run ended: nothing can be lost.
         return Ok(Found::ToReplace);

@@ -10,10 +10,12 @@
 //! ([`Summary`]).
 
 mod column;
+mod digest;
 mod document;
 mod error;
 mod existing;
 mod key;
+mod lock;
 mod measure;
 mod origin;
 mod page_header;
@@ -36,7 +38,7 @@ pub use measure::{Subject, SubjectKind, Values, group_measures, queue_measures};
 pub use origin::origin;
 pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 pub use run::RunResult;
-pub use run_store::RunStore;
+pub use run_store::{Damage, RunStore};
 pub use schema::schema_page;
 pub use store::Store;
 pub use summary::{FailedRun, Host, PointSummary, RunSummary, Summary};

@@ -5,16 +5,19 @@
 //! of them and the folders of the single runs are removed. A run that is stored again has a folder again, which takes
 //! precedence over its rows in the tables until they are joined anew.
 
+use crate::column::Row;
+use crate::digest::{Digests, read_record, read_verified, write_record};
 use crate::error::StoreError;
 use crate::existing::{self, Existing, Found, Planned};
 use crate::key::RunKey;
+use crate::lock::Lock;
 use crate::rows::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow,
 };
 use crate::run::{RunResult, stamp};
-use crate::store::{SUMMARY, Store, has_table, read_in, write_in};
-use crate::summary::Summary;
-use crate::table::TableWriter;
+use crate::store::{SUMMARY, Store, has_table, remove_if_there};
+use crate::summary::{RunSummary, Summary};
+use crate::table::{TableWriter, parse_table, read_table, write_table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -22,8 +25,8 @@ use std::{fs, io};
 /// The suffix of a folder's name until its run is complete.
 const UNFINISHED: &str = ".unfinished";
 
-/// The results of a running experiment.
-#[derive(Clone, Debug)]
+/// The results of a running experiment. No other process stores results in their folder at the same time.
+#[derive(Debug)]
 pub struct RunStore {
     store: Store,
     /// Whether stored runs are repeated.
@@ -32,6 +35,18 @@ pub struct RunStore {
     joined: BTreeSet<String>,
     /// The runs in the joined tables whose timing is not valid.
     mistimed: BTreeSet<String>,
+    /// What was found damaged.
+    damage: Vec<Damage>,
+    _lock: Lock,
+}
+
+/// What counts as not stored, for it is damaged.
+#[derive(Debug)]
+pub struct Damage {
+    /// The run; none if it is the summary, or a joined table, with all runs in it.
+    pub run: Option<String>,
+    /// The file, and what is wrong with it.
+    pub error: StoreError,
 }
 
 impl RunStore {
@@ -44,35 +59,63 @@ impl RunStore {
     }
 
     /// Prepares the folder `root` for the planned runs. `existing` determines the treatment of stored results. Unfinished
-    /// runs of an earlier program are removed.
+    /// runs of an earlier program are removed. So are damaged runs: they count as not stored.
     ///
     /// # Errors
-    /// When the folder has results that would be lost, or cannot be created, read or written.
+    /// When the folder has results that would be lost, another process stores results there, or the folder cannot be
+    /// created, read or written.
     pub fn begin(root: &Path, planned: Planned<'_>, existing: Existing) -> Result<Self, StoreError> {
+        fs::create_dir_all(root).map_err(|error| StoreError::io(root, error))?;
+        let lock = Lock::take(root, &planned.summary.started_at)?;
+        let store = Store::open(root);
+        store.settle_tables(&existing::TABLES)?;
         let found = existing::check(root, planned, &folders(&runs_in(root)), existing)?;
         if matches!(found, Found::Nothing | Found::ToReplace) {
             remove(root)?;
         }
-        let store = Store::open(root);
-        let mut begun = Self { store, again: false, joined: BTreeSet::new(), mistimed: BTreeSet::new() };
+        let mut begun = Self {
+            store,
+            again: false,
+            joined: BTreeSet::new(),
+            mistimed: BTreeSet::new(),
+            damage: Vec::new(),
+            _lock: lock,
+        };
         let runs = begun.runs();
         fs::create_dir_all(&runs).map_err(|error| StoreError::io(&runs, error))?;
+        begun.remove_unfinished()?;
         match found {
-            Found::Nothing | Found::ToReplace => begun.store.write_summary(planned.summary)?,
+            Found::Nothing | Found::ToReplace => {
+                begun.store.write_summary(planned.summary)?;
+            }
             Found::Same(stored) => {
                 begun.again = existing == Existing::Repeat;
-                begun.know_joined(&stored)?;
+                if let Err(error) = begun.store.read_any_summary() {
+                    begun.damage.push(Damage { run: None, error });
+                }
+                begun.look_through(&stored)?;
+                if !begun.damage.is_empty() {
+                    begun.reopen(*stored, planned)?;
+                }
             }
             Found::Part(stored) => {
-                begun.know_joined(&stored)?;
-                // From here on these are the larger results, which are not complete.
-                begun
-                    .store
-                    .write_summary(&Summary { finished: stored.finished, ..planned.summary.clone() })?;
+                begun.look_through(&stored)?;
+                begun.reopen(*stored, planned)?;
             }
         }
-        begun.remove_unfinished()?;
         Ok(begun)
+    }
+
+    /// Makes the summary that of the planned results, which are not complete.
+    fn reopen(&self, stored: Summary, planned: Planned<'_>) -> Result<(), StoreError> {
+        let Summary { mut finished, files, .. } = stored;
+        finished.retain(|run| self.has(&run.run));
+        self.store.write_summary(&Summary { finished, files, ..planned.summary.clone() }).map(drop)
+    }
+
+    /// Returns what was found damaged when the folder was opened.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
     }
 
     /// Returns the results for reading.
@@ -96,7 +139,7 @@ impl RunStore {
         }
         let folder = self.runs().join(run);
         let is_timing_valid =
-            || read_in(&folder).is_ok_and(|rows: Vec<TimingRow>| rows.iter().all(|row| row.timing_ok));
+            || read_run(&folder).is_ok_and(|rows: Vec<TimingRow>| rows.iter().all(|row| row.timing_ok));
         !has_table::<TimingRow>(&folder) || is_timing_valid()
     }
 
@@ -109,22 +152,28 @@ impl RunStore {
         let folder = self.runs().join(&*key.run);
         let unfinished = self.runs().join(format!("{}{UNFINISHED}", key.run));
         fs::create_dir_all(&unfinished).map_err(|error| StoreError::io(&unfinished, error))?;
-        write_in(&unfinished, &result.flows)?;
-        write_in(&unfinished, &result.queues)?;
-        write_in(&unfinished, &result.series)?;
-        write_in(&unfinished, &result.queue_series)?;
-        write_in(&unfinished, &result.distributions)?;
+        let mut digests = Digests::new();
+        write_in(&unfinished, &result.flows, &mut digests)?;
+        write_in(&unfinished, &result.queues, &mut digests)?;
+        write_in(&unfinished, &result.series, &mut digests)?;
+        write_in(&unfinished, &result.queue_series, &mut digests)?;
+        write_in(&unfinished, &result.distributions, &mut digests)?;
         if !result.timing.is_empty() {
-            write_in(&unfinished, &result.timing)?;
+            write_in(&unfinished, &result.timing, &mut digests)?;
         }
+        write_record(&unfinished, &digests)?;
         if folder.is_dir() {
             fs::remove_dir_all(&folder).map_err(|error| StoreError::io(&folder, error))?;
         }
         fs::rename(&unfinished, &folder).map_err(|error| StoreError::io(&folder, error))
     }
 
-    /// Joins the stored runs among `keys`, in that order, to one file for each table, and writes the summary. The folders
-    /// of single runs are removed if the summary says that the experiment is complete.
+    /// Joins the stored runs among `keys`, in that order, to one file for each table, and writes the summary, with the runs
+    /// that were joined as the finished ones. Returns it. The folders of single runs are removed if the experiment is
+    /// complete.
+    ///
+    /// Until the summary is written, the earlier tables stay beside the new ones. So at every moment there is a summary with
+    /// its tables.
     ///
     /// # Errors
     /// When a run cannot be read, or a file not be written or removed.
@@ -133,20 +182,31 @@ impl RunStore {
         keys: &[RunKey],
         points: &[PointRow],
         summary: &Summary,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Summary, StoreError> {
         let stored: Vec<&RunKey> = keys.iter().filter(|key| self.has(&key.run)).collect();
-        self.join::<FlowRow>(&stored)?;
-        self.join::<QueueRow>(&stored)?;
-        self.join::<SeriesRow>(&stored)?;
-        self.join::<QueueSeriesRow>(&stored)?;
-        self.join::<DistributionRow>(&stored)?;
+        let mut files = Digests::new();
+        self.join::<FlowRow>(&stored, &mut files)?;
+        self.join::<QueueRow>(&stored, &mut files)?;
+        self.join::<SeriesRow>(&stored, &mut files)?;
+        self.join::<QueueSeriesRow>(&stored, &mut files)?;
+        self.join::<DistributionRow>(&stored, &mut files)?;
         let is_timed = |key: &&RunKey| has_table::<TimingRow>(&self.runs().join(&*key.run));
         if has_table::<TimingRow>(self.store.root()) || stored.iter().any(is_timed) {
-            self.join::<TimingRow>(&stored)?;
+            self.join::<TimingRow>(&stored, &mut files)?;
         }
-        write_in(self.store.root(), points)?;
-        self.store.write_summary(summary)?;
-        if summary.complete { self.remove_runs() } else { Ok(()) }
+        let digest = write_table(&self.store.new_table(PointRow::FILE), points)?;
+        files.insert(PointRow::FILE.to_owned(), digest);
+        let summary = self.store.write_summary(&Summary {
+            finished: stored.iter().map(|key| RunSummary::from(*key)).collect(),
+            complete: stored.len() == keys.len() && summary.failed.is_empty(),
+            files,
+            ..summary.clone()
+        })?;
+        self.store.settle_tables(&existing::TABLES)?;
+        if summary.complete {
+            self.remove_runs()?;
+        }
+        Ok(summary)
     }
 
     /// The stored summary, if the results are complete and no run has been stored since the tables were joined.
@@ -155,7 +215,7 @@ impl RunStore {
     /// When the summary cannot be read, or the empty folder of single runs not be removed.
     pub fn settled(&self) -> Result<Option<Summary>, StoreError> {
         let summary = self.store.read_summary()?;
-        let is_settled = summary.complete && folders(&self.runs()).is_empty();
+        let is_settled = summary.complete && self.damage.is_empty() && folders(&self.runs()).is_empty();
         if is_settled {
             self.remove_runs()?;
         }
@@ -167,13 +227,13 @@ impl RunStore {
         fs::remove_dir_all(&runs).map_err(|error| StoreError::io(&runs, error))
     }
 
-    fn join<R: RunRow>(&self, keys: &[&RunKey]) -> Result<(), StoreError> {
+    fn join<R: RunRow>(&self, keys: &[&RunKey], files: &mut Digests) -> Result<(), StoreError> {
         let all_have_folders = keys.iter().all(|key| self.has_folder(&key.run));
         let joined = if all_have_folders { BTreeMap::new() } else { self.joined_rows::<R>()? };
-        let mut writer = TableWriter::<R>::create(&self.store.root().join(R::FILE))?;
+        let mut writer = TableWriter::<R>::create(&self.store.new_table(R::FILE))?;
         for key in keys {
             let mut rows: Vec<R> = if self.has_folder(&key.run) {
-                read_in(&self.runs().join(&*key.run))?
+                read_run(&self.runs().join(&*key.run))?
             } else {
                 joined.get(&*key.run).map_or_else(Vec::new, |(_, rows)| rows.clone())
             };
@@ -181,7 +241,8 @@ impl RunStore {
             stamp(&mut rows, key);
             writer.extend(rows)?;
         }
-        writer.finish()
+        files.insert(R::FILE.to_owned(), writer.finish()?);
+        Ok(())
     }
 
     /// The rows of a joined table by run. Points that describe the same run have the same rows: those of the first are
@@ -204,10 +265,48 @@ impl RunStore {
         Ok(by_run)
     }
 
-    /// Notes which runs the joined tables hold.
-    fn know_joined(&mut self, stored: &Summary) -> Result<(), StoreError> {
-        self.joined = stored.finished.iter().map(|run| run.run.clone()).collect();
-        let timing = self.store.read_timing()?;
+    /// Finds out which runs are stored and intact. Folders of damaged runs are removed.
+    fn look_through(&mut self, stored: &Summary) -> Result<(), StoreError> {
+        for run in folders(&self.runs()) {
+            let folder = self.runs().join(&run);
+            let Err(error) = check_run(&folder) else { continue };
+            if !error.is_damage() {
+                return Err(error);
+            }
+            fs::remove_dir_all(&folder).map_err(|error| StoreError::io(&folder, error))?;
+            self.damage.push(Damage { run: Some(run), error });
+        }
+        if stored.finished.is_empty() {
+            return Ok(());
+        }
+        let tables = self.look_through_tables(stored);
+        let points = self.store.verify::<PointRow>(&stored.files);
+        for result in [tables, points] {
+            match result {
+                Err(error) if error.is_damage() => self.damage.push(Damage { run: None, error }),
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes which runs the joined tables hold: those that the summary names and that have rows.
+    fn look_through_tables(&mut self, stored: &Summary) -> Result<(), StoreError> {
+        let store = &self.store;
+        let flows: Vec<FlowRow> = store.read_with(&stored.files)?;
+        let queues: Vec<QueueRow> = store.read_with(&stored.files)?;
+        store.verify::<SeriesRow>(&stored.files)?;
+        store.verify::<QueueSeriesRow>(&stored.files)?;
+        store.verify::<DistributionRow>(&stored.files)?;
+        let timing = if store.describes::<TimingRow>() {
+            store.read_with::<TimingRow>(&stored.files)?
+        } else {
+            Vec::new()
+        };
+        let rows = flows.iter().map(|row| &*row.run).chain(queues.iter().map(|row| &*row.run));
+        let present: BTreeSet<&str> = rows.collect();
+        let finished = stored.finished.iter().map(|run| &run.run);
+        self.joined = finished.filter(|run| present.contains(run.as_str())).cloned().collect();
         let invalid = timing.iter().filter(|row| !row.timing_ok);
         self.mistimed = invalid.map(|row| row.run.to_string()).collect();
         Ok(())
@@ -237,6 +336,35 @@ fn runs_in(root: &Path) -> PathBuf {
     root.join("runs")
 }
 
+/// Writes a table into a run's folder, and notes its digest.
+fn write_in<R: Row>(folder: &Path, rows: &[R], digests: &mut Digests) -> Result<(), StoreError> {
+    digests.insert(R::FILE.to_owned(), write_table(&folder.join(R::FILE), rows)?);
+    Ok(())
+}
+
+/// Reads a table of a run's folder.
+fn read_run<R: Row>(folder: &Path) -> Result<Vec<R>, StoreError> {
+    let path = folder.join(R::FILE);
+    match read_record(folder)? {
+        Some(digests) => parse_table(&path, read_verified(folder, R::FILE, &digests)?),
+        None => read_table(&path),
+    }
+}
+
+/// Checks that a run's tables are what was stored.
+fn check_run(folder: &Path) -> Result<(), StoreError> {
+    read_run::<FlowRow>(folder)?;
+    read_run::<QueueRow>(folder)?;
+    read_run::<SeriesRow>(folder)?;
+    read_run::<QueueSeriesRow>(folder)?;
+    read_run::<DistributionRow>(folder)?;
+    let is_timed = |digests: Digests| digests.contains_key(TimingRow::FILE);
+    if has_table::<TimingRow>(folder) || read_record(folder)?.is_some_and(is_timed) {
+        read_run::<TimingRow>(folder)?;
+    }
+    Ok(())
+}
+
 /// The runs that have a folder.
 fn folders(runs: &Path) -> BTreeSet<String> {
     let Ok(entries) = fs::read_dir(runs) else { return BTreeSet::new() };
@@ -248,17 +376,13 @@ fn folders(runs: &Path) -> BTreeSet<String> {
 /// it says what that is.
 fn remove(root: &Path) -> Result<(), StoreError> {
     let runs = runs_in(root);
-    unless_absent(&runs, fs::remove_dir_all(&runs))?;
+    match fs::remove_dir_all(&runs) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::io(&runs, error)),
+        _ => {}
+    }
+    // Tables that the summary does not describe yet are gone: they were settled.
     for file in existing::TABLES.into_iter().chain([SUMMARY]) {
-        let path = root.join(file);
-        unless_absent(&path, fs::remove_file(&path))?;
+        remove_if_there(&root.join(file))?;
     }
     Ok(())
-}
-
-fn unless_absent(path: &Path, removed: io::Result<()>) -> Result<(), StoreError> {
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
-        _ => Ok(()),
-    }
 }

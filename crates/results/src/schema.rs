@@ -46,12 +46,32 @@ version of the tables. Results of another origin are replaced only with `--force
 
 While an experiment runs, each finished run has a folder `runs/RUN/` with the same tables, from which `--resume` continues.
 When all runs are stored, they are joined to the tables, and `runs` is removed.
+
+One process at a time stores results in a folder: it has a lock on the file `.lock`. A second one ends at once with a message that
+names the first. A killed process holds no lock, so the file that it leaves blocks nobody. All tables are stored together: a
+program that is killed at that time leaves the earlier tables or the new ones.
+
+## Damage
+
+`summary.json` has the SHA-256 digest of every table (`files`) and its own digest (`digest`). If a file has changed since it was
+stored, `cutline compare`, `report` and `reproduce` fail with an error that names the file. What to do:
+
+| damaged | what `--resume` of the command that stored it does |
+| --- | --- |
+| a file in `runs/RUN/`, whose digests are in `digests.json` beside it | it makes that run again |
+| a table, or it is missing | it makes all runs again that have no folder in `runs`; measurements of the laboratory are measured again |
+| `summary.json`, and `origin` in it is intact | it writes it again |
+| `summary.json`, and it cannot be read, or `origin` in it is not what is asked for | nothing; `--force` replaces everything |
+
+Earlier versions stored no digests. Their results stay readable, but only damage that makes a file unreadable is noticed. They
+get digests when `--resume` adds runs. To change `summary.json` by hand, remove `files` and `digest` from it.
 ";
 
 /// Returns the page `docs/guide/results.md`.
 pub fn schema_page() -> String {
-    let mut page =
-        format!("{HEAD}\nThis is version {SCHEMA_VERSION} of the tables (`cutline.schema` in each file).\n");
+    let mut page = format!(
+        "{HEAD}\n## Tables\n\nThis is version {SCHEMA_VERSION} of the tables (`cutline.schema` in each file).\n"
+    );
     table::<FlowRow>(&mut page);
     table::<QueueRow>(&mut page);
     table::<SeriesRow>(&mut page);

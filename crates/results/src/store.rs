@@ -1,16 +1,19 @@
 //! The folder of one experiment's results: one Parquet file for each table, and `summary.json`.
 
 use crate::column::Row;
+use crate::digest::{self, CHANGED, Digests, UNLISTED, is_sealed, seal};
 use crate::error::StoreError;
 use crate::rows::{FlowRow, TimingRow};
 use crate::summary::Summary;
-use crate::table::{read_table, write_table};
+use crate::table::{parse_table, read_table, temporary};
 use crate::version::SCHEMA_VERSION;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The file of the summary.
 pub(crate) const SUMMARY: &str = "summary.json";
+/// The end of a table's name until the summary that describes it is stored.
+const NEW: &str = ".new";
 
 /// The results of an experiment, for reading. [`RunStore`](crate::RunStore) writes them.
 #[derive(Clone, Debug)]
@@ -29,12 +32,90 @@ impl Store {
         &self.root
     }
 
-    /// A table.
+    /// A table. It is what was stored: its digest is the one in the summary, unless an earlier version stored it without one.
     ///
     /// # Errors
     /// When it does not exist or is damaged.
     pub fn read<R: Row>(&self) -> Result<Vec<R>, StoreError> {
-        read_in(&self.root)
+        let mut digests = self.digests()?;
+        loop {
+            match self.read_with::<R>(&digests) {
+                Err(error) if error.is_damage() => {
+                    // Another process may have stored other tables meanwhile.
+                    let now = self.digests()?;
+                    if now == digests {
+                        return Err(error);
+                    }
+                    digests = now;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// A table that has its digest among these; any content if there are none, as in results of earlier versions.
+    pub(crate) fn read_with<R: Row>(&self, digests: &Digests) -> Result<Vec<R>, StoreError> {
+        let path = self.root.join(R::FILE);
+        if digests.is_empty() {
+            read_table(&path)
+        } else {
+            parse_table(&path, self.bytes_of(R::FILE, digests)?)
+        }
+    }
+
+    /// Checks that a table has its digest among these; if there are none, that it can be read.
+    pub(crate) fn verify<R: Row>(&self, digests: &Digests) -> Result<(), StoreError> {
+        if digests.is_empty() {
+            self.read_with::<R>(digests).map(drop)
+        } else {
+            self.bytes_of(R::FILE, digests).map(drop)
+        }
+    }
+
+    /// The content of a table that has its digest among these.
+    fn bytes_of(&self, file: &str, digests: &Digests) -> Result<Vec<u8>, StoreError> {
+        let path = self.root.join(file);
+        let Some(stored) = digests.get(file) else {
+            return Err(StoreError::Damaged { path, problem: UNLISTED });
+        };
+        // In this order, because a new table is renamed to the other.
+        for place in [&self.new_table(file), &path] {
+            if let Some(bytes) = read_if_there(place)?.filter(|bytes| digest::digest(bytes) == *stored) {
+                return Ok(bytes);
+            }
+        }
+        if path.exists() {
+            return Err(StoreError::Damaged { path, problem: CHANGED });
+        }
+        Err(StoreError::io(&path, io::ErrorKind::NotFound.into()))
+    }
+
+    /// The digests of the tables that the summary describes.
+    fn digests(&self) -> Result<Digests, StoreError> {
+        if self.has_summary() { Ok(self.read_any_summary()?.files) } else { Ok(Digests::new()) }
+    }
+
+    /// Where a table is until the summary that describes it is stored.
+    pub(crate) fn new_table(&self, file: &str) -> PathBuf {
+        self.root.join(format!("{file}{NEW}"))
+    }
+
+    /// Gives the tables that the summary describes their names, and removes those that it does not. What was interrupted
+    /// while results were stored is completed or undone.
+    pub(crate) fn settle_tables(&self, files: &[&str]) -> Result<(), StoreError> {
+        let stored = self.load_summary().map(|(summary, _)| summary.files).unwrap_or_default();
+        for file in files {
+            let (path, new) = (self.root.join(file), self.new_table(file));
+            remove_if_there(&temporary(&new))?;
+            let Some(bytes) = read_if_there(&new)? else { continue };
+            let done = if stored.get(*file) == Some(&digest::digest(&bytes)) {
+                fs::rename(&new, &path)
+            } else {
+                fs::remove_file(&new)
+            };
+            done.map_err(|error| StoreError::io(&new, error))?;
+        }
+        Ok(())
     }
 
     /// The timing of the laboratory's runs; empty for simulations.
@@ -42,12 +123,18 @@ impl Store {
     /// # Errors
     /// When the table is damaged.
     pub fn read_timing(&self) -> Result<Vec<TimingRow>, StoreError> {
-        if has_table::<TimingRow>(&self.root) { self.read() } else { Ok(Vec::new()) }
+        if self.describes::<TimingRow>() { self.read() } else { Ok(Vec::new()) }
     }
 
     /// Returns whether the folder has tables. An experiment without a stored run has only a summary.
     pub fn has_tables(&self) -> bool {
-        has_table::<FlowRow>(&self.root)
+        self.describes::<FlowRow>()
+    }
+
+    /// Whether there is a table, or the summary says that there is one.
+    pub(crate) fn describes<R: Row>(&self) -> bool {
+        let is_listed = || self.load_summary().is_ok_and(|(summary, _)| summary.files.contains_key(R::FILE));
+        has_table::<R>(&self.root) || is_listed()
     }
 
     /// Returns whether the folder has a summary.
@@ -70,20 +157,33 @@ impl Store {
 
     /// Reads `summary.json` for tables of any version.
     pub(crate) fn read_any_summary(&self) -> Result<Summary, StoreError> {
-        let path = self.summary();
-        let text = fs::read_to_string(&path).map_err(|error| StoreError::io(&path, error))?;
-        serde_json::from_str(&text).map_err(|error| StoreError::json(&path, error))
+        let (summary, is_intact) = self.load_summary()?;
+        if is_intact {
+            return Ok(summary);
+        }
+        Err(StoreError::Damaged { path: self.summary(), problem: CHANGED })
     }
 
-    /// Writes `summary.json`.
-    pub(crate) fn write_summary(&self, summary: &Summary) -> Result<(), StoreError> {
+    /// Reads `summary.json`, and says whether it is what was stored.
+    pub(crate) fn load_summary(&self) -> Result<(Summary, bool), StoreError> {
+        let path = self.summary();
+        let text = fs::read_to_string(&path).map_err(|error| StoreError::io(&path, error))?;
+        let summary: Summary = serde_json::from_str(&text).map_err(|error| StoreError::json(&path, error))?;
+        let is_of_earlier_version = summary.digest.is_empty() && summary.files.is_empty();
+        let is_intact = is_of_earlier_version || is_sealed(&text, &summary.digest);
+        Ok((summary, is_intact))
+    }
+
+    /// Writes `summary.json`. Returns the summary as it is there, with its digest.
+    pub(crate) fn write_summary(&self, summary: &Summary) -> Result<Summary, StoreError> {
         let path = self.summary();
         let temporary = path.with_extension("json.tmp");
-        let mut text =
-            serde_json::to_string_pretty(summary).map_err(|error| StoreError::json(&path, error))?;
-        text.push('\n');
-        fs::write(&temporary, text).map_err(|error| StoreError::io(&temporary, error))?;
-        fs::rename(&temporary, &path).map_err(|error| StoreError::io(&path, error))
+        let json = |error| StoreError::json(&path, error);
+        let open = Summary { digest: String::new(), ..summary.clone() };
+        let text = seal(&(serde_json::to_string_pretty(&open).map_err(json)? + "\n"));
+        fs::write(&temporary, &text).map_err(|error| StoreError::io(&temporary, error))?;
+        fs::rename(&temporary, &path).map_err(|error| StoreError::io(&path, error))?;
+        serde_json::from_str(&text).map_err(json)
     }
 
     fn summary(&self) -> PathBuf {
@@ -91,17 +191,24 @@ impl Store {
     }
 }
 
-/// Writes a table into a folder.
-pub(crate) fn write_in<R: Row>(folder: &Path, rows: &[R]) -> Result<(), StoreError> {
-    write_table(&folder.join(R::FILE), rows)
+/// The content of a file, if it exists.
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io(path, error)),
+    }
+}
+
+/// Removes a file, if it exists.
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a folder has this table.
 pub(crate) fn has_table<R: Row>(folder: &Path) -> bool {
     folder.join(R::FILE).exists()
-}
-
-/// Reads a table of a folder.
-pub(crate) fn read_in<R: Row>(folder: &Path) -> Result<Vec<R>, StoreError> {
-    read_table(&folder.join(R::FILE))
 }

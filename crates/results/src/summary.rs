@@ -43,6 +43,13 @@ pub struct Summary {
     pub started_at: String,
     /// When the experiment ended, in the same format.
     pub finished_at: String,
+    /// SHA-256 digests of the tables by file name; empty before the first table, and in results of versions that stored none.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// SHA-256 digest of this file with nothing between the quotation marks of this property; empty in results of
+    /// versions that stored none.
+    #[serde(default)]
+    pub digest: String,
 }
 
 /// One point of a sweep.

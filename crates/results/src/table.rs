@@ -4,6 +4,7 @@
 //! supports and which needs no C compiler. Repeated names become dictionaries.
 
 use crate::column::{CellKind, CellValue, Column, Row};
+use crate::digest::Hashing;
 use crate::error::StoreError;
 use crate::pages::{column_reader, damaged};
 use crate::version::SCHEMA_VERSION;
@@ -18,6 +19,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
 use std::fs::{self, File};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +31,7 @@ const GROUP: usize = 1 << 17;
 pub struct TableWriter<R> {
     path: PathBuf,
     temporary: PathBuf,
-    writer: SerializedFileWriter<File>,
+    writer: SerializedFileWriter<Hashing<File>>,
     columns: Vec<Column<R>>,
     waiting: Vec<R>,
 }
@@ -40,8 +42,9 @@ impl<R: Row> TableWriter<R> {
     /// # Errors
     /// When the file cannot be created.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
-        let temporary = path.with_extension("parquet.tmp");
+        let temporary = temporary(path);
         let file = File::create(&temporary).map_err(|error| StoreError::io(&temporary, error))?;
+        let file = Hashing::new(file);
         let columns = R::columns();
         let writer = SerializedFileWriter::new(file, schema(&columns), Arc::new(properties(&columns)))
             .map_err(|error| StoreError::parquet(path, error))?;
@@ -62,17 +65,18 @@ impl<R: Row> TableWriter<R> {
         Ok(())
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes the file and gives it its name. Returns its SHA-256 digest, 64 hex digits.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(mut self) -> Result<(), StoreError> {
+    pub fn finish(mut self) -> Result<String, StoreError> {
         if !self.waiting.is_empty() {
             self.flush()?;
         }
         let path = self.path;
-        self.writer.close().map_err(|error| StoreError::parquet(&path, error))?;
-        std::fs::rename(&self.temporary, &path).map_err(|error| StoreError::io(&path, error))
+        let written = self.writer.into_inner().map_err(|error| StoreError::parquet(&path, error))?;
+        fs::rename(&self.temporary, &path).map_err(|error| StoreError::io(&path, error))?;
+        Ok(written.digest())
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -86,11 +90,18 @@ impl<R: Row> TableWriter<R> {
     }
 }
 
-/// Writes a whole table.
+/// Where a table is written until it is complete.
+pub(crate) fn temporary(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    name.into()
+}
+
+/// Writes a whole table. Returns the SHA-256 digest of its file, 64 hex digits.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_table<R: Row>(path: &Path, rows: &[R]) -> Result<(), StoreError> {
+pub fn write_table<R: Row>(path: &Path, rows: &[R]) -> Result<String, StoreError> {
     let mut writer = TableWriter::create(path)?;
     for group in rows.chunks(GROUP) {
         writer.write(group)?;
@@ -103,7 +114,12 @@ pub fn write_table<R: Row>(path: &Path, rows: &[R]) -> Result<(), StoreError> {
 /// # Errors
 /// When the file does not exist, is not a Parquet file, or lacks a column.
 pub fn read_table<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
-    let file: Bytes = fs::read(path).map_err(|error| StoreError::io(path, error))?.into();
+    parse_table(path, fs::read(path).map_err(|error| StoreError::io(path, error))?)
+}
+
+/// Reads a whole table from the bytes of the file at `path`.
+pub(crate) fn parse_table<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, StoreError> {
+    let file = Bytes::from(bytes);
     let reader = SerializedFileReader::new(file.clone()).map_err(|error| StoreError::parquet(path, error))?;
     let positions = positions::<R>(path, &reader)?;
     let mut rows = Vec::new();
@@ -151,7 +167,7 @@ fn properties<R>(columns: &[Column<R>]) -> WriterProperties {
 }
 
 fn write_group<R>(
-    writer: &mut SerializedFileWriter<File>,
+    writer: &mut SerializedFileWriter<impl Write + Send>,
     columns: &[Column<R>],
     rows: &[R],
 ) -> ParquetResult<()> {
@@ -359,7 +375,7 @@ mod tests {
     #[test]
     fn a_missing_cell_where_none_may_be_missing_is_an_error() {
         let rows = [MaybeCounted { count: Some(3) }, MaybeCounted { count: None }];
-        let error = why(|path| write_table(path, &rows).unwrap());
+        let error = why(|path| drop(write_table(path, &rows).unwrap()));
         assert!(error.ends_with("counts.parquet: the column \"count\" has another type"), "{error}");
     }
 

@@ -1,85 +1,16 @@
 //! Stored runs are complete or absent, are read as they were written, and are removed only on request. A file of another
 //! table is refused.
 
+mod common;
+
+use common::{begin, key, result, summary, timed, whole};
 use cutline_results::{
-    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunKey,
-    RunResult, RunStore, RunSummary, SCHEMA_VERSION, SeriesRow, Store, StoreError, Summary, TimingRow,
-    origin, read_table, write_table,
+    DistributionRow, Existing, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunStore, SeriesRow, Store,
+    StoreError, read_table, write_table,
 };
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
-
-fn key(run: &str, seed: u64) -> RunKey {
-    RunKey { run: run.into(), point: "base".into(), seed }
-}
-
-fn flow(i: u64) -> FlowRow {
-    FlowRow {
-        flow: format!("audio.{i}").into(),
-        group: "audio".into(),
-        hint: i,
-        goodput_bps: i as f64 / 3.0,
-        queuing_mean_ms: (!i.is_multiple_of(2)).then_some(i as f64 / 7.0),
-        retransmissions: i.is_multiple_of(3).then_some(i),
-        ..FlowRow::default()
-    }
-}
-
-/// A run with rows in every table, timing aside.
-fn result(flows: u64) -> RunResult {
-    RunResult {
-        flows: (0..flows).map(flow).collect(),
-        queues: vec![QueueRow { link: "r1->r2".into(), arrived: 9, ..QueueRow::default() }],
-        series: vec![SeriesRow { flow: "audio.0".into(), end_s: 0.5, ..SeriesRow::default() }],
-        queue_series: vec![QueueSeriesRow { probability: Some(0.25), ..QueueSeriesRow::default() }],
-        distributions: vec![DistributionRow { low: 1.0, high: 2.0, count: 3, ..DistributionRow::default() }],
-        timing: Vec::new(),
-    }
-}
-
-fn timed(timing_ok: bool) -> RunResult {
-    RunResult { timing: vec![TimingRow { timing_ok, ..TimingRow::default() }], ..result(1) }
-}
-
-/// The summary of an experiment with these runs, of which those in `finished` are stored.
-fn summary(keys: &[RunKey], finished: &[RunKey]) -> Summary {
-    Summary {
-        schema: SCHEMA_VERSION,
-        origin: origin(keys, "1"),
-        version: "1".to_owned(),
-        name: "small".to_owned(),
-        title: None,
-        description: None,
-        scenario_file: "small.toml".to_owned(),
-        scenario: String::new(),
-        overrides: Vec::new(),
-        seeds: keys.iter().map(|key| key.seed).collect(),
-        points: Vec::new(),
-        finished: finished.iter().map(RunSummary::from).collect(),
-        failed: Vec::new(),
-        complete: keys.len() == finished.len(),
-        host: Host::default(),
-        started_at: "now".to_owned(),
-        finished_at: String::new(),
-    }
-}
-
-fn begin(root: &Path, keys: &[RunKey], existing: Existing) -> Result<RunStore, StoreError> {
-    RunStore::begin(root, Planned { summary: &summary(keys, &[]), keys }, existing)
-}
-
-/// Stores a run for each key, the first with one flow, the second with two, and so on, and concludes.
-fn whole(root: &Path, keys: &[RunKey], existing: Existing) -> RunStore {
-    let store = begin(root, keys, existing).unwrap();
-    for (key, flows) in keys.iter().zip(1..) {
-        if !store.is_done(&key.run) {
-            store.write_run(key, result(flows)).unwrap();
-        }
-    }
-    store.conclude(keys, &[], &summary(keys, keys)).unwrap();
-    store
-}
 
 fn runs_of(root: &Path) -> Vec<String> {
     Store::open(root).read::<FlowRow>().unwrap().iter().map(|row| row.run.to_string()).collect()
@@ -128,6 +59,7 @@ fn a_run_counts_as_done_unless_its_timing_is_not_valid() {
     assert_eq!(done(&store), [true, false, false]);
     // The same from the joined tables.
     store.conclude(&keys, &[], &summary(&keys, &keys)).unwrap();
+    drop(store);
     assert!(!folder.path().join("runs").exists());
     assert_eq!(done(&begin(folder.path(), &keys, Existing::Resume).unwrap()), [true, false, false]);
 }
@@ -211,6 +143,7 @@ fn resume_adds_runs_to_the_stored_ones() {
     assert!(!more.store().read_summary().unwrap().complete, "it is a larger experiment from now on");
     more.write_run(&three[0], result(1)).unwrap();
     more.conclude(&three, &[], &summary(&three, &three)).unwrap();
+    drop(more);
     assert_eq!(runs_of(folder.path()), ["c", "a", "b", "b"]);
     assert!(begin(folder.path(), &two, Existing::Resume).is_err(), "a run would be lost");
 }
@@ -248,9 +181,13 @@ fn results_of_an_earlier_version_of_the_tables_are_refused_and_kept() {
     whole(folder.path(), &keys, Existing::Repeat);
     let path = folder.path().join("summary.json");
     let text = fs::read_to_string(&path).unwrap();
-    // Version 1 had no origin.
-    let lines: Vec<&str> = text.lines().filter(|line| !line.contains("\"origin\"")).collect();
-    fs::write(&path, lines.join("\n").replace("\"schema\": 2", "\"schema\": 1")).unwrap();
+    // Version 1 had no origin and no digests.
+    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for property in ["origin", "files", "digest"] {
+        document.as_object_mut().unwrap().remove(property).unwrap();
+    }
+    document["schema"] = 1.into();
+    fs::write(&path, document.to_string()).unwrap();
     let store = Store::open(folder.path());
     assert!(matches!(store.read_summary(), Err(StoreError::Schema { found: 1, .. })));
     for existing in [Existing::Repeat, Existing::Resume] {
@@ -270,21 +207,4 @@ fn a_table_of_another_kind_is_refused() {
     fs::write(&path, "not a table").unwrap();
     assert!(matches!(read_table::<FlowRow>(&path), Err(StoreError::Parquet { .. })));
     assert!(matches!(Store::open(Path::new("nowhere")).read::<FlowRow>(), Err(StoreError::Io { .. })));
-}
-
-#[test]
-fn a_table_with_a_changed_byte_is_read_or_is_an_error_with_its_name() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join(PointRow::FILE);
-    let row = |number| PointRow { key: "flow.audio.hint".into(), number, ..PointRow::default() };
-    write_table(&path, &[row(Some(6.0)), row(None)]).unwrap();
-    let bytes = fs::read(&path).unwrap();
-    for at in 0..bytes.len() {
-        let mut damaged = bytes.clone();
-        damaged[at] ^= 0xff;
-        fs::write(&path, damaged).unwrap();
-        if let Err(error) = read_table::<PointRow>(&path) {
-            assert!(error.to_string().contains(PointRow::FILE), "{error}");
-        }
-    }
 }

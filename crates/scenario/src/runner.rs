@@ -50,6 +50,9 @@ pub struct Progress<'p> {
 pub enum Event<'p> {
     /// It begins.
     Started,
+    /// It was stored, and it or a file that has it is damaged: which, and how. What is damaged is made again. The news of a
+    /// joined table comes once, with the first job's key.
+    Damaged(&'p str),
     /// It is stored already.
     Skipped,
     /// It is stored now.
@@ -104,6 +107,7 @@ pub fn run_and_store(
     simulate: impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync,
 ) -> Result<Vec<Ending>, StoreError> {
     let teller = Teller::new(jobs.len(), options.progress);
+    teller.tell_damage(jobs, store);
     let broken: Mutex<Option<StoreError>> = Mutex::new(None);
     let stop = AtomicBool::new(false);
     // Two points may describe the same simulation: the first one runs it.
@@ -134,7 +138,7 @@ pub fn run_and_store(
 }
 
 /// Joins what is stored to the tables, and writes the summary with the outcome of each job. Where no job had to be run,
-/// tables and summary stay as they are.
+/// tables and summary stay as they are. Returns the summary that is stored.
 ///
 /// # Errors
 /// When the store cannot be read or written.
@@ -158,12 +162,9 @@ pub fn conclude(
     }
     let keys = keys(jobs);
     let settings = |point: &SweepPoint| PointRow::from_settings(&point.label(), &point.settings);
-    // A run that was to be repeated, and was not or failed, is still stored as it was.
-    summary.finished = keys.iter().filter(|key| store.has(&key.run)).map(RunSummary::from).collect();
-    summary.complete = summary.finished.len() == jobs.len() && summary.failed.is_empty();
     summary.finished_at = finished_at;
-    store.conclude(&keys, &points.iter().flat_map(settings).collect::<Vec<_>>(), &summary)?;
-    Ok(summary)
+    // A run that was to be repeated, and was not or failed, is still stored as it was: the store knows.
+    store.conclude(&keys, &points.iter().flat_map(settings).collect::<Vec<_>>(), &summary)
 }
 
 impl Ending {
@@ -238,8 +239,17 @@ impl<'t> Teller<'t> {
         Self { done: AtomicUsize::new(0), total, progress }
     }
 
+    fn tell_damage(&self, jobs: &[Job<'_>], store: &RunStore) {
+        for damage in store.damage() {
+            let is_of = |job: &&Job<'_>| damage.run.as_deref().is_none_or(|run| *job.key.run == *run);
+            if let Some(job) = jobs.iter().find(is_of) {
+                self.tell(&job.key, Event::Damaged(&damage.error.to_string()));
+            }
+        }
+    }
+
     fn tell(&self, key: &RunKey, event: Event<'_>) {
-        let through = usize::from(!matches!(event, Event::Started | Event::Cancelled));
+        let through = usize::from(matches!(event, Event::Skipped | Event::Finished | Event::Failed(_)));
         let done = self.done.fetch_add(through, Ordering::Relaxed) + through;
         (self.progress)(Progress { key, event, done, total: self.total });
     }

@@ -4,6 +4,7 @@ use crate::file::ScenarioFile;
 use crate::runner::{Job, keys};
 use crate::sweep::SweepPoint;
 use cutline_results::{Host, PointSummary, SCHEMA_VERSION, Summary, origin};
+use std::collections::BTreeMap;
 
 impl ScenarioFile {
     /// The summary of an experiment before its first run. `points` is what [`ScenarioFile::expand`] has returned, so all of
@@ -38,6 +39,8 @@ impl ScenarioFile {
             host: Host::this(),
             started_at,
             finished_at: String::new(),
+            files: BTreeMap::new(),
+            digest: String::new(),
         }
     }
 }

@@ -234,6 +234,7 @@ fn a_resumed_experiment_runs_only_what_is_missing() {
     let endings = run_five(&jobs, &store);
     assert_eq!(endings.iter().filter(|ending| **ending == Ending::Stored).count(), 5);
     assert!(endings[5..].iter().all(|ending| *ending == Ending::Cancelled));
+    drop(store);
 
     // A crash leaves a run half written.
     let half = folder.path().join("runs").join(format!("{}.unfinished", jobs[5].key.run));
@@ -273,7 +274,53 @@ fn an_experiment_that_is_interrupted_while_it_is_repeated_stays_complete() {
     let repeated =
         conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, "later".to_owned()).unwrap();
     assert!(repeated.complete && repeated.finished.len() == 12);
+    drop(store);
     assert!(contents(folder.path()) == before, "the files differ");
+}
+
+#[test]
+fn a_damaged_run_is_told_and_run_again() {
+    let folder = TempDir::new().unwrap();
+    let points = points();
+    let jobs = plan(&points, VERSION);
+    run_five(&jobs, &begin(folder.path(), &points, &jobs, Existing::Repeat));
+    let run = |existing| {
+        let (news, simulated, cancel) = (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicBool::new(false));
+        let listen = |progress: Progress<'_>| {
+            if let Event::Damaged(what) = progress.event {
+                news.lock().unwrap().push((progress.key.run.clone(), progress.done, what.to_owned()));
+            }
+        };
+        let counted = |scenario: &Scenario, seed| {
+            simulated.fetch_add(1, Ordering::Relaxed);
+            fake(scenario, seed)
+        };
+        let store = begin(folder.path(), &points, &jobs, existing);
+        let endings = run_and_store(&jobs, &store, &options(1, &cancel, &listen), counted).unwrap();
+        let summary = summary(&points, &jobs);
+        let summary = conclude(summary, &points, &jobs, &endings, &store, String::new()).unwrap();
+        assert!(summary.complete && summary.finished.len() == 12);
+        (simulated.into_inner(), news.into_inner().unwrap())
+    };
+    let damage = |path: &Path| {
+        let mut bytes = fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, bytes).unwrap();
+    };
+    damage(&folder.path().join(format!("runs/{}/queues.parquet", jobs[3].key.run)));
+    let (simulated, news) = run(Existing::Resume);
+    assert_eq!((simulated, news.len()), (8, 1), "seven were missing");
+    assert!(
+        news[0].0 == jobs[3].key.run && news[0].1 == 0 && news[0].2.contains("queues.parquet"),
+        "{news:?}"
+    );
+
+    damage(&folder.path().join("queues.parquet"));
+    let (simulated, news) = run(Existing::Resume);
+    assert_eq!((simulated, news.len()), (12, 1));
+    assert!(news[0].2.contains("queues.parquet is damaged"), "{news:?}");
+    assert_eq!(run(Existing::Resume), (0, Vec::new()));
 }
 
 #[test]

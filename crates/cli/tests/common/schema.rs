@@ -27,7 +27,7 @@ pub fn check(name: &str, document: &Value) {
 /// Properties that are not in every document.
 const OPTIONAL: [&str; 3] = ["ports", "reload", "timing"];
 /// Objects whose properties are names that somebody else has chosen.
-const MAPS: [&str; 6] = ["settings", "parameters", "tsq", "hints", "remark", "other_defaults"];
+const MAPS: [&str; 7] = ["files", "settings", "parameters", "tsq", "hints", "remark", "other_defaults"];
 
 fn refuses_others(validator: &Validator, document: &Value, path: &str, name: &str) {
     let mut changed = document.clone();

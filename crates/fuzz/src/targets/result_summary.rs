@@ -1,6 +1,6 @@
 //! The summary of stored results: `cutline_results::Store::read_summary`.
 //!
-//! - What was read and is written again reads the same.
+//! - What was read and is written again, without digests, reads the same.
 //! - An error names the file.
 
 use super::folder::Folder;
@@ -9,13 +9,15 @@ use cutline_results::Store;
 pub fn parse(bytes: &[u8]) -> bool {
     Folder::with("summary.json", bytes, |root| {
         let store = Store::open(root);
-        let summary = match store.read_summary() {
+        let mut summary = match store.read_summary() {
             Ok(summary) => summary,
             Err(error) => {
-                assert!(error.to_string().contains("summary.json: "), "{error}");
+                assert!(error.to_string().contains("summary.json"), "{error}");
                 return false;
             }
         };
+        // The digest is that of another text.
+        (summary.files, summary.digest) = Default::default();
         let text = serde_json::to_string(&summary).expect("what was read can be written");
         std::fs::write(root.join("summary.json"), text).expect("the folder is ours");
         assert_eq!(store.read_summary().expect("what we write can be read"), summary);

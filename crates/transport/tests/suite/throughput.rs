@@ -118,7 +118,7 @@ fn cubic_is_faster_than_newreno_with_large_windows_and_equal_with_small_ones() {
     let large = tcp_window(cubic.clone(), rare) / tcp_window(reno.clone(), rare);
     let small = tcp_window(cubic, often) / tcp_window(reno, often);
     println!("CUBIC / NewReno: {large:.2} at p = {rare}, {small:.2} at p = {often}");
-    // RFC 9438 section 5.1: windows of 1.054 RTT^3/4 p^-3/4 and 1.22 p^-1/2, a ratio of 1.5 at p = 1e-4 and 100 ms.
+    // RFC 9438 section 5: windows of 1.054 RTT^3/4 p^-3/4 and 1.22 p^-1/2, a ratio of 1.5 at p = 1e-4 and 100 ms.
     assert!((1.1..2.5).contains(&large), "{large}");
     assert!((0.8..1.35).contains(&small), "{small}");
 }
