@@ -226,11 +226,11 @@ impl Routing {
 /// What `AF_XDP` has got of an interface, which is not known before.
 fn of_kind(interface: &str, kind: PortKind) -> Option<String> {
     match kind {
-        PortKind::Packet | PortKind::Tun => None,
         PortKind::XdpZeroCopy => Some(format!("{interface}: {}", kind.name())),
         PortKind::XdpDriver | PortKind::XdpKernel => {
             Some(format!("{interface}: {}: a packet socket is as fast", kind.name()))
         }
+        _ => None,
     }
 }
 
