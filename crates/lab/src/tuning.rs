@@ -5,7 +5,7 @@
 //!
 //! | scenario | Linux |
 //! | --- | --- |
-//! | congestion control `newreno`, `cubic`, `bbr` | `TCP_CONGESTION` reno, cubic, bbr |
+//! | congestion control | `TCP_CONGESTION`: `newreno` is reno, others have the same name |
 //! | mss | `TCP_MAXSEG`, and no timestamps (`tcp_timestamps = 0`), so that a segment has exactly this payload |
 //! | initial window | route attribute `initcwnd` |
 //! | largest window | route attribute `window` at the sink, which limits the advertised window |

@@ -124,12 +124,11 @@ impl TransportSpec {
 
     /// What Linux calls the congestion control of TCP.
     pub fn linux_congestion_control(&self) -> &'static str {
-        match self.tcp().map(|params| &params.algorithm) {
+        match self.tcp().map(|params| params.algorithm.name()) {
             _ if self.bbr => "bbr",
-            Some(tcp::Algorithm::Cubic) => "cubic",
+            None | Some("newreno") => "reno",
             // The kernel may have one of that name, and refuses it otherwise.
-            Some(tcp::Algorithm::External(algorithm)) => algorithm.thing().name(),
-            _ => "reno",
+            Some(name) => name,
         }
     }
 }
