@@ -5,7 +5,7 @@
 //!
 //! | scenario | Linux |
 //! | --- | --- |
-//! | congestion control `newreno`, `cubic`, `dctcp`, `bbr` | `TCP_CONGESTION` reno, cubic, dctcp, bbr |
+//! | congestion control | `TCP_CONGESTION`: `newreno` is reno, others have the same name |
 //! | congestion control `dctcp` | also route attribute `congctl` at the sink, which then echoes each mark (RFC 8257 section 3.2) |
 //! | mss | `TCP_MAXSEG`, and no timestamps (`tcp_timestamps = 0`), so that a segment has exactly this payload |
 //! | initial window | route attribute `initcwnd` |

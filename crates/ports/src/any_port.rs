@@ -23,6 +23,17 @@ const TUN: &str = "tun:";
 /// The prefix of an interface's name for a port by `AF_XDP`.
 const XDP: &str = "xdp:";
 
+/// Evaluates an expression of the port, whichever kind it is.
+macro_rules! with_port {
+    ($any:expr, $port:ident => $value:expr) => {
+        match $any {
+            Self::Packet($port) => $value,
+            Self::Tun($port) => $value,
+            Self::Xdp($port) => $value,
+        }
+    };
+}
+
 impl AnyPort {
     /// Opens `NAME` by a packet socket, `tun:NAME` as the far end of a TUN interface, `xdp:NAME` by `AF_XDP`.
     ///
@@ -69,14 +80,6 @@ impl AnyPort {
         }
         Ok([Self::open(names[0])?, Self::open(names[1])?])
     }
-
-    fn as_port(&self) -> &dyn InterfacePort {
-        match self {
-            Self::Packet(port) => port,
-            Self::Tun(port) => port,
-            Self::Xdp(port) => port,
-        }
-    }
 }
 
 /// The interface's own name.
@@ -86,11 +89,7 @@ fn interface_of(port: &str) -> &str {
 
 impl AsFd for AnyPort {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Packet(port) => port.as_fd(),
-            Self::Tun(port) => port.as_fd(),
-            Self::Xdp(port) => port.as_fd(),
-        }
+        with_port!(self, port => port.as_fd())
     }
 }
 
@@ -99,11 +98,7 @@ impl Port for AnyPort {
 
     #[inline]
     fn receive(&mut self, now: Instant, each: &mut dyn FnMut(Instant, &[u8])) -> Result<usize, PortError> {
-        match self {
-            Self::Packet(port) => port.receive(now, each),
-            Self::Tun(port) => port.receive(now, each),
-            Self::Xdp(port) => port.receive(now, each),
-        }
+        with_port!(self, port => port.receive(now, each))
     }
 
     #[inline]
@@ -112,11 +107,7 @@ impl Port for AnyPort {
         frames: &mut dyn Iterator<Item = &'_ [u8]>,
         each: &mut dyn FnMut(bool),
     ) -> Result<(), PortError> {
-        match self {
-            Self::Packet(port) => port.send(frames, each),
-            Self::Tun(port) => port.send(frames, each),
-            Self::Xdp(port) => port.send(frames, each),
-        }
+        with_port!(self, port => port.send(frames, each))
     }
 
     #[inline]
@@ -127,22 +118,18 @@ impl Port for AnyPort {
 
 impl InterfacePort for AnyPort {
     fn name(&self) -> &str {
-        self.as_port().name()
+        with_port!(self, port => port.name())
     }
 
     fn largest_frame(&self) -> u32 {
-        self.as_port().largest_frame()
+        with_port!(self, port => port.largest_frame())
     }
 
     fn stats(&mut self) -> Result<PortStats, PortError> {
-        match self {
-            Self::Packet(port) => port.stats(),
-            Self::Tun(port) => port.stats(),
-            Self::Xdp(port) => port.stats(),
-        }
+        with_port!(self, port => port.stats())
     }
 
     fn check(&self) -> Result<(), PortError> {
-        self.as_port().check()
+        with_port!(self, port => port.check())
     }
 }

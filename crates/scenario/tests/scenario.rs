@@ -192,6 +192,19 @@ fn a_graph_is_read_as_it_is_written() {
 }
 
 #[test]
+fn linux_has_every_congestion_control_by_its_name_but_newreno() {
+    for control in tcp::congestion_controls() {
+        let mut file = file(GRAPH);
+        file.set_pair(&format!("flow.web.transport.congestion-control={}", control.name)).unwrap();
+        if control.scalable {
+            file.set_pair("flow.web.ecn=true").unwrap();
+        }
+        let asked = file.scenario().unwrap().flows[1].transport.linux_congestion_control();
+        assert_eq!(asked, Some(if control.name == "newreno" { "reno" } else { control.name }));
+    }
+}
+
+#[test]
 fn overrides_take_values_with_and_without_quotes() {
     let mut file = file(GRAPH);
     for pair in [

@@ -27,11 +27,7 @@ pub(crate) enum CapturePoint {
 
 /// TCP's port at the sink.
 pub(crate) const TCP_PORT: u16 = 50_000;
-/// UDP's port at the sink.
-pub(crate) const UDP_PORT: u16 = 50_001;
-/// TFRC's port at the sink, over UDP.
-pub(crate) const TFRC_PORT: u16 = 50_002;
-/// The port of agents, at both ends.
+/// The port of agents, at both ends. No transport has it, because 3 is the kind of TFRC's replies; see [`payload`].
 const MESSAGE_PORT: u16 = 50_003;
 /// The source's port of the first flows; see [`Ends`].
 const SOURCE_PORT: u16 = 49_152;
@@ -127,24 +123,13 @@ impl Frame {
     fn write_payload_header(&mut self, header: &SeenHeader) -> u16 {
         self.payload.clear();
         match header {
-            SeenHeader::Data(DataHeader::Tfrc(packet)) => payload::tfrc_data(packet, &mut self.payload),
-            SeenHeader::Reply(ReplyHeader::Tfrc(feedback)) => {
-                payload::tfrc_feedback(feedback, &mut self.payload);
-            }
+            SeenHeader::Data(data) => payload::data(data, &mut self.payload),
+            SeenHeader::Reply(reply) => payload::reply(reply, &mut self.payload),
             SeenHeader::Message(message) => {
                 payload::message(message, &mut self.payload);
-                return MESSAGE_PORT;
-            }
-            SeenHeader::Data(DataHeader::Udp(datagram)) => {
-                payload::datagram(datagram, &mut self.payload);
-                return UDP_PORT;
-            }
-            SeenHeader::Reply(ReplyHeader::Udp(_)) => unreachable!("UDP answers nothing"),
-            SeenHeader::Data(DataHeader::Tcp(_)) | SeenHeader::Reply(ReplyHeader::Tcp(_)) => {
-                unreachable!("TCP has a header of its own")
+                MESSAGE_PORT
             }
         }
-        TFRC_PORT
     }
 
     fn begin(&mut self, ip: &Ipv4Header) {

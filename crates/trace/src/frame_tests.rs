@@ -125,7 +125,7 @@ fn datagrams_keep_their_own_header_alone() {
     assert_eq!((frame.length, frame.bytes.len()), (200, 20 + 8 + 32));
     parsed(&frame, |_, transport| {
         let TransportSlice::Udp(udp) = transport else { panic!("UDP") };
-        assert_eq!((udp.source_port(), udp.destination_port()), (49_152, TFRC_PORT));
+        assert_eq!((udp.source_port(), udp.destination_port()), (49_152, 50_002));
         assert_eq!((udp.payload().len(), &udp.payload()[..4]), (172, b"CUTL".as_slice()));
     });
     let datagram = udp::Datagram { seq: 7, sent_at: Instant::ZERO, len: 4 };
@@ -140,7 +140,7 @@ fn feedback_comes_from_the_sink() {
     let frame = filled(&packet(SeenHeader::Reply(ReplyHeader::Tfrc(feedback)), 40), CapturePoint::Shed, None);
     parsed(&frame, |ip, transport| {
         let TransportSlice::Udp(udp) = transport else { panic!("UDP") };
-        assert_eq!((udp.source_port(), udp.destination_port()), (TFRC_PORT, 49_152));
+        assert_eq!((udp.source_port(), udp.destination_port()), (50_002, 49_152));
         assert_eq!((ip.source, ip.destination), ([10, 160, 0, 5], [10, 128, 0, 5]));
     });
 }

@@ -1,101 +1,102 @@
-//! The first bytes of a datagram's payload: what TFRC and UDP senders say to their receivers, and receivers to them; and
-//! the messages of agents.
+//! The first bytes of a datagram's payload: what senders say to their receivers, and receivers to them; and the messages of
+//! agents.
 //!
-//! TCP has its header for that. TFRC (RFC 5348) leaves the format to the protocol that uses it, and a simulated UDP
-//! datagram is numbered; both are written as UDP payload. Numbers are big-endian.
+//! TCP has its own header. A transport over datagrams has a kind for its data and one for its replies
+//! ([`cutline_transport::wire`]), and both are written as UDP payload. Numbers are big-endian. The port at the sink is 50,000
+//! plus the kind of the data.
 //!
-//! | offset | bytes | datagram | TFRC data | TFRC feedback | message |
-//! | --- | --- | --- | --- | --- | --- |
-//! | 0 | 4 | `CUTL` | `CUTL` | `CUTL` | `CUTL` |
-//! | 4 | 1 | version, 1 | version, 1 | version, 1 | version, 1 |
-//! | 5 | 1 | kind, 0 | kind, 1 | kind, 2 | kind, 3 |
-//! | 6 | 2 | zero | zero | zero | zero |
-//! | 8 | 8 | sequence number | sequence number | `t_recvdata`: when the packet echoed was sent, ns | what the agent says |
-//! | 16 | 8 | when it was sent, ns | when it was sent, ns | `t_delay`, ns | |
-//! | 24 | 8 | - | the sender's round-trip time, ns; 0 unknown | `X_recv`, bytes/s | |
-//! | 32 | 4 | - | - | p, in units of 10^-9 | |
+//! | offset | bytes | data | reply | message |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 4 | `CUTL` | `CUTL` | `CUTL` |
+//! | 4 | 1 | version, 2 | version, 2 | version, 2 |
+//! | 5 | 1 | kind: 1 UDP, 2 TFRC | kind: 3 TFRC | kind, 0 |
+//! | 6 | 2 | zero | zero | zero |
+//! | 8 | 8 | sequence number | its fields, as on the wire | what the agent says |
+//! | 16 | 8 | when it was sent, ns | | |
+//! | 24 | 8 | TFRC: the sender's round-trip time, ns; 0 unknown | | |
+//!
+//! A transport without a wire format has the kind 255 and no fields.
 
 use cutline_sim::Message;
-use cutline_transport::{tfrc, udp};
+use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 
 const MAGIC: [u8; 4] = *b"CUTL";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The kind of a message between agents.
+const MESSAGE: u8 = 0;
+/// The kind of a packet whose transport has no wire format.
+const UNKNOWN: u8 = 255;
+/// The port at the sink of a transport whose data has the kind 0. There is none.
+const FIRST_PORT: u16 = 50_000;
 
-/// What a datagram's payload begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Datagram = 0,
-    TfrcData = 1,
-    TfrcFeedback = 2,
-    Message = 3,
+/// Writes the header of a data packet behind what `out` holds. Returns the port at its sink.
+pub(crate) fn data(header: &DataHeader, out: &mut Vec<u8>) -> u16 {
+    let kind = header.datagram_kind().unwrap_or(UNKNOWN);
+    begin(kind, out);
+    header.write_captured(out);
+    FIRST_PORT + u16::from(kind)
 }
 
-/// Writes a UDP datagram's header behind what `out` holds.
-pub(crate) fn datagram(datagram: &udp::Datagram, out: &mut Vec<u8>) {
-    begin(Kind::Datagram, out);
-    numbers(&[datagram.seq, datagram.sent_at.as_nanos()], out);
-}
-
-/// Writes a TFRC data packet's header.
-pub(crate) fn tfrc_data(packet: &tfrc::Packet, out: &mut Vec<u8>) {
-    begin(Kind::TfrcData, out);
-    numbers(&[packet.seq, packet.sent_at.as_nanos(), packet.rtt.as_nanos()], out);
-}
-
-/// Writes a TFRC receiver's report.
-pub(crate) fn tfrc_feedback(feedback: &tfrc::Feedback, out: &mut Vec<u8>) {
-    begin(Kind::TfrcFeedback, out);
-    numbers(&[feedback.echo.as_nanos(), feedback.t_delay.as_nanos(), feedback.x_recv.round() as u64], out);
-    out.extend(((feedback.p * 1e9).round() as u32).to_be_bytes());
+/// Writes the header of a reply. Returns the port at the sink, which sends it.
+pub(crate) fn reply(header: &ReplyHeader, out: &mut Vec<u8>) -> u16 {
+    let (data, reply) = header.datagram_kinds().unwrap_or((UNKNOWN, UNKNOWN));
+    begin(reply, out);
+    header.write_captured(out);
+    FIRST_PORT + u16::from(data)
 }
 
 /// Writes a message between agents.
 pub(crate) fn message(message: &Message, out: &mut Vec<u8>) {
-    begin(Kind::Message, out);
+    begin(MESSAGE, out);
     out.extend_from_slice(&message.payload);
 }
 
-fn begin(kind: Kind, out: &mut Vec<u8>) {
+fn begin(kind: u8, out: &mut Vec<u8>) {
     out.extend(MAGIC);
-    out.extend([VERSION, kind as u8, 0, 0]);
-}
-
-fn numbers(numbers: &[u64], out: &mut Vec<u8>) {
-    out.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+    out.extend([VERSION, kind, 0, 0]);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_transport::{tcp, tfrc, udp};
     use cutline_units::{Duration, Instant};
 
     #[test]
-    fn every_field_is_where_the_table_says() {
+    fn a_reply_has_its_fields_as_on_the_wire() {
+        let (echo, t_delay) = (Instant::from_nanos(7), Duration::from_nanos(8));
+        let feedback = tfrc::Feedback { echo, t_delay, x_recv: 16_000.5, p: 0.25 };
         let mut out = Vec::new();
-        tfrc_feedback(
-            &tfrc::Feedback {
-                echo: Instant::from_nanos(7),
-                t_delay: Duration::from_nanos(8),
-                x_recv: 16_000.4,
-                p: 0.25,
-            },
-            &mut out,
-        );
-        assert_eq!(out[..8], *b"CUTL\x01\x02\0\0");
+        assert_eq!(reply(&ReplyHeader::Tfrc(feedback), &mut out), 50_002);
+        assert_eq!(out[..8], *b"CUTL\x02\x03\0\0");
         assert_eq!(out[8..16], 7u64.to_be_bytes());
         assert_eq!(out[16..24], 8u64.to_be_bytes());
-        assert_eq!(out[24..32], 16_000u64.to_be_bytes());
-        assert_eq!(out[32..], 250_000_000u32.to_be_bytes());
+        assert_eq!(out[24..32], 16_000.5_f64.to_be_bytes());
+        assert_eq!(out[32..], 0.25_f64.to_be_bytes());
     }
 
     #[test]
     fn data_says_its_number_and_when_it_was_sent() {
         let sent_at = Instant::from_nanos(1_000_000_007);
+        let packet = tfrc::Packet { seq: 3, sent_at, rtt: Duration::from_nanos(9), len: 100 };
+        let datagram = udp::Datagram { seq: 3, sent_at, len: 100 };
         let (mut tfrc, mut udp) = (Vec::new(), Vec::new());
-        tfrc_data(&tfrc::Packet { seq: 3, sent_at, rtt: Duration::from_nanos(9), len: 100 }, &mut tfrc);
-        datagram(&udp::Datagram { seq: 3, sent_at, len: 100 }, &mut udp);
-        assert_eq!((tfrc[5], udp[5], tfrc.len(), udp.len()), (1, 0, 32, 24));
+        assert_eq!(data(&DataHeader::Tfrc(packet), &mut tfrc), 50_002);
+        assert_eq!(data(&DataHeader::Udp(datagram), &mut udp), 50_001);
+        assert_eq!((tfrc[5], udp[5], tfrc.len(), udp.len()), (2, 1, 32, 24));
+        assert_eq!(udp[8..16], 3u64.to_be_bytes());
+        assert_eq!(udp[16..], 1_000_000_007u64.to_be_bytes());
         assert_eq!(tfrc[8..24], udp[8..24]);
         assert_eq!(tfrc[24..], 9u64.to_be_bytes());
+    }
+
+    /// TCP stands for any transport without a wire format: its frames have TCP's header, and it never comes here.
+    #[test]
+    fn a_transport_without_a_wire_format_has_no_fields() {
+        let (sent_at, len) = (Instant::ZERO, 9);
+        let segment = tcp::Segment { seq: 3, sent_at, len, retransmission: false, cwr: false, fin: false };
+        let mut out = Vec::new();
+        assert_eq!(data(&DataHeader::Tcp(segment), &mut out), 50_255);
+        assert_eq!(out, *b"CUTL\x02\xff\0\0");
     }
 }

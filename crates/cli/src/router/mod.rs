@@ -226,11 +226,11 @@ impl Routing {
 /// Returns a message about the mode of `AF_XDP` that an interface supports.
 fn kind_message(interface: &str, kind: PortKind) -> Option<String> {
     match kind {
-        PortKind::Packet | PortKind::Tun => None,
         PortKind::XdpZeroCopy => Some(format!("{interface}: {}", kind.name())),
         PortKind::XdpDriver | PortKind::XdpKernel => {
             Some(format!("{interface}: {}: a packet socket is as fast", kind.name()))
         }
+        _ => None,
     }
 }
 

@@ -94,4 +94,9 @@ impl DatagramTransport for Tfrc {
         let (echo, t_delay) = (from.instant()?, from.duration()?);
         Some(Feedback { echo, t_delay, x_recv: from.number(LARGEST_RATE)?, p: from.number(1.0)? })
     }
+
+    /// The sender's round-trip time, ns; 0 while it has none.
+    fn write_captured(data: &Packet, to: &mut Vec<u8>) {
+        to.extend(data.rtt.as_nanos().to_be_bytes());
+    }
 }

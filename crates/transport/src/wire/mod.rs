@@ -20,7 +20,9 @@ mod bytes;
 
 pub use bytes::{LONGEST_TIME, Reader, Writer};
 
-use crate::endpoint::{Receiver, ReceivingEnd, Sender, SendingEnd, Transport, TransportParams};
+use crate::endpoint::{
+    DataHeader, Receiver, ReceivingEnd, ReplyHeader, Sender, SendingEnd, Transport, TransportParams,
+};
 use cutline_units::{Dscp, Instant};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -81,6 +83,10 @@ pub trait DatagramTransport: Transport {
 
     /// Reads a reply. Returns `None` if it has an impossible value.
     fn read_reply(from: &mut Reader<'_>) -> Option<Self::Reply>;
+
+    /// Writes what a capture of a simulation shows of a packet beyond its sequence number and its sending time. The default
+    /// writes nothing.
+    fn write_captured(_data: &Self::Data, _to: &mut Vec<u8>) {}
 }
 
 /// The header of a data datagram.
@@ -358,6 +364,53 @@ macro_rules! datagram_transports {
                         ReceivingEnd::on_deadline(receiver, now).map(|reply| Report::$name(reply.header))
                     })+
                     _ => None,
+                }
+            }
+        }
+
+        impl DataHeader {
+            /// Returns the kind of the transport's data datagrams; `None` if it has no wire format here.
+            pub const fn datagram_kind(&self) -> Option<u8> {
+                match self {
+                    $(Self::$name(_) => Some(<$transport>::DATA_KIND),)+
+                    _ => None,
+                }
+            }
+
+            /// Writes what a capture of a simulation shows of the header: the sequence number, the sending time, and
+            /// [`DatagramTransport::write_captured`]. Writes nothing if the transport has no wire format here.
+            pub fn write_captured(&self, to: &mut Vec<u8>) {
+                match self {
+                    $(Self::$name(data) => {
+                        to.extend(<$transport>::packet(data).0.to_be_bytes());
+                        to.extend(<$transport>::sent_at(data).as_nanos().to_be_bytes());
+                        <$transport>::write_captured(data, to);
+                    })+
+                    _ => {}
+                }
+            }
+        }
+
+        impl ReplyHeader {
+            /// Returns the kinds of the transport's data datagrams and of its replies; `None` if it has no wire format here,
+            /// or no replies.
+            pub fn datagram_kinds(&self) -> Option<(u8, u8)> {
+                match self {
+                    $(Self::$name(_) => <$transport>::REPLY_KIND.map(|reply| (<$transport>::DATA_KIND, reply)),)+
+                    _ => None,
+                }
+            }
+
+            /// Writes what a capture of a simulation shows of the header: its fields as on the wire. Writes nothing if the
+            /// transport has no wire format here.
+            pub fn write_captured(&self, to: &mut Vec<u8>) {
+                match self {
+                    $(Self::$name(reply) => {
+                        let mut bytes = [0; <$transport>::REPLY_BYTES];
+                        <$transport>::write_reply(reply, &mut Writer::new(&mut bytes));
+                        to.extend(bytes);
+                    })+
+                    _ => {}
                 }
             }
         }
