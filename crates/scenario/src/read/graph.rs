@@ -72,7 +72,7 @@ fn link(
     Some([Some(forward), reverse].into_iter().flatten().collect())
 }
 
-/// Records the nodes that a link joins. Routes are lists of nodes, so parallel links are refused.
+/// Records the nodes that a link joins. Routes are computed between nodes, so a parallel link is refused.
 fn join(
     reader: &TableReader<'_>,
     (from, to): (&str, &str),
