@@ -231,11 +231,11 @@ fn settle(jobs: &[Job<'_>], endings: Vec<Option<Ending>>) -> Vec<Ending> {
 struct Reporter<'p> {
     done: AtomicUsize,
     total: usize,
-    progress: &'t (dyn Fn(Progress<'_>) + Sync),
+    progress: &'p (dyn Fn(Progress<'_>) + Sync),
 }
 
 impl<'p> Reporter<'p> {
-    fn new(total: usize, progress: &'t (dyn Fn(Progress<'_>) + Sync)) -> Self {
+    fn new(total: usize, progress: &'p (dyn Fn(Progress<'_>) + Sync)) -> Self {
         Self { done: AtomicUsize::new(0), total, progress }
     }
 
