@@ -23,7 +23,9 @@ pub enum LowerError {
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// A flow uses a congestion control that only the kernel implements.
-    #[error("flow.{flow}: congestion-control = bbr is available only in the kernel: run it with `cutline lab run`")]
+    #[error(
+        "flow.{flow}: congestion-control = bbr is available only in the kernel: run it with `cutline lab run`"
+    )]
     OnlyInLaboratory {
         /// Name of the flow's group.
         flow: String,

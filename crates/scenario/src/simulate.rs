@@ -34,7 +34,7 @@ impl Scenario {
         self.simulate_network(&self.network()?, seed, cancel, |_| Ok(()))
     }
 
-    /// Simulates `network`, which must come from [`Scenario::network`]. The caller may have enabled observation of links.
+    /// Simulates `network`, which must come from [`Scenario::network`]. The caller may have set links to be watched.
     ///
     /// `after_step` is called every 100 ms of simulated time. It may take the observations, and may stop the run with an
     /// error.

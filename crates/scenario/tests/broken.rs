@@ -1,18 +1,18 @@
-//! Every broken scenario in `tests/broken` is refused with exactly the messages in the comment on its top.
+//! Every broken scenario in `tests/broken` is refused with exactly the messages in the comment at its top.
 //!
-//! The messages count the comment's own lines. `CUTLINE_BLESS=1 cargo test -p cutline-scenario` writes what is said
-//! now into the files; the diff is the review.
+//! The line numbers in the messages include the lines of the comment. `CUTLINE_BLESS=1 cargo test -p cutline-scenario`
+//! writes the current messages into the files; review the diff.
 
 use cutline_scenario::ScenarioFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a line of the expected message starts with.
+/// The prefix of each line of the expected messages.
 const MARK: &str = "#| ";
 
 fn broken() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken");
-    let files = fs::read_dir(folder).expect("the folder of broken scenarios is there");
+    let files = fs::read_dir(folder).expect("the folder of broken scenarios exists");
     let mut paths: Vec<PathBuf> = files.map(|file| file.expect("the folder can be read").path()).collect();
     paths.sort();
     paths
@@ -26,12 +26,12 @@ fn split(text: &str) -> (String, String) {
 
 fn complaint(text: &str, name: &str) -> String {
     match ScenarioFile::parse(text, name).and_then(|file| file.expand()) {
-        Ok(_) => "nothing is wrong with it".to_owned(),
+        Ok(_) => "the scenario is valid".to_owned(),
         Err(errors) => errors.to_string(),
     }
 }
 
-/// The file with the messages on top that it gives with that many lines on top.
+/// Writes the file with its messages at the top. The line numbers in the messages include the lines of the messages.
 fn bless(path: &Path, body: &str, name: &str) {
     let lines = complaint(body, name).lines().count();
     let says = complaint(&format!("{}{body}", "#\n".repeat(lines)), name);
@@ -45,7 +45,7 @@ fn every_broken_scenario_is_refused_with_its_message() {
     assert!(paths.len() >= 80, "only {} broken scenarios are left", paths.len());
     let mut wrong = Vec::new();
     for path in paths {
-        let name = path.file_name().and_then(|name| name.to_str()).expect("the name is plain").to_owned();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("the name is UTF-8").to_owned();
         let text = fs::read_to_string(&path).expect("a broken scenario can be read");
         let (expected, body) = split(&text);
         let said = complaint(&text, &name);

@@ -126,10 +126,7 @@ fn name(reader: &TableReader<'_>, taken: &mut BTreeSet<String>) -> Option<String
 }
 
 /// Reads source and sink: `Some(None)` if the flow must not set them, `None` if they are invalid.
-#[expect(
-    clippy::option_option,
-    reason = "an invalid end differs from an end that a dumbbell does not need"
-)]
+#[expect(clippy::option_option, reason = "an invalid end differs from an end that a dumbbell does not need")]
 fn ends(
     reader: &TableReader<'_>,
     around: &Surroundings<'_>,
@@ -270,10 +267,8 @@ fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn) {
         let why = format!("congestion-control = {name:?} needs ECN: set ecn = true or \"ect-1\"");
         reader.refuse("ecn", &why);
     } else if ecn == Ecn::Ect1 && !scalable {
-        reader.refuse(
-            "ecn",
-            "ECT(1) needs a scalable congestion control: use congestion-control = \"dctcp\"",
-        );
+        reader
+            .refuse("ecn", "ECT(1) needs a scalable congestion control: use congestion-control = \"dctcp\"");
     }
 }
 

@@ -108,7 +108,10 @@ pub(super) fn rate_changes(reader: &TableReader<'_>) -> Vec<RateChange> {
         let rate = table.required("rate", &kind::rate());
         let last = changes.last().map_or(Duration::ZERO, |change| change.at);
         if at.is_some_and(|at| at <= last) {
-            table.refuse("at", &format!("rate changes must be in order of time, and the previous one is at {last}"));
+            table.refuse(
+                "at",
+                &format!("rate changes must be in order of time, and the previous one is at {last}"),
+            );
         }
         table.finish();
         changes.extend(at.zip(rate).map(|(at, rate)| RateChange { at, rate }));

@@ -23,7 +23,8 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
         reader.report_missing();
         return None;
     };
-    let mut parameters = TransportParams::describe(protocol).expect("the name is one of `TransportParams::NAMES`");
+    let mut parameters =
+        TransportParams::describe(protocol).expect("the name is one of `TransportParams::NAMES`");
     let control = parameters.iter().position(|parameter| parameter.name == CONGESTION_CONTROL);
     let control = control.and_then(|index| congestion_control(&reader, parameters.remove(index)));
     let mut values = parameter::values(&reader, &parameters);
