@@ -243,7 +243,7 @@ fn start(reader: &TableReader<'_>) -> StartSpec {
     let Some(table) = reader.table_in(node, "start", expected) else { return zero };
     let from = table.required("from", &kind::duration());
     let to = table.required("to", &kind::duration());
-    if let Some((from, to)) = from.zip(to).filter(|(from, to)| from >= to) {
+    if let Some((from, _)) = from.zip(to).filter(|(from, to)| from >= to) {
         table.refuse("to", &format!("it must be later than from, {from}"));
     }
     table.finish();
