@@ -379,9 +379,9 @@ fn a_failed_run_is_reported_and_the_others_continue() {
         }
     };
     let endings = run_and_store(&jobs, &store, &options(1, &cancel, &listen), fail).unwrap();
-    let told = news.into_inner().unwrap();
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0], "flow.audio.hint=6,dumbbell.queue.tsq=true of 12: no room");
+    let reports = news.into_inner().unwrap();
+    assert_eq!(reports.len(), 2);
+    assert_eq!(reports[0], "flow.audio.hint=6,dumbbell.queue.tsq=true of 12: no room");
     let summary = summary(&points, &jobs);
     let summary = conclude(summary, &points, &jobs, &endings, &store, String::new()).unwrap();
     assert!(!summary.complete);

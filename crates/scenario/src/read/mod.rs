@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Keys that do not affect the result of a run with a given seed.
 const NOT_SIMULATED: [&str; 6] = ["name", "title", "description", "seed", "seeds", SWEEP_KEYS];
 
-/// The largest number of flows in a scenario. More do not fit in the memory of current computers.
+/// The largest number of flows in a scenario. Current computers cannot simulate more.
 const MOST_FLOWS: u64 = 10_000_000;
 
 /// Reads the scenario that a document describes.
