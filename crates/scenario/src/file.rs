@@ -1,4 +1,4 @@
-//! A scenario file: loaded, overridden from the command line, read as one scenario or as all points of its sweep.
+//! Loads a scenario file, applies overrides from the command line, and reads one scenario or all points of the sweep.
 
 use crate::read;
 use crate::spec::Scenario;
@@ -6,10 +6,10 @@ use crate::sweep::{self, SweepPoint};
 use cutline_config::{Document, Errors, Problem};
 use std::path::Path;
 
-/// The lists of tables whose members a path such as `flow.audio.hint` chooses by name.
+/// The lists of tables whose members a path such as `flow.audio.hint` selects by name.
 const NAMED_LISTS: [&str; 3] = ["flow", "node", "link"];
 
-/// A scenario file that is TOML. Reading it as a scenario finds what else is wrong with it.
+/// A scenario file with valid TOML. Reading the scenario checks the keys and values.
 #[derive(Clone)]
 pub struct ScenarioFile {
     document: Document,
@@ -17,18 +17,18 @@ pub struct ScenarioFile {
 }
 
 impl ScenarioFile {
-    /// The file at `path`.
+    /// Loads the file at `path`.
     ///
     /// # Errors
-    /// When it cannot be read or is not TOML.
+    /// If the file cannot be read or is not valid TOML.
     pub fn load(path: &Path) -> Result<Self, Errors> {
         Document::load(path).map(Self::new)
     }
 
-    /// A file's text; `name` is what messages call it.
+    /// Parses the text of a file. Messages call the file `name`.
     ///
     /// # Errors
-    /// When it is not TOML.
+    /// If the text is not valid TOML.
     pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
         Document::parse(text, name).map(Self::new)
     }
@@ -37,20 +37,20 @@ impl ScenarioFile {
         Self { document: document.with_named_lists(&NAMED_LISTS), overrides: Vec::new() }
     }
 
-    /// Sets the key at `path` (`flow.audio.hint`) to a TOML value; a text may go without quotes (`15 Mbit/s`).
+    /// Sets the key at `path` (`flow.audio.hint`) to a TOML value. Text needs no quotes (`15 Mbit/s`).
     ///
     /// # Errors
-    /// When the path leads nowhere. A key or value that is not allowed is found when the scenario is read.
+    /// If the path does not exist. Reading the scenario checks whether the key and the value are allowed.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), Errors> {
         self.document.set_text(path, value)?;
         self.overrides.push((path.to_owned(), value.to_owned()));
         Ok(())
     }
 
-    /// Sets a key as the command line gives it: `flow.audio.hint=6`.
+    /// Sets a key from an argument of the command line: `flow.audio.hint=6`.
     ///
     /// # Errors
-    /// When there is no `=`, and as [`ScenarioFile::set`].
+    /// If there is no `=`, and as [`ScenarioFile::set`].
     pub fn set_pair(&mut self, pair: &str) -> Result<(), Errors> {
         let Some((path, value)) = pair.split_once('=') else {
             let expected = "expected KEY=VALUE such as flow.audio.hint=6".to_owned();
@@ -59,26 +59,27 @@ impl ScenarioFile {
         self.set(path.trim(), value.trim())
     }
 
-    /// The scenario, its sweep left aside.
+    /// Reads the scenario without its sweep.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the scenario.
     pub fn scenario(&self) -> Result<Scenario, Errors> {
         read::scenario(&self.document)
     }
 
-    /// How many points the sweep has; 1 when there is no sweep. A path that was set does not vary.
+    /// Returns the number of points of the sweep; 1 without a sweep. An overridden path does not vary.
     ///
     /// # Errors
-    /// Everything that is wrong with the sweep.
+    /// All problems of the sweep.
     pub fn points(&self) -> Result<usize, Errors> {
         sweep::points(&self.document, |path| self.is_set(path))
     }
 
-    /// All points of the sweep; one, with the label `base`, when there is no sweep. A path that was set does not vary.
+    /// Returns all points of the sweep. Without a sweep there is one point with the label `base`. An overridden path does not
+    /// vary.
     ///
     /// # Errors
-    /// Everything that is wrong with the sweep or with any point of it, each problem once.
+    /// All problems of the sweep and of its points, each problem once.
     pub fn expand(&self) -> Result<Vec<SweepPoint>, Errors> {
         let combinations = sweep::combinations(&self.document, |path| self.is_set(path))?;
         let total = combinations.len();
@@ -97,28 +98,28 @@ impl ScenarioFile {
         Err(Errors::new(problems.into_iter().map(|found| found.labelled(total)).collect()))
     }
 
-    /// Whether an override has set this path.
+    /// Returns whether an override has set this path.
     fn is_set(&self, path: &str) -> bool {
         self.overrides.iter().any(|(set, _)| set == path)
     }
 
-    /// The file's text as it was read, without the overrides.
+    /// Returns the original text of the file, without the overrides.
     pub fn text(&self) -> &str {
         self.document.text()
     }
 
-    /// What messages call the file.
+    /// Returns the name of the file in messages.
     pub fn name(&self) -> &str {
         self.document.name()
     }
 
-    /// The overrides in the order in which they were made: path and value.
+    /// Returns the overrides, path and value, in the order of the calls.
     pub fn overrides(&self) -> &[(String, String)] {
         &self.overrides
     }
 }
 
-/// A problem of some of a sweep's points.
+/// A problem of one or more points of a sweep.
 struct Found {
     problem: Problem,
     first_point: String,
@@ -126,7 +127,7 @@ struct Found {
 }
 
 impl Found {
-    /// The problem, and the first point that has it if not all of them have.
+    /// Returns the problem. Unless all points have it, the message names the first point that has it.
     fn labelled(self, total: usize) -> Problem {
         if self.points == total {
             return self.problem;
@@ -135,7 +136,7 @@ impl Found {
     }
 }
 
-/// Adds a point's problems to those of the points before it.
+/// Adds the problems of a point to those of the previous points.
 fn collect(found: &mut Vec<Found>, errors: &Errors, label: &str) {
     for problem in errors.problems() {
         if let Some(known) = found.iter_mut().find(|other| other.problem == *problem) {
@@ -147,18 +148,18 @@ fn collect(found: &mut Vec<Found>, errors: &Errors, label: &str) {
 }
 
 impl Scenario {
-    /// The scenario in the file at `path`, its sweep left aside.
+    /// Loads the scenario in the file at `path`, without its sweep.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// If the file cannot be read, and all problems of the scenario.
     pub fn load(path: &Path) -> Result<Self, Errors> {
         ScenarioFile::load(path)?.scenario()
     }
 
-    /// The scenario in a file's text, its sweep left aside; `name` is what messages call the file.
+    /// Parses the scenario in the text of a file, without its sweep. Messages call the file `name`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the scenario.
     pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
         ScenarioFile::parse(text, name)?.scenario()
     }

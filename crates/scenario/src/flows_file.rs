@@ -1,7 +1,7 @@
-//! A file of flows without a network: what a traffic generator sends.
+//! A file of flows without a network, for the traffic generator.
 //!
-//! Its `[[flow]]` tables are those of a scenario but for `from` and `to`; beside them it may have `name`, `title`,
-//! `description`, `seed`, `duration` and `interval`. The same reader reads flows here and in scenarios.
+//! Its `[[flow]]` tables have the keys of a scenario's flows, except `from` and `to`. The file may also have `name`,
+//! `title`, `description`, `seed`, `duration` and `interval`. Scenarios use the same reader for flows.
 
 use crate::read::flow;
 use crate::spec::FlowSpec;
@@ -9,32 +9,32 @@ use cutline_config::{Document, Errors, TableReader, kind};
 use cutline_units::Duration;
 use std::path::Path;
 
-/// The flows of a file, and how long they send.
+/// The flows of a file, their duration and their seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowsFile {
-    /// Where random numbers come from.
+    /// Seed of the random numbers.
     pub seed: Option<u64>,
-    /// How long is sent.
+    /// Time for which the flows send.
     pub duration: Option<Duration>,
-    /// The width of the intervals that are kept.
+    /// Width of the interval series.
     pub interval: Option<Duration>,
-    /// Groups of like flows, at least one.
+    /// Groups of flows with the same parameters, at least one.
     pub flows: Vec<FlowSpec>,
 }
 
 impl FlowsFile {
-    /// The file at `path`.
+    /// Reads the file at `path`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the file.
     pub fn load(path: &Path) -> Result<Self, Errors> {
         Self::from_document(&Document::load(path)?)
     }
 
-    /// A file's text; `name` is what messages call it.
+    /// Reads the text of a file. Messages call the file `name`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the text.
     pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
         Self::from_document(&Document::parse(text, name)?)
     }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_need_no_network() {
+    fn a_flows_file_needs_no_network() {
         let file = FlowsFile::parse(&format!("seed = 4\nduration = '9 s'\n{FLOW}"), "f.toml").unwrap();
         assert_eq!((file.seed, file.duration, file.interval), (Some(4), Some(Duration::from_secs(9)), None));
         let [flow] = &file.flows[..] else { panic!("one group") };
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_network_has_is_refused() {
+    fn keys_of_a_network_are_refused() {
         assert!(why(&format!("{FLOW}from = 'x'\n")).contains("from the sender to the receiver"));
         assert!(why(&format!("[dumbbell]\n{FLOW}")).contains("dumbbell"));
         assert!(why("duration = '1 s'\n").contains("at least one [[flow]]"));

@@ -1,9 +1,9 @@
 //! Scenarios: the file, its sweeps, its simulation, and the runner of experiments.
 //!
-//! An experiment is data: a TOML file says which network, which flows, how long and what is measured. [`ScenarioFile`]
-//! reads it strictly (`cutline-config`), so that a slip is a message with file, line, key, value and what is allowed, and
-//! never a simulation of something else. [`ScenarioFile::expand`] turns a sweep into [`SweepPoint`]s, each a [`Scenario`] of
-//! plain values. [`runner`] runs them with every seed on all cores and stores what they measured (`cutline-results`).
+//! An experiment is data. A TOML file describes the network, the flows, the duration and the measurement.
+//! [`ScenarioFile`] reads it strictly (`cutline-config`): every mistake is an error that names the file, line, key, value
+//! and allowed range. [`ScenarioFile::expand`] turns a sweep into [`SweepPoint`]s. Each point has a [`Scenario`] of plain
+//! values. [`runner`] runs the points with every seed on all cores and stores the results (`cutline-results`).
 //! [`FlowsFile`] is a file of flows without a network.
 
 mod file;

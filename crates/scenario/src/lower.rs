@@ -1,4 +1,4 @@
-//! From a scenario to what the simulator runs: names become links and routes, words become parameters.
+//! Converts a scenario to the simulator's types: names become links and routes, keys become parameters.
 
 use crate::spec::{
     ClassSpec, DistributionsOf, DumbbellSpec, FlowSpec, GraphSpec, Perspective, RateChange, Scenario,
@@ -16,25 +16,27 @@ use cutline_units::{Bytes, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why a scenario that reads well cannot be simulated.
+/// Why a valid scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
-    /// The network refused a part.
+    /// The network does not accept a link, flow or queue.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A flow wants what only the kernel has.
-    #[error("flow.{flow}: congestion-control = bbr is the kernel's own: run it with `cutline lab run`")]
+    /// A flow uses a congestion control that only the kernel implements.
+    #[error(
+        "flow.{flow}: congestion-control = bbr is available only in the kernel: run it with `cutline lab run`"
+    )]
     OnlyInLaboratory {
-        /// The group's name.
+        /// Name of the flow's group.
         flow: String,
     },
 }
 
 impl Scenario {
-    /// The network that this scenario describes.
+    /// Returns the network that this scenario describes.
     ///
     /// # Errors
-    /// When an AQM or a transport refuses a parameter, or a flow has no route.
+    /// If an AQM or a transport refuses a parameter, or a flow has no route.
     pub fn network(&self) -> Result<Network, LowerError> {
         let mut network = Network::new();
         for group in &self.flows {
@@ -47,7 +49,7 @@ impl Scenario {
         Ok(network)
     }
 
-    /// How to run it with a seed.
+    /// Returns the simulator's settings for a run with `seed`.
     pub fn settings(&self, seed: u64) -> Settings {
         let at = |t| Instant::ZERO + t;
         let window = Window { from: at(self.warm_up), until: at(self.measure_until) };
@@ -105,14 +107,14 @@ impl Scenario {
         Ok(())
     }
 
-    /// A flow of each group, but for its name and its way: what the group's flows share is shared.
+    /// Returns a flow of each group, without name and routes. The flows of a group share the rest.
     fn templates(&self) -> Vec<cutline_sim::FlowSpec> {
         self.flows.iter().enumerate().map(|(group, spec)| template(spec, GroupId(group as u32))).collect()
     }
 }
 
 impl ClassSpec {
-    /// The class's name, as scenarios write it.
+    /// Returns the name of the class in scenario files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -124,7 +126,7 @@ impl ClassSpec {
         }
     }
 
-    /// The class of application that quality is judged for; `None` where it is not.
+    /// Returns the application class that the quality is computed for; `None` if there is none.
     pub fn class(self) -> Option<Class> {
         let kbit = |size: Bytes| size.bits().div_ceil(1000).max(1);
         match self {
@@ -168,7 +170,8 @@ fn template(spec: &FlowSpec, group: GroupId) -> cutline_sim::FlowSpec {
     }
 }
 
-/// How a hint follows the quality; a scenario refuses that for the class none, which has no quality.
+/// Returns the parameters of an adaptive hint; `None` if the hint is fixed. The reader refuses adaptive hints without a
+/// quality class.
 fn adaptive(spec: &FlowSpec) -> Option<Arc<AdaptiveHint>> {
     let (adaptive, class) = (spec.adaptive?, spec.class.class()?);
     Some(Arc::new(AdaptiveHint { class, every: adaptive.report, params: adaptive.params }))
@@ -191,13 +194,13 @@ fn rate_changes(changes: &[RateChange]) -> Vec<(Instant, Rate)> {
     changes.iter().map(|change| (Instant::ZERO + change.at, change.rate)).collect()
 }
 
-/// A link behind an AQM or TSQ keeps its interval series: its probability is what one looks at.
+/// Returns whether the interval series of a link is stored: only links with an AQM or TSQ have a drop probability to show.
 fn keeps_series(queue: &QueueConfig) -> bool {
     !matches!(queue.aqm, AqmSpec::DropTail(_)) || queue.tsq.is_some()
 }
 
 impl FlowSpec {
-    /// What the transport is set to, as the simulator takes it.
+    /// Returns the transport's parameters for the simulator, with the flow's ECN codepoint.
     pub fn transport(&self) -> TransportParams {
         self.transport.params.clone().with_ecn(self.ecn)
     }

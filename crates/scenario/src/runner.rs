@@ -1,8 +1,8 @@
-//! Runs every point of a sweep with every seed, on all cores, and keeps what is finished.
+//! Runs every point of a sweep with every seed, on all cores, and stores each finished run.
 //!
-//! Threads take the next job from a common list, so a long run delays nobody; results are put in the order of the
-//! list afterwards, so nothing depends on which thread was faster. A cancel flag (Ctrl-C sets it) lets the runs in
-//! progress end and starts no more.
+//! Each thread takes the next job from a common list, so a long run does not delay the other jobs. The results are sorted
+//! in the order of the list, so they do not depend on the speed of the threads. After the cancel flag is set (by Ctrl-C),
+//! no job is started; the runs in progress may finish.
 
 use crate::spec::Scenario;
 use crate::sweep::SweepPoint;
@@ -12,69 +12,69 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// One simulation to be run.
+/// One simulation of a plan.
 #[derive(Clone, Debug)]
 pub struct Job<'p> {
-    /// Which run it is.
+    /// Identifies the run.
     pub key: RunKey,
-    /// What to simulate.
+    /// The scenario to simulate.
     pub scenario: &'p Scenario,
 }
 
-/// How jobs are run.
+/// Options for running jobs.
 pub struct Options<'o> {
-    /// How many at a time.
+    /// Number of threads, which is the largest number of concurrent jobs.
     pub threads: NonZeroUsize,
-    /// Set from elsewhere to start no more jobs. A simulation that looks at it too may end early with an error,
-    /// which then counts as cancelled, not as failed.
+    /// The caller sets this flag to start no more jobs. A simulation that reads the flag may end early with an error; its
+    /// job then counts as cancelled, not as failed.
     pub cancel: &'o AtomicBool,
-    /// Told about every job, from the thread that runs it.
+    /// Called for each event of a job, on the thread that runs the job.
     pub progress: &'o (dyn Fn(Progress<'_>) + Sync),
 }
 
-/// News of one job.
+/// Progress of one job.
 #[derive(Debug)]
 pub struct Progress<'p> {
-    /// Which.
+    /// The run of the job.
     pub key: &'p RunKey,
-    /// What happened to it.
+    /// The event that is reported.
     pub event: Event<'p>,
-    /// How many jobs are through, this one included if it is.
+    /// Number of jobs that are skipped, finished or failed, including this one.
     pub done: usize,
-    /// How many there are.
+    /// Number of all jobs.
     pub total: usize,
 }
 
-/// What happened to a job.
+/// An event of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'p> {
-    /// It begins.
+    /// The job starts.
     Started,
-    /// It was stored, and it or a file that has it is damaged: which, and how. What is damaged is made again. The news of a
-    /// joined table comes once, with the first job's key.
+    /// The stored run, or a joined table that contains it, is damaged. The text names the file and the damage. The run is
+    /// simulated again. A damaged joined table is reported once, with the key of the first job.
     Damaged(&'p str),
-    /// It is stored already.
+    /// The run was already stored.
     Skipped,
-    /// It is stored now.
+    /// The run finished and is stored.
     Finished,
-    /// It went wrong, and why.
+    /// The run failed, with the reason.
     Failed(&'p str),
-    /// It was given up, for the whole was cancelled.
+    /// The run was abandoned because the caller cancelled the jobs.
     Cancelled,
 }
 
-/// How a job ended.
+/// The final state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Stored, now or before.
+    /// The run is stored, by this call or an earlier one.
     Stored,
-    /// It went wrong.
+    /// The run failed, with the reason.
     Failed(String),
-    /// It was not begun or not ended, for the whole was cancelled.
+    /// The run did not start or did not finish because the caller cancelled the jobs.
     Cancelled,
 }
 
-/// Every point with every seed, point by point.
+/// Returns a job for every point and seed, ordered by point, then by seed.
 pub fn plan<'p>(points: &'p [SweepPoint], version: &str) -> Vec<Job<'p>> {
     let jobs = |point: &'p SweepPoint| {
         let label: std::sync::Arc<str> = point.label().into();
@@ -88,45 +88,45 @@ pub fn plan<'p>(points: &'p [SweepPoint], version: &str) -> Vec<Job<'p>> {
     points.iter().flat_map(jobs).collect()
 }
 
-/// The jobs' runs, in their order.
+/// Returns the keys of the jobs' runs, in the order of the jobs.
 pub fn keys(jobs: &[Job<'_>]) -> Vec<RunKey> {
     jobs.iter().map(|job| job.key.clone()).collect()
 }
 
-/// Runs the jobs that are not done yet ([`RunStore::is_done`]) and stores each as it finishes. Returns how each job ended,
-/// in their order.
+/// Runs the jobs that are not done yet ([`RunStore::is_done`]) and stores each run as it finishes. Returns the ending of
+/// each job, in the order of the jobs.
 ///
-/// `simulate` gets the scenario and the seed. Its error is the job's; the other jobs go on.
+/// `simulate` receives the scenario and the seed. If it returns an error, the job fails and the other jobs continue.
 ///
 /// # Errors
-/// When the store cannot be written: no more jobs are started then.
+/// If the store cannot be written. No more jobs are started then.
 pub fn run_and_store(
     jobs: &[Job<'_>],
     store: &RunStore,
     options: &Options<'_>,
     simulate: impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync,
 ) -> Result<Vec<Ending>, StoreError> {
-    let teller = Teller::new(jobs.len(), options.progress);
-    teller.tell_damage(jobs, store);
+    let reporter = Reporter::new(jobs.len(), options.progress);
+    reporter.report_damage(jobs, store);
     let broken: Mutex<Option<StoreError>> = Mutex::new(None);
     let stop = AtomicBool::new(false);
-    // Two points may describe the same simulation: the first one runs it.
+    // Two points may describe the same simulation. Only the first job runs it.
     let mut seen = BTreeSet::new();
     let again: Vec<bool> = jobs.iter().map(|job| !seen.insert(&job.key.run)).collect();
     let one = |i: usize| {
         let key = &jobs[i].key;
         if again[i] || store.is_done(&key.run) {
-            teller.tell(key, Event::Skipped);
+            reporter.report(key, Event::Skipped);
             return Ending::Stored;
         }
-        teller.tell(key, Event::Started);
+        reporter.report(key, Event::Started);
         let ending = run_one(&jobs[i], store, options.cancel, &simulate).unwrap_or_else(|error| {
             let reason = error.to_string();
             stop.store(true, Ordering::Relaxed);
             broken.lock().expect("no thread panics while it holds this").get_or_insert(error);
             Ending::Failed(reason)
         });
-        teller.tell(key, ending.event());
+        reporter.report(key, ending.event());
         ending
     };
     let stopped = || stop.load(Ordering::Relaxed) || options.cancel.load(Ordering::Relaxed);
@@ -137,11 +137,11 @@ pub fn run_and_store(
     }
 }
 
-/// Joins what is stored to the tables, and writes the summary with the outcome of each job. Where no job had to be run,
-/// tables and summary stay as they are. Returns the summary that is stored.
+/// Joins the stored runs into the tables, and writes the summary with the outcome of each job. If no job had to run, the
+/// tables and the summary do not change. Returns the stored summary.
 ///
 /// # Errors
-/// When the store cannot be read or written.
+/// If the store cannot be read or written.
 pub fn conclude(
     mut summary: Summary,
     points: &[SweepPoint],
@@ -163,7 +163,7 @@ pub fn conclude(
     let keys = keys(jobs);
     let settings = |point: &SweepPoint| PointRow::from_settings(&point.label(), &point.settings);
     summary.finished_at = finished_at;
-    // A run that was to be repeated, and was not or failed, is still stored as it was: the store knows.
+    // If repeating a run failed or was cancelled, its earlier result is still stored. The store accounts for that.
     store.conclude(&keys, &points.iter().flat_map(settings).collect::<Vec<_>>(), &summary)
 }
 
@@ -177,16 +177,16 @@ impl Ending {
     }
 }
 
-/// Runs the jobs and keeps the results in memory, in the jobs' order; `None` for those that a cancel left out.
+/// Runs the jobs and returns their results, in the order of the jobs. The result of a cancelled job is `None`.
 pub fn run_in_memory(
     jobs: &[Job<'_>],
     options: &Options<'_>,
     simulate: impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync,
 ) -> Vec<Option<Result<RunResult, String>>> {
-    let teller = Teller::new(jobs.len(), options.progress);
+    let reporter = Reporter::new(jobs.len(), options.progress);
     let one = |i: usize| {
         let Job { key, scenario } = &jobs[i];
-        teller.tell(key, Event::Started);
+        reporter.report(key, Event::Started);
         let mut result = simulate(scenario, key.seed);
         let event = match &mut result {
             Ok(result) => {
@@ -197,7 +197,7 @@ pub fn run_in_memory(
             Err(reason) => Event::Failed(reason),
         };
         let cancelled = event == Event::Cancelled;
-        teller.tell(key, event);
+        reporter.report(key, event);
         (!cancelled).then_some(result)
     };
     let stopped = || options.cancel.load(Ordering::Relaxed);
@@ -217,7 +217,7 @@ fn run_one(
     }
 }
 
-/// Gives jobs that share a run the ending of the one that ran it.
+/// Assigns the ending of a run to all jobs that share the run.
 fn settle(jobs: &[Job<'_>], endings: Vec<Option<Ending>>) -> Vec<Ending> {
     let mut by_run = std::collections::BTreeMap::new();
     let ending = |(job, ending): (&Job<'_>, Option<Ending>)| {
@@ -227,36 +227,36 @@ fn settle(jobs: &[Job<'_>], endings: Vec<Option<Ending>>) -> Vec<Ending> {
     jobs.iter().zip(endings).map(ending).collect()
 }
 
-/// Counts the jobs that are through and passes news on.
-struct Teller<'t> {
+/// Counts the jobs that are done and reports events to the caller.
+struct Reporter<'p> {
     done: AtomicUsize,
     total: usize,
-    progress: &'t (dyn Fn(Progress<'_>) + Sync),
+    progress: &'p (dyn Fn(Progress<'_>) + Sync),
 }
 
-impl<'t> Teller<'t> {
-    fn new(total: usize, progress: &'t (dyn Fn(Progress<'_>) + Sync)) -> Self {
+impl<'p> Reporter<'p> {
+    fn new(total: usize, progress: &'p (dyn Fn(Progress<'_>) + Sync)) -> Self {
         Self { done: AtomicUsize::new(0), total, progress }
     }
 
-    fn tell_damage(&self, jobs: &[Job<'_>], store: &RunStore) {
+    fn report_damage(&self, jobs: &[Job<'_>], store: &RunStore) {
         for damage in store.damage() {
             let is_of = |job: &&Job<'_>| damage.run.as_deref().is_none_or(|run| *job.key.run == *run);
             if let Some(job) = jobs.iter().find(is_of) {
-                self.tell(&job.key, Event::Damaged(&damage.error.to_string()));
+                self.report(&job.key, Event::Damaged(&damage.error.to_string()));
             }
         }
     }
 
-    fn tell(&self, key: &RunKey, event: Event<'_>) {
+    fn report(&self, key: &RunKey, event: Event<'_>) {
         let through = usize::from(matches!(event, Event::Skipped | Event::Finished | Event::Failed(_)));
         let done = self.done.fetch_add(through, Ordering::Relaxed) + through;
         (self.progress)(Progress { key, event, done, total: self.total });
     }
 }
 
-/// What `work` answers for 0..count, in that order, computed by several threads; `None` for what was not
-/// begun when it was `stopped`.
+/// Calls `work` for each index in `0..count` on several threads and returns the results by index. The result is `None` for
+/// an index that was not started before `stopped` returned true.
 fn in_parallel<T: Send>(
     count: usize,
     threads: NonZeroUsize,
@@ -279,7 +279,7 @@ fn in_parallel<T: Send>(
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.get().min(count)).map(|_| scope.spawn(worker)).collect();
         for handle in workers {
-            // A panic of a worker is a bug in the simulation: it goes on here, with its message.
+            // A panic of a worker is a bug in the simulation. It is propagated with its message.
             let answers = handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             for (i, answer) in answers {
                 all[i] = Some(answer);

@@ -1,4 +1,4 @@
-//! Simulates a scenario and turns what was found into rows of the results' tables.
+//! Simulates a scenario and converts the outcome to rows of the result tables.
 
 use crate::lower::LowerError;
 use crate::spec::{FlowSpec, Scenario, Topology};
@@ -11,34 +11,36 @@ use cutline_units::{Duration, Histogram, Instant, Rate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Why a run has no result.
+/// Why a run returns no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimulateError {
     /// The scenario cannot be simulated.
     #[error(transparent)]
     Lower(#[from] LowerError),
-    /// It was asked to stop.
+    /// The caller cancelled the run.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// How much simulated time passes between two looks at the cancel flag, and between two takes of what is observed.
+/// Simulated time between two checks of the cancel flag, and between two calls of `after_step`.
 const STEP: Duration = Duration::from_millis(100);
 
 impl Scenario {
-    /// Simulates this scenario with a seed. `cancel`, set from elsewhere, ends it early.
+    /// Simulates this scenario with a seed. The caller can set `cancel` to end the run early.
     ///
     /// # Errors
-    /// When the scenario cannot be simulated, or was interrupted.
+    /// If the scenario cannot be simulated or the run was cancelled.
     pub fn simulate(&self, seed: u64, cancel: &AtomicBool) -> Result<RunResult, SimulateError> {
         self.simulate_network(&self.network()?, seed, cancel, |_| Ok(()))
     }
 
-    /// Simulates this scenario's own [`Scenario::network`], of which links may be watched: `after_step` is called every
-    /// 100 ms of simulated time, and may take the observations and stop the run with an error.
+    /// Simulates `network`, which must come from [`Scenario::network`]. The caller may have set links to be watched.
+    ///
+    /// `after_step` is called every 100 ms of simulated time. It may take the observations, and may stop the run with an
+    /// error.
     ///
     /// # Errors
-    /// When the scenario cannot be simulated, was interrupted, or `after_step` says so.
+    /// If the scenario cannot be simulated, the run was cancelled, or `after_step` returns an error.
     pub fn simulate_network<E: From<SimulateError>>(
         &self,
         network: &Network,
@@ -63,16 +65,16 @@ impl Scenario {
         Ok(self.rows(network, &simulation.finish()))
     }
 
-    /// Whether it can be simulated: whether no flow wants what only the kernel has.
+    /// Checks that the simulator supports every flow.
     ///
     /// # Errors
-    /// When one does.
+    /// If a flow uses a congestion control that only the kernel implements.
     pub fn check_simulated(&self) -> Result<(), LowerError> {
         let refusal = |flow: &FlowSpec| LowerError::OnlyInLaboratory { flow: flow.name.clone() };
         self.flows.iter().find(|flow| flow.transport.bbr).map_or(Ok(()), |flow| Err(refusal(flow)))
     }
 
-    /// The tables' rows of one run of this scenario's own network; the store says whose they are.
+    /// Converts the outcome of a run of this scenario's network to rows. The store adds the columns that identify the run.
     pub fn rows(&self, network: &Network, outcome: &Outcome) -> RunResult {
         let mut rows = RunResult::default();
         for (group, (spec, shared)) in self.flows.iter().zip(&outcome.groups).enumerate() {
@@ -102,8 +104,8 @@ impl Scenario {
         rows
     }
 
-    /// A dumbbell's access links, all but its first two, are left out unless they dropped a packet: there are four to
-    /// a flow.
+    /// Returns whether the results have rows for a link. A dumbbell has four access links per flow, so its access links,
+    /// which follow the first two links, have rows only if they dropped a packet.
     fn shows_link(&self, id: LinkId, found: &LinkOutcome) -> bool {
         let dumbbell = matches!(self.topology, Topology::Dumbbell(_));
         !dumbbell || id.0 < 2 || found.counts.dropped > 0
@@ -147,7 +149,7 @@ impl Scenario {
         }
     }
 
-    /// What an AQM knows of itself, mean over the ends of the measured intervals.
+    /// Returns the mean of an AQM's internal variable over the ends of the measured intervals.
     fn mean_reading(&self, found: &LinkOutcome, read: fn(&Readings) -> Option<f64>) -> Option<f64> {
         let ends = (1..).map(|index| self.interval * index);
         let measured = ends.zip(found.series.iter().flatten()).filter_map(|(end, interval)| {
@@ -195,14 +197,14 @@ impl Scenario {
     }
 }
 
-/// One flow of a group, and what it found.
+/// One flow of a group, and its outcome.
 struct Member<'a> {
     scenario: &'a Scenario,
     spec: &'a FlowSpec,
     group: &'a Arc<str>,
     flow: Arc<str>,
     found: &'a FlowOutcome,
-    /// The group's delays.
+    /// Delays of the whole group.
     shared: &'a DelayRecord,
 }
 
@@ -220,7 +222,7 @@ impl Member<'_> {
         }
     }
 
-    /// Percentiles come from the flow's own distributions; where the group keeps them, from the group's.
+    /// Returns the flow's row. The percentiles come from the flow's distributions if they are stored, else from the group's.
     fn flow_row(&self) -> FlowRow {
         let (record, counts) = (&self.found.record, &self.found.transport);
         let DelayRecord { queuing, one_way, ipdv } = self.found.delays.as_ref().unwrap_or(self.shared);
@@ -271,7 +273,8 @@ impl Member<'_> {
         }
     }
 
-    /// Qd, Qt and Q (TSQ eq. 1) of the mean one-way delay and the goodput. Who receives nothing has no quality.
+    /// Returns Qd, Qt and Q (TSQ eq. 1) for the mean one-way delay and the goodput. Without a received packet Qd is the
+    /// worst quality.
     fn quality(&self, one_way_mean_ms: Option<f64>, goodput_bps: f64) -> Option<[f64; 3]> {
         let class = self.spec.class.class()?;
         let throughput = class.throughput_quality(Rate::from_bps(goodput_bps as u64));
@@ -305,7 +308,7 @@ impl Member<'_> {
     }
 }
 
-/// The three delays of a flow or group, those without a value left out.
+/// Returns the rows of the three delay distributions of a flow or group. Empty distributions have no rows.
 fn delay_distributions(kind: &'static str, subject: &Arc<str>, delays: &DelayRecord) -> Vec<DistributionRow> {
     let DelayRecord { queuing, one_way, ipdv } = delays;
     let of = |quantity, histogram| buckets(kind, subject, quantity, histogram);
@@ -326,7 +329,7 @@ fn buckets(kind: &str, subject: &Arc<str>, quantity: &str, histogram: &Histogram
     histogram.buckets().map(row).collect()
 }
 
-/// A link's rate in bit/s, mean over `from..until`.
+/// Returns the mean rate of a link over `from..until`, in bit/s.
 fn mean_rate(link: &LinkSpec, from: Duration, until: Duration) -> f64 {
     let (from, until) = (Instant::ZERO + from, Instant::ZERO + until);
     let mut bits = 0.0;
@@ -346,7 +349,7 @@ fn ms(duration: Option<Duration>) -> Option<f64> {
     duration.map(Duration::as_millis_f64)
 }
 
-/// A sum of nanoseconds over a number of packets, in ms; `None` without a packet.
+/// Returns the mean of a sum of nanoseconds over a number of packets, in ms; `None` without packets.
 fn mean_ms(sum_ns: u64, packets: u64) -> Option<f64> {
     (packets > 0).then(|| sum_ns as f64 / packets as f64 * 1e-6)
 }

@@ -1,4 +1,4 @@
-//! The summary of an experiment, from its scenario file and the points of its sweep.
+//! Builds the summary of an experiment from its scenario file and the points of its sweep.
 
 use crate::file::ScenarioFile;
 use crate::runner::{Job, keys};
@@ -7,12 +7,14 @@ use cutline_results::{Host, PointSummary, SCHEMA_VERSION, Summary, origin};
 use std::collections::BTreeMap;
 
 impl ScenarioFile {
-    /// The summary of an experiment before its first run. `points` is what [`ScenarioFile::expand`] has returned, so all of
-    /// them have the same name and seeds; `jobs` is what [`plan`](crate::runner::plan) has made of them and of `version`,
-    /// the program's version. `started_at` is a time in the caller's format.
+    /// Returns the summary of an experiment before its first run.
+    ///
+    /// `points` is the result of [`ScenarioFile::expand`], so all points have the same name and seeds. `jobs` is the result
+    /// of [`plan`](crate::runner::plan) for these points and `version`, the program's version. `started_at` is a time in the
+    /// caller's format.
     ///
     /// # Panics
-    /// When there is no point.
+    /// If `points` is empty.
     pub fn summary(
         &self,
         points: &[SweepPoint],

@@ -1,27 +1,27 @@
-//! Sweeps: every combination of the values of some keys, each combination a scenario of its own.
+//! Sweeps: all combinations of the values of some keys. Each combination is a separate scenario.
 //!
-//! `[sweep]` holds paths and lists (`"flow.audio.hint" = [1, 2, 3]` or `{ from = 1, to = 16 }`). The first path in
-//! the file varies slowest. Paths in one `[[sweep.together]]` vary together: their lists have the same length and
-//! the n-th values belong to each other. A path that was set from the command line does not vary: it is left out of the
-//! sweep, and points that differed in nothing else are one.
+//! `[sweep]` maps paths to lists (`"flow.audio.hint" = [1, 2, 3]` or `{ from = 1, to = 16 }`). The first path in the file
+//! varies slowest. Paths in one `[[sweep.together]]` vary together: their lists have the same length, and each point takes
+//! the n-th value of every list. A path that the command line sets is removed from the sweep. Points that then have the
+//! same values are merged.
 
 use crate::spec::Scenario;
 use cutline_config::{Document, Errors, Node, Problem, Span, Table, Value};
 use std::collections::BTreeSet;
 
-/// The key that holds the sweep.
+/// The key of the sweep's table.
 pub(crate) const SWEEP_KEYS: &str = "sweep";
 
-/// The list of tables whose paths vary together.
+/// The key of the list of tables whose paths vary together.
 const TOGETHER: &str = "together";
 
 /// The label of the only point of a scenario without a sweep.
 pub const BASE: &str = "base";
 
-/// Keys that all points of a sweep share.
+/// Keys that have the same value at all points of a sweep.
 const SHARED: [&str; 6] = ["name", "title", "description", "seed", "seeds", SWEEP_KEYS];
 
-/// More points than anybody means to run.
+/// The largest number of points in a sweep. More are probably a mistake.
 const MOST_POINTS: usize = 100_000;
 
 const LIST: &str = "a list such as [1, 2, 3], or { from = 1, to = 16, step = 1 }";
@@ -29,14 +29,14 @@ const LIST: &str = "a list such as [1, 2, 3], or { from = 1, to = 16, step = 1 }
 /// One combination of a sweep's values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepPoint {
-    /// The paths that vary and what each is set to here, in the order of the file; empty without a sweep.
+    /// The paths that vary and their values at this point, in the order of the file; empty without a sweep.
     pub settings: Vec<(String, String)>,
     /// The scenario with these settings.
     pub scenario: Scenario,
 }
 
 impl SweepPoint {
-    /// The point's name: `flow.audio.hint=6,dumbbell.queue.tsq=true`, or `base` without a sweep.
+    /// Returns the name of the point: `flow.audio.hint=6,dumbbell.queue.tsq=true`, or `base` without a sweep.
     pub fn label(&self) -> String {
         label(&self.settings)
     }
@@ -49,24 +49,24 @@ pub(crate) fn label(settings: &[(String, String)]) -> String {
     settings.iter().map(|(path, value)| format!("{path}={value}")).collect::<Vec<_>>().join(",")
 }
 
-/// One path and the values it takes.
+/// One path of a sweep and its values.
 struct Axis<'a> {
     path: String,
     key: &'a Span,
     values: Vec<Node>,
 }
 
-/// Axes that vary together: at least one, with equally many values.
+/// Axes that vary together: at least one axis, all with the same number of values.
 type Bundle<'a> = Vec<Axis<'a>>;
 
-/// A combination: the document it makes, and its settings.
+/// One combination of values: the settings, and the document with these settings.
 pub(crate) struct Combination {
     pub document: Document,
     pub settings: Vec<(String, String)>,
 }
 
-/// All combinations of a document's sweep, in order; the document itself when it has none. Paths for which `is_set` holds
-/// do not vary.
+/// Returns all combinations of a document's sweep, in order; the document itself if it has no sweep. Paths for which
+/// `is_set` returns true do not vary.
 pub(crate) fn combinations(
     document: &Document,
     is_set: impl Fn(&str) -> bool,
@@ -75,12 +75,12 @@ pub(crate) fn combinations(
     (0..points).map(|index| combination(document, &bundles, index)).collect()
 }
 
-/// How many combinations a document's sweep has; one when it has no sweep.
+/// Returns the number of combinations of a document's sweep; 1 if it has no sweep.
 pub(crate) fn points(document: &Document, is_set: impl Fn(&str) -> bool) -> Result<usize, Errors> {
     varying(document, is_set).map(|(_, points)| points)
 }
 
-/// What varies in a document's sweep, and how many combinations there are of it.
+/// Returns the bundles of a document's sweep, and the number of their combinations.
 fn varying(document: &Document, is_set: impl Fn(&str) -> bool) -> Result<(Vec<Bundle<'_>>, usize), Errors> {
     let mut reader = SweepReader { document, problems: Vec::new(), taken: BTreeSet::new() };
     let mut bundles = reader.bundles();
@@ -99,7 +99,7 @@ fn varying(document: &Document, is_set: impl Fn(&str) -> bool) -> Result<(Vec<Bu
     Err(reader.problem(SWEEP_KEYS, None, text).into())
 }
 
-/// Takes the paths that are set out of a bundle, and then the rows that are there already.
+/// Removes the overridden paths from a bundle, and then the duplicate rows.
 fn leave_out(bundle: &mut Bundle<'_>, is_set: impl Fn(&str) -> bool) {
     let all = bundle.len();
     bundle.retain(|axis| !is_set(&axis.path));
@@ -113,7 +113,8 @@ fn leave_out(bundle: &mut Bundle<'_>, is_set: impl Fn(&str) -> bool) {
     }
 }
 
-/// Combination number `index`: its digits in the mixed radix of the bundles' lengths, the first bundle's highest.
+/// Returns the combination with number `index`. The number is written in the mixed radix of the bundles' lengths; the first
+/// bundle has the most significant digit.
 fn combination(document: &Document, bundles: &[Bundle<'_>], mut index: usize) -> Result<Combination, Errors> {
     let mut chosen = vec![0; bundles.len()];
     for (digit, bundle) in chosen.iter_mut().zip(bundles).rev() {
@@ -135,7 +136,7 @@ fn combination(document: &Document, bundles: &[Bundle<'_>], mut index: usize) ->
     if problems.is_empty() { Ok(point) } else { Err(Errors::new(problems)) }
 }
 
-/// A value in a label: texts without quotes.
+/// Formats a value for a label. Text has no quotes.
 fn shown(node: &Node) -> String {
     node.as_text().map_or_else(|| node.value.canonical(), str::to_owned)
 }
@@ -200,7 +201,7 @@ impl<'a> SweepReader<'a> {
         table.0.iter().flat_map(|(name, entry)| self.axes(&path(name), &entry.key, &entry.node)).collect()
     }
 
-    /// The axis of a path or, for keys written with dots and no quotes, those below it.
+    /// Returns the axis of a path. Dotted keys without quotes are nested tables; their axes are returned instead.
     fn axes(&mut self, path: &str, key: &'a Span, node: &'a Node) -> Vec<Axis<'a>> {
         match &node.value {
             Value::Table(table) if !is_range(table) => self.flatten(path, table),
@@ -247,14 +248,14 @@ impl<'a> SweepReader<'a> {
     }
 }
 
-/// Whether a table is a range, `{ from = 1, to = 16 }`, and not keys that were written with dots.
+/// Returns whether a table is a range, `{ from = 1, to = 16 }`, and not the result of dotted keys.
 fn is_range(table: &Table) -> bool {
     let scalar =
         |key| table.get(key).is_some_and(|node| !matches!(node.value, Value::List(_) | Value::Table(_)));
     scalar("from") && scalar("to")
 }
 
-/// The values of a list or a range; `None` when it is neither.
+/// Returns the values of a list or a range; `None` for other nodes.
 fn values(node: &Node) -> Option<Vec<Node>> {
     match &node.value {
         Value::List(list) => Some(list.clone()),

@@ -1,4 +1,4 @@
-//! The scenarios of `experiments/` read well, and say what the papers say.
+//! The scenarios of `experiments/` are valid, and have the parameters of the papers.
 
 use cutline_scenario::{ScenarioFile, SweepPoint};
 use std::path::Path;

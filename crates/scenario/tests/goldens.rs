@@ -1,12 +1,12 @@
-//! Golden results: what short scenarios come to, row by row, as a digest of every cell.
+//! Golden results: the results of short scenarios, as a digest of every cell of every row.
 //!
-//! The scenarios lie in `tests/goldens`: each queue, TSQ over each law, each transport and application, a graph with two
-//! bottlenecks, hints that adapt, rates that change. Besides, every experiment of a study runs for four seconds at the
-//! first and the last point of its sweep. `tests/goldens/results.txt` has a line for each run: counts that a person can
-//! compare, and the digest. So a build that computes anything else than the builds before it is noticed, whatever
-//! compiler, optimisation or refactoring made it.
+//! The scenarios in `tests/goldens` cover each queue, TSQ with each AQM, each transport and application, a graph with two
+//! bottlenecks, adaptive hints and rate changes. In addition, every experiment of a study runs for four seconds at the
+//! first and the last point of its sweep. `tests/goldens/results.txt` has one line for each run, with packet counts and the
+//! digest. The test fails if a build computes a different result than earlier builds, whether the compiler, an
+//! optimisation or a refactoring is the cause.
 //!
-//! `make bless` writes the table anew. The diff is the review, and the commit says why results have changed.
+//! `make bless` regenerates the table. Review the diff, and explain in the commit message why the results changed.
 
 use cutline_results::{CellValue, FlowRow, Row, RunResult};
 use cutline_scenario::{ScenarioFile, SweepPoint};
@@ -19,14 +19,14 @@ use std::thread;
 
 const SEED: u64 = 1;
 
-/// Experiments that cannot be cut: flows come later than four seconds into them.
+/// Experiments that cannot be shortened, because flows start after four seconds.
 const LATE: [&str; 3] = ["step.toml", "maxp-down.toml", "maxp-up.toml"];
 
-/// What experiments are cut to.
+/// The overrides that shorten an experiment.
 const SHORTER: [&str; 4] = ["duration=4 s", "warm-up=1 s", "measure-until=4 s", "interval=500 ms"];
 
 #[test]
-fn results_are_those_of_earlier_builds() {
+fn results_equal_those_of_earlier_builds() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut runs: Vec<Run> = files(&here.join("tests/goldens")).iter().flat_map(|path| whole(path)).collect();
     let experiments = files(&here.join("../../experiments"));
@@ -43,18 +43,18 @@ fn results_are_those_of_earlier_builds() {
     assert!(
         changed.is_empty(),
         "results differ from those of earlier builds (-) in:\n{changed}\n\
-         If they are meant to, run `make bless` and say in the commit why."
+         If the change is intended, run `make bless` and explain it in the commit message."
     );
 }
 
-/// A run and how the table calls it.
+/// A run and its name in the table.
 struct Run {
     file: String,
     number: usize,
     point: SweepPoint,
 }
 
-/// The scenarios in a folder and the folders in it, by path.
+/// Returns the scenarios in a folder and its subfolders, ordered by path.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
@@ -65,12 +65,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Every point of a scenario.
+/// Returns a run for every point of a scenario.
 fn whole(path: &Path) -> Vec<Run> {
     runs(path, &ScenarioFile::load(path).unwrap())
 }
 
-/// The first and the last point of an experiment that can be simulated, shortened.
+/// Returns shortened runs of the first and the last point of an experiment that the simulator supports.
 fn shortened(path: &Path) -> Vec<Run> {
     let mut file = ScenarioFile::load(path).unwrap();
     for setting in SHORTER {
@@ -90,7 +90,7 @@ fn runs(path: &Path, file: &ScenarioFile) -> Vec<Run> {
     points.zip(1..).map(|(point, number)| Run { file: name.clone(), number, point }).collect()
 }
 
-/// One line per run, in columns.
+/// Formats a table with one line per run.
 fn table(runs: &[Run]) -> String {
     let head = ["run", "sent", "received", "dropped", "marked", "rows", "digest", "point"];
     let mut lines = vec![head.map(str::to_owned)];
@@ -140,7 +140,7 @@ fn rows(result: &RunResult) -> usize {
     flows.len() + queues.len() + series.len() + queue_series.len() + distributions.len() + timing.len()
 }
 
-/// SHA-256 over every cell, its first 64 bits.
+/// Returns the first 64 bits of the SHA-256 digest of every cell.
 fn digest(result: &RunResult) -> String {
     let RunResult { flows, queues, series, queue_series, distributions, timing } = result;
     let mut hash = Sha256::new();
@@ -153,7 +153,7 @@ fn digest(result: &RunResult) -> String {
     hash.finalize()[..8].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Adds each cell as a letter for its kind and its bytes; a text ends with a byte that no text has.
+/// Adds each cell to the hash: a letter for its kind, then its bytes. A text ends with 0xff, which UTF-8 never contains.
 fn add<R: Row>(hash: &mut Sha256, rows: &[R]) {
     let columns = R::columns();
     for row in rows {
@@ -178,7 +178,7 @@ fn add<R: Row>(hash: &mut Sha256, rows: &[R]) {
     }
 }
 
-/// The lines that are in one of the tables alone, for a person to read.
+/// Returns the lines that are in only one of the two tables.
 fn difference(expected: &str, found: &str) -> String {
     let mut text = String::new();
     let lines = |table: &str| table.lines().map(str::to_owned).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
-//! The guide's pages that are written from the code: docs/guide/transports.md, what can be set of each transport and of a
-//! hint that adapts, and docs/guide/applications.md, what can be set of each application.
+//! The pages of the guide that are generated from the code: docs/guide/transports.md lists the parameters of transports and
+//! of adaptive hints, and docs/guide/applications.md lists the parameters of applications.
 //!
-//! `make bless` writes them anew; the diff is the review.
+//! `make bless` regenerates them; review the diff.
 
 use cutline_params::{Parameter, Parameters};
 use cutline_quality::HintParams;
@@ -24,14 +24,14 @@ the laboratory only.
 const APPLICATIONS: &str = "# Applications
 
 `app = { kind = \"cbr\", ... }` accepts the keys below. Required keys have no default. A value that may be a distribution is a
-fixed quantity (`\"58 KB\"`, `\"2 s\"`, `3`) or as one of
+fixed quantity (`\"58 KB\"`, `\"2 s\"`, `3`) or one of
 
 - `{ distribution = \"exponential\", mean = \"58 KB\" }`,
 - `{ distribution = \"lognormal\", median = \"12 KB\", sigma = 1.3 }`: sigma is the standard deviation of the logarithm, up to 10,
-- `{ distribution = \"pareto\", minimum = \"4 KB\", shape = 1.2, maximum = \"1 MB\" }`: without `maximum` there is none,
+- `{ distribution = \"pareto\", minimum = \"4 KB\", shape = 1.2, maximum = \"1 MB\" }`: without `maximum` the values are unbounded,
 - `{ distribution = \"fixed\", value = \"58 KB\" }`.
 
-A time that is drawn is a day at most.
+Random times are at most one day.
 ";
 
 fn transports() -> String {
@@ -41,7 +41,7 @@ fn transports() -> String {
         let _ = write!(page, "\n## {} (`{name}`)\n\n", transport.title());
         table(&mut page, &TransportParams::describe(name).unwrap());
     }
-    page += "\n## A hint that adapts\n\n`hint = { adaptive = { ... } }` takes these, and `report`: how often the receiver reports.\n\n";
+    page += "\n## Adaptive hints\n\n`hint = { adaptive = { ... } }` accepts the keys below, and `report`, the interval between two reports of the receiver.\n\n";
     table(&mut page, &HintParams::describe());
     page
 }
@@ -84,17 +84,17 @@ fn check(name: &str, page: &str) {
 }
 
 #[test]
-fn the_page_of_transports_is_what_the_parameters_say() {
+fn the_page_of_transports_matches_the_parameters() {
     check("transports.md", &transports());
 }
 
 #[test]
-fn the_page_of_applications_is_what_the_parameters_say() {
+fn the_page_of_applications_matches_the_parameters() {
     check("applications.md", &applications());
 }
 
 #[test]
-fn every_transport_has_keys_that_are_allowed_by_default() {
+fn the_defaults_of_every_transport_are_allowed() {
     for name in TransportParams::NAMES {
         for parameter in TransportParams::describe(name).unwrap() {
             assert_eq!(parameter.check(&parameter.default), Ok(()), "{name}: {}", parameter.name);

@@ -1,4 +1,4 @@
-//! Running and storing: the same bytes from any number of threads, and nothing lost on the way.
+//! Tests of the runner: the stored bytes do not depend on the number of threads, and every run is stored.
 
 use cutline_results::{
     DistributionRow, Existing, FlowRow, Planned, PointRow, QueueRow, QueueSeriesRow, RunResult, RunStore,
@@ -64,7 +64,7 @@ fn row(name: &str, seed: u64, i: u64) -> FlowRow {
     }
 }
 
-/// What stands in for a simulation: depends on scenario and seed alone, and has every table.
+/// Replaces the simulation. The result depends only on the scenario and the seed, and has rows in every table.
 #[expect(clippy::unnecessary_wraps, reason = "a simulation can fail")]
 fn fake(scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
     let seed = seed * 100 + u64::from(scenario.flows[0].hint.level());
@@ -104,7 +104,7 @@ fn options<'o>(
     Options { threads: NonZeroUsize::new(threads).expect("a test has threads"), cancel, progress }
 }
 
-/// The summary of the test's scenario before its first run.
+/// Returns the summary of the test's scenario before its first run.
 fn summary(points: &[SweepPoint], jobs: &[Job<'_>]) -> Summary {
     file().summary(points, jobs, VERSION, "now".to_owned())
 }
@@ -113,7 +113,7 @@ fn begin(folder: &Path, points: &[SweepPoint], jobs: &[Job<'_>], existing: Exist
     RunStore::begin(folder, Planned { summary: &summary(points, jobs), keys: &keys(jobs) }, existing).unwrap()
 }
 
-/// Runs one job at a time and cancels the others when five have finished.
+/// Runs one job at a time and cancels the others after five have finished.
 fn run_five(jobs: &[Job<'_>], store: &RunStore) -> Vec<Ending> {
     let cancel = AtomicBool::new(false);
     let stop_after_five = |progress: Progress<'_>| {
@@ -124,7 +124,7 @@ fn run_five(jobs: &[Job<'_>], store: &RunStore) -> Vec<Ending> {
     run_and_store(jobs, store, &options(1, &cancel, &stop_after_five), fake).unwrap()
 }
 
-/// Runs the test's scenario into a folder and joins it.
+/// Runs the test's scenario, stores it in a folder and joins the tables.
 fn run_into(folder: &Path, threads: usize) -> Summary {
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
@@ -133,7 +133,7 @@ fn run_into(folder: &Path, threads: usize) -> Summary {
     conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, "later".to_owned()).unwrap()
 }
 
-/// Every file of a folder with its content, in order.
+/// Returns every file of a folder with its content, ordered by name.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -153,22 +153,22 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn one_and_two_and_eight_threads_write_the_same_bytes() {
+fn the_stored_bytes_do_not_depend_on_the_number_of_threads() {
     let folders = [1, 2, 8].map(|threads| {
         let folder = TempDir::new().unwrap();
         run_into(folder.path(), threads);
         contents(folder.path())
     });
-    // The six tables that the runs are joined to, the points and the summary.
+    // Six joined tables, the table of points and the summary.
     assert_eq!(folders[0].len(), 6 + 1 + 1);
     assert!(
         folders[0] == folders[1] && folders[1] == folders[2],
-        "the files differ by the number of threads"
+        "the files depend on the number of threads"
     );
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn stored_results_are_read_back_unchanged() {
     let folder = TempDir::new().unwrap();
     let written = run_into(folder.path(), 2);
     let store = Store::open(folder.path());
@@ -192,9 +192,9 @@ fn what_is_written_is_read_back() {
     assert!(written.complete && written.finished.len() == 12 && written.scenario == TEXT);
 }
 
-/// What a machine that was too busy has measured stays until it is measured again.
+/// A run with invalid timing stays stored until a repeated run replaces it.
 #[test]
-fn a_run_whose_timing_is_not_valid_is_run_again() {
+fn a_run_with_invalid_timing_is_repeated() {
     let folder = TempDir::new().unwrap();
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
@@ -226,7 +226,7 @@ fn a_run_whose_timing_is_not_valid_is_run_again() {
 }
 
 #[test]
-fn a_resumed_experiment_runs_only_what_is_missing() {
+fn a_resumed_experiment_runs_only_missing_runs() {
     let folder = TempDir::new().unwrap();
     let points = points();
     let jobs = plan(&points, VERSION);
@@ -236,7 +236,7 @@ fn a_resumed_experiment_runs_only_what_is_missing() {
     assert!(endings[5..].iter().all(|ending| *ending == Ending::Cancelled));
     drop(store);
 
-    // A crash leaves a run half written.
+    // A crash leaves an incomplete run.
     let half = folder.path().join("runs").join(format!("{}.unfinished", jobs[5].key.run));
     fs::create_dir_all(&half).unwrap();
     fs::write(half.join("flows.parquet"), "half").unwrap();
@@ -260,9 +260,9 @@ fn a_resumed_experiment_runs_only_what_is_missing() {
     );
 }
 
-/// As often as it is run, a complete experiment is stored as it was.
+/// An interrupted repetition of a complete experiment does not change its stored files.
 #[test]
-fn an_experiment_that_is_interrupted_while_it_is_repeated_stays_complete() {
+fn an_interrupted_repetition_keeps_the_experiment_complete() {
     let folder = TempDir::new().unwrap();
     run_into(folder.path(), 2);
     let before = contents(folder.path());
@@ -279,7 +279,7 @@ fn an_experiment_that_is_interrupted_while_it_is_repeated_stays_complete() {
 }
 
 #[test]
-fn a_damaged_run_is_told_and_run_again() {
+fn a_damaged_run_is_reported_and_repeated() {
     let folder = TempDir::new().unwrap();
     let points = points();
     let jobs = plan(&points, VERSION);
@@ -310,7 +310,7 @@ fn a_damaged_run_is_told_and_run_again() {
     };
     damage(&folder.path().join(format!("runs/{}/queues.parquet", jobs[3].key.run)));
     let (simulated, news) = run(Existing::Resume);
-    assert_eq!((simulated, news.len()), (8, 1), "seven were missing");
+    assert_eq!((simulated, news.len()), (8, 1), "seven missing runs and a damaged one");
     assert!(
         news[0].0 == jobs[3].key.run && news[0].1 == 0 && news[0].2.contains("queues.parquet"),
         "{news:?}"
@@ -324,7 +324,7 @@ fn a_damaged_run_is_told_and_run_again() {
 }
 
 #[test]
-fn nothing_is_written_where_nothing_is_missing() {
+fn resuming_a_complete_experiment_writes_nothing() {
     let folder = TempDir::new().unwrap();
     let written = run_into(folder.path(), 2);
     let (points, cancel) = (points(), AtomicBool::new(false));
@@ -338,7 +338,7 @@ fn nothing_is_written_where_nothing_is_missing() {
 }
 
 #[test]
-fn results_have_the_origin_of_their_scenario_seeds_and_version() {
+fn the_origin_depends_on_scenario_seeds_and_version() {
     let origin = |change: &dyn Fn(&mut ScenarioFile), version| {
         let mut file = file();
         change(&mut file);
@@ -360,7 +360,7 @@ fn results_have_the_origin_of_their_scenario_seeds_and_version() {
 }
 
 #[test]
-fn a_failed_run_is_reported_and_the_others_go_on() {
+fn a_failed_run_is_reported_and_the_others_continue() {
     let folder = TempDir::new().unwrap();
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
@@ -379,9 +379,9 @@ fn a_failed_run_is_reported_and_the_others_go_on() {
         }
     };
     let endings = run_and_store(&jobs, &store, &options(1, &cancel, &listen), fail).unwrap();
-    let told = news.into_inner().unwrap();
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0], "flow.audio.hint=6,dumbbell.queue.tsq=true of 12: no room");
+    let reports = news.into_inner().unwrap();
+    assert_eq!(reports.len(), 2);
+    assert_eq!(reports[0], "flow.audio.hint=6,dumbbell.queue.tsq=true of 12: no room");
     let summary = summary(&points, &jobs);
     let summary = conclude(summary, &points, &jobs, &endings, &store, String::new()).unwrap();
     assert!(!summary.complete);
@@ -390,7 +390,7 @@ fn a_failed_run_is_reported_and_the_others_go_on() {
 }
 
 #[test]
-fn a_run_is_known_by_scenario_seed_and_version() {
+fn the_run_id_depends_on_scenario_seed_and_version() {
     let points = points();
     let ids = |version| plan(&points, version).iter().map(|job| job.key.run.to_string()).collect::<Vec<_>>();
     let mut all = [ids("1"), ids("2")].concat();
@@ -401,11 +401,11 @@ fn a_run_is_known_by_scenario_seed_and_version() {
     renamed.set("title", "Another title").unwrap();
     let renamed = renamed.expand().unwrap();
     let again: Vec<Job<'_>> = plan(&renamed, "1");
-    assert_eq!(*again[0].key.run, *ids("1")[0], "a title changes nothing that is simulated");
+    assert_eq!(*again[0].key.run, *ids("1")[0], "a title does not affect the simulation");
 }
 
 #[test]
-fn a_queue_row_has_the_means_of_what_red_knows_of_itself_while_it_is_measured() {
+fn a_queue_row_has_the_means_of_reds_variables_over_the_measurement() {
     let red = TEXT.replace("aqm = \"pi\"", "aqm = \"ared\"").replace(
         "duration = \"10 s\"",
         "duration = \"10 s\"\nwarm-up = \"2 s\"\nmeasure-until = \"8 s\"\ninterval = \"500 ms\"",
@@ -416,13 +416,13 @@ fn a_queue_row_has_the_means_of_what_red_knows_of_itself_while_it_is_measured() 
         let ends = found.queue_series.iter().filter(|row| &*row.link == "r1->r2");
         let values: Vec<f64> =
             ends.filter(|row| row.start_s > 1.9 && row.end_s < 8.1).filter_map(read).collect();
-        assert_eq!(values.len(), 12, "6 s of 500 ms");
+        assert_eq!(values.len(), 12, "6 s have 12 intervals of 500 ms");
         values.iter().sum::<f64>() / 12.0
     };
     let row = found.queues.iter().find(|row| &*row.link == "r1->r2").unwrap();
     assert_eq!(row.max_p_mean, Some(mean(|row| row.max_p)));
     assert_eq!(row.average_mean_packets, Some(mean(|row| row.average_packets)));
-    assert!(row.max_p_mean.unwrap() < 0.02, "an idle queue lets max_p fall from where it begins");
+    assert!(row.max_p_mean.unwrap() < 0.02, "max_p decreases from its initial value while the queue is idle");
     let drop_tail = found.queues.iter().find(|row| &*row.aqm == "drop-tail").unwrap();
     assert_eq!((drop_tail.max_p_mean, drop_tail.average_mean_packets), (None, None));
 }

@@ -1,4 +1,4 @@
-//! Right scenarios mean what they say: values, defaults, expansion, overrides and sweeps.
+//! Tests of valid scenarios: values, defaults, expansion, overrides and sweeps.
 
 use cutline_aqm::{AqmSpec, Limit};
 use cutline_scenario::spec::{ClassSpec, DistributionsOf, Perspective, StartSpec, Topology};
@@ -99,7 +99,7 @@ fn file(text: &str) -> ScenarioFile {
 }
 
 #[test]
-fn a_dumbbell_is_read_as_it_is_written() {
+fn a_dumbbell_is_read_with_its_values() {
     let scenario = scenario(AUDIO);
     assert_eq!(
         (scenario.duration, scenario.measure_until),
@@ -143,7 +143,7 @@ fn flows_are_read_with_their_defaults() {
 }
 
 #[test]
-fn many_flows_keep_less_of_each() {
+fn many_flows_store_no_series_by_default() {
     let mut file = file(AUDIO);
     file.set("flow.bulk.count", "200").unwrap();
     let scenario = file.scenario().unwrap();
@@ -171,7 +171,7 @@ fn a_dumbbell_expands_to_a_pair_of_hosts_per_flow() {
 }
 
 #[test]
-fn a_graph_is_read_as_it_is_written() {
+fn a_graph_is_read_with_its_values() {
     let scenario = scenario(GRAPH);
     let graph = scenario.graph();
     let names: Vec<&str> = graph.links.iter().map(|link| link.name.as_str()).collect();
@@ -223,7 +223,7 @@ fn overrides_take_values_with_and_without_quotes() {
     assert_eq!(file.overrides()[0], ("link.last.rate".to_owned(), "3 Mbit/s".to_owned()));
     let set = file.overrides().len();
     assert!(file.set("name.of", "x").is_err());
-    assert_eq!(file.overrides().len(), set, "a refused setting is not among them");
+    assert_eq!(file.overrides().len(), set, "a refused override is not recorded");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn an_override_is_checked_like_the_file_and_named_in_the_message() {
 }
 
 #[test]
-fn a_sweep_is_the_product_of_its_keys_in_their_order() {
+fn a_sweep_is_the_product_of_its_keys_in_file_order() {
     let sweep = "\n[sweep]\n\"flow.audio.hint\" = { from = 1, to = 16, step = 5 }\ndumbbell.queue.tsq = [true, false]\n";
     let points = file(&format!("{AUDIO}{sweep}")).expand().unwrap();
     let labels: Vec<String> = points.iter().map(cutline_scenario::SweepPoint::label).collect();
@@ -259,7 +259,7 @@ fn a_sweep_is_the_product_of_its_keys_in_their_order() {
     assert_eq!(labels[0], "flow.audio.hint=1,dumbbell.queue.tsq=true");
     assert_eq!(labels[3], "flow.audio.hint=6,dumbbell.queue.tsq=false");
     let queue = |i: usize| points[i].scenario.graph().links[0].queue.clone();
-    assert_eq!(queue(2).tsq.unwrap().max_ratio, Some(100.0), "true keeps the table as it was");
+    assert_eq!(queue(2).tsq.unwrap().max_ratio, Some(100.0), "true does not change the table");
     assert_eq!(queue(3).tsq, None);
     assert_eq!(points[3].scenario.flows[1].hint.level(), 6);
 }
@@ -276,7 +276,7 @@ fn keys_can_vary_together() {
 }
 
 #[test]
-fn what_is_set_does_not_vary() {
+fn an_overridden_path_does_not_vary() {
     let sweep = "\n[[sweep.together]]\n\"dumbbell.queue.tsq\" = [true, true, false]\n\"flow.audio.hint\" = [1, 6, 16]\n\
                  [sweep]\n\"flow.audio.count\" = [1, 2]\n";
     let labels = |set: &[&str]| {
@@ -307,7 +307,7 @@ fn a_scenario_without_a_sweep_is_one_point() {
 }
 
 #[test]
-fn a_run_id_forgets_comments_and_order_but_no_value() {
+fn a_run_id_ignores_comments_and_order_but_no_value() {
     let id = |text: &str, seed| scenario(text).run_id(seed, "1");
     let commented = GRAPH
         .replace("[queue.router]\naqm = \"drop-tail\"\n", "# a comment\n[queue.router]\n")
@@ -318,11 +318,11 @@ fn a_run_id_forgets_comments_and_order_but_no_value() {
     assert_eq!(id(GRAPH, 1).len(), 16);
 }
 
-/// Every example of the guide is a whole scenario.
+/// Every example of the guide is a complete, valid scenario.
 #[test]
-fn the_guides_examples_are_right() {
+fn the_examples_of_the_guide_are_valid() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/scenario.md");
-    let guide = std::fs::read_to_string(path).expect("the guide is there");
+    let guide = std::fs::read_to_string(path).expect("the guide exists");
     let examples: Vec<&str> =
         guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert_eq!(examples.len(), 2);
@@ -332,17 +332,17 @@ fn the_guides_examples_are_right() {
 }
 
 proptest! {
-    /// A right scenario with one character changed is read or refused, but breaks nothing.
+    /// A valid scenario with one changed character is read or refused, without a panic.
     #[test]
-    fn no_slip_makes_it_panic(at in 0..AUDIO.len(), with in "[\\PC\n]{0,3}") {
+    fn a_changed_character_causes_no_panic(at in 0..AUDIO.len(), with in "[\\PC\n]{0,3}") {
         let mut text = AUDIO.to_owned();
         text.replace_range(at..=at, &with);
         let _ = ScenarioFile::parse(&text, "slip.toml").and_then(|file| file.expand()).map_err(|errors| errors.render());
     }
 
-    /// Neither does anything that somebody sets.
+    /// An arbitrary override is accepted or refused, without a panic.
     #[test]
-    fn no_override_makes_it_panic(path in "(flow|link|queue|dumbbell|node|sweep|[a-z]{1,4})(\\.[a-z.\\[\\]0-9]{0,8}){0,3}", value in "\\PC{0,12}") {
+    fn an_override_causes_no_panic(path in "(flow|link|queue|dumbbell|node|sweep|[a-z]{1,4})(\\.[a-z.\\[\\]0-9]{0,8}){0,3}", value in "\\PC{0,12}") {
         let mut file = file(GRAPH);
         if file.set(&path, &value).is_ok() {
             let _ = file.expand().map_err(|errors| errors.render());

@@ -1,6 +1,6 @@
-//! A flow's hint: a level, or one that follows the quality.
+//! Reads a flow's hint: a fixed level, or a hint that adapts to the measured quality.
 //!
-//! `hint = 6`, `hint = "adaptive"`, `hint = { adaptive = { start = 8, measure = "10 s" } }`.
+//! Examples: `hint = 6`, `hint = "adaptive"`, `hint = { adaptive = { start = 8, measure = "10 s" } }`.
 
 use crate::spec::AdaptiveSpec;
 use cutline_config::{Kind, TableReader, Value, kind, parameter};
@@ -8,10 +8,10 @@ use cutline_params::Parameters as _;
 use cutline_quality::HintParams;
 use cutline_units::{Duration, Hint, HintBits};
 
-/// How often receivers report unless the file says otherwise.
+/// The default interval between two reports of a receiver.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// The hint, the first one where it adapts, and how it does.
+/// Reads the hint, and how it adapts. The hint of an adaptive flow is its initial hint.
 pub(super) fn hint(reader: &TableReader<'_>, levels: u16, bits: HintBits) -> (Hint, Option<AdaptiveSpec>) {
     let usual = AdaptiveSpec { report: REPORT, params: HintParams::new(bits) };
     let expected = format!("a whole number from 1 to {levels}, \"adaptive\" or {{ adaptive = {{ ... }} }}");
@@ -28,7 +28,7 @@ pub(super) fn hint(reader: &TableReader<'_>, levels: u16, bits: HintBits) -> (Hi
     (adaptive.map_or(bits.largest(), |adaptive| adaptive.params.start), adaptive)
 }
 
-/// `{ adaptive = true }`, `{ adaptive = { ... } }`.
+/// Reads the table form: `{ adaptive = true }` or `{ adaptive = { ... } }`.
 fn within(reader: &TableReader<'_>, usual: AdaptiveSpec) -> Option<AdaptiveSpec> {
     const EXPECTED: &str = "true or a table such as { start = 8, measure = \"10 s\" }";
     let node = reader.node("adaptive");
@@ -56,7 +56,7 @@ fn adaptive(reader: &TableReader<'_>, usual: AdaptiveSpec) -> Option<AdaptiveSpe
     reader.finish();
     let params = parameter::checked(reader, base.with_values(values))?;
     if report > params.measure {
-        reader.refuse("report", &format!("an interval that is judged lasts {}", params.measure));
+        reader.refuse("report", &format!("it must not exceed measure, {}", params.measure));
     }
     Some(AdaptiveSpec { report, params })
 }

@@ -1,4 +1,4 @@
-//! Applications: `app = { kind = "bulk" | "cbr" | ..., ... }`. The other keys are the application's parameters.
+//! Reads applications: `app = { kind = "bulk" | "cbr" | ..., ... }`. The other keys are the application's parameters.
 
 use cutline_config::{TableReader, kind, parameter};
 use cutline_transport::app::{self, Params};
@@ -12,7 +12,7 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<Params> {
     let reader = flow.table("app", EXPECTED)?;
     let words = app::describe().into_iter().map(|about| (about.name.to_owned(), about)).collect();
     let Some(about) = reader.required("kind", &kind::choice("a kind of application", words)) else {
-        // Which other keys are right depends on the kind.
+        // The kind determines which other keys are allowed.
         reader.report_missing();
         return None;
     };

@@ -1,4 +1,4 @@
-//! The dumbbell: `s1..sN - r1 = r2 - d1..dN`.
+//! Reads the dumbbell topology: `s1..sN - r1 = r2 - d1..dN`.
 
 use super::graph::rate_changes;
 use crate::spec::DumbbellSpec;
@@ -21,7 +21,7 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSp
     {
         reader.refuse(
             key,
-            "pass-on-waiting is for routers in a row, and a dumbbell has one: use [[node]] and [[link]]",
+            "pass-on-waiting needs several bottlenecks in a row, and a dumbbell has one: use [[node]] and [[link]]",
         );
     }
     reader.finish();

@@ -1,4 +1,4 @@
-//! Flows: `[[flow]]`, a group of like ones.
+//! Reads `[[flow]]` tables. Each describes a group of flows with the same parameters.
 
 use super::{adaptive, app, graph, transport};
 use crate::spec::{
@@ -10,35 +10,35 @@ use cutline_transport::app::Params;
 use cutline_units::{Bytes, Duration, Ecn, HintBits};
 use std::collections::BTreeSet;
 
-/// Up to this many flows in all, every flow's series and distributions are kept unless the file says otherwise.
+/// The largest number of flows for which the series and distributions of every flow are kept by default.
 const FEW_FLOWS: u64 = 200;
 
-/// What the rest of the scenario allows a flow.
+/// The parts of a scenario that restrict its flows.
 pub(crate) struct Surroundings<'a> {
     graph: Option<&'a GraphSpec>,
-    /// Why a flow has no ends of its own, if it has none.
+    /// Why `from` and `to` are refused; `None` if they are required.
     no_ends: Option<&'static str>,
-    /// The largest hint level that a flow may have.
+    /// The largest hint level of a flow.
     levels: u16,
-    /// Those of the hint; the paper's where no queue has TSQ.
+    /// The number of hint bits; the paper's if no queue has TSQ.
     bits: HintBits,
     duration: Option<Duration>,
 }
 
-const IN_A_DUMBBELL: &str = "in a dumbbell every flow has its own source and sink: leave it out";
-const WITHOUT_A_NETWORK: &str = "the flows of this file go from the sender to the receiver: leave it out";
+const IN_A_DUMBBELL: &str = "in a dumbbell every flow has its own source and sink: remove the key";
+const WITHOUT_A_NETWORK: &str = "the flows of this file go from the sender to the receiver: remove the key";
 
 impl<'a> Surroundings<'a> {
-    /// No network: flows go from wherever they are sent.
+    /// Returns the surroundings of flows without a network.
     pub fn nowhere() -> Self {
         let bits = HintBits::PAPER;
         let no_ends = Some(WITHOUT_A_NETWORK);
         Self { graph: None, no_ends, levels: bits.levels(), bits, duration: None }
     }
 
-    /// `bits` is `None` when no queue has TSQ, or while the topology is wrong.
+    /// Returns the surroundings of a scenario's flows. `bits` is `None` if no queue has TSQ or the topology is invalid.
     pub fn new(topology: Option<&'a Topology>, bits: Option<HintBits>, duration: Option<Duration>) -> Self {
-        // Where no queue looks at hints any level does no harm, so that a sweep may switch TSQ off.
+        // Without TSQ no queue reads the hints, so every level is allowed. A sweep can then turn TSQ off.
         let graph = if let Some(Topology::Graph(graph)) = topology { Some(graph) } else { None };
         Self {
             graph,
@@ -63,7 +63,7 @@ pub(crate) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec
     tables.iter().filter_map(|table| read(table, around, few, &mut taken)).collect()
 }
 
-/// Whether there are so few flows that everything is kept of each. A wrong count is reported when its flow is read.
+/// Returns whether there are at most [`FEW_FLOWS`] flows. An invalid count is reported when its flow is read.
 fn are_few(tables: &[TableReader<'_>]) -> bool {
     let count = |table: &TableReader<'_>| match table.node("count").map(|node| &node.value) {
         Some(Value::Integer(count)) => u64::try_from(*count).unwrap_or(0),
@@ -125,11 +125,8 @@ fn name(reader: &TableReader<'_>, taken: &mut BTreeSet<String>) -> Option<String
     Some(name)
 }
 
-/// Source and sink: none in a dumbbell. `None` after a report.
-#[expect(
-    clippy::option_option,
-    reason = "absent because wrong, and absent because a dumbbell has none, differ"
-)]
+/// Reads source and sink: `Some(None)` if the flow must not set them, `None` if they are invalid.
+#[expect(clippy::option_option, reason = "an invalid end differs from an end that a dumbbell does not need")]
 fn ends(
     reader: &TableReader<'_>,
     around: &Surroundings<'_>,
@@ -169,12 +166,12 @@ fn refuse_unreachable(
     } else if answers && !graph.reaches(to, from) {
         reader.refuse(
             "to",
-            &format!("no path of links leads back from {to:?} to {from:?}, which this transport needs"),
+            &format!("no path of links leads back from {to:?} to {from:?}, and this transport needs one"),
         );
     }
 }
 
-/// The class names, and the key that each has to itself.
+/// The names of the classes, each with the key that only this class has.
 const CLASSES: [(&str, &str); 6] = [
     ("none", ""),
     ("audio", ""),
@@ -189,7 +186,7 @@ fn class(reader: &TableReader<'_>) -> Option<ClassSpec> {
     let class = if reader.node("class").is_none() { "none" } else { reader.optional("class", &kind)? };
     for (other, key) in CLASSES.iter().filter(|(other, key)| *other != class && reader.has(key)) {
         reader.node(key);
-        reader.refuse(key, &format!("only the class {other:?} has it"));
+        reader.refuse(key, &format!("only the class {other:?} has this key"));
     }
     Some(match class {
         "audio" => ClassSpec::Audio,
@@ -214,10 +211,10 @@ fn perspective(reader: &TableReader<'_>) -> Perspective {
     reader.or("perspective", &kind::one_of("a perspective", &words), Perspective::FirstPerson)
 }
 
-/// A hint that adapts needs a class that says what quality is.
+/// Refuses an adaptive hint without a quality class, because the class defines the quality.
 fn refuse_unjudged(reader: &TableReader<'_>, adaptive: Option<&AdaptiveSpec>, class: Option<ClassSpec>) {
     if adaptive.is_some() && class == Some(ClassSpec::None) {
-        reader.refuse("hint", "it adapts to the quality of a class, and this flow has none: give it a class");
+        reader.refuse("hint", "an adaptive hint needs a quality class: set class");
     }
 }
 
@@ -231,7 +228,7 @@ fn times(reader: &TableReader<'_>, around: &Surroundings<'_>) -> (StartSpec, Opt
     if let Some(duration) = around.duration.filter(|duration| latest >= *duration && !latest.is_zero()) {
         reader.refuse("start", &format!("the simulation ends at {duration}"));
     } else if stop.is_some_and(|stop| stop <= latest) {
-        reader.refuse("stop", &format!("the flow starts as late as {latest}"));
+        reader.refuse("stop", &format!("it must be after the latest start, {latest}"));
     }
     (start, stop)
 }
@@ -246,42 +243,42 @@ fn start(reader: &TableReader<'_>) -> StartSpec {
     let Some(table) = reader.table_in(node, "start", expected) else { return zero };
     let from = table.required("from", &kind::duration());
     let to = table.required("to", &kind::duration());
-    if let Some((from, to)) = from.zip(to).filter(|(from, to)| from >= to) {
-        table.refuse("to", &format!("it must be later than from, {from}, and {to} is not"));
+    if let Some((from, _)) = from.zip(to).filter(|(from, to)| from >= to) {
+        table.refuse("to", &format!("it must be later than from, {from}"));
     }
     table.finish();
     from.zip(to).map_or(zero, |(from, to)| StartSpec::Uniform { from, to })
 }
 
-/// `true` is ECT(0), for senders that answer a mark as a loss; `"ect-1"` for those that answer marks by their share.
+/// Reads the ECN codepoint. `true` is ECT(0): the sender treats a mark like a loss. `"ect-1"` is ECT(1): the sender
+/// reduces its rate in proportion to the share of marked packets.
 fn ecn(reader: &TableReader<'_>) -> Ecn {
     let flag = kind::flag().map(|on| if on { Ecn::Ect0 } else { Ecn::NotEct });
     reader.or("ecn", &flag.or(kind::word("ect-1", Ecn::Ect1)), Ecn::NotEct)
 }
 
-/// A scalable control such as DCTCP answers marks alone, and ECT(1) promises that marks are answered by their share (RFC 9331 section 4.1).
+/// Refuses a scalable congestion control such as DCTCP without ECN, and ECT(1) without a scalable congestion control
+/// (RFC 9331 section 4.1).
 fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn) {
     let control = transport.tcp().map(|tcp| &tcp.algorithm).filter(|control| control.is_scalable());
     let scalable = control.is_some();
     if let Some(control) = control.filter(|_| !ecn.is_capable()) {
         let name = control.name();
-        let why = format!("congestion-control = {name:?} answers marks: set ecn = true, or \"ect-1\"");
+        let why = format!("congestion-control = {name:?} needs ECN: set ecn = true or \"ect-1\"");
         reader.refuse("ecn", &why);
     } else if ecn == Ecn::Ect1 && !scalable {
-        reader.refuse(
-            "ecn",
-            "ECT(1) is for senders that answer marks by their share: use congestion-control = \"dctcp\"",
-        );
+        reader
+            .refuse("ecn", "ECT(1) needs a scalable congestion control: use congestion-control = \"dctcp\"");
     }
 }
 
-/// What a transport cannot carry.
+/// Refuses an application that the transport cannot carry.
 fn refuse_mismatch(reader: &TableReader<'_>, transport: &TransportSpec, app: &Params) {
     let params = &transport.params;
     let (kind, title) = (app.name(), params.title());
     if app.is_endless() && !params.adapts() {
         let why = format!(
-            "{kind:?} sends as much as the transport takes, and {title} takes any rate: use kind = \"cbr\""
+            "{kind:?} sends as fast as the transport allows, and {title} has no rate limit: use kind = \"cbr\""
         );
         reader.refuse("app", &why);
     } else if app.needs_reliability() && !params.is_reliable() {

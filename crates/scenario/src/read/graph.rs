@@ -1,4 +1,4 @@
-//! Any graph: `[[node]]`, `[[link]]`, and whether one node can reach another.
+//! Reads a graph of `[[node]]` and `[[link]]` tables, and computes which nodes can reach each other.
 
 use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
 use cutline_config::queue::{self, Named, QueueConfig};
@@ -12,7 +12,7 @@ pub(super) fn read(root: &TableReader<'_>, named: &Named) -> Option<GraphSpec> {
     let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
     let mut joined = BTreeSet::new();
     let read = |table| link(&table, &names, named, &mut joined);
-    // All links are read before one that is wrong ends it, so that every problem is reported.
+    // All links are read before the first failure returns, so that every problem is reported.
     let links: Vec<Option<Vec<LinkSpec>>> = root.tables("link").into_iter().map(read).collect();
     if !root.has("node") {
         root.lacks("node", "at least two [[node]] with a name each");
@@ -40,17 +40,17 @@ fn nodes(root: &TableReader<'_>) -> Vec<NodeSpec> {
     nodes
 }
 
-/// The node pairs that a link joins already, by direction.
+/// The ordered pairs of nodes that already have a link.
 type Joined = BTreeSet<(String, String)>;
 
-/// One or both directions of a link.
+/// Reads a link: one `LinkSpec` for each direction.
 fn link(
     reader: &TableReader<'_>,
     nodes: &[String],
     named: &Named,
     joined: &mut Joined,
 ) -> Option<Vec<LinkSpec>> {
-    // The name is what a path such as `link.backbone.rate` chooses it by.
+    // Paths such as `link.backbone.rate` select the link by this name.
     reader.optional("name", &kind::name());
     let from = reader.required("from", &node_name(nodes));
     let to = reader.required("to", &node_name(nodes));
@@ -58,21 +58,21 @@ fn link(
     let delay = reader.required("delay", &kind::duration());
     let both_ways = reader.or("both-ways", &kind::flag(), true);
     let queue = queue::optional(reader, "queue", named).unwrap_or_else(queue::default_queue);
-    let back = queue::optional(reader, "reverse-queue", named);
+    let reverse_queue = queue::optional(reader, "reverse-queue", named);
     let rate_changes = rate_changes(reader);
-    if back.is_some() && !both_ways {
+    if reverse_queue.is_some() && !both_ways {
         reader.refuse("reverse-queue", "the link goes one way only (both-ways = false)");
     }
     reader.finish();
     let (from, to, rate, delay) = (from?, to?, rate?, delay?);
     join(reader, (&from, &to), both_ways, joined)?;
-    let forth = LinkSpec { rate_changes, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
-    let back = back.unwrap_or_else(|| Arc::new(QueueConfig::drop_tail(queue.limit)));
-    let back = both_ways.then(|| LinkSpec::new(&to, &from, rate, delay, &back));
-    Some([Some(forth), back].into_iter().flatten().collect())
+    let forward = LinkSpec { rate_changes, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
+    let reverse_queue = reverse_queue.unwrap_or_else(|| Arc::new(QueueConfig::drop_tail(queue.limit)));
+    let reverse = both_ways.then(|| LinkSpec::new(&to, &from, rate, delay, &reverse_queue));
+    Some([Some(forward), reverse].into_iter().flatten().collect())
 }
 
-/// Notes which nodes a link joins. Routes are by node, so two links from one to the other have no meaning.
+/// Records the nodes that a link joins. Routes are computed between nodes, so a parallel link is refused.
 fn join(
     reader: &TableReader<'_>,
     (from, to): (&str, &str),
@@ -84,16 +84,16 @@ fn join(
         return None;
     }
     let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-    let forth = joined.insert(pair(from, to));
-    let back = !both_ways || joined.insert(pair(to, from));
-    if !(forth && back) {
-        reader.refuse("to", &format!("another link joins {from:?} and {to:?} already"));
+    let forward = joined.insert(pair(from, to));
+    let reverse = !both_ways || joined.insert(pair(to, from));
+    if !(forward && reverse) {
+        reader.refuse("to", &format!("another link already joins {from:?} and {to:?}"));
         return None;
     }
     Some(())
 }
 
-/// The name of one of these nodes; any name when none could be read.
+/// Returns the kind of a node's name: one of `nodes`, or any name if no node could be read.
 pub(super) fn node_name(nodes: &[String]) -> Kind<String> {
     if nodes.is_empty() {
         return kind::name();
@@ -108,7 +108,10 @@ pub(super) fn rate_changes(reader: &TableReader<'_>) -> Vec<RateChange> {
         let rate = table.required("rate", &kind::rate());
         let last = changes.last().map_or(Duration::ZERO, |change| change.at);
         if at.is_some_and(|at| at <= last) {
-            table.refuse("at", &format!("changes stand in order of time, and the one before is at {last}"));
+            table.refuse(
+                "at",
+                &format!("rate changes must be in order of time, and the previous one is at {last}"),
+            );
         }
         table.finish();
         changes.extend(at.zip(rate).map(|(at, rate)| RateChange { at, rate }));
@@ -117,7 +120,7 @@ pub(super) fn rate_changes(reader: &TableReader<'_>) -> Vec<RateChange> {
 }
 
 impl GraphSpec {
-    /// Whether packets can get from one node to another.
+    /// Returns whether a path of links leads from one node to another.
     pub fn reaches(&self, from: &str, to: &str) -> bool {
         let mut reached = BTreeSet::from([from]);
         let mut edge = vec![from];

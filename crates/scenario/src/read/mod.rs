@@ -1,4 +1,4 @@
-//! From a document to a [`Scenario`]: top-level keys, then the topology, then the flows, each strictly.
+//! Reads a [`Scenario`] from a document: the top-level keys, then the topology, then the flows. Unknown keys are errors.
 
 mod adaptive;
 mod app;
@@ -15,18 +15,18 @@ use cutline_units::{Duration, HintBits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Keys that do not change what a run computes, given its seed.
+/// Keys that do not affect the result of a run with a given seed.
 const NOT_SIMULATED: [&str; 6] = ["name", "title", "description", "seed", "seeds", SWEEP_KEYS];
 
-/// More flows than a computer of our days simulates.
+/// The largest number of flows in a scenario. Current computers cannot simulate more.
 const MOST_FLOWS: u64 = 10_000_000;
 
-/// The scenario a document describes.
+/// Reads the scenario that a document describes.
 pub(crate) fn scenario(document: &Document) -> Result<Scenario, Errors> {
     cutline_config::read(document, read)
 }
 
-/// Start, end and grain of measuring.
+/// The duration of a run, and the start, end and interval of the measurement.
 struct Times {
     duration: Duration,
     warm_up: Duration,
@@ -78,11 +78,11 @@ fn times(root: &TableReader<'_>) -> Option<Times> {
     if measure_until > duration {
         root.refuse("measure-until", &format!("the simulation lasts {duration}"));
     } else if warm_up >= measure_until {
-        root.refuse("warm-up", &format!("nothing is measured, for measuring ends at {measure_until}"));
+        root.refuse("warm-up", &format!("it must be before the end of the measurement, {measure_until}"));
     } else if let Some(interval) = interval.filter(|interval| *interval > measure_until - warm_up) {
         root.refuse(
             "interval",
-            &format!("{interval} is longer than what is measured, {}", measure_until - warm_up),
+            &format!("{interval} is longer than the measured time, {}", measure_until - warm_up),
         );
     }
     let interval = interval.unwrap_or(Duration::from_secs(1));
@@ -111,7 +111,7 @@ fn topology(root: &TableReader<'_>) -> Option<Topology> {
     dumbbell.and_then(|table| dumbbell::read(&table, &named)).map(Topology::Dumbbell)
 }
 
-/// The bits of the hint, which all TSQ queues must agree on; `None` when there is no TSQ.
+/// Returns the number of hint bits, which must be the same in all TSQ queues; `None` if no queue has TSQ.
 fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
     let mut by_bits: BTreeMap<u64, String> = BTreeMap::new();
     for (place, queue) in queues(topology) {
@@ -131,7 +131,7 @@ fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
     Some(HintBits::new(*bits).expect("the kind of bits allows 1..8"))
 }
 
-/// Every queue, and how a message calls it.
+/// Returns every queue with its name in messages.
 fn queues(topology: &Topology) -> Vec<(String, &Arc<QueueConfig>)> {
     match topology {
         Topology::Dumbbell(dumbbell) => vec![

@@ -1,4 +1,4 @@
-//! Transports: `transport = { protocol = "tcp" | "tfrc" | "udp", ... }`. The other keys are the transport's parameters.
+//! Reads transports: `transport = { protocol = "tcp" | "tfrc" | "udp", ... }`. The other keys are the transport's parameters.
 
 use crate::spec::TransportSpec;
 use cutline_config::{TableReader, kind, parameter};
@@ -9,7 +9,7 @@ const EXPECTED: &str = "a table such as { protocol = \"tcp\" }";
 
 const CONGESTION_CONTROL: &str = "congestion-control";
 
-/// The congestion control that only a kernel knows.
+/// The congestion control that only the kernel implements.
 const BBR: &str = "bbr";
 
 pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
@@ -19,15 +19,17 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     let reader = flow.table("transport", EXPECTED)?;
     let words = TransportParams::NAMES.iter().map(|&name| ((*name).to_owned(), name)).collect();
     let Some(protocol) = reader.required("protocol", &kind::choice("a protocol", words)) else {
-        // Which other keys are right depends on the protocol.
+        // The protocol determines which other keys are allowed.
         reader.report_missing();
         return None;
     };
-    let mut parameters = TransportParams::describe(protocol).expect("the name is one of those there are");
+    let mut parameters =
+        TransportParams::describe(protocol).expect("the name is one of `TransportParams::NAMES`");
     let control = parameters.iter().position(|parameter| parameter.name == CONGESTION_CONTROL);
     let control = control.and_then(|index| congestion_control(&reader, parameters.remove(index)));
     let mut values = parameter::values(&reader, &parameters);
-    // A simulation of BBR is refused; the laboratory's sinks only read.
+    // CUBIC stands in for BBR in the parameters, but no sender uses it: the simulator refuses BBR, and the laboratory
+    // and the traffic generator set the kernel's congestion control by name.
     let chosen = control.map(|name| (CONGESTION_CONTROL, choice(if name == BBR { "cubic" } else { name })));
     let besides = TransportParams::chosen(protocol, chosen.as_slice());
     values.extend(parameter::values(&reader, &besides));
@@ -39,10 +41,10 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     Some(TransportSpec { params: params?, given, bbr: control == Some(BBR) })
 }
 
-/// One of the simulator's, or [`BBR`].
+/// Reads the name of a congestion control: one of the simulator's, or [`BBR`].
 fn congestion_control(reader: &TableReader<'_>, parameter: &Parameter) -> Option<&'static str> {
     let cutline_params::Kind::Registered(table) = parameter.kind else {
-        unreachable!("a congestion control is one of several names")
+        unreachable!("a congestion control is a registered name")
     };
     let words = table.names().into_iter().chain([BBR]).map(|name| (name.to_owned(), name)).collect();
     reader.optional(CONGESTION_CONTROL, &kind::choice("a congestion control", words))

@@ -1,138 +1,139 @@
-//! What flows there are: who sends what to whom, over which transport, and what is kept of it.
+//! The flows of a scenario: their ends, application, transport, quality class and stored results.
 
 use cutline_quality::HintParams;
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp};
 use cutline_units::{Bytes, Duration, Ecn, Hint};
 
-/// A group of like flows.
+/// A group of flows with the same parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
     /// The group's name, unique in the scenario.
     pub name: String,
-    /// How many flows it has.
+    /// Number of flows in the group.
     pub count: u64,
-    /// Source and sink; `None` in a dumbbell, where each flow has its own.
+    /// Source and sink; `None` in a dumbbell, where each flow has its own pair of hosts.
     pub ends: Option<(String, String)>,
-    /// What judges its quality.
+    /// Quality class.
     pub class: ClassSpec,
-    /// The delay hint of its packets; the first one, if it adapts.
+    /// Delay hint of the packets; the initial hint if it adapts.
     pub hint: Hint,
-    /// How the hint follows the quality; `None`: it stays.
+    /// How the hint adapts to the quality; `None` if the hint is fixed.
     pub adaptive: Option<AdaptiveSpec>,
-    /// What its data packets say of ECN.
+    /// ECN codepoint of the data packets.
     pub ecn: Ecn,
-    /// When each flow starts.
+    /// Start time of each flow.
     pub start: StartSpec,
-    /// When all of them stop sending; `None`: with the simulation.
+    /// Time at which all flows of the group stop sending; `None` if they send until the end of the simulation.
     pub stop: Option<Duration>,
-    /// Transport protocol.
+    /// Transport protocol and its parameters.
     pub transport: TransportSpec,
-    /// What the application sends.
+    /// Application and its parameters.
     pub app: app::Params,
-    /// Whether every flow's interval series is kept.
+    /// Whether the interval series of every flow is stored.
     pub series: bool,
-    /// Where full distributions are kept.
+    /// Whether distributions are stored per flow or per group.
     pub distributions: DistributionsOf,
 }
 
-/// How a hint follows the quality that the flow gets.
+/// How a hint adapts to the quality of its flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveSpec {
-    /// How often the receiver reports.
+    /// Interval between two reports of the receiver.
     pub report: Duration,
-    /// How the hint is looked for.
+    /// Parameters of the hint search.
     pub params: HintParams,
 }
 
-/// When the flows of a group start.
+/// Start time of the flows of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartSpec {
-    /// All at once.
+    /// All flows start at this time.
     At(Duration),
-    /// Each at a time drawn uniformly from `from..to`.
+    /// Each flow starts at a random time, uniformly distributed in `from..to`.
     Uniform {
-        /// The earliest.
+        /// Earliest start.
         from: Duration,
-        /// The latest.
+        /// Latest start.
         to: Duration,
     },
 }
 
-/// Whose distributions are kept.
+/// Scope of the stored distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DistributionsOf {
-    /// Each flow its own.
+    /// One distribution for each flow.
     Flow,
-    /// One for the whole group.
+    /// One distribution for the whole group.
     Group,
 }
 
 /// A quality class (TSQ section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassSpec {
-    /// Not judged.
+    /// No quality class: the quality is not computed.
     None,
     /// Audio conference.
     Audio,
     /// Video conference.
     Video,
-    /// Transfer of files of a size.
+    /// Transfer of files of a fixed size.
     FileTransfer {
-        /// S of the paper.
+        /// File size, S in the paper.
         file_size: Bytes,
     },
     /// Web pages.
     Web {
-        /// S, a page's size with all that belongs to it; 100 KB by default.
+        /// Size of a page with its embedded objects, S in the paper; 100 KB by default.
         page_size: Bytes,
     },
     /// Networked game (Claypool and Claypool 2006).
     Game {
-        /// How the player sees the game.
+        /// The player's perspective.
         perspective: Perspective,
     },
 }
 
-/// How a player sees a game, which decides how much delay it bears.
+/// A player's perspective of a game. It determines how much delay the game tolerates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Perspective {
-    /// Through the avatar's eyes.
+    /// The view through the avatar's eyes.
     FirstPerson,
-    /// From behind the avatar.
+    /// The view from behind the avatar.
     ThirdPerson,
-    /// From above.
+    /// The view from above.
     Omnipresent,
 }
 
-/// A transport as a scenario sets it.
+/// The transport of a flow, as the scenario sets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransportSpec {
-    /// The protocol and its parameters, the scenario's defaults filled in. Whether packets are ECN-capable is the flow's.
+    /// The protocol and its parameters, including defaults. [`FlowSpec::ecn`] determines the ECN codepoint.
     pub params: TransportParams,
-    /// The keys that the scenario sets: a kernel's TCP has its own values for the others, and cannot be told some.
+    /// The keys that the scenario sets. The kernel's TCP uses its own values for the other keys, and does not support all
+    /// keys.
     pub given: Vec<&'static str>,
-    /// The congestion control is BBR as the running kernel has it: for the laboratory alone.
+    /// Whether the congestion control is the kernel's BBR, which is only available in the laboratory.
     pub bbr: bool,
 }
 
 impl TransportSpec {
-    /// TCP's parameters; `None` for another protocol.
+    /// Returns the parameters of TCP; `None` for another protocol.
     pub fn tcp(&self) -> Option<&tcp::Params> {
         if let TransportParams::Tcp(params) = &self.params { Some(params) } else { None }
     }
 
-    /// Linux's name of TCP's congestion control; `None` for another protocol. The running kernel may lack it.
+    /// Returns Linux's name of TCP's congestion control; `None` for another protocol. The running kernel may not support it.
     pub fn linux_congestion_control(&self) -> Option<&'static str> {
         Some(match &self.tcp()?.algorithm {
             _ if self.bbr => "bbr",
             tcp::Algorithm::NewReno => "reno",
-            // DCTCP, CUBIC and those of other crates have the same name in Linux.
+            // DCTCP, CUBIC and the algorithms of other crates have the same name in Linux.
             other => other.name(),
         })
     }
 
-    /// The value of `congestion-control` in the scenario; `None` for another protocol than TCP.
+    /// Returns the value of `congestion-control` in the scenario; `None` if the protocol is not TCP.
     pub fn congestion_control(&self) -> Option<&'static str> {
         let algorithm = &self.tcp()?.algorithm;
         Some(if self.bbr { "bbr" } else { algorithm.name() })

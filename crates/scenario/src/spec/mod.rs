@@ -1,4 +1,4 @@
-//! What a scenario says, as plain values that cannot be wrong: the output of the reader, the input of a simulator.
+//! A scenario as plain, valid values: the output of the reader and the input of the simulator.
 
 mod flow;
 
@@ -9,56 +9,56 @@ use cutline_units::{Duration, HintBits, Rate};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// One simulation: a topology, its flows, how long, and what is measured when.
+/// One simulation: its topology, flows, duration and measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What the results are called.
+    /// Name of the results.
     pub name: String,
-    /// One line for a heading.
+    /// Title of one line.
     pub title: Option<String>,
-    /// A paragraph for a reader.
+    /// Description of one paragraph.
     pub description: Option<String>,
-    /// The first replication's seed.
+    /// Seed of the first replication.
     pub seed: u64,
-    /// The number of replications; they have the seeds `seed`, `seed + 1`, ...
+    /// Number of replications. Their seeds are `seed`, `seed + 1`, ...
     pub seeds: u64,
-    /// Time simulated.
+    /// Simulated time.
     pub duration: Duration,
-    /// Measuring starts here.
+    /// Start of the measurement.
     pub warm_up: Duration,
-    /// Measuring ends here, at most at `duration`.
+    /// End of the measurement, at most `duration`.
     pub measure_until: Duration,
     /// Width of the interval series.
     pub interval: Duration,
-    /// Bits of the delay hint, the same in every TSQ queue.
+    /// Number of bits of the delay hint, the same in every TSQ queue.
     pub hint_bits: HintBits,
     /// Nodes and links.
     pub topology: Topology,
     /// Flows, in groups.
     pub flows: Vec<FlowSpec>,
-    /// The canonical text of what affects the simulation, seed excepted.
+    /// Canonical text of all keys that affect the simulation, except the seed.
     pub canonical: String,
 }
 
-/// Nodes and links: the usual shape, or any.
+/// Nodes and links of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Topology {
-    /// `s1..sN - r1 = r2 - d1..dN`: flow i goes from s(i) to d(i).
+    /// A dumbbell, `s1..sN - r1 = r2 - d1..dN`. Flow i goes from s(i) to d(i).
     Dumbbell(DumbbellSpec),
-    /// Any graph.
+    /// A graph of nodes and links.
     Graph(GraphSpec),
 }
 
-/// A dumbbell: every flow has its own access links, and all share the link between two routers.
+/// A dumbbell: every flow has its own access links, and all flows share the link between two routers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DumbbellSpec {
-    /// Rate of the bottleneck, both ways.
+    /// Rate of the bottleneck, in both directions.
     pub rate: Rate,
     /// Propagation delay of the bottleneck.
     pub delay: Duration,
     /// Rate of each access link.
     pub access_rate: Rate,
-    /// Propagation delay of each access link, on either side.
+    /// Propagation delay of each access link, on both sides.
     pub access_delay: Duration,
     /// The queue r1 -> r2.
     pub queue: Arc<QueueConfig>,
@@ -75,7 +75,7 @@ pub struct DumbbellSpec {
 pub struct GraphSpec {
     /// Nodes, in the order of the file.
     pub nodes: Vec<NodeSpec>,
-    /// Links; one that was written for both ways is two.
+    /// One-way links. A link of the file with `both-ways` is two of them.
     pub links: Vec<LinkSpec>,
 }
 
@@ -89,11 +89,11 @@ pub struct NodeSpec {
 /// A one-way link and the queue in front of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
-    /// What results call it: `r1->r2`.
+    /// Name in the results, such as `r1->r2`.
     pub name: String,
-    /// The node it leaves.
+    /// Name of the node at the start of the link.
     pub from: String,
-    /// The node it reaches.
+    /// Name of the node at the end of the link.
     pub to: String,
     /// Rate at time zero.
     pub rate: Rate,
@@ -105,10 +105,10 @@ pub struct LinkSpec {
     pub rate_changes: Vec<RateChange>,
 }
 
-/// A link's rate from some time on.
+/// A change of a link's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateChange {
-    /// When.
+    /// Time of the change.
     pub at: Duration,
     /// The new rate.
     pub rate: Rate,
@@ -117,7 +117,7 @@ pub struct RateChange {
 /// One flow of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowInstance {
-    /// The group's name, with `.1`, `.2`, ... when the group has more than one flow.
+    /// The group's name, with `.1`, `.2`, ... if the group has more than one flow.
     pub name: String,
     /// The group's index in [`Scenario::flows`].
     pub group: usize,
@@ -128,17 +128,17 @@ pub struct FlowInstance {
 }
 
 impl Scenario {
-    /// The seeds of all replications.
+    /// Returns the seeds of all replications.
     pub fn all_seeds(&self) -> impl Iterator<Item = u64> + use<> {
         self.seed..self.seed + self.seeds
     }
 
-    /// Number of flows in all groups.
+    /// Returns the number of flows in all groups.
     pub fn flow_count(&self) -> u64 {
         self.flows.iter().map(|group| group.count).sum()
     }
 
-    /// Every flow, in the order of the groups; in a dumbbell flow i goes from `s(i)` to `d(i)`.
+    /// Returns every flow, in the order of the groups. In a dumbbell flow i goes from `s(i)` to `d(i)`.
     pub fn flow_instances(&self) -> impl Iterator<Item = FlowInstance> + '_ {
         let members = |(group, spec): (usize, _)| instances(group, spec);
         self.flows.iter().enumerate().flat_map(members).zip(1u64..).map(|((name, group, ends), i)| {
@@ -147,7 +147,7 @@ impl Scenario {
         })
     }
 
-    /// The nodes and links; a dumbbell is expanded.
+    /// Returns the nodes and links. A dumbbell is expanded.
     pub fn graph(&self) -> GraphSpec {
         match &self.topology {
             Topology::Graph(graph) => graph.clone(),
@@ -155,8 +155,10 @@ impl Scenario {
         }
     }
 
-    /// What identifies the run of this scenario with a seed: 16 hex digits of a hash over the canonical scenario, the
-    /// seed and the version of the engine, so that a stored run is used again only if it would come out the same.
+    /// Returns the identifier of the run of this scenario with a seed.
+    ///
+    /// It is 16 hexadecimal digits of a hash over the canonical scenario, the seed and the version of the engine. A stored
+    /// run is reused only if its identifier is the same.
     pub fn run_id(&self, seed: u64, version: &str) -> String {
         let text = format!("{version}\n{seed}\n{}", self.canonical);
         let digest = Sha256::digest(text.as_bytes());
@@ -165,7 +167,7 @@ impl Scenario {
     }
 }
 
-/// Name, group and ends of each member of a group.
+/// Returns the name, group and ends of each flow of a group.
 fn instances(
     group: usize,
     spec: &FlowSpec,
@@ -174,7 +176,7 @@ fn instances(
 }
 
 impl FlowSpec {
-    /// The names of the group's flows, which their random numbers depend on.
+    /// Returns the names of the group's flows. The random numbers of a flow depend on its name.
     pub fn member_names(&self) -> impl Iterator<Item = String> + '_ {
         (1..=self.count)
             .map(|i| if self.count == 1 { self.name.clone() } else { format!("{}.{i}", self.name) })
@@ -182,7 +184,7 @@ impl FlowSpec {
 }
 
 impl DumbbellSpec {
-    /// The graph of a dumbbell with `pairs` sources and sinks.
+    /// Returns the graph of a dumbbell with `pairs` sources and sinks.
     fn expand(&self, pairs: u64) -> GraphSpec {
         let mut graph = GraphSpec::default();
         graph.add_node("r1");
