@@ -64,8 +64,7 @@ fn bind_from(socket: &OwnedFd, plan: &FlowPlan) -> Result<(), String> {
     let Some(from) = plan.from else { return Ok(()) };
     // Allows the reuse of a port whose last connection is in TIME_WAIT.
     sockopt::set_socket_reuseaddr(socket, true).map_err(refused("cannot set SO_REUSEADDR"))?;
-    net::bind(socket, &from)
-        .map_err(|errno| format!("cannot bind to {from}: {}", io::Error::from(errno)))
+    net::bind(socket, &from).map_err(|errno| format!("cannot bind to {from}: {}", io::Error::from(errno)))
 }
 
 fn set_tcp(socket: &OwnedFd, options: &TcpOptions) -> Result<(), String> {
@@ -80,7 +79,8 @@ fn set_tcp(socket: &OwnedFd, options: &TcpOptions) -> Result<(), String> {
         TCP_MAXSEG.set(socket, *bytes).map_err(refused("cannot set TCP_MAXSEG"))?;
     }
     if let Some(bytes) = send_buffer {
-        sockopt::set_socket_send_buffer_size(socket, *bytes as usize).map_err(refused("cannot set SO_SNDBUF"))?;
+        sockopt::set_socket_send_buffer_size(socket, *bytes as usize)
+            .map_err(refused("cannot set SO_SNDBUF"))?;
     }
     if let Some(bytes) = options.not_sent_lowat {
         TCP_NOTSENT_LOWAT.set(socket, bytes).map_err(refused("cannot set TCP_NOTSENT_LOWAT"))?;

@@ -90,9 +90,10 @@ pub fn read_message<T: DeserializeOwned>(from: impl BufRead, longest: u64) -> io
     match line.last() {
         None => Ok(None),
         Some(b'\n') => serde_json::from_slice(&line).map(Some).map_err(io::Error::from),
-        Some(_) if length as u64 == longest => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, format!("the line is longer than {longest} bytes")))
-        }
+        Some(_) if length as u64 == longest => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the line is longer than {longest} bytes"),
+        )),
         Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

@@ -63,7 +63,9 @@ impl Receiver {
     /// # Errors
     /// Returns an error if the system does not report the address.
     pub fn address(&self) -> Result<SocketAddr, TrafficError> {
-        self.listener.local_addr().map_err(TrafficError::system("cannot read the address of the listening socket"))
+        self.listener
+            .local_addr()
+            .map_err(TrafficError::system("cannot read the address of the listening socket"))
     }
 
     /// Waits for the next sender and serves it to the end. Returns `None` if `stop` is set before a sender connects.

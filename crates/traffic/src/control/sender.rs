@@ -150,7 +150,8 @@ fn compare(line: &mut Line) -> Result<ClockEstimate, ControlError> {
             other => return unexpected(&other),
         }
     }
-    estimate(&exchanges).ok_or_else(|| ControlError::Unexpected("invalid times in the clock exchange".to_owned()))
+    estimate(&exchanges)
+        .ok_or_else(|| ControlError::Unexpected("invalid times in the clock exchange".to_owned()))
 }
 
 fn ask_to_start(
