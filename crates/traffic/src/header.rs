@@ -1,5 +1,5 @@
-//! The headers of a TCP connection and of the messages in it. All numbers are big-endian. The headers of datagrams are in
-//! [`cutline_transport::wire`].
+//! The headers of a TCP connection and of the messages in it. All numbers are big-endian. The headers of datagrams are
+//! in [`cutline_transport::wire`].
 //!
 //! | header | bytes | fields and their bytes |
 //! | --- | --- | --- |
@@ -8,15 +8,16 @@
 //! | message below 16 B | 1 | length |
 //! | note to a sender | 16 | bytes delivered 8, arrival time of the last byte 8 |
 //!
-//! A message's header counts as payload of the application, so rates and sizes are exact. A preamble does not; it belongs
-//! to the handshake. Times are nanoseconds of the receiver's clock. A reader returns `None` if the magic number, the version
-//! or a length is unknown, or if a value is out of range. It ignores undefined flags and the last byte of the preamble's
-//! first half.
+//! A message's header counts as payload of the application, so rates and sizes are exact. A preamble does not; it
+//! belongs to the handshake. Times are nanoseconds of the receiver's clock. A reader returns `None` if the magic
+//! number, the version or a length is unknown, or if a value is out of range. It ignores undefined flags and the last
+//! byte of the preamble's first half.
 
 use cutline_transport::wire::{Reader, Writer};
 use cutline_units::{Dscp, Instant};
 
-/// The length of a message's header over TCP, bytes. A shorter message carries only its length; its latency is not measured.
+/// The length of a message's header over TCP, bytes. A shorter message carries only its length; its latency is not
+/// measured.
 pub const MESSAGE_HEADER: usize = 16;
 /// The length of a TCP connection's preamble, bytes.
 pub const PREAMBLE: usize = 16;

@@ -3,12 +3,12 @@
 use cutline_units::{Duration, Histogram, HistogramParts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The largest number of buckets that is accepted. It is above the number in a histogram's range and bounds the memory that
-/// a foreign report can take.
+/// The largest number of buckets that is accepted. It is above the number in a histogram's range and bounds the memory
+/// that a foreign report can take.
 const MOST_BUCKETS: usize = 2_000;
 
-/// The largest sum of times that is accepted: 26 days over all packets of a flow. The sum over thousands of such flows fits
-/// in 64 bits.
+/// The largest sum of times that is accepted: 26 days over all packets of a flow. The sum over thousands of such flows
+/// fits in 64 bits.
 const GREATEST_SUM: u64 = 1 << 51;
 
 #[derive(Serialize, Deserialize)]

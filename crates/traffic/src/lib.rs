@@ -19,9 +19,9 @@
 //! control    the session of a sender and a receiver on two machines: clock comparison, start, reports
 //! ```
 //!
-//! A [`Generator`] and a [`Meter`] each run in the calling thread until a given time or until a flag is set. Their sockets
-//! are in the network namespace of that thread. Neither starts threads; [`control`] starts one for each. The crate has no
-//! `unsafe` code.
+//! A [`Generator`] and a [`Meter`] each run in the calling thread until a given time or until a flag is set. Their
+//! sockets are in the network namespace of that thread. Neither starts threads; [`control`] starts one for each. The
+//! crate has no `unsafe` code.
 //!
 //! Not supported: QUIC, multicast, kernel pacing of UDP (a socket accepts the option and ignores it).
 

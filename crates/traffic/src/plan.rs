@@ -66,8 +66,9 @@ pub struct TcpOptions {
     pub send_buffer: Option<u32>,
     /// The size of the receiver's buffer, bytes (`SO_RCVBUF`, set by the meter). It limits the advertised window.
     pub receive_buffer: Option<u32>,
-    /// The size of the queue in the process for data that does not fit into the kernel's buffer, bytes; `None` for no limit.
-    /// A message that does not fit is refused and counted. A message of an application that waits for delivery always fits.
+    /// The size of the queue in the process for data that does not fit into the kernel's buffer, bytes; `None` for no
+    /// limit. A message that does not fit is refused and counted. A message of an application that waits for delivery
+    /// always fits.
     pub write_queue: Option<u64>,
     /// Whether Nagle's algorithm is off: small segments do not wait for acknowledgements (`TCP_NODELAY`).
     pub no_delay: bool,

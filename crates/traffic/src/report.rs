@@ -5,8 +5,8 @@ use cutline_sys::tcp::TcpInfo;
 use cutline_units::{Duration, Histogram};
 use serde::{Deserialize, Serialize};
 
-/// The measuring window: the part of a run that distributions and window counters cover, `from <= t < until`. Both times
-/// count from the run's zero.
+/// The measuring window: the part of a run that distributions and window counters cover, `from <= t < until`. Both
+/// times count from the run's zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The end of the warm-up.
@@ -45,7 +45,8 @@ pub struct SenderReport {
     pub packets: u64,
     /// Payload bytes passed to the kernel in the measuring window.
     pub window_bytes: u64,
-    /// Datagrams passed to the kernel in the measuring window; zero for TCP, whose segments the kernel counts for the whole run.
+    /// Datagrams passed to the kernel in the measuring window; zero for TCP, whose segments the kernel counts for the
+    /// whole run.
     pub window_packets: u64,
     /// Messages that the application wrote.
     pub messages: u64,
@@ -57,7 +58,8 @@ pub struct SenderReport {
     pub added_bytes: u64,
     /// Segments that TCP retransmitted.
     pub retransmissions: u64,
-    /// Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; `None` otherwise.
+    /// Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; `None`
+    /// otherwise.
     pub timeouts: Option<u64>,
     /// Response times of files and pages that were complete in the measuring window: from the time of writing or of the
     /// request to the arrival of the last byte.
@@ -68,8 +70,8 @@ pub struct SenderReport {
     pub tcp: Option<TcpInfo>,
     /// TFRC's average round-trip time at the end.
     pub tfrc_rtt: Option<Duration>,
-    /// The counters of each interval since the run's zero; empty if no intervals were requested. Intervals that are missing at
-    /// the end had no packets.
+    /// The counters of each interval since the run's zero; empty if no intervals were requested. Intervals that are
+    /// missing at the end had no packets.
     pub intervals: Vec<SentInterval>,
     /// The error that ended the flow early.
     pub error: Option<String>,
@@ -126,7 +128,8 @@ pub struct ReceiverReport {
     /// One-way delays in the measuring window.
     #[serde(with = "histogram")]
     pub delay: Histogram,
-    /// Absolute changes of the one-way delay between packets received one after the other (RFC 3393), in the measuring window.
+    /// Absolute changes of the one-way delay between packets received one after the other (RFC 3393), in the measuring
+    /// window.
     #[serde(with = "histogram")]
     pub ipdv: Histogram,
     /// The arrival time of the first byte, since the run's zero.
@@ -139,8 +142,8 @@ pub struct ReceiverReport {
     pub traffic_class: Option<u8>,
     /// TFRC's loss event rate at the end.
     pub loss_event_rate: Option<f64>,
-    /// The counters of each interval since the run's zero; empty if no intervals were requested. Intervals that are missing at
-    /// the end had no packets.
+    /// The counters of each interval since the run's zero; empty if no intervals were requested. Intervals that are
+    /// missing at the end had no packets.
     pub intervals: Vec<ReceivedInterval>,
     /// The error that ended the flow early.
     pub error: Option<String>,
@@ -170,8 +173,8 @@ impl ReceivedInterval {
     }
 }
 
-/// Returns the interval of `series` that contains `time`, and adds it if it is missing. Returns `None` if `width` is `None`
-/// or `time` is after the last interval that a series can have.
+/// Returns the interval of `series` that contains `time`, and adds it if it is missing. Returns `None` if `width` is
+/// `None` or `time` is after the last interval that a series can have.
 pub(crate) fn interval_at<T: Clone + Default>(
     series: &mut Vec<T>,
     width: Option<Duration>,

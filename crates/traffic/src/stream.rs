@@ -1,5 +1,5 @@
-//! Messages in a byte stream: the queue of messages to write (`Outbox`), and the parser of a stream ([`Inlet`]). Both work
-//! on bytes in memory, without input or output.
+//! Messages in a byte stream: the queue of messages to write (`Outbox`), and the parser of a stream ([`Inlet`]). Both
+//! work on bytes in memory, without input or output.
 
 use crate::header::{MESSAGE_HEADER, Message, PREAMBLE, Preamble};
 use cutline_units::Instant;
@@ -26,8 +26,8 @@ pub(crate) struct Outbox {
     taken: usize,
     /// Prepared bytes that belong to the preamble and are not payload.
     preamble: usize,
-    /// The number of bytes to prepare next. It grows while the kernel takes all of them. So messages of an unlimited supply
-    /// get their time stamps shortly before they leave.
+    /// The number of bytes to prepare next. It grows while the kernel takes all of them. So messages of an unlimited
+    /// supply get their time stamps shortly before they leave.
     chunk: usize,
 }
 
@@ -93,7 +93,8 @@ impl Outbox {
         (bytes - preamble) as u64
     }
 
-    /// Prepares more of the current message, or of the next one. Returns false if the chunk is full or no message is left.
+    /// Prepares more of the current message, or of the next one. Returns false if the chunk is full or no message is
+    /// left.
     fn prepare(&mut self, now: Instant) -> bool {
         if self.rest == 0 {
             let Some((length, written)) = self.begin(now) else { return false };

@@ -154,7 +154,7 @@ fn errors_distinguish_other_servers() {
     assert!(other.contains("version 99") && other.contains("version 1"), "{other}");
     let broken = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"\"}}\n");
     assert!(broken.contains("broke"), "{broken}");
-    let (_, nobody) = { receiver() };
-    let unreachable = call(nobody, 100).unwrap_err().to_string();
+    let (_, closed) = { receiver() };
+    let unreachable = call(closed, 100).unwrap_err().to_string();
     assert!(unreachable.contains("is `cutline tg receive` running there?"), "{unreachable}");
 }

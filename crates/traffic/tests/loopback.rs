@@ -301,8 +301,8 @@ fn a_flow_that_fails_does_not_end_the_others() {
         let error = |flow: usize| sent[flow].error.clone().unwrap_or_default();
         assert!(error(0).contains("refused"), "{}", error(0));
         // The error depends on whether the reset arrives before the next write.
-        let closed = ["closed", "reset", "Broken pipe"].iter().any(|why| error(1).contains(why));
-        assert!(closed, "{}", error(1));
+        let has_ended = ["closed", "reset", "Broken pipe"].iter().any(|why| error(1).contains(why));
+        assert!(has_ended, "{}", error(1));
         assert!(error(2).contains("no meter at this port") && sent[2].unsent > 0, "{}", error(2));
         assert!(error(3).contains("\"nosuch\""), "{}", error(3));
         in_time!(sent[4].packets > 30, "{:?}", sent[4]);

@@ -11,7 +11,7 @@
 //! exchanges the estimate uses the one with the smallest round-trip time. The offset before the run corrects one-way
 //! delays. The offset after the run gives the drift.
 //!
-//! Example: T1 = 0, T2 = 105, T3 = 106, T4 = 11 (ms) give an offset of 100 ms and a round trip of 10 ms: 100 ms +- 5 ms.
+//! Example: T1 = 0, T2 = 105, T3 = 106, T4 = 11 (ms) give an offset of 100 ms +- 5 ms and a round trip of 10 ms.
 
 use crate::clock::ClockOffset;
 use cutline_units::Duration;

@@ -10,8 +10,8 @@
 //! | `clock` | `clock` | after the run, to measure the drift |
 //! | `finish` | `report` | the meter's measurements |
 //!
-//! The receiver may answer any request with `refused` and a reason. A line that is too long or invalid ends the session.
-//! A lost connection also ends it. Both ends keep their measurements up to then.
+//! The receiver may answer any request with `refused` and a reason. A line that is too long or invalid ends the
+//! session. A lost connection also ends it. Both ends keep their measurements up to then.
 
 mod exchange;
 pub mod message;
@@ -49,7 +49,8 @@ pub enum ControlError {
     Stranger(String),
     /// The receiver has another version of the protocol.
     #[error(
-        "the receiver has version {theirs} of the protocol, the sender has version {PROTOCOL}: use the same release of cutline at both ends"
+        "the receiver has version {theirs} of the protocol, the sender has version {PROTOCOL}: \
+         use the same release of cutline at both ends"
     )]
     Version {
         /// The receiver's version.

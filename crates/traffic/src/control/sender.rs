@@ -51,8 +51,8 @@ pub struct Outcome {
 }
 
 /// Sends flows to a receiver. The function sets their `to` to the port that the receiver reports. It returns when the
-/// duration is over, when `stop` is set or when the connection to the receiver is lost. In each case the outcome has the
-/// measurements up to then.
+/// duration is over, when `stop` is set or when the connection to the receiver is lost. In each case the outcome has
+/// the measurements up to then.
 ///
 /// # Errors
 /// Returns an error if the session fails before sending starts, or if the generator fails.

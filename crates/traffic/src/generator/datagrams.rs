@@ -1,5 +1,5 @@
-//! The sender of a flow over a datagram transport. It sends each packet of the state machine as a datagram with the time of
-//! sending.
+//! The sender of a flow over a datagram transport. It sends each packet of the state machine as a datagram with the
+//! time of sending.
 
 use super::{Run, TURN};
 use crate::plan::FlowPlan;
@@ -53,8 +53,8 @@ impl Datagrams {
             sender: Sender::new(&params.clone().tolerating_lateness(), start),
             flow: plan.id,
             dscp: plan.dscp,
-            // A transport that does not adapt its rate sends only what the application has just written. On a short path
-            // one that does may allow more than the machine can send; the rest is due at once.
+            // A transport that does not adapt its rate sends only what the application has just written. On a short
+            // path one that does may allow more than the machine can send; the rest is due at once.
             turn: if params.adapts() { TURN } else { usize::MAX },
             counts_timeouts: params.adapts(),
             buffer: vec![b'.'; largest as usize],

@@ -6,8 +6,8 @@
 //! datagrams   the carrier over a datagram transport
 //! ```
 //!
-//! The loop wakes the flows that are due, writes to the sockets that are ready, and sleeps until the next deadline or event.
-//! The error of a flow is in its report; the other flows continue.
+//! The loop wakes the flows that are due, writes to the sockets that are ready, and sleeps until the next deadline or
+//! event. The error of a flow is in its report; the other flows continue.
 
 mod connection;
 mod datagrams;
@@ -25,9 +25,9 @@ use flow::Flow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The number of messages that an application writes, or packets that a transport with an adaptive rate sends, before other
-/// flows have their turn. A flow that is behind continues in the next round. So an overloaded machine still checks its
-/// sockets and the clock.
+/// The number of messages that an application writes, or packets that a transport with an adaptive rate sends, before
+/// other flows have their turn. A flow that is behind continues in the next round. So an overloaded machine still
+/// checks its sockets and the clock.
 const TURN: usize = 64;
 
 /// The sender of many flows.
@@ -72,8 +72,8 @@ impl Run {
 }
 
 impl Generator {
-    /// Returns a generator of flows. Each flow has a separate stream of random numbers, which depends on its name and on `app`,
-    /// as in the simulator.
+    /// Returns a generator of flows. Each flow has a separate stream of random numbers, which depends on its name and
+    /// on `app`, as in the simulator.
     ///
     /// # Errors
     /// Returns an error if a plan is invalid, or if two flows have the same number.
@@ -106,8 +106,8 @@ impl Generator {
         self
     }
 
-    /// Sends until `until` has elapsed since `zero`, until `stop` is set, or until all flows have failed. `zero` may be in the
-    /// future. Returns a report for each flow in the order of the plans.
+    /// Sends until `until` has elapsed since `zero`, until `stop` is set, or until all flows have failed. `zero` may be
+    /// in the future. Returns a report for each flow in the order of the plans.
     ///
     /// # Errors
     /// Returns an error if sockets cannot be polled, or if a TCP flow needs ECN and the kernel does not request it.

@@ -1,5 +1,5 @@
-//! The receiving end of flows over datagrams. The transport's state machine gets each packet with the kernel's time stamp.
-//! Its reports go to the source address of the packets.
+//! The receiving end of flows over datagrams. The transport's state machine gets each packet with the kernel's time
+//! stamp. Its reports go to the source address of the packets.
 
 use super::record::{Packet, Record};
 use super::{LONGEST_DELAY, Run};

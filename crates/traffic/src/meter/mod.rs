@@ -80,8 +80,8 @@ const FIRST_CONNECTION: u32 = 2;
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 impl Meter {
-    /// Binds both sockets to an address; with port 0 the kernel chooses a port that is free for both protocols. From then on
-    /// the kernel accepts connections and datagrams, which [`Meter::run`] reads.
+    /// Binds both sockets to an address; with port 0 the kernel chooses a port that is free for both protocols. From
+    /// then on the kernel accepts connections and datagrams, which [`Meter::run`] reads.
     ///
     /// # Errors
     /// Returns an error if the address is not available.
@@ -98,8 +98,8 @@ impl Meter {
         self.address
     }
 
-    /// Receives until `until` has elapsed since `zero`, or until `stop` is set. `zero` may be in the future. A meter should run
-    /// longer than the senders, by at least the path's delay.
+    /// Receives until `until` has elapsed since `zero`, or until `stop` is set. `zero` may be in the future. A meter
+    /// should run longer than the senders, by at least the path's delay.
     ///
     /// # Errors
     /// Returns an error if the sockets cannot be polled.

@@ -1,6 +1,6 @@
 //! The measurements of a flow at its receiver, packet by packet.
 //!
-//! - A packet is *lost* while it is missing below the highest number received. A late arrival decreases the count again.
+//! - A packet is *lost* while it is missing below the highest number received. A late arrival decreases the count.
 //! - It is *reordered* if one with a higher number arrived before it (RFC 4737 section 3).
 //! - It is a *duplicate* if its number has arrived before. The record remembers the last 1024 numbers. An older packet
 //!   always counts as late.
