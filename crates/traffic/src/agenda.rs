@@ -1,23 +1,23 @@
-//! Who is due next.
+//! The deadlines of many members.
 //!
-//! Deadlines lie in a heap. Each member has one entry that counts, the earliest ([`LazyTimer`]): a deadline that moved
-//! later costs nothing until the entry comes up and is found not due. So neither a packet nor a wait looks at all members.
+//! The deadlines are in a heap. Only the earliest entry of each member is valid ([`LazyTimer`]). A deadline that moves
+//! later costs nothing until its old entry is popped. So neither a packet nor a wait iterates over all members.
 
 use cutline_transport::LazyTimer;
 use cutline_units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Deadlines of members that are numbered from 0.
+/// The deadlines of members that are numbered from 0.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
-    /// Which entry of each member counts.
+    /// The valid entry of each member.
     timers: Vec<LazyTimer>,
 }
 
 impl Deadlines {
-    /// Sees to it that a member is due no later than at `deadline`.
+    /// Makes a member due at `deadline` or earlier.
     pub(crate) fn arm(&mut self, member: u32, deadline: Instant) {
         let index = member as usize;
         if index >= self.timers.len() {
@@ -28,7 +28,7 @@ impl Deadlines {
         }
     }
 
-    /// A member whose deadline has come; it has to be armed again.
+    /// Removes and returns a member that is due. The caller must arm it again.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<u32> {
         while let Some(&Reverse((at, member))) = self.heap.peek().filter(|Reverse((at, _))| *at <= now) {
             self.heap.pop();
@@ -39,7 +39,7 @@ impl Deadlines {
         None
     }
 
-    /// When the next entry comes up.
+    /// Returns the time of the next entry.
     pub(crate) fn next(&self) -> Instant {
         self.heap.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at)
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_come_up_in_order_and_once() {
+    fn members_are_popped_in_order_and_once() {
         let at = Instant::from_nanos;
         let mut deadlines = Deadlines::default();
         for (member, ns) in [(0, 50), (1, 20), (0, 30), (1, 40)] {

@@ -1,42 +1,42 @@
-//! Two clocks, and how far they are apart.
+//! The offset between two clocks.
 //!
-//! A generator stamps with the *meter's* clock: its own, moved by a [`ClockOffset`]. So the meter subtracts stamps of
-//! one clock alone, and the offset is applied in one place.
+//! A generator's time stamps are in the *meter's* clock: it adds a [`ClockOffset`] to its own clock. So the meter only
+//! subtracts times of one clock, and the offset is applied in one place.
 
 use cutline_units::{Duration, Instant};
 
-/// How far the other end's clock is ahead of ours, ns; negative when it is behind.
+/// The other end's clock minus ours, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClockOffset(i64);
 
 impl ClockOffset {
-    /// One and the same clock.
+    /// The offset of a clock to itself.
     pub const NONE: Self = Self(0);
 
-    /// The other clock is so many nanoseconds ahead.
+    /// Returns the offset of a clock that is `ns` nanoseconds ahead of ours.
     pub const fn from_nanos(ns: i64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds that the other clock is ahead.
+    /// Returns the offset in nanoseconds; negative if the other clock is behind.
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
 
-    /// What the other clock shows when ours shows `ours`.
+    /// Converts a time of our clock into a time of the other clock.
     #[inline]
     pub const fn theirs(self, ours: Instant) -> Instant {
         Instant::from_nanos(ours.as_nanos().saturating_add_signed(self.0))
     }
 
-    /// What our clock shows when the other shows `theirs`.
+    /// Converts a time of the other clock into a time of our clock.
     #[inline]
     pub const fn ours(self, theirs: Instant) -> Instant {
         Instant::from_nanos(theirs.as_nanos().saturating_add_signed(self.0.saturating_neg()))
     }
 }
 
-/// When a run's `time` has come.
+/// Returns the instant at which `time` has elapsed since the run's zero.
 pub(crate) fn at(zero: Instant, time: Duration) -> Instant {
     zero.saturating_add(time)
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_and_back_is_where_one_was() {
+    fn the_two_conversions_are_inverse() {
         let now = Instant::from_nanos(5_000);
         for ns in [-4_000, 0, 7_000] {
             let offset = ClockOffset::from_nanos(ns);

@@ -32,7 +32,7 @@ pub struct SendDocument {
     pub flows: Vec<FlowDocument>,
     /// Datagrams that overflowed the receiver's buffer and count as lost; null without a report of the receiver.
     pub overflowed: Option<u64>,
-    /// Datagrams and connections of no flow of this run; null without a report of the receiver.
+    /// Datagrams and connections that belong to no flow of this run; null without a report of the receiver.
     pub strangers: Option<u64>,
     /// The error that ended the run early; null if there was none.
     pub error: Option<String>,
@@ -72,9 +72,9 @@ pub struct ReceiveDocument {
     pub duration_s: f64,
     /// Datagrams that overflowed the receiver's buffer and count as lost.
     pub overflowed: u64,
-    /// Datagrams and connections of no flow of this run.
+    /// Datagrams and connections that belong to no flow of this run.
     pub strangers: u64,
-    /// The flows of which data arrived.
+    /// The flows whose data arrived.
     pub flows: Vec<ReceiverDocument>,
     /// The error that ended the run early; null if there was none.
     pub error: Option<String>,
@@ -85,7 +85,7 @@ record! {
     pub struct Totals {
         flows: u64, counter("flows"), "The number of flows.", shown("number");
         failed: u64, counter("flows"), "Flows with an error at either end.";
-        sent_bytes: u64, counter("B"), "Payload that left the applications for the kernel.";
+        sent_bytes: u64, counter("B"), "Payload passed to the kernel.";
         sent_bps: f64, gauge("bit/s"), "Mean rate over the time of sending.", shown("sent Mbit/s", 1e-6);
         sent_packets: u64, counter("packets"), "Datagrams sent; for TCP, data segments.";
         received_bytes: u64, counter("B"), "Payload received.";
@@ -189,7 +189,7 @@ record! {
         retransmissions: u32, counter("segments"), "Segments retransmitted.";
         timeouts: Option<u32>, counter("timeouts"), "Retransmission timeouts; null where the kernel does not count them (before 6.7).";
         delivered: u32, counter("segments"), "Segments that the other end has acknowledged.";
-        delivered_ce: u32, counter("segments"), "Those of the delivered segments that were acknowledged with an ECN echo.";
+        delivered_ce: u32, counter("segments"), "Delivered segments that were acknowledged with an ECN echo.";
         bytes_sent: u64, counter("B"), "Bytes sent, including retransmissions.";
         bytes_retransmitted: u64, counter("B"), "Bytes retransmitted.";
         bytes_acked: u64, counter("B"), "Bytes acknowledged.";
@@ -202,7 +202,7 @@ record! {
 }
 
 impl Totals {
-    /// The document of a summary, over a time of sending, with intervals of this width.
+    /// Returns the document of a summary. `elapsed` is the duration of sending, `interval` the width of the intervals.
     pub fn new(of: &Summary, elapsed: Duration, interval: Option<Duration>) -> Self {
         Self {
             flows: of.flows,
@@ -229,14 +229,14 @@ impl Totals {
         }
     }
 
-    /// The same without a loss ratio: TCP loses nothing in the end.
+    /// Returns the same totals without a loss ratio. TCP retransmits what is lost, so it has none.
     pub fn without_loss_ratio(self) -> Self {
         Self { loss_ratio: None, ..self }
     }
 }
 
 impl ReceiveDocument {
-    /// The document of what a receiver found of `sender`, who sent until `until`, with intervals of this width.
+    /// Returns the document of a receiver's report on `sender`. `until` is the planned duration of sending.
     pub fn new(report: &MeterReport, sender: String, until: Duration, interval: Option<Duration>) -> Self {
         Self {
             sender,
@@ -250,7 +250,7 @@ impl ReceiveDocument {
 }
 
 impl FlowDocument {
-    /// The document of a flow by what its two ends say, with intervals of this width.
+    /// Returns the document of a flow from the reports of its two ends.
     pub fn new(sent: &SenderReport, received: Option<&ReceiverReport>, interval: Option<Duration>) -> Self {
         Self {
             name: sent.name.clone(),
@@ -304,7 +304,7 @@ impl ReceiverDocument {
 }
 
 impl Distribution {
-    /// The document of a distribution; `None` of nothing.
+    /// Returns the document of a distribution; `None` if it is empty.
     fn new(of: &Histogram) -> Option<Self> {
         let ms = |time: Option<Duration>| time.map(Duration::as_millis_f64);
         let buckets = of
@@ -381,7 +381,7 @@ fn series(intervals: &[ReceivedInterval], width: Option<Duration>) -> Option<Vec
     Some((0..).zip(intervals).map(one).collect())
 }
 
-/// Bits a second over a time; zero without a time.
+/// Returns the mean rate in bit/s; zero if `time` is zero.
 fn rate_bps(bytes: u64, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { bytes as f64 * 8.0 / time.as_secs_f64() }
 }

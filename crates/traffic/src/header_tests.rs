@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn what_is_written_is_read() {
+fn written_headers_are_read_back() {
     let preamble = Preamble { flow: 9, notify: true, dscp: Dscp::new(3).unwrap(), receive_buffer: 65_536 };
     assert_eq!(Preamble::read(&preamble.write()), Some(preamble));
     let note = Note { delivered: 1 << 50, at: Instant::from_nanos(99) };
@@ -10,7 +10,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn messages_of_every_length_say_it() {
+fn messages_of_every_length_are_read_back() {
     let written = Instant::from_nanos(77);
     for length in (1..40).chain([1 << 20, 1 << 40]) {
         let (bytes, used) = Message::write(length, written);
@@ -23,7 +23,7 @@ fn messages_of_every_length_say_it() {
 
 proptest! {
     #[test]
-    fn random_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn random_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         let _ = Message::read(&bytes);
         if let Some(preamble) = bytes.first_chunk() {
             let _ = Preamble::read(preamble);

@@ -1,19 +1,21 @@
-//! Histograms and times as the two ends of a measurement send them to each other: whole numbers of nanoseconds.
+//! Serialization of histograms and times between the two ends of a measurement, in whole nanoseconds.
 
 use cutline_units::{Duration, Histogram, HistogramParts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// More than a histogram's range holds, so that what another machine sends takes no more memory than one of ours.
+/// The largest number of buckets that is accepted. It is above the number in a histogram's range and bounds the memory
+/// that a foreign report can take.
 const MOST_BUCKETS: usize = 2_000;
 
-/// 26 days of waiting in all of a flow's packets. Thousands of such flows together still fit 64 bits.
+/// The largest sum of times that is accepted: 26 days over all packets of a flow. The sum over thousands of such flows
+/// fits in 64 bits.
 const GREATEST_SUM: u64 = 1 << 51;
 
 #[derive(Serialize, Deserialize)]
 struct Sent {
     buckets: Vec<(u64, u32)>,
     sum_ns: u64,
-    /// The bits of the number, since a decimal fraction of it would be rounded.
+    /// The bits of the floating-point number; a decimal number could be rounded.
     sum_squares: u64,
     least_ns: u64,
     greatest_ns: u64,
@@ -30,13 +32,13 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Histogra
         return Err(serde::de::Error::invalid_length(buckets.len(), &"at most 2000 buckets"));
     }
     if sum_ns > GREATEST_SUM {
-        return Err(serde::de::Error::custom("a sum of times that nobody has measured"));
+        return Err(serde::de::Error::custom("sum_ns is above 2^51"));
     }
     let sum_squares = Some(f64::from_bits(sum_squares)).filter(|sum| sum.is_finite()).unwrap_or_default();
     Ok(Histogram::from_parts(&HistogramParts { buckets, sum_ns, sum_squares, least_ns, greatest_ns }))
 }
 
-/// A time that may be missing.
+/// Serialization of an optional time.
 pub(crate) mod option {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer};
 
@@ -60,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sent_is_what_was_measured(values in proptest::collection::vec(0_u64..1 << 45, 0..50)) {
+        fn a_histogram_is_read_back_unchanged(values in proptest::collection::vec(0_u64..1 << 45, 0..50)) {
             let mut histogram = Histogram::default();
             for ns in &values {
                 histogram.record(Duration::from_nanos(*ns));
@@ -71,7 +73,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(buckets in proptest::collection::vec(any::<(u64, u32)>(), 0..9), bits: u64, ns in 0..=GREATEST_SUM) {
+        fn foreign_histograms_do_not_panic(buckets in proptest::collection::vec(any::<(u64, u32)>(), 0..9), bits: u64, ns in 0..=GREATEST_SUM) {
             let sent = Sent { buckets, sum_ns: ns, sum_squares: bits, least_ns: ns, greatest_ns: 0 };
             let read: Result<Held, _> = serde_json::from_str(&serde_json::to_string(&sent).unwrap());
             let mut held = read.unwrap().0;

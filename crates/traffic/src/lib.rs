@@ -1,28 +1,29 @@
-//! Cutline's traffic generator and meter: many flows over real sockets, and what became of them.
+//! Cutline's traffic generator and meter: sends many flows over real sockets and measures them.
 //!
-//! The applications and the transports over datagrams are the state machines of `cutline-transport` that the simulator
-//! drives; TCP is the kernel's. With the same seed and names a flow draws the same arrivals here as there.
+//! The applications and the datagram transports are the state machines of `cutline-transport`, which the simulator also
+//! uses. TCP is the kernel's. With the same seed and name a flow has the same arrivals here as in the simulator.
 //!
 //! ```text
 //! plan       a flow: transport, application, addresses, code point, times
-//! generator  all flows of one thread: applications are asked when they are due, sockets written while they take
-//! meter      the other end: counts, delays, the transports' reports, news of files that have arrived
-//!   record   what is measured of a flow
+//! generator  the sending end: all flows of one thread
+//! meter      the receiving end: counters, delays, the transports' reports, notes about delivered messages
+//!   record   the measurements of a flow
 //! header     the headers of TCP connections and the messages in them
-//! stream     messages in a byte stream, written and read
-//! report     what both ends found
-//! summary    like flows together
-//! document   the same as documents: every counter with its name, unit and meaning
+//! stream     writes and reads messages in a byte stream
+//! report     the measurements of both ends
+//! summary    the sums over a group of flows
+//! document   the measurements as documents: every counter with its name, unit and meaning
 //! trace      a recorded trace as text
-//! clock      two clocks, and how far they are apart
-//! agenda     who is due next
-//! control    a sender and a receiver on two machines: clocks compared, a run agreed on, reports brought together
+//! clock      the offset between two clocks
+//! agenda     the deadlines of the flows
+//! control    the session of a sender and a receiver on two machines: clock comparison, start, reports
 //! ```
 //!
-//! A [`Generator`] and a [`Meter`] each run in the calling thread, whose network namespace their sockets are in, until a
-//! time, or until a flag is set. Neither starts threads; [`control`] starts one for each. Nothing here has `unsafe` code.
+//! A [`Generator`] and a [`Meter`] each run in the calling thread until a given time or until a flag is set. Their
+//! sockets are in the network namespace of that thread. Neither starts threads; [`control`] starts one for each. The
+//! crate has no `unsafe` code.
 //!
-//! What is absent: QUIC, multicast, kernel pacing of UDP (a socket accepts it and ignores it).
+//! Not supported: QUIC, multicast, kernel pacing of UDP (a socket accepts the option and ignores it).
 
 mod agenda;
 mod clock;
@@ -55,24 +56,24 @@ pub use trace::{TraceError, parse_trace};
 
 use std::io;
 
-/// Why a generator or a meter cannot do its work at all; what befalls a single flow is in its report.
+/// An error that stops a generator or a meter. An error of a single flow is in the flow's report instead.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
-    /// A flow cannot be as it is planned.
+    /// The plan of a flow is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The system refuses something.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         doing: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl TrafficError {
-    /// Returns the conversion of an error of the system; `doing` says what failed.
+    /// Returns a function that converts a system error; `doing` names the operation that failed.
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::System { doing, source }

@@ -1,4 +1,4 @@
-//! A flow as it is planned: who sends what to whom, by which transport, when.
+//! The plan of a flow: transport, application, addresses, code point, times.
 
 use crate::MESSAGE_HEADER;
 use cutline_params::ParameterError;
@@ -9,44 +9,44 @@ use cutline_transport::wire::DatagramFormat;
 use cutline_units::{Bytes, Dscp, Duration, Rate};
 use std::net::SocketAddr;
 
-/// A flow of a generator.
+/// The plan of a generator's flow.
 #[derive(Clone, Debug)]
 pub struct FlowPlan {
-    /// The number that its meter knows it by; below [`crate::MeterParams::flows`].
+    /// The flow's number, below [`crate::MeterParams::flows`]. The meter identifies the flow by it.
     pub id: u32,
-    /// Its name, which its random numbers depend on.
+    /// The flow's name. Its random numbers depend on it.
     pub name: String,
-    /// What carries it.
+    /// The transport.
     pub transport: Transport,
-    /// What writes.
+    /// The application.
     pub app: Params,
-    /// Where it sends from, port included; `None` leaves it to the kernel, as does port 0.
+    /// The source address and port. With `None` or port 0 the kernel chooses.
     pub from: Option<SocketAddr>,
-    /// The meter.
+    /// The meter's address and port.
     pub to: SocketAddr,
-    /// What its packets are marked with; their acknowledgements and feedback, too.
+    /// The code point of the flow's packets, and of their acknowledgements and feedback.
     pub dscp: Dscp,
-    /// Whether its packets are ECN-capable. For TCP the kernel has to be told, by `net.ipv4.tcp_ecn = 1`, for all
+    /// Whether the flow's packets are ECN-capable. For TCP this requires `net.ipv4.tcp_ecn = 1`, which applies to all
     /// connections of a network namespace.
     pub ecn: bool,
-    /// When it begins, from the run's zero. A TCP flow connects then.
+    /// The start time, since the run's zero. A TCP flow connects at this time.
     pub start: Duration,
-    /// When its application stops writing; `None`: with the run.
+    /// The time at which the application stops writing, since the run's zero; `None` for the end of the run.
     pub stop: Option<Duration>,
 }
 
-/// What carries a flow.
+/// The transport of a flow.
 #[derive(Clone, Debug)]
 pub enum Transport {
     /// The kernel's TCP.
     Tcp(TcpOptions),
-    /// One of our transports over datagrams. A plan with one that has no
-    /// [`datagram_format`](TransportParams::datagram_format) is refused.
+    /// A datagram transport of Cutline. A plan is invalid if the transport has no
+    /// [`datagram_format`](TransportParams::datagram_format).
     Datagrams(TransportParams),
 }
 
 impl Transport {
-    /// The transport's name in files and on the command line.
+    /// Returns the transport's name in files and on the command line.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Tcp(_) => tcp::Tcp::NAME,
@@ -55,39 +55,40 @@ impl Transport {
     }
 }
 
-/// What is set of a TCP socket; `None` leaves it to the kernel.
+/// The options of a TCP socket. `None` keeps the kernel's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Its congestion control, as `net.ipv4.tcp_available_congestion_control` names it.
+    /// The congestion control, by its name in `net.ipv4.tcp_available_congestion_control`.
     pub congestion_control: Option<String>,
-    /// The largest payload of a segment, 88..32,767 bytes. With time stamps, segments have 12 bytes less.
+    /// The largest payload of a segment, 88..32,767 bytes. With TCP time stamps it is 12 bytes less.
     pub max_segment: Option<u32>,
-    /// The sender's buffer in the kernel, bytes (`SO_SNDBUF`; the kernel takes twice as much for its book-keeping).
+    /// The size of the sender's buffer in the kernel, bytes (`SO_SNDBUF`; the kernel doubles it for its overhead).
     pub send_buffer: Option<u32>,
-    /// The receiver's buffer, bytes (`SO_RCVBUF`, set by the meter); it bounds the window that the receiver offers.
+    /// The size of the receiver's buffer, bytes (`SO_RCVBUF`, set by the meter). It limits the advertised window.
     pub receive_buffer: Option<u32>,
-    /// How much may wait in the process when the kernel's buffer is full, bytes: a message that does not fit is
-    /// refused, and counted. `None`: there is no limit. A message of an application that waits for delivery always fits.
+    /// The size of the queue in the process for data that does not fit into the kernel's buffer, bytes; `None` for no
+    /// limit. A message that does not fit is refused and counted. A message of an application that waits for delivery
+    /// always fits.
     pub write_queue: Option<u64>,
-    /// Small segments do not wait for acknowledgements (Nagle's algorithm is off).
+    /// Whether Nagle's algorithm is off: small segments do not wait for acknowledgements (`TCP_NODELAY`).
     pub no_delay: bool,
-    /// How much may wait unsent in the kernel's buffer before it takes more, bytes.
+    /// The limit of unsent data in the kernel's buffer, bytes (`TCP_NOTSENT_LOWAT`).
     pub not_sent_lowat: Option<u32>,
-    /// The most that the kernel sends.
+    /// The largest rate at which the kernel sends (`SO_MAX_PACING_RATE`).
     pub max_pacing_rate: Option<Rate>,
 }
 
-/// Why a flow cannot be as it is planned: which field, what it is, what is allowed.
+/// The error for an invalid plan: the field, its value and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("flow {flow:?}: {field} = {value}: {allowed}")]
 pub struct PlanError {
     /// The flow's name.
     pub flow: String,
-    /// The field.
+    /// The name of the field.
     pub field: String,
-    /// What it is set to.
+    /// The field's value.
     pub value: String,
-    /// What it may be.
+    /// The allowed values.
     pub allowed: String,
 }
 
@@ -95,7 +96,7 @@ impl FlowPlan {
     /// Checks every field, and whether the transport can carry the application.
     ///
     /// # Errors
-    /// The first that cannot be.
+    /// Returns the first invalid field.
     pub fn validate(&self) -> Result<(), PlanError> {
         let params = |error: ParameterError| self.refuse(&error.parameter, error.value, error.allowed);
         self.app.validate().map_err(params)?;
@@ -111,11 +112,15 @@ impl FlowPlan {
 
     fn check_ends(&self) -> Result<(), PlanError> {
         if let Some(from) = self.from.filter(|from| from.is_ipv4() != self.to.is_ipv4()) {
-            return Err(self.refuse("from", from, format!("an address of the same kind as to, {}", self.to)));
+            return Err(self.refuse(
+                "from",
+                from,
+                format!("an address of the same family as `to`, {}", self.to),
+            ));
         }
         match self.stop {
             Some(stop) if stop <= self.start => {
-                Err(self.refuse("stop", stop, format!("later than start, {}", self.start)))
+                Err(self.refuse("stop", stop, format!("must be after `start`, {}", self.start)))
             }
             _ => Ok(()),
         }
@@ -126,43 +131,43 @@ impl FlowPlan {
             return Err(self.refuse("max_segment", bytes, "88..32767 bytes".to_owned()));
         }
         if options.max_pacing_rate == Some(Rate::ZERO) {
-            return Err(self.refuse("max_pacing_rate", Rate::ZERO, "over 0".to_owned()));
+            return Err(self.refuse("max_pacing_rate", Rate::ZERO, "must be above 0".to_owned()));
         }
         self.check_size(MESSAGE_HEADER)
     }
 
     fn check_datagrams(&self, transport: &TransportParams) -> Result<(), PlanError> {
         let Some(DatagramFormat { header, largest, .. }) = transport.datagram_format() else {
-            let allowed = "a transport over datagrams, or the kernel's TCP".to_owned();
+            let allowed = "must be a datagram transport or the kernel's TCP".to_owned();
             return Err(self.refuse("transport", transport.name(), allowed));
         };
         if self.app.needs_reliability() {
-            let allowed = "one that does not wait for delivery: that needs TCP";
+            let allowed = "waits for delivery, which needs TCP";
             return Err(self.refuse("app", self.app.name(), allowed.to_owned()));
         }
         if self.app.is_endless() && !transport.adapts() {
-            let allowed = format!("one with a rate: {} takes any", transport.title());
+            let allowed = format!("must have a rate, because {} does not adapt its rate", transport.title());
             return Err(self.refuse("app", self.app.name(), allowed));
         }
         if (largest as usize) < header {
-            let allowed = format!("{header} bytes at least: the header that is measured by");
+            let allowed = format!("at least {header} B, the length of the header");
             return Err(self.refuse("largest datagram", largest, allowed));
         }
         self.check_size(header)?;
         let rest = self.app.message_size().map_or(0, |size| size % u64::from(largest));
         if (1..header as u64).contains(&rest) {
             let allowed = format!(
-                "split into datagrams of {largest} B its last has {rest} B, and {header} are the least"
+                "the last of its datagrams of {largest} B has {rest} B; it must have at least {header} B"
             );
             return Err(self.refuse("size", self.shown_size(), allowed));
         }
         Ok(())
     }
 
-    /// Every message has to have room for the header that it is measured by.
+    /// Checks that every message has room for its header.
     fn check_size(&self, header: usize) -> Result<(), PlanError> {
         if self.app.least_message().is_some_and(|least| least < header as u64) {
-            let allowed = format!("{header} B at least: the header that is measured by");
+            let allowed = format!("at least {header} B, the length of the header");
             return Err(self.refuse("size", self.shown_size(), allowed));
         }
         Ok(())
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_room_for_its_header_is_allowed() {
+    fn messages_with_room_for_their_header_are_allowed() {
         let tcp = || Transport::Tcp(TcpOptions::default());
         let files = FilesParams { size: Distribution::Fixed(1.0), think_time: Distribution::Fixed(0.0) };
         for good in [
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bad_value_is_named() {
+    fn an_error_names_the_invalid_field() {
         let tcp = |options| plan(Transport::Tcp(options), Params::BULK);
         let fixed = Distribution::Fixed(9.0);
         let files = Params::Files(FilesParams { size: fixed, think_time: fixed });
@@ -253,9 +258,6 @@ mod tests {
             assert_eq!((&*error.field, &*error.flow), (field, "f"), "{error}");
         }
         let error = plan(udp(), cbr(23)).validate().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "flow \"f\": size = 23 B: 24 B at least: the header that is measured by"
-        );
+        assert_eq!(error.to_string(), "flow \"f\": size = 23 B: at least 24 B, the length of the header");
     }
 }

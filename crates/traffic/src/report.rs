@@ -1,17 +1,17 @@
-//! What both ends of a flow have found.
+//! The measurements of both ends of a flow.
 
 use crate::histogram;
 use cutline_sys::tcp::TcpInfo;
 use cutline_units::{Duration, Histogram};
 use serde::{Deserialize, Serialize};
 
-/// The part of a run in which distributions and the counts of a window are kept: `from <= t < until`, both from the
-/// run's zero.
+/// The measuring window: the part of a run that distributions and window counters cover, `from <= t < until`. Both
+/// times count from the run's zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The end of the warm-up.
     pub from: Duration,
-    /// The end of measuring.
+    /// The end of the measurement.
     pub until: Duration,
 }
 
@@ -19,7 +19,7 @@ impl Window {
     /// The whole run.
     pub const ALL: Self = Self { from: Duration::ZERO, until: Duration::MAX };
 
-    /// Whether a time lies in it.
+    /// Returns whether a time is in the window.
     #[inline]
     pub fn contains(self, time: Duration) -> bool {
         self.from <= time && time < self.until
@@ -32,128 +32,133 @@ impl Default for Window {
     }
 }
 
-/// What a flow's sender has done.
+/// The measurements of a flow's sender.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderReport {
-    /// The flow's number and name.
+    /// The flow's number.
     pub flow: u32,
     /// The flow's name.
     pub name: String,
-    /// Payload bytes handed to the kernel.
+    /// Payload bytes passed to the kernel.
     pub bytes: u64,
-    /// Datagrams handed to the kernel; for TCP, data segments sent.
+    /// Datagrams passed to the kernel; for TCP, data segments sent.
     pub packets: u64,
-    /// Payload bytes handed to the kernel in the measuring window.
+    /// Payload bytes passed to the kernel in the measuring window.
     pub window_bytes: u64,
-    /// Datagrams handed to the kernel in the measuring window; zero for TCP, whose segments the kernel counts whole.
+    /// Datagrams passed to the kernel in the measuring window; zero for TCP, whose segments the kernel counts for the
+    /// whole run.
     pub window_packets: u64,
     /// Messages that the application wrote.
     pub messages: u64,
-    /// Bytes that the application wrote and that found no room: in TFRC's or TCP's queue.
+    /// Bytes of the application dropped because the queue of TFRC or TCP was full.
     pub refused_bytes: u64,
-    /// Datagrams that the kernel did not take: its buffer was full, or the other end is not there.
+    /// Datagrams that the kernel refused because its buffer was full or the other end does not exist.
     pub unsent: u64,
-    /// Bytes added to datagrams that were drawn shorter than their header.
+    /// Bytes added to datagrams whose random size was below the header.
     pub added_bytes: u64,
-    /// Segments that TCP sent again.
+    /// Segments that TCP retransmitted.
     pub retransmissions: u64,
-    /// Timeouts: of TCP's retransmission timer where the kernel counts them, of TFRC's nofeedback timer.
+    /// Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; `None`
+    /// otherwise.
     pub timeouts: Option<u64>,
-    /// Response times of files and pages that arrived whole in the measuring window: from their writing, or request, to
-    /// their last byte at the receiver.
+    /// Response times of files and pages that were complete in the measuring window: from the time of writing or of the
+    /// request to the arrival of the last byte.
     pub responses: Histogram,
-    /// How late the application was asked after it was due: the generator's own error.
+    /// Lateness of the generator: from the time at which the application was due to its call.
     pub lateness: Histogram,
-    /// What the kernel knew of the connection at the end.
+    /// The kernel's data about the connection at the end (`TCP_INFO`).
     pub tcp: Option<TcpInfo>,
     /// TFRC's average round-trip time at the end.
     pub tfrc_rtt: Option<Duration>,
-    /// What was sent in each interval from the run's zero, if it was asked for; missing ones at the end are empty.
+    /// The counters of each interval since the run's zero; empty if no intervals were requested. Intervals that are
+    /// missing at the end had no packets.
     pub intervals: Vec<SentInterval>,
-    /// What has ended the flow before its time.
+    /// The error that ended the flow early.
     pub error: Option<String>,
 }
 
-/// What a flow's sender has done in an interval.
+/// The counters of a flow's sender in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentInterval {
-    /// Payload bytes handed to the kernel.
+    /// Payload bytes passed to the kernel.
     pub bytes: u64,
-    /// Datagrams handed to the kernel; zero for TCP.
+    /// Datagrams passed to the kernel; zero for TCP.
     pub packets: u64,
 }
 
-/// All that a meter has found.
+/// The measurements of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeterReport {
-    /// The flows of which something came, in the order of their numbers.
+    /// The flows whose data arrived, in the order of their numbers.
     pub flows: Vec<ReceiverReport>,
-    /// Datagrams and connections that were none of ours, or of flows that cannot be.
+    /// Datagrams and connections that belong to no flow of this run.
     pub strangers: u64,
-    /// Datagrams that came and found the meter's own buffer full; the flows count them as lost.
+    /// Datagrams that overflowed the meter's buffer. The flows count them as lost.
     pub overflowed: u64,
 }
 
-/// What a flow's receiver has found.
+/// The measurements of a flow's receiver.
 ///
-/// Packets are datagrams; for TCP, messages. A message's delay counts from its writing by the application to its last
-/// byte's reading at the other end, so it has the wait in the sender's buffers in it.
+/// Packets are datagrams; for TCP, messages. A message's delay is the time from its writing by the application to the
+/// reading of its last byte at the receiver. It includes the wait in the sender's buffers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReceiverReport {
     /// The flow's number.
     pub flow: u32,
-    /// Payload bytes that came, in the whole run; those of duplicates are not counted.
+    /// Payload bytes received in the whole run, without those of duplicates.
     pub bytes: u64,
-    /// Packets that came, in the whole run; duplicates are not counted.
+    /// Packets received in the whole run, without duplicates.
     pub packets: u64,
-    /// Packets missing below the highest that came.
+    /// Packets missing below the highest that was received.
     pub lost: u64,
-    /// Packets that came after one that was sent later (RFC 4737, type-P-reordered).
+    /// Packets that arrived after one that was sent later (RFC 4737, type-P-reordered).
     pub reordered: u64,
-    /// Packets that came again.
+    /// Duplicate packets.
     pub duplicated: u64,
     /// Packets that a router marked (CE). TCP's are in the sender's report.
     pub marked: u64,
-    /// Payload bytes of the measuring window.
+    /// Payload bytes received in the measuring window.
     pub window_bytes: u64,
-    /// Packets of the measuring window.
+    /// Packets received in the measuring window.
     pub window_packets: u64,
-    /// Packets found missing in the measuring window, less those that came late in it.
+    /// Packets found missing in the measuring window, minus late arrivals in it.
     pub window_lost: i64,
     /// Packets marked in the measuring window.
     pub window_marked: u64,
     /// One-way delays in the measuring window.
     #[serde(with = "histogram")]
     pub delay: Histogram,
-    /// Changes of the one-way delay between packets that came one after the other (RFC 3393, absolute), in the window.
+    /// Absolute changes of the one-way delay between packets received one after the other (RFC 3393), in the measuring
+    /// window.
     #[serde(with = "histogram")]
     pub ipdv: Histogram,
-    /// When the first byte came, from the run's zero, ns.
+    /// The arrival time of the first byte, since the run's zero.
     #[serde(with = "histogram::option")]
     pub first: Option<Duration>,
-    /// When the last one came.
+    /// The arrival time of the last byte, since the run's zero.
     #[serde(with = "histogram::option")]
     pub last: Option<Duration>,
-    /// The traffic class of the packet that came last; `None` for TCP, and where the kernel did not tell.
+    /// The traffic class of the last packet; `None` for TCP, or if the kernel did not report it.
     pub traffic_class: Option<u8>,
     /// TFRC's loss event rate at the end.
     pub loss_event_rate: Option<f64>,
-    /// What came in each interval from the run's zero, if it was asked for; missing ones at the end are empty.
+    /// The counters of each interval since the run's zero; empty if no intervals were requested. Intervals that are
+    /// missing at the end had no packets.
     pub intervals: Vec<ReceivedInterval>,
-    /// What has ended the flow before its time.
+    /// The error that ended the flow early.
     pub error: Option<String>,
 }
 
-/// What came of a flow in an interval.
+/// The counters of a flow's receiver in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedInterval {
-    /// Payload bytes.
+    /// Payload bytes received.
     pub bytes: u64,
-    /// Packets.
+    /// Packets received.
     pub packets: u64,
-    /// Packets found missing, less those that came late.
+    /// Packets found missing, minus late arrivals.
     pub lost: i64,
-    /// Packets marked.
+    /// Packets that a router marked (CE).
     pub marked: u64,
     /// The sum of the packets' one-way delays, ns.
     pub delay_ns: u64,
@@ -162,14 +167,14 @@ pub struct ReceivedInterval {
 }
 
 impl ReceivedInterval {
-    /// The mean one-way delay; `None` without packets.
+    /// Returns the mean one-way delay; `None` without packets.
     pub fn mean_delay(&self) -> Option<Duration> {
         self.delay_ns.checked_div(self.packets).map(Duration::from_nanos)
     }
 }
 
-/// The member of a series that a time falls into, made if it is not there; `None` if there is no series or the time is
-/// beyond what one would keep.
+/// Returns the interval of `series` that contains `time`, and adds it if it is missing. Returns `None` if `width` is
+/// `None` or `time` is after the last interval that a series can have.
 pub(crate) fn interval_at<T: Clone + Default>(
     series: &mut Vec<T>,
     width: Option<Duration>,

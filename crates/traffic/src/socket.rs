@@ -1,4 +1,4 @@
-//! Opening sockets: addresses, code points, buffers.
+//! Opens and configures sockets: addresses, code points, buffers.
 
 use crate::plan::{FlowPlan, TcpOptions};
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
@@ -12,10 +12,10 @@ use std::net::SocketAddr;
 
 /// ECN-capable transport, ECT(0) (RFC 3168 section 5).
 const ECT0: u8 = 0b10;
-/// A meter's room for datagrams that wait to be read, bytes: some ms at the fastest rate that one process reads at.
+/// The receive buffer of a meter's UDP socket, bytes: a few ms at the highest rate that one process can read.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
-/// What the kernel has refused, and what it says.
+/// Returns a function that formats a system error; `doing` names the operation that failed.
 pub(crate) fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> String {
     move |error| format!("{doing}: {}", error.into())
 }
@@ -28,70 +28,70 @@ pub(crate) fn open(address: SocketAddr, kind: SocketType) -> Result<OwnedFd, Err
     socket_with(family(address), kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
-/// Selects a congestion control by Linux's name on a new socket, which loads its module if there is one.
+/// Selects a congestion control by its Linux name on a new socket. The kernel loads its module if there is one.
 ///
 /// # Errors
-/// `NotFound` if the kernel does not have it, `PermissionDenied` if the process may not select it.
+/// Returns `NotFound` if the kernel does not have it, `PermissionDenied` if the process may not select it.
 pub fn select_congestion_control(name: &str) -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     Ok(sockopt::set_tcp_congestion(&socket, name)?)
 }
 
-/// A flow's TCP socket, whose connection is on its way.
+/// Opens the TCP socket of a flow and starts to connect it.
 pub(crate) fn connect(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, String> {
-    let socket = open(plan.to, SocketType::STREAM).map_err(refused("a socket cannot be opened"))?;
+    let socket = open(plan.to, SocketType::STREAM).map_err(refused("cannot open a socket"))?;
     set_tcp(&socket, options)?;
-    mark(&socket, plan.to, plan.dscp.in_traffic_class(0)).map_err(refused("the code point"))?;
+    mark(&socket, plan.to, plan.dscp.in_traffic_class(0)).map_err(refused("cannot set the code point"))?;
     bind_from(&socket, plan)?;
     match net::connect(&socket, &plan.to) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-        Err(errno) => Err(format!("{} cannot be reached: {}", plan.to, io::Error::from(errno))),
+        Err(errno) => Err(format!("cannot connect to {}: {}", plan.to, io::Error::from(errno))),
     }
 }
 
-/// A flow's UDP socket.
+/// Opens the UDP socket of a flow and connects it.
 pub(crate) fn datagrams(plan: &FlowPlan) -> Result<OwnedFd, String> {
-    let socket = open(plan.to, SocketType::DGRAM).map_err(refused("a socket cannot be opened"))?;
+    let socket = open(plan.to, SocketType::DGRAM).map_err(refused("cannot open a socket"))?;
     let ecn = if plan.ecn { ECT0 } else { 0 };
-    mark(&socket, plan.to, plan.dscp.in_traffic_class(ecn)).map_err(refused("the code point"))?;
+    mark(&socket, plan.to, plan.dscp.in_traffic_class(ecn)).map_err(refused("cannot set the code point"))?;
     bind_from(&socket, plan)?;
     net::connect(&socket, &plan.to)
-        .map_err(|errno| format!("{} cannot be reached: {}", plan.to, io::Error::from(errno)))?;
+        .map_err(|errno| format!("cannot connect to {}: {}", plan.to, io::Error::from(errno)))?;
     Ok(socket)
 }
 
 fn bind_from(socket: &OwnedFd, plan: &FlowPlan) -> Result<(), String> {
     let Some(from) = plan.from else { return Ok(()) };
-    // A port that was used a moment ago may be used again.
-    sockopt::set_socket_reuseaddr(socket, true).map_err(refused("SO_REUSEADDR"))?;
-    net::bind(socket, &from)
-        .map_err(|errno| format!("{from} cannot be sent from: {}", io::Error::from(errno)))
+    // Allows the reuse of a port whose last connection is in TIME_WAIT.
+    sockopt::set_socket_reuseaddr(socket, true).map_err(refused("cannot set SO_REUSEADDR"))?;
+    net::bind(socket, &from).map_err(|errno| format!("cannot bind to {from}: {}", io::Error::from(errno)))
 }
 
 fn set_tcp(socket: &OwnedFd, options: &TcpOptions) -> Result<(), String> {
     let TcpOptions { congestion_control, max_segment, send_buffer, .. } = options;
     if let Some(name) = congestion_control {
         sockopt::set_tcp_congestion(socket, name).map_err(|errno| {
-            let available = "net.ipv4.tcp_available_congestion_control has those there are";
+            let available = "net.ipv4.tcp_available_congestion_control lists the available ones";
             format!("congestion control {name:?}: {}; {available}", io::Error::from(errno))
         })?;
     }
     if let Some(bytes) = max_segment {
-        TCP_MAXSEG.set(socket, *bytes).map_err(refused("the largest segment"))?;
+        TCP_MAXSEG.set(socket, *bytes).map_err(refused("cannot set TCP_MAXSEG"))?;
     }
     if let Some(bytes) = send_buffer {
-        sockopt::set_socket_send_buffer_size(socket, *bytes as usize).map_err(refused("the send buffer"))?;
+        sockopt::set_socket_send_buffer_size(socket, *bytes as usize)
+            .map_err(refused("cannot set SO_SNDBUF"))?;
     }
     if let Some(bytes) = options.not_sent_lowat {
-        TCP_NOTSENT_LOWAT.set(socket, bytes).map_err(refused("TCP_NOTSENT_LOWAT"))?;
+        TCP_NOTSENT_LOWAT.set(socket, bytes).map_err(refused("cannot set TCP_NOTSENT_LOWAT"))?;
     }
     if let Some(rate) = options.max_pacing_rate {
-        tcp::set_max_pacing_rate(socket, rate).map_err(refused("the pacing rate"))?;
+        tcp::set_max_pacing_rate(socket, rate).map_err(refused("cannot set SO_MAX_PACING_RATE"))?;
     }
-    sockopt::set_tcp_nodelay(socket, options.no_delay).map_err(refused("TCP_NODELAY"))
+    sockopt::set_tcp_nodelay(socket, options.no_delay).map_err(refused("cannot set TCP_NODELAY"))
 }
 
-/// Sets the traffic class of all that a socket sends. TCP keeps the ECN bits to itself.
+/// Sets the traffic class of a socket's packets. On a TCP socket the kernel controls the ECN bits.
 pub(crate) fn mark(socket: impl AsFd, peer: SocketAddr, traffic_class: u8) -> Result<(), Errno> {
     if peer.is_ipv4() {
         return sockopt::set_ip_tos(socket, traffic_class);
@@ -102,20 +102,20 @@ pub(crate) fn mark(socket: impl AsFd, peer: SocketAddr, traffic_class: u8) -> Re
     sockopt::set_ipv6_tclass(socket, u32::from(traffic_class))
 }
 
-/// Whether it is an IPv4 address in an IPv6 socket's guise.
+/// Returns whether the address is an IPv4-mapped IPv6 address.
 fn is_mapped(address: SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some())
 }
 
-/// What the answers of a connection are marked with, as its sender asked.
+/// Sets the code point of the packets that a receiver sends back.
 pub(crate) fn mark_answers(socket: impl AsFd, peer: SocketAddr, dscp: Dscp) {
-    // That a kernel refuses leaves the answers unmarked, and the flow as it is.
+    // If the kernel refuses, the replies are unmarked and the flow continues.
     let _unmarked = mark(socket, peer, dscp.in_traffic_class(0));
 }
 
-/// A meter's two sockets on the same port, TCP and UDP.
+/// Opens a meter's TCP and UDP sockets on the same port.
 pub(crate) fn bind_both(address: SocketAddr) -> io::Result<(OwnedFd, OwnedFd)> {
-    // With port 0 the kernel chooses one for TCP, which somebody else may have for UDP.
+    // With port 0 the kernel chooses a port for TCP; another process may use the same port for UDP.
     let mut tries = if address.port() == 0 { 16 } else { 1 };
     loop {
         tries -= 1;
@@ -135,10 +135,10 @@ pub(crate) fn bind_both(address: SocketAddr) -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// As much room for datagrams as the kernel allows.
+/// Sets the receive buffer of a UDP socket to [`RECEIVE_BUFFER`], or to the largest size that the kernel allows.
 fn make_room(socket: &OwnedFd) {
     if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
-        // Without the privilege the kernel cuts it to net.core.rmem_max.
+        // Without CAP_NET_ADMIN the kernel limits the size to net.core.rmem_max.
         let _cut = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
     }
 }

@@ -1,38 +1,38 @@
-//! Messages in a byte stream: what waits to be written (`Outbox`), and what is read ([`Inlet`]). Without input and
-//! output: bytes come in, bytes go out.
+//! Messages in a byte stream: the queue of messages to write (`Outbox`), and the parser of a stream ([`Inlet`]). Both
+//! work on bytes in memory, without input or output.
 
 use crate::header::{MESSAGE_HEADER, Message, PREAMBLE, Preamble};
 use cutline_units::Instant;
 use std::collections::VecDeque;
 
-/// The messages of an endless supply, bytes.
+/// The length of a message of an unlimited supply, bytes.
 const BULK_MESSAGE: u64 = 4096;
-/// The most that is made ready at once, bytes.
+/// The largest number of bytes that are prepared at once.
 const LARGEST_CHUNK: usize = 1 << 16;
 
-/// The messages that a sender has not handed over yet.
+/// The queue of messages that a sender has not passed to the kernel yet.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     waiting: VecDeque<(u64, Instant)>,
-    /// The sum of their lengths.
+    /// The sum of the lengths of the waiting messages.
     waiting_bytes: u64,
-    /// What may wait, bytes.
+    /// The largest number of bytes that may wait.
     limit: u64,
     unlimited: bool,
-    /// Of the message that is being written: what is to come behind what is ready.
+    /// Bytes of the current message that are not in `ready` yet.
     rest: u64,
-    /// What is ready, from `taken` on.
+    /// The prepared bytes. Those before `taken` have been sent.
     ready: Vec<u8>,
     taken: usize,
-    /// Of what is ready, how much is a preamble and not payload.
+    /// Prepared bytes that belong to the preamble and are not payload.
     preamble: usize,
-    /// How much is made ready next. It grows while all of it is taken, so that an endless supply is stamped when it
-    /// leaves and not long before.
+    /// The number of bytes to prepare next. It grows while the kernel takes all of them. So messages of an unlimited
+    /// supply get their time stamps shortly before they leave.
     chunk: usize,
 }
 
 impl Outbox {
-    /// A flow that begins with a preamble.
+    /// Returns the queue of a flow that begins with a preamble.
     pub(crate) fn new(preamble: &Preamble, limit: Option<u64>) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -47,7 +47,7 @@ impl Outbox {
         }
     }
 
-    /// Takes a message of the application; false if it has no room. `always`: it has.
+    /// Queues a message of the application. Returns false if it does not fit and `always` is false.
     pub(crate) fn write(&mut self, bytes: u64, now: Instant, always: bool) -> bool {
         let fits = always || self.waiting_bytes + self.rest + bytes <= self.limit;
         if fits && bytes > 0 {
@@ -57,23 +57,23 @@ impl Outbox {
         fits
     }
 
-    /// From now on there is always a message.
+    /// Starts an unlimited supply of messages.
     pub(crate) fn write_unlimited(&mut self) {
         self.unlimited = true;
     }
 
-    /// The endless supply ends with the message that is being written.
+    /// Ends the unlimited supply after the current message.
     pub(crate) fn end_supply(&mut self) {
         self.unlimited = false;
     }
 
-    /// Whether all has been handed over.
+    /// Returns whether everything has been sent.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         !self.unlimited && self.waiting.is_empty() && self.rest == 0 && self.taken == self.ready.len()
     }
 
-    /// What is to be handed over next; nothing if there is nothing.
+    /// Returns the bytes to send next; empty if there are none.
     pub(crate) fn next(&mut self, now: Instant) -> &[u8] {
         if self.taken == self.ready.len() {
             self.ready.clear();
@@ -83,7 +83,7 @@ impl Outbox {
         &self.ready[self.taken..]
     }
 
-    /// So much of it has been taken; how much of that was payload.
+    /// Records that `bytes` bytes have been sent, and returns how many of them were payload.
     pub(crate) fn taken(&mut self, bytes: usize) -> u64 {
         self.taken += bytes;
         let all = self.taken == self.ready.len();
@@ -93,7 +93,8 @@ impl Outbox {
         (bytes - preamble) as u64
     }
 
-    /// Makes more of the message that is being written ready, or begins the next; false if there is none.
+    /// Prepares more of the current message, or of the next one. Returns false if the chunk is full or no message is
+    /// left.
     fn prepare(&mut self, now: Instant) -> bool {
         if self.rest == 0 {
             let Some((length, written)) = self.begin(now) else { return false };
@@ -117,42 +118,42 @@ impl Outbox {
     }
 }
 
-/// What payload consists of behind its header.
+/// The byte that payload after the header consists of.
 const FILLER: u8 = b'.';
 
-/// What an [`Inlet`] finds in a stream.
+/// An element that an [`Inlet`] finds in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The preamble: which flow the connection carries.
+    /// The preamble, which names the flow.
     Flow(Preamble),
-    /// So many bytes of payload.
+    /// This number of payload bytes.
     Payload(u64),
-    /// A message has ended, and when it was written, if it says so.
+    /// The end of a message, and its time of writing if its header has one.
     End(Option<Instant>),
 }
 
-/// The reader of a stream, which keeps what an incomplete header needs.
+/// The parser of a stream. It keeps the bytes of an incomplete header.
 #[derive(Debug, Default)]
 pub struct Inlet {
     introduced: bool,
-    /// The beginning of a header whose end has not come yet.
+    /// The first bytes of an incomplete header.
     partial: [u8; MESSAGE_HEADER],
     held: usize,
-    /// Of the message that is being read: what is to come.
+    /// Bytes of the current message that have not arrived yet.
     rest: u64,
     written: Option<Instant>,
 }
 
-/// The stream does not begin with a preamble, or a message in it has no possible length.
+/// The error for a stream that does not begin with a preamble, or has a message of an invalid length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stream is not one of cutline tg")]
+#[error("the stream is not from cutline tg")]
 pub struct ProtocolError;
 
 impl Inlet {
-    /// Reads the next bytes of the stream and calls `found` for everything that is in them.
+    /// Parses the next bytes of the stream and calls `found` for each element in them.
     ///
     /// # Errors
-    /// When the stream is none of ours. It must not be fed afterwards.
+    /// Returns an error if the stream is not from Cutline. The caller must not call `feed` again after an error.
     pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Found)) -> Result<(), ProtocolError> {
         while !bytes.is_empty() {
             if self.rest > 0 {
@@ -168,7 +169,7 @@ impl Inlet {
         Ok(())
     }
 
-    /// Takes bytes of a header; true when it is whole.
+    /// Moves bytes of a header into `partial`. Returns true when the header is complete.
     fn gather(&mut self, bytes: &mut &[u8]) -> bool {
         let first = if self.held > 0 { self.partial[0] } else { bytes[0] };
         let length = if self.introduced { Message::header_length(first) } else { PREAMBLE };
@@ -216,7 +217,7 @@ mod tests {
         Instant::from_nanos(ns)
     }
 
-    /// Hands over up to `step` bytes at a time, and what the other end finds in them.
+    /// Moves up to `step` bytes at a time into an inlet. Returns the elements found and the payload bytes sent.
     fn carry(outbox: &mut Outbox, step: usize, most: usize) -> (Vec<Found>, u64) {
         let (mut inlet, mut all, mut payload, mut carried) = (Inlet::default(), Vec::new(), 0, 0);
         while carried < most {
@@ -238,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_come_across_whole_whatever_the_pieces(
+        fn messages_survive_any_segmentation(
             lengths in prop::collection::vec(1_u64..200_000, 1..12), step in 1_usize..70_000,
         ) {
             let mut outbox = Outbox::new(&PREAMBLE_OF_3, None);
@@ -256,7 +257,7 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_are_read_or_refused(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..9)) {
+        fn random_bytes_yield_no_more_payload_than_their_length(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..9)) {
             for introduced in [false, true] {
                 let mut inlet = Inlet { introduced, ..Inlet::default() };
                 let mut bytes = 0;
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_supply_ends_with_a_whole_message() {
+    fn an_unlimited_supply_ends_with_a_complete_message() {
         let mut outbox = Outbox::new(&PREAMBLE_OF_3, None);
         outbox.write_unlimited();
         let (found, _) = carry(&mut outbox, 1000, 100_000);
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_refused_whole() {
+    fn a_message_that_does_not_fit_is_refused_completely() {
         let mut outbox = Outbox::new(&PREAMBLE_OF_3, Some(1000));
         assert!(outbox.write(900, at(1), false));
         assert!(!outbox.write(200, at(1), false));

@@ -1,51 +1,51 @@
-//! Like flows together: sums, and distributions merged.
+//! The sums and merged distributions of a group of flows.
 
 use crate::report::{ReceivedInterval, ReceiverReport, SenderReport};
 use cutline_units::{Duration, Histogram};
 
-/// What a group of flows did and got.
+/// The measurements of a group of flows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// How many flows.
+    /// The number of flows.
     pub flows: u64,
-    /// Of these, with an error at either end.
+    /// Flows with an error at either end.
     pub failed: u64,
-    /// Payload bytes that left the applications for the kernel.
+    /// Payload bytes passed to the kernel.
     pub sent_bytes: u64,
     /// Datagrams sent; for TCP, data segments.
     pub sent_packets: u64,
-    /// Payload bytes that came.
+    /// Payload bytes received.
     pub received_bytes: u64,
-    /// Datagrams that came; for TCP, messages.
+    /// Datagrams received; for TCP, messages.
     pub received_packets: u64,
     /// Datagrams lost.
     pub lost: u64,
-    /// Datagrams that came after one that was sent later.
+    /// Datagrams that arrived after one that was sent later.
     pub reordered: u64,
-    /// Datagrams that came again.
+    /// Duplicate datagrams.
     pub duplicated: u64,
-    /// Datagrams that a router marked; for TCP, segments acknowledged with an ECN echo.
+    /// Datagrams that a router marked (CE); for TCP, segments acknowledged with an ECN echo.
     pub marked: u64,
-    /// Segments that TCP sent again.
+    /// Segments that TCP retransmitted.
     pub retransmissions: u64,
-    /// Bytes that applications wrote and that found no room.
+    /// Bytes of the applications dropped because the queue of TFRC or TCP was full.
     pub refused_bytes: u64,
-    /// Datagrams that the kernel did not take.
+    /// Datagrams that the sender's kernel refused.
     pub unsent: u64,
     /// One-way delays.
     pub delay: Histogram,
-    /// Changes of the one-way delay.
+    /// Absolute changes of the one-way delay.
     pub ipdv: Histogram,
     /// Response times of files and pages.
     pub responses: Histogram,
-    /// How late applications were asked.
+    /// Lateness of the generator: from the time at which an application was due to its call.
     pub lateness: Histogram,
-    /// What came in each interval, if it was asked for.
+    /// The counters of each interval; empty if no intervals were requested.
     pub intervals: Vec<ReceivedInterval>,
 }
 
 impl Summary {
-    /// Counts a flow, by what its two ends say. Nothing may have come of it.
+    /// Adds a flow from the reports of its two ends. `received` is `None` if nothing arrived.
     pub fn add(&mut self, sent: &SenderReport, received: Option<&ReceiverReport>) {
         self.flows += 1;
         let failed = sent.error.is_some() || received.is_some_and(|received| received.error.is_some());
@@ -60,18 +60,18 @@ impl Summary {
         self.lateness.merge(&sent.lateness);
         match received {
             Some(received) => self.add_received(received),
-            // Of datagrams of which none came all are lost.
+            // No datagram arrived, so all are lost.
             None if sent.tcp.is_none() => self.lost += sent.packets,
             None => {}
         }
         if let Some(received) = received.filter(|_| sent.tcp.is_none()) {
-            // Those behind the last that came have left no gap.
+            // Losses after the last arrival leave no gap in the sequence numbers.
             let unseen = sent.packets.saturating_sub(received.packets.saturating_add(received.lost));
             add(&mut self.lost, unseen);
         }
     }
 
-    /// Counts what came of a flow whose sender is not known.
+    /// Adds the receiver's report of a flow.
     pub fn add_received(&mut self, received: &ReceiverReport) {
         add(&mut self.received_bytes, received.bytes);
         add(&mut self.received_packets, received.packets);
@@ -94,7 +94,7 @@ impl Summary {
         }
     }
 
-    /// Adds another group.
+    /// Adds the measurements of another group.
     pub fn merge(&mut self, other: &Self) {
         let received = ReceiverReport {
             bytes: other.received_bytes,
@@ -120,20 +120,19 @@ impl Summary {
         self.lateness.merge(&other.lateness);
     }
 
-    /// The share of datagrams that were lost, 0..=1; `None` where there were none.
+    /// Returns the loss ratio of the datagrams, 0..=1; `None` if there were none.
     pub fn loss(&self) -> Option<f64> {
         let all = self.received_packets.saturating_add(self.lost);
         (all > 0).then(|| self.lost as f64 / all as f64)
     }
 
-    /// Bits of payload a second that came, over a time.
+    /// Returns the mean rate of the received payload over `elapsed`, bit/s; zero if `elapsed` is zero.
     pub fn goodput_bps(&self, elapsed: Duration) -> f64 {
         if elapsed.is_zero() { 0.0 } else { self.received_bytes as f64 * 8.0 / elapsed.as_secs_f64() }
     }
 }
 
-/// Adds to a sum, which stays at the greatest number when it cannot hold more: a report of another machine may have any
-/// numbers.
+/// Adds to a sum and saturates at the largest number. The report of another machine may have any numbers.
 const fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_another_machine_add_up_to_the_greatest_at_most() {
+    fn sums_of_foreign_numbers_saturate() {
         let interval = ReceivedInterval { packets: u64::MAX, lost: i64::MIN, ..ReceivedInterval::default() };
         let received = ReceiverReport {
             packets: u64::MAX,
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_is_lost_too() {
+    fn datagrams_that_never_arrive_count_as_lost() {
         let sent = SenderReport { packets: 10, bytes: 1000, ..SenderReport::default() };
         let some = ReceiverReport { packets: 6, bytes: 600, lost: 1, ..ReceiverReport::default() };
         let mut group = Summary::default();
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_loses_nothing_in_the_end() {
+    fn tcp_has_no_losses() {
         let tcp = Some(cutline_sys::tcp::TcpInfo { delivered_ce: 3, ..Default::default() });
         let sent = SenderReport { packets: 50, tcp, ..SenderReport::default() };
         let mut group = Summary::default();

@@ -1,4 +1,4 @@
-//! A recorded trace as text: a line for each message, its time in seconds from the beginning and its size in bytes.
+//! Recorded traces as text. Each line is a message: its time in seconds since the start, and its size in bytes.
 //!
 //! ```text
 //! # a comment
@@ -6,28 +6,28 @@
 //! 0.020  160
 //! ```
 //!
-//! Columns are separated by blanks or a comma; times do not go backwards. `tshark -T fields -e frame.time_relative -e
+//! Spaces, tabs or a comma separate the columns. Times must not decrease. `tshark -T fields -e frame.time_relative -e
 //! udp.length` writes such lines.
 
 use cutline_transport::app::Recorded;
 use cutline_units::Duration;
 
-/// Why a text is no trace: which line, and what is allowed.
+/// The error for an invalid trace: the line, and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text:?}: {allowed}")]
 pub struct TraceError {
-    /// The line, from 1.
+    /// The line number, from 1; 0 for the whole text.
     pub line: usize,
-    /// What it says.
+    /// The text of the line.
     pub text: String,
-    /// What it may say.
+    /// The allowed values.
     pub allowed: &'static str,
 }
 
 /// Reads a trace.
 ///
 /// # Errors
-/// The first line that is wrong.
+/// Returns the first invalid line, or an error if there is no message.
 pub fn parse_trace(text: &str) -> Result<Vec<Recorded>, TraceError> {
     let mut messages: Vec<Recorded> = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
@@ -38,7 +38,7 @@ pub fn parse_trace(text: &str) -> Result<Vec<Recorded>, TraceError> {
         let wrong = |allowed| TraceError { line, text: text.to_owned(), allowed };
         let message = message(text).map_err(wrong)?;
         if messages.last().is_some_and(|last| last.at > message.at) {
-            return Err(wrong("times do not go backwards"));
+            return Err(wrong("times must not decrease"));
         }
         messages.push(message);
     }
@@ -63,25 +63,25 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lines_are_messages() {
+    fn each_line_is_a_message() {
         let read = parse_trace("# time size\n0 160\n\n0.02,\t500 # two\n").unwrap();
         let at = Duration::from_millis;
         assert_eq!(read, [Recorded { at: at(0), bytes: 160 }, Recorded { at: at(20), bytes: 500 }]);
     }
 
     #[test]
-    fn a_wrong_line_is_named() {
+    fn an_error_names_the_invalid_line() {
         let why = |text| parse_trace(text).unwrap_err().to_string();
         assert_eq!(why("0 1\n0.5"), "line 2: \"0.5\": two columns: seconds and bytes");
         assert_eq!(why("x 1"), "line 1: \"x 1\": a time of 0..1000000 seconds");
         assert_eq!(why("1 0"), "line 1: \"1 0\": a size of 1..1000000000 bytes");
-        assert_eq!(why("1 1\n0.5 1"), "line 2: \"0.5 1\": times do not go backwards");
+        assert_eq!(why("1 1\n0.5 1"), "line 2: \"0.5 1\": times must not decrease");
         assert!(why("# nothing").contains("at least one message"));
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "\\PC{0,60}") {
+        fn no_text_causes_a_panic(text in "\\PC{0,60}") {
             let _ = parse_trace(&text);
         }
     }

@@ -1,5 +1,5 @@
-//! A sender and a receiver that meet, and those that do not.
-#![expect(clippy::disallowed_methods, reason = "a test waits for what another thread does")]
+//! Control sessions between a sender and a receiver, and failed ones.
+#![expect(clippy::disallowed_methods, reason = "a test waits for another thread")]
 
 use cutline_traffic::control::{ControlError, Outcome, Receiver, SendParams, Session, send};
 use cutline_traffic::{FlowPlan, MeterReport, TcpOptions, Transport};
@@ -50,7 +50,7 @@ fn receiver() -> (Receiver, SocketAddr) {
     (receiver, address)
 }
 
-/// A receiver that takes one sender, which `sender` plays.
+/// Runs a receiver that serves one session, in which `sender` acts as the sender.
 fn session<T>(sender: impl FnOnce(SocketAddr, &AtomicBool) -> T) -> (T, Session) {
     let (receiver, address) = receiver();
     let stop = AtomicBool::new(false);
@@ -65,7 +65,7 @@ fn both_ends_agree_on_what_was_sent() {
     let (outcome, session) = session(|address, _| call(address, 400).unwrap());
     assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
     assert!(outcome.clock.same && outcome.clock.after.is_some());
-    // A histogram's spare room is its own.
+    // Serialization ignores the spare capacity of histograms.
     let sent_over = |report: &Option<MeterReport>| serde_json::to_string(report).unwrap();
     assert_eq!(sent_over(&outcome.received), sent_over(&session.report));
     let received = outcome.received.unwrap();
@@ -76,7 +76,7 @@ fn both_ends_agree_on_what_was_sent() {
 }
 
 #[test]
-fn a_sender_that_is_stopped_gets_what_there_is() {
+fn a_stopped_sender_gets_the_report() {
     let (outcome, session) = session(|address, _| {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -92,7 +92,7 @@ fn a_sender_that_is_stopped_gets_what_there_is() {
 }
 
 #[test]
-fn a_receiver_that_is_stopped_tells_what_it_has() {
+fn a_stopped_receiver_sends_its_report() {
     let (outcome, session) = session(|address, stop| {
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -108,7 +108,7 @@ fn a_receiver_that_is_stopped_tells_what_it_has() {
 }
 
 #[test]
-fn what_is_no_run_is_refused() {
+fn invalid_runs_are_refused() {
     let ask = |request: &str| {
         let (reply, session) = session(|address, _| {
             let mut stream = TcpStream::connect(address).unwrap();
@@ -125,7 +125,7 @@ fn what_is_no_run_is_refused() {
             "{{\"start\":{{\"flows\":{flows},\"zero_ns\":{zero},\"until_ns\":{until},\"interval_ns\":null}}}}\n"
         )
     };
-    assert!(ask(&start(0, 1)).contains("flows = 0: 1..100000"));
+    assert!(ask(&start(0, 1)).contains("flows = 0: must be 1..100000"));
     assert!(ask(&start(1, u64::MAX)).contains("duration"));
     assert!(ask(&start(1, 1).replace("null", "1")).contains("interval"));
     let far =
@@ -137,8 +137,8 @@ fn what_is_no_run_is_refused() {
     }
 }
 
-/// Somebody who says this when called, and hangs up.
-fn somebody(says: &'static str) -> SocketAddr {
+/// Starts a server that sends `says` to the first client and closes the connection. Returns its address.
+fn server(says: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || listener.accept().unwrap().0.write_all(says.as_bytes()).unwrap());
@@ -146,15 +146,15 @@ fn somebody(says: &'static str) -> SocketAddr {
 }
 
 #[test]
-fn others_that_answer_are_told_apart() {
-    let why = |says| call(somebody(says), 100).unwrap_err().to_string();
-    assert!(why("SSH-2.0-OpenSSH_9.2\r\n").contains("not as a receiver of cutline tg"));
-    assert!(why("").contains("not as a receiver of cutline tg"));
+fn errors_distinguish_other_servers() {
+    let why = |says| call(server(says), 100).unwrap_err().to_string();
+    assert!(why("SSH-2.0-OpenSSH_9.2\r\n").contains("does not answer as a receiver of cutline tg"));
+    assert!(why("").contains("does not answer as a receiver of cutline tg"));
     let other = why("{\"hello\":{\"cutline_tg\":99,\"boot_id\":\"\"}}\n");
     assert!(other.contains("version 99") && other.contains("version 1"), "{other}");
     let broken = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"\"}}\n");
     assert!(broken.contains("broke"), "{broken}");
-    let (_, nobody) = { receiver() };
-    let unreachable = call(nobody, 100).unwrap_err().to_string();
+    let (_, closed) = { receiver() };
+    let unreachable = call(closed, 100).unwrap_err().to_string();
     assert!(unreachable.contains("is `cutline tg receive` running there?"), "{unreachable}");
 }

@@ -1,5 +1,5 @@
-//! Both ends over the loopback, as any user may run them.
-#![expect(clippy::disallowed_methods, reason = "a test waits for what has been sent to arrive")]
+//! Both ends over the loopback interface, without privileges.
+#![expect(clippy::disallowed_methods, reason = "a test waits for packets in flight")]
 
 use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
@@ -48,7 +48,7 @@ fn tcp() -> Transport {
     Transport::Tcp(TcpOptions::default())
 }
 
-/// Sends the flows for `time` to a meter, which waits a little longer.
+/// Sends the flows for `time` to a meter, which runs 200 ms longer.
 fn measure_at(
     address: &str,
     plans: Vec<FlowPlan>,
@@ -85,7 +85,7 @@ fn every_datagram_of_a_constant_rate_arrives() {
             let (sent, flow) = (&sent[0], &received.flows[0]);
             assert_eq!((sent.error.as_ref(), flow.error.as_ref()), (None, None));
             assert_eq!((sent.packets, sent.bytes), (flow.packets, flow.bytes), "{received:?}");
-            // 1000 messages a second; a machine that stops for long sends what it missed afterwards.
+            // 1000 messages a second. After a pause of the machine the generator catches up.
             in_time!((540..=601).contains(&sent.packets), "{}", sent.packets);
             assert_eq!((flow.lost, flow.duplicated, flow.traffic_class), (0, 0, Some(0)));
             assert_eq!((flow.delay.count(), flow.ipdv.count()), (sent.packets, sent.packets - 1));
@@ -119,7 +119,7 @@ fn tcp_carries_bulk_data_in_order() {
             assert_eq!(flow.delay.count(), flow.packets, "{flow:?}");
         }
         let info = sent[0].tcp.unwrap();
-        // A segment of 1012 bytes less a time stamp's 12; the preamble comes on top.
+        // A segment has 1012 bytes minus 12 of the time stamp option. The preamble adds 16 bytes to the payload.
         assert_eq!(info.max_segment, 1000, "{info:?}");
         assert!(info.bytes_sent - info.bytes_retransmitted <= sent[0].bytes + 16 + 1, "{info:?}");
         assert!(
@@ -132,7 +132,7 @@ fn tcp_carries_bulk_data_in_order() {
 }
 
 #[test]
-fn files_are_complete_when_their_last_byte_is_there() {
+fn files_complete_with_their_last_byte() {
     undisturbed(|| {
         let (size, think_time) = (Distribution::Fixed(50_000.0), Distribution::Fixed(0.02));
         let short = Distribution::Fixed(3.0);
@@ -144,7 +144,7 @@ fn files_are_complete_when_their_last_byte_is_there() {
             assert!(sent.messages - responses <= 1, "{responses} of {}", sent.messages);
             assert!(flow.packets >= responses);
             in_time!(sent.responses.min().unwrap() < Duration::from_millis(500), "{:?}", sent.responses);
-            // Think times of 20 ms: 30 files at most, and the first one.
+            // With think times of 20 ms there are at most 30 files after the first one.
             assert!(sent.messages <= 31, "{}", sent.messages);
         }
         assert_eq!(sent[0].bytes % 50_000, 0);
@@ -164,7 +164,7 @@ fn tfrc_gets_feedback() {
         let bulk = plan(1, Transport::Datagrams(TransportParams::Tfrc(params.clone())), Params::BULK);
         let (sent, received) = measure(vec![limited, bulk], 700);
         let (cbr, bulk) = (&sent[0], &sent[1]);
-        // 140 messages; without feedback it would be a packet a second, and if the other had no turns, fewer, too.
+        // 140 messages are due. Without feedback, or without turns of the bulk flow, there are far fewer.
         in_time!(cbr.packets > 120 && bulk.packets > 1000, "{} {}", cbr.packets, bulk.packets);
         let rtt = cbr.tfrc_rtt.unwrap();
         in_time!(rtt < Duration::from_millis(200), "{rtt}");
@@ -213,13 +213,13 @@ fn the_code_point_is_on_the_wire() {
         let time = Duration::from_millis(100);
         let (_, received) = measure_at(address, flows.clone(), MeterParams::default(), time);
         let classes: Vec<_> = received.flows.iter().map(|flow| flow.traffic_class).collect();
-        // Level 6 is 010111, and ECT(0) behind it; EF is 101110.
+        // Level 6 is 010111, followed by ECT(0). EF is 101110.
         assert_eq!(classes, [Some(0b0101_1110), Some(0b1011_1000)]);
     }
 }
 
 #[test]
-fn the_window_cuts_warm_up_off() {
+fn the_window_excludes_the_warm_up() {
     undisturbed(|| {
         let window = Window { from: Duration::from_millis(200), until: Duration::from_millis(400) };
         let params = MeterParams { window, ..MeterParams::default() };
@@ -233,14 +233,14 @@ fn the_window_cuts_warm_up_off() {
 }
 
 #[test]
-fn times_of_start_and_stop_are_kept() {
+fn a_flow_keeps_its_start_and_stop_times() {
     undisturbed(|| {
         let (start, stop) = (Duration::from_millis(200), Some(Duration::from_millis(300)));
         let flow = FlowPlan { start, stop, ..plan(0, tcp(), cbr(Rate::from_mbps(4), 500)) };
         let (sent, received) = measure(vec![flow], 500);
         let flow = &received.flows[0];
         assert!(flow.first.unwrap() >= start, "{flow:?}");
-        // 100 messages in 100 ms, and what a phase adds.
+        // 100 messages in 100 ms; the random phase may add one.
         in_time!((95..=101).contains(&sent[0].messages), "{}", sent[0].messages);
         assert_eq!((sent[0].bytes, &sent[0].error), (flow.bytes, &None));
     });
@@ -248,7 +248,7 @@ fn times_of_start_and_stop_are_kept() {
 
 #[test]
 fn a_full_queue_refuses_whole_messages() {
-    // Nobody reads what comes to this listener.
+    // Nothing reads from the connections of this listener.
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let options = TcpOptions {
         send_buffer: Some(4096),
@@ -270,28 +270,28 @@ fn send(plans: Vec<FlowPlan>, time_ms: u64) -> Result<Vec<SenderReport>, Traffic
     Generator::new(plans, Streams::new(1))?.run(now(), time, &AtomicBool::new(false))
 }
 
-/// A port where nobody listens, and the address of somebody who hangs up at once.
-fn nobody_and_somebody() -> (SocketAddr, SocketAddr) {
-    let nobody = UdpSocket::bind(LOOPBACK).unwrap().local_addr().unwrap();
+/// Returns the address of a closed port, and that of a server that closes its first connection at once.
+fn closed_port_and_closing_server() -> (SocketAddr, SocketAddr) {
+    let closed = UdpSocket::bind(LOOPBACK).unwrap().local_addr().unwrap();
     let listener = TcpListener::bind(LOOPBACK).unwrap();
-    let somebody = listener.local_addr().unwrap();
+    let closing = listener.local_addr().unwrap();
     thread::spawn(move || listener.accept().map(drop));
-    (nobody, somebody)
+    (closed, closing)
 }
 
 #[test]
 fn a_flow_that_fails_does_not_end_the_others() {
     undisturbed(|| {
         let meter = UdpSocket::bind(LOOPBACK).unwrap();
-        let (nobody, somebody) = nobody_and_somebody();
+        let (closed, closing) = closed_port_and_closing_server();
         let to = meter.local_addr().unwrap();
         let unknown = TcpOptions { congestion_control: Some("nosuch".to_owned()), ..TcpOptions::default() };
         let slow = || cbr(Rate::from_kbps(400), 500);
         let sent = send(
             vec![
-                FlowPlan { to: nobody, ..plan(0, tcp(), slow()) },
-                FlowPlan { to: somebody, ..plan(1, tcp(), slow()) },
-                FlowPlan { to: nobody, ..plan(2, udp(), slow()) },
+                FlowPlan { to: closed, ..plan(0, tcp(), slow()) },
+                FlowPlan { to: closing, ..plan(1, tcp(), slow()) },
+                FlowPlan { to: closed, ..plan(2, udp(), slow()) },
                 FlowPlan { to, ..plan(3, Transport::Tcp(unknown), slow()) },
                 FlowPlan { to, ..plan(4, udp(), slow()) },
             ],
@@ -300,10 +300,10 @@ fn a_flow_that_fails_does_not_end_the_others() {
         .unwrap();
         let error = |flow: usize| sent[flow].error.clone().unwrap_or_default();
         assert!(error(0).contains("refused"), "{}", error(0));
-        // Which of them depends on whether the reset comes before the next write.
-        let closed = ["closed", "reset", "Broken pipe"].iter().any(|why| error(1).contains(why));
-        assert!(closed, "{}", error(1));
-        assert!(error(2).contains("nobody listens") && sent[2].unsent > 0, "{}", error(2));
+        // The error depends on whether the reset arrives before the next write.
+        let has_ended = ["closed", "reset", "Broken pipe"].iter().any(|why| error(1).contains(why));
+        assert!(has_ended, "{}", error(1));
+        assert!(error(2).contains("no meter at this port") && sent[2].unsent > 0, "{}", error(2));
         assert!(error(3).contains("\"nosuch\""), "{}", error(3));
         in_time!(sent[4].packets > 30, "{:?}", sent[4]);
         assert_eq!(sent[4].error, None);
@@ -311,9 +311,9 @@ fn a_flow_that_fails_does_not_end_the_others() {
 }
 
 #[test]
-fn a_generator_whose_flows_have_all_failed_ends() {
-    let (nobody, _) = nobody_and_somebody();
-    let sent = send(vec![FlowPlan { to: nobody, ..plan(0, tcp(), Params::BULK) }], 3_600_000).unwrap();
+fn a_generator_ends_when_all_flows_have_failed() {
+    let (closed, _) = closed_port_and_closing_server();
+    let sent = send(vec![FlowPlan { to: closed, ..plan(0, tcp(), Params::BULK) }], 3_600_000).unwrap();
     assert!(sent[0].error.is_some());
 }
 
@@ -321,13 +321,13 @@ fn a_generator_whose_flows_have_all_failed_ends() {
 fn a_bad_plan_is_refused_before_a_socket_is_opened() {
     let refused = |plans| send(plans, 1).unwrap_err().to_string();
     let short = refused(vec![plan(0, udp(), cbr(Rate::from_kbps(8), 20))]);
-    assert!(short.contains("size = 20 B: 24 B at least"), "{short}");
+    assert!(short.contains("size = 20 B: at least 24 B"), "{short}");
     let twice = refused(vec![plan(3, tcp(), Params::BULK), plan(3, tcp(), Params::BULK)]);
-    assert!(twice.contains("id = 3: a number of its own"), "{twice}");
+    assert!(twice.contains("id = 3: must be unique"), "{twice}");
 }
 
 #[test]
-fn strangers_are_counted_and_do_no_harm() {
+fn strangers_are_counted_and_ignored() {
     undisturbed(|| {
         let meter =
             Meter::bind(LOOPBACK.parse().unwrap(), MeterParams { flows: 2, ..MeterParams::default() })
@@ -356,7 +356,7 @@ fn strangers_are_counted_and_do_no_harm() {
 }
 
 #[test]
-fn more_than_the_machine_can_send_ends_in_time() {
+fn an_overloaded_generator_ends_in_time() {
     undisturbed(|| {
         let meter = UdpSocket::bind(LOOPBACK).unwrap();
         let to = meter.local_addr().unwrap();
@@ -364,14 +364,14 @@ fn more_than_the_machine_can_send_ends_in_time() {
         let flow = |id| FlowPlan { to, ..plan(id, udp(), cbr(Rate::from_mbps(800), 100)) };
         let sent = send((0..10).map(flow).collect(), 300).unwrap();
         let messages: u64 = sent.iter().map(|flow| flow.messages).sum();
-        // A run that made up for what it had missed would send them all.
+        // A run that caught up completely would send all of them.
         in_time!(messages > 1000 && messages < 2_900_000, "{messages}");
         assert!(sent.iter().all(|flow| flow.packets > 0 && flow.lateness.max().unwrap() > Duration::ZERO));
     });
 }
 
 #[test]
-fn a_run_may_begin_later() {
+fn a_run_may_start_in_the_future() {
     undisturbed(|| {
         let meter = UdpSocket::bind(LOOPBACK).unwrap();
         let flow =

@@ -1,36 +1,38 @@
-//! How far the receiver's clock is from ours: NTP's exchange (RFC 5905 section 8).
+//! Estimates the offset of the receiver's clock with NTP's exchange (RFC 5905 section 8).
 //!
-//! A request leaves at T1 and comes at T2, its reply leaves at T3 and comes at T4; T2 and T3 are of the other clock:
+//! A request is sent at T1 and received at T2. Its reply is sent at T3 and received at T4. T2 and T3 are times of the
+//! other clock:
 //!
 //! ```text
 //! offset = ((T2 - T1) + (T3 - T4)) / 2        round trip = (T4 - T1) - (T3 - T2)
 //! ```
 //!
-//! The error is at most half the round trip: as if one way took all of it. So of several exchanges the one with the least
-//! round trip counts. The offset before the run corrects one-way delays; that after the run tells the drift.
+//! The error is at most half the round-trip time; it is that large if one direction takes all of the time. Of several
+//! exchanges the estimate uses the one with the smallest round-trip time. The offset before the run corrects one-way
+//! delays. The offset after the run gives the drift.
 //!
-//! Worked numbers: T1 = 0, T2 = 105, T3 = 106, T4 = 11 (ms): offset 100 ms, round trip 10 ms, so 100 ms +- 5 ms.
+//! Example: T1 = 0, T2 = 105, T3 = 106, T4 = 11 (ms) give an offset of 100 ms +- 5 ms and a round trip of 10 ms.
 
 use crate::clock::ClockOffset;
 use cutline_units::Duration;
 
-/// An offset and how wrong it may be.
+/// An estimate of the clock offset and its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockEstimate {
-    /// How far the receiver's clock is ahead.
+    /// The receiver's clock minus ours.
     pub offset: ClockOffset,
-    /// The round trip of the exchange that it comes from; the error is at most half of it.
+    /// The round-trip time of the exchange. The error is at most half of it.
     pub round_trip: Duration,
 }
 
-/// What is known of the two clocks.
+/// The relation of the two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReport {
-    /// Both ends have the same clock: the boot id is the same, and no offset is to be seen.
+    /// Whether both ends have the same clock: the boot ids are equal, and the offset is within its error.
     pub same: bool,
-    /// Before the run.
+    /// The estimate before the run.
     pub before: ClockEstimate,
-    /// After it; `None` if it did not come to that.
+    /// The estimate after the run; `None` if the session ended earlier.
     pub after: Option<ClockEstimate>,
 }
 
@@ -44,19 +46,19 @@ pub(super) struct Exchange {
 }
 
 impl ClockEstimate {
-    /// The error is at most this.
+    /// Returns the largest possible error of the offset.
     pub fn error(self) -> Duration {
         Duration::from_nanos(self.round_trip.as_nanos().div_ceil(2))
     }
 }
 
 impl ClockReport {
-    /// What one-way delays were corrected by.
+    /// Returns the offset that one-way delays are corrected by.
     pub fn offset(&self) -> ClockOffset {
         if self.same { ClockOffset::NONE } else { self.before.offset }
     }
 
-    /// How much the other clock went ahead of ours during the run, ns; zero for one clock.
+    /// Returns the change of the offset during the run, ns; zero if both ends have the same clock.
     pub fn drift_ns(&self) -> i64 {
         match self.after {
             Some(after) if !self.same => {
@@ -66,7 +68,7 @@ impl ClockReport {
         }
     }
 
-    /// One-way delays are wrong by at most this.
+    /// Returns the largest possible error of one-way delays.
     pub fn error(&self) -> Duration {
         if self.same {
             return Duration::ZERO;
@@ -77,7 +79,7 @@ impl ClockReport {
     }
 }
 
-/// The estimate of the best of several exchanges; `None` of none that makes sense.
+/// Returns the estimate of the exchange with the smallest round-trip time; `None` if no exchange is valid.
 pub(super) fn estimate(exchanges: &[Exchange]) -> Option<ClockEstimate> {
     exchanges.iter().filter_map(Exchange::estimate).min_by_key(|estimate| estimate.round_trip)
 }
@@ -106,16 +108,16 @@ mod tests {
     }
 
     #[test]
-    fn the_header_s_worked_numbers() {
+    fn the_example_of_the_module_docs_holds() {
         let found = estimate(&[exchange([0, 105, 106, 11])]).unwrap();
         assert_eq!((found.offset.as_nanos(), found.error()), (100 * MS as i64, Duration::from_millis(5)));
     }
 
     #[test]
-    fn the_exchange_with_the_least_round_trip_counts() {
+    fn the_exchange_with_the_smallest_round_trip_is_used() {
         let found = estimate(&[exchange([0, 150, 150, 90]), exchange([100, 205, 205, 108])]).unwrap();
         assert_eq!(found.round_trip, Duration::from_millis(8));
-        assert_eq!(estimate(&[exchange([10, 5, 90, 20])]), None, "the other end cannot hold it longer");
+        assert_eq!(estimate(&[exchange([10, 5, 90, 20])]), None, "a round trip must not be negative");
     }
 
     #[test]
@@ -132,18 +134,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_truth_lies_within_the_error(
-            ahead in -1_000_000_000_i64..1_000_000_000, forth in 0_u64..1 << 30, held in 0_u64..1 << 20, back in 0_u64..1 << 30,
+        fn the_true_offset_is_within_the_error(
+            ahead in -1_000_000_000_i64..1_000_000_000, forward in 0_u64..1 << 30, held in 0_u64..1 << 20, reverse in 0_u64..1 << 30,
         ) {
             let there = |ours: u64| (ours as i64 + ahead) as u64;
             let left = 10_000_000_000;
-            let (came, left_there) = (there(left + forth), there(left + forth + held));
-            let found = estimate(&[Exchange { left, came, left_there, came_back: left + forth + held + back }]).unwrap();
+            let (came, left_there) = (there(left + forward), there(left + forward + held));
+            let found = estimate(&[Exchange { left, came, left_there, came_back: left + forward + held + reverse }]).unwrap();
             prop_assert!(found.offset.as_nanos().abs_diff(ahead) <= found.error().as_nanos());
         }
 
         #[test]
-        fn no_times_make_it_panic(left: u64, came: u64, left_there: u64, came_back: u64) {
+        fn no_times_cause_a_panic(left: u64, came: u64, left_there: u64, came_back: u64) {
             let _ = estimate(&[Exchange { left, came, left_there, came_back }]);
         }
     }

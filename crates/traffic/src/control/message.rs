@@ -1,15 +1,15 @@
-//! The messages of a session, and how they are read and written: JSON, one message a line.
+//! Reads and writes the messages of a session: JSON, one message per line.
 
 use crate::report::MeterReport;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
 
-/// The version of the protocol: both ends must have the same.
+/// The version of the protocol. Both ends must have the same version.
 pub const PROTOCOL: u32 = 1;
 /// The longest request, bytes.
 pub const LONGEST_REQUEST: u64 = 4096;
-/// The longest reply, bytes: a report of many flows with many intervals.
+/// The longest reply, bytes. A report of many flows with many intervals is long.
 pub const LONGEST_REPLY: u64 = 1 << 30;
 
 /// A request of the sender.
@@ -45,54 +45,55 @@ pub enum Reply {
     Hello(Hello),
     /// The receiver's clock.
     Clock {
-        /// When the request came, ns of the receiver's clock.
+        /// The arrival time of the request, ns of the receiver's clock.
         came_ns: u64,
-        /// When this reply left, ns of the receiver's clock.
+        /// The departure time of this reply, ns of the receiver's clock.
         left_ns: u64,
     },
     /// The run can start.
     Ready {
-        /// The port that traffic goes to.
+        /// The port that receives the traffic.
         port: u16,
     },
-    /// What the receiver has measured.
+    /// The receiver's measurements.
     Report(Box<MeterReport>),
-    /// The receiver does not do what was asked, and why.
+    /// The receiver refuses the request, for this reason.
     Refused(String),
 }
 
-/// How a receiver introduces itself.
+/// The first message of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The version of the protocol. Its name tells our receivers from others that speak JSON.
+    /// The version of the protocol. The field's name distinguishes this protocol from others that use JSON.
     pub cutline_tg: u32,
-    /// `/proc/sys/kernel/random/boot_id`: the same on the same machine.
+    /// The content of `/proc/sys/kernel/random/boot_id`; equal on the same machine.
     pub boot_id: String,
 }
 
-/// A message as it is sent: its JSON and the end of the line.
+/// Returns the encoded message: its JSON and a line end.
 ///
 /// # Errors
-/// When it is not possible as JSON.
+/// Returns an error if the message cannot be encoded as JSON.
 pub fn write_message(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(line)
 }
 
-/// Reads the next message, of at most `longest` bytes; `None` at the end.
+/// Reads the next message, of at most `longest` bytes; returns `None` at the end of the stream.
 ///
 /// # Errors
-/// When it cannot be read, is too long, has no end, or is not a message of this kind.
+/// Returns an error if the message cannot be read, is too long, has no line end, or is not of type `T`.
 pub fn read_message<T: DeserializeOwned>(from: impl BufRead, longest: u64) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     let length = from.take(longest).read_until(b'\n', &mut line)?;
     match line.last() {
         None => Ok(None),
         Some(b'\n') => serde_json::from_slice(&line).map(Some).map_err(io::Error::from),
-        Some(_) if length as u64 == longest => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line of more than {longest} bytes")))
-        }
+        Some(_) if length as u64 == longest => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the line is longer than {longest} bytes"),
+        )),
         Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

@@ -1,17 +1,17 @@
-//! How a sender and a receiver on different machines come together: one TCP connection beside the traffic.
+//! The control session between a sender and a receiver: a TCP connection beside the traffic.
 //!
-//! Requests and replies are JSON, one a line, in this order:
+//! Requests and replies are JSON, one per line, in this order:
 //!
-//! | sender | receiver | |
+//! | sender | receiver | content |
 //! | --- | --- | --- |
 //! | | `hello` | protocol version, boot id |
 //! | `clock` | `clock` | several times: NTP's exchange (RFC 5905 section 8) |
-//! | `start` | `ready` | how many flows, the run's zero on the receiver's clock; the port that traffic goes to |
-//! | `clock` | `clock` | after the run, so that drift is seen |
-//! | `finish` | `report` | what the meter found |
+//! | `start` | `ready` | the number of flows, the run's zero on the receiver's clock; the port for the traffic |
+//! | `clock` | `clock` | after the run, to measure the drift |
+//! | `finish` | `report` | the meter's measurements |
 //!
-//! Instead of any reply there may be `refused` with a reason. A line that is longer than it can be, or is no JSON, ends the
-//! session; so does a connection that breaks, and what was measured by then is kept.
+//! The receiver may answer any request with `refused` and a reason. A line that is too long or invalid ends the
+//! session. A lost connection also ends it. Both ends keep their measurements up to then.
 
 mod exchange;
 pub mod message;
@@ -31,48 +31,49 @@ use serde::de::DeserializeOwned;
 use std::io::{self, BufReader, Write as _};
 use std::net::TcpStream;
 
-/// The port that a receiver listens at where none is given.
+/// The default port of a receiver.
 pub const PORT: u16 = 5203;
-/// Why a session came to an end before its time.
+/// An error that ends a session early.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// No connection.
-    #[error("{address} cannot be reached: {source}; is `cutline tg receive` running there?")]
+    /// The connection to the receiver failed.
+    #[error("cannot connect to {address}: {source}; is `cutline tg receive` running there?")]
     Unreachable {
-        /// Who was called.
+        /// The receiver's address and port.
         address: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Somebody else answers there.
-    #[error("{0} answers, but not as a receiver of cutline tg")]
+    /// The server at this address is not a receiver.
+    #[error("{0} does not answer as a receiver of cutline tg")]
     Stranger(String),
-    /// A receiver of another version.
+    /// The receiver has another version of the protocol.
     #[error(
-        "the receiver speaks version {theirs} of the protocol, and this is version {PROTOCOL}: use the same cutline"
+        "the receiver has version {theirs} of the protocol, the sender has version {PROTOCOL}: \
+         use the same release of cutline at both ends"
     )]
     Version {
-        /// Its version.
+        /// The receiver's version.
         theirs: u32,
     },
-    /// It does not want to.
-    #[error("the receiver refuses: {0}")]
+    /// The receiver refused a request, for this reason.
+    #[error("the receiver refused the request: {0}")]
     Refused(String),
-    /// The connection broke.
+    /// The connection was lost.
     #[error("the connection to the other end broke: {0}")]
     Broken(io::Error),
-    /// What came is not what should.
-    #[error("the other end sent what was not asked for: {0}")]
+    /// The other end did not send the expected message.
+    #[error("the other end violated the protocol: {0}")]
     Unexpected(String),
-    /// The receiver was stopped; what it had found by then is there.
+    /// The receiver was stopped. It sent its measurements up to then.
     #[error("the receiver was stopped before the end")]
     Stopped,
-    /// The traffic could not be sent or measured at all.
+    /// The generator or the meter failed.
     #[error(transparent)]
     Traffic(#[from] crate::TrafficError),
 }
 
-/// A connection that carries a line each way.
+/// A connection that carries messages as lines.
 struct Line {
     reader: BufReader<TcpStream>,
 }
@@ -91,12 +92,12 @@ impl Line {
         self.stream().write_all(&write_message(message)?)
     }
 
-    /// The next message; `None` at the end.
+    /// Receives the next message; returns `None` at the end of the stream.
     fn receive<T: DeserializeOwned>(&mut self, longest: u64) -> io::Result<Option<T>> {
         read_message(&mut self.reader, longest)
     }
 
-    /// Whether something comes, or the end, within a time.
+    /// Waits up to `time` for a message or the end of the stream.
     fn wait(&self, time: Duration) -> io::Result<Waited> {
         if !self.reader.buffer().is_empty() {
             return Ok(Waited::Message);
@@ -123,7 +124,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// A duration above zero as the standard library has it.
+/// Converts a duration into the standard library's type, at least 1 ns.
 fn std(time: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(time.as_nanos().max(1))
 }

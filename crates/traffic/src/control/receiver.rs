@@ -1,4 +1,4 @@
-//! The receiver's side of a session: answers, and a meter in a thread of its own.
+//! The receiver's side of a session. The meter runs in a separate thread.
 
 use super::{ControlError, Hello, LONGEST_REQUEST, Line, PROTOCOL, Reply, Request, Start, Waited, boot_id};
 use crate::TrafficError;
@@ -11,74 +11,78 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// How often a request to stop is looked for.
+/// The interval at which the stop flag is checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a sender may be silent before the run, and after it.
+/// The longest silence of a sender before and after the run.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest run, and the farthest that its zero may lie from now.
+/// The longest run.
 const LONGEST_RUN: Duration = Duration::from_secs(7 * 86_400);
+/// The largest distance of the run's zero from the present time.
 const FARTHEST_ZERO: Duration = Duration::from_secs(60);
-/// The most flows, and the shortest intervals.
+/// The largest number of flows.
 const MOST_FLOWS: u32 = 100_000;
+/// The shortest interval.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Waits for senders.
+/// Serves senders, one at a time.
 #[derive(Debug)]
 pub struct Receiver {
     listener: TcpListener,
     data_port: u16,
 }
 
-/// What came of a sender.
+/// The result of a session with a sender.
 #[derive(Debug)]
 pub struct Session {
-    /// Who it was.
+    /// The sender's address and port.
     pub peer: SocketAddr,
-    /// How long it was planned to send.
+    /// The planned duration of sending.
     pub until: Duration,
     /// The width of the intervals.
     pub interval: Option<Duration>,
-    /// What was measured; `None` if it did not come to that.
+    /// The measurements; `None` if the session ended before the run.
     pub report: Option<MeterReport>,
-    /// Why it ended before its time.
+    /// The error that ended the session early.
     pub error: Option<ControlError>,
 }
 
 impl Receiver {
-    /// Listens at an address; traffic goes to `data_port`, with 0 to one that is free.
+    /// Listens on `address` for senders. The traffic uses `data_port`; with 0 the kernel chooses a free port.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// Returns an error if the address is not available.
     pub fn bind(address: SocketAddr, data_port: u16) -> Result<Self, TrafficError> {
-        let failed = |error| TrafficError::system(format!("{address} cannot be listened at"))(error);
+        let failed = |error| TrafficError::system(format!("cannot listen on {address}"))(error);
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self { listener, data_port })
     }
 
-    /// Where it listens.
+    /// Returns the address and port on which the receiver listens.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// Returns an error if the system does not report the address.
     pub fn address(&self) -> Result<SocketAddr, TrafficError> {
-        self.listener.local_addr().map_err(TrafficError::system("the address that is listened at"))
+        self.listener
+            .local_addr()
+            .map_err(TrafficError::system("cannot read the address of the listening socket"))
     }
 
-    /// The next sender, from its coming to its end; `None` when `stop` was set before one came.
+    /// Waits for the next sender and serves it to the end. Returns `None` if `stop` is set before a sender connects.
     ///
     /// # Errors
-    /// When nobody can come any more. What befalls a session is in it.
+    /// Returns an error if the receiver cannot accept connections. An error of a session is in the [`Session`].
     pub fn session(&self, stop: &AtomicBool) -> Result<Option<Session>, TrafficError> {
         while !stop.load(Ordering::Relaxed) {
             let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
-            // Ready or not, the flag and the listener are looked at.
+            // An error needs no handling: the loop checks the flag and the listener in any case.
             let _ready = wait(&mut fds, LONGEST_WAIT);
             match self.listener.accept() {
                 Ok((stream, peer)) => return Ok(Some(self.serve(stream, peer, stop))),
                 Err(error) if super::is_timeout(&error) => {}
-                // One that went away before it was taken is nobody.
+                // The sender closed the connection before it was accepted.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return Err(TrafficError::system("senders cannot be listened for")(error)),
+                Err(error) => return Err(TrafficError::system("cannot listen for senders")(error)),
             }
         }
         Ok(None)
@@ -91,7 +95,7 @@ impl Receiver {
             let hello = Hello { cutline_tg: PROTOCOL, boot_id: boot_id() };
             line.send(&Reply::Hello(hello)).map_err(ControlError::Broken)?;
             let Some(Request::Start(start)) = answer(&mut line, PATIENCE, stop)? else {
-                return Err(ControlError::Unexpected("an end before a start".to_owned()));
+                return Err(ControlError::Unexpected("`finish` before `start`".to_owned()));
             };
             self.measure(&mut line, start, stop, &mut session)
         });
@@ -107,8 +111,8 @@ impl Receiver {
         session: &mut Session,
     ) -> Result<(), ControlError> {
         let refuse = |line: &Line, why: String| {
-            // Whether or not it is heard.
-            let _told = line.send(&Reply::Refused(why.clone()));
+            // The sender may be gone already.
+            let _gone = line.send(&Reply::Refused(why.clone()));
             ControlError::Unexpected(why)
         };
         let (zero, params) = check(start).map_err(|why| refuse(line, why))?;
@@ -129,16 +133,16 @@ impl Receiver {
         });
         let report = session.report.insert(report?);
         match answered? {
-            // A sender that was stopped here still gets what there is.
+            // Without a request the receiver was stopped; the sender still gets the report.
             Some(Request::Finish) | None => {
                 line.send(&Reply::Report(Box::new(report.clone()))).map_err(ControlError::Broken)
             }
-            Some(_) => Err(ControlError::Unexpected("a second start".to_owned())),
+            Some(_) => Err(ControlError::Unexpected("a second `start`".to_owned())),
         }
     }
 }
 
-/// Answers what is asked of the clock until something else is asked for; `None` when `stop` is set.
+/// Answers `clock` requests until another request arrives, and returns that one. Returns `None` if `stop` is set.
 fn answer(line: &mut Line, patience: Duration, stop: &AtomicBool) -> Result<Option<Request>, ControlError> {
     let gone = || ControlError::Broken(std::io::ErrorKind::UnexpectedEof.into());
     let tired = now().saturating_add(patience);
@@ -146,7 +150,7 @@ fn answer(line: &mut Line, patience: Duration, stop: &AtomicBool) -> Result<Opti
         match line.wait(LOOK).map_err(ControlError::Broken)? {
             _ if stop.load(Ordering::Relaxed) => return Ok(None),
             Waited::Nothing if now() < tired => continue,
-            Waited::Nothing => return Err(ControlError::Unexpected("silence".to_owned())),
+            Waited::Nothing => return Err(ControlError::Unexpected(format!("no request within {patience}"))),
             Waited::End => return Err(gone()),
             Waited::Message => {}
         }
@@ -161,23 +165,23 @@ fn answer(line: &mut Line, patience: Duration, stop: &AtomicBool) -> Result<Opti
     }
 }
 
-/// The run that a sender asks for, if it can be.
+/// Checks the run that a sender asks for, and returns its zero and the meter's parameters.
 fn check(start: Start) -> Result<(Instant, MeterParams), String> {
     let Start { flows, zero_ns, until_ns, interval_ns } = start;
     let zero = Instant::from_nanos(zero_ns);
     let away = Duration::from_nanos(zero_ns.abs_diff(now().as_nanos()));
     let interval = interval_ns.map(Duration::from_nanos);
     if !(1..=MOST_FLOWS).contains(&flows) {
-        return Err(format!("flows = {flows}: 1..{MOST_FLOWS}"));
+        return Err(format!("flows = {flows}: must be 1..{MOST_FLOWS}"));
     }
     if away > FARTHEST_ZERO {
-        return Err(format!("the run's zero is {away} away: at most {FARTHEST_ZERO}"));
+        return Err(format!("the run's zero is {away} from now: must be at most {FARTHEST_ZERO}"));
     }
     if until_ns > LONGEST_RUN.as_nanos() {
-        return Err(format!("duration = {}: at most {LONGEST_RUN}", Duration::from_nanos(until_ns)));
+        return Err(format!("duration = {}: must be at most {LONGEST_RUN}", Duration::from_nanos(until_ns)));
     }
     if let Some(interval) = interval.filter(|interval| *interval < LEAST_INTERVAL) {
-        return Err(format!("interval = {interval}: at least {LEAST_INTERVAL}"));
+        return Err(format!("interval = {interval}: must be at least {LEAST_INTERVAL}"));
     }
     Ok((zero, MeterParams { flows, window: Window::ALL, interval }))
 }

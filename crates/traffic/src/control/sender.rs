@@ -1,4 +1,4 @@
-//! The sender's side of a session: clocks, the run, what the receiver found.
+//! The sender's side of a session: clock comparison, the run, the receiver's report.
 
 use super::exchange::{ClockEstimate, ClockReport, Exchange, estimate};
 use super::{
@@ -13,48 +13,49 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// How often the connection and a request to stop are looked at.
+/// The interval at which the connection and the stop flag are checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the receiver may take for an answer.
+/// The longest time that the receiver may take for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many times clocks are compared.
+/// The number of exchanges of a clock comparison.
 const EXCHANGES: usize = 16;
-/// From the start's request to the run's zero: both ends have to be ready by then.
+/// The time between the request to start and the run's zero. Both ends must be ready by then.
 const LEAD: Duration = Duration::from_millis(100);
 
-/// What is set for a session.
+/// The parameters of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct SendParams {
-    /// How long is sent.
+    /// The planned duration of sending.
     pub duration: Duration,
-    /// How long the receiver goes on afterwards, for what is still on its way.
+    /// How long the receiver continues after the end of sending, to receive what is still in flight.
     pub linger: Duration,
-    /// The width of the intervals that are kept.
+    /// The width of the intervals; `None` for no intervals.
     pub interval: Option<Duration>,
-    /// Where random numbers come from.
+    /// The source of random numbers.
     pub streams: Streams,
 }
 
-/// What both ends have found.
+/// The reports of both ends.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was sent, in the order of the plans.
+    /// The senders' reports, in the order of the plans.
     pub sent: Vec<SenderReport>,
-    /// What came; `None` if the receiver was lost.
+    /// The receiver's report; `None` if the connection to it was lost.
     pub received: Option<MeterReport>,
-    /// The two clocks.
+    /// The relation of the two clocks.
     pub clock: ClockReport,
-    /// How long was sent.
+    /// The actual duration of sending.
     pub elapsed: Duration,
-    /// Why it ended before its time, if not by a request to stop.
+    /// The error that ended the session early; `None` if there was none or `stop` was set.
     pub error: Option<ControlError>,
 }
 
-/// Sends flows to a receiver; their `to` is set to the port that it says. Ends at its time, or when `stop` is set, or when
-/// the receiver is gone: then with what there is.
+/// Sends flows to a receiver. The function sets their `to` to the port that the receiver reports. It returns when the
+/// duration is over, when `stop` is set or when the connection to the receiver is lost. In each case the outcome has
+/// the measurements up to then.
 ///
 /// # Errors
-/// When it did not come to sending.
+/// Returns an error if the session fails before sending starts, or if the generator fails.
 pub fn send(
     receiver: SocketAddr,
     plans: Vec<FlowPlan>,
@@ -83,12 +84,12 @@ pub fn send(
     Ok(outcome)
 }
 
-/// Asks for what the receiver has found, unless it has told by itself because it was stopped.
+/// Requests the receiver's report. A receiver that was stopped has sent it without a request.
 fn bring_together(line: &mut Line, watched: Watched, outcome: &mut Outcome) -> Result<(), ControlError> {
-    if watched == Watched::Told {
+    if watched == Watched::Message {
         let reply = line.receive(LONGEST_REPLY).map_err(ControlError::Broken)?;
         let Some(Reply::Report(report)) = reply else {
-            return Err(ControlError::Unexpected("an answer to no question".to_owned()));
+            return Err(ControlError::Unexpected("a reply without a request".to_owned()));
         };
         outcome.received = Some(*report);
         return Err(ControlError::Stopped);
@@ -149,7 +150,8 @@ fn compare(line: &mut Line) -> Result<ClockEstimate, ControlError> {
             other => return unexpected(&other),
         }
     }
-    estimate(&exchanges).ok_or_else(|| ControlError::Unexpected("times that cannot be".to_owned()))
+    estimate(&exchanges)
+        .ok_or_else(|| ControlError::Unexpected("invalid times in the clock exchange".to_owned()))
 }
 
 fn ask_to_start(
@@ -171,7 +173,7 @@ fn ask_to_start(
     }
 }
 
-/// The generator at work, and somebody who watches whether the receiver is still there.
+/// Runs the generator in a thread, and watches the connection to the receiver meanwhile.
 fn run(
     line: &Line,
     generator: Generator,
@@ -195,18 +197,18 @@ fn run(
 /// How watching the connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watched {
-    /// The time is over, or one was asked to stop.
+    /// The time is over, or a stop was requested.
     Over,
-    /// The receiver has something to tell.
-    Told,
+    /// The receiver has sent a message.
+    Message,
 }
 
-/// Lets what is on its way arrive.
+/// Waits for what is still in flight.
 fn linger(line: &Line, time: Duration, stop: &AtomicBool) -> Result<Watched, ControlError> {
     watch(line, time, stop, &AtomicBool::new(false))
 }
 
-/// Until `time` is over, or `stop` or `done` is set; an error if the receiver is lost before.
+/// Watches the connection until `time` is over, or `stop` or `done` is set. Returns an error if the connection is lost.
 fn watch(line: &Line, time: Duration, stop: &AtomicBool, done: &AtomicBool) -> Result<Watched, ControlError> {
     let end = now().saturating_add(time);
     while !stop.load(Ordering::Relaxed) && !done.load(Ordering::Relaxed) {
@@ -216,7 +218,7 @@ fn watch(line: &Line, time: Duration, stop: &AtomicBool, done: &AtomicBool) -> R
         }
         match line.wait(left.min(LOOK)).map_err(ControlError::Broken)? {
             Waited::Nothing => {}
-            Waited::Message => return Ok(Watched::Told),
+            Waited::Message => return Ok(Watched::Message),
             Waited::End => return Err(ControlError::Broken(std::io::ErrorKind::UnexpectedEof.into())),
         }
     }

@@ -1,4 +1,4 @@
-//! A flow over TCP: the kernel's buffer is kept as full as the application has data for, and no fuller.
+//! The sender of a flow over TCP. It writes the application's data as fast as the kernel's buffer takes them.
 
 use super::Run;
 use crate::header::{NOTE, Note, Preamble};
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, Shutdown, sockopt};
 use std::io;
 
-/// How often a socket is written before others have their turn.
+/// The number of writes to a socket before other flows have their turn.
 const TURN: usize = 16;
 
 #[derive(Debug)]
@@ -23,12 +23,12 @@ pub(super) struct Connection {
     socket: OwnedFd,
     state: State,
     outbox: Outbox,
-    /// The beginning of a note whose end has not come.
+    /// The first bytes of an incomplete note.
     note: [u8; NOTE],
     held: usize,
-    /// The socket would have taken more, and others had their turn.
+    /// Whether the last turn ended while the socket could take more.
     has_more: bool,
-    /// The application has stopped.
+    /// Whether the application has stopped.
     stopped: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Connection {
 enum State {
     Connecting,
     Open,
-    /// All has been written, and the other end has been told.
+    /// The sender has written all data and closed its direction.
     Ended,
 }
 
@@ -54,9 +54,9 @@ impl Connection {
             dscp: plan.dscp,
             receive_buffer: options.receive_buffer.unwrap_or(0),
         };
-        // Edge-triggered: told once that it takes more, after it took less than it was offered.
+        // Edge-triggered: the reactor reports once that the socket is writable again after a partial write.
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        reactor.add(&socket, number, flags).map_err(refused("the socket cannot be waited for"))?;
+        reactor.add(&socket, number, flags).map_err(refused("cannot poll the socket"))?;
         Ok(Self {
             socket,
             state: State::Connecting,
@@ -72,7 +72,7 @@ impl Connection {
         if self.has_more { Instant::ZERO } else { Instant::FAR_FUTURE }
     }
 
-    /// Takes what the application writes; false if it has no room. `always`: it has.
+    /// Queues what the application writes. Returns false if it does not fit and `always` is false.
     pub(super) fn write(&mut self, write: Write, now: Instant, always: bool) -> bool {
         match write {
             Write::Bytes(bytes) => self.outbox.write(bytes, now, always),
@@ -88,7 +88,7 @@ impl Connection {
         self.stopped = true;
     }
 
-    /// The socket takes more, has brought a note, or has failed. The newest note, if one came.
+    /// Handles an event of the socket: writable, readable or failed. Returns the newest note that arrived.
     pub(super) fn ready(&mut self, flags: EventFlags) -> Result<Option<Note>, String> {
         if flags.intersects(EventFlags::ERR | EventFlags::HUP) || self.state == State::Connecting {
             sockopt::socket_error(&self.socket).and_then(|result| result).map_err(broken)?;
@@ -99,7 +99,7 @@ impl Connection {
         if flags.intersects(EventFlags::IN | EventFlags::RDHUP) { self.read() } else { Ok(None) }
     }
 
-    /// Hands over what the socket takes.
+    /// Writes as much as the socket takes.
     pub(super) fn pump(&mut self, run: &Run, report: &mut SenderReport) -> Result<(), String> {
         self.has_more = false;
         if self.state != State::Open {
@@ -125,7 +125,8 @@ impl Connection {
         Ok(())
     }
 
-    /// What the kernel has counted. What is in its buffer still leaves.
+    /// Adds the kernel's counters to the report and closes the sending direction. The kernel still sends what is in its
+    /// buffer.
     pub(super) fn finish(&mut self, report: &mut SenderReport) {
         if let Ok(info) = tcp::tcp_info(&self.socket) {
             report.packets = u64::from(info.data_segments);
@@ -138,7 +139,7 @@ impl Connection {
 
     fn end(&mut self) {
         self.state = State::Ended;
-        // A connection that is gone needs no end.
+        // A lost connection needs no shutdown.
         let _gone = net::shutdown(&self.socket, Shutdown::Write);
     }
 

@@ -1,4 +1,5 @@
-//! A flow over one of our datagram transports: each packet of the state machine becomes a datagram, stamped as it leaves.
+//! The sender of a flow over a datagram transport. It sends each packet of the state machine as a datagram with the
+//! time of sending.
 
 use super::{Run, TURN};
 use crate::plan::FlowPlan;
@@ -21,16 +22,16 @@ pub(super) struct Datagrams {
     sender: Sender,
     flow: u32,
     dscp: Dscp,
-    /// How many packets may leave before other flows have their turn.
+    /// The number of packets to send before other flows have their turn.
     turn: usize,
-    /// Whether the transport counts timeouts: one that adapts its rate.
+    /// Whether the transport counts timeouts, as those that adapt their rate do.
     counts_timeouts: bool,
-    /// A datagram as long as any; behind the header it is never written.
+    /// A buffer of the largest datagram. The payload after the header never changes.
     buffer: Vec<u8>,
 }
 
 impl Datagrams {
-    /// Opens a socket for a flow whose plan has been checked.
+    /// Opens the socket of a flow whose plan is valid.
     pub(super) fn open(
         plan: &FlowPlan,
         params: &TransportParams,
@@ -39,20 +40,21 @@ impl Datagrams {
         number: u32,
     ) -> Result<Self, String> {
         let format = params.datagram_format();
-        let DatagramFormat { largest, replies, .. } = format.expect("a plan refuses other transports");
+        let DatagramFormat { largest, replies, .. } =
+            format.expect("a valid plan has a transport with a datagram format");
         let socket = datagrams(plan)?;
         if replies {
             reactor
                 .add(&socket, number, EventFlags::IN | EventFlags::ET)
-                .map_err(refused("the socket cannot be waited for"))?;
+                .map_err(refused("cannot poll the socket"))?;
         }
         Ok(Self {
             socket,
             sender: Sender::new(&params.clone().tolerating_lateness(), start),
             flow: plan.id,
             dscp: plan.dscp,
-            // A transport that does not adapt sends what the application has just written, and no more. One that does may
-            // send more over a short path than a machine can; what is left is due at once.
+            // A transport that does not adapt its rate sends only what the application has just written. On a short
+            // path one that does may allow more than the machine can send; the rest is due at once.
             turn: if params.adapts() { TURN } else { usize::MAX },
             counts_timeouts: params.adapts(),
             buffer: vec![b'.'; largest as usize],
@@ -67,7 +69,7 @@ impl Datagrams {
         self.sender.on_deadline(now);
     }
 
-    /// Takes what the application writes; false if it has no room.
+    /// Passes what the application writes to the transport. Returns false if it does not fit.
     pub(super) fn write(&mut self, write: Write) -> bool {
         self.sender.write(write)
     }
@@ -76,21 +78,21 @@ impl Datagrams {
         self.sender.end_supply();
     }
 
-    /// A report has come, or word that nobody listens.
+    /// Reads the receiver's reports and the errors of the socket.
     pub(super) fn ready(&mut self, now: Instant, run: &Run) -> Result<(), String> {
         let mut bytes = [0; LONGEST_REPLY + 1];
         loop {
             match net::recv(&self.socket, &mut bytes, RecvFlags::empty()) {
                 Ok((count, _)) => self.reply(now, run, &bytes[..count]),
                 Err(Errno::AGAIN) => return Ok(()),
-                // That nobody listens is told at each datagram; somebody may begin to.
+                // Each datagram to a closed port causes this error. A meter may open the port later.
                 Err(Errno::INTR | Errno::CONNREFUSED) => {}
                 Err(errno) => return Err(io::Error::from(errno).to_string()),
             }
         }
     }
 
-    /// Hands over what may leave, at most a turn's worth.
+    /// Sends what the transport allows, at most `turn` packets.
     pub(super) fn pump(&mut self, now: Instant, run: &Run, report: &mut SenderReport) -> Result<(), String> {
         for _ in 0..self.turn {
             let Some(packet) = self.sender.transmit_datagram(now) else { break };
@@ -109,7 +111,7 @@ impl Datagrams {
         let echo = reply.report.echo();
         *echo = run.settings.clock.ours(*echo);
         if *echo <= now {
-            // A report of another transport is ignored, as one of another flow is.
+            // The transport ignores a report of another kind.
             let _is_ours = self.sender.on_report(now, &reply.report);
         }
     }
@@ -128,7 +130,9 @@ impl Datagrams {
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => report.unsent += 1,
             Err(errno @ Errno::CONNREFUSED) => {
                 report.unsent += 1;
-                report.error.get_or_insert_with(|| format!("nobody listens: {}", io::Error::from(errno)));
+                report
+                    .error
+                    .get_or_insert_with(|| format!("no meter at this port: {}", io::Error::from(errno)));
             }
             Err(errno) => return Err(io::Error::from(errno).to_string()),
         }

@@ -1,4 +1,4 @@
-//! A flow at its sender: the application says what it writes, the carrier takes it to the socket.
+//! A flow at its sender. The application decides what to write, and the carrier writes it to the socket.
 
 use super::connection::Connection;
 use super::datagrams::Datagrams;
@@ -17,10 +17,10 @@ pub(super) struct Flow {
     app: App,
     random: RandomStream,
     start: Instant,
-    /// When the application stops; far in the future once it has.
+    /// The time at which the application stops.
     stop: Instant,
     stopped: bool,
-    /// When the application wrote last: nothing arrives before that.
+    /// The time of the application's last write. No arrival can be earlier.
     wrote: Instant,
     carrier: Carrier,
     report: SenderReport,
@@ -28,11 +28,11 @@ pub(super) struct Flow {
 
 #[derive(Debug)]
 enum Carrier {
-    /// It has not started.
+    /// The flow has not started.
     Waiting,
     Connection(Box<Connection>),
     Datagrams(Box<Datagrams>),
-    /// It has failed.
+    /// The flow has failed.
     Failed,
 }
 
@@ -54,7 +54,7 @@ impl Flow {
         }
     }
 
-    /// When it next has something to do.
+    /// Returns the time of the flow's next action.
     pub(super) fn deadline(&self) -> Instant {
         let carrier = match &self.carrier {
             Carrier::Waiting => return self.start,
@@ -65,12 +65,12 @@ impl Flow {
         if self.stopped { carrier } else { carrier.min(self.app.deadline()).min(self.stop) }
     }
 
-    /// Whether it has failed.
+    /// Returns whether the flow has failed and sends nothing more.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.carrier, Carrier::Failed)
     }
 
-    /// Its deadline may have come.
+    /// Does what is due at `now`. The call may be too early.
     pub(super) fn wake(&mut self, now: Instant, reactor: &Reactor, number: u32) {
         if matches!(self.carrier, Carrier::Waiting) {
             if now < self.start {
@@ -85,7 +85,7 @@ impl Flow {
         self.pump(now);
     }
 
-    /// Its socket can take or has brought something.
+    /// Handles an event of the flow's socket.
     pub(super) fn ready(&mut self, now: Instant, flags: EventFlags) {
         let done = match &mut self.carrier {
             Carrier::Connection(connection) => connection.ready(flags),
@@ -95,7 +95,7 @@ impl Flow {
         match done {
             Ok(None) => {}
             Ok(Some(note)) => {
-                // Two clocks may disagree by their error: nothing has arrived before it was written, nor after now.
+                // The clock offset has an error. The arrival is not before the write and not after the present.
                 let arrived = self.run.settings.clock.ours(note.at).clamp(self.wrote.min(now), now);
                 self.delivered(arrived, note.delivered);
                 self.run_app(now);
@@ -105,7 +105,7 @@ impl Flow {
         self.pump(now);
     }
 
-    /// What there is to report; the connection is closed when its data are out.
+    /// Ends the flow and returns its report. The kernel closes a connection after it has sent the buffered data.
     pub(super) fn finish(mut self) -> SenderReport {
         match &mut self.carrier {
             Carrier::Connection(connection) => connection.finish(&mut self.report),
@@ -128,7 +128,7 @@ impl Flow {
         }
     }
 
-    /// Lets the application write what is due.
+    /// Calls the application for all writes that are due.
     fn run_app(&mut self, now: Instant) {
         if now >= self.stop && !self.stopped {
             self.stopped = true;
@@ -173,7 +173,7 @@ impl Flow {
         }
     }
 
-    /// Hands over what the socket takes.
+    /// Writes as much as the socket takes.
     fn pump(&mut self, now: Instant) {
         let done = match &mut self.carrier {
             Carrier::Connection(connection) => connection.pump(&self.run, &mut self.report),

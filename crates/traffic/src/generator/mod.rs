@@ -1,13 +1,13 @@
 //! The sending end: all flows of one thread.
 //!
 //! ```text
-//! flow        an application, and what carries it
-//! connection  over TCP
-//! datagrams   over one of our datagram transports
+//! flow        an application and its carrier
+//! connection  the carrier over TCP
+//! datagrams   the carrier over a datagram transport
 //! ```
 //!
-//! The loop asks whoever is due, lets sockets that can take more take it, and sleeps until the next of either. A flow
-//! that fails says so in its report, and the others go on.
+//! The loop wakes the flows that are due, writes to the sockets that are ready, and sleeps until the next deadline or
+//! event. The error of a flow is in its report; the other flows continue.
 
 mod connection;
 mod datagrams;
@@ -25,11 +25,12 @@ use flow::Flow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many messages an application writes, or packets a transport that adapts its rate sends, before other flows have their turn. Who is behind goes on
-/// in the next round, so that a machine that cannot keep up still looks at its sockets and the clock.
+/// The number of messages that an application writes, or packets that a transport with an adaptive rate sends, before
+/// other flows have their turn. A flow that is behind continues in the next round. So an overloaded machine still
+/// checks its sockets and the clock.
 const TURN: usize = 64;
 
-/// Sends flows.
+/// The sender of many flows.
 #[derive(Clone, Debug)]
 pub struct Generator {
     plans: Vec<FlowPlan>,
@@ -37,7 +38,7 @@ pub struct Generator {
     settings: Settings,
 }
 
-/// What is set for all flows.
+/// The settings of all flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Settings {
     clock: ClockOffset,
@@ -45,7 +46,7 @@ struct Settings {
     interval: Option<Duration>,
 }
 
-/// What a flow at work has to know of the run.
+/// The data of the run that each flow needs.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     zero: Instant,
@@ -53,7 +54,7 @@ struct Run {
 }
 
 impl Run {
-    /// Notes payload that the kernel has taken.
+    /// Counts payload that the kernel has accepted.
     fn sent(&self, report: &mut SenderReport, now: Instant, bytes: u64, packets: u64) {
         let at = now.saturating_since(self.zero);
         report.bytes += bytes;
@@ -71,44 +72,45 @@ impl Run {
 }
 
 impl Generator {
-    /// A generator of flows, each with random numbers of its own: the stream of its name for `app`, as in the simulator.
+    /// Returns a generator of flows. Each flow has a separate stream of random numbers, which depends on its name and
+    /// on `app`, as in the simulator.
     ///
     /// # Errors
-    /// When a flow cannot be as it is planned, or two have the same number.
+    /// Returns an error if a plan is invalid, or if two flows have the same number.
     pub fn new(plans: Vec<FlowPlan>, streams: Streams) -> Result<Self, TrafficError> {
         let mut ids = BTreeSet::new();
         for plan in &plans {
             plan.validate()?;
             if !ids.insert(plan.id) {
-                return Err(plan.refuse("id", plan.id, "a number of its own".to_owned()).into());
+                return Err(plan.refuse("id", plan.id, "must be unique".to_owned()).into());
             }
         }
         Ok(Self { plans, streams, settings: Settings::default() })
     }
 
-    /// Stamps with the meter's clock, which is so far from ours.
+    /// Sets the offset of the meter's clock. Time stamps are in the meter's clock.
     pub fn with_clock(mut self, clock: ClockOffset) -> Self {
         self.settings.clock = clock;
         self
     }
 
-    /// Keeps distributions, and the counts of a window, in this part of the run; default: all of it.
+    /// Sets the measuring window. The default is the whole run.
     pub fn with_window(mut self, window: Window) -> Self {
         self.settings.window = window;
         self
     }
 
-    /// Keeps what was sent by intervals of this width.
+    /// Keeps counters for each interval of this width.
     pub fn with_intervals(mut self, width: Duration) -> Self {
         self.settings.interval = Some(width);
         self
     }
 
-    /// Sends until `until`, counted from `zero`, which may lie ahead; or until `stop` is set; or until no flow is left. A
-    /// report for each flow in the order of the plans.
+    /// Sends until `until` has elapsed since `zero`, until `stop` is set, or until all flows have failed. `zero` may be
+    /// in the future. Returns a report for each flow in the order of the plans.
     ///
     /// # Errors
-    /// When sockets cannot be waited for, or a flow asks for ECN and the kernel does not.
+    /// Returns an error if sockets cannot be polled, or if a TCP flow needs ECN and the kernel does not request it.
     pub fn run(
         self,
         zero: Instant,
@@ -121,7 +123,7 @@ impl Generator {
         let mut work = Work {
             flows: self.plans.into_iter().map(flow).collect(),
             deadlines: Deadlines::default(),
-            reactor: Reactor::new().map_err(TrafficError::system("sockets cannot be waited for"))?,
+            reactor: Reactor::new().map_err(TrafficError::system("cannot create an epoll instance"))?,
         };
         (0..work.flows.len() as u32).for_each(|flow| work.arm(flow));
         let end = clock::at(zero, until);
@@ -139,7 +141,7 @@ struct Work {
 }
 
 impl Work {
-    /// Whoever is due, and then whoever can take more.
+    /// Wakes the flows that are due, and then handles the events of the sockets.
     fn round(&mut self, end: Instant) -> Result<(), TrafficError> {
         let due_by = now();
         let mut again = Vec::new();
@@ -155,7 +157,7 @@ impl Work {
             self.arm(flow);
         }
         let ready = self.reactor.wait(self.deadlines.next().min(end));
-        let ready = ready.map_err(|error| TrafficError::system("waiting for sockets failed")(error))?;
+        let ready = ready.map_err(|error| TrafficError::system("cannot poll the sockets")(error))?;
         let ready: Vec<_> = ready.collect();
         for (flow, flags) in ready {
             self.flows[flow as usize].ready(now(), flags);
@@ -168,23 +170,23 @@ impl Work {
         self.deadlines.arm(flow, self.flows[flow as usize].deadline());
     }
 
-    /// Whether no flow will ever send again. Looked at once a round, and it ends at the first that will.
+    /// Returns whether all flows have failed.
     fn is_over(&self) -> bool {
         self.flows.iter().all(Flow::is_over)
     }
 }
 
-/// ECN of TCP is the network namespace's, not a socket's.
+/// Checks that the network namespace requests ECN if a TCP flow needs it. A socket has no such option.
 fn check_ecn(plans: &[FlowPlan]) -> Result<(), PlanError> {
     const SETTING: &str = "/proc/sys/net/ipv4/tcp_ecn";
     let Some(plan) = plans.iter().find(|plan| plan.ecn && matches!(plan.transport, Transport::Tcp(_))) else {
         return Ok(());
     };
     let is = std::fs::read_to_string(SETTING).unwrap_or_default();
-    // 3 and above ask for it, too, and for Accurate ECN besides.
+    // Modes from 3 on also request it, together with Accurate ECN.
     if is.trim().parse::<u32>().is_ok_and(|mode| mode == 1 || mode >= 3) {
         return Ok(());
     }
-    let allowed = format!("for TCP only where net.ipv4.tcp_ecn is 1, and it is {:?}", is.trim());
+    let allowed = format!("with TCP it needs net.ipv4.tcp_ecn = 1, which is {:?}", is.trim());
     Err(plan.refuse("ecn", true, allowed))
 }

@@ -1,4 +1,4 @@
-//! Flows over TCP at their receiver.
+//! The receiving end of flows over TCP.
 
 use super::record::{Packet, Record};
 use super::{FIRST_CONNECTION, LONGEST_DELAY, Run};
@@ -16,18 +16,18 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 
-/// How many bytes of a connection are read before others have their turn.
+/// The number of bytes to read from a connection before others have their turn.
 const TURN: usize = 1 << 18;
-/// How many connections may be open that have not told who they are.
+/// The largest number of open connections without a preamble.
 const MOST_UNKNOWN: usize = 1024;
 
 pub(super) struct Connections {
     run: Run,
     open: Vec<Option<Connection>>,
-    /// Places in `open` that are free.
+    /// The free places in `open`.
     free: Vec<u32>,
     unknown: usize,
-    /// The flows that have been seen.
+    /// The numbers of the flows that have connected.
     taken: BTreeSet<u32>,
     closed: Vec<Record>,
     strangers: u64,
@@ -38,11 +38,11 @@ struct Connection {
     socket: OwnedFd,
     peer: SocketAddr,
     inlet: Inlet,
-    /// Of a connection that has told who it is.
+    /// The preamble and the record of the flow; `None` until the preamble is complete.
     flow: Option<(Preamble, Record)>,
 }
 
-/// What becomes of a connection that was read.
+/// The result of reading a connection.
 enum Outcome {
     Open,
     Ended,
@@ -64,7 +64,7 @@ impl Connections {
         }
     }
 
-    /// Takes the connections that have come.
+    /// Accepts the waiting connections.
     pub(super) fn accept(&mut self, listener: &OwnedFd, reactor: &Reactor) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while let Ok((socket, address)) = net::acceptfrom_with(listener, flags) {
@@ -85,7 +85,7 @@ impl Connections {
         }
     }
 
-    /// Reads what has come on a connection.
+    /// Reads from a connection.
     pub(super) fn read(&mut self, number: u32) {
         let Some(Some(connection)) = self.open.get_mut(number as usize) else { return };
         let was_unknown = connection.flow.is_none();
@@ -97,7 +97,7 @@ impl Connections {
             Outcome::Failed(error) => self.close(number, Some(error)),
             Outcome::Stranger => {
                 self.strangers += 1;
-                self.close(number, Some("it sent what is no message".to_owned()));
+                self.close(number, Some("the sender violated the protocol".to_owned()));
             }
         }
     }
@@ -141,7 +141,7 @@ impl Connection {
     }
 }
 
-/// What is at hand while a connection is read.
+/// The state while a connection is read.
 struct Reading<'r> {
     run: Run,
     now: Instant,
@@ -156,7 +156,7 @@ impl Reading<'_> {
         if let Found::Flow(preamble) = found {
             return self.introduce(flow, preamble);
         }
-        // A stranger's bytes go nowhere.
+        // A connection without a valid preamble has no record.
         let Some((preamble, record)) = flow else { return };
         let at = self.run.time(self.now);
         match found {
@@ -166,7 +166,7 @@ impl Reading<'_> {
                 record.packet(&Packet { at, bytes: 0, delay, marked: false });
             }
             Found::End(None) => record.short_message(at),
-            Found::Flow(_) => unreachable!("a flow's preamble was taken above"),
+            Found::Flow(_) => unreachable!("the preamble is handled above"),
         }
         if preamble.notify {
             self.notify(record.bytes());
@@ -180,20 +180,20 @@ impl Reading<'_> {
         }
         mark_answers(self.socket, self.peer, preamble.dscp);
         if preamble.receive_buffer > 0 {
-            // A kernel that refuses leaves the window as it would be.
+            // If the kernel refuses, the window keeps its default limit.
             let bytes = preamble.receive_buffer as usize;
             let _unbounded = sockopt::set_socket_recv_buffer_size(self.socket, bytes);
         }
         *flow = Some((preamble, self.run.record(preamble.flow)));
     }
 
-    /// Tells the sender that a message has arrived whole. It waits for that, so there is room for it.
+    /// Tells the sender that a message is complete. The sender waits for this note, so the socket has room for it.
     fn notify(&mut self, delivered: u64) {
         let note = Note { delivered, at: self.now }.write();
         match net::send(self.socket, &note, SendFlags::NOSIGNAL) {
             Ok(count) if count == note.len() => {}
             Ok(_) | Err(Errno::AGAIN) => {
-                self.outcome = Outcome::Failed("the sender does not read what it is told".to_owned());
+                self.outcome = Outcome::Failed("the sender does not read the receiver's notes".to_owned());
             }
             Err(errno) => self.outcome = Outcome::Failed(io::Error::from(errno).to_string()),
         }

@@ -1,5 +1,5 @@
-//! Flows over datagrams at their receiver. The transport's state machine takes each packet with the kernel's stamp, and
-//! what it reports goes back to where the packets come from.
+//! The receiving end of flows over datagrams. The transport's state machine gets each packet with the kernel's time
+//! stamp. Its reports go to the source address of the packets.
 
 use super::record::{Packet, Record};
 use super::{LONGEST_DELAY, Run};
@@ -15,33 +15,32 @@ use rustix::net::{self, SendFlags};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// How many times the socket is read before others have their turn.
+/// The number of reads from the socket before others have their turn.
 const TURN: usize = 16;
 /// Congestion experienced (RFC 3168 section 5).
 const CE: u8 = 0b11;
 
-const _: () =
-    assert!(LONGEST_DATA_HEADER <= HEAD, "a datagram's header is among the bytes that are read of it");
+const _: () = assert!(LONGEST_DATA_HEADER <= HEAD, "the inbox reads the whole header of a datagram");
 
 pub(super) struct DatagramFlows {
     run: Run,
     socket: Rc<OwnedFd>,
-    /// Empty while it is read.
+    /// `None` while the inbox is being read.
     inbox: Option<Inbox>,
     flows: Vec<Option<Box<Receiving>>>,
     strangers: u64,
     overflowed: u64,
-    /// What answers are marked with at the moment.
+    /// The code point that the socket currently sends with.
     marked: Dscp,
 }
 
-/// A flow at its receiver.
+/// The receiving end of a flow.
 struct Receiving {
     record: Record,
     peer: SocketAddr,
     dscp: Dscp,
     transport: endpoint::Receiver,
-    /// The latest time that the transport has seen: stamps of a wall clock may go backwards.
+    /// The latest time that the transport has seen. The time stamps of a wall clock may decrease.
     latest: Instant,
 }
 
@@ -59,7 +58,7 @@ impl DatagramFlows {
         }
     }
 
-    /// Reads what has come, or as much as is one's turn.
+    /// Reads the datagrams that have arrived, at most those of one turn.
     pub(super) fn read(&mut self, deadlines: &mut Deadlines) {
         let Some(mut inbox) = self.inbox.take() else { return };
         let socket = Rc::clone(&self.socket);
@@ -76,7 +75,7 @@ impl DatagramFlows {
         flow.map_or(Instant::FAR_FUTURE, |flow| flow.transport.deadline())
     }
 
-    /// A report may be due.
+    /// Sends the report of a flow if one is due.
     pub(super) fn on_deadline(&mut self, now: Instant, flow: u32) {
         let Some(Some(receiving)) = self.flows.get_mut(flow as usize) else { return };
         receiving.latest = receiving.latest.max(now);
@@ -120,7 +119,7 @@ impl DatagramFlows {
         }
         let reply = Reply { flow, report };
         let bytes = &reply.write()[..reply.length()];
-        // A report that the kernel does not take is lost, as it may be anywhere on its way.
+        // A report that the kernel refuses is lost. The transport tolerates lost reports.
         let _lost = net::sendto(&*self.socket, bytes, SendFlags::NOSIGNAL, &receiving.peer);
     }
 }
@@ -131,7 +130,7 @@ impl Receiving {
         Self { record, peer, dscp: data.dscp, transport, latest: Instant::ZERO }
     }
 
-    /// Counts a datagram; what the transport reports at once, if it does.
+    /// Counts a datagram. Returns the transport's report if one is due at once.
     fn arrive(&mut self, run: Run, data: &Data, heard: &Datagram<'_>) -> Option<Report> {
         let marked = heard.traffic_class.is_some_and(|octet| octet & CE == CE);
         let delay = heard.at.saturating_since(data.sent_at).min(LONGEST_DELAY);

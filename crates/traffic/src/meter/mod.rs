@@ -1,13 +1,13 @@
-//! The receiving end: a TCP listener and a UDP socket on the same port, and what comes to them.
+//! The receiving end: a TCP listener and a UDP socket on the same port, and their flows.
 //!
 //! ```text
 //! connections  flows over TCP
-//! datagrams    flows over our datagram transports
-//! record       what is measured of a flow
+//! datagrams    flows over datagram transports
+//! record       the measurements of a flow
 //! ```
 //!
-//! A flow is what its first packet or connection says it is, and only from there: others that use its number are
-//! strangers, which are counted and not listened to.
+//! The first packet or connection with a flow's number determines its source and transport. Packets and connections of
+//! other sources with that number are strangers. The meter counts strangers and ignores their data.
 
 mod connections;
 mod datagrams;
@@ -29,14 +29,14 @@ use rustix::fd::OwnedFd;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is set for a meter.
+/// The parameters of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterParams {
-    /// How many flows there are: their numbers are below this. At most 1,000,000.
+    /// The number of flows, at most 1,000,000. Flow numbers are below it.
     pub flows: u32,
-    /// Where distributions, and the counts of a window, are kept.
+    /// The measuring window.
     pub window: Window,
-    /// Keeps what came by intervals of this width.
+    /// The width of the intervals; `None` for no intervals.
     pub interval: Option<Duration>,
 }
 
@@ -46,7 +46,7 @@ impl Default for MeterParams {
     }
 }
 
-/// Receives flows.
+/// The receiver of many flows.
 #[derive(Debug)]
 pub struct Meter {
     listener: OwnedFd,
@@ -55,7 +55,7 @@ pub struct Meter {
     params: MeterParams,
 }
 
-/// What is common to a run's flows.
+/// The data of the run that each flow needs.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     zero: Instant,
@@ -72,41 +72,41 @@ impl Run {
     }
 }
 
-/// The numbers of the sockets that are waited for; those of connections follow.
+/// The reactor's numbers of the sockets. The numbers of connections follow.
 const LISTENER: u32 = 0;
 const DATAGRAMS: u32 = 1;
 const FIRST_CONNECTION: u32 = 2;
-/// No delay is believed to be longer: it comes of stamps that make no sense.
+/// The longest delay that is recorded. A longer one comes from invalid time stamps.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 impl Meter {
-    /// Takes an address; with port 0 one that is free for both protocols. From then on the kernel takes connections and
-    /// datagrams, which [`Meter::run`] reads.
+    /// Binds both sockets to an address; with port 0 the kernel chooses a port that is free for both protocols. From
+    /// then on the kernel accepts connections and datagrams, which [`Meter::run`] reads.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// Returns an error if the address is not available.
     pub fn bind(address: SocketAddr, params: MeterParams) -> Result<Self, TrafficError> {
-        let failed = |error| TrafficError::system(format!("{address} cannot be listened at"))(error);
+        let failed = |error| TrafficError::system(format!("cannot listen on {address}"))(error);
         let (listener, datagrams) = bind_both(address).map_err(failed)?;
         Inbox::prepare(&datagrams).map_err(failed)?;
         let address = local_address(&listener).map_err(failed)?;
         Ok(Self { listener, datagrams, address, params })
     }
 
-    /// The address and port that it listens at.
+    /// Returns the address and port on which the meter listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Receives until `until`, counted from `zero`, which may lie ahead; or until `stop` is set. It should end later than
-    /// the senders do, by what a packet takes.
+    /// Receives until `until` has elapsed since `zero`, or until `stop` is set. `zero` may be in the future. A meter
+    /// should run longer than the senders, by at least the path's delay.
     ///
     /// # Errors
-    /// When sockets cannot be waited for.
+    /// Returns an error if the sockets cannot be polled.
     pub fn run(self, zero: Instant, until: Duration, stop: &AtomicBool) -> Result<MeterReport, TrafficError> {
         let run = Run { zero, params: self.params };
-        let reactor = Reactor::new().map_err(TrafficError::system("sockets cannot be waited for"))?;
-        let waits = |error| TrafficError::system("the meter's sockets cannot be waited for")(error);
+        let reactor = Reactor::new().map_err(TrafficError::system("cannot create an epoll instance"))?;
+        let waits = |error| TrafficError::system("cannot poll the meter's sockets")(error);
         reactor.add(&self.listener, LISTENER, EventFlags::IN).map_err(waits)?;
         reactor.add(&self.datagrams, DATAGRAMS, EventFlags::IN).map_err(waits)?;
         let mut work = Work {
@@ -140,7 +140,7 @@ impl Work {
             self.deadlines.arm(flow, self.datagrams.deadline(flow));
         }
         let ready = self.reactor.wait(self.deadlines.next().min(end));
-        let ready = ready.map_err(|error| TrafficError::system("waiting for sockets failed")(error))?;
+        let ready = ready.map_err(|error| TrafficError::system("cannot poll the sockets")(error))?;
         let ready: Vec<_> = ready.collect();
         for (number, _) in ready {
             match number {
@@ -152,7 +152,7 @@ impl Work {
         Ok(())
     }
 
-    /// Reads what has come already, and puts both kinds of flow together.
+    /// Reads the datagrams that have arrived already, and returns the report of all flows.
     fn finish(mut self) -> MeterReport {
         self.datagrams.read(&mut self.deadlines);
         let mut report = self.datagrams.finish();

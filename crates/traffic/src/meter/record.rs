@@ -1,37 +1,37 @@
-//! What is measured of a flow at its receiver: without sockets, packet by packet.
+//! The measurements of a flow at its receiver, packet by packet.
 //!
-//! - A packet is *lost* while it is missing below the highest number that has come; one that comes late is taken back.
-//! - It is *reordered* when one with a higher number came before it (RFC 4737 section 3).
-//! - It is a *duplicate* when its number has come already. The last 1024 numbers are remembered; what is older than that
-//!   counts as late, once or again.
+//! - A packet is *lost* while it is missing below the highest number received. A late arrival decreases the count.
+//! - It is *reordered* if one with a higher number arrived before it (RFC 4737 section 3).
+//! - It is a *duplicate* if its number has arrived before. The record remembers the last 1024 numbers. An older packet
+//!   always counts as late.
 
 use crate::report::{ReceivedInterval, ReceiverReport, Window, interval_at};
 use cutline_units::Duration;
 
-/// How many numbers are remembered.
+/// The number of sequence numbers that are remembered.
 const MEMORY: u64 = 1024;
-/// A number so far ahead of the last is no packet of the flow.
+/// The largest gap after the highest sequence number. A packet after a larger gap is not counted.
 const LARGEST_GAP: u64 = 1 << 20;
 
-/// Which numbers have come.
+/// The sequence numbers that have arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers {
-    /// One more than the highest.
+    /// The highest number plus one.
     expected: u64,
     /// A bit for each of the last [`MEMORY`] numbers.
     seen: [u64; (MEMORY / 64) as usize],
 }
 
-/// What a number's coming means.
+/// The classification of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It is the highest so far; so many between it and the one before are missing.
+    /// The number is the highest so far. `missing` numbers between it and the previous highest are missing.
     InOrder {
         missing: u64,
     },
     Late,
     Duplicate,
-    /// It cannot be of this flow.
+    /// The gap is too large for a packet of this flow.
     Impossible,
 }
 
@@ -60,7 +60,7 @@ impl Numbers {
         if self.note(number) { Arrival::Duplicate } else { Arrival::Late }
     }
 
-    /// Remembers a number; whether it was remembered already.
+    /// Remembers a number. Returns whether it was remembered already.
     fn note(&mut self, number: u64) -> bool {
         let (word, bit) = Self::place(number);
         let was = self.seen[word] & bit != 0;
@@ -78,17 +78,17 @@ impl Numbers {
     }
 }
 
-/// A packet that came.
+/// A packet that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    /// When, from the run's zero.
+    /// The arrival time, since the run's zero.
     pub(crate) at: Duration,
     pub(crate) bytes: u64,
     pub(crate) delay: Duration,
     pub(crate) marked: bool,
 }
 
-/// The record of a flow.
+/// The measurements of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     report: ReceiverReport,
@@ -104,7 +104,7 @@ impl Record {
         Self { report, window, interval, numbers: Numbers::default(), last_delay: None }
     }
 
-    /// A datagram with a number; false if it is none of the flow or has come before.
+    /// Records a datagram. Returns false if it is a duplicate or its number is impossible.
     pub(crate) fn datagram(&mut self, seq: u64, packet: &Packet) -> bool {
         match self.numbers.arrive(seq) {
             Arrival::Impossible => return false,
@@ -123,7 +123,7 @@ impl Record {
         true
     }
 
-    /// Payload of a stream.
+    /// Records payload.
     pub(crate) fn payload(&mut self, at: Duration, bytes: u64) {
         self.report.bytes += bytes;
         self.report.first.get_or_insert(at);
@@ -136,12 +136,12 @@ impl Record {
         }
     }
 
-    /// A message of a stream that says nothing of when it was written.
+    /// Records a message without a time of writing.
     pub(crate) fn short_message(&mut self, at: Duration) {
         self.count(at, false);
     }
 
-    /// A packet or message and its delay; its payload is told apart.
+    /// Records a packet or message and its delay, without its payload.
     pub(crate) fn packet(&mut self, packet: &Packet) {
         let Packet { at, delay, marked, .. } = *packet;
         self.count(at, marked);
@@ -171,7 +171,7 @@ impl Record {
         self.report.error.get_or_insert(error);
     }
 
-    /// Payload bytes that have come so far.
+    /// Returns the payload bytes received so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.report.bytes
     }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_late_and_repeated_packets_are_told_apart() {
+    fn lost_late_and_duplicate_packets_are_counted_separately() {
         let mut record = record();
         for (i, seq) in [0, 1, 4, 3, 3, 5].into_iter().enumerate() {
             assert_eq!(record.datagram(seq, &packet(11 + i as u64, 5)), i != 4);
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn the_window_and_the_intervals_have_their_share() {
+    fn window_and_intervals_count_their_packets() {
         let mut record = record();
         for (seq, (at, delay)) in [(5, 1), (15, 4), (25, 2), (45, 9)].into_iter().enumerate() {
             assert!(record.datagram(seq as u64 * 2, &packet(at, delay)));
         }
         let report = record.finish();
         assert_eq!((report.packets, report.window_packets, report.lost, report.window_lost), (4, 2, 3, 2));
-        // |4 - 1| and |2 - 4|: the change from the packet before the window counts in it.
+        // |4 - 1| and |2 - 4|: the change relative to the last packet before the window counts in the window.
         assert_eq!(report.ipdv.mean(), Some(Duration::from_micros(2500)));
         assert_eq!(report.delay.mean(), Some(Duration::from_millis(3)));
         let of =
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_from_nowhere_is_refused() {
+    fn an_impossible_number_is_refused() {
         let mut record = record();
         assert!(!record.datagram(u64::MAX, &packet(20, 1)));
         assert_eq!(record.finish().packets, 0);
