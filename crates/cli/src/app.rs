@@ -47,9 +47,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 
 fn describe(about: ApplicationDescription) -> (Item, ApplicationDocument) {
     let ApplicationDescription { name, title, source, parameters, waits_for_delivery, endless } = about;
-    let properties = vec![("waits for delivery", waits_for_delivery), ("endless", endless)];
-    let item =
-        Item { name, title, source, parameters, properties, other_defaults: Vec::new(), choices: None };
+    let item = Item::new(
+        [name, title, source],
+        parameters,
+        vec![("waits for delivery", waits_for_delivery), ("endless", endless)],
+    );
     let parameters = item.parameter_documents();
     (item, ApplicationDocument { name, title, source, waits_for_delivery, endless, parameters })
 }

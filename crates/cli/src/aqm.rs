@@ -55,9 +55,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 
 fn describe(aqm: AqmDescription) -> (Item, AqmDocument) {
     let AqmDescription { name, title, source, parameters, takes_tsq } = aqm;
-    let properties = vec![("TSQ on it", takes_tsq)];
-    let item =
-        Item { name, title, source, parameters, properties, other_defaults: Vec::new(), choices: None };
+    let item = Item::new([name, title, source], parameters, vec![("TSQ on it", takes_tsq)]);
     let parameters = item.parameter_documents();
     (item, AqmDocument { name, title, source, takes_tsq, parameters })
 }

@@ -98,6 +98,15 @@ fn table(items: &[Item]) -> String {
 }
 
 impl Item {
+    /// An item with one set of defaults and without choices.
+    pub fn new(
+        [name, title, source]: [&'static str; 3],
+        parameters: Vec<&'static Parameter>,
+        properties: Vec<(&'static str, bool)>,
+    ) -> Self {
+        Self { name, title, source, parameters, properties, other_defaults: Vec::new(), choices: None }
+    }
+
     /// Returns the source, the parameters and the choices as text.
     fn show(&self) -> String {
         let Self { name, title, source, .. } = self;

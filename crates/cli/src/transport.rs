@@ -74,16 +74,14 @@ fn describe(about: TransportDescription) -> (Item, TransportDocument) {
     let controls = if has_controls { tcp::congestion_controls() } else { Vec::new() };
     let (controls, congestion_controls) = controls.into_iter().map(describe_control).unzip();
     let choices = has_controls.then_some(("congestion-control", controls));
-    let item = Item { name, title, source, parameters, properties, other_defaults, choices };
+    let item = Item { other_defaults, choices, ..Item::new([name, title, source], parameters, properties) };
     let parameters = item.parameter_documents();
     (item, TransportDocument { name, title, source, reliable, adapts, parameters, congestion_controls })
 }
 
 fn describe_control(about: ControlDescription) -> (Item, ControlDocument) {
     let ControlDescription { name, title, source, parameters, scalable } = about;
-    let properties = vec![("scalable", scalable)];
-    let item =
-        Item { name, title, source, parameters, properties, other_defaults: Vec::new(), choices: None };
+    let item = Item::new([name, title, source], parameters, vec![("scalable", scalable)]);
     let parameters = item.parameter_documents();
     (item, ControlDocument { name, title, source, scalable, parameters })
 }

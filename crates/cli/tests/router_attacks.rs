@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::home::Home;
 use common::{Hosts, Lab, Router, assert_sums, packets};
 use cutline_ports::PacketPort;
 use cutline_router::Port;
@@ -11,70 +12,20 @@ use cutline_sys::ethtool::{self, Command as Switch};
 use cutline_sys::namespace::Namespace;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
-use serde_json::Value;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use tempfile::TempDir;
-
-/// A folder with the router's file, its socket and its state.
-struct Home(TempDir);
 
 const QUEUE: &str = "{ aqm = \"fq-codel\", limit = \"1000 packets\" }";
-
-impl Home {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    /// Writes the file, with this rate forward. A file of another kind is replaced.
-    fn describe(&self, rate: &str, queue: &str) {
-        let text = format!(
-            "in = \"p0\"\nout = \"p1\"\nsocket = {:?}\n[forward]\nrate = {rate:?}\nqueue = {queue}\n\
-             [reverse]\nrate = \"50 Mbit/s\"\nqueue = {queue}\n",
-            self.text("s.sock")
-        );
-        drop(std::fs::remove_file(self.path("r.toml")));
-        std::fs::write(self.path("r.toml"), text).unwrap();
-    }
-
-    /// Connects and asks.
-    fn client(&self, request: &str) -> BufReader<UnixStream> {
-        let mut stream = UnixStream::connect(self.path("s.sock")).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        BufReader::new(stream)
-    }
-
-    fn ask(&self, request: &str) -> Value {
-        answer(&mut self.client(&format!("{request}\n")))
-    }
-}
-
-fn answer(client: &mut BufReader<UnixStream>) -> Value {
-    let mut line = String::new();
-    client.read_line(&mut line).unwrap();
-    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
-}
 
 /// The command that starts a router, with these arguments, perhaps by another program.
 fn command(by: &[&str], home: &Home, arguments: &[&str]) -> Command {
     let words = [by, &[env!("CARGO_BIN_EXE_cutline"), "router"], arguments].concat();
     let mut command = Command::new(words[0]);
-    command.args(&words[1..]).env("RUNTIME_DIRECTORY", home.0.path());
+    command.args(&words[1..]).env("RUNTIME_DIRECTORY", home.folder());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -97,7 +48,7 @@ fn port(host: &Namespace, name: &str) -> PacketPort {
     host.within(|| PacketPort::open(name).unwrap()).unwrap()
 }
 
-/// Sends this frame so often as fast as the interface takes it.
+/// Sends a frame of this length `times` times, as fast as the interface accepts it.
 fn flood(port: &mut PacketPort, length: usize, times: usize) {
     let mut frame = vec![7; length];
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
@@ -111,7 +62,7 @@ fn flood(port: &mut PacketPort, length: usize, times: usize) {
 #[test]
 fn a_pipe_that_nobody_reads_holds_up_nothing() {
     let Some(hosts) = Hosts::new("ao") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     let socket = home.text("s.sock");
     let options = [&OPTIONS[..], &["--json", "--stats", "10ms", "--socket", &socket]].concat();
     let mut lab = lab(hosts, command(&[], &home, &options).stdout(Stdio::piped()));
@@ -129,7 +80,7 @@ fn a_pipe_that_nobody_reads_holds_up_nothing() {
 #[test]
 fn a_full_disk_behind_stdout_holds_up_nothing() {
     let Some(hosts) = Hosts::new("ad") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     let options = [&OPTIONS[..], &["--json", "--stats", "10ms"]].concat();
     let mut lab = lab(hosts, command(&[], &home, &options).stdout(full()).stderr(Stdio::piped()));
     sleep(Duration::from_millis(300));
@@ -143,7 +94,7 @@ fn a_full_disk_behind_stdout_holds_up_nothing() {
 #[test]
 fn messages_that_cannot_be_written_hold_up_nothing() {
     let Some(mut hosts) = Hosts::new("ae") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     let file = home.text("r.toml");
     let (reader, mut writer) = std::io::pipe().unwrap();
     rustix::io::ioctl_fionbio(&writer, true).unwrap();
@@ -170,7 +121,7 @@ fn messages_that_cannot_be_written_hold_up_nothing() {
 #[test]
 fn clients_leave_the_descriptors_for_forwarding() {
     let Some(hosts) = Hosts::new("af") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     home.describe("50 Mbit/s", QUEUE);
     let file = home.text("r.toml");
     let by = ["prlimit", "--nofile=24"];
@@ -201,9 +152,9 @@ fn clients_leave_the_descriptors_for_forwarding() {
 #[test]
 fn a_locked_folder_keeps_no_router_from_starting() {
     let Some(hosts) = Hosts::new("al") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     let socket = home.text("s.sock");
-    let folder = File::open(home.0.path()).unwrap();
+    let folder = File::open(home.folder()).unwrap();
     flock(&folder, FlockOperation::LockExclusive).unwrap();
     let options = [&OPTIONS[..], &["--socket", &socket]].concat();
     let mut lab = lab(hosts, &mut command(&[], &home, &options));
@@ -220,7 +171,7 @@ fn a_locked_folder_keeps_no_router_from_starting() {
 #[test]
 fn a_file_that_is_none_spoils_no_later_reload() {
     let Some(hosts) = Hosts::new("ar") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     home.describe("20 Mbit/s", QUEUE);
     let file = home.text("r.toml");
     let mut lab = lab(hosts, command(&[], &home, &["--config", &file]).stderr(Stdio::piped()));
@@ -253,7 +204,7 @@ fn a_file_that_is_none_spoils_no_later_reload() {
 #[test]
 fn strange_reloads_leave_the_queue_bounded_and_the_link_at_work() {
     let Some(hosts) = Hosts::new("aq") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     home.describe("1 Mbit/s", QUEUE);
     let file = home.text("r.toml");
     let mut lab = lab(hosts, command(&[], &home, &["--config", &file]).stderr(Stdio::piped()));
@@ -294,7 +245,7 @@ fn memory_is_bounded_by_what_frames_need() {
     for (host, name) in [(&hosts.a, "a0"), (&hosts.middle, "p0"), (&hosts.middle, "p1"), (&hosts.b, "b0")] {
         host.ip(&["link", "set", name, "mtu", "9000"]).unwrap();
     }
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     let socket = home.text("s.sock");
     let describe = |limit: &'static str| {
         let queue = ["--in", "p0", "--out", "p1", "--rate", "1Mbit", "--aqm", "drop-tail", "--limit", limit];
@@ -315,7 +266,7 @@ fn memory_is_bounded_by_what_frames_need() {
 #[test]
 fn without_memory_the_newcomer_is_dropped() {
     let Some(hosts) = Hosts::new("an") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     let socket = home.text("s.sock");
     let options =
         [&OPTIONS[..4], &["--rate", "1Mbit", "--aqm", "drop-tail", "--limit", "1000000 packets"]].concat();
@@ -340,7 +291,7 @@ fn fills_in_checksums(middle: &Namespace, name: &str) -> bool {
 #[test]
 fn what_a_killed_router_has_turned_off_is_turned_on_again() {
     let Some(hosts) = Hosts::new("ax") else { return };
-    let home = Home::new();
+    let home = Home::new(QUEUE);
     let options = ["--in", "xdp:p0", "--out", "xdp:p1", "--rate", "100Mbit", "--fix-offloads"];
     let are_on = |middle: &Namespace| ["p0", "p1"].map(|name| fills_in_checksums(middle, name));
     let mut lab = lab(hosts, &mut command(&[], &home, &options));
@@ -379,5 +330,5 @@ fn what_a_killed_router_has_turned_off_is_turned_on_again() {
     }
     assert_eq!(are_on(&lab.middle), [true; 2]);
     assert_eq!(restore(&lab), "");
-    assert_eq!(std::fs::read_dir(home.0.path()).unwrap().count(), 0, "no file is left");
+    assert_eq!(std::fs::read_dir(home.folder()).unwrap().count(), 0, "no file is left");
 }

@@ -5,61 +5,22 @@
 
 mod common;
 
+use common::home::Home;
 use common::{Hosts, Lab, Router, assert_sums, packets, receive_numbers, schema, send_bursts};
 use cutline_sys::Offloads;
 use cutline_sys::namespace::Namespace;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use tempfile::TempDir;
 
-/// A folder with the router's file and socket.
-struct Home(TempDir);
-
-impl Home {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    /// The file, with this queue and rate forward.
-    fn describe(&self, rate: &str, queue: &str) {
-        let text = format!(
-            "in = \"p0\"\nout = \"p1\"\nsocket = {:?}\n[forward]\nrate = {rate:?}\nqueue = {queue}\n\
-             [reverse]\nrate = \"50 Mbit/s\"\nqueue = {{ aqm = \"drop-tail\", limit = \"500 packets\" }}\n",
-            self.text("s.sock")
-        );
-        std::fs::write(self.path("r.toml"), text).unwrap();
-    }
-
-    /// A router of the file.
-    fn start(&self, hosts: Hosts) -> Lab {
-        let router = Router::spawn(&hosts.middle, &["--config", &self.text("r.toml")], &[]);
-        hosts.with(router)
-    }
-
-    /// What the router answers.
-    fn ask(&self, request: &str) -> Value {
-        let mut stream = UnixStream::connect(self.path("s.sock")).unwrap();
-        writeln!(stream, "{request}").unwrap();
-        let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap()
-    }
-}
+/// The queue of the reverse direction.
+const REVERSE: &str = "{ aqm = \"drop-tail\", limit = \"500 packets\" }";
 
 fn cutline(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cutline")).arg("router").args(arguments).output().unwrap()
@@ -71,7 +32,7 @@ fn cutline(arguments: &[&str]) -> Output {
 #[test]
 fn a_reload_under_traffic_loses_no_packet() {
     let Some(hosts) = Hosts::new("sr") else { return };
-    let home = Home::new();
+    let home = Home::new(REVERSE);
     home.describe(
         "20 Mbit/s",
         "{ aqm = \"pi\", limit = \"2000 packets\", q-ref = \"1000000 packets\", tsq = true }",
@@ -107,7 +68,7 @@ fn a_reload_under_traffic_loses_no_packet() {
 #[test]
 fn a_bad_file_changes_nothing() {
     let Some(hosts) = Hosts::new("sb") else { return };
-    let home = Home::new();
+    let home = Home::new(REVERSE);
     let queue = "{ aqm = \"pi\", limit = \"500 packets\" }";
     home.describe("20 Mbit/s", queue);
     let mut lab = home.start(hosts);
@@ -142,7 +103,7 @@ fn a_bad_file_changes_nothing() {
 #[test]
 fn the_socket_answers_and_a_killed_routers_is_replaced() {
     let Some(hosts) = Hosts::new("ss") else { return };
-    let home = Home::new();
+    let home = Home::new(REVERSE);
     let (socket, path) = (home.text("s.sock"), home.path("s.sock"));
     let options = ["--in", "p0", "--out", "p1", "--rate", "50Mbit", "--socket", &socket];
     let router = Router::spawn(&hosts.middle, &options, &[]);
@@ -218,7 +179,7 @@ fn assert_capabilities(process: u32, expected: u64) {
 fn privileges_are_given_up() {
     const NET_ADMIN: u64 = 1 << 12;
     let Some(hosts) = Hosts::new("sp") else { return };
-    let home = Home::new();
+    let home = Home::new(REVERSE);
     let socket = home.text("s.sock");
     let options = ["--in", "p0", "--out", "p1", "--rate", "50Mbit", "--socket", &socket];
     let start = |middle: &Namespace, more: &[&str]| Router::spawn(middle, &[&options, more].concat(), &[]);
@@ -254,7 +215,7 @@ fn privileges_are_given_up() {
 #[test]
 fn a_manager_is_told() {
     let Some(hosts) = Hosts::new("sm") else { return };
-    let home = Home::new();
+    let home = Home::new(REVERSE);
     home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\" }");
     let manager = UnixDatagram::bind(home.path("notify")).unwrap();
     manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -332,7 +293,7 @@ fn the_unit_is_right() {
     let unit = std::fs::read_to_string(packaging("cutline-router@.service")).unwrap();
     let installed = "/usr/local/bin/cutline";
     assert!(unit.contains(&format!("ExecStart={installed} router --config /etc/cutline/router/%i.toml\n")));
-    let home = Home::new();
+    let home = Home::new(REVERSE);
     let here = home.path("cutline-router@.service");
     std::fs::write(&here, unit.replace(installed, env!("CARGO_BIN_EXE_cutline"))).unwrap();
     match Command::new("systemd-analyze").arg("verify").arg(&here).output() {
@@ -348,7 +309,7 @@ fn the_unit_is_right() {
 
 #[test]
 fn a_file_or_options_but_not_both() {
-    let home = Home::new();
+    let home = Home::new(REVERSE);
     home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\" }");
     let file = home.text("r.toml");
     let beside: [&[&str]; 18] = [

@@ -1,7 +1,8 @@
-//! A registered thing with what its parameters are set to.
+//! Registered things, and what their parameters are set to.
 
-use crate::{Parameter, ParameterError, Registry, RegistryError, Value, complete};
+use crate::{Parameter, ParameterError, Parameters, Registry, RegistryError, Value, complete};
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// What a thing in a [`Registry`] says of itself. It always says the same.
@@ -19,6 +20,44 @@ pub trait Registered: fmt::Debug + Send + Sync {
     /// together.
     fn complete(&self, values: &[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError> {
         complete(&self.parameters(), values)
+    }
+}
+
+/// A registered thing that is a Rust type `A` with parameters `P`. Its parameters and their checks are those of `P`.
+pub struct RegisteredType<A, P> {
+    name: &'static str,
+    types: PhantomData<fn() -> (A, P)>,
+}
+
+impl<A, P: Parameters> RegisteredType<A, P> {
+    /// The type's entry under this name.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, types: PhantomData }
+    }
+
+    /// The parameters with the values that [`Registered::complete`] has returned.
+    pub fn params(values: &[(&'static str, Value)]) -> P {
+        P::from_values(values.iter().cloned()).expect("the values have been checked")
+    }
+}
+
+impl<A, P> fmt::Debug for RegisteredType<A, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<A, P: Parameters> Registered for RegisteredType<A, P> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn parameters(&self) -> Vec<&'static Parameter> {
+        P::describe()
+    }
+
+    fn complete(&self, values: &[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError> {
+        Ok(P::from_values(values.iter().cloned())?.values())
     }
 }
 

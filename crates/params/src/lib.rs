@@ -65,7 +65,7 @@ mod types;
 mod value;
 
 pub use choice::Choice;
-pub use configured::{Configured, Registered};
+pub use configured::{Configured, Registered, RegisteredType};
 pub use cutline_params_derive::{Choice, Parameters};
 pub use error::ParameterError;
 pub use field::{Accessor, Field};

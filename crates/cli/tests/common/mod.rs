@@ -9,6 +9,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod home;
 pub mod schema;
 
 use cutline_sys::namespace::{Namespace, sweep};

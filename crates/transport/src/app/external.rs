@@ -11,11 +11,10 @@
 
 use super::{Application, ApplicationDescription, NAMES, TrafficSource};
 use cutline_params::{
-    Configured, Parameter, ParameterError, Parameters as _, Registered, Registry, RegistryError, Value,
+    Configured, ParameterError, Registered, RegisteredType, Registry, RegistryError, Value,
 };
 use cutline_units::{Distribution, Instant, RandomStream};
-use std::fmt::{self, Debug};
-use std::marker::PhantomData;
+use std::fmt::Debug;
 
 /// The description and the start of an application of another crate.
 pub trait ExternalApplication: Registered {
@@ -75,7 +74,7 @@ pub fn register_application<A>() -> Result<(), RegistryError>
 where
     A: Application + Clone + Debug + Send + Sync + 'static,
 {
-    register(Box::new(Typed::<A>(PhantomData)))
+    register(Box::new(Typed::<A>::new(A::NAME)))
 }
 
 /// Returns all registered applications in the order of their names.
@@ -101,27 +100,7 @@ pub(super) fn start(
 }
 
 /// The external application of a type.
-struct Typed<A>(PhantomData<fn() -> A>);
-
-impl<A: Application> Debug for Typed<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(A::NAME)
-    }
-}
-
-impl<A: Application> Registered for Typed<A> {
-    fn name(&self) -> &'static str {
-        A::NAME
-    }
-
-    fn parameters(&self) -> Vec<&'static Parameter> {
-        A::Params::describe()
-    }
-
-    fn complete(&self, values: &[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError> {
-        Ok(A::Params::from_values(values.iter().cloned())?.values())
-    }
-}
+type Typed<A> = RegisteredType<A, <A as Application>::Params>;
 
 impl<A> ExternalApplication for Typed<A>
 where
@@ -137,15 +116,10 @@ where
         at: Instant,
         random: &mut RandomStream,
     ) -> Box<dyn DynSource> {
-        Box::new(A::start(&params::<A>(values), at, random))
+        Box::new(A::start(&Self::params(values), at, random))
     }
 
     fn message_size(&self, values: &[(&'static str, Value)]) -> Option<Distribution> {
-        A::message_size(&params::<A>(values))
+        A::message_size(&Self::params(values))
     }
-}
-
-/// Returns the parameters from the values of [`Registered::complete`].
-fn params<A: Application>(values: &[(&'static str, Value)]) -> A::Params {
-    A::Params::from_values(values.iter().cloned()).expect("they have been checked")
 }

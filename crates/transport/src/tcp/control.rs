@@ -46,7 +46,7 @@ pub fn register_congestion_control<A>() -> Result<(), RegistryError>
 where
     A: CongestionAlgorithm + Clone + Debug + Send + Sync + 'static,
 {
-    register_external_control(Box::new(Typed::<A>::default()))
+    register_external_control(Box::new(Typed::<A>::new(A::NAME)))
 }
 
 /// Returns the parameters of the registered control that the values choose; none for a control of this crate.

@@ -12,10 +12,9 @@ use super::Params;
 use super::congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, Window,
 };
-use cutline_params::{Configured, Parameter, ParameterError, Parameters as _, Registered, Value};
+use cutline_params::{Configured, Registered, RegisteredType, Value};
 use cutline_units::Instant;
-use std::fmt::{self, Debug};
-use std::marker::PhantomData;
+use std::fmt::Debug;
 
 /// The description and the start of a congestion control of another crate.
 pub trait ExternalAlgorithm: Registered {
@@ -110,33 +109,7 @@ impl CongestionControl for ExternalControl {
 }
 
 /// The external congestion control of a type.
-pub(super) struct Typed<A>(PhantomData<fn() -> A>);
-
-impl<A> Default for Typed<A> {
-    fn default() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<A: CongestionAlgorithm> Debug for Typed<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(A::NAME)
-    }
-}
-
-impl<A: CongestionAlgorithm> Registered for Typed<A> {
-    fn name(&self) -> &'static str {
-        A::NAME
-    }
-
-    fn parameters(&self) -> Vec<&'static Parameter> {
-        A::Params::describe()
-    }
-
-    fn complete(&self, values: &[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError> {
-        Ok(A::Params::from_values(values.iter().cloned())?.values())
-    }
-}
+pub(super) type Typed<A> = RegisteredType<A, <A as CongestionAlgorithm>::Params>;
 
 impl<A> ExternalAlgorithm for Typed<A>
 where
@@ -147,7 +120,6 @@ where
     }
 
     fn begin(&self, values: &[(&'static str, Value)], tcp: &Params) -> Box<dyn DynControl> {
-        let params = A::Params::from_values(values.iter().cloned()).expect("they have been checked");
-        Box::new(A::begin(&params, tcp))
+        Box::new(A::begin(&Self::params(values), tcp))
     }
 }
