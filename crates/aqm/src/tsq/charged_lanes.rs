@@ -105,7 +105,8 @@ impl<P: Copy> ChargedLanes<P> {
     ///
     /// The draw comes before q' is looked for: p' is at most what it would be with an empty q', so most draws need no q'.
     /// Nothing is drawn if p is 0.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once per packet; a call costs more than what is drawn")]
+    #[inline(always)]
     pub fn hits(&mut self, p: Probability, point: &InsertionPoint, random: &mut RandomStream) -> bool {
         if p == Probability::ZERO || self.pays_p(point.lane) {
             return random.chance(p);
@@ -132,7 +133,8 @@ impl<P: Copy> ChargedLanes<P> {
     }
 
     /// Takes the packet of least weight, which goes to the link now.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once per packet; a call writes the entry to memory once more")]
+    #[inline(always)]
     pub fn pop(&mut self, now: Instant) -> Option<Entry<P>> {
         let entry = self.lanes.pop()?;
         self.serve(now, entry.size);
