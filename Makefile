@@ -8,7 +8,7 @@ SECONDS_EACH ?= 60
 ATTACK_TIME ?= 10
 BIN := target/release/cutline
 
-.PHONY: help setup trial demo test attack properties bless lint bench bench-router validate validate-ns2 validate-traces install install-service clean
+.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces install install-service clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -19,7 +19,8 @@ help:
 	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"
 	@echo "make fuzz      look for inputs that break a parser, SECONDS_EACH for each; TARGET=... FUZZ_TIME=... one as long as wanted"
 	@echo "make fuzz-corpus  put what make fuzz has found, and what reaches new code, into the committed corpora"
-	@echo "make lint      formatting and clippy, warnings are errors"
+	@echo "make lint      formatting, clippy and documentation without a warning; licences and versions of dependencies, and what is known against them"
+	@echo "make miri      the tests of unsafe code in Miri, which finds undefined behaviour"
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate  against ns-2, which writes docs/validation/ns2.md, and traces read by tshark and flent (installs all three)"
@@ -68,9 +69,18 @@ fuzz-corpus: setup
 	$(CARGO) run --quiet --locked -p cutline-fuzz -- keep $(TARGET)
 
 lint: setup
+	@tools/setup.sh lint
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	$(CARGO) deny --locked check bans licenses sources
+	@tools/advisories.sh
+
+# The tests of the crate with unsafe code, in an interpreter that finds undefined behaviour. Those that need the kernel are
+# ignored, each with its reason.
+miri: setup
+	@tools/setup.sh miri
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-strict-provenance" $(CARGO) +nightly miri test --locked -p cutline-sys --lib
 
 bench: $(BIN) bench-router
 	@tools/setup.sh ns2
@@ -79,7 +89,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: validate-traces validate-ns2
+validate: miri validate-traces validate-ns2
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2

@@ -2,6 +2,8 @@
 # Installs what Cutline's make targets need on Debian 12. Does nothing if it is already installed.
 #
 #   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 for the router's tests
+#   tools/setup.sh lint     also, for make lint: cargo-deny, built in about two minutes
+#   tools/setup.sh miri     also, for make miri: a nightly Rust with Miri
 #   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
 #   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark and flent
@@ -32,9 +34,12 @@ for component in clippy rustfmt; do
 done
 case "${1:-base}" in
     base) ;;
+    # Without optimisation: its checks take a second, and its compilation half as long.
+    lint) cargo deny --version >/dev/null 2>&1 || cargo install --quiet --locked --debug cargo-deny@0.20.2 ;;
+    miri) cargo +nightly miri --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal --component miri,rust-src ;;
     fuzz) need c++ g++ ;;
     ns2) need ns ns2; need python3 python3 ;;
     # flent draws with matplotlib, which is only a recommended package.
     traces) need tshark tshark; need flent "flent python3-matplotlib" ;;
-    *) fail "unknown part \`$1\`; allowed are base, fuzz, ns2, traces" ;;
+    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, ns2, traces" ;;
 esac

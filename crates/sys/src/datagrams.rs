@@ -218,6 +218,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
     fn a_datagram_has_its_length_sender_and_traffic_class() {
         exchange("127.0.0.1:0");
         exchange("[::1]:0");

@@ -112,6 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
     fn the_loopback_is_found_and_an_unknown_name_is_not() {
         assert!(names().contains(&"lo".to_owned()));
         let lo = index("lo").unwrap();

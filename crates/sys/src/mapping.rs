@@ -31,7 +31,9 @@ impl Mapping {
     /// # Errors
     /// When the kernel has too little memory.
     pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
-        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        // Miri knows no other flag.
+        let populate = if cfg!(miri) { MapFlags::empty() } else { MapFlags::POPULATE };
+        let flags = MapFlags::PRIVATE | populate;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
         let start = unsafe { mmap_anonymous(null_mut(), length, Self::ACCESS, flags) }?;
         Ok(Self::new(start.cast(), length))

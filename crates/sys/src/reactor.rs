@@ -98,6 +98,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs epoll and datagram sockets, which Miri has not")]
     fn a_socket_that_is_ready_ends_the_wait() {
         let [a, b] = pair();
         let mut reactor = Reactor::new().unwrap();
@@ -109,6 +110,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs epoll and datagram sockets, which Miri has not")]
     fn one_descriptor_needs_no_reactor() {
         let [a, b] = pair();
         let mut fds = [PollFd::new(&b, PollFlags::IN)];
@@ -118,6 +120,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs epoll and datagram sockets, which Miri has not")]
     fn a_wait_lasts_until_its_deadline_or_the_longest_wait() {
         let mut reactor = Reactor::new().unwrap();
         let start = now();

@@ -40,6 +40,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs sigaction, which Miri has not")]
     fn a_signal_sets_its_flag() {
         let flag = flag(Signal::USR2).unwrap();
         assert!(!flag.load(Ordering::Relaxed));
@@ -53,6 +54,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs sigaction, which Miri has not")]
     fn a_signal_that_cannot_be_caught_is_an_error() {
         assert!(flag(Signal::KILL).is_err());
     }

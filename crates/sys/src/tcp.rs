@@ -114,6 +114,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs socket options of Linux, which Miri has not")]
     fn a_connection_has_counters() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -124,6 +125,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "needs socket options of Linux, which Miri has not")]
     fn a_socket_that_is_not_tcp_has_no_information() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(tcp_info(&socket).is_err());

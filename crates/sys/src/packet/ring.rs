@@ -107,3 +107,92 @@ impl Ring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: usize = 256;
+
+    /// A ring of two slots without a socket.
+    fn ring() -> Ring {
+        Ring { memory: Mapping::anonymous(2 * SLOT).unwrap(), slot: SLOT, slots: 2, next: 0 }
+    }
+
+    /// Fills a slot as the kernel does: the bytes, the rest of the header, and then the status.
+    fn fill(ring: &Ring, slot: usize, header: libc::tpacket2_hdr, frame: &[u8]) {
+        let at = slot * SLOT;
+        // SAFETY: nobody else has this memory, and the slot is not handed over before the next line.
+        unsafe {
+            ring.memory.copy_from(at + usize::from(header.tp_mac), frame);
+            ring.memory.write(at, libc::tpacket2_hdr { tp_status: 0, ..header });
+        }
+        ring.memory.atomic(at).store(header.tp_status, Ordering::Release);
+    }
+
+    fn header(start: u16, stored: u32) -> libc::tpacket2_hdr {
+        libc::tpacket2_hdr {
+            tp_status: libc::TP_STATUS_USER,
+            tp_len: stored,
+            tp_snaplen: stored,
+            tp_mac: start,
+            tp_net: start + 14,
+            tp_sec: 1,
+            tp_nsec: 2,
+            tp_vlan_tci: 5,
+            tp_vlan_tpid: 0x88a8,
+            tp_padding: [0; 4],
+        }
+    }
+
+    type Seen = (Vec<u8>, u32, Option<(u16, u16)>);
+
+    /// The next frame's bytes, its length, and its tag.
+    fn next(ring: &mut Ring) -> Option<Seen> {
+        let mut frame = None;
+        ring.receive(|received| frame = Some((received.bytes.to_vec(), received.length, received.vlan)));
+        frame
+    }
+
+    #[test]
+    fn frames_are_received_in_order_and_slots_given_back() {
+        let mut ring = ring();
+        assert_eq!(next(&mut ring), None);
+        for round in 0..3 {
+            fill(&ring, 0, header(82, 3), &[round, 1, 2]);
+            fill(&ring, 1, header(66, 2), &[round, 7]);
+            assert_eq!(next(&mut ring), Some((vec![round, 1, 2], 3, None)));
+            assert_eq!(next(&mut ring), Some((vec![round, 7], 2, None)));
+            assert_eq!(next(&mut ring), None, "both are the kernel's again");
+        }
+    }
+
+    #[test]
+    fn a_tag_has_its_protocol_or_that_of_a_customer() {
+        let mut ring = ring();
+        for (more, protocol) in [(libc::TP_STATUS_VLAN_TPID_VALID, 0x88a8), (0, 0x8100)] {
+            let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | more;
+            let slot = ring.next;
+            fill(&ring, slot, libc::tpacket2_hdr { tp_status: status, ..header(82, 1) }, &[9]);
+            assert_eq!(next(&mut ring), Some((vec![9], 1, Some((protocol, 5)))));
+        }
+    }
+
+    #[test]
+    fn a_header_with_any_numbers_describes_bytes_of_its_slot() {
+        let mut ring = ring();
+        for (start, stored, bytes) in [
+            (82, u32::MAX, SLOT - 82),
+            (0, 10, 10),
+            (0, u32::MAX, SLOT - size_of::<libc::tpacket2_hdr>()),
+            (u16::MAX - 14, 10, 0),
+            (255, 2, 1),
+        ] {
+            let slot = ring.next;
+            // SAFETY: nobody else has this memory.
+            unsafe { ring.memory.write(slot * SLOT, header(start, stored)) };
+            let (received, length, _) = next(&mut ring).expect("the slot was handed over");
+            assert_eq!((received.len(), length), (bytes, stored), "tp_mac {start}, tp_snaplen {stored}");
+        }
+    }
+}
