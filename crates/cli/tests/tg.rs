@@ -164,7 +164,7 @@ fn invalid_options_are_refused_before_anything_is_sent() {
         assert!(message.contains(what), "{what} is in {message}");
     };
     refused(&["--transport", "udp"], "--rate is missing");
-    refused(&["--transport", "udp", "--rate", "8kbit", "--size", "20"], "size = 20 B: at least 24 B");
+    refused(&["--transport", "udp", "--rate", "8kbit", "--size", "20"], "size = 20 B: at least 32 B");
     refused(&["--transport", "udp", "--app", "bulk"], "UDP does not adapt its rate");
     refused(&["--transport", "udp", "--app", "files"], "waits for delivery, which needs TCP");
     refused(&["--hint", "17"], "a delay hint lies in 1..16");
