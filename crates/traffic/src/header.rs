@@ -79,6 +79,11 @@ impl Preamble {
         })
     }
 
+    /// Returns whether a preamble may begin with these bytes.
+    pub fn may_begin_with(bytes: &[u8]) -> bool {
+        bytes.iter().zip(STREAM_MAGIC).all(|(byte, expected)| *byte == expected)
+    }
+
     /// Reads a preamble; returns `None` if the bytes are not a preamble of this protocol.
     pub fn read(bytes: &[u8; PREAMBLE]) -> Option<Self> {
         let mut reader = Reader::new(bytes);

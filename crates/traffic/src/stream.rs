@@ -164,6 +164,8 @@ impl Inlet {
                 self.end(&mut found);
             } else if self.gather(&mut bytes) {
                 self.begin(&mut found)?;
+            } else if !self.introduced && !Preamble::may_begin_with(&self.partial[..self.held]) {
+                return Err(ProtocolError);
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_scenario::FlowsFile;
+use cutline_text::Printable;
 use cutline_traffic::control::{self, SendParams};
 use cutline_units::{Duration, Streams};
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -81,7 +82,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let key = args.key_file.as_deref().map(super::key).transpose()?;
     let stop = interrupt::cancel_flag("The measurements so far are printed.".to_owned())?;
     let params = SendParams { duration, linger: args.linger, interval, streams, key };
-    anstream::eprintln!("sending {} flows to {receiver} for {duration}, seed {seed}", flows.plans.len());
+    let count = flows.plans.len();
+    output::message(&format!("sending {count} flows to {receiver} for {duration}, seed {seed}"));
     let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
     let found = Found::new(receiver, (seed, duration, interval), &flows, &outcome);
     if args.json {
@@ -100,7 +102,8 @@ fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let with_port = if has_port { text.to_owned() } else { format!("{text}:{}", control::PORT) };
     let found = with_port.to_socket_addrs();
-    let mut found =
-        found.map_err(|error| Failure::Failed(format!("{text}: the address cannot be found: {error}")))?;
-    found.next().ok_or_else(|| Failure::Failed(format!("{text}: the name has no address")))
+    let mut found = found.map_err(|error| {
+        Failure::Failed(format!("{}: the address cannot be found: {error}", Printable(text)))
+    })?;
+    found.next().ok_or_else(|| Failure::Failed(format!("{}: the name has no address", Printable(text))))
 }
