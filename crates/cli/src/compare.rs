@@ -81,7 +81,7 @@ fn nothing_matches(args: &Args, a: &[Values], b: &[Values]) -> String {
     let points = |side: &[Values]| {
         let points: std::collections::BTreeSet<_> =
             side.iter().map(|values| &*values.subject.point).collect();
-        points.into_iter().take(5).collect::<Vec<_>>().join(", ")
+        Printable(points.into_iter().take(5).collect::<Vec<_>>().join(", "))
     };
     format!(
         "the results have no point and group in common: {} has the points {}; {} has the points {}",

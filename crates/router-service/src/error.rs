@@ -30,7 +30,7 @@ pub enum ServiceError {
 
 /// Why a router has not answered.
 #[derive(Debug, thiserror::Error)]
-#[error("the router at {}: {why}", Printable(path.display()))]
+#[error("the router at {}: {}", Printable(path.display()), Printable(why))]
 pub struct AskError {
     /// The path of its socket.
     pub path: PathBuf,

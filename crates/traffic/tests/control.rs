@@ -11,7 +11,7 @@ use cutline_transport::endpoint::TransportParams;
 use cutline_transport::wire::Data;
 use cutline_units::{Bytes, Dscp, Duration, Rate, Streams};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -343,7 +343,10 @@ fn in_the_middle(to: SocketAddr, change: fn(usize, String) -> Vec<String>) -> So
     thread::spawn(move || {
         let (sender, receiver) = (listener.accept().unwrap().0, TcpStream::connect(to).unwrap());
         let (mut to_sender, mut to_receiver) = (sender.try_clone().unwrap(), receiver.try_clone().unwrap());
-        thread::spawn(move || std::io::copy(&mut &receiver, &mut to_sender));
+        thread::spawn(move || {
+            let _gone = std::io::copy(&mut &receiver, &mut to_sender);
+            to_sender.shutdown(Shutdown::Both)
+        });
         for (i, line) in BufReader::new(sender).lines().map_while(Result::ok).enumerate() {
             for line in change(i, line) {
                 let _gone = to_receiver.write_all(format!("{line}\n").as_bytes());

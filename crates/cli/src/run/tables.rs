@@ -17,7 +17,7 @@ pub fn render(points: &[SweepPoint], outcome: &Outcome) -> String {
     } else {
         "one seed".to_owned()
     };
-    let mut text = format!("{title}\n{interval}; flows: means over each group\n");
+    let mut text = format!("{}\n{interval}; flows: means over each group\n", Printable(title));
     let groups = table::<FlowRow>(["point", "group"], &group_measures(&outcome.flows));
     let queues = table::<QueueRow>(["point", "queue"], &queue_measures(&outcome.queues));
     let _ = write!(text, "\n{groups}\n{queues}");
