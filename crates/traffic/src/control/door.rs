@@ -119,6 +119,11 @@ impl Door {
             for _ in 0..TURN {
                 match self.listeners[i].accept() {
                     Ok((stream, peer)) => self.greet(stream, peer),
+                    Err(error) if lacks_room(&error) => {
+                        // Without a free descriptor the connection stays ready, so the oldest guest gives up its own.
+                        self.refused += self.guests.drain(..self.guests.len().min(1)).count() as u64;
+                        break;
+                    }
                     Err(error) if is_passing(&error) => break,
                     Err(error) => return Err(error),
                 }
@@ -230,18 +235,16 @@ impl Guest {
     }
 }
 
-/// Returns whether the next connection may be accepted in spite of an error: there is none, it is gone, or the process or the
-/// system has no descriptor or memory for it now.
-fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, NetworkDown, NetworkUnreachable, OutOfMemory};
+/// Returns whether the process or the system has no descriptor or memory for a connection now.
+fn lacks_room(error: &io::Error) -> bool {
     use rustix::io::Errno;
-    let lacks_room = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::PROTO]
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
-    lacks_room
-        || is_timeout(error)
-        || matches!(
-            error.kind(),
-            ConnectionAborted | ConnectionReset | NetworkDown | NetworkUnreachable | OutOfMemory
-        )
+    let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    errnos.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Returns whether the next connection may be accepted in spite of an error: there is none, or it is gone.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, NetworkDown, NetworkUnreachable};
+    is_timeout(error)
+        || matches!(error.kind(), ConnectionAborted | ConnectionReset | NetworkDown | NetworkUnreachable)
 }

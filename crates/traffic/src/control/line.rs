@@ -10,6 +10,9 @@ use serde::de::DeserializeOwned;
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 
+/// The longest time without progress while a message is sent or received.
+const LONGEST_STALL: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// A connection that carries messages.
 pub(super) struct Line {
     reader: BufReader<Timed>,
@@ -130,7 +133,7 @@ impl Read for Timed {
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.set_write_timeout(Some(self.left()?.min(LONGEST_STALL)))?;
         self.stream.write(bytes).map_err(late)
     }
 
@@ -152,4 +155,49 @@ pub(super) fn is_timeout(error: &io::Error) -> bool {
 /// Converts a duration into the standard library's type, at least 1 us: a socket's time-out of zero is none.
 pub(super) fn std(time: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(time.as_nanos().max(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    fn pair() -> (Line, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (Line::new(listener.accept().unwrap().0, None).unwrap(), other)
+    }
+
+    fn is_late(error: &ControlError) -> bool {
+        matches!(error, ControlError::Broken(error) if error.kind() == io::ErrorKind::TimedOut)
+    }
+
+    #[test]
+    fn a_message_byte_by_byte_ends_at_the_deadline() {
+        let (mut line, mut other) = pair();
+        let began = now();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while other.write_all(b" ").is_ok() {
+                    thread::park_timeout(std::time::Duration::from_millis(20));
+                }
+            });
+            let error = line.receive::<Reply>(1 << 20, Duration::from_millis(300)).unwrap_err();
+            assert!(is_late(&error), "{error:?}");
+            drop(line);
+        });
+        assert!(now().saturating_since(began) < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_message_that_nobody_reads_ends_at_the_deadline() {
+        let (mut line, _other) = pair();
+        let began = now();
+        let long = [&vec![b' '; 16 << 20][..], b"\n"].concat();
+        line.reader.get_mut().deadline = began + Duration::from_millis(300);
+        let error = line.reader.get_mut().write_all(&long).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(now().saturating_since(began) < Duration::from_secs(5));
+    }
 }

@@ -246,3 +246,35 @@ fn check(start: Start, allowed: &ReceiverParams, peer: IpAddr) -> Result<(Instan
     let token = token().map_err(|error| format!("it has no random numbers: {error}"))?;
     Ok((zero, MeterParams { flows, window: Window::ALL, interval, token, peer: Some(peer) }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpStream;
+
+    #[test]
+    fn requests_do_not_prolong_a_phase() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut line = Line::new(listener.accept().unwrap().0, None).unwrap();
+        let mut door = Door::new(Vec::new(), None, Vec::new());
+        let began = now();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut replies = BufReader::new(sender.try_clone().unwrap());
+                let mut count = 0;
+                while sender.write_all(b"\"clock\"\n").is_ok() {
+                    count +=
+                        usize::from(replies.read_line(&mut String::new()).is_ok_and(|length| length > 0));
+                }
+                assert!(count > 10, "{count} requests were answered");
+            });
+            let patience = Duration::from_millis(300);
+            let ended = answer(&mut line, &mut door, patience, &AtomicBool::new(false));
+            assert!(matches!(ended, Err(ControlError::Unexpected(_))), "{ended:?}");
+            drop(line);
+        });
+        assert!(now().saturating_since(began) < Duration::from_secs(5));
+    }
+}
