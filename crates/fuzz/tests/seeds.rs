@@ -211,10 +211,10 @@ fn messages_of_the_control_protocol() {
         ),
         ("finish", Request::Finish),
     ];
-    check(
-        "control-request",
-        requests.map(|(name, request)| seed(name, write_message(&request).unwrap())).into(),
-    );
+    let mut seeds: Vec<_> =
+        requests.map(|(name, request)| seed(name, write_message(&request).unwrap())).into();
+    seeds.push(seed("tag", [&[b'a'; 64][..], b" \"clock\"\n"].concat()));
+    check("control-request", seeds);
     let replies = [
         (
             "hello",

@@ -3,9 +3,9 @@
 //! A sender that has connected is a *guest* until it has sent `open`. Guests wait beside each other and beside a session, each
 //! for a bounded time, so none can keep others out by doing nothing. Guests are few, and fewer of one address.
 
-use super::key::{Key, Role, Seal, nonce, split};
+use super::key::{Key, Role, Seal, nonce};
 use super::line::{Line, is_timeout};
-use super::message::{Hello, LONGEST_REQUEST, PROTOCOL, Reply, Request, write_message};
+use super::message::{Hello, LONGEST_REQUEST, PROTOCOL, Reply, Request, split_tag, write_message};
 use super::prefix::Prefix;
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -171,7 +171,7 @@ impl Door {
 
     /// Checks the first line of a guest. Returns the seal of the session if there is a key.
     fn check(&self, guest: &Guest, line: &[u8]) -> Result<Option<Seal>, &'static str> {
-        let (seal, message) = match (&self.key, split(line)) {
+        let (seal, message) = match (&self.key, split_tag(line)) {
             (None, None) => (None, line),
             (None, Some(_)) => return Err("it has no key: start it with --key-file"),
             (Some(_), None) => return Err("it requires a key: use --key-file"),

@@ -10,6 +10,7 @@
 //! session are worth nothing in another one, and those of one direction nothing in the other. Messages are numbered from 0
 //! in each direction, so none can be repeated, left out or exchanged.
 
+use super::message::{TAG, split_tag};
 use cutline_text::Printable;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
@@ -24,10 +25,6 @@ use std::path::Path;
 pub const SHORTEST_KEY: usize = 32;
 /// The longest key file, bytes.
 pub const LONGEST_KEY: usize = 4096;
-/// The length of a tag, bytes.
-const TAG: usize = 32;
-/// The length of a tag in a line, hexadecimal digits.
-const DIGITS: usize = 2 * TAG;
 const TO_RECEIVER: &[u8] = b"cutline tg, sender to receiver";
 const TO_SENDER: &[u8] = b"cutline tg, receiver to sender";
 
@@ -127,23 +124,12 @@ impl Seal {
 
     /// Returns the message in a line without its end, if its tag is valid and the line is the next one.
     pub(super) fn open<'l>(&mut self, line: &'l [u8]) -> Option<&'l [u8]> {
-        let (tag, message) = split(line)?;
+        let (tag, message) = split_tag(line)?;
         let expected = hmac(&self.theirs, &[&self.received.to_be_bytes(), message]);
         expected.verify_slice(&tag).ok()?;
         self.received += 1;
         Some(message)
     }
-}
-
-/// Returns the tag and the message of a line; `None` if it has no tag.
-pub(super) fn split(line: &[u8]) -> Option<([u8; TAG], &[u8])> {
-    let (digits, rest) = line.split_first_chunk::<DIGITS>()?;
-    let mut tag = [0; TAG];
-    for (byte, pair) in tag.iter_mut().zip(digits.chunks_exact(2)) {
-        let pair = pair.iter().all(u8::is_ascii_hexdigit).then_some(pair)?;
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some((tag, rest.strip_prefix(b" ")?))
 }
 
 /// Returns 32 random bytes of the kernel as hexadecimal digits: a number that nobody has seen before.

@@ -1,8 +1,8 @@
 //! A connection that carries messages as lines, with a deadline for each.
 
 use super::ControlError;
-use super::key::{Key, Role, Seal, split};
-use super::message::{Reply, read_line, write_message};
+use super::key::{Key, Role, Seal};
+use super::message::{Reply, read_line, split_tag, write_message};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use serde::Serialize;
@@ -108,7 +108,7 @@ impl Line {
 /// Returns the refusal in a line without a tag. A receiver that cannot authenticate a sender cannot authenticate its refusal
 /// either; it ends the session in any case.
 fn refusal(line: &[u8]) -> Option<ControlError> {
-    if split(line).is_some() {
+    if split_tag(line).is_some() {
         return None;
     }
     match serde_json::from_slice(line) {

@@ -12,6 +12,11 @@ pub const LONGEST_REQUEST: u64 = 4096;
 /// The longest reply, bytes. A report of many flows with many intervals is long.
 pub const LONGEST_REPLY: u64 = 1 << 30;
 
+/// The length of a tag, bytes.
+pub const TAG: usize = 32;
+/// The length of a tag in a line, hexadecimal digits.
+const DIGITS: usize = 2 * TAG;
+
 /// A request of the sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -129,4 +134,15 @@ pub(super) fn read_line(from: impl BufRead, longest: u64) -> io::Result<Option<V
         )),
         Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
+}
+
+/// Returns the tag and the message of a line that begins with 64 hexadecimal digits and a space; `None` if it has no tag.
+pub fn split_tag(line: &[u8]) -> Option<([u8; TAG], &[u8])> {
+    let (digits, rest) = line.split_first_chunk::<DIGITS>()?;
+    let mut tag = [0; TAG];
+    for (byte, pair) in tag.iter_mut().zip(digits.chunks_exact(2)) {
+        let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
+        *byte = (high? << 4 | low?) as u8;
+    }
+    Some((tag, rest.strip_prefix(b" ")?))
 }
