@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, [::] for all addresses [default: this host alone,
+    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, :: for all addresses [default: this host alone,
     /// 127.0.0.1 and ::1, port 5203]
     #[arg(long, value_name = "[ADDRESS][:PORT]", value_parser = listen, default_value = "5203", hide_default_value = true)]
     listen: Listen,
@@ -54,7 +54,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "Examples:
   cutline tg receive
-  cutline tg receive --listen [::] --key-file key
+  cutline tg receive --listen :: --key-file key
   cutline tg receive --listen 192.0.2.7:6000 --data-port 6001 --allow 192.0.2.0/24 --once
   cutline tg receive --duration 10min --json";
 
@@ -115,7 +115,7 @@ fn announce(args: &Args, addresses: &[SocketAddr]) {
     output::message(&format!("listening at {}", shown.join(" and ")));
     let is_local = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
     if args.listen.address.is_none() {
-        output::message("only this host can send to it: --listen [::] listens at all addresses");
+        output::message("only this host can send to it: --listen :: listens at all addresses");
     } else if !is_local && args.key_file.is_none() {
         let who = if args.allow.is_empty() { "everybody who can reach it" } else { "every allowed address" };
         output::message(&format!("warning: {who} can start a measurement: --key-file requires a key"));
@@ -150,7 +150,7 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
 /// Parses `5203`, `:5203`, `192.0.2.7`, `[2001:db8::7]`, `2001:db8::7`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.
 fn listen(text: &str) -> Result<Listen, String> {
     let wrong =
-        || format!("expected {PORT}, :{PORT}, 192.0.2.7, 192.0.2.7:{PORT}, [::] or [2001:db8::7]:{PORT}");
+        || format!("expected {PORT}, :{PORT}, 192.0.2.7, 192.0.2.7:{PORT}, :: or [2001:db8::7]:{PORT}");
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok(Listen { address: Some(address), port: PORT });

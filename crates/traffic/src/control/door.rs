@@ -133,11 +133,13 @@ impl Door {
     }
 
     fn greet(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let guest = Guest::new(stream, peer, self.key.is_some());
-        let (Ok(mut guest), true) = (guest, self.count(peer)) else {
+        let Ok(mut guest) = Guest::new(stream, peer, self.key.is_some()) else {
             self.refused += 1;
             return;
         };
+        if !self.count(peer) {
+            return self.refuse(&mut guest, "too many connections from this address within a minute");
+        }
         let of = Prefix::of_one_peer(peer.ip());
         if !self.allow.is_empty() && !self.allow.iter().any(|allowed| allowed.contains(peer.ip())) {
             return self.refuse(&mut guest, "it does not serve this address (its --allow)");
