@@ -35,7 +35,7 @@ impl Bar {
         let say = |text: String| self.bar.suspend(|| output::message(&text));
         match news.event {
             Event::Failed(reason) => {
-                say(format!("{} with seed {} failed: {reason}", Printable(&key.point), key.seed))
+                say(format!("{} with seed {} failed: {reason}", Printable(&key.point), key.seed));
             }
             Event::Damaged(what) => say(format!("{what}; what is damaged is made again")),
             Event::Started | Event::Skipped | Event::Finished | Event::Cancelled => {}

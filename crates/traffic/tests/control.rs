@@ -336,8 +336,11 @@ fn a_sender_without_the_key_is_refused_whatever_it_says() {
     assert_eq!((sessions.len(), refused), (0, 2));
 }
 
+/// Returns the lines that take the place of a line, given its number.
+type Change = fn(usize, String) -> Vec<String>;
+
 /// Carries lines between a sender and a receiver, and changes the lines that `change` returns.
-fn in_the_middle(to: SocketAddr, change: fn(usize, String) -> Vec<String>) -> SocketAddr {
+fn in_the_middle(to: SocketAddr, change: Change) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -359,7 +362,7 @@ fn in_the_middle(to: SocketAddr, change: fn(usize, String) -> Vec<String>) -> So
 #[test]
 fn nobody_in_the_middle_can_change_a_session() {
     // The lines of a sender: open, 16 times clock, start, 16 times clock, finish.
-    let changes: [(&str, fn(usize, String) -> Vec<String>); 3] = [
+    let changes: [(&str, Change); 3] = [
         ("a changed plan", |i, line| {
             vec![if i == 17 { line.replace("\"flows\":2", "\"flows\":3") } else { line }]
         }),

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, :: for all addresses [default: this host alone,
-    /// 127.0.0.1 and ::1, port 5203]
+    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, `::` for all addresses [default: the loopback
+    /// addresses, which only this host can reach, and port 5203]
     #[arg(long, value_name = "[ADDRESS][:PORT]", value_parser = listen, default_value = "5203", hide_default_value = true)]
     listen: Listen,
     /// File with a key that senders must have, too; nobody else may read it

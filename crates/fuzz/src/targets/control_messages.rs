@@ -16,8 +16,9 @@ use serde::de::DeserializeOwned;
 pub fn request(bytes: &[u8]) -> bool {
     let message_of = |bytes| message::<Request>(bytes, LONGEST_REQUEST).is_some();
     let Some((tag, rest)) = split_tag(bytes) else { return message_of(bytes) };
-    let digits: String = tag.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert!(bytes[..2 * TAG].eq_ignore_ascii_case(digits.as_bytes()), "{digits}");
+    for (byte, digits) in tag.iter().zip(bytes[..2 * TAG].chunks(2)) {
+        assert!(digits.eq_ignore_ascii_case(format!("{byte:02x}").as_bytes()), "{byte} is {digits:?}");
+    }
     assert_eq!(bytes.len(), 2 * TAG + 1 + rest.len());
     message_of(rest)
 }
