@@ -6,6 +6,7 @@ use crate::scenario_args::ScenarioArgs;
 use cutline_results::PointSummary;
 use cutline_scenario::spec::{FlowSpec, Topology};
 use cutline_scenario::{Scenario, SweepPoint};
+use cutline_text::Printable;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -33,7 +34,10 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let (_, points) = args.scenario.load()?;
     for point in &points {
         // Building the network finds more errors, such as a flow without a route.
-        point.scenario.network().map_err(|error| Failure::Usage(format!("{}: {error}", point.label())))?;
+        point
+            .scenario
+            .network()
+            .map_err(|error| Failure::Usage(format!("{}: {error}", Printable(point.label()))))?;
     }
     if args.json { output::print_json(&document(&points)) } else { output::print(&describe(&points)) }
 }
@@ -114,9 +118,9 @@ fn document(points: &[SweepPoint]) -> ScenarioDocument {
 
 fn describe(points: &[SweepPoint]) -> String {
     let first = &points[0].scenario;
-    let title = first.title.as_deref().map_or_else(String::new, |title| format!(": {title}"));
+    let title = first.title.as_deref().map_or_else(String::new, |title| format!(": {}", Printable(title)));
     let runs = points.len() as u64 * first.seeds;
-    let mut text = format!("{}{title}\n", first.name);
+    let mut text = format!("{}{title}\n", Printable(&first.name));
     let _ = writeln!(text, "runs    {runs}: {} x {}", count(points.len(), "point"), seeds(first));
     let _ = writeln!(
         text,
@@ -125,10 +129,10 @@ fn describe(points: &[SweepPoint]) -> String {
     );
     let _ = writeln!(text, "network {}", network(first));
     for flow in &first.flows {
-        let _ = writeln!(text, "flows   {}", flows(flow));
+        let _ = writeln!(text, "flows   {}", Printable(flows(flow)));
     }
     for point in points.iter().filter(|point| !point.settings.is_empty()).take(LISTED) {
-        let _ = writeln!(text, "point   {}", point.label());
+        let _ = writeln!(text, "point   {}", Printable(point.label()));
     }
     if points.len() > LISTED {
         let _ = writeln!(text, "point   ... and {} more", points.len() - LISTED);

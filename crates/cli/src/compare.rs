@@ -5,6 +5,7 @@ use crate::output;
 use crate::table::{Table, number};
 use cutline_report::stats::{Comparison, Estimate, Pairing};
 use cutline_results::{Store, SubjectKind, Values, group_measures, queue_measures};
+use cutline_text::Printable;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ fn read(path: &Path) -> Result<Vec<Values>, Failure> {
     if !store.has_summary() {
         return Err(Failure::Usage(format!(
             "{} has no summary.json\nexpected a folder written by `cutline run`, or its summary.json",
-            folder.display()
+            Printable(folder.display())
         )));
     }
     store.read_summary()?;
@@ -80,13 +81,13 @@ fn nothing_matches(args: &Args, a: &[Values], b: &[Values]) -> String {
     let points = |side: &[Values]| {
         let points: std::collections::BTreeSet<_> =
             side.iter().map(|values| &*values.subject.point).collect();
-        points.into_iter().take(5).collect::<Vec<_>>().join(", ")
+        Printable(points.into_iter().take(5).collect::<Vec<_>>().join(", "))
     };
     format!(
         "the results have no point and group in common: {} has the points {}; {} has the points {}",
-        args.a.display(),
+        Printable(args.a.display()),
         points(a),
-        args.b.display(),
+        Printable(args.b.display()),
         points(b)
     )
 }
@@ -103,7 +104,7 @@ fn render(matched: &[Matched<'_>], args: &Args) -> String {
         Pairing::Paired => "both sides have the same seeds: compared seed by seed",
         Pairing::Welch => "the seeds differ: compared by Welch's interval",
     };
-    let (a, b) = (args.a.display(), args.b.display());
+    let (a, b) = (Printable(args.a.display()), Printable(args.b.display()));
     format!("A = {a}, B = {b}\n{pairing}; * if the interval excludes zero\n\n{}", table.render())
 }
 

@@ -14,6 +14,7 @@ use cutline_results::{Existing, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
 use cutline_sys::namespace::sweep;
+use cutline_text::Printable;
 use cutline_units::Duration;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -112,7 +113,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
     let bar = Bar::new(jobs.len(), args.quiet);
     if !args.quiet {
-        anstream::eprintln!("{}", forecast(&jobs, args.jobs));
+        output::message(&forecast(&jobs, args.jobs));
     }
     let options =
         runner::Options { threads: args.jobs, cancel: &cancel, progress: &|news| bar.update(&news) };
@@ -160,14 +161,15 @@ fn forecast(jobs: &[Job<'_>], at_a_time: NonZeroUsize) -> String {
 fn warn(timing: &[TimingRow], are_stored: bool) -> usize {
     let bad = timing.iter().filter(|row| !row.timing_ok);
     for row in bad.clone() {
-        anstream::eprintln!("warning: {} with seed {}: {}", row.point, row.seed, row.problem);
+        let (point, problem) = (Printable(&row.point), Printable(&row.problem));
+        output::message(&format!("warning: {point} with seed {}: {problem}", row.seed));
     }
     let count = bad.count();
     if count > 0 && are_stored {
-        anstream::eprintln!(
-            "to repeat these {count} of {} runs, use the same command with --resume",
-            timing.len()
-        );
+        let all = timing.len();
+        output::message(&format!(
+            "to repeat these {count} of {all} runs, use the same command with --resume"
+        ));
     }
     count
 }

@@ -3,6 +3,7 @@
 //! Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 a failure or an interruption, 2 invalid
 //! arguments or an invalid scenario, 130 a second Ctrl-C.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(
     not(all(feature = "machine", feature = "studies")),
     allow(dead_code, unused_imports, reason = "some helpers belong to commands that are disabled")
@@ -105,8 +106,24 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command.execute() {
+    let done = match Cli::try_parse() {
+        Ok(cli) => cli.command.execute(),
+        Err(answer) => return show(&answer),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Prints a help text, the version, or what is wrong with the arguments.
+fn show(answer: &clap::Error) -> ExitCode {
+    let text = answer.render().ansi().to_string();
+    let code = u8::try_from(answer.exit_code()).unwrap_or(2);
+    if answer.use_stderr() {
+        output::message(text.trim_end_matches('\n'));
+    } else if let Err(failure) = output::print(&text) {
+        return failure.report();
+    }
+    ExitCode::from(code)
 }

@@ -1,5 +1,6 @@
 //! Messages on stderr.
 
+use crate::output::harmless;
 use std::io::Write as _;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -10,7 +11,8 @@ use std::time::Duration;
 pub fn write(message: String, patience: Option<Duration>) {
     let (written, wait) = channel();
     let task = move || {
-        let _lost = anstream::stderr().write_all(message.as_bytes());
+        #[expect(clippy::disallowed_methods, reason = "this is a place that escapes")]
+        let _lost = anstream::stderr().write_all(harmless(&message).as_bytes());
         let _is_unawaited = written.send(());
     };
     let is_started = thread::Builder::new().name("message".to_owned()).spawn(task).is_ok();

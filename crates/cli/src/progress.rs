@@ -1,6 +1,8 @@
 //! A progress bar on stderr. It is shown only on a terminal.
 
+use crate::output;
 use cutline_scenario::runner::{Event, Progress};
+use cutline_text::Printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const TEMPLATE: &str = "{prefix}{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} to go";
@@ -24,21 +26,23 @@ impl Bar {
     pub fn stage(&self, name: &str, total: u64) {
         self.bar.reset();
         self.bar.set_length(total);
-        self.bar.set_prefix(format!("{name} "));
+        self.bar.set_prefix(format!("{} ", Printable(name)));
     }
 
     /// Shows the progress of a run. May be called from any thread.
     pub fn update(&self, news: &Progress<'_>) {
         let key = news.key;
-        let say = |text: String| self.bar.suspend(|| anstream::eprintln!("{text}"));
+        let say = |text: String| self.bar.suspend(|| output::message(&text));
         match news.event {
-            Event::Failed(reason) => say(format!("{} with seed {} failed: {reason}", key.point, key.seed)),
+            Event::Failed(reason) => {
+                say(format!("{} with seed {} failed: {reason}", Printable(&key.point), key.seed));
+            }
             Event::Damaged(what) => say(format!("{what}; what is damaged is made again")),
             Event::Started | Event::Skipped | Event::Finished | Event::Cancelled => {}
         }
         self.bar.set_length(news.total as u64);
         self.bar.set_position(news.done as u64);
-        self.bar.set_message(news.key.point.to_string());
+        self.bar.set_message(Printable(&news.key.point).to_string());
     }
 
     /// Removes the bar.

@@ -11,6 +11,7 @@ use cutline_reproduce::{
     ReproduceError, STUDIES, TSQ,
 };
 use cutline_results::Existing;
+use cutline_text::Printable;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -152,7 +153,7 @@ fn table(evaluation: &Evaluation) -> String {
     }
     let count = |verdict| evaluation.claims.iter().filter(|claim| claim.holds == verdict).count();
     let [holds, differs, unclear] = [Verdict::Holds, Verdict::Differs, Verdict::Unclear].map(count);
-    let report = evaluation.written.report.display();
+    let report = Printable(evaluation.written.report.display());
     let _ =
         writeln!(text, "\n{holds} claims hold, {differs} differ, {unclear} are unclear\nreport: {report}");
     text

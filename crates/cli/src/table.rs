@@ -2,6 +2,7 @@
 
 use cutline_documents::Record;
 use cutline_report::stats::Estimate;
+use cutline_text::Printable;
 use serde_json::Value;
 
 /// A table with a header line.
@@ -17,10 +18,10 @@ impl Table {
         Self { rows: vec![head.iter().map(|cell| (*cell).to_owned()).collect()], words }
     }
 
-    /// Adds a row. It must have as many cells as the header line.
+    /// Adds a row, each cell on one line. It must have as many cells as the header line.
     pub fn add(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.rows[0].len(), "a row has a cell for each column");
-        self.rows.push(row);
+        self.rows.push(row.into_iter().map(|cell| Printable(cell).to_string()).collect());
     }
 
     /// Returns whether the table has no rows.

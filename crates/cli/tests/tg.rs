@@ -10,6 +10,7 @@ use cutline_testbed::{in_time, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -164,7 +165,7 @@ fn invalid_options_are_refused_before_anything_is_sent() {
         assert!(message.contains(what), "{what} is in {message}");
     };
     refused(&["--transport", "udp"], "--rate is missing");
-    refused(&["--transport", "udp", "--rate", "8kbit", "--size", "20"], "size = 20 B: at least 24 B");
+    refused(&["--transport", "udp", "--rate", "8kbit", "--size", "20"], "size = 20 B: at least 32 B");
     refused(&["--transport", "udp", "--app", "bulk"], "UDP does not adapt its rate");
     refused(&["--transport", "udp", "--app", "files"], "waits for delivery, which needs TCP");
     refused(&["--hint", "17"], "a delay hint lies in 1..16");
@@ -185,6 +186,78 @@ fn invalid_options_are_refused_before_anything_is_sent() {
     plan(&format!("{flow}from = 'x'"), "from the sender to the receiver");
     plan(&flow.replace("'tcp'", "'tcp', sack = true"), "the kernel's TCP: remove it");
     plan(&format!("{flow}hnit = 3"), "did you mean \"hint\"?");
+}
+
+/// Starts a receiver with these options. Returns the first two lines of its messages.
+fn announced(options: &[&str]) -> String {
+    let all = [&["tg", "receive", "--duration", "300ms"], options].concat();
+    let output = cutline(&all).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn key_file(mode: u32) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&[b'k'; 64]).unwrap();
+    std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+    file
+}
+
+#[test]
+fn a_receiver_is_for_this_host_unless_told_otherwise() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let local = announced(&["--listen", &port.to_string()]);
+    assert!(local.starts_with(&format!("listening at 127.0.0.1:{port}")), "{local}");
+    assert!(local.contains("only this host can send to it: --listen ::"), "{local}");
+    let explicit = announced(&["--listen", "127.0.0.1:0"]);
+    assert_eq!(explicit.lines().count(), 1, "{explicit}");
+
+    let everywhere = announced(&["--listen", "0.0.0.0:0"]);
+    assert!(
+        everywhere.contains("warning: everybody who can reach it can start a measurement"),
+        "{everywhere}"
+    );
+    let some = announced(&["--listen", "0.0.0.0:0", "--allow", "192.0.2.0/24"]);
+    assert!(some.contains("warning: every allowed address can start a measurement"), "{some}");
+    let key = key_file(0o600);
+    let with_key = announced(&["--listen", "0.0.0.0:0", "--key-file", key.path().to_str().unwrap()]);
+    assert!(!with_key.contains("warning"), "{with_key}");
+}
+
+#[test]
+fn a_receiver_with_a_key_serves_senders_with_the_key() {
+    let key = key_file(0o600);
+    let path = key.path().to_str().unwrap();
+    let (_receiver, address, _rest) = receiver(&["--key-file", path]);
+    let udp = ["--transport", "udp", "--rate", "400kbit", "--duration", "200ms"];
+    let with = send(&address, &[&udp[..], &["--key-file", path]].concat());
+    assert_eq!(with.status.code(), Some(0), "{}", String::from_utf8_lossy(&with.stderr));
+    let without = send(&address, &udp);
+    let why = String::from_utf8_lossy(&without.stderr);
+    assert!(without.status.code() == Some(1) && why.contains("the receiver requires a key"), "{why}");
+
+    let readable = key_file(0o644);
+    let path = readable.path().to_str().unwrap();
+    for arguments in
+        [&["tg", "send", "127.0.0.1:9", "--key-file", path][..], &["tg", "receive", "--key-file", path]]
+    {
+        let output = cutline(arguments).output().unwrap();
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && why.contains(&format!("run chmod 600 {path}")), "{why}");
+    }
+}
+
+#[test]
+fn a_receiver_bounds_flows_and_durations() {
+    let (_receiver, address, _rest) = receiver(&["--max-flows", "2", "--max-duration", "1s"]);
+    for (options, what) in [
+        (["--flows", "3", "--duration", "1s"], "flows = 3: must be 1..2 (its --max-flows)"),
+        (["--flows", "2", "--duration", "2s"], "must be at most 1 s (its --max-duration)"),
+    ] {
+        let output = send(&address, &options);
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && why.contains(what), "{why}");
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What is wrong with a document: where, which key, and which values are allowed.
 
 use crate::span::{Source, Span};
+use cutline_text::{Printable, Screen};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -80,14 +82,16 @@ impl Problem {
     /// The message, the line of the source, and carets below the marked text.
     pub fn render(&self) -> String {
         let Some(location) = &self.location else { return self.to_string() };
+        let line = excerpt(&location.excerpt);
         let number = location.line_column.map_or_else(String::new, |(line, _)| line.to_string());
         let margin = " ".repeat(number.len());
         let (column, width) = location.marked;
         // Tabs stay tabs, so that the caret lines up whatever their width.
-        let lead: String =
-            location.excerpt.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' }).collect();
-        let carets = "^".repeat(width);
-        format!("{self}\n {margin} |\n {number} | {}\n {margin} | {lead}{carets}", location.excerpt)
+        let before: String = location.excerpt.chars().take(column - 1).collect();
+        let lead: String = excerpt(&before).chars().map(|c| if c == '\t' { c } else { ' ' }).collect();
+        let marked: String = location.excerpt.chars().skip(column - 1).take(width).collect();
+        let carets = "^".repeat(excerpt(&marked).chars().count().max(1));
+        format!("{self}\n {margin} |\n {number} | {line}\n {margin} | {lead}{carets}")
     }
 }
 
@@ -95,16 +99,21 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
             Some(Location { source, line_column: Some((line, column)), .. }) => {
-                write!(f, "{source}:{line}:{column}: ")?;
+                write!(f, "{}:{line}:{column}: ", Printable(source))?;
             }
-            Some(Location { source, .. }) => write!(f, "{source}: ")?,
-            None => write!(f, "{}: ", self.file)?,
+            Some(Location { source, .. }) => write!(f, "{}: ", Printable(source))?,
+            None => write!(f, "{}: ", Printable(&self.file))?,
         }
         match &self.key {
-            Some(key) => write!(f, "key \"{key}\"{}", self.text),
-            None => write!(f, "{}", self.text),
+            Some(key) => write!(f, "key \"{}\"{}", Printable(key), excerpt(&self.text)),
+            None => write!(f, "{}", excerpt(&self.text)),
         }
     }
+}
+
+/// Returns a text with its tabs and lines, without what a terminal would obey.
+fn excerpt(text: &str) -> Cow<'_, str> {
+    Screen { styles: &[] }.escaped(text)
 }
 
 impl Errors {
@@ -162,6 +171,17 @@ mod tests {
         assert_eq!(
             problem.render(),
             "a.toml:2:8: key \"rate\": value 15 is wrong\n   |\n 2 | rate = 15\n   |        ^^"
+        );
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_escaped_and_the_caret_still_points() {
+        let sources = [Source::file("a\u{1b}.toml", "\tx\u{1b} = 1\u{9b}\n")];
+        let span = Span { source: 0, bytes: 6..9 };
+        let problem = Problem::new(&sources, Some(&span), Some("x\r".into()), ": \u{202e} is wrong".into());
+        assert_eq!(
+            problem.render(),
+            "a\\u{1b}.toml:1:7: key \"x\\r\": \\u{202e} is wrong\n   |\n 1 | \tx\\u{1b} = 1\\u{9b}\n   | \t          ^^^^^^^"
         );
     }
 

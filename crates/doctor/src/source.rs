@@ -2,6 +2,7 @@
 
 use cutline_router_service::{AskError, Client, Request, Statistics, StatisticsError};
 use cutline_sys::now;
+use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -56,13 +57,13 @@ impl StatisticsReader {
         match source {
             Source::Stdin => Ok(Self::lines("stdin".to_owned(), BufReader::new(io::stdin()))),
             Source::Path(path) => Self::open_path(path, live)
-                .map_err(|error| SourceError::Io(path.display().to_string(), error)),
+                .map_err(|error| SourceError::Io(Printable(path.display()).to_string(), error)),
         }
     }
 
     fn open_path(path: &Path, live: bool) -> io::Result<Self> {
         let kind = path.metadata()?.file_type();
-        let name = path.display().to_string();
+        let name = Printable(path.display()).to_string();
         if kind.is_socket() {
             return Ok(Self::Socket { path: path.to_owned(), next: Instant::ZERO });
         }

@@ -13,7 +13,7 @@ use cutline_router_service::{
 };
 use cutline_scenario::ScenarioFile;
 use cutline_scenario::runner::plan;
-use cutline_traffic::control::message::{Hello, PROTOCOL, Reply, Request, Start, write_message};
+use cutline_traffic::control::message::{Hello, Open, PROTOCOL, Reply, Request, Start, write_message};
 use cutline_traffic::header::{Message, Note, Preamble};
 use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport};
 use cutline_transport::wire::{self, Data, Extension, Report};
@@ -93,11 +93,11 @@ fn frames() {
 
 fn data(extension: Extension) -> Data {
     let dscp = Dscp::new(46).unwrap();
-    Data { flow: 7, dscp, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), extension }
+    Data { flow: 7, dscp, token: 1 << 50, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), extension }
 }
 
 fn preamble() -> Preamble {
-    Preamble { flow: 3, notify: true, dscp: Dscp::new(10).unwrap(), receive_buffer: 65_536 }
+    Preamble { flow: 3, notify: true, dscp: Dscp::new(10).unwrap(), receive_buffer: 65_536, token: 1 << 50 }
 }
 
 #[test]
@@ -130,7 +130,10 @@ fn headers_of_the_generator() {
             seed("note", kind(2, &note.write())),
             seed("data-udp", kind(3, &udp.write()[..udp.header_length()])),
             seed("data-tfrc", kind(3, &data(Extension::Tfrc(tfrc)).write())),
-            seed("feedback", kind(4, &wire::Reply { flow: 3, report: Report::Tfrc(report) }.write())),
+            seed(
+                "feedback",
+                kind(4, &wire::Reply { flow: 3, token: 1 << 50, report: Report::Tfrc(report) }.write()),
+            ),
         ],
     );
 }
@@ -195,6 +198,7 @@ fn report() -> MeterReport {
 #[test]
 fn messages_of_the_control_protocol() {
     let requests = [
+        ("open", Request::Open(Open { nonce: "5f".repeat(32) })),
         ("clock", Request::Clock),
         (
             "start",
@@ -207,20 +211,23 @@ fn messages_of_the_control_protocol() {
         ),
         ("finish", Request::Finish),
     ];
-    check(
-        "control-request",
-        requests.map(|(name, request)| seed(name, write_message(&request).unwrap())).into(),
-    );
+    let mut seeds: Vec<_> =
+        requests.map(|(name, request)| seed(name, write_message(&request).unwrap())).into();
+    seeds.push(seed("tag", [&[b'a'; 64][..], b" \"clock\"\n"].concat()));
+    check("control-request", seeds);
     let replies = [
         (
             "hello",
             Reply::Hello(Hello {
                 cutline_tg: PROTOCOL,
-                boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned(),
+                boot_id: String::new(),
+                key: true,
+                nonce: "a0".repeat(32),
             }),
         ),
+        ("opened", Reply::Opened { boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned() }),
         ("clock", Reply::Clock { came_ns: 1, left_ns: 1 << 60 }),
-        ("ready", Reply::Ready { port: 5204 }),
+        ("ready", Reply::Ready { port: 5204, token: 1 << 60 }),
         ("report", Reply::Report(Box::new(report()))),
         ("refused", Reply::Refused("interval = 1 ns: at least 1 ms".to_owned())),
     ];

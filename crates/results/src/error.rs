@@ -2,6 +2,7 @@
 
 use crate::summary::Summary;
 use crate::version::SCHEMA_VERSION;
+use cutline_text::Printable;
 use parquet::errors::ParquetError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file or folder cannot be read or written.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {source}", path = Printable(path.display()))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -18,7 +19,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// A table cannot be written or is damaged.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {source}", path = Printable(path.display()))]
     Parquet {
         /// The table's file.
         path: PathBuf,
@@ -26,7 +27,7 @@ pub enum StoreError {
         source: ParquetError,
     },
     /// A table lacks a column, or has it with another type: it was written by another version.
-    #[error("{path}: the column {column:?} {problem}", path = path.display())]
+    #[error("{path}: the column {column:?} {problem}", path = Printable(path.display()))]
     Column {
         /// The table's file.
         path: PathBuf,
@@ -36,7 +37,7 @@ pub enum StoreError {
         problem: &'static str,
     },
     /// A file is not what was stored.
-    #[error("{path} is damaged: {problem}", path = path.display())]
+    #[error("{path} is damaged: {problem}", path = Printable(path.display()))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -44,7 +45,7 @@ pub enum StoreError {
         problem: &'static str,
     },
     /// Another process stores results in the folder.
-    #[error("another process is storing results in {} ({holder})", folder.display())]
+    #[error("another process is storing results in {} ({holder})", Printable(folder.display()))]
     Locked {
         /// The folder of the results.
         folder: PathBuf,
@@ -52,7 +53,7 @@ pub enum StoreError {
         holder: String,
     },
     /// A summary or a run's record is damaged.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {source}", path = Printable(path.display()))]
     Json {
         /// The file.
         path: PathBuf,
@@ -63,7 +64,7 @@ pub enum StoreError {
     #[error(
         "{}: its tables are of version {found}, and this version of Cutline reads version {SCHEMA_VERSION}; the \
          experiment must be run again",
-        folder.display()
+        Printable(folder.display())
     )]
     Schema {
         /// The folder of the results.
@@ -84,7 +85,7 @@ pub enum StoreError {
         can_resume: bool,
     },
     /// The folder has tables or runs, but no summary with their origin.
-    #[error("{} has results that would be lost; their origin is unknown because summary.json is missing", folder.display())]
+    #[error("{} has results that would be lost; their origin is unknown because summary.json is missing", Printable(folder.display()))]
     Unknown {
         /// The folder of the results.
         folder: PathBuf,
@@ -93,7 +94,7 @@ pub enum StoreError {
 
 /// Returns the message about the stored results and the new ones.
 fn taken(folder: &Path, stored: &Summary, asked: &Summary) -> String {
-    let folder = folder.display();
+    let folder = Printable(folder.display());
     let (state, finished) = (if stored.complete { "complete" } else { "incomplete" }, stored.finished.len());
     let there = format!("{}; {state}, {finished} runs", stored.story());
     if stored.origin == asked.origin {

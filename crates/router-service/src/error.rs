@@ -4,6 +4,7 @@ use crate::statistics::StatisticsError;
 use cutline_params::ParameterError;
 use cutline_ports::PortError;
 use cutline_sys::SysError;
+use cutline_text::Printable;
 use std::io;
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ pub enum ServiceError {
 
 /// Why a router has not answered.
 #[derive(Debug, thiserror::Error)]
-#[error("the router at {}: {why}", path.display())]
+#[error("the router at {}: {}", Printable(path.display()), Printable(why))]
 pub struct AskError {
     /// The path of its socket.
     pub path: PathBuf,

@@ -16,6 +16,7 @@
 use crate::privileges::User;
 use crate::statistics::Refusal;
 use cutline_sys::{SysError, now};
+use cutline_text::Printable;
 use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, open};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -65,8 +66,9 @@ impl LocalSocket {
     /// # Errors
     /// When another process listens there, when the file is no socket, or the process may not write to the folder.
     pub fn bind(path: &Path) -> Result<Self, SysError> {
-        let failed =
-            |error: io::Error| SysError::new(format!("socket `{}` cannot be opened", path.display()), error);
+        let failed = |error: io::Error| {
+            SysError::new(format!("socket `{}` cannot be opened", Printable(path.display())), error)
+        };
         // Two processes that start at the same time would replace each other's socket.
         let lock = Lock::take(path).map_err(failed)?;
         clear(path).map_err(failed)?;
@@ -89,7 +91,8 @@ impl LocalSocket {
     /// When the process may not.
     pub fn set_owner(&self, user: &User) -> Result<(), SysError> {
         chown(&self.path, Some(user.id()), Some(user.group())).map_err(|error| {
-            let failure = format!("the owner of socket `{}` cannot be changed", self.path.display());
+            let failure =
+                format!("the owner of socket `{}` cannot be changed", Printable(self.path.display()));
             SysError::privileged(failure, "CAP_CHOWN", error)
         })
     }
@@ -154,14 +157,18 @@ impl Lock {
         for _ in 0..100 {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = File::from(open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| {
-                io::Error::other(format!("its lock `{}`: {}", path.display(), io::Error::from(errno)))
+                io::Error::other(format!(
+                    "its lock `{}`: {}",
+                    Printable(path.display()),
+                    io::Error::from(errno)
+                ))
             })?);
             let found = file.metadata()?;
             let is_ours = found.uid() == geteuid().as_raw();
             // Root takes over what an unprivileged router has left.
             if !found.is_file() || !(is_ours || geteuid().is_root()) {
                 let why = "is another user's, or no regular file: remove it";
-                return Err(io::Error::other(format!("its lock `{}` {why}", path.display())));
+                return Err(io::Error::other(format!("its lock `{}` {why}", Printable(path.display()))));
             }
             if is_ours {
                 fchmod(&file, Mode::RUSR | Mode::WUSR)?;

@@ -10,6 +10,7 @@
 //! ```
 
 use cutline_sys::{Offloads, SysError, interface};
+use cutline_text::Printable;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::{geteuid, getpid};
 use serde::{Deserialize, Serialize};
@@ -137,7 +138,10 @@ pub fn restore() -> Vec<Restored> {
         name.is_some_and(|name| name.starts_with(PREFIX))
     };
     let failed = |path: &Path, error: &dyn std::fmt::Display| {
-        Restored::Failed(format!("the note `{}` of a router that was killed: {error}", path.display()))
+        Restored::Failed(format!(
+            "the note `{}` of a router that was killed: {error}",
+            Printable(path.display())
+        ))
     };
     notes
         .filter(is_note)

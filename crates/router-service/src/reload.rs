@@ -5,6 +5,7 @@ use crate::spec::{DirectionSpec, RouterSpec};
 use crate::statistics::ReloadStatus;
 use cutline_router::{DuplexShaper, ShaperParams};
 use cutline_sys::SysError;
+use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,7 +79,7 @@ impl Reloader {
     }
 
     fn unread(&self, why: &str) -> String {
-        format!("{}: cannot be read: {why}", self.path.display())
+        format!("{}: cannot be read: {why}", Printable(self.path.display()))
     }
 
     /// Reconfigures the shapers by a file that has been read; `elapsed` is the time since the router's start.
@@ -102,7 +103,7 @@ impl Reloader {
     fn change(&mut self, new: RouterSpec, now: Instant, duplex: &mut DuplexShaper) -> Result<(), String> {
         let fixed = self.spec.fixed_differences(&new);
         if !fixed.is_empty() {
-            let (keys, path) = (fixed.join("\", \""), self.path.display());
+            let (keys, path) = (fixed.join("\", \""), Printable(self.path.display()));
             return Err(format!("{path}: key \"{keys}\": cannot change while the router runs: restart it"));
         }
         let params = [(&duplex.forward, &new.forward), (&duplex.reverse, &new.reverse)]

@@ -3,7 +3,7 @@
 //!
 //! | header | bytes | fields and their bytes |
 //! | --- | --- | --- |
-//! | preamble of a TCP connection | 16 | magic 4, version 1, flags 1, DSCP 1, 0, flow 4, receive buffer 4 |
+//! | preamble of a TCP connection | 24 | magic 4, version 1, flags 1, DSCP 1, 0, flow 4, receive buffer 4, token 8 |
 //! | message of 16 B or more | 16 | length with the highest bit set 8, time of writing 8 |
 //! | message below 16 B | 1 | length |
 //! | note to a sender | 16 | bytes delivered 8, arrival time of the last byte 8 |
@@ -11,7 +11,7 @@
 //! A message's header counts as payload of the application, so rates and sizes are exact. A preamble does not; it
 //! belongs to the handshake. Times are nanoseconds of the receiver's clock. A reader returns `None` if the magic
 //! number, the version or a length is unknown, or if a value is out of range. It ignores undefined flags and the last
-//! byte of the preamble's first half.
+//! byte of the preamble's first eight.
 
 use cutline_transport::wire::{Reader, Writer};
 use cutline_units::{Dscp, Instant};
@@ -20,12 +20,12 @@ use cutline_units::{Dscp, Instant};
 /// measured.
 pub const MESSAGE_HEADER: usize = 16;
 /// The length of a TCP connection's preamble, bytes.
-pub const PREAMBLE: usize = 16;
+pub const PREAMBLE: usize = 24;
 /// The length of the note that tells a sender how much has arrived, bytes.
 pub const NOTE: usize = 16;
 
 const STREAM_MAGIC: [u8; 4] = *b"CtlT";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const LONG: u64 = 1 << 63;
 
 /// The first bytes of a TCP connection. They name the flow that it carries.
@@ -39,6 +39,8 @@ pub struct Preamble {
     pub dscp: Dscp,
     /// The size of the receiver's buffer, bytes; zero for the kernel's default.
     pub receive_buffer: u32,
+    /// The session's token ([`cutline_transport::wire`]).
+    pub token: u64,
 }
 
 /// The header of a message.
@@ -73,8 +75,13 @@ impl Preamble {
     pub fn write(&self) -> [u8; PREAMBLE] {
         let word = [VERSION, u8::from(self.notify), self.dscp.get(), 0];
         header(|to| {
-            to.put(&STREAM_MAGIC).put(&word).u32(self.flow).u32(self.receive_buffer);
+            to.put(&STREAM_MAGIC).put(&word).u32(self.flow).u32(self.receive_buffer).u64(self.token);
         })
+    }
+
+    /// Returns whether a preamble may begin with these bytes.
+    pub fn may_begin_with(bytes: &[u8]) -> bool {
+        bytes.iter().zip(STREAM_MAGIC).all(|(byte, expected)| *byte == expected)
     }
 
     /// Reads a preamble; returns `None` if the bytes are not a preamble of this protocol.
@@ -84,8 +91,8 @@ impl Preamble {
         if magic != STREAM_MAGIC || version != VERSION {
             return None;
         }
-        let (flow, receive_buffer) = (reader.u32()?, reader.u32()?);
-        Some(Self { flow, notify: flags & 1 != 0, dscp: Dscp::new(dscp)?, receive_buffer })
+        let (flow, receive_buffer, token) = (reader.u32()?, reader.u32()?, reader.u64()?);
+        Some(Self { flow, notify: flags & 1 != 0, dscp: Dscp::new(dscp)?, receive_buffer, token })
     }
 }
 

@@ -3,7 +3,8 @@ use proptest::prelude::*;
 
 #[test]
 fn written_headers_are_read_back() {
-    let preamble = Preamble { flow: 9, notify: true, dscp: Dscp::new(3).unwrap(), receive_buffer: 65_536 };
+    let dscp = Dscp::new(3).unwrap();
+    let preamble = Preamble { flow: 9, notify: true, dscp, receive_buffer: 65_536, token: 1 << 60 };
     assert_eq!(Preamble::read(&preamble.write()), Some(preamble));
     let note = Note { delivered: 1 << 50, at: Instant::from_nanos(99) };
     assert_eq!(Note::read(note.write()), note);

@@ -221,12 +221,12 @@ mod tests {
         let tcp = || Transport::Tcp(TcpOptions::default());
         let files = FilesParams { size: Distribution::Fixed(1.0), think_time: Distribution::Fixed(0.0) };
         for good in [
-            plan(udp(), cbr(24)),
-            plan(udp(), cbr(1472 + 24)),
+            plan(udp(), cbr(32)),
+            plan(udp(), cbr(1472 + 32)),
             plan(tcp(), cbr(16)),
             plan(tcp(), Params::BULK),
             plan(tcp(), Params::Files(files)),
-            plan(tfrc(), cbr(36)),
+            plan(tfrc(), cbr(44)),
             plan(tfrc(), Params::BULK),
         ] {
             assert_eq!(good.validate(), Ok(()));
@@ -240,10 +240,10 @@ mod tests {
         let files = Params::Files(FilesParams { size: fixed, think_time: fixed });
         let poisson = Params::Poisson(PoissonParams { rate: Rate::from_kbps(1), size: fixed });
         let cases = [
-            ("size", plan(udp(), cbr(23))),
+            ("size", plan(udp(), cbr(31))),
             ("size", plan(udp(), cbr(1473))),
             ("size", plan(udp(), poisson)),
-            ("size", plan(tfrc(), cbr(35))),
+            ("size", plan(tfrc(), cbr(43))),
             ("size", plan(Transport::Tcp(TcpOptions::default()), cbr(15))),
             ("app", plan(udp(), Params::BULK)),
             ("transport", plan(Transport::Datagrams(TransportParams::Tcp(Arc::default())), Params::BULK)),
@@ -257,7 +257,7 @@ mod tests {
             let error = bad.validate().unwrap_err();
             assert_eq!((&*error.field, &*error.flow), (field, "f"), "{error}");
         }
-        let error = plan(udp(), cbr(23)).validate().unwrap_err();
-        assert_eq!(error.to_string(), "flow \"f\": size = 23 B: at least 24 B, the length of the header");
+        let error = plan(udp(), cbr(31)).validate().unwrap_err();
+        assert_eq!(error.to_string(), "flow \"f\": size = 31 B: at least 32 B, the length of the header");
     }
 }

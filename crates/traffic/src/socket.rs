@@ -1,14 +1,15 @@
 //! Opens and configures sockets: addresses, code points, buffers.
 
 use crate::plan::{FlowPlan, TcpOptions};
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
-use cutline_sys::tcp;
-use cutline_units::Dscp;
+use cutline_sys::{now, tcp};
+use cutline_units::{Dscp, Duration};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 /// ECN-capable transport, ECT(0) (RFC 3168 section 5).
 const ECT0: u8 = 0b10;
@@ -47,6 +48,27 @@ pub(crate) fn connect(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, 
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(errno) => Err(format!("cannot connect to {}: {}", plan.to, io::Error::from(errno))),
     }
+}
+
+/// Connects to a receiver's control port within `time`.
+pub(crate) fn connect_control(from: Option<IpAddr>, to: SocketAddr, time: Duration) -> io::Result<TcpStream> {
+    let socket = open(to, SocketType::STREAM)?;
+    if let Some(from) = from {
+        net::bind(&socket, &SocketAddr::new(from, 0))?;
+    }
+    match net::connect(&socket, &to) {
+        Ok(()) => return Ok(socket.into()),
+        Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let end = now().saturating_add(time);
+    while now() < end {
+        if wait(&mut [PollFd::new(&socket, PollFlags::OUT)], end.saturating_since(now()))? {
+            sockopt::socket_error(&socket)??;
+            return Ok(socket.into());
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 /// Opens the UDP socket of a flow and connects it.

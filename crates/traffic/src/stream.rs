@@ -1,7 +1,7 @@
 //! Messages in a byte stream: the queue of messages to write (`Outbox`), and the parser of a stream ([`Inlet`]). Both
 //! work on bytes in memory, without input or output.
 
-use crate::header::{MESSAGE_HEADER, Message, PREAMBLE, Preamble};
+use crate::header::{Message, PREAMBLE, Preamble};
 use cutline_units::Instant;
 use std::collections::VecDeque;
 
@@ -137,7 +137,7 @@ pub enum Found {
 pub struct Inlet {
     introduced: bool,
     /// The first bytes of an incomplete header.
-    partial: [u8; MESSAGE_HEADER],
+    partial: [u8; PREAMBLE],
     held: usize,
     /// Bytes of the current message that have not arrived yet.
     rest: u64,
@@ -164,6 +164,8 @@ impl Inlet {
                 self.end(&mut found);
             } else if self.gather(&mut bytes) {
                 self.begin(&mut found)?;
+            } else if !self.introduced && !Preamble::may_begin_with(&self.partial[..self.held]) {
+                return Err(ProtocolError);
             }
         }
         Ok(())
@@ -211,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     const PREAMBLE_OF_3: Preamble =
-        Preamble { flow: 3, notify: false, dscp: Dscp::DEFAULT, receive_buffer: 0 };
+        Preamble { flow: 3, notify: false, dscp: Dscp::DEFAULT, receive_buffer: 0, token: 7 };
 
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)

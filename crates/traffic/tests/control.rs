@@ -1,13 +1,17 @@
 //! Control sessions between a sender and a receiver, and failed ones.
 #![expect(clippy::disallowed_methods, reason = "a test waits for another thread")]
 
-use cutline_traffic::control::{ControlError, Outcome, Receiver, SendParams, Session, send};
+use cutline_sys::now;
+use cutline_traffic::control::{
+    ControlError, Key, Outcome, Receiver, ReceiverParams, SendParams, Session, send,
+};
 use cutline_traffic::{FlowPlan, MeterReport, TcpOptions, Transport};
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
+use cutline_transport::wire::Data;
 use cutline_units::{Bytes, Dscp, Duration, Rate, Streams};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -37,6 +41,7 @@ fn params(ms: u64) -> SendParams {
         linger: Duration::from_millis(200),
         interval: Some(Duration::from_millis(100)),
         streams: Streams::new(1),
+        key: None,
     }
 }
 
@@ -45,19 +50,92 @@ fn call(receiver: SocketAddr, ms: u64) -> Result<Outcome, ControlError> {
 }
 
 fn receiver() -> (Receiver, SocketAddr) {
-    let receiver = Receiver::bind("127.0.0.1:0".parse().unwrap(), 0).unwrap();
-    let address = receiver.address().unwrap();
+    receiver_with(ReceiverParams::default())
+}
+
+fn receiver_with(params: ReceiverParams) -> (Receiver, SocketAddr) {
+    let receiver = Receiver::bind(&["127.0.0.1:0".parse().unwrap()], params).unwrap();
+    let address = receiver.addresses().unwrap()[0];
     (receiver, address)
 }
 
 /// Runs a receiver that serves one session, in which `sender` acts as the sender.
 fn session<T>(sender: impl FnOnce(SocketAddr, &AtomicBool) -> T) -> (T, Session) {
-    let (receiver, address) = receiver();
+    session_with(ReceiverParams::default(), sender)
+}
+
+fn session_with<T>(
+    params: ReceiverParams,
+    sender: impl FnOnce(SocketAddr, &AtomicBool) -> T,
+) -> (T, Session) {
+    let (mut receiver, address) = receiver_with(params);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let session = scope.spawn(|| receiver.session(&stop).unwrap().unwrap());
         (sender(address, &stop), session.join().unwrap())
     })
+}
+
+/// Runs a receiver that serves sessions until `senders` has ended. Returns the sessions, and the number of refused
+/// connections.
+fn sessions<T>(params: ReceiverParams, senders: impl FnOnce(SocketAddr) -> T) -> (T, Vec<Session>, u64) {
+    let (mut receiver, address) = receiver_with(params);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            let served = std::iter::from_fn(|| receiver.session(&stop).unwrap()).collect();
+            (served, receiver.refused())
+        });
+        let result = senders(address);
+        stop.store(true, Ordering::Relaxed);
+        let (served, refused) = serving.join().unwrap();
+        (result, served, refused)
+    })
+}
+
+/// A sender that says what it is told to.
+struct Client(BufReader<TcpStream>);
+
+const OPEN: &str = "{\"open\":{\"nonce\":\"00\"}}";
+
+impl Client {
+    fn connect(address: SocketAddr) -> Self {
+        Self(BufReader::new(TcpStream::connect(address).unwrap()))
+    }
+
+    /// Returns a client whose session is open.
+    fn opened(address: SocketAddr) -> Self {
+        let mut client = Self::connect(address);
+        assert!(client.hears().contains("hello"));
+        client.says(OPEN);
+        let opened = client.hears();
+        assert!(opened.contains("opened"), "{opened}");
+        client
+    }
+
+    fn says(&mut self, line: &str) {
+        // The receiver may have closed the connection.
+        let _gone = self.0.get_mut().write_all(format!("{line}\n").as_bytes());
+    }
+
+    /// Returns the next line; empty if the receiver closed the connection.
+    fn hears(&mut self) -> String {
+        let mut line = String::new();
+        // The receiver resets a connection if it closes it with unread bytes.
+        let _reset = self.0.read_line(&mut line);
+        line
+    }
+}
+
+fn start(flows: u64, until: u64) -> String {
+    let zero = now().as_nanos();
+    format!(
+        "{{\"start\":{{\"flows\":{flows},\"zero_ns\":{zero},\"until_ns\":{until},\"interval_ns\":null}}}}"
+    )
+}
+
+fn key(first: u8) -> Key {
+    Key::new(&[first; 32]).unwrap()
 }
 
 #[test]
@@ -111,30 +189,255 @@ fn a_stopped_receiver_sends_its_report() {
 fn invalid_runs_are_refused() {
     let ask = |request: &str| {
         let (reply, session) = session(|address, _| {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.write_all(request.as_bytes()).unwrap();
-            stream.shutdown(Shutdown::Write).unwrap();
-            BufReader::new(stream).lines().nth(1).map(Result::unwrap_or_default).unwrap_or_default()
+            let mut client = Client::opened(address);
+            client.says(request);
+            client.hears()
         });
         assert!(session.report.is_none() && session.error.is_some(), "{session:?}");
         reply
     };
-    let start = |flows: u64, until: u64| {
-        let zero = cutline_sys::now().as_nanos();
-        format!(
-            "{{\"start\":{{\"flows\":{flows},\"zero_ns\":{zero},\"until_ns\":{until},\"interval_ns\":null}}}}\n"
-        )
-    };
-    assert!(ask(&start(0, 1)).contains("flows = 0: must be 1..100000"));
-    assert!(ask(&start(1, u64::MAX)).contains("duration"));
+    assert!(ask(&start(0, 1)).contains("flows = 0: must be 1..10000 (its --max-flows)"));
+    assert!(ask(&start(10_001, 1)).contains("flows = 10001"));
+    assert!(
+        ask(&start(1, u64::MAX)).contains("must be at most 3600 s (its --max-duration)"),
+        "{}",
+        ask(&start(1, u64::MAX))
+    );
     assert!(ask(&start(1, 1).replace("null", "1")).contains("interval"));
+    let too_many = ask(&start(1000, 3_600_000_000_000).replace("null", "1000000"));
+    assert!(too_many.contains("4000000 intervals"), "{too_many}");
     let far =
-        "{\"start\":{\"flows\":1,\"zero_ns\":18446744073709551615,\"until_ns\":1,\"interval_ns\":null}}\n";
+        "{\"start\":{\"flows\":1,\"zero_ns\":18446744073709551615,\"until_ns\":1,\"interval_ns\":null}}";
     assert!(ask(far).contains("zero"));
-    for nonsense in ["", "\n", "\"finish\"\n", "GET / HTTP/1.1\r\n\r\n", "{\"start\":7}\n", &"x".repeat(5000)]
-    {
+    for nonsense in ["", "\"finish\"", OPEN, "GET / HTTP/1.1\r\n\r\n", "{\"start\":7}", &"x".repeat(5000)] {
         assert_eq!(ask(nonsense), "", "{nonsense:?}");
     }
+}
+
+#[test]
+fn who_does_not_open_has_no_session() {
+    let nonsense = [
+        "",
+        "\"clock\"",
+        "GET / HTTP/1.1\r\n\r\n",
+        "{\"open\":7}",
+        &format!("{OPEN}\n{OPEN}"),
+        &"x".repeat(5000),
+    ];
+    let ((), sessions, refused) = sessions(ReceiverParams::default(), |address| {
+        for line in nonsense {
+            let mut client = Client::connect(address);
+            assert!(client.hears().contains("hello"));
+            client.says(line);
+            let reply = client.hears();
+            assert!(reply.is_empty() || reply.contains("the first message must be `open`"), "{reply}");
+        }
+        assert!(call(address, 100).unwrap().error.is_none());
+    });
+    assert_eq!((sessions.len(), refused), (1, nonsense.len() as u64));
+}
+
+#[test]
+fn idle_clients_block_nobody() {
+    let ((), sessions, refused) = sessions(ReceiverParams::default(), |address| {
+        // The largest number of waiting connections from one address, less one for the sender.
+        let mut idle: Vec<_> = (0..3).map(|_| Client::connect(address)).collect();
+        idle[0].0.get_mut().write_all(b"{\"open").unwrap();
+        let began = now();
+        let outcome = call(address, 200).unwrap();
+        assert!(outcome.error.is_none() && now().saturating_since(began) < Duration::from_secs(4));
+        // Each is disconnected after five seconds.
+        for client in &mut idle {
+            assert!(client.hears().contains("hello"));
+            assert_eq!(client.hears(), "");
+        }
+        assert!(now().saturating_since(began) < Duration::from_secs(20));
+    });
+    assert!(sessions.len() == 1 && sessions[0].error.is_none() && refused == 3, "{sessions:?} {refused}");
+}
+
+#[test]
+fn connections_of_one_address_are_limited() {
+    let allow = vec!["127.0.0.0/8".parse().unwrap()];
+    let ((), _, refused) = sessions(ReceiverParams { allow, ..ReceiverParams::default() }, |address| {
+        let mut waiting: Vec<_> = (0..6).map(|_| Client::connect(address)).collect();
+        let heard: Vec<_> = waiting.iter_mut().map(Client::hears).collect();
+        assert_eq!(heard.iter().filter(|line| line.contains("hello")).count(), 4, "{heard:?}");
+        assert_eq!(heard.iter().filter(|line| line.contains("too many connections")).count(), 2, "{heard:?}");
+        drop(waiting);
+        let greeted = (0..80).filter(|_| Client::connect(address).hears().contains("hello")).count();
+        assert!((30..=54).contains(&greeted), "{greeted}");
+    });
+    assert!(refused >= 28, "{refused}");
+}
+
+#[test]
+fn other_addresses_than_the_allowed_ones_are_refused() {
+    let allow = vec!["192.0.2.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap()];
+    let (error, sessions, refused) =
+        sessions(ReceiverParams { allow, ..ReceiverParams::default() }, |address| {
+            call(address, 100).unwrap_err().to_string()
+        });
+    assert!(error.contains("does not serve this address"), "{error}");
+    assert_eq!((sessions.len(), refused), (0, 1));
+}
+
+#[test]
+fn a_second_sender_is_told_that_the_receiver_is_busy() {
+    let ((), sessions, refused) = sessions(ReceiverParams::default(), |address| {
+        let mut first = Client::opened(address);
+        let why = call(address, 100).unwrap_err().to_string();
+        assert!(why.contains("it serves another sender: try again later"), "{why}");
+        first.says("\"clock\"");
+        assert!(first.hears().contains("came_ns"));
+    });
+    assert_eq!((sessions.len(), refused), (1, 1));
+}
+
+#[test]
+fn with_a_key_both_ends_are_authenticated() {
+    let with = |ours: Option<u8>, theirs: Option<u8>| {
+        let receiver = ReceiverParams { key: ours.map(key), ..ReceiverParams::default() };
+        let (result, sessions, _) = sessions(receiver, |address| {
+            let params = SendParams { key: theirs.map(key), ..params(200) };
+            send(address, plans(), params, &AtomicBool::new(false))
+        });
+        (result, sessions)
+    };
+    let (outcome, sessions) = with(Some(1), Some(1));
+    let outcome = outcome.unwrap();
+    assert!(outcome.error.is_none() && outcome.clock.same && outcome.received.unwrap().flows.len() == 2);
+    assert!(sessions.len() == 1 && sessions[0].error.is_none(), "{sessions:?}");
+    let cases = [
+        (Some(1), Some(2), "it has another key"),
+        (Some(1), None, "requires a key: use --key-file"),
+        (None, Some(1), "the receiver has no key"),
+    ];
+    for (ours, theirs, expected) in cases {
+        let (result, sessions) = with(ours, theirs);
+        let why = result.unwrap_err().to_string();
+        assert!(why.contains(expected) && sessions.is_empty(), "{why} {sessions:?}");
+    }
+}
+
+#[test]
+fn a_sender_without_the_key_is_refused_whatever_it_says() {
+    let params = ReceiverParams { key: Some(key(1)), ..ReceiverParams::default() };
+    let ((), sessions, refused) = sessions(params, |address| {
+        for open in [OPEN.to_owned(), format!("{} {OPEN}", "0".repeat(64))] {
+            let mut client = Client::connect(address);
+            assert!(client.hears().contains("\"key\":true"));
+            client.says(&open);
+            let reply = client.hears();
+            assert!(reply.contains("refused") && reply.contains("key"), "{reply}");
+            assert_eq!(client.hears(), "");
+        }
+    });
+    assert_eq!((sessions.len(), refused), (0, 2));
+}
+
+/// Returns the lines that take the place of a line, given its number.
+type Change = fn(usize, String) -> Vec<String>;
+
+/// Carries lines between a sender and a receiver, and changes the lines that `change` returns.
+fn in_the_middle(to: SocketAddr, change: Change) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (sender, receiver) = (listener.accept().unwrap().0, TcpStream::connect(to).unwrap());
+        let (mut to_sender, mut to_receiver) = (sender.try_clone().unwrap(), receiver.try_clone().unwrap());
+        thread::spawn(move || {
+            let _gone = std::io::copy(&mut &receiver, &mut to_sender);
+            to_sender.shutdown(Shutdown::Both)
+        });
+        for (i, line) in BufReader::new(sender).lines().map_while(Result::ok).enumerate() {
+            for line in change(i, line) {
+                let _gone = to_receiver.write_all(format!("{line}\n").as_bytes());
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn nobody_in_the_middle_can_change_a_session() {
+    // The lines of a sender: open, 16 times clock, start, 16 times clock, finish.
+    let changes: [(&str, Change); 3] = [
+        ("a changed plan", |i, line| {
+            vec![if i == 17 { line.replace("\"flows\":2", "\"flows\":3") } else { line }]
+        }),
+        ("a repeated line", |i, line| if i == 5 { vec![line.clone(), line] } else { vec![line] }),
+        ("a line without a tag", |i, line| if i == 17 { vec![start(2, 1)] } else { vec![line] }),
+    ];
+    for (name, change) in changes {
+        let receiver = ReceiverParams { key: Some(key(1)), ..ReceiverParams::default() };
+        let (result, sessions, _) = sessions(receiver, |address| {
+            let params = SendParams { key: Some(key(1)), ..params(200) };
+            send(in_the_middle(address, change), plans(), params, &AtomicBool::new(false))
+        });
+        assert!(result.is_err(), "{name}");
+        let [Session { report: None, error: Some(ControlError::Forged), .. }] = &sessions[..] else {
+            panic!("{name}: {sessions:?}")
+        };
+    }
+}
+
+/// Packets with a spoofed source: they have the token, but come from another address than the session's peer.
+#[test]
+fn no_packet_goes_to_another_address_than_the_peers() {
+    let ask = |from: &'static str, of_token: fn(u64) -> u64| {
+        session(move |address, _| {
+            let mut client = Client::opened(address);
+            client.says(&start(1, 1_000_000_000));
+            let ready: serde_json::Value = serde_json::from_str(&client.hears()).unwrap();
+            let (port, token) = (ready["ready"]["port"].as_u64(), ready["ready"]["token"].as_u64());
+            let to = SocketAddr::new(address.ip(), u16::try_from(port.unwrap()).unwrap());
+            let socket = UdpSocket::bind((from, 0)).unwrap();
+            socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+            for seq in 0..5 {
+                let extension = tfrc();
+                let token = of_token(token.unwrap());
+                let data = Data { flow: 0, dscp: Dscp::DEFAULT, token, seq, sent_at: now(), extension };
+                socket.send_to(&data.write(), to).unwrap();
+            }
+            let replied = socket.recv_from(&mut [0; 100]).is_ok();
+            client.says("\"finish\"");
+            assert!(client.hears().contains("report"));
+            replied
+        })
+    };
+    let (replied, session) = ask("127.0.0.1", |token| token);
+    let report = session.report.unwrap();
+    assert!(replied && report.strangers == 0 && report.flows[0].packets == 5, "{report:?}");
+    for (from, of_token) in
+        [("127.0.0.2", (|token| token) as fn(u64) -> u64), ("127.0.0.1", |token| token ^ 1)]
+    {
+        let (replied, session) = ask(from, of_token);
+        let report = session.report.unwrap();
+        assert!(!replied, "nothing goes to {from}");
+        assert!(report.flows.is_empty() && report.strangers == 5, "{report:?}");
+    }
+}
+
+fn tfrc() -> cutline_transport::wire::Extension {
+    let rtt = Duration::from_millis(1);
+    cutline_transport::wire::Extension::Tfrc(cutline_transport::tfrc::Extension {
+        rtt,
+        segment_size: 1000,
+        history_discounting: true,
+        ecn: false,
+    })
+}
+
+#[test]
+fn a_sender_connects_from_the_address_of_its_flows() {
+    let (outcome, session) = session(|address, _| {
+        let from = Some("127.0.0.3:0".parse().unwrap());
+        let plans = plans().into_iter().map(|plan| FlowPlan { from, ..plan }).collect();
+        send(address, plans, params(200), &AtomicBool::new(false)).unwrap()
+    });
+    assert_eq!(session.peer.ip().to_string(), "127.0.0.3");
+    assert_eq!(outcome.received.unwrap().flows.len(), 2);
 }
 
 /// Starts a server that sends `says` to the first client and closes the connection. Returns its address.
@@ -151,9 +454,13 @@ fn errors_distinguish_other_servers() {
     assert!(why("SSH-2.0-OpenSSH_9.2\r\n").contains("does not answer as a receiver of cutline tg"));
     assert!(why("").contains("does not answer as a receiver of cutline tg"));
     let other = why("{\"hello\":{\"cutline_tg\":99,\"boot_id\":\"\"}}\n");
-    assert!(other.contains("version 99") && other.contains("version 1"), "{other}");
-    let broken = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"\"}}\n");
+    assert!(other.contains("version 99") && other.contains("version 2"), "{other}");
+    let broken = why("{\"hello\":{\"cutline_tg\":2}}\n");
     assert!(broken.contains("broke"), "{broken}");
+    let older = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"x\"}}\n");
+    assert!(older.contains("version 1 of the protocol"), "{older}");
+    let refused = why("{\"refused\":\"\\u001b[2J\\n\\u009b\"}\n");
+    assert!(refused.ends_with("the receiver refused the request: \\u{1b}[2J\\n\\u{9b}"), "{refused}");
     let (_, closed) = { receiver() };
     let unreachable = call(closed, 100).unwrap_err().to_string();
     assert!(unreachable.contains("is `cutline tg receive` running there?"), "{unreachable}");

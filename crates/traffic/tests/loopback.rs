@@ -321,7 +321,7 @@ fn a_generator_ends_when_all_flows_have_failed() {
 fn a_bad_plan_is_refused_before_a_socket_is_opened() {
     let refused = |plans| send(plans, 1).unwrap_err().to_string();
     let short = refused(vec![plan(0, udp(), cbr(Rate::from_kbps(8), 20))]);
-    assert!(short.contains("size = 20 B: at least 24 B"), "{short}");
+    assert!(short.contains("size = 20 B: at least 32 B"), "{short}");
     let twice = refused(vec![plan(3, tcp(), Params::BULK), plan(3, tcp(), Params::BULK)]);
     assert!(twice.contains("id = 3: must be unique"), "{twice}");
 }

@@ -28,7 +28,9 @@ impl Printer {
     pub fn new(json: bool) -> Self {
         let mut last = None;
         let render = move |report| match report {
-            Report::Interval(now) | Report::End(now) if json => now.json() + "\n",
+            Report::Interval(now) | Report::End(now) if json => {
+                cutline_text::json(&now.json()).into_owned() + "\n"
+            }
             Report::Interval(now) => {
                 let text = text::since(last.as_ref(), &now);
                 last = Some(now);
@@ -36,8 +38,10 @@ impl Printer {
             }
             Report::End(now) => text::whole(&now),
         };
-        let statistics = Outlet::new(std::io::stdout(), render);
-        let messages = Outlet::new(std::io::stderr(), |message: String| message + "\n");
+        #[expect(clippy::disallowed_methods, reason = "an outlet escapes")]
+        let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+        let statistics = Outlet::new(stdout, render);
+        let messages = Outlet::new(stderr, |message: String| message + "\n");
         Self { statistics, messages, end: None }
     }
 

@@ -1,9 +1,10 @@
 //! Output that never blocks the caller: a bounded queue, and a thread that writes.
 //!
 //! A pipe without a reader, a full disk or a stopped terminal blocks the thread, or writing fails. Items that find the
-//! queue full or cannot be written are dropped and counted. Lines are written completely or not at all, except the line
+//! queue full or cannot be written are dropped and counted. What a terminal would obey is escaped. Lines are written completely or not at all, except the line
 //! during which writing fails. The line after that starts on a new line.
 
+use crate::output::harmless;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -106,7 +107,7 @@ fn write_all<T>(
 ) -> io::Result<()> {
     let (mut first, mut is_torn) = (Ok(()), false);
     for what in waiting {
-        let text = render(what);
+        let text = harmless(&render(what)).into_owned();
         let text = if is_torn { format!("\n{text}") } else { text };
         let (written, result) = write(&mut file, text.as_bytes());
         is_torn = if written == 0 { is_torn } else { written < text.len() };

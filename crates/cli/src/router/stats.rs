@@ -44,7 +44,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         let text = match &statistics {
             Some(now) if !args.json && args.watch.is_some() => text::since(last.as_ref(), now),
             Some(now) if !args.json => text::whole(now),
-            _ => line + "\n",
+            _ => cutline_text::json(&line).into_owned() + "\n",
         };
         if output::print_on(&text)?.is_break() || args.watch.is_none() {
             return Ok(());

@@ -5,6 +5,7 @@ use cutline_documents::Record as _;
 use cutline_router_service::{
     Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus, Statistics,
 };
+use cutline_text::Printable;
 use serde_json::Value;
 
 /// Returns all statistics.
@@ -44,7 +45,7 @@ pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
         format!(
             "{:8.1} s  {}  {:8.3} Mbit/s  {:6.0} packets/s  backlog {} packets  dropped {}{p}\n",
             now.elapsed_s,
-            after.name,
+            Printable(&after.name),
             (after.sent.bytes - sent.bytes) as f64 * 8e-6 / span,
             (after.sent.packets - sent.packets) as f64 / span,
             after.backlog.packets,
@@ -59,7 +60,7 @@ fn direction(direction: &Direction) -> String {
         let title = field.heading?.title;
         Some(format!("{title} {}", counted(&field.value(direction))))
     });
-    let counted = format!("\n{}: {}\n", direction.name, shown.collect::<Vec<_>>().join(", "));
+    let counted = format!("\n{}: {}\n", Printable(&direction.name), shown.collect::<Vec<_>>().join(", "));
     let slipped = match direction.slipped_ms {
         0.0 => String::new(),
         ms => format!("the schedule has slipped by {ms:.3} ms: the machine was too busy\n"),
@@ -74,7 +75,8 @@ fn counted(value: &Value) -> String {
         return packets.to_string();
     }
     let packets = |value: &Value| value["packets"].as_u64().unwrap_or_default();
-    let summands: Vec<_> = values.iter().map(|(name, value)| format!("{name} {}", packets(value))).collect();
+    let summands: Vec<_> =
+        values.iter().map(|(name, value)| format!("{} {}", Printable(name), packets(value))).collect();
     format!("{} ({})", values.values().map(packets).sum::<u64>(), summands.join(", "))
 }
 
@@ -110,7 +112,7 @@ fn warnings(interface: &Interface) -> String {
             "arrived without checksums: turn `tx` off at the sender's end (ethtool -K)",
         ),
     ];
-    let line = |(count, what)| format!("{}: {count} frames {what}\n", interface.name);
+    let line = |(count, what)| format!("{}: {count} frames {what}\n", Printable(&interface.name));
     counts.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
 

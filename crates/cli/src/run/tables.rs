@@ -4,6 +4,7 @@ use super::outcome::Outcome;
 use crate::table::{Table, estimate};
 use cutline_results::{FlowRow, Heading, QueueRow, Row, Subject, Values, group_measures, queue_measures};
 use cutline_scenario::SweepPoint;
+use cutline_text::Printable;
 use std::fmt::Write as _;
 
 /// Returns the tables and the folder of the results as text.
@@ -16,12 +17,12 @@ pub fn render(points: &[SweepPoint], outcome: &Outcome) -> String {
     } else {
         "one seed".to_owned()
     };
-    let mut text = format!("{title}\n{interval}; flows: means over each group\n");
+    let mut text = format!("{}\n{interval}; flows: means over each group\n", Printable(title));
     let groups = table::<FlowRow>(["point", "group"], &group_measures(&outcome.flows));
     let queues = table::<QueueRow>(["point", "queue"], &queue_measures(&outcome.queues));
     let _ = write!(text, "\n{groups}\n{queues}");
     if let Some(folder) = &outcome.folder {
-        let _ = write!(text, "\nstored in {}\n", folder.display());
+        let _ = write!(text, "\nstored in {}\n", Printable(folder.display()));
     }
     text
 }

@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use crate::program::VERSION;
 use cutline_results::RunResult;
 use cutline_scenario::{Scenario, SweepPoint};
+use cutline_text::Printable;
 use cutline_trace::{Capture, flent};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -84,21 +85,22 @@ impl Traces {
 
 impl Target {
     fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path)
-            .map_err(|error| Failure::Failed(format!("{}: cannot be written: {error}", path.display())))?;
+        let file = File::create(path).map_err(|error| {
+            Failure::Failed(format!("{}: cannot be written: {error}", Printable(path.display())))
+        })?;
         Ok(Self { path: path.to_owned(), file })
     }
 
     fn failure(&self, error: &dyn std::error::Error) -> String {
-        format!("{}: {error}", self.path.display())
+        format!("{}: {error}", Printable(self.path.display()))
     }
 }
 
 fn open_flent(path: &Path) -> Result<Target, Failure> {
     // flent decides by the name whether a file is compressed.
     if path.extension().is_none_or(|extension| extension != "gz") {
-        let (shown, name) = (path.display(), path.with_extension("flent.gz"));
-        let why = format!("--flent {shown}: the name must end in .gz, such as {}", name.display());
+        let (shown, name) = (Printable(path.display()), path.with_extension("flent.gz"));
+        let why = format!("--flent {shown}: the name must end in .gz, such as {}", Printable(name.display()));
         return Err(Failure::Usage(why));
     }
     Target::create(path)

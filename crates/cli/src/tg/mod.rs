@@ -9,7 +9,8 @@ mod tables;
 
 use crate::exit::Failure;
 use cutline_traffic::TrafficError;
-use cutline_traffic::control::ControlError;
+use cutline_traffic::control::{ControlError, Key};
+use std::path::Path;
 
 /// Generate traffic over real networks, and measure its delay, loss and throughput
 ///
@@ -33,6 +34,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         Command::Send(args) => send::execute(args),
         Command::Receive(args) => receive::execute(args),
     }
+}
+
+/// Reads the key file of either end.
+fn key(path: &Path) -> Result<Key, Failure> {
+    Key::read(path).map_err(Failure::Usage)
 }
 
 impl From<TrafficError> for Failure {

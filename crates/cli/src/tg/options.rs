@@ -4,6 +4,7 @@ use crate::arguments::{duration, rate};
 use crate::exit::Failure;
 use clap::builder::PossibleValuesParser;
 use cutline_config::quantity;
+use cutline_text::Printable;
 use cutline_traffic::{TcpOptions, Transport, parse_trace};
 use cutline_transport::app::{
     CbrParams, FilesParams, OnOffParams, Params, PoissonParams, TalkSpurtParams, TraceParams,
@@ -238,7 +239,8 @@ impl FlowArgs {
         let path = self.trace.as_ref();
         let path =
             path.ok_or_else(|| Failure::Usage("--trace is missing: --app trace requires it".to_owned()))?;
-        let wrong = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
+        let wrong =
+            |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", Printable(path.display())));
         let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let messages = parse_trace(&text).map_err(|error| wrong(&error))?;
         Ok(Params::Trace(TraceParams { messages: messages.into(), repeat: self.repeat }))
@@ -246,7 +248,7 @@ impl FlowArgs {
 }
 
 fn usage(option: &str, value: &impl std::fmt::Display, error: &impl std::fmt::Display) -> Failure {
-    Failure::Usage(format!("{option} {value}: {error}"))
+    Failure::Usage(format!("{option} {}: {error}", Printable(value)))
 }
 
 fn dscp(text: &str) -> Result<Dscp, String> {

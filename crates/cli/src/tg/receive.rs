@@ -5,9 +5,10 @@ use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_traffic::ReceiveDocument;
-use cutline_traffic::control::{PORT, Receiver, Session};
+use cutline_traffic::control::{PORT, Prefix, Receiver, ReceiverParams, Session};
 use cutline_units::Duration;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,9 +19,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address and port to listen at; without an address, all addresses of the host
-    #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = listen, default_value = "5203")]
+    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, `::` for all addresses [default: the loopback
+    /// addresses, which only this host can reach, and port 5203]
+    #[arg(long, value_name = "[ADDRESS][:PORT]", value_parser = listen, default_value = "5203", hide_default_value = true)]
     listen: Listen,
+    /// File with a key that senders must have, too; nobody else may read it
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Serve only senders with this address or prefix, such as 192.0.2.0/24; may be repeated
+    #[arg(long, value_name = "PREFIX", value_parser = str::parse::<Prefix>)]
+    allow: Vec<Prefix>,
+    /// Largest number of flows of a sender
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_flows: u32,
+    /// Longest duration of a sender's run, at most 7 days
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = run_time)]
+    max_duration: Duration,
     /// Port for the traffic, TCP and UDP [default: a free port, which is sent to the sender]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     data_port: u16,
@@ -40,7 +54,8 @@ pub struct Args {
 
 const EXAMPLES: &str = "Examples:
   cutline tg receive
-  cutline tg receive --listen 192.0.2.7:6000 --data-port 6001 --once
+  cutline tg receive --listen :: --key-file key
+  cutline tg receive --listen 192.0.2.7:6000 --data-port 6001 --allow 192.0.2.0/24 --once
   cutline tg receive --duration 10min --json";
 
 #[derive(Clone, Copy, Debug)]
@@ -50,12 +65,12 @@ struct Listen {
 }
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let receiver = bind(args)?;
+    let mut receiver = bind(args)?;
     let stop = interrupt::cancel_flag("An active sender receives the measurements so far.".to_owned())?;
     if let Some(time) = args.duration {
         end_after(time, &stop);
     }
-    anstream::eprintln!("listening at {}", receiver.address()?);
+    announce(args, &receiver.addresses()?);
     while let Some(session) = receiver.session(&stop)? {
         let good = session.error.is_none();
         print(args, &session)?;
@@ -64,17 +79,47 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
             return if good { Ok(()) } else { Err(failed()) };
         }
     }
+    if receiver.refused() > 0 {
+        output::message(&format!("{} connections were refused", receiver.refused()));
+    }
     Ok(())
 }
 
-/// Without an address, listens on IPv6 and IPv4, or on IPv4 alone if the host has no IPv6.
+/// Without an address, listens on the loopback addresses of IPv4 and IPv6, or on that of IPv4 alone if the host has no IPv6.
 fn bind(args: &Args) -> Result<Receiver, Failure> {
     let Listen { address, port } = args.listen;
-    let at = |address: IpAddr| Receiver::bind(SocketAddr::new(address, port), args.data_port);
+    let params = ReceiverParams {
+        data_port: args.data_port,
+        key: args.key_file.as_deref().map(super::key).transpose()?,
+        allow: args.allow.clone(),
+        most_flows: args.max_flows,
+        longest_run: args.max_duration,
+    };
+    let at = |addresses: &[IpAddr]| {
+        let addresses: Vec<_> = addresses.iter().map(|&address| SocketAddr::new(address, port)).collect();
+        Receiver::bind(&addresses, params.clone())
+    };
+    let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+    let has_v6 = || std::net::UdpSocket::bind((v6, 0)).is_ok();
     Ok(match address {
-        Some(address) => at(address)?,
-        None => at(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| at(Ipv4Addr::UNSPECIFIED.into()))?,
+        Some(address) => at(&[address])?,
+        // With port 0 the two would have different ports.
+        None if port != 0 && has_v6() => at(&[v4, v6])?,
+        None => at(&[v4])?,
     })
+}
+
+/// Says where the receiver listens, and who can reach it.
+fn announce(args: &Args, addresses: &[SocketAddr]) {
+    let shown: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+    output::message(&format!("listening at {}", shown.join(" and ")));
+    let is_local = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
+    if args.listen.address.is_none() {
+        output::message("only this host can send to it: --listen :: listens at all addresses");
+    } else if !is_local && args.key_file.is_none() {
+        let who = if args.allow.is_empty() { "everybody who can reach it" } else { "every allowed address" };
+        output::message(&format!("warning: {who} can start a measurement: --key-file requires a key"));
+    }
 }
 
 fn end_after(time: Duration, stop: &Arc<AtomicBool>) {
@@ -87,7 +132,7 @@ fn end_after(time: Duration, stop: &Arc<AtomicBool>) {
 
 fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     if let Some(error) = &session.error {
-        anstream::eprintln!("{}: {error}", session.peer);
+        output::message(&format!("{}: {error}", session.peer));
     }
     let Some(report) = &session.report else { return Ok(()) };
     if args.json {
@@ -102,12 +147,24 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     output::print(&format!("\n{}: {} flows\n{text}", session.peer, report.flows.len()))
 }
 
-/// Parses `5203`, `:5203`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.
+/// Parses `5203`, `:5203`, `192.0.2.7`, `[2001:db8::7]`, `2001:db8::7`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.
 fn listen(text: &str) -> Result<Listen, String> {
-    let wrong = || format!("expected {PORT}, :{PORT}, 192.0.2.7:{PORT} or [2001:db8::7]:{PORT}");
+    let wrong =
+        || format!("expected {PORT}, :{PORT}, 192.0.2.7, 192.0.2.7:{PORT}, :: or [2001:db8::7]:{PORT}");
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok(Listen { address: Some(address), port: PORT });
+    }
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(Listen { address: Some(address.ip()), port: address.port() });
     }
     let port = text.strip_prefix(':').unwrap_or(text).parse().map_err(|_| wrong())?;
     Ok(Listen { address: None, port })
+}
+
+/// Parses the longest duration of a run.
+fn run_time(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+    let time = duration(text)?;
+    if time <= LONGEST { Ok(time) } else { Err("it must be at most 7 days".to_owned()) }
 }

@@ -8,6 +8,7 @@ use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_scenario::FlowsFile;
+use cutline_text::Printable;
 use cutline_traffic::control::{self, SendParams};
 use cutline_units::{Duration, Streams};
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -44,6 +45,9 @@ pub struct Args {
     /// Seed of the random numbers [default: the plan's, or 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// File with the key that the receiver has, too; nobody else may read it
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -54,7 +58,8 @@ const EXAMPLES: &str = "Examples:
   cutline tg send host --transport udp --rate 128kbit --size 160 --flows 25 --hint 6
   cutline tg send host --app files --size pareto:4KB:1.2:1MB --think 2s --flows 50 --json
   cutline tg send host:6000 --transport udp --trace game.txt --repeat 20ms --dscp EF
-  cutline tg send host --plan mixed.toml";
+  cutline tg send host --plan mixed.toml
+  cutline tg send host --key-file key --flows 8";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let receiver = resolve(&args.receiver)?;
@@ -74,9 +79,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     for plan in &flows.plans {
         plan.validate().map_err(|error| Failure::Usage(error.to_string()))?;
     }
+    let key = args.key_file.as_deref().map(super::key).transpose()?;
     let stop = interrupt::cancel_flag("The measurements so far are printed.".to_owned())?;
-    let params = SendParams { duration, linger: args.linger, interval, streams };
-    anstream::eprintln!("sending {} flows to {receiver} for {duration}, seed {seed}", flows.plans.len());
+    let params = SendParams { duration, linger: args.linger, interval, streams, key };
+    let count = flows.plans.len();
+    output::message(&format!("sending {count} flows to {receiver} for {duration}, seed {seed}"));
     let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
     let found = Found::new(receiver, (seed, duration, interval), &flows, &outcome);
     if args.json {
@@ -95,7 +102,8 @@ fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let with_port = if has_port { text.to_owned() } else { format!("{text}:{}", control::PORT) };
     let found = with_port.to_socket_addrs();
-    let mut found =
-        found.map_err(|error| Failure::Failed(format!("{text}: the address cannot be found: {error}")))?;
-    found.next().ok_or_else(|| Failure::Failed(format!("{text}: the name has no address")))
+    let mut found = found.map_err(|error| {
+        Failure::Failed(format!("{}: the address cannot be found: {error}", Printable(text)))
+    })?;
+    found.next().ok_or_else(|| Failure::Failed(format!("{}: the name has no address", Printable(text))))
 }

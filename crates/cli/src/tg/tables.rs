@@ -2,6 +2,7 @@
 
 use super::found::Found;
 use crate::table::{Table, cells, number, titles};
+use cutline_text::Printable;
 use cutline_traffic::control::ClockReport;
 use cutline_traffic::{Distribution, GroupTotals, IntervalDocument, MeterReport, Summary, Totals};
 use cutline_units::Duration;
@@ -103,7 +104,10 @@ fn lateness(total: &Summary) -> String {
 }
 
 fn trouble(found: &Found<'_>) -> String {
-    let listed = found.failures().take(MOST_FAILURES).map(|(name, error)| format!("flow {name}: {error}\n"));
+    let listed = found
+        .failures()
+        .take(MOST_FAILURES)
+        .map(|(name, error)| format!("flow {}: {}\n", Printable(name), Printable(error)));
     let more = found.failures().count().saturating_sub(MOST_FAILURES);
     let counts = [
         (more as u64, "more flows failed"),

@@ -2,10 +2,11 @@
 //!
 //! - What was read and is written again reads the same, and what is written is one line.
 //! - A message that is too long is refused, and no more of it is read than allowed.
+//! - The tag of a line is the digits at its beginning, and its message is the rest.
 //! - A receiver's report can be summed up and shown, whatever numbers are in it.
 
 use cutline_traffic::control::message::{
-    LONGEST_REPLY, LONGEST_REQUEST, Reply, Request, read_message, write_message,
+    LONGEST_REPLY, LONGEST_REQUEST, Reply, Request, TAG, read_message, split_tag, write_message,
 };
 use cutline_traffic::{MeterReport, SenderReport, Summary};
 use cutline_units::Duration;
@@ -13,7 +14,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub fn request(bytes: &[u8]) -> bool {
-    message::<Request>(bytes, LONGEST_REQUEST).is_some()
+    let message_of = |bytes| message::<Request>(bytes, LONGEST_REQUEST).is_some();
+    let Some((tag, rest)) = split_tag(bytes) else { return message_of(bytes) };
+    for (byte, digits) in tag.iter().zip(bytes[..2 * TAG].chunks(2)) {
+        assert!(digits.eq_ignore_ascii_case(format!("{byte:02x}").as_bytes()), "{byte} is {digits:?}");
+    }
+    assert_eq!(bytes.len(), 2 * TAG + 1 + rest.len());
+    message_of(rest)
 }
 
 pub fn reply(bytes: &[u8]) -> bool {

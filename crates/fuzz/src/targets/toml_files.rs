@@ -1,6 +1,7 @@
 //! Files that people write: scenarios with what `--set` puts on top, flows of the generator, routers.
 //!
-//! - An error names the file, and a problem with a place names line, column and key; both can be shown.
+//! - An error names the file, and a problem with a place names line, column and key; both can be shown, and hold nothing that a
+//!   terminal would obey.
 //! - A point of a sweep is the same as the file with the point's settings on top.
 //! - A router that was read can be shown as text and as JSON, and its queues can be built.
 //! - A group of flows has as many names as flows.
@@ -8,6 +9,7 @@
 use cutline_config::Errors;
 use cutline_router_service::{RouterSpec, configuration, summary};
 use cutline_scenario::{FlowsFile, Scenario, ScenarioFile, SweepPoint};
+use cutline_text::{Printable, is_obeyed};
 
 /// What messages call the file.
 const NAME: &str = "input.toml";
@@ -118,14 +120,17 @@ fn check_point(file: &ScenarioFile, point: &SweepPoint) {
 /// Errors say where, which key, and what is wrong. Always false: the input was not accepted.
 fn refused(errors: &Errors, text: &str) -> bool {
     let lines = text.lines().count();
-    assert!(!errors.problems().is_empty() && !errors.render().is_empty());
+    let rendered = errors.render();
+    assert!(!errors.problems().is_empty() && !rendered.is_empty());
+    let obeyed = rendered.chars().find(|c| is_obeyed(*c) && !matches!(c, '\n' | '\t'));
+    assert_eq!(obeyed, None, "nothing that a terminal obeys is in {rendered:?}");
     for problem in errors.problems() {
         let said = problem.to_string();
         let Some(location) = &problem.location else {
             assert!(said.starts_with(NAME), "{said}");
             continue;
         };
-        assert!(said.starts_with(&location.source), "{said}");
+        assert!(said.starts_with(&Printable(&location.source).to_string()), "{said}");
         assert!(problem.key.is_some() || said.contains("this is not TOML"), "{said}");
         if let Some((line, column)) = location.line_column {
             assert_eq!(location.source, NAME);

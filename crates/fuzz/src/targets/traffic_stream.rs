@@ -4,6 +4,7 @@
 //! - It finds no more payload than bytes have come, and messages end in the order in which they began.
 //! - The preamble comes first and once.
 
+use cutline_traffic::header::PREAMBLE;
 use cutline_traffic::stream::{Found, Inlet, ProtocolError};
 
 pub fn parse(stream: &[u8]) -> bool {
@@ -49,6 +50,10 @@ fn read(stream: &[u8], size: usize) -> Read {
 }
 
 fn check(stream: &[u8], read: &Read) {
-    assert!(read.payload + 16 * read.preambles <= stream.len() as u64, "{read:?} of {} B", stream.len());
+    assert!(
+        read.payload + PREAMBLE as u64 * read.preambles <= stream.len() as u64,
+        "{read:?} of {} B",
+        stream.len()
+    );
     assert!(read.messages <= read.payload, "a message has at least a byte");
 }

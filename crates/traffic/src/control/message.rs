@@ -6,22 +6,36 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
 
 /// The version of the protocol. Both ends must have the same version.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// The longest request, bytes.
 pub const LONGEST_REQUEST: u64 = 4096;
 /// The longest reply, bytes. A report of many flows with many intervals is long.
 pub const LONGEST_REPLY: u64 = 1 << 30;
 
+/// The length of a tag, bytes.
+pub const TAG: usize = 32;
+/// The length of a tag in a line, hexadecimal digits.
+const DIGITS: usize = 2 * TAG;
+
 /// A request of the sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
+    /// The first message of a sender.
+    Open(Open),
     /// Asks for the receiver's clock.
     Clock,
     /// Asks for a run.
     Start(Start),
     /// Asks for the report.
     Finish,
+}
+
+/// The first message of a sender.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Open {
+    /// A random number that the sender has never used before, in hexadecimal digits.
+    pub nonce: String,
 }
 
 /// The run that a sender asks for.
@@ -43,6 +57,11 @@ pub struct Start {
 pub enum Reply {
     /// The first message of a session, sent without a request.
     Hello(Hello),
+    /// The receiver serves the sender from now on.
+    Opened {
+        /// The content of `/proc/sys/kernel/random/boot_id`; equal on the same machine.
+        boot_id: String,
+    },
     /// The receiver's clock.
     Clock {
         /// The arrival time of the request, ns of the receiver's clock.
@@ -54,6 +73,8 @@ pub enum Reply {
     Ready {
         /// The port that receives the traffic.
         port: u16,
+        /// The token that packets and connections must have.
+        token: u64,
     },
     /// The receiver's measurements.
     Report(Box<MeterReport>),
@@ -66,8 +87,15 @@ pub enum Reply {
 pub struct Hello {
     /// The version of the protocol. The field's name distinguishes this protocol from others that use JSON.
     pub cutline_tg: u32,
-    /// The content of `/proc/sys/kernel/random/boot_id`; equal on the same machine.
+    /// Empty. Senders of version 1 report another version only if the property is there.
+    #[serde(default)]
     pub boot_id: String,
+    /// Whether the receiver requires a key.
+    #[serde(default)]
+    pub key: bool,
+    /// A random number that the receiver has never used before, in hexadecimal digits.
+    #[serde(default)]
+    pub nonce: String,
 }
 
 /// Returns the encoded message: its JSON and a line end.
@@ -85,15 +113,36 @@ pub fn write_message(message: &impl Serialize) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Returns an error if the message cannot be read, is too long, has no line end, or is not of type `T`.
 pub fn read_message<T: DeserializeOwned>(from: impl BufRead, longest: u64) -> io::Result<Option<T>> {
+    let line = read_line(from, longest)?;
+    line.map(|line| serde_json::from_slice(&line).map_err(io::Error::from)).transpose()
+}
+
+/// Reads the next line, of at most `longest` bytes with its end; returns it without its end, or `None` at the end of the
+/// stream.
+pub(super) fn read_line(from: impl BufRead, longest: u64) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let length = from.take(longest).read_until(b'\n', &mut line)?;
     match line.last() {
         None => Ok(None),
-        Some(b'\n') => serde_json::from_slice(&line).map(Some).map_err(io::Error::from),
+        Some(b'\n') => {
+            line.pop();
+            Ok(Some(line))
+        }
         Some(_) if length as u64 == longest => Err(io::Error::new(
             io::ErrorKind::InvalidData,
             format!("the line is longer than {longest} bytes"),
         )),
         Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
+}
+
+/// Returns the tag and the message of a line that begins with 64 hexadecimal digits and a space; `None` if it has no tag.
+pub fn split_tag(line: &[u8]) -> Option<([u8; TAG], &[u8])> {
+    let (digits, rest) = line.split_first_chunk::<DIGITS>()?;
+    let mut tag = [0; TAG];
+    for (byte, pair) in tag.iter_mut().zip(digits.chunks_exact(2)) {
+        let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
+        *byte = (high? << 4 | low?) as u8;
+    }
+    Some((tag, rest.strip_prefix(b" ")?))
 }

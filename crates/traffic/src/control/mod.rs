@@ -4,32 +4,41 @@
 //!
 //! | sender | receiver | content |
 //! | --- | --- | --- |
-//! | | `hello` | protocol version, boot id |
+//! | | `hello` | protocol version, whether a key is required, a nonce |
+//! | `open` | `opened` | a nonce; the boot id |
 //! | `clock` | `clock` | several times: NTP's exchange (RFC 5905 section 8) |
-//! | `start` | `ready` | the number of flows, the run's zero on the receiver's clock; the port for the traffic |
+//! | `start` | `ready` | the number of flows, the run's zero on the receiver's clock; the port for the traffic, and its token |
 //! | `clock` | `clock` | after the run, to measure the drift |
 //! | `finish` | `report` | the meter's measurements |
 //!
 //! The receiver may answer any request with `refused` and a reason. A line that is too long or invalid ends the
-//! session. A lost connection also ends it. Both ends keep their measurements up to then.
+//! session. A lost connection also ends it. Both ends keep their measurements up to then. Every message has a deadline.
+//!
+//! With a [`Key`], every line after `hello` has a tag that only an end with the same key can write (`key.rs`). It proves to
+//! each end who the other one is, and that nobody has changed, added, left out, repeated or returned a message. The messages
+//! are not encrypted. Packets of the flows have no tag but the session's token.
+//!
+//! The receiver sends to the address of this connection and to no other one: packets from elsewhere are counted and ignored
+//! ([`crate::MeterParams::peer`]), and no message names an address.
 
+mod door;
 mod exchange;
+mod key;
+mod line;
 pub mod message;
+mod prefix;
 mod receiver;
 mod sender;
 
 pub use exchange::{ClockEstimate, ClockReport};
-pub use receiver::{Receiver, Session};
+pub use key::{Key, LONGEST_KEY, SHORTEST_KEY};
+pub use prefix::Prefix;
+pub use receiver::{Receiver, ReceiverParams, Session};
 pub use sender::{Outcome, SendParams, send};
 
-use cutline_units::Duration;
-use message::{
-    Hello, LONGEST_REPLY, LONGEST_REQUEST, PROTOCOL, Reply, Request, Start, read_message, write_message,
-};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::io::{self, BufReader, Write as _};
-use std::net::TcpStream;
+use cutline_text::Printable;
+use message::PROTOCOL;
+use std::io;
 
 /// The default port of a receiver.
 pub const PORT: u16 = 5203;
@@ -57,13 +66,24 @@ pub enum ControlError {
         theirs: u32,
     },
     /// The receiver refused a request, for this reason.
-    #[error("the receiver refused the request: {0}")]
+    #[error("the receiver refused the request: {}", Printable(.0))]
     Refused(String),
+    /// The receiver requires a key, and the sender has none.
+    #[error("the receiver requires a key: use --key-file with the key that it has")]
+    KeyRequired,
+    /// The sender has a key, and the receiver has none: it could be another one than the expected one.
+    #[error(
+        "the receiver has no key, so nothing proves that it is the right one: start it with --key-file, or send without"
+    )]
+    Keyless,
+    /// A message has no valid tag.
+    #[error("the other end has another key, or somebody changed a message")]
+    Forged,
     /// The connection was lost.
-    #[error("the connection to the other end broke: {0}")]
+    #[error("the connection to the other end broke: {}", Printable(.0))]
     Broken(io::Error),
     /// The other end did not send the expected message.
-    #[error("the other end violated the protocol: {0}")]
+    #[error("the other end violated the protocol: {}", Printable(.0))]
     Unexpected(String),
     /// The receiver was stopped. It sent its measurements up to then.
     #[error("the receiver was stopped before the end")]
@@ -71,62 +91,6 @@ pub enum ControlError {
     /// The generator or the meter failed.
     #[error(transparent)]
     Traffic(#[from] crate::TrafficError),
-}
-
-/// A connection that carries messages as lines.
-struct Line {
-    reader: BufReader<TcpStream>,
-}
-
-impl Line {
-    fn new(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        Ok(Self { reader: BufReader::new(stream) })
-    }
-
-    fn stream(&self) -> &TcpStream {
-        self.reader.get_ref()
-    }
-
-    fn send(&self, message: &impl Serialize) -> io::Result<()> {
-        self.stream().write_all(&write_message(message)?)
-    }
-
-    /// Receives the next message; returns `None` at the end of the stream.
-    fn receive<T: DeserializeOwned>(&mut self, longest: u64) -> io::Result<Option<T>> {
-        read_message(&mut self.reader, longest)
-    }
-
-    /// Waits up to `time` for a message or the end of the stream.
-    fn wait(&self, time: Duration) -> io::Result<Waited> {
-        if !self.reader.buffer().is_empty() {
-            return Ok(Waited::Message);
-        }
-        self.stream().set_read_timeout(Some(std(time)))?;
-        match self.stream().peek(&mut [0]) {
-            Ok(0) => Ok(Waited::End),
-            Ok(_) => Ok(Waited::Message),
-            Err(error) if is_timeout(&error) => Ok(Waited::Nothing),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waited {
-    Message,
-    Nothing,
-    End,
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
-}
-
-/// Converts a duration into the standard library's type, at least 1 ns.
-fn std(time: Duration) -> std::time::Duration {
-    std::time::Duration::from_nanos(time.as_nanos().max(1))
 }
 
 fn boot_id() -> String {

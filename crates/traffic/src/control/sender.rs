@@ -1,15 +1,19 @@
 //! The sender's side of a session: clock comparison, the run, the receiver's report.
 
 use super::exchange::{ClockEstimate, ClockReport, Exchange, estimate};
-use super::{
-    ControlError, Hello, LONGEST_REPLY, Line, PROTOCOL, Reply, Request, Start, Waited, boot_id, std,
+use super::key::{Key, Role, nonce};
+use super::line::{Line, Waited};
+use super::message::{
+    Hello, LONGEST_REPLY, LONGEST_REQUEST, Open, PROTOCOL, Reply, Request, Start, write_message,
 };
+use super::{ControlError, boot_id};
 use crate::generator::Generator;
 use crate::plan::FlowPlan;
 use crate::report::{MeterReport, SenderReport};
+use crate::socket::connect_control;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant, Streams};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -17,6 +21,8 @@ use std::thread;
 const LOOK: Duration = Duration::from_millis(50);
 /// The longest time that the receiver may take for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest time that the receiver may take for its report.
+const LONGEST_REPORT: Duration = Duration::from_secs(600);
 /// The number of exchanges of a clock comparison.
 const EXCHANGES: usize = 16;
 /// The time between the request to start and the run's zero. Both ends must be ready by then.
@@ -33,6 +39,8 @@ pub struct SendParams {
     pub interval: Option<Duration>,
     /// The source of random numbers.
     pub streams: Streams,
+    /// The key that the receiver must have; `None` for none.
+    pub key: Option<Key>,
 }
 
 /// The reports of both ends.
@@ -50,7 +58,8 @@ pub struct Outcome {
     pub error: Option<ControlError>,
 }
 
-/// Sends flows to a receiver. The function sets their `to` to the port that the receiver reports. It returns when the
+/// Sends flows to a receiver. The function sets their `to` to the port that the receiver reports. The connection to the receiver
+/// has the source address of the first flow, because a receiver accepts traffic from no other one. The function returns when the
 /// duration is over, when `stop` is set or when the connection to the receiver is lost. In each case the outcome has
 /// the measurements up to then.
 ///
@@ -62,16 +71,18 @@ pub fn send(
     params: SendParams,
     stop: &AtomicBool,
 ) -> Result<Outcome, ControlError> {
-    let mut line = connect(receiver)?;
-    let hello = greet(&mut line, receiver)?;
+    let from = plans.first().and_then(|plan| plan.from).map(|from| from.ip());
+    let mut line = connect(receiver, from)?;
+    let their_boot_id = open(&mut line, receiver, params.key.as_ref())?;
     let before = compare(&mut line)?;
     let is_within_error = before.offset.as_nanos().unsigned_abs() <= before.error().as_nanos();
-    let same = !hello.boot_id.is_empty() && hello.boot_id == boot_id() && is_within_error;
+    let same = !their_boot_id.is_empty() && their_boot_id == boot_id() && is_within_error;
     let clock = ClockReport { same, before, after: None };
     let zero = now() + LEAD + before.round_trip * 2;
-    let data = SocketAddr::new(receiver.ip(), ask_to_start(&mut line, plans.len(), zero, &clock, params)?);
+    let (port, token) = ask_to_start(&mut line, plans.len(), zero, &clock, params)?;
+    let data = SocketAddr::new(receiver.ip(), port);
     let plans = plans.into_iter().map(|plan| FlowPlan { to: data, ..plan }).collect();
-    let generator = Generator::new(plans, params.streams)?.with_clock(clock.offset());
+    let generator = Generator::new(plans, params.streams)?.with_clock(clock.offset()).with_token(token);
     let generator = params.interval.map_or(generator.clone(), |width| generator.with_intervals(width));
     let (sent, watched) = run(&line, generator, zero, params.duration, stop);
     let (sent, elapsed) = (sent?, now().saturating_since(zero).min(params.duration));
@@ -87,7 +98,7 @@ pub fn send(
 /// Requests the receiver's report. A receiver that was stopped has sent it without a request.
 fn bring_together(line: &mut Line, watched: Watched, outcome: &mut Outcome) -> Result<(), ControlError> {
     if watched == Watched::Message {
-        let reply = line.receive(LONGEST_REPLY).map_err(ControlError::Broken)?;
+        let reply = line.receive(LONGEST_REPLY, LONGEST_REPORT)?;
         let Some(Reply::Report(report)) = reply else {
             return Err(ControlError::Unexpected("a reply without a request".to_owned()));
         };
@@ -95,36 +106,59 @@ fn bring_together(line: &mut Line, watched: Watched, outcome: &mut Outcome) -> R
         return Err(ControlError::Stopped);
     }
     outcome.clock.after = Some(compare(line)?);
-    match ask(line, &Request::Finish)? {
+    match ask_within(line, &Request::Finish, LONGEST_REPORT)? {
         Reply::Report(report) => outcome.received = Some(*report),
         other => return unexpected(&other),
     }
     Ok(())
 }
 
-fn connect(receiver: SocketAddr) -> Result<Line, ControlError> {
-    let stream = TcpStream::connect_timeout(&receiver, std(PATIENCE));
-    let line = stream.and_then(|stream| {
-        stream.set_read_timeout(Some(std(PATIENCE)))?;
-        stream.set_write_timeout(Some(std(PATIENCE)))?;
-        Line::new(stream)
-    });
+fn connect(receiver: SocketAddr, from: Option<IpAddr>) -> Result<Line, ControlError> {
+    let line = connect_control(from, receiver, PATIENCE).and_then(|stream| Line::new(stream, None));
     line.map_err(|source| ControlError::Unreachable { address: receiver.to_string(), source })
 }
 
-fn greet(line: &mut Line, receiver: SocketAddr) -> Result<Hello, ControlError> {
+/// Opens the session, and returns the receiver's boot id. With a key, both ends have proved that they have it.
+fn open(line: &mut Line, receiver: SocketAddr, key: Option<&Key>) -> Result<String, ControlError> {
+    let (hello, sent) = greet(line, receiver)?;
+    let nonce = nonce().map_err(ControlError::Broken)?;
+    let message = write_message(&Request::Open(Open { nonce })).map_err(ControlError::Broken)?;
+    match key {
+        None if hello.key => return Err(ControlError::KeyRequired),
+        Some(_) if !hello.key => return Err(ControlError::Keyless),
+        Some(key) => line.seal(key, Role::Sender, &sent, message.trim_ascii_end()),
+        None => {}
+    }
+    line.send_bytes(&message, PATIENCE)?;
+    match reply(line, PATIENCE)? {
+        Reply::Opened { boot_id } => Ok(boot_id),
+        other => unexpected(&other),
+    }
+}
+
+/// Receives the first message of the receiver, also as it was sent.
+fn greet(line: &mut Line, receiver: SocketAddr) -> Result<(Hello, Vec<u8>), ControlError> {
     let stranger = || ControlError::Stranger(receiver.to_string());
-    match line.receive(super::LONGEST_REQUEST) {
-        Ok(Some(Reply::Hello(hello))) if hello.cutline_tg == PROTOCOL => Ok(hello),
-        Ok(Some(Reply::Hello(hello))) => Err(ControlError::Version { theirs: hello.cutline_tg }),
+    let sent = line.receive_line(LONGEST_REQUEST, PATIENCE).ok().flatten().ok_or_else(stranger)?;
+    match serde_json::from_slice(&sent) {
+        Ok(Reply::Hello(hello)) if hello.cutline_tg == PROTOCOL => Ok((hello, sent)),
+        Ok(Reply::Hello(hello)) => Err(ControlError::Version { theirs: hello.cutline_tg }),
+        Ok(Reply::Refused(why)) => Err(ControlError::Refused(why)),
         Ok(_) | Err(_) => Err(stranger()),
     }
 }
 
 fn ask(line: &mut Line, request: &Request) -> Result<Reply, ControlError> {
-    line.send(request).map_err(ControlError::Broken)?;
-    line.stream().set_read_timeout(Some(std(PATIENCE))).map_err(ControlError::Broken)?;
-    match line.receive(LONGEST_REPLY).map_err(ControlError::Broken)? {
+    ask_within(line, request, PATIENCE)
+}
+
+fn ask_within(line: &mut Line, request: &Request, time: Duration) -> Result<Reply, ControlError> {
+    line.send(request, PATIENCE)?;
+    reply(line, time)
+}
+
+fn reply(line: &mut Line, time: Duration) -> Result<Reply, ControlError> {
+    match line.receive(LONGEST_REPLY, time)? {
         Some(Reply::Refused(why)) => Err(ControlError::Refused(why)),
         Some(reply) => Ok(reply),
         None => Err(ControlError::Broken(std::io::ErrorKind::UnexpectedEof.into())),
@@ -160,7 +194,7 @@ fn ask_to_start(
     zero: Instant,
     clock: &ClockReport,
     params: SendParams,
-) -> Result<u16, ControlError> {
+) -> Result<(u16, u64), ControlError> {
     let start = Start {
         flows: flows.try_into().unwrap_or(u32::MAX),
         zero_ns: clock.offset().theirs(zero).as_nanos(),
@@ -168,7 +202,7 @@ fn ask_to_start(
         interval_ns: params.interval.map(Duration::as_nanos),
     };
     match ask(line, &Request::Start(start))? {
-        Reply::Ready { port } => Ok(port),
+        Reply::Ready { port, token } => Ok((port, token)),
         other => unexpected(&other),
     }
 }
@@ -216,7 +250,7 @@ fn watch(line: &Line, time: Duration, stop: &AtomicBool, done: &AtomicBool) -> R
         if left.is_zero() {
             break;
         }
-        match line.wait(left.min(LOOK)).map_err(ControlError::Broken)? {
+        match line.wait(left.min(LOOK))? {
             Waited::Nothing => {}
             Waited::Message => return Ok(Watched::Message),
             Waited::End => return Err(ControlError::Broken(std::io::ErrorKind::UnexpectedEof.into())),

@@ -44,6 +44,7 @@ impl Connection {
     pub(super) fn open(
         plan: &FlowPlan,
         options: &TcpOptions,
+        token: u64,
         reactor: &Reactor,
         number: u32,
     ) -> Result<Self, String> {
@@ -53,6 +54,7 @@ impl Connection {
             notify: plan.app.needs_reliability(),
             dscp: plan.dscp,
             receive_buffer: options.receive_buffer.unwrap_or(0),
+            token,
         };
         // Edge-triggered: the reactor reports once that the socket is writable again after a partial write.
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;

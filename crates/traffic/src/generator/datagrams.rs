@@ -107,7 +107,7 @@ impl Datagrams {
     }
 
     fn reply(&mut self, now: Instant, run: &Run, bytes: &[u8]) {
-        let Some(mut reply) = Reply::read(bytes).filter(|reply| reply.flow == self.flow) else { return };
+        let Some(mut reply) = Reply::read(bytes).filter(|reply| self.is_ours(run, reply)) else { return };
         let echo = reply.report.echo();
         *echo = run.settings.clock.ours(*echo);
         if *echo <= now {
@@ -116,11 +116,16 @@ impl Datagrams {
         }
     }
 
+    fn is_ours(&self, run: &Run, reply: &Reply) -> bool {
+        (reply.flow, reply.token) == (self.flow, run.settings.token)
+    }
+
     fn send(&mut self, packet: &Departure, run: &Run, report: &mut SenderReport) -> Result<(), String> {
         let Departure { seq, len, extension } = *packet;
         let now = now();
         let sent_at = run.settings.clock.theirs(now);
-        let data = Data { flow: self.flow, dscp: self.dscp, seq, sent_at, extension };
+        let data =
+            Data { flow: self.flow, dscp: self.dscp, token: run.settings.token, seq, sent_at, extension };
         let header = data.header_length();
         let length = (len as usize).max(header);
         report.added_bytes += (length - len as usize) as u64;

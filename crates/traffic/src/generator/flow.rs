@@ -117,8 +117,10 @@ impl Flow {
 
     fn begin(&mut self, reactor: &Reactor, number: u32) {
         let carrier = match &self.plan.transport {
-            Transport::Tcp(options) => Connection::open(&self.plan, options, reactor, number)
-                .map(|connection| Carrier::Connection(Box::new(connection))),
+            Transport::Tcp(options) => {
+                Connection::open(&self.plan, options, self.run.settings.token, reactor, number)
+                    .map(|connection| Carrier::Connection(Box::new(connection)))
+            }
             Transport::Datagrams(params) => Datagrams::open(&self.plan, params, self.start, reactor, number)
                 .map(|datagrams| Carrier::Datagrams(Box::new(datagrams))),
         };

@@ -44,6 +44,7 @@ struct Settings {
     clock: ClockOffset,
     window: Window,
     interval: Option<Duration>,
+    token: u64,
 }
 
 /// The data of the run that each flow needs.
@@ -91,6 +92,12 @@ impl Generator {
     /// Sets the offset of the meter's clock. Time stamps are in the meter's clock.
     pub fn with_clock(mut self, clock: ClockOffset) -> Self {
         self.settings.clock = clock;
+        self
+    }
+
+    /// Sets the token that the meter expects ([`crate::MeterParams::token`]).
+    pub fn with_token(mut self, token: u64) -> Self {
+        self.settings.token = token;
         self
     }
 

@@ -72,6 +72,7 @@ impl Connections {
             let number = self.free.last().copied().unwrap_or(self.open.len() as u32);
             let has_room = self.unknown < MOST_UNKNOWN;
             let waits = reactor.add(&socket, FIRST_CONNECTION + number, EventFlags::IN | EventFlags::RDHUP);
+            let peer = peer.filter(|peer| self.run.is_peer(*peer));
             let (Some(peer), true, Ok(())) = (peer, has_room, waits) else {
                 self.strangers += 1;
                 continue;
@@ -174,7 +175,8 @@ impl Reading<'_> {
     }
 
     fn introduce(&mut self, flow: &mut Option<(Preamble, Record)>, preamble: Preamble) {
-        if preamble.flow >= self.run.params.flows || !self.taken.insert(preamble.flow) {
+        let is_ours = preamble.flow < self.run.params.flows && self.run.is_ours(preamble.token, self.peer);
+        if !is_ours || !self.taken.insert(preamble.flow) {
             self.outcome = Outcome::Stranger;
             return;
         }

@@ -1,5 +1,5 @@
 //! The receiving end of flows over datagrams. The transport's state machine gets each packet with the kernel's time
-//! stamp. Its reports go to the source address of the packets.
+//! stamp. Its reports go to the source address of the packets, which is an address of the session's peer.
 
 use super::record::{Packet, Record};
 use super::{LONGEST_DELAY, Run};
@@ -91,7 +91,9 @@ impl DatagramFlows {
 
     fn datagram(&mut self, heard: &Datagram<'_>, deadlines: &mut Deadlines) {
         self.overflowed = u64::from(heard.overflowed);
-        let Some(data) = Data::read(heard.head).filter(|data| data.flow < self.run.params.flows) else {
+        let is_ours =
+            |data: &Data| data.flow < self.run.params.flows && self.run.is_ours(data.token, heard.from);
+        let Some(data) = Data::read(heard.head).filter(is_ours) else {
             self.strangers += 1;
             return;
         };
@@ -117,7 +119,7 @@ impl DatagramFlows {
             mark_answers(&*self.socket, receiving.peer, receiving.dscp);
             self.marked = receiving.dscp;
         }
-        let reply = Reply { flow, report };
+        let reply = Reply { flow, token: self.run.params.token, report };
         let bytes = &reply.write()[..reply.length()];
         // A report that the kernel refuses is lost. The transport tolerates lost reports.
         let _lost = net::sendto(&*self.socket, bytes, SendFlags::NOSIGNAL, &receiving.peer);

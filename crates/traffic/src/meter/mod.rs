@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The first packet or connection with a flow's number determines its source and transport. Packets and connections of
-//! other sources with that number are strangers. The meter counts strangers and ignores their data.
+//! other sources with that number are strangers. So are those without the session's token, and those from another address
+//! than that of the session's peer. The meter counts strangers, ignores their data and sends them nothing.
 
 mod connections;
 mod datagrams;
@@ -26,7 +27,7 @@ use cutline_units::{Duration, Instant};
 use datagrams::DatagramFlows;
 use record::Record;
 use rustix::fd::OwnedFd;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The parameters of a meter.
@@ -38,11 +39,15 @@ pub struct MeterParams {
     pub window: Window,
     /// The width of the intervals; `None` for no intervals.
     pub interval: Option<Duration>,
+    /// The token that packets and connections must have.
+    pub token: u64,
+    /// The only address that packets and connections may come from; `None` for any address.
+    pub peer: Option<IpAddr>,
 }
 
 impl Default for MeterParams {
     fn default() -> Self {
-        Self { flows: 1_000_000, window: Window::ALL, interval: None }
+        Self { flows: 1_000_000, window: Window::ALL, interval: None, token: 0, peer: None }
     }
 }
 
@@ -65,6 +70,16 @@ struct Run {
 impl Run {
     fn record(&self, flow: u32) -> Record {
         Record::new(flow, self.params.window, self.params.interval)
+    }
+
+    /// Returns whether a packet or connection with this token and source belongs to the session.
+    fn is_ours(&self, token: u64, from: SocketAddr) -> bool {
+        token == self.params.token && self.is_peer(from)
+    }
+
+    /// Returns whether this is the address of the session's peer.
+    fn is_peer(&self, from: SocketAddr) -> bool {
+        self.params.peer.is_none_or(|peer| peer.to_canonical() == from.ip().to_canonical())
     }
 
     fn time(&self, at: Instant) -> Duration {

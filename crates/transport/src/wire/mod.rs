@@ -2,9 +2,9 @@
 //!
 //! | header | bytes | fields |
 //! | --- | --- | --- |
-//! | data | 24 | magic 2, kind 1, DSCP 1, flow 4, sequence 8, when it was sent 8 |
-//! | TFRC data, kind 2 | 36 | the same, round-trip time 8, segment size 3, flags 1 |
-//! | TFRC feedback, kind 3 | 40 | magic 2, kind 1, 0, flow 4, echo 8, delay 8, rate received 8, loss event rate 8 |
+//! | data | 32 | magic 2, kind 1, DSCP 1, flow 4, token 8, sequence 8, when it was sent 8 |
+//! | TFRC data, kind 2 | 44 | the same, round-trip time 8, segment size 3, flags 1 |
+//! | TFRC feedback, kind 3 | 48 | magic 2, kind 1, 0, flow 4, token 8, echo 8, delay 8, rate received 8, loss event rate 8 |
 //!
 //! Kind 1 is UDP, which adds no fields. A data header is part of the payload size that the application sets, so rates
 //! and sizes are exact. Times are in nanoseconds of the receiver's clock.
@@ -12,6 +12,9 @@
 //! A transport over datagrams implements [`DatagramTransport`] and is one of the datagram transports in `list.rs`. A macro
 //! generates from that list [`Extension`], the reading and writing of [`Data`] and [`Reply`], and the methods of [`Sender`]
 //! and [`Receiver`] that take and return them.
+//!
+//! The token is a random number that only the two ends of a session know. Without it nobody can add packets to a flow, or
+//! change a sender's rate with reports. It is not encrypted: a host on the path can read it.
 //!
 //! Nothing that arrives is trusted. A reader returns `None` if the magic number, the kind or the length is not one of
 //! these, or a value is out of its range. An end refuses what another transport has sent. Unknown flags are ignored.
@@ -28,9 +31,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The length of the header with which all data datagrams begin, bytes.
-pub const DATA_HEADER: usize = 24;
+pub const DATA_HEADER: usize = 32;
 /// The length of the header with which all replies begin, bytes.
-const REPLY_HEADER: usize = 8;
+const REPLY_HEADER: usize = 16;
 const MAGIC: [u8; 2] = [0xc7, 0x71];
 
 /// A transport whose packets go over a real network as UDP datagrams.
@@ -41,7 +44,7 @@ pub trait DatagramTransport: Transport {
     const REPLY_KIND: Option<u8>;
     /// The length of its data header beyond [`DATA_HEADER`], bytes.
     const EXTENSION_BYTES: usize;
-    /// The length of a reply after the magic number, the kind and the flow, bytes.
+    /// The length of a reply after the magic number, the kind, the flow and the token, bytes.
     const REPLY_BYTES: usize;
 
     /// The fields of its data header that other data headers do not have: properties of the packet, and the sender's
@@ -96,6 +99,8 @@ pub struct Data {
     pub flow: u32,
     /// The DSCP that the sender set.
     pub dscp: Dscp,
+    /// The session's token.
+    pub token: u64,
     /// The sequence number: 0, 1, 2, ...
     pub seq: u64,
     /// When it was sent, on the receiver's clock.
@@ -109,6 +114,8 @@ pub struct Data {
 pub struct Reply {
     /// The flow's number.
     pub flow: u32,
+    /// The session's token.
+    pub token: u64,
     /// The receiver's report.
     pub report: Report,
 }
@@ -146,7 +153,7 @@ impl Data {
         let mut bytes = [0; LONGEST_DATA_HEADER];
         let mut writer = Writer::new(&mut bytes);
         writer.put(&MAGIC).u8(self.extension.kind()).u8(self.dscp.get());
-        writer.u32(self.flow).u64(self.seq).instant(self.sent_at);
+        writer.u32(self.flow).u64(self.token).u64(self.seq).instant(self.sent_at);
         self.extension.write(&mut writer);
         debug_assert_eq!(
             writer.length(),
@@ -163,8 +170,9 @@ impl Data {
             return None;
         }
         let (kind, dscp) = (reader.u8()?, Dscp::new(reader.u8()?)?);
-        let (flow, seq, sent_at) = (reader.u32()?, reader.u64()?, reader.instant()?);
-        Some(Self { flow, dscp, seq, sent_at, extension: Extension::read(kind, &mut reader)? })
+        let (flow, token) = (reader.u32()?, reader.u64()?);
+        let (seq, sent_at) = (reader.u64()?, reader.instant()?);
+        Some(Self { flow, dscp, token, seq, sent_at, extension: Extension::read(kind, &mut reader)? })
     }
 }
 
@@ -178,7 +186,7 @@ impl Reply {
     pub fn write(&self) -> [u8; LONGEST_REPLY] {
         let mut bytes = [0; LONGEST_REPLY];
         let mut writer = Writer::new(&mut bytes);
-        writer.put(&MAGIC).u8(self.report.kind()).u8(0).u32(self.flow);
+        writer.put(&MAGIC).u8(self.report.kind()).u8(0).u32(self.flow).u64(self.token);
         self.report.write(&mut writer);
         debug_assert_eq!(writer.length(), self.length(), "a reply has the length that its transport says");
         bytes
@@ -191,8 +199,9 @@ impl Reply {
             return None;
         }
         let (kind, zero, flow) = (reader.u8()?, reader.u8()?, reader.u32()?);
+        let token = reader.u64()?;
         let report = Report::read(kind, &mut reader)?;
-        (zero == 0 && reader.is_at_end()).then_some(Self { flow, report })
+        (zero == 0 && reader.is_at_end()).then_some(Self { flow, token, report })
     }
 }
 

@@ -3,6 +3,7 @@ use crate::{tfrc, udp};
 use cutline_units::Duration;
 use proptest::prelude::*;
 
+const TOKEN: u64 = 0x0102_0304_0506_0708;
 const UDP: Extension = Extension::Udp(udp::NoExtension);
 const TFRC: Extension = Extension::Tfrc(tfrc::Extension {
     rtt: Duration::from_millis(300),
@@ -13,7 +14,7 @@ const TFRC: Extension = Extension::Tfrc(tfrc::Extension {
 
 fn data(extension: Extension) -> Data {
     let dscp = Dscp::new(46).unwrap();
-    Data { flow: 7, dscp, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), extension }
+    Data { flow: 7, dscp, token: TOKEN, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), extension }
 }
 
 fn feedback() -> tfrc::Feedback {
@@ -34,25 +35,25 @@ fn headers_and_replies_are_read_as_they_were_written() {
         assert_eq!(Data::read(&data.write()[..data.header_length()]), Some(data));
         assert_eq!(Data::read(&data.write()[..data.header_length() - 1]), None);
     }
-    let reply = Reply { flow: 3, report: Report::Tfrc(feedback()) };
+    let reply = Reply { flow: 3, token: TOKEN, report: Report::Tfrc(feedback()) };
     assert_eq!(Reply::read(&reply.write()[..reply.length()]), Some(reply));
 }
 
 /// The two ends of a flow may have different versions.
 #[test]
 fn the_layout_is_that_of_the_table() {
-    let mut expected =
-        vec![0xc7, 0x71, 1, 46, 0, 0, 0, 7, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x07, 0x5b, 0xcd, 0x15];
+    let mut expected = vec![0xc7, 0x71, 1, 46, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
+    expected.extend([0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x07, 0x5b, 0xcd, 0x15]);
     let udp = data(UDP);
     assert_eq!(udp.write()[..udp.header_length()], expected);
     expected[2] = 2;
     expected.extend([0, 0, 0, 0, 0x11, 0xe1, 0xa3, 0, 0, 0x05, 0xb4, 1]);
     let tfrc = data(TFRC);
     assert_eq!(tfrc.write()[..tfrc.header_length()], expected);
-    let mut expected =
-        vec![0xc7, 0x71, 3, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0x0b, 0xb8];
+    let mut expected = vec![0xc7, 0x71, 3, 0, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8];
+    expected.extend([0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0x0b, 0xb8]);
     expected.extend([1e5_f64.to_be_bytes(), 0.01_f64.to_be_bytes()].concat());
-    assert_eq!(Reply { flow: 3, report: Report::Tfrc(feedback()) }.write(), *expected);
+    assert_eq!(Reply { flow: 3, token: TOKEN, report: Report::Tfrc(feedback()) }.write(), *expected);
 }
 
 #[test]
@@ -66,9 +67,13 @@ fn feedback_with_an_impossible_value_is_refused() {
         tfrc::Feedback { p: 1.5, ..good },
         tfrc::Feedback { t_delay: too_long, ..good },
     ] {
-        assert_eq!(Reply::read(&Reply { flow: 0, report: Report::Tfrc(bad) }.write()), None, "{bad:?}");
+        assert_eq!(
+            Reply::read(&Reply { flow: 0, token: TOKEN, report: Report::Tfrc(bad) }.write()),
+            None,
+            "{bad:?}"
+        );
     }
-    let longer = [&Reply { flow: 0, report: Report::Tfrc(good) }.write()[..], &[0]].concat();
+    let longer = [&Reply { flow: 0, token: TOKEN, report: Report::Tfrc(good) }.write()[..], &[0]].concat();
     assert_eq!(Reply::read(&longer), None);
 }
 
@@ -90,9 +95,9 @@ fn an_end_refuses_what_another_transport_sends() {
 fn only_tcp_has_no_datagrams() {
     assert_eq!(TransportParams::Tcp(Arc::default()).datagram_format(), None);
     let format = TransportParams::Tfrc(Arc::default()).datagram_format();
-    assert_eq!(format, Some(DatagramFormat { header: 36, largest: 1000, replies: true }));
+    assert_eq!(format, Some(DatagramFormat { header: 44, largest: 1000, replies: true }));
     let format = TransportParams::Udp(Arc::default()).datagram_format();
-    assert_eq!(format, Some(DatagramFormat { header: 24, largest: 1472, replies: false }));
+    assert_eq!(format, Some(DatagramFormat { header: 32, largest: 1472, replies: false }));
 }
 
 /// Both ends exchange the same reports over the wire as without it.
@@ -115,7 +120,7 @@ fn a_flow_behaves_the_same_over_the_wire() {
         plain.on_deadline(now);
         while let Some(Departure { seq, len, extension }) = sender.transmit_datagram(now) {
             let expected = plain.transmit(now).unwrap();
-            let data = Data { flow: 1, dscp: Dscp::DEFAULT, seq, sent_at: now, extension };
+            let data = Data { flow: 1, dscp: Dscp::DEFAULT, token: TOKEN, seq, sent_at: now, extension };
             let data = Data::read(&data.write()).unwrap();
             let lost = seq % 50 == 49;
             if lost {
@@ -127,7 +132,7 @@ fn a_flow_behaves_the_same_over_the_wire() {
             let expected = plain_receiver.on_packet(arrives, &expected, false);
             assert_eq!(report, expected.map(Report::Tfrc));
             if let (Some(report), Some(expected)) = (report, expected) {
-                let reply = Reply { flow: 1, report };
+                let reply = Reply { flow: 1, token: TOKEN, report };
                 let read = Reply::read(&reply.write()).unwrap();
                 now = arrives + Duration::from_millis(10);
                 assert!(sender.on_report(now, &read.report));
@@ -143,7 +148,7 @@ fn a_flow_behaves_the_same_over_the_wire() {
 
 proptest! {
     #[test]
-    fn reading_and_writing_restores_the_bytes(kind in 0_u8..5, rest in proptest::collection::vec(any::<u8>(), 0..48)) {
+    fn reading_and_writing_restores_the_bytes(kind in 0_u8..5, rest in proptest::collection::vec(any::<u8>(), 0..56)) {
         let bytes = [&MAGIC[..], &[kind, 0], &rest].concat();
         if let Some(data) = Data::read(&bytes) {
             prop_assert_eq!(Data::read(&data.write()), Some(data));
@@ -154,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn a_header_with_a_changed_byte_has_possible_values(at in 0_usize..36, byte: u8) {
+    fn a_header_with_a_changed_byte_has_possible_values(at in 0_usize..44, byte: u8) {
         let mut bytes = data(TFRC).write();
         bytes[at] = byte;
         if let Some(Data { extension: Extension::Tfrc(tfrc), .. }) = Data::read(&bytes) {
