@@ -1,6 +1,6 @@
 //! How two ends with a specification each come to one.
 
-use super::{Coerced, SpecParameter, Specification};
+use super::{Coerced, ConnectionSpecification, SpecParameter, Specification};
 use cutline_params::Value;
 use std::fmt;
 
@@ -49,7 +49,25 @@ impl fmt::Display for Conflict {
     }
 }
 
-impl std::error::Error for Conflict {}
+/// Everything that two ends cannot agree on; at least one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflicts(pub Vec<Conflict>);
+
+impl fmt::Display for Conflicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&texts.join("; "))
+    }
+}
+
+impl std::error::Error for Conflicts {}
+
+impl ConnectionSpecification {
+    /// What this end and its peer agree on for what this end sends, and for what it receives.
+    pub fn agree(&self, peer: &Self) -> [Result<Agreement, Conflicts>; 2] {
+        [agree(&self.send, &peer.receive), agree(&self.receive, &peer.send)]
+    }
+}
 
 /// The weaker of both specifications, parameter by parameter (QoSockets section II). It does not matter which end is the
 /// first, except for the names of values in [`Item`]. A parameter is coerced in the result if no end minds.
@@ -59,20 +77,25 @@ impl std::error::Error for Conflict {}
 /// of a rate and the upper limit of a delay.
 ///
 /// # Errors
-/// When a parameter would have to be weakened that its end does not coerce.
-pub fn agree(first: &Specification, second: &Specification) -> Result<Agreement, Conflict> {
+/// When parameters would have to be weakened that their end does not coerce.
+pub fn agree(first: &Specification, second: &Specification) -> Result<Agreement, Conflicts> {
     let mut effective = Specification::OPEN;
+    let mut conflicts = Vec::new();
     for parameter in SpecParameter::ALL {
-        if let Some(value) = meet(parameter, first, second)? {
-            parameter.field().set(&mut effective, &value);
+        match meet(parameter, first, second) {
+            Ok(Some(value)) => parameter.field().set(&mut effective, &value),
+            Ok(None) => {}
+            Err(conflict) => conflicts.push(conflict),
         }
+    }
+    if !conflicts.is_empty() {
+        return Err(Conflicts(conflicts));
     }
     while let Some([lower, upper]) = effective.contradiction() {
         let ((parameter, kept), (against, value)) =
             if lower.0.larger_is_weaker() { (upper, lower) } else { (lower, upper) };
-        let keeps = |end: &&Specification| end.get(parameter).is_some() && !end.coerced.contains(parameter);
-        if [first, second].iter().any(keeps) {
-            return Err(Conflict { parameter, kept, against, value });
+        if [first, second].iter().any(|end| !gives_way(end, parameter)) {
+            return Err(Conflicts(vec![Conflict { parameter, kept, against, value }]));
         }
         parameter.field().set(&mut effective, &value);
     }
@@ -145,6 +168,25 @@ mod tests {
     }
 
     #[test]
+    fn every_conflict_is_named() {
+        let end = |rate, loss| Specification::builder().peak_rate(rate).loss(loss).build().unwrap();
+        let conflicts = agree(&end(64.0, 1.0), &end(60.0, 0.0)).unwrap_err();
+        let named = conflicts.0.iter().map(|conflict| conflict.parameter);
+        assert!(named.eq([SpecParameter::PeakRate, SpecParameter::Loss]));
+    }
+
+    #[test]
+    fn an_end_sends_what_its_peer_receives() {
+        let sends = Specification::builder().max_rate(9.0).build().unwrap();
+        let one = ConnectionSpecification { send: sends, ..ConnectionSpecification::default() };
+        let limits = Specification::builder().max_delay(Duration::from_millis(5)).build().unwrap();
+        let other = ConnectionSpecification { receive: limits, ..ConnectionSpecification::default() };
+        let [send, receive] = one.agree(&other).map(|agreed| agreed.unwrap().effective);
+        assert_eq!((send.max_rate, send.max_delay), (Some(9.0), Some(Duration::from_millis(5))));
+        assert_eq!(receive.get(SpecParameter::MaxRate), None);
+    }
+
+    #[test]
     fn an_open_parameter_takes_the_other_ends_value() {
         let sized = Specification::builder().size(Bytes::new(1280)).build().unwrap();
         let agreed = agree(&sized, &Specification::OPEN).unwrap();
@@ -161,7 +203,7 @@ mod tests {
         let conflict = agree(&at_least, &at_most).unwrap_err();
         let (parameter, against) = (SpecParameter::MinRate, SpecParameter::MaxRate);
         let (kept, value) = (Value::Number(50.0), Value::Number(40.0));
-        assert_eq!(conflict, Conflict { parameter, kept, against, value });
+        assert_eq!(conflict.0, [Conflict { parameter, kept, against, value }]);
         let willing = at_least.change().coerce(SpecParameter::MinRate).build().unwrap();
         assert_eq!(agree(&at_most, &willing).unwrap().effective.min_rate, Some(40.0));
 
@@ -205,12 +247,13 @@ mod tests {
         fn an_agreement_is_fair(first in any_specification(), second in any_specification()) {
             let swapped = agree(&second, &first).map(|agreed| agreed.effective);
             match agree(&first, &second) {
-                Err(conflict) => prop_assert!(
-                    [&first, &second].iter().any(|end| {
-                        end.get(conflict.parameter).is_some() && !end.coerced.contains(conflict.parameter)
-                    }),
-                    "{conflict}"
-                ),
+                Err(conflicts) => {
+                    prop_assert!(!conflicts.0.is_empty());
+                    for conflict in conflicts.0 {
+                        let keeps = |end: &&Specification| !gives_way(end, conflict.parameter);
+                        prop_assert!([&first, &second].iter().any(keeps), "{conflict}");
+                    }
+                }
                 Ok(Agreement { effective, .. }) => {
                     prop_assert_eq!(effective.validate(), Ok(()));
                     prop_assert_eq!(Ok(&effective), swapped.as_ref());

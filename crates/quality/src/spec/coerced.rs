@@ -1,7 +1,7 @@
 //! The parameters by name, and sets of them.
 
 use super::Specification;
-use cutline_params::{Field, ParameterError, Parameters as _, Value};
+use cutline_params::{Field, Parameter, ParameterError, Parameters as _, Value};
 use std::fmt;
 
 /// A parameter of a [`Specification`].
@@ -60,9 +60,14 @@ impl SpecParameter {
         &Specification::fields()[self as usize]
     }
 
+    /// The description.
+    pub fn about(self) -> &'static Parameter {
+        &self.field().about
+    }
+
     /// The name, as files write it.
     pub fn name(self) -> &'static str {
-        self.field().about.name
+        self.about().name
     }
 
     /// The parameter of that name, in Cutline's spelling or in that of QoSockets section II, with `_` or `-`.

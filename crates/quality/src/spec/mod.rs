@@ -39,7 +39,7 @@ mod preset;
 mod region;
 mod taps;
 
-pub use agreement::{Agreement, Conflict, Item, agree};
+pub use agreement::{Agreement, Conflict, Conflicts, Item, agree};
 pub use builder::Builder;
 pub use coerced::{Coerced, SpecParameter};
 pub use preset::Preset;
@@ -95,6 +95,17 @@ pub struct Specification {
     /// The parameters that this end is willing to weaken, so that both ends agree (QoSockets section II).
     #[param(default = Coerced::NONE, skip)]
     pub coerced: Coerced,
+}
+
+/// What both directions of a connection need, as one end sees them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConnectionSpecification {
+    /// What this end sends.
+    pub send: Specification,
+    /// What this end receives.
+    pub receive: Specification,
+    /// How the network is to treat the traffic, if the application says so itself.
+    pub profile: Option<CapacityProfile>,
 }
 
 impl Specification {

@@ -25,6 +25,7 @@ pub enum Preset {
     Telemetry,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a parameter that is not open")]
 const fn ms(time: u64) -> Option<Duration> {
     Some(Duration::from_millis(time))
 }

@@ -162,6 +162,11 @@ impl Interval {
         Self { region, seen }
     }
 
+    /// The region that the values are compared with.
+    pub const fn region(&self) -> &Region {
+        &self.region
+    }
+
     /// Takes a measured value, in the measure's unit. A measure without an axis is ignored.
     pub fn observe(&mut self, measure: Measure, value: f64) {
         let Some(at) = self.region.axes.iter().position(|axis| axis.measure == measure) else { return };

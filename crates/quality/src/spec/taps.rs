@@ -119,7 +119,7 @@ impl TapsProperties {
     /// Adds to a specification what these properties demand. `size` is the length of the messages by which bit rates
     /// become rates of messages. A profile adds nothing: it says how, not how much.
     #[must_use]
-    pub fn apply_to(&self, spec: Specification, size: Bytes) -> Specification {
+    pub fn apply_to(&self, spec: &Specification, size: Bytes) -> Specification {
         let messages = |rate: Rate| rate.as_bps() as f64 / (size.get() as f64 * 8.0);
         let rates = self.min_send_rate.or(self.max_send_rate);
         Specification {
@@ -129,7 +129,7 @@ impl TapsProperties {
             loss: self.reliability.and_then(|complete| complete.then_some(0.0)).or(spec.loss),
             reordering: self.preserve_order.map(|order| !order).or(spec.reordering),
             recovery: self.conn_timeout.or(spec.recovery),
-            ..spec
+            ..spec.clone()
         }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
         for preset in Preset::ALL {
             let spec = preset.specification();
             let taps = TapsProperties::from_specification(&spec);
-            let back = taps.apply_to(Specification::OPEN, spec.size.unwrap_or(Bytes::new(1000)));
+            let back = taps.apply_to(&Specification::OPEN, spec.size.unwrap_or(Bytes::new(1000)));
             let again = TapsProperties::from_specification(&back);
             let profile = CapacityProfile::Default;
             let without = |taps| TapsProperties { conn_capacity_profile: profile, ..taps };
