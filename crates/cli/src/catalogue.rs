@@ -120,7 +120,8 @@ impl Item {
         text
     }
 
-    fn parameters_table(&self) -> String {
+    /// Returns the parameters as a table.
+    pub fn parameters_table(&self) -> String {
         let mut headings = vec!["parameter", "allowed", "default"];
         headings.extend(self.other_defaults.iter().map(|(set, _)| *set));
         headings.extend(["default from", "meaning"]);

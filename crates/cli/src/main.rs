@@ -36,6 +36,7 @@ mod router;
 mod run;
 mod scenario_args;
 mod schema;
+mod spec;
 mod table;
 #[cfg(feature = "machine")]
 mod tg;
@@ -68,6 +69,7 @@ enum Command {
     Aqm(aqm::Args),
     Transport(transport::Args),
     App(app::Args),
+    Spec(spec::Args),
     Schema(schema::Args),
     #[cfg(feature = "machine")]
     Router(Box<router::Args>),
@@ -92,6 +94,7 @@ impl Command {
             Self::Aqm(args) => aqm::execute(&args),
             Self::Transport(args) => transport::execute(&args),
             Self::App(args) => app::execute(&args),
+            Self::Spec(args) => spec::execute(&args),
             Self::Schema(args) => schema::execute(&args),
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::table::Table;
-use crate::{app, aqm, check, compare, output, transport};
+use crate::{app, aqm, check, compare, output, spec, transport};
 use cutline_documents::schema_of;
 use cutline_results::{RunsDocument, Summary};
 use schemars::{JsonSchema, Schema};
@@ -48,6 +48,10 @@ const DOCUMENTS: &[Document] = &[
     document::<transport::TransportDocument>("transport", &["cutline transport show --json"]),
     document::<app::ApplicationList>("app-list", &["cutline app list --json"]),
     document::<app::ApplicationDocument>("app", &["cutline app show --json"]),
+    document::<spec::SpecificationList>("spec-list", &["cutline spec list --json"]),
+    document::<spec::SpecificationDocument>("spec", &["cutline spec show --json"]),
+    document::<spec::SpecificationParameters>("spec-parameters", &["cutline spec parameters --json"]),
+    document::<spec::AgreementDocument>("spec-agreement", &["cutline spec agree --json"]),
     #[cfg(feature = "studies")]
     document::<cutline_report::report::Claims<'_>>(
         "claims",

@@ -129,6 +129,21 @@ fn catalogues_and_schemas() {
 }
 
 #[test]
+fn specifications_and_agreements() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("strict.toml"), "[send]\nloss = 0\n[receive]\nloss = 0\n").unwrap();
+    schema::check("spec-list", &json(folder.path(), &["spec", "list", "--json"]));
+    schema::check("spec-parameters", &json(folder.path(), &["spec", "parameters", "--json"]));
+    schema::check("spec", &json(folder.path(), &["spec", "show", "strict.toml", "--json"]));
+    schema::check("spec-agreement", &json(folder.path(), &["spec", "agree", "audio", "video", "--json"]));
+    let conflict = cutline(folder.path(), &["spec", "agree", "strict.toml", "video", "--json"]);
+    assert_eq!(conflict.status.code(), Some(1));
+    let conflict: Value = serde_json::from_slice(&conflict.stdout).unwrap();
+    schema::check("spec-agreement", &conflict);
+    assert_eq!(conflict["send"]["conflicts"][0]["parameter"], "loss");
+}
+
+#[test]
 fn claims() {
     let folder = tempfile::tempdir().unwrap();
     let claims = json(folder.path(), &["reproduce", "tsq", "--figure", "10", "--quick", "--json", "--quiet"]);

@@ -3,6 +3,7 @@
 //! A value that an override or a sweep put in keeps the span it came from, so a message about it points at the command
 //! line or the sweep's list, not at the line it replaced.
 
+use crate::json;
 use crate::path;
 use crate::problem::{Errors, Problem};
 use crate::span::{Source, Span};
@@ -26,10 +27,28 @@ impl Document {
     /// # Errors
     /// When the file cannot be read or is not TOML.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Problem::in_file(&name, format!("cannot be read: {error}")))?;
+        let (name, text) = load(path)?;
         Self::parse(&text, &name)
+    }
+
+    /// The document in the file at `path`, which is JSON if the name ends with `.json`, else TOML.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not what its name says.
+    pub fn load_toml_or_json(path: &Path) -> Result<Self, Errors> {
+        let (name, text) = load(path)?;
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
+        if is_json { Self::parse_json(&text, &name) } else { Self::parse(&text, &name) }
+    }
+
+    /// The document in a JSON text, which has the same tree as a TOML file. `name` is the file's name in messages.
+    ///
+    /// # Errors
+    /// When the text is no JSON object, has a name twice in an object, or has null as a value.
+    pub fn parse_json(text: &str, name: &str) -> Result<Self, Errors> {
+        let sources = Arc::new(vec![Source::file(name, text)]);
+        let root = json::parse(&sources)?;
+        Ok(Self { sources, root, named_lists: &[] })
     }
 
     /// The document in a file's text; `name` is the file's name in messages.
@@ -129,6 +148,14 @@ impl Document {
         }
         text
     }
+}
+
+/// The name and the text of a file.
+fn load(path: &Path) -> Result<(String, String), Errors> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Problem::in_file(&name, format!("cannot be read: {error}")))?;
+    Ok((name, text))
 }
 
 #[cfg(test)]

@@ -21,10 +21,11 @@
 //! [`quantity`] parses rates, times and sizes as people write them; [`kind`] has the kinds of value that keys have;
 //! [`parameter`] reads
 //! parameters as `cutline-params` describes them; [`queue`] reads the table of a queue, which scenarios and the router's
-//! file have in common.
+//! file have in common; [`specification`] reads what the directions of a connection need.
 
 mod distribution;
 mod document;
+mod json;
 pub mod kind;
 pub mod parameter;
 mod path;
@@ -33,6 +34,7 @@ pub mod quantity;
 pub mod queue;
 mod reader;
 mod span;
+pub mod specification;
 mod suggestion;
 mod value;
 

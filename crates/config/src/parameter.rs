@@ -78,6 +78,19 @@ pub fn parse(parameter: &Parameter, text: &str) -> Result<Value, String> {
     read.map_err(|_| parameter.allowed())
 }
 
+/// A value as a document has it: in quotes if it has a unit.
+pub fn written(parameter: &Parameter, value: &Value) -> String {
+    match (value, parameter.unit) {
+        (Value::Count(n), "packets") => format!("\"{n} packets\""),
+        (Value::Count(n), "B") => format!("\"{}\"", Bytes::new(*n)),
+        (Value::Count(n), "bit/s") => format!("\"{}\"", Rate::from_bps(*n)),
+        (Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) | Value::Off, _) => {
+            format!("\"{value}\"")
+        }
+        _ => value.to_string(),
+    }
+}
+
 fn off() -> Kind<Value> {
     Kind::new("\"off\"", |node| match node.as_text() {
         Some("off" | "none") => Ok(Value::Off),

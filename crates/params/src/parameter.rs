@@ -64,6 +64,16 @@ impl Parameter {
         if self.required { "required".to_owned() } else { self.text(&self.default) }
     }
 
+    /// A value with the parameter's unit, as a person writes it.
+    pub fn with_unit(&self, value: &Value) -> String {
+        match value {
+            Value::Number(_) | Value::Count(_) if !self.unit.is_empty() => {
+                format!("{} {}", self.text(value), self.unit)
+            }
+            value => self.text(value),
+        }
+    }
+
     /// A value as a person writes it: small numbers with an exponent, `off` for none.
     pub fn text(&self, value: &Value) -> String {
         match value {

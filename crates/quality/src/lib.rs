@@ -36,6 +36,7 @@ mod game;
 mod hint_control;
 mod level;
 mod power;
+pub mod spec;
 mod video;
 mod web;
 

@@ -1,10 +1,14 @@
 //! The pages of the guide that are generated from the code: docs/guide/transports.md lists the parameters of transports and
-//! of adaptive hints, and docs/guide/applications.md lists the parameters of applications.
+//! of adaptive hints, docs/guide/applications.md lists the parameters of applications, and docs/guide/specification.md those
+//! of QoS specifications and the specifications of the classes.
 //!
 //! `make bless` regenerates them; review the diff.
 
+use cutline_config::specification;
+use cutline_params::Choice as _;
 use cutline_params::{Parameter, Parameters};
 use cutline_quality::HintParams;
+use cutline_quality::spec::{CapacityProfile, Preset, Specification};
 use cutline_transport::app;
 use cutline_transport::endpoint::{Defaults, TransportParams};
 use std::fmt::Write as _;
@@ -33,6 +37,92 @@ fixed quantity (`\"58 KB\"`, `\"2 s\"`, `3`) or one of
 
 Random times are at most one day.
 ";
+
+const SPECIFICATION: &str = "# QoS specifications
+
+A specification says what an application needs of a connection: for each direction which rates of messages, delays, jitter and losses
+are acceptable. It is a class of application, or a file:
+
+```toml
+class = \"video\"              # where both directions start; without a class they demand nothing
+
+[send]
+min-rate = 60                # messages/s
+size = \"1280 B\"
+max-delay = \"100 ms\"
+min-delay = \"off\"            # leaves it open
+coerce = [\"min-rate\"]        # true: all; false: none
+
+[receive]
+class = \"telemetry\"
+```
+
+Every parameter may be left open, which demands nothing. The same as JSON, in a file whose name ends with `.json`:
+`{\"class\": \"video\", \"send\": {\"max-delay\": \"100 ms\"}}`.
+
+```
+cutline spec list                             the classes
+cutline spec show video --toml > mine.toml    a file to start from
+cutline spec show mine.toml --figure region.svg
+cutline spec agree mine.toml theirs.toml      what two ends agree on
+```
+
+## Parameters
+
+A rate times the size is a throughput (QoSockets eq. 1). Limits go together: `min-rate` is at most `max-rate`, which is at most
+`peak-rate`; `min-delay` is at most `max-delay`.
+
+";
+
+const AFTER_PARAMETERS: &str = "
+The names of QoSockets are understood, too: `min_rate`, `max_rate`, `peak_rate`, `min_delay`, `max_delay`, `int_delay` (`max-gap`),
+`rec_time` (`recovery`), `permt` (`reordering`). So are properties of TAPS (RFC 9622): `minSendRate` and `maxSendRate` in `[send]`,
+`minRecvRate` and `maxRecvRate` in `[receive]` (bit rates, which become rates of messages by `size`), `reliability` (true is a loss of
+0), `preserveOrder`, `connTimeout` (`recovery`), and, above the tables, `connCapacityProfile`. TAPS has no words for delay, jitter, gaps,
+and losses between none and all.
+
+## Two ends
+
+Each end of a connection has a specification. Where they differ, the weaker value holds: the smaller rate or size, the longer delay, gap,
+jitter and recovery, the larger loss, reordering rather than order. `coerce` names the parameters that an end is willing to weaken. If
+an end would have to weaken another one, the two do not agree, and the parameter is named. An end whose value is the weaker one need not
+coerce it. Limits of different ends can contradict each other, such as a `min-rate` of 50 and a `max-rate` of 40. Then the stronger demand,
+which is the lower limit of a rate or the upper limit of a delay, is weakened, if its end coerces it.
+
+`cutline spec agree` shows three values of each parameter: what the first end offers, what the other one requests, and what holds.
+
+## Region of operation
+
+The acceptable values of each measure form the region of operation (QUANTA section 4). The rate goes from `max-rate`, the best, to
+`min-rate`, the worst; delay from `min-delay` (0 if it is open) to `max-delay`; gap, jitter, loss and recovery from 0 to their limits. A
+measure without a limit has no axis. `--figure` draws the region as a radar chart: an axis for each measure, from the worst value on
+the inner ring to the best on the outer one.
+
+## Classes
+
+Delays, jitter and losses are those of ITU-T G.1010 and Y.1541: `min-delay` is what users prefer, `max-delay` what they accept. Rates and
+sizes are typical; an application that knows better sets its own. All parameters are coerced. The capacity profile is the one of RFC
+9622 that fits.
+
+";
+
+fn specifications() -> String {
+    let mut page = format!("{WRITTEN_BY}{SPECIFICATION}");
+    page += "| key | meaning | allowed |\n| --- | --- | --- |\n";
+    for about in Specification::describe() {
+        let _ = writeln!(page, "| `{}` | {} | {} |", about.name, about.doc, about.allowed());
+    }
+    page += AFTER_PARAMETERS;
+    page += "| class | specification | capacity profile |\n| --- | --- | --- |\n";
+    for preset in Preset::ALL {
+        let spec = preset.specification();
+        let set =
+            specification::written(&spec).into_iter().map(|(name, value)| format!("`{name} = {value}`"));
+        let profile = CapacityProfile::from_specification(&spec);
+        let _ = writeln!(page, "| {} | {} | {profile} |", preset.name(), set.collect::<Vec<_>>().join(", "));
+    }
+    page
+}
 
 fn transports() -> String {
     let mut page = format!("{WRITTEN_BY}{TRANSPORTS}");
@@ -91,6 +181,11 @@ fn the_page_of_transports_matches_the_parameters() {
 #[test]
 fn the_page_of_applications_matches_the_parameters() {
     check("applications.md", &applications());
+}
+
+#[test]
+fn the_page_of_specifications_matches_the_parameters_and_classes() {
+    check("specification.md", &specifications());
 }
 
 #[test]

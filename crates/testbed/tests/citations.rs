@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 const ALL_ANCHORS: [&str; 5] = ["units", "aqm", "quality", "transport", "sim"];
 
 /// A work: an RFC, an ITU-T recommendation, a paper of ours by its name, any other by authors and year.
-const WORK: &str =
-    r"RFC \d+|G\.\d+|TSQ|RED-Worcester|(?:[A-Z][a-zA-Z.]+ )+(?:and [A-Z][a-z]+ |et al\. )?(?:19|20)\d\d";
+const WORK: &str = r"RFC \d+|G\.\d+|TSQ|RED-Worcester|QoSockets|QUANTA|(?:[A-Z][a-zA-Z.]+ )+(?:and [A-Z][a-z]+ |et al\. )?(?:19|20)\d\d";
 
 /// What an anchor is called.
 const KIND: &str = r"eqs?\.|sections?|figures?|tables?|appendix|annex";

@@ -25,6 +25,7 @@ mod element;
 mod figure;
 mod layout;
 mod legend;
+mod radar;
 mod raster;
 mod style;
 mod svg;
@@ -38,6 +39,7 @@ pub use axis::{Axis, Scale};
 pub use colour::Theme;
 pub use element::{Bars, Element, Line, Point, Reference};
 pub use figure::{Chart, Figure, Legend};
+pub use radar::{Radar, Spoke};
 pub use raster::{RasterError, png};
 
 impl Figure {

@@ -19,7 +19,7 @@ pub(crate) fn line_height(size: f64) -> f64 {
 }
 
 /// The dash pattern of a slot.
-pub(crate) fn dash(slot: usize) -> &'static str {
+pub(crate) const fn dash(slot: usize) -> &'static str {
     DASHES[slot % DASHES.len()]
 }
 

@@ -77,6 +77,15 @@ impl Svg {
         let _ = writeln!(self.body, "<path d=\"{d}\" fill=\"{fill}\"{opacity}{paint}/>");
     }
 
+    /// Fills what lies between the closed lines of a path.
+    pub(crate) fn between(&mut self, d: &str, fill: Colour, opacity: f64) {
+        let fill = self.theme.paint(fill);
+        let _ = writeln!(
+            self.body,
+            "<path d=\"{d}\" fill=\"{fill}\" fill-opacity=\"{opacity}\" fill-rule=\"evenodd\"/>"
+        );
+    }
+
     /// Adds a path filled with a pattern that was defined before.
     pub(crate) fn pattern_path(&mut self, d: &str, pattern: &str) {
         let _ = writeln!(self.body, "<path d=\"{d}\" fill=\"url(#{pattern})\"/>");

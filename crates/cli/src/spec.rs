@@ -1,0 +1,500 @@
+//! `cutline spec`: QoS specifications: the classes, files, and what two ends agree on.
+
+use crate::catalogue::{Item, ParameterDocument, Setting};
+use crate::exit::Failure;
+use crate::output;
+use crate::table::Table;
+use clap::Subcommand;
+use cutline_config::{Document, specification};
+use cutline_params::{Choice as _, Parameters as _, Value};
+use cutline_quality::spec::{
+    Agreement, CapacityProfile, Conflict, Conflicts, ConnectionSpecification, Item as Agreed, Preset, Region,
+    SpecParameter, Specification, TapsProperties,
+};
+use cutline_units::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Show what applications need: QoS specifications by class or from files
+///
+/// A specification says for each direction of a connection which rates, delays, jitter and losses are acceptable
+/// (docs/guide/specification.md). It is a file, TOML or JSON, or the name of a class of application.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline spec list
+  cutline spec show video
+  cutline spec show video --toml > mine.toml
+  cutline spec show mine.toml --figure region.svg
+  cutline spec agree mine.toml theirs.json";
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the classes of applications and their specifications
+    List {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the parameters, with their units and ranges
+    Parameters {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a specification: parameters, throughput, region of operation, properties of TAPS (RFC 9622)
+    Show {
+        /// A class, or a file (TOML, or JSON if its name ends with .json)
+        specification: String,
+        /// Print JSON instead of text
+        #[arg(long, conflicts_with = "toml")]
+        json: bool,
+        /// Print it as a file that can be changed
+        #[arg(long)]
+        toml: bool,
+        /// Also draw the region of operation of what is sent, as a radar chart: FILE.svg or FILE.png
+        #[cfg(feature = "studies")]
+        #[arg(long, value_name = "FILE")]
+        figure: Option<PathBuf>,
+        /// Replace the file of the figure if it exists
+        #[cfg(feature = "studies")]
+        #[arg(long, requires = "figure")]
+        force: bool,
+    },
+    /// Show what two ends agree on; exit code 1 if they do not agree
+    Agree {
+        /// This end: a class or a file
+        ours: String,
+        /// The other end: a class or a file
+        theirs: String,
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::List { json: true } => output::print_json(&SpecificationList::new()),
+        Command::List { json: false } => output::print(&list()),
+        Command::Parameters { json: true } => {
+            output::print_json(&SpecificationParameters(parameters().parameter_documents()))
+        }
+        Command::Parameters { json: false } => output::print(&parameters().parameters_table()),
+        Command::Show { specification, json, toml, .. } => {
+            let spec = load(specification)?;
+            #[cfg(feature = "studies")]
+            if let Command::Show { figure: Some(file), force, .. } = &args.command {
+                draw(&spec.send, specification, file, *force)?;
+            }
+            match (json, toml) {
+                (true, _) => output::print_json(&SpecificationDocument::new(specification, &spec)),
+                (_, true) => output::print(&file(&spec)),
+                (false, false) => output::print(&show(specification, &spec)),
+            }
+        }
+        Command::Agree { ours, theirs, json } => agree(&load(ours)?, &load(theirs)?, *json),
+    }
+}
+
+/// Returns the specification of a class, for both directions, or that of a file.
+fn load(specification: &str) -> Result<ConnectionSpecification, Failure> {
+    if let Ok(preset) = Preset::parse(specification) {
+        let spec = preset.specification();
+        return Ok(ConnectionSpecification { send: spec.clone(), receive: spec, profile: None });
+    }
+    if !Path::new(specification).exists() {
+        let names = Preset::NAMES.join(", ");
+        return Err(Failure::Usage(format!(
+            "there is no file {specification:?}, and no class of that name; the classes are: {names}"
+        )));
+    }
+    let document = Document::load_toml_or_json(Path::new(specification))?;
+    Ok(specification::specification(&document)?)
+}
+
+fn parameters() -> Item {
+    let about = ["specification", "QoS specification", "QoSockets section II"];
+    Item::new(about, Specification::describe(), Vec::new())
+}
+
+fn list() -> String {
+    let mut table =
+        Table::new(7, &["class", "rate", "delay", "jitter", "loss", "recovery", "capacity profile"]);
+    for preset in Preset::ALL {
+        let spec = preset.specification();
+        let limit = |value: Option<String>| value.unwrap_or_else(|| "any".to_owned());
+        let range = |least: Option<String>, most: Option<String>| match (least, most) {
+            (Some(least), Some(most)) if least != most => format!("{least} to {most}"),
+            (least, most) => limit(most.or(least)),
+        };
+        table.add(vec![
+            preset.name().to_owned(),
+            range(text(spec.min_throughput()), text(spec.max_throughput())),
+            range(text(spec.min_delay), text(spec.max_delay)),
+            limit(text(spec.jitter)),
+            limit(spec.loss.map(|loss| format!("{loss} %"))),
+            limit(text(spec.recovery)),
+            CapacityProfile::from_specification(&spec).name().to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+fn text(value: Option<impl ToString>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+/// Returns the directions with their names.
+fn directions(spec: &ConnectionSpecification) -> [(&'static str, &Specification); 2] {
+    [("send", &spec.send), ("receive", &spec.receive)]
+}
+
+fn show(name: &str, spec: &ConnectionSpecification) -> String {
+    let mut text = format!("{name}\n");
+    if spec.send == spec.receive {
+        let _ = write!(text, "\nboth directions:\n\n{}", show_direction(&spec.send));
+    } else {
+        for (direction, spec) in directions(spec) {
+            let _ = write!(text, "\n{direction}:\n\n{}", show_direction(spec));
+        }
+    }
+    if let Some(profile) = spec.profile {
+        let _ = writeln!(text, "\ncapacity profile: {profile}");
+    }
+    text
+}
+
+fn show_direction(spec: &Specification) -> String {
+    if *spec == (Specification { coerced: spec.coerced, ..Specification::OPEN }) {
+        return "It demands nothing.\n".to_owned();
+    }
+    let mut table = Table::new(4, &["parameter", "value", "coerced", "meaning"]);
+    for (about, (name, value)) in Specification::describe().into_iter().zip(spec.values()) {
+        if value != Value::Off {
+            let coerced = spec.coerced.iter().any(|parameter| parameter.name() == name);
+            let coerced = if coerced { "yes" } else { "no" };
+            table.add([name, &about.with_unit(&value), coerced, about.doc].map(str::to_owned).to_vec());
+        }
+    }
+    let mut text = table.render();
+    let throughputs = [
+        ("least", spec.min_throughput()),
+        ("useful", spec.max_throughput()),
+        ("peak", spec.peak_throughput()),
+    ];
+    let known: Vec<_> =
+        throughputs.into_iter().filter_map(|(name, rate)| Some(format!("{name} {}", rate?))).collect();
+    if !known.is_empty() {
+        let _ = writeln!(text, "\nthroughput: {}", known.join(", "));
+    }
+    let _ = writeln!(
+        text,
+        "capacity profile that fits (RFC 9622): {}",
+        CapacityProfile::from_specification(spec)
+    );
+    text
+}
+
+/// Returns a specification as the file that describes it.
+fn file(spec: &ConnectionSpecification) -> String {
+    let mut text = String::from("# A QoS specification: docs/guide/specification.md\n");
+    if let Some(profile) = spec.profile {
+        let _ = writeln!(text, "connCapacityProfile = \"{profile}\"");
+    }
+    for (direction, spec) in directions(spec) {
+        let _ = writeln!(text, "\n[{direction}]");
+        for (name, value) in specification::written(spec) {
+            let _ = writeln!(text, "{name} = {value}");
+        }
+        let names: Vec<_> = spec.coerced.iter().map(|parameter| format!("{:?}", parameter.name())).collect();
+        let _ = match names.len() {
+            0 => writeln!(text, "coerce = false"),
+            n if n == Specification::describe().len() => writeln!(text, "coerce = true"),
+            _ => writeln!(text, "coerce = [{}]", names.join(", ")),
+        };
+    }
+    text
+}
+
+#[cfg(feature = "studies")]
+fn draw(spec: &Specification, name: &str, file: &Path, force: bool) -> Result<(), Failure> {
+    use cutline_report::chart::Theme;
+    use std::io::Write as _;
+
+    let region = Region::new(spec);
+    let radar = cutline_report::region::radar(&format!("Region of operation: {name}"), &region, &[]);
+    let radar = radar.subtitle("From the inner ring, the worst acceptable, to the outer ring, the best.");
+    let bytes = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("svg") => radar.svg(Theme::Paper).into_bytes(),
+        Some("png") => radar.png().map_err(|error| Failure::Failed(error.to_string()))?,
+        _ => {
+            let text = format!("--figure {}: expected a name that ends with .svg or .png", file.display());
+            return Err(Failure::Usage(text));
+        }
+    };
+    let cannot = |error: std::io::Error| {
+        let remedy = if force { "" } else { "; --force replaces a file that exists" };
+        Failure::Failed(format!("{} cannot be written: {error}{remedy}", file.display()))
+    };
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(force).truncate(force).create_new(!force);
+    options.open(file).and_then(|mut open| open.write_all(&bytes)).map_err(cannot)
+}
+
+fn agree(
+    ours: &ConnectionSpecification,
+    theirs: &ConnectionSpecification,
+    json: bool,
+) -> Result<(), Failure> {
+    let agreements = ours.agree(theirs);
+    if json {
+        output::print_json(&AgreementDocument::new(&agreements))?;
+    } else {
+        let [send, receive] = &agreements;
+        let text = [("send", send), ("receive", receive)].map(|(name, agreed)| show_agreement(name, agreed));
+        output::print(&text.join("\n"))?;
+    }
+    if agreements.iter().all(Result::is_ok) {
+        return Ok(());
+    }
+    Err(Failure::Failed("the two ends do not agree".to_owned()))
+}
+
+fn show_agreement(direction: &str, agreed: &Result<Agreement, Conflicts>) -> String {
+    match agreed {
+        Ok(Agreement { items, .. }) if items.is_empty() => {
+            format!("{direction}: agreed; neither end demands anything\n")
+        }
+        Ok(Agreement { items, .. }) => {
+            let mut table = Table::new(4, &["parameter", "offered", "requested", "effective"]);
+            for Agreed { parameter, offered, requested, effective } in items {
+                let about = parameter.about();
+                let end = |value: &Option<Value>| {
+                    value.as_ref().map_or("open".to_owned(), |value| about.with_unit(value))
+                };
+                table.add(vec![
+                    parameter.name().to_owned(),
+                    end(offered),
+                    end(requested),
+                    about.with_unit(effective),
+                ]);
+            }
+            format!("{direction}: agreed\n\n{}", table.render())
+        }
+        Err(Conflicts(conflicts)) => {
+            let lines = conflicts.iter().map(|conflict| format!("  {conflict}\n"));
+            format!("{direction}: not agreed\n{}", lines.collect::<String>())
+        }
+    }
+}
+
+/// A QoS specification.
+#[derive(Serialize, JsonSchema)]
+pub struct SpecificationDocument {
+    /// The class or the file.
+    name: String,
+    /// What is sent.
+    send: DirectionDocument,
+    /// What is received.
+    receive: DirectionDocument,
+    /// The capacity profile that the file sets (RFC 9622 section 8.1.6); null if it sets none.
+    capacity_profile: Option<&'static str>,
+}
+
+/// What one direction of a connection needs.
+#[derive(Serialize, JsonSchema)]
+struct DirectionDocument {
+    /// The parameters that are set.
+    parameters: BTreeMap<&'static str, Setting>,
+    /// The parameters that this end is willing to weaken.
+    coerced: Vec<&'static str>,
+    /// The lowest acceptable throughput, bit/s; null if rate or size are open.
+    min_throughput_bps: Option<u64>,
+    /// The highest useful throughput, bit/s; null if rate or size are open.
+    max_throughput_bps: Option<u64>,
+    /// The throughput of a burst, bit/s; null if rate or size are open.
+    peak_throughput_bps: Option<u64>,
+    /// The region of operation: the measures that have limits.
+    region: Vec<AxisDocument>,
+    /// The same as properties of a TAPS connection (RFC 9622).
+    taps: TapsDocument,
+}
+
+/// The acceptable values of a measure.
+#[derive(Serialize, JsonSchema)]
+struct AxisDocument {
+    /// What is measured.
+    measure: &'static str,
+    /// The unit of the values.
+    unit: &'static str,
+    /// The best value; anything better is worth no more.
+    best: f64,
+    /// The worst acceptable value.
+    worst: f64,
+}
+
+/// Properties of a TAPS connection (RFC 9622). Those that are null are not set.
+#[derive(Serialize, JsonSchema)]
+struct TapsDocument {
+    /// `minSendRate` or `minRecvRate`, bit/s.
+    min_rate_bps: Option<u64>,
+    /// `maxSendRate` or `maxRecvRate`, bit/s.
+    max_rate_bps: Option<u64>,
+    /// `reliability`: whether every message must arrive.
+    reliability: Option<bool>,
+    /// `preserveOrder`.
+    preserve_order: Option<bool>,
+    /// `connTimeout`, seconds.
+    conn_timeout_s: Option<f64>,
+    /// `connCapacityProfile`.
+    conn_capacity_profile: &'static str,
+}
+
+/// The specifications of all classes of applications.
+#[derive(Serialize, JsonSchema)]
+pub struct SpecificationList(Vec<SpecificationDocument>);
+
+/// The parameters of specifications.
+#[derive(Serialize, JsonSchema)]
+pub struct SpecificationParameters(Vec<ParameterDocument>);
+
+/// What two ends agree on.
+#[derive(Serialize, JsonSchema)]
+pub struct AgreementDocument {
+    /// Whether they agree on both directions.
+    agreed: bool,
+    /// What the first end sends.
+    send: AgreedDirection,
+    /// What the first end receives.
+    receive: AgreedDirection,
+}
+
+/// What two ends agree on for one direction, or why they do not.
+#[derive(Serialize, JsonSchema)]
+struct AgreedDirection {
+    /// Every parameter that an end has set; empty if the ends do not agree.
+    parameters: Vec<AgreedParameter>,
+    /// What they do not agree on; empty if they agree.
+    conflicts: Vec<ConflictDocument>,
+}
+
+/// A parameter on which both ends agree.
+#[derive(Serialize, JsonSchema)]
+struct AgreedParameter {
+    /// The parameter.
+    parameter: &'static str,
+    /// The first end's value; null if it leaves the parameter open.
+    offered: Setting,
+    /// The other end's value; null if it leaves the parameter open.
+    requested: Setting,
+    /// The value that holds.
+    effective: Setting,
+}
+
+/// A parameter that one end would have to weaken, and does not coerce.
+#[derive(Serialize, JsonSchema)]
+struct ConflictDocument {
+    /// The parameter.
+    parameter: &'static str,
+    /// Its value.
+    value: Setting,
+    /// The parameter of the other end that it contradicts.
+    against: &'static str,
+    /// The value of that parameter.
+    against_value: Setting,
+}
+
+impl SpecificationDocument {
+    fn new(name: &str, spec: &ConnectionSpecification) -> Self {
+        let ConnectionSpecification { send, receive, profile } = spec;
+        Self {
+            name: name.to_owned(),
+            send: DirectionDocument::new(send),
+            receive: DirectionDocument::new(receive),
+            capacity_profile: profile.map(CapacityProfile::name),
+        }
+    }
+}
+
+impl SpecificationList {
+    fn new() -> Self {
+        let document = |preset: Preset| {
+            let spec = preset.specification();
+            let both = ConnectionSpecification { send: spec.clone(), receive: spec, profile: None };
+            SpecificationDocument::new(preset.name(), &both)
+        };
+        Self(Preset::ALL.map(document).into())
+    }
+}
+
+impl DirectionDocument {
+    fn new(spec: &Specification) -> Self {
+        let set = spec.values().into_iter().filter(|(_, value)| *value != Value::Off);
+        let bps = |rate: Option<Rate>| rate.map(Rate::as_bps);
+        let axis = |axis: &cutline_quality::spec::Axis| AxisDocument {
+            measure: axis.measure.name(),
+            unit: axis.measure.unit(),
+            best: axis.best,
+            worst: axis.worst,
+        };
+        let taps = TapsProperties::from_specification(spec);
+        Self {
+            parameters: set.map(|(name, value)| (name, Setting::from(&value))).collect(),
+            coerced: spec.coerced.iter().map(SpecParameter::name).collect(),
+            min_throughput_bps: bps(spec.min_throughput()),
+            max_throughput_bps: bps(spec.max_throughput()),
+            peak_throughput_bps: bps(spec.peak_throughput()),
+            region: Region::new(spec).axes().iter().map(axis).collect(),
+            taps: TapsDocument {
+                min_rate_bps: bps(taps.min_send_rate),
+                max_rate_bps: bps(taps.max_send_rate),
+                reliability: taps.reliability,
+                preserve_order: taps.preserve_order,
+                conn_timeout_s: taps.conn_timeout.map(Duration::as_secs_f64),
+                conn_capacity_profile: taps.conn_capacity_profile.name(),
+            },
+        }
+    }
+}
+
+impl AgreementDocument {
+    fn new(agreements: &[Result<Agreement, Conflicts>; 2]) -> Self {
+        let [send, receive] = agreements.each_ref().map(AgreedDirection::new);
+        Self { agreed: agreements.iter().all(Result::is_ok), send, receive }
+    }
+}
+
+impl AgreedDirection {
+    fn new(agreed: &Result<Agreement, Conflicts>) -> Self {
+        let end = |value: &Option<Value>| value.as_ref().map_or(Setting::Off, Setting::from);
+        let parameter = |item: &Agreed| AgreedParameter {
+            parameter: item.parameter.name(),
+            offered: end(&item.offered),
+            requested: end(&item.requested),
+            effective: Setting::from(&item.effective),
+        };
+        let conflict = |conflict: &Conflict| ConflictDocument {
+            parameter: conflict.parameter.name(),
+            value: Setting::from(&conflict.kept),
+            against: conflict.against.name(),
+            against_value: Setting::from(&conflict.value),
+        };
+        match agreed {
+            Ok(agreement) => {
+                Self { parameters: agreement.items.iter().map(parameter).collect(), conflicts: Vec::new() }
+            }
+            Err(Conflicts(conflicts)) => {
+                Self { parameters: Vec::new(), conflicts: conflicts.iter().map(conflict).collect() }
+            }
+        }
+    }
+}
