@@ -4,6 +4,7 @@ use super::common::{Hosts, Lab, Router, assert_sums, packets};
 use super::plan::{Assault, Attack, Tally, Victim};
 use cutline_ports::PacketPort;
 use cutline_router::Port;
+use cutline_sys::namespace::Namespace;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -51,6 +52,7 @@ impl Bed {
 
     /// Starts a router between the hosts.
     pub fn start(&mut self, hosts: Hosts) {
+        acquaint(&hosts.a, &hosts.b);
         self.describe("100 Mbit/s", QUEUE);
         let router = self.launch(&hosts);
         self.lab = Some(hosts.with(router));
@@ -150,6 +152,8 @@ impl Victim for Bed {
     type Promise = Datagrams;
 
     fn withstand(&mut self, attack: &Attack<Self>, assault: &mut Assault) {
+        let lab = self.lab();
+        acquaint(&lab.a, &lab.b);
         let before = self.lost();
         let [from, to] = self.lab().sockets(false, 4001);
         let stop = Stop(Arc::new(AtomicBool::new(false)));
@@ -160,7 +164,8 @@ impl Victim for Bed {
         let missing = u64::from(sent) - numbers.len() as u64;
         let mut tally = Tally { sent: u64::from(sent), missing, counted: 0 };
         assault.datagrams = Some(tally);
-        assert!(numbers.is_sorted_by(|a, b| a < b), "none comes twice or is overtaken");
+        let disorder = numbers.windows(2).find(|pair| pair[0] >= pair[1]);
+        assert_eq!(disorder, None, "none comes twice or is overtaken");
         assert!(self.lab().router.is_running(), "it runs");
         assert!(self.lab().is_crossed(false, 4002), "datagrams cross afterwards");
         // Another router, or other interfaces, begin at 0.
@@ -176,6 +181,18 @@ impl Victim for Bed {
         let statistics = self.ask("stats").expect("it answers");
         assert_sums(&statistics, "forward");
         assert_sums(&statistics, "reverse");
+    }
+}
+
+/// Tells two hosts each other's addresses. While a host asks for an address, it drops or reorders what it has to send.
+fn acquaint(a: &Namespace, b: &Namespace) {
+    for (host, name, number) in [(a, "a0", "1"), (b, "b0", "2")] {
+        host.ip(&["link", "set", name, "address", &format!("02:09:00:00:00:0{number}")]).unwrap();
+    }
+    for (host, name, number) in [(a, "a0", "2"), (b, "b0", "1")] {
+        let (to, address) = (format!("10.9.0.{number}"), format!("02:09:00:00:00:0{number}"));
+        let permanent = ["lladdr", &address, "dev", name, "nud", "permanent"];
+        host.ip(&[&["neighbour", "replace", &to], &permanent[..]].concat()).unwrap();
     }
 }
 
@@ -224,7 +241,7 @@ fn send_numbers(socket: UdpSocket, stop: &Stop) -> JoinHandle<u32> {
 /// Receives until nothing comes any more after the end; answers the numbers.
 fn receive_numbers(socket: UdpSocket, stop: &Stop) -> JoinHandle<Vec<u32>> {
     set_socket_recv_buffer_size_force(&socket, 8 << 20).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
     let stop = Arc::clone(&stop.0);
     spawn(move || {
         let (mut numbers, mut buffer) = (Vec::new(), [0; 4]);

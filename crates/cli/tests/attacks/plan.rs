@@ -109,13 +109,13 @@ struct Line {
 }
 
 impl Plan {
-    /// Half a second for each attack and always the same choices, unless something else is asked for.
+    /// A tenth of a second for each attack and always the same choices, unless something else is asked for.
     pub fn from_environment() -> Self {
         let value = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let number = |name: &str| {
             value(name).map(|text| text.parse::<f64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
         };
-        let seconds = number("CUTLINE_ATTACK_SECONDS").unwrap_or(0.5);
+        let seconds = number("CUTLINE_ATTACK_SECONDS").unwrap_or(0.1);
         let seed = number("CUTLINE_ATTACK_SEED").map_or(1, |seed| seed as u64);
         let names = value("CUTLINE_ATTACK").unwrap_or_default();
         println!("CUTLINE_ATTACK_SEED={seed}");
