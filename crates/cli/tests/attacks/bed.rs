@@ -241,18 +241,19 @@ fn send_numbers(socket: UdpSocket, stop: &Stop) -> JoinHandle<u32> {
 /// Receives until nothing comes any more after the end; answers the numbers.
 fn receive_numbers(socket: UdpSocket, stop: &Stop) -> JoinHandle<Vec<u32>> {
     set_socket_recv_buffer_size_force(&socket, 8 << 20).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let stop = Arc::clone(&stop.0);
     spawn(move || {
-        let (mut numbers, mut buffer) = (Vec::new(), [0; 4]);
-        loop {
+        let (mut numbers, mut buffer, mut silence) = (Vec::new(), [0; 4], 0);
+        while silence < 6 {
             let is_over = stop.load(Ordering::Relaxed);
-            match socket.recv(&mut buffer) {
-                Ok(4) => numbers.push(u32::from_be_bytes(buffer)),
-                Err(_) if is_over => return numbers,
-                Ok(_) | Err(_) => {}
+            let received = socket.recv(&mut buffer);
+            silence = if is_over && received.is_err() { silence + 1 } else { 0 };
+            if received.is_ok_and(|length| length == 4) {
+                numbers.push(u32::from_be_bytes(buffer));
             }
         }
+        numbers
     })
 }
 
