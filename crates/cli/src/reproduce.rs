@@ -120,10 +120,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         let EvaluationEvent::ExperimentStarted { experiment, runs } = event;
         bar.stage(experiment.id, runs);
     };
-    let evaluations: Result<Vec<_>, _> = studies
-        .into_iter()
-        .map(|study| study.run(&cancel, &on_event, &|news| bar.update(&news)))
-        .collect();
+    let evaluations: Result<Vec<_>, _> =
+        studies.into_iter().map(|study| study.run(&cancel, &on_event, &|news| bar.update(&news))).collect();
     bar.finish();
     show(&evaluations?, args.json)
 }

@@ -80,9 +80,9 @@ impl Bed {
     pub fn describe(&self, rate: &str, queue: &str) {
         let [input, output] = self.ports;
         let text = format!(
-            "in = {input:?}\nout = {output:?}\nfix-offloads = true\nsocket = {:?}\n[forward]\nrate = {rate:?}\n\
+            "in = {input:?}\nout = {output:?}\nfix-offloads = true\nsocket = \"{}\"\n[forward]\nrate = {rate:?}\n\
              queue = {queue}\n[reverse]\nrate = \"50 Mbit/s\"\nqueue = {queue}\n",
-            self.path("s.sock")
+            self.path("s.sock").display()
         );
         drop(std::fs::remove_file(self.path("r.toml")));
         std::fs::write(self.path("r.toml"), text).unwrap();
@@ -143,7 +143,8 @@ impl Bed {
         let by_port = of_port("missed_packets") + of_port("truncated/packets");
         let lab = self.lab();
         let interfaces = [(&lab.a, "a0"), (&lab.middle, "p0"), (&lab.middle, "p1"), (&lab.b, "b0")];
-        let by_interfaces: u64 = interfaces.map(|(host, name)| host.within(|| dropped_at(name)).unwrap()).iter().sum();
+        let by_interfaces: u64 =
+            interfaces.map(|(host, name)| host.within(|| dropped_at(name)).unwrap()).iter().sum();
         by_router + by_port + by_interfaces + lab.b.within(wrong_checksums).unwrap()
     }
 }
@@ -169,7 +170,8 @@ impl Victim for Bed {
         assert!(self.lab().router.is_running(), "it runs");
         assert!(self.lab().is_crossed(false, 4002), "datagrams cross afterwards");
         // Another router, or other interfaces, begin at 0.
-        tally.counted = self.lost().saturating_sub(if attack.promise == Datagrams::MayBeLost { 0 } else { before });
+        tally.counted =
+            self.lost().saturating_sub(if attack.promise == Datagrams::MayBeLost { 0 } else { before });
         assault.datagrams = Some(tally);
         match attack.promise {
             Datagrams::AllCome => assert_eq!(missing, 0, "of {sent}"),

@@ -36,7 +36,8 @@ fn packet(assault: &mut Assault) -> Vec<u8> {
         0 => frame([0x81, 0x00], &[&[0, 1], &kind[..], &rest].concat()),
         1 => frame([0x88, 0xa8], &[&[0, 1, 0x81, 0x00, 0, 2], &kind[..], &rest].concat()),
         2 => {
-            let (code, length) = (if kind == IPV4 { 0x21 } else { 0x57 }, (rest.len() as u16 + 2).to_be_bytes());
+            let (code, length) =
+                (if kind == IPV4 { 0x21 } else { 0x57 }, (rest.len() as u16 + 2).to_be_bytes());
             frame([0x88, 0x64], &[&[0x11, 0, 0, 1, length[0], length[1], 0, code], &rest[..]].concat())
         }
         _ => frame(kind, &rest),
@@ -45,7 +46,8 @@ fn packet(assault: &mut Assault) -> Vec<u8> {
 
 fn ipv4(words: u8, traffic_class: u8, length: usize, fragment: u16, protocol: u8) -> Vec<u8> {
     let (length, fragment) = ((length as u16).to_be_bytes(), fragment.to_be_bytes());
-    let head = [0x40 | words, traffic_class, length[0], length[1], 0, 1, fragment[0], fragment[1], 64, protocol];
+    let head =
+        [0x40 | words, traffic_class, length[0], length[1], 0, 1, fragment[0], fragment[1], 64, protocol];
     [&head[..], &[0, 0, 10, 9, 0, 1, 10, 9, 0, 2]].concat()
 }
 

@@ -85,7 +85,8 @@ fn namespaces_of(process: u32) -> Vec<String> {
 /// The interfaces of this namespace, where the laboratory makes none.
 fn interfaces() -> Vec<String> {
     let table = fs::read_to_string("/proc/net/dev").unwrap();
-    let mut names: Vec<_> = table.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect();
+    let mut names: Vec<_> =
+        table.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect();
     names.sort();
     names
 }
@@ -116,7 +117,8 @@ fn kill(laboratory: &mut Laboratory, assault: &mut Assault) {
         // A command of `ip` that had begun ends by itself.
         sleep(Duration::from_millis(100));
         assert_eq!(processes_of(process.id()), [] as [PathBuf; 0]);
-        let how = assault.one_of(&[&["lab", "clean"][..], &["lab", "run", "short.toml", "--quiet", "--force"]]);
+        let how =
+            assault.one_of(&[&["lab", "clean"][..], &["lab", "run", "short.toml", "--quiet", "--force"]]);
         let status = laboratory.command(how).status().unwrap();
         assert!(status.success(), "{how:?} after a killed one: {status}");
         assert_eq!(namespaces_of(process.id()), [] as [&str; 0], "after {how:?}");

@@ -29,8 +29,8 @@ use plan::Plan;
 #[test]
 fn promises_are_kept_under_attack() {
     let mut plan = Plan::from_environment();
-    plan.attack("results", results::Stored::new, &results::ATTACKS);
-    plan.attack("study", study::Reproduced::new, &study::ATTACKS);
+    plan.attack("results", || Some(results::Stored::new()), &results::ATTACKS);
+    plan.attack("study", || Some(study::Reproduced::new()), &study::ATTACKS);
     plan.attack("router", || bed::Bed::new("at", ["p0", "p1"]), &router::ATTACKS);
     plan.attack("AF_XDP", || bed::Bed::new("az", ["xdp:p0", "xdp:p1"]), &router::ATTACKS_ON_XDP);
     plan.attack("laboratory", laboratory::Laboratory::new, &laboratory::ATTACKS);

@@ -113,7 +113,8 @@ impl Plan {
     pub fn from_environment() -> Self {
         let value = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let number = |name: &str| {
-            value(name).map(|text| text.parse::<f64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+            value(name)
+                .map(|text| text.parse::<f64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
         };
         let seconds = number("CUTLINE_ATTACK_SECONDS").unwrap_or(0.1);
         let seed = number("CUTLINE_ATTACK_SEED").map_or(1, |seed| seed as u64);
@@ -125,7 +126,12 @@ impl Plan {
 
     /// Makes these attacks, as far as they are asked for, on what `new` answers; `None` where this machine does not let us.
     /// After a finding there is a new one.
-    pub fn attack<V: Victim>(&mut self, victim: &'static str, new: impl Fn() -> Option<V>, attacks: &[Attack<V>]) {
+    pub fn attack<V: Victim>(
+        &mut self,
+        victim: &'static str,
+        new: impl Fn() -> Option<V>,
+        attacks: &[Attack<V>],
+    ) {
         let mut attacked = None;
         for attack in attacks {
             if !self.is_asked_for(victim, attack.name) {
@@ -181,11 +187,16 @@ impl Line {
 
     fn text(&self) -> String {
         let Self { victim, name, rounds, datagrams, time, finding } = self;
-        let of = |part: fn(Tally) -> u64| datagrams.map_or_else(|| "-".to_owned(), |tally| part(tally).to_string());
-        let [sent, missing, counted] = [of(|tally| tally.sent), of(|tally| tally.missing), of(|tally| tally.counted)];
+        let of = |part: fn(Tally) -> u64| {
+            datagrams.map_or_else(|| "-".to_owned(), |tally| part(tally).to_string())
+        };
+        let [sent, missing, counted] =
+            [of(|tally| tally.sent), of(|tally| tally.missing), of(|tally| tally.counted)];
         let result = if finding.is_none() { "kept" } else { "FINDING" };
         let time = time.as_secs_f64();
-        format!("{victim:<11} {name:<24} {rounds:>7} {sent:>9} {missing:>9} {counted:>10} {time:>5.1} s  {result}")
+        format!(
+            "{victim:<11} {name:<24} {rounds:>7} {sent:>9} {missing:>9} {counted:>10} {time:>5.1} s  {result}"
+        )
     }
 }
 

@@ -44,7 +44,7 @@ impl Victim for Stored {
 }
 
 impl Stored {
-    pub fn new() -> Option<Self> {
+    pub fn new() -> Self {
         let place = Place::new();
         let began = Instant::now();
         place.says(&[&RUN[..], &["--results", "undisturbed"]].concat(), 0);
@@ -53,7 +53,7 @@ impl Stored {
         copy(&place.path("undisturbed/small"), &place.path("results/small"));
         let compared = place.command(&COMPARE).output().unwrap().stdout;
         let expected = place.tables("undisturbed/small");
-        Some(Self { place, expected, compared, long })
+        Self { place, expected, compared, long }
     }
 
     fn results(&self) -> PathBuf {
@@ -63,11 +63,6 @@ impl Stored {
     /// Removes all results.
     fn clear(&self) {
         drop(fs::remove_dir_all(self.place.path("results")));
-    }
-
-    /// A command that ends in time, by itself.
-    fn ends(&self, command: &mut Command) -> Output {
-        ended(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     /// Resumes, and compares with an undisturbed run: tables, summary, and nothing else in the folder.
@@ -94,8 +89,10 @@ impl Stored {
     }
 }
 
-/// Waits for a process, which ends by itself, and not by a panic.
-pub fn ended(mut process: Child) -> Output {
+/// Runs a command, which ends in time, by itself, and not by a panic.
+pub fn ends(command: &mut Command) -> Output {
+    let mut process =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut stdout, mut stderr) = (process.stdout.take().unwrap(), process.stderr.take().unwrap());
     let read = std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -188,14 +185,14 @@ fn flip_bits(stored: &mut Stored, assault: &mut Assault) {
         let damaged = flip(&candidates, assault);
         let shown = damaged.display();
         if compare {
-            let output = stored.ends(&mut place.command(&COMPARE));
+            let output = ends(&mut place.command(&COMPARE));
             match output.status.code() {
                 Some(0) => assert!(output.stdout == stored.compared, "{shown}: it says something else"),
                 Some(1) => assert!(is_named(&said(&output), &damaged), "{shown}: {}", said(&output)),
                 code => panic!("{shown}: {code:?}: {}", said(&output)),
             }
         } else {
-            let output = stored.ends(&mut place.command(&RESUME));
+            let output = ends(&mut place.command(&RESUME));
             match output.status.code() {
                 Some(0) => stored.is_whole(&format!("{shown}")),
                 Some(1) => {
@@ -256,7 +253,7 @@ fn stop(stored: &mut Stored, assault: &mut Assault) {
         sleep(assault.moment(stored.long));
         kill_process(Pid::from_child(&first), Signal::STOP).unwrap();
         let is_over = first.try_wait().unwrap().is_some();
-        let second = stored.ends(&mut place.command(&RESUME));
+        let second = ends(&mut place.command(&RESUME));
         let said = said(&second);
         match second.status.code() {
             // The first one had not begun, or had ended.
@@ -276,9 +273,14 @@ struct Disk(Child);
 impl Disk {
     /// `None` where this machine does not let us.
     fn new(folder: &Path, kilobytes: usize) -> Option<Self> {
-        let script = format!("mount -t tmpfs -o size={kilobytes}k cutline \"$0\" && echo mounted && exec sleep 600");
+        let script =
+            format!("mount -t tmpfs -o size={kilobytes}k cutline \"$0\" && echo mounted && exec sleep 600");
         let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", &script]).arg(folder).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .args(["--mount", "sh", "-c", &script])
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut holder = Self(command.spawn().ok()?);
         let mut said = [0; 8];
         holder.0.stdout.take()?.read_exact(&mut said).ok()?;
@@ -320,16 +322,20 @@ fn fill_the_disk(stored: &mut Stored, assault: &mut Assault) {
         let run = |arguments: &[&str]| {
             let mut command = disk.enter(&place);
             command.arg(env!("CARGO_BIN_EXE_cutline")).args(arguments);
-            stored.ends(&mut command)
+            ends(&mut command)
         };
         let output = run(&RUN);
         let text = said(&output);
         match output.status.code() {
             Some(0) => {}
-            Some(1) => assert!(text.contains("results/small") && text.contains("No space left"), "{kilobytes} kB: {text}"),
+            Some(1) => assert!(
+                text.contains("results/small") && text.contains("No space left"),
+                "{kilobytes} kB: {text}"
+            ),
             code => panic!("{kilobytes} kB: {code:?}: {text}"),
         }
-        let larger = disk.enter(&place).args(["mount", "-o", "remount,size=100m"]).arg(&folder).status().unwrap();
+        let larger =
+            disk.enter(&place).args(["mount", "-o", "remount,size=100m"]).arg(&folder).status().unwrap();
         assert!(larger.success());
         let output = run(&RESUME);
         assert_eq!(output.status.code(), Some(0), "{kilobytes} kB: {}", said(&output));
@@ -351,7 +357,7 @@ fn limit_descriptors(stored: &mut Stored, assault: &mut Assault) {
     assault.repeat(|assault| {
         stored.clear();
         let limit = 4 + assault.below(14);
-        let output = stored.ends(&mut limited(stored, &format!("--nofile={limit}")));
+        let output = ends(&mut limited(stored, &format!("--nofile={limit}")));
         let said = said(&output);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{limit}: {said}");
         assert!(output.status.success() || said.contains("Too many open files"), "{limit}: {said}");
@@ -380,7 +386,8 @@ fn close_output(stored: &mut Stored, assault: &mut Assault) {
         stored.clear();
         let json = [&RUN[..], &["--json"]].concat();
         let compare = ["compare", "undisturbed/small", "other/small"];
-        let (arguments, stores) = if assault.below(2) == 0 { (&json[..], true) } else { (&compare[..], false) };
+        let (arguments, stores) =
+            if assault.below(2) == 0 { (&json[..], true) } else { (&compare[..], false) };
         let mut command = place.command(arguments);
         let mut process =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

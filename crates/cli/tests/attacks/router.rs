@@ -20,9 +20,14 @@ pub const ATTACKS: [Attack<Bed>; 26] = [
     Attack::new("truncated frames", "headers of every kind that end anywhere", AreCounted, |bed, assault| {
         flood_with(bed, assault, garbage::truncated);
     }),
-    Attack::new("changed bytes", "headers of every kind with a few wrong bytes", AreCounted, |bed, assault| {
-        flood_with(bed, assault, garbage::mutated);
-    }),
+    Attack::new(
+        "changed bytes",
+        "headers of every kind with a few wrong bytes",
+        AreCounted,
+        |bed, assault| {
+            flood_with(bed, assault, garbage::mutated);
+        },
+    ),
     Attack::new("options", "IPv4 headers of every length, with options", AreCounted, |bed, assault| {
         flood_with(bed, assault, garbage::options);
     }),
@@ -36,9 +41,14 @@ pub const ATTACKS: [Attack<Bed>; 26] = [
         flood_with(bed, assault, garbage::fragments);
     }),
     Attack::new("GSO", "frames of 64 KB without checksums, of a host with offloads", AreCounted, offload),
-    Attack::new("short frames", "the shortest frames as fast as they are taken", AreCounted, |bed, assault| {
-        bed.flood(assault, 60);
-    }),
+    Attack::new(
+        "short frames",
+        "the shortest frames as fast as they are taken",
+        AreCounted,
+        |bed, assault| {
+            bed.flood(assault, 60);
+        },
+    ),
     Attack::new("long frames", "the longest frames as fast as they are taken", AreCounted, |bed, assault| {
         bed.flood(assault, 1514);
     }),
@@ -51,26 +61,46 @@ pub const ATTACKS: [Attack<Bed>; 26] = [
     Attack::new("clients", "clients that ask nonsense, do not read, or say nothing", AllCome, connect),
     Attack::new("descriptors", "no further descriptor may be opened", AllCome, few_descriptors),
     Attack::new("memory", "no further memory may be had, in a flood", AreCounted, little_memory),
-    Attack::new("memory of hints", "the same, one hint after another into TSQ", AreCounted, little_memory_for_hints),
+    Attack::new(
+        "memory of hints",
+        "the same, one hint after another into TSQ",
+        AreCounted,
+        little_memory_for_hints,
+    ),
     Attack::new("missing files", "the file and the socket are removed", AllCome, remove_files),
     Attack::new("SIGSTOP", "the process is stopped and goes on", AreCounted, stop),
     Attack::new("closed pipe", "nobody has its stdout open any more", AllCome, close_output),
     Attack::new("kill -9", "the process is killed, and the next one starts", MayBeLost, kill),
     Attack::new("restart", "SIGTERM under load, and the next one starts", MayBeLost, terminate),
     Attack::new("removal", "an interface is removed, and comes back", MayBeLost, remove_interfaces),
-    Attack::new("removal at start", "an interface is removed while the router starts", MayBeLost, remove_at_start),
+    Attack::new(
+        "removal at start",
+        "an interface is removed while the router starts",
+        MayBeLost,
+        remove_at_start,
+    ),
 ];
 
 pub const ATTACKS_ON_XDP: [Attack<Bed>; 12] = [
     Attack::new("truncated frames", "headers of every kind that end anywhere", AreCounted, |bed, assault| {
         flood_with(bed, assault, garbage::truncated);
     }),
-    Attack::new("changed bytes", "headers of every kind with a few wrong bytes", AreCounted, |bed, assault| {
-        flood_with(bed, assault, garbage::mutated);
-    }),
-    Attack::new("short frames", "the shortest frames as fast as they are taken", AreCounted, |bed, assault| {
-        bed.flood(assault, 60);
-    }),
+    Attack::new(
+        "changed bytes",
+        "headers of every kind with a few wrong bytes",
+        AreCounted,
+        |bed, assault| {
+            flood_with(bed, assault, garbage::mutated);
+        },
+    ),
+    Attack::new(
+        "short frames",
+        "the shortest frames as fast as they are taken",
+        AreCounted,
+        |bed, assault| {
+            bed.flood(assault, 60);
+        },
+    ),
     Attack::new("long frames", "the longest frames as fast as they are taken", AreCounted, |bed, assault| {
         bed.flood(assault, 1514);
     }),
@@ -81,7 +111,12 @@ pub const ATTACKS_ON_XDP: [Attack<Bed>; 12] = [
     Attack::new("kill -9", "the process is killed, and the next one starts", MayBeLost, kill),
     Attack::new("restart", "SIGTERM under load, and the next one starts", MayBeLost, terminate),
     Attack::new("removal", "an interface is removed, and comes back", MayBeLost, remove_interfaces),
-    Attack::new("removal at start", "an interface is removed while the router starts", MayBeLost, remove_at_start),
+    Attack::new(
+        "removal at start",
+        "an interface is removed while the router starts",
+        MayBeLost,
+        remove_at_start,
+    ),
 ];
 
 /// Sends frames of one class of garbage.
@@ -101,6 +136,7 @@ fn offload(bed: &mut Bed, assault: &mut Assault) {
         let set = || ethtool::set("a0", Switch::SET_TX_CHECKSUM, u32::from(on)).unwrap();
         bed.lab().a.within(set).unwrap();
     };
+    let bytes = vec![7; 1 << 16];
     assault.repeat(|assault| {
         let lab = bed.lab();
         let listener = lab.b.within(|| TcpListener::bind("10.9.0.2:0").unwrap()).unwrap();
@@ -117,7 +153,7 @@ fn offload(bed: &mut Bed, assault: &mut Assault) {
             let pause = assault.moment(Duration::from_millis(20));
             for _ in 0..8 {
                 // What does not fit is not sent.
-                let _full = stream.write(&[7; 1 << 16]);
+                let _full = stream.write(&bytes);
                 sleep(pause / 8);
             }
         }
@@ -169,7 +205,8 @@ fn flap_input(bed: &mut Bed, assault: &mut Assault) {
 
 fn change_mtu(bed: &mut Bed, assault: &mut Assault) {
     assault.repeat(|assault| {
-        let (name, mtu) = (assault.one_of(&["p0", "p1"]), assault.one_of(&["68", "576", "1280", "1500", "9000"]));
+        let (name, mtu) =
+            (assault.one_of(&["p0", "p1"]), assault.one_of(&["68", "576", "1280", "1500", "9000"]));
         bed.lab().middle.ip(&["link", "set", name, "mtu", mtu]).unwrap();
         sleep(assault.moment(Duration::from_millis(120)));
     });
@@ -275,7 +312,8 @@ fn without_memory(bed: &mut Bed, work: impl FnOnce(&mut Bed)) {
 fn little_memory(bed: &mut Bed, assault: &mut Assault) {
     bed.describe("1 Mbit/s", "{ aqm = \"drop-tail\", limit = \"1000000 packets\" }");
     assert!(bed.hup_is_taken());
-    let dropped = |bed: &Bed| bed.ask("stats").map(|stats| packets(&stats, "/forward/dropped/memory/packets"));
+    let dropped =
+        |bed: &Bed| bed.ask("stats").map(|stats| packets(&stats, "/forward/dropped/memory/packets"));
     let (before, mut is_short) = (dropped(bed).expect("it answers"), false);
     without_memory(bed, |bed| {
         bed.flood(assault, 60);
@@ -398,6 +436,7 @@ fn remove_at_start(bed: &mut Bed, assault: &mut Assault) {
         let hosts = bed.lab.take().expect("it is there").without_router();
         for _ in 0..3 {
             let mut router = bed.launch(&hosts);
+            router.close_output();
             sleep(assault.moment(Duration::from_millis(80)));
             let port = assault.one_of(&["p0", "p1"]);
             remove_link([&hosts.a, &hosts.b, &hosts.middle], assault, port);

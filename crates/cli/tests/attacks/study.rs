@@ -2,14 +2,19 @@
 
 use super::common::place::{Place, said};
 use super::plan::{Assault, Attack, Victim};
-use super::results::{copy, ended, files, flip, is_named, killed};
+use super::results::{copy, ends, files, flip, is_named, killed};
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 pub const ATTACKS: [Attack<Reproduced>; 3] = [
-    Attack::new("bit flips", "bits of tables and summaries change before `report`, or `--resume`", (), flip_bits),
+    Attack::new(
+        "bit flips",
+        "bits of tables and summaries change before `report`, or `--resume`",
+        (),
+        flip_bits,
+    ),
     Attack::new("kill -9", "`reproduce` is killed, and so is what resumes it", (), kill),
     Attack::new("two processes", "`reproduce` of two figures and of one of them", (), set_two_at_it),
 ];
@@ -32,7 +37,7 @@ impl Victim for Reproduced {
 }
 
 impl Reproduced {
-    pub fn new() -> Option<Self> {
+    pub fn new() -> Self {
         let place = Place::new();
         let began = Instant::now();
         let output = place.command(&STUDY).output().unwrap();
@@ -40,7 +45,7 @@ impl Reproduced {
         let long = began.elapsed();
         fs::rename(place.path("results"), place.path("undisturbed")).unwrap();
         let expected = place.tables("undisturbed/tsq-quick/unresponsive");
-        Some(Self { place, expected, claims: output.stdout, long })
+        Self { place, expected, claims: output.stdout, long }
     }
 
     fn clear(&self) {
@@ -48,8 +53,7 @@ impl Reproduced {
     }
 
     fn ends(&self, arguments: &[&str]) -> Output {
-        let mut command = self.place.command(arguments);
-        ended(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        ends(&mut self.place.command(arguments))
     }
 
     fn resume(&self) -> Output {
@@ -75,11 +79,8 @@ fn flip_bits(study: &mut Reproduced, assault: &mut Assault) {
         copy(&study.place.path("undisturbed"), &study.place.path("results"));
         let damaged = flip(&files(&study.place.path(&format!("{FOLDER}/unresponsive"))), assault);
         let is_report = assault.below(2) == 0;
-        let output = if is_report {
-            study.ends(&["report", "tsq", "--quick", "--json"])
-        } else {
-            study.resume()
-        };
+        let output =
+            if is_report { study.ends(&["report", "tsq", "--quick", "--json"]) } else { study.resume() };
         let text = said(&output);
         match output.status.code() {
             Some(0) => study.is_whole(&output),
