@@ -1,6 +1,5 @@
 //! A folder with a small scenario, its results, and processes that make them.
 
-use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -53,7 +52,7 @@ impl Place {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(cargo_bin("cutline"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
         command.current_dir(self.0.path()).env_remove("CLICOLOR_FORCE").args(arguments);
         command
     }
