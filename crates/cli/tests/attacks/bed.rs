@@ -64,6 +64,8 @@ impl Bed {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
         command.args(["router", "--json", "--stats", "10ms", "--config"]).arg(self.path("r.toml"));
+        // The arenas of glibc's threads would hold memory in reserve, where there is to be none.
+        command.env("MALLOC_ARENA_MAX", "1");
         command.env("RUNTIME_DIRECTORY", self.home.path()).stdout(Stdio::piped()).stderr(full);
         Router::launch(&hosts.middle, &mut command)
     }
