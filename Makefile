@@ -6,6 +6,8 @@ RESULTS ?= results
 ROUNDS ?= 10
 SECONDS_EACH ?= 60
 ATTACK_TIME ?= 10
+ATTACK ?=
+ATTACK_SEED ?=
 BIN := target/release/cutline
 
 .PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces install install-service clean
@@ -13,7 +15,8 @@ BIN := target/release/cutline
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
 	@echo "make test      all tests"
-	@echo "make attack    everything that we know against a router at work, ATTACK_TIME seconds each, in namespaces of its own (root)"
+	@echo "make attack    everything that we know against a router at work, stored results and the laboratory, ATTACK_TIME seconds each,"
+	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"
@@ -47,7 +50,9 @@ test: setup
 	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked
 
 attack: setup
-	CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) $(CARGO) test --locked -p cutline-cli --test attacks -- --nocapture
+	CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) CUTLINE_ATTACK="$(ATTACK)" \
+		CUTLINE_ATTACK_SEED=$(or $(ATTACK_SEED),$$(shuf -i 1-1000000000 -n 1)) \
+		$(CARGO) test --locked -p cutline-cli --test attacks -- --nocapture
 
 properties: setup
 	@for round in $$(seq $(ROUNDS)); do \

@@ -1,8 +1,7 @@
 //! One FIFO lane: a ring buffer that is sorted by weight and can be searched.
 //!
 //! Every packet has a *position* that never changes: the number of packets that entered the lane before it. So a place can
-//! be remembered while packets come and go. The ring grows by doubling and never shrinks. Once it has held its largest
-//! backlog it allocates no more.
+//! be remembered while packets come and go. The ring grows by doubling, and shrinks only when it is told to.
 //!
 //! There is one array, not a second one with what a search reads. Sixteen lanes are read and written at sixteen places
 //! each, and a processor prefetches for about that many. A second array makes an enqueue and dequeue 4 ns slower (34
@@ -35,7 +34,7 @@ pub(crate) struct Lane<P> {
 }
 
 /// The slots of a lane that holds its first packet.
-const FIRST_SLOTS: usize = 16;
+pub(crate) const FIRST_SLOTS: usize = 16;
 
 /// How far ahead of the first packet the slots are brought into the cache: a cache line and a half.
 const AHEAD: u64 = 2;
@@ -51,15 +50,27 @@ impl<P: Copy> Lane<P> {
         self.head == self.tail
     }
 
-    /// Adds a packet that weighs no less than the last one; `number` have entered any lane before it.
+    /// Whether it has to grow before the next packet.
+    #[inline]
+    pub(crate) const fn is_full(&self) -> bool {
+        self.tail - self.head == self.slots.len() as u64
+    }
+
+    /// How many packets it has room for.
+    pub(crate) const fn room(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many packets it will have room for when it has grown.
+    pub(crate) const fn next_room(&self) -> usize {
+        if self.slots.is_empty() { FIRST_SLOTS } else { self.slots.len() * 2 }
+    }
+
+    /// Adds a packet that weighs no less than the last one; `number` have entered any lane before it. The lane is not full.
     #[inline]
     pub(crate) fn push(&mut self, number: u64, entry: Entry<P>) {
-        let stored = Stored { entry, number, bytes_before: self.bytes_entered };
-        if self.tail - self.head == self.slots.len() as u64 {
-            self.grow(stored);
-        }
         let slot = self.slot(self.tail);
-        self.slots[slot] = stored;
+        self.slots[slot] = Stored { entry, number, bytes_before: self.bytes_entered };
         self.tail += 1;
         self.bytes_entered += u64::from(entry.size);
     }
@@ -144,15 +155,39 @@ impl<P: Copy> Lane<P> {
         position as usize & self.slots.len().wrapping_sub(1)
     }
 
-    /// Twice the slots; the unused ones hold `filler`.
+    /// Twice the slots; the unused ones hold `filler`. Returns false if there is no memory for them.
     #[cold]
-    fn grow(&mut self, filler: Stored<P>) {
-        let mut slots = vec![filler; (self.slots.len() * 2).max(FIRST_SLOTS)];
-        let mask = slots.len() - 1;
+    pub(crate) fn grow(&mut self, filler: P) -> bool {
+        let never = Instant::ZERO;
+        let entry = Entry { weight: never, arrived: never, size: 0, packet: filler };
+        self.move_to(self.next_room(), Stored { entry, number: 0, bytes_before: 0 })
+    }
+
+    /// Gives back the slots that what is waiting does not need, if there is memory for the move.
+    #[cold]
+    pub(crate) fn shrink(&mut self) {
+        if self.is_empty() {
+            self.slots = Vec::new();
+            return;
+        }
+        let needed = ((self.tail - self.head) as usize).next_power_of_two().max(FIRST_SLOTS);
+        if needed < self.slots.len() {
+            self.move_to(needed, *self.at(self.head));
+        }
+    }
+
+    /// Moves to so many slots, a power of two.
+    fn move_to(&mut self, count: usize, filler: Stored<P>) -> bool {
+        let mut slots = Vec::new();
+        if slots.try_reserve_exact(count).is_err() {
+            return false;
+        }
+        slots.resize(count, filler);
         for position in self.head..self.tail {
-            slots[position as usize & mask] = *self.at(position);
+            slots[position as usize & (count - 1)] = *self.at(position);
         }
         self.slots = slots;
+        true
     }
 }
 
@@ -165,32 +200,48 @@ mod tests {
         Entry { weight: Instant::from_nanos(weight), arrived: Instant::ZERO, size: 1, packet: weight as u32 }
     }
 
+    fn push(lane: &mut Lane<u32>, number: u64, entry: Entry<u32>) {
+        assert!(!lane.is_full() || lane.grow(entry.packet));
+        lane.push(number, entry);
+    }
+
     #[test]
     fn the_order_is_kept_through_every_growth() {
         let (mut lane, mut model) = (Lane::new(), VecDeque::new());
         for i in 0..1000 {
-            lane.push(i, entry(i));
+            push(&mut lane, i, entry(i));
             model.push_back(i);
             // Two of three stay, so that the ring grows while its head is somewhere in the middle.
             if i % 3 == 0 {
                 assert_eq!(lane.pop(), model.pop_front().map(entry));
             }
         }
+        assert_eq!(lane.room(), 1024);
+        // And through every shrinking, wherever the head is.
+        while model.len() > 5 {
+            assert_eq!(lane.pop(), model.pop_front().map(entry));
+            lane.shrink();
+            assert_eq!(lane.room(), model.len().next_power_of_two().max(FIRST_SLOTS));
+        }
         while let Some(expected) = model.pop_front() {
             assert_eq!(lane.head(), Some((Instant::from_nanos(expected), expected)));
             assert_eq!(lane.pop(), Some(entry(expected)));
         }
         assert!(lane.pop().is_none() && lane.head().is_none() && lane.is_empty());
+        lane.shrink();
+        assert_eq!(lane.room(), 0);
+        push(&mut lane, 1000, entry(7));
+        assert_eq!(lane.pop(), Some(entry(7)));
     }
 
     #[test]
     fn the_first_heavier_is_found_from_wherever_the_search_starts() {
         let mut lane = Lane::new();
         // Leftovers of lighter packets must not be taken for waiting ones.
-        (0..50).for_each(|i| lane.push(i, entry(0)));
+        (0..50).for_each(|i| push(&mut lane, i, entry(0)));
         while lane.pop().is_some() {}
         // 0 0 0 1 1 1 2 2 2 ...: every weight three times.
-        (0..90).for_each(|i| lane.push(50 + i, entry(i / 3)));
+        (0..90).for_each(|i| push(&mut lane, 50 + i, entry(i / 3)));
         for w in 0..29 {
             let first = 50 + (w + 1) * 3;
             for mut cursor in 0..=first {

@@ -16,9 +16,14 @@
 //! A changed rate or rounding can yield a weight below the last one of its lane. It is raised to that one
 //! ([`Lanes::fit`]): order within a hint comes before order between hints. A weight below the one that the cursors were
 //! moved for sends them back to the start.
+//!
+//! **Memory**: a lane grows by doubling and keeps its room. A sender that fills one lane after another would make them as
+//! large together as 2^n queues. So when a lane grows, the others give back what they do not need if the room of all lanes
+//! would exceed four times the largest backlog. Between two such times at least that backlog enters, and the cost of a
+//! packet stays constant. A packet for which a lane cannot grow is refused.
 
 use crate::Backlog;
-use crate::lane::Lane;
+use crate::lane::{FIRST_SLOTS, Lane};
 use cutline_units::{HintBits, Instant};
 
 /// A waiting packet.
@@ -45,7 +50,12 @@ pub struct Lanes<P> {
     /// The number of the next packet to enter.
     next_number: u64,
     backlog: Backlog,
+    /// The largest backlog with which a lane has grown, packets.
+    largest: usize,
 }
+
+/// The room of all lanes together, in units of the largest backlog, above which they give back what they do not need.
+const MOST_ROOM: usize = 4;
 
 impl<P: Copy> Lanes<P> {
     /// 2^n empty lanes.
@@ -58,6 +68,7 @@ impl<P: Copy> Lanes<P> {
             cursors: Cursors::new(n),
             next_number: 0,
             backlog: Backlog::default(),
+            largest: 0,
         }
     }
 
@@ -81,9 +92,29 @@ impl<P: Copy> Lanes<P> {
     }
 
     /// Adds a packet at the end of its lane, behind equal weights elsewhere. Its weight is made to
-    /// [`fit`](Self::fit).
+    /// [`fit`](Self::fit). Returns false, and adds nothing, if there is no memory for it.
     #[inline]
-    pub fn push(&mut self, lane: usize, mut entry: Entry<P>) {
+    #[must_use]
+    pub fn push(&mut self, lane: usize, entry: Entry<P>) -> bool {
+        if self.fifos[lane].is_full() {
+            return self.grow_and_push(lane, entry);
+        }
+        self.push_into_room(lane, entry);
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow_and_push(&mut self, lane: usize, entry: Entry<P>) -> bool {
+        let has_grown = self.grow(lane, entry.packet);
+        if has_grown {
+            self.push_into_room(lane, entry);
+        }
+        has_grown
+    }
+
+    #[inline]
+    fn push_into_room(&mut self, lane: usize, mut entry: Entry<P>) {
         entry.weight = self.fit(lane, entry.weight);
         let number = self.next_number;
         self.next_number += 1;
@@ -93,6 +124,29 @@ impl<P: Copy> Lanes<P> {
         self.last[lane] = entry.weight;
         self.fifos[lane].push(number, entry);
         self.backlog.add(entry.size);
+    }
+
+    /// Makes room for more packets in a lane that is full, if there is memory for it. Unused room holds `filler`.
+    fn grow(&mut self, lane: usize, filler: P) -> bool {
+        self.largest = self.largest.max(self.backlog.packets as usize);
+        let after = self.room() - self.fifos[lane].room() + self.fifos[lane].next_room();
+        let is_too_much = after > MOST_ROOM * self.largest + FIRST_SLOTS * self.len();
+        if is_too_much {
+            self.shrink();
+        }
+        self.fifos[lane].grow(filler) || {
+            self.shrink();
+            self.fifos[lane].grow(filler)
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.fifos.iter_mut().for_each(Lane::shrink);
+    }
+
+    /// How many packets there is room for in all lanes.
+    fn room(&self) -> usize {
+        self.fifos.iter().map(Lane::room).sum()
     }
 
     /// Takes the packet of least weight, and of those the one that came first.
@@ -230,6 +284,10 @@ mod tests {
         Entry { weight: Instant::from_nanos(weight), arrived: Instant::ZERO, size, packet }
     }
 
+    fn push(lanes: &mut Lanes<u32>, lane: usize, entry: Entry<u32>) {
+        assert!(lanes.push(lane, entry));
+    }
+
     fn order(lanes: &mut Lanes<u32>) -> Vec<u32> {
         std::iter::from_fn(|| lanes.pop()).map(|entry| entry.packet).collect()
     }
@@ -239,7 +297,7 @@ mod tests {
         let mut lanes = Lanes::new(HintBits::PAPER);
         let arrivals = [(15, 90), (3, 50), (0, 50), (8, 10), (3, 50), (15, 95), (15, 90)];
         for (packet, (lane, weight)) in (0..).zip(arrivals) {
-            lanes.push(lane, entry(weight, 100, packet));
+            push(&mut lanes, lane, entry(weight, 100, packet));
         }
         // The last one's 90 is raised to the 95 before it.
         assert_eq!(order(&mut lanes), [3, 1, 2, 4, 0, 5, 6]);
@@ -250,7 +308,7 @@ mod tests {
     fn bytes_ahead_are_those_of_no_more_weight() {
         let mut lanes = Lanes::new(HintBits::PAPER);
         for (lane, weight, size) in [(15, 10, 1), (15, 20, 20), (15, 30, 300), (7, 20, 4000)] {
-            lanes.push(lane, entry(weight, size, 0));
+            push(&mut lanes, lane, entry(weight, size, 0));
         }
         let mut ahead = |w| lanes.bytes_ahead(0, Instant::from_nanos(w));
         assert_eq!([9, 10, 19, 20, 29, 30].map(&mut ahead), [0, 1, 1, 4021, 4021, 4321]);
@@ -258,10 +316,35 @@ mod tests {
         assert_eq!([20, 9].map(ahead), [4021, 0]);
     }
 
+    /// One lane after the other holds all that may wait, and leaves ten packets behind.
+    #[test]
+    fn the_room_of_all_lanes_is_bounded_by_the_largest_backlog() {
+        const MOST: u32 = 3000;
+        let mut lanes = Lanes::new(HintBits::PAPER);
+        let bound = MOST_ROOM * MOST as usize + FIRST_SLOTS * lanes.len();
+        let mut largest = 0;
+        for round in 0..5 {
+            for lane in 0..lanes.len() {
+                let mut number = 0;
+                while lanes.backlog().packets < MOST {
+                    push(&mut lanes, lane, entry(number, 1, 0));
+                    number += 1;
+                    largest = largest.max(lanes.room());
+                    assert!(largest <= bound, "round {round}, lane {lane}: room for {largest}");
+                }
+                while lanes.backlog().packets > 10 * (lane as u32 + 1) {
+                    assert!(lanes.pop().is_some());
+                }
+            }
+            while lanes.pop().is_some() {}
+        }
+        assert!(largest > 2 * MOST as usize, "it is used: {largest}");
+    }
+
     #[test]
     fn two_hundred_and_fifty_six_lanes_are_distinguished() {
         let mut lanes = Lanes::new(HintBits::new(8).unwrap());
-        (0..256).rev().for_each(|lane| lanes.push(lane, entry(lane as u64, 1, lane as u32)));
+        (0..256).rev().for_each(|lane| push(&mut lanes, lane, entry(lane as u64, 1, lane as u32)));
         assert_eq!(order(&mut lanes), (0..256).collect::<Vec<u32>>());
     }
 }

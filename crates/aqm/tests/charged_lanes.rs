@@ -54,7 +54,9 @@ impl Queue<u32> for ReservedFirst {
         if self.others.hits(self.p, &point, random) {
             return self.core.count_arrival(Verdict::Drop(DropReason::Early), size);
         }
-        self.others.push(now, &point, size, packet);
+        if !self.others.push(now, &point, size, packet) {
+            return self.core.count_arrival(Verdict::Drop(DropReason::Overflow), size);
+        }
         self.core.count_arrival(Verdict::Pass, size)
     }
 

@@ -114,15 +114,15 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         version: VERSION,
         clock: now,
     };
+    // All are checked and locked before the first run.
+    let studies = studies.iter().map(|study| study.ready(&options)).collect::<Result<Vec<_>, _>>()?;
     let bar = Bar::new(0, args.quiet);
     let on_event = |event: EvaluationEvent<'_>| {
         let EvaluationEvent::ExperimentStarted { experiment, runs } = event;
         bar.stage(experiment.id, runs);
     };
-    let evaluations: Result<Vec<_>, _> = studies
-        .iter()
-        .map(|study| study.run(&options, &cancel, &on_event, &|news| bar.update(&news)))
-        .collect();
+    let evaluations: Result<Vec<_>, _> =
+        studies.into_iter().map(|study| study.run(&cancel, &on_event, &|news| bar.update(&news))).collect();
     bar.finish();
     show(&evaluations?, args.json)
 }

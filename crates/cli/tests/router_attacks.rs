@@ -11,7 +11,7 @@ use cutline_router::Port;
 use cutline_sys::ethtool::{self, Command as Switch};
 use cutline_sys::namespace::Namespace;
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -52,9 +52,13 @@ fn port(host: &Namespace, name: &str) -> PacketPort {
 fn flood(port: &mut PacketPort, length: usize, times: usize) {
     let mut frame = vec![7; length];
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    flood_with(port, &frame, times);
+}
+
+fn flood_with(port: &mut PacketPort, frame: &[u8], times: usize) {
     let mut settled = 0;
     while settled < times {
-        let mut rest = (settled..times).map(|_| &frame[..]);
+        let mut rest = (settled..times).map(|_| frame);
         port.send(&mut rest, &mut |_| settled += 1).unwrap();
     }
 }
@@ -280,6 +284,43 @@ fn without_memory_the_newcomer_is_dropped() {
     assert!((1000..150_000).contains(&queued), "{statistics}");
     assert_sums(&statistics, "forward");
     assert!(lab.router.is_running());
+    assert_eq!(lab.router.terminate(), Some(0));
+}
+
+/// Each of TSQ's lists keeps the room that it has needed: together they may need no more than a few queues.
+#[test]
+fn one_hint_after_another_needs_no_more_memory_than_a_few_queues() {
+    let Some(hosts) = Hosts::new("ah") else { return };
+    let home = Home::new(QUEUE);
+    let socket = home.text("s.sock");
+    let queue = ["--rate", "50Mbit", "--aqm", "drop-tail", "--limit", "60000 packets", "--tsq"];
+    let options = [&OPTIONS[..4], &queue, &["--socket", &socket]].concat();
+    // glibc's arenas would hold room in reserve.
+    let mut lab = lab(hosts, command(&[], &home, &options).env("MALLOC_ARENA_MAX", "1"));
+    let mut a = port(&lab.a, "a0");
+    // Fills the queue with short packets of a hint, and waits until they have left.
+    let mut fill = |hint: u8| {
+        let mut frame = vec![0; 60];
+        frame[..18].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, 0x45, 0, 0, 46]);
+        (frame[15], frame[22], frame[23]) = (((hint - 1) * 4 + 3) << 2, 64, 253);
+        let mut longest = 0;
+        while longest < 40_000 {
+            (0..5).for_each(|_| flood_with(&mut a, &frame, 2000));
+            longest = packets(&home.ask("stats"), "/forward/queued_packets");
+        }
+        while packets(&home.ask("stats"), "/forward/queued_packets") > 0 {
+            sleep(Duration::from_millis(20));
+        }
+    };
+    fill(16);
+    // A lane takes 3 MiB. Before they gave back room, the fourth hint ended the router.
+    let size = std::fs::read_to_string(format!("/proc/{}/statm", lab.router.id())).unwrap();
+    let pages: u64 = size.split_whitespace().next().unwrap().parse().unwrap();
+    let limit = Rlimit { current: Some(pages * 4096 + (12 << 20)), maximum: getrlimit(Resource::As).maximum };
+    prlimit(Pid::from_raw(lab.router.id() as i32), Resource::As, limit).unwrap();
+    (1..=8).for_each(&mut fill);
+    assert_sums(&home.ask("stats"), "forward");
+    assert!(lab.is_crossed(false, 5002));
     assert_eq!(lab.router.terminate(), Some(0));
 }
 

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use cutline_config::Errors;
 use cutline_lab::Stack;
-use cutline_results::{Existing, Planned, RunResult, RunStore, StoreError, Summary};
+use cutline_results::{Existing, Lock, Planned, RunResult, RunStore, StoreError, Summary};
 use cutline_scenario::runner::{self, Job, Progress};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::path::Path;
@@ -136,10 +136,18 @@ impl Prepared {
         RunStore::check(&root.join(self.id), planned, self.platform.existing(existing))
     }
 
-    /// Runs all points with all seeds and stores them under `root/ID`.
+    /// Takes the lock on `root/ID`, the folder of its results.
+    ///
+    /// # Errors
+    /// When another process stores results there, or the folder cannot be created.
+    pub(crate) fn lock(&self, root: &Path, since: &str) -> Result<Lock, StoreError> {
+        Lock::take(&root.join(self.id), since)
+    }
+
+    /// Runs all points with all seeds and stores them in the folder of the lock.
     pub(crate) fn run(
         &self,
-        root: &Path,
+        lock: Lock,
         options: &Options,
         cancel: &AtomicBool,
         progress: &(dyn Fn(Progress<'_>) + Sync),
@@ -148,7 +156,7 @@ impl Prepared {
         let summary = self.summary((options.clock)());
         let planned = Planned { summary: &summary, keys: &runner::keys(&jobs) };
         let existing = self.platform.existing(options.existing);
-        let store = RunStore::begin(&root.join(self.id), planned, existing)?;
+        let store = RunStore::begin_locked(lock, planned, existing)?;
         let how = runner::Options { threads: options.threads, cancel, progress };
         let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
             self.platform.run(scenario, seed, cancel)

@@ -1,7 +1,7 @@
 //! The studies: their experiments, the claims about each figure, the measures that decide them, and the report.
 //!
 //! The experiments are scenario files. The statements and claims of the papers are tables (`figures.toml`). Both are in
-//! `experiments/` and are built into this crate, so that the command works without them. [`Study::run`] runs the
+//! `experiments/` and are built into this crate, so that the command works without them. [`ReadyStudy::run`] runs the
 //! experiments that a set of figures needs, and stores the results. [`Study::report`] draws figures and judges claims from
 //! stored results, without running anything.
 
@@ -38,7 +38,7 @@ pub use modern::MODERN;
 pub use options::Options;
 pub use redw::REDW;
 pub use rivals::RIVALS;
-pub use study::Study;
+pub use study::{ReadyStudy, Study};
 pub use tsq::TSQ;
 
 /// The studies that are simulated. [`LAB`] is not among them, because it runs in real time and needs root.

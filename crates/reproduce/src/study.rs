@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::origin;
 use crate::run_details::run_details;
 use cutline_report::report::{self, Claim, Report, Section};
-use cutline_results::{Store, Summary};
+use cutline_results::{Lock, Store, Summary};
 use cutline_scenario::runner::Progress;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,38 @@ pub struct Study {
     pub(crate) sections_of: fn(&FigureText, &[ExperimentData<'_>]) -> Vec<Section>,
 }
 
+/// A study that is ready to run: everything is checked, and no other process stores results in its folders.
+pub struct ReadyStudy<'o> {
+    study: &'static Study,
+    options: &'o Options,
+    figures: Vec<FigureText>,
+    experiments: Vec<(&'static Experiment, Prepared, Lock)>,
+}
+
+impl ReadyStudy<'_> {
+    /// Runs the experiments that the chosen figures need, and writes the report on all figures whose results are stored.
+    /// Setting `cancel` from another thread stops the evaluation early. Finished runs are kept, and the report shows them.
+    ///
+    /// # Errors
+    /// When results or report cannot be written.
+    pub fn run(
+        self,
+        cancel: &AtomicBool,
+        on_event: &dyn Fn(EvaluationEvent<'_>),
+        progress: &(dyn Fn(Progress<'_>) + Sync),
+    ) -> Result<Evaluation, ReproduceError> {
+        let Self { study, options, figures, experiments } = self;
+        for (experiment, prepared, lock) in experiments {
+            if cancel.load(Ordering::Relaxed) {
+                break;
+            }
+            on_event(EvaluationEvent::ExperimentStarted { experiment, runs: prepared.runs() });
+            prepared.run(lock, options, cancel, progress)?;
+        }
+        study.report_on(&figures, &study.folder(&options.results, options.quick), options.quick)
+    }
+}
+
 impl Study {
     /// The statements and claims about its figures.
     pub fn figures(&self) -> Vec<FigureText> {
@@ -49,30 +81,23 @@ impl Study {
         if quick { results.join(format!("{}-quick", self.id)) } else { results.join(self.id) }
     }
 
-    /// Runs the experiments that the chosen figures need, and writes the report on all figures whose results are stored.
-    /// Setting `cancel` from another thread stops the evaluation early. Finished runs are kept, and the report shows them.
+    /// Gets ready to run the experiments that the chosen figures need: checks all of them, and takes the locks on all
+    /// folders of results.
     ///
     /// # Errors
-    /// When a figure does not exist, results would be lost or mixed with those of another version, or results or report
-    /// cannot be written.
-    pub fn run(
-        &self,
-        options: &Options,
-        cancel: &AtomicBool,
-        on_event: &dyn Fn(EvaluationEvent<'_>),
-        progress: &(dyn Fn(Progress<'_>) + Sync),
-    ) -> Result<Evaluation, ReproduceError> {
+    /// When a figure does not exist, results would be lost or mixed with those of another version, or another process
+    /// stores results in one of the folders.
+    pub fn ready<'o>(&'static self, options: &'o Options) -> Result<ReadyStudy<'o>, ReproduceError> {
         let figures = self.chosen(&options.figures)?;
         let root = self.folder(&options.results, options.quick);
         let prepared = self.prepare(&figures, &root, options)?;
-        for (experiment, prepared) in prepared {
-            if cancel.load(Ordering::Relaxed) {
-                break;
-            }
-            on_event(EvaluationEvent::ExperimentStarted { experiment, runs: prepared.runs() });
-            prepared.run(&root, options, cancel, progress)?;
-        }
-        self.report_on(&figures, &root, options.quick)
+        let since = (options.clock)();
+        let locked = prepared.into_iter().map(|(experiment, prepared)| {
+            let lock = prepared.lock(&root, &since)?;
+            Ok((experiment, prepared, lock))
+        });
+        let experiments = locked.collect::<Result<_, ReproduceError>>()?;
+        Ok(ReadyStudy { study: self, options, figures, experiments })
     }
 
     /// Draws figures and judges claims from the results that are stored in `results`, and writes the report.
@@ -90,7 +115,7 @@ impl Study {
         self.report_on(&figures, &root, quick)
     }
 
-    /// Prepares the experiments that figures need. All are checked before the first one is run.
+    /// Prepares the experiments that figures need, and checks all of them.
     fn prepare(
         &self,
         figures: &[FigureText],

@@ -4,14 +4,14 @@ mod common;
 
 use common::quick;
 use cutline_reproduce::{Evaluation, Options, ReproduceError, TSQ};
-use cutline_results::{Existing, StoreError};
+use cutline_results::{Existing, Lock, StoreError};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 fn run(options: &Options) -> Result<Evaluation, ReproduceError> {
-    TSQ.run(options, &AtomicBool::new(false), &|_| {}, &|_| {})
+    TSQ.ready(options)?.run(&AtomicBool::new(false), &|_| {}, &|_| {})
 }
 
 /// The figures for which the report in a folder has measured values.
@@ -109,6 +109,29 @@ fn a_report_is_not_replaced_when_results_that_it_shows_were_removed() {
     let error = run(&quick(folder.path(), &[2])).unwrap_err();
     assert!(matches!(&error, ReproduceError::Partial { figures, .. } if figures == "16"), "{error}");
     assert_eq!(fs::read(study.join("report.html")).unwrap(), before);
+}
+
+/// The second of two experiments is another process's: the first one is not run either.
+#[test]
+fn a_folder_in_use_is_noticed_before_the_first_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = TSQ.folder(folder.path(), true);
+    let options = quick(folder.path(), &[15, 16]);
+    let ids = ["cheat", "unresponsive"].map(|id| study.join(id));
+    for id in &ids {
+        let held = Lock::take(id, "noon").unwrap();
+        let error = TSQ.ready(&options).err().expect("it is refused").to_string();
+        let other = format!("{} (process {}, since noon)", id.display(), std::process::id());
+        assert!(error.contains(&other), "{error}");
+        drop(held);
+        assert!(!study.join("report.html").exists() && ids.iter().all(|id| !id.exists()), "nothing is left");
+    }
+    // Folders that wait for their turn are locked as well.
+    let ready = TSQ.ready(&options).unwrap();
+    assert!(ids.iter().all(|id| matches!(Lock::take(id, ""), Err(StoreError::Locked { .. }))));
+    assert!(matches!(TSQ.ready(&options), Err(ReproduceError::Store(StoreError::Locked { .. }))));
+    drop(ready);
+    assert!(ids.iter().all(|id| !id.exists()));
 }
 
 #[test]

@@ -67,8 +67,11 @@ fn a_case_of_the_rivals_is_measured_and_drawn() {
 #[test]
 fn a_study_of_our_own_asks_a_question() {
     let folder = tempfile::tempdir().unwrap();
-    let evaluation =
-        MODERN.run(&quick(folder.path(), &[4]), &AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
+    let evaluation = MODERN
+        .ready(&quick(folder.path(), &[4]))
+        .unwrap()
+        .run(&AtomicBool::new(false), &|_| {}, &|_| {})
+        .unwrap();
     let page = std::fs::read_to_string(&evaluation.written.report).unwrap();
     assert!(page.contains("The question") && !page.contains("The paper says"));
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 fn run(results: &Path, figures: &[u32], cancel: bool) -> Result<Evaluation, ReproduceError> {
     let options = Options { existing: Existing::Resume, ..quick(results, figures) };
-    TSQ.run(&options, &AtomicBool::new(cancel), &|_| {}, &|_| {})
+    TSQ.ready(&options)?.run(&AtomicBool::new(cancel), &|_| {}, &|_| {})
 }
 
 #[test]

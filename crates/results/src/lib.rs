@@ -34,6 +34,7 @@ pub use document::{RowDocument, RunDocument, RunsDocument};
 pub use error::StoreError;
 pub use existing::{Existing, Planned};
 pub use key::RunKey;
+pub use lock::Lock;
 pub use measure::{Subject, SubjectKind, Values, group_measures, queue_measures};
 pub use origin::origin;
 pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};

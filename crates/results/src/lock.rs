@@ -1,7 +1,8 @@
 //! The lock on a folder of results: one process at a time stores there.
 //!
 //! It is an advisory lock of the operating system on the file `.lock`, so that of a process that was killed is gone with it.
-//! The file says which process has the lock, for the message to others. It is removed when the lock is given up.
+//! The file says which process has the lock, for the message to others. It is removed when the lock is given up, and so is the
+//! folder if nothing else is in it.
 
 use crate::error::StoreError;
 use std::fs::{self, File, TryLockError};
@@ -13,22 +14,32 @@ const FILE: &str = ".lock";
 /// What a holder says about itself is shorter.
 const LONGEST_TEXT: u64 = 200;
 
-/// A lock that is held.
+/// A lock that is held. No other process stores results in its folder.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
+    folder: PathBuf,
     path: PathBuf,
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock on a folder, without waiting. `since` is the time, for the message to other processes.
-    pub(crate) fn take(folder: &Path, since: &str) -> Result<Self, StoreError> {
+    /// Takes the lock on a folder, which is created if it is not there, without waiting. `since` is the time, for the
+    /// message to other processes.
+    ///
+    /// # Errors
+    /// When another process has the lock, or the folder or the file cannot be created.
+    pub fn take(folder: &Path, since: &str) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
         let failed = |error| StoreError::io(&path, error);
         loop {
+            fs::create_dir_all(folder).map_err(|error| StoreError::io(folder, error))?;
             let mut options = File::options();
             let file = options.read(true).write(true).create(true).truncate(false).open(&path);
-            let file = file.map_err(failed)?;
+            let file = match file {
+                // Another process has removed the folder, which was empty.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => continue,
+                file => file.map_err(failed)?,
+            };
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -38,11 +49,16 @@ impl Lock {
             }
             // Another process may have removed the file, with its lock, after it was opened here.
             if is_at(&file, &path) {
-                let lock = Self { path: path.clone(), file };
+                let lock = Self { folder: folder.to_owned(), path: path.clone(), file };
                 lock.describe(since).map_err(failed)?;
                 return Ok(lock);
             }
         }
+    }
+
+    /// The folder that it is for.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     fn describe(&self, since: &str) -> io::Result<()> {
@@ -57,6 +73,8 @@ impl Drop for Lock {
         if is_at(&self.file, &self.path) {
             // A file that stays is in nobody's way.
             let _ = fs::remove_file(&self.path);
+            // Only an empty folder can be removed.
+            let _ = fs::remove_dir(&self.folder);
         }
     }
 }
@@ -88,7 +106,7 @@ mod tests {
         let said = Lock::take(folder.path(), "later").unwrap_err().to_string();
         assert!(said.ends_with(&format!("(process {}, since noon)", std::process::id())), "{said}");
         drop(held);
-        assert!(!folder.path().join(FILE).exists());
+        assert!(!folder.path().exists(), "nothing else was in it");
         Lock::take(folder.path(), "").unwrap();
     }
 

@@ -65,8 +65,15 @@ impl RunStore {
     /// When the folder has results that would be lost, another process stores results there, or the folder cannot be
     /// created, read or written.
     pub fn begin(root: &Path, planned: Planned<'_>, existing: Existing) -> Result<Self, StoreError> {
-        fs::create_dir_all(root).map_err(|error| StoreError::io(root, error))?;
-        let lock = Lock::take(root, &planned.summary.started_at)?;
+        Self::begin_locked(Lock::take(root, &planned.summary.started_at)?, planned, existing)
+    }
+
+    /// [`RunStore::begin`] in a folder whose lock was taken before.
+    ///
+    /// # Errors
+    /// When the folder has results that would be lost, or cannot be read or written.
+    pub fn begin_locked(lock: Lock, planned: Planned<'_>, existing: Existing) -> Result<Self, StoreError> {
+        let root = lock.folder();
         let store = Store::open(root);
         store.settle_tables(&existing::TABLES)?;
         let found = existing::check(root, planned, &folders(&runs_in(root)), existing)?;

@@ -126,10 +126,12 @@ impl<P: Copy> ChargedLanes<P> {
         charge(p, self.l, point.q, q_prime, self.max_ratio)
     }
 
-    /// Inserts a packet that has arrived now.
+    /// Inserts a packet that has arrived now. Returns false, and inserts nothing, if there is no memory for it: the queue
+    /// is full then.
     #[inline]
-    pub fn push(&mut self, now: Instant, point: &InsertionPoint, size: u32, packet: P) {
-        self.lanes.push(point.lane, Entry { weight: point.weight, arrived: now, size, packet });
+    #[must_use]
+    pub fn push(&mut self, now: Instant, point: &InsertionPoint, size: u32, packet: P) -> bool {
+        self.lanes.push(point.lane, Entry { weight: point.weight, arrived: now, size, packet })
     }
 
     /// Takes the packet of least weight, which goes to the link now.

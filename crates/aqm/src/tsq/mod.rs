@@ -34,7 +34,7 @@
 //!   verdicts are the same, bit for bit.
 //! - A changed rate changes td, q and q' from then on. Weights that are given stay. A packet that would get a smaller
 //!   weight than its predecessor of the same hint gets the same weight. The largest hint always pays p.
-//! - A full queue drops the newcomer, whatever its hint.
+//! - A full queue drops the newcomer, whatever its hint. A queue for which there is no memory is full.
 //! - With ECN, p' marks a packet that can be marked instead of dropping it.
 //!
 //! Order and charge can be used without this queue, in a discipline: [`ChargedLanes`].
@@ -100,6 +100,13 @@ impl<P: Copy, A: DropProbability> Tsq<P, A> {
         self.lanes.offer(now, hint)
     }
 
+    /// Drops a packet that has been counted as stored, and for which there is no memory.
+    #[cold]
+    fn turn_away(&mut self, size: u32) -> Verdict {
+        self.stats.count_shed(DropReason::Overflow, size);
+        Verdict::Drop(DropReason::Overflow)
+    }
+
     #[inline]
     fn judge(
         &mut self,
@@ -126,8 +133,8 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
         let verdict = self.judge(now, arrival, &point, random);
         self.aqm.judged(now, arrival, verdict);
         self.stats.count_arrival(verdict, arrival.size);
-        if !matches!(verdict, Verdict::Drop(_)) {
-            self.lanes.push(now, &point, arrival.size, packet);
+        if !matches!(verdict, Verdict::Drop(_)) && !self.lanes.push(now, &point, arrival.size, packet) {
+            return self.turn_away(arrival.size);
         }
         verdict
     }

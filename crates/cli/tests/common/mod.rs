@@ -10,6 +10,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod home;
+pub mod place;
 pub mod schema;
 
 use cutline_sys::namespace::{Namespace, sweep};
@@ -117,6 +118,11 @@ impl Router {
             sleep(Duration::from_millis(100));
         }
         panic!("it does not end");
+    }
+
+    /// Closes its stdout at our end, if it is a pipe.
+    pub fn close_output(&mut self) {
+        drop(self.process.stdout.take());
     }
 
     /// Whether it runs.
@@ -236,9 +242,14 @@ impl Hosts {
     pub fn new(label: &str) -> Option<Self> {
         let [a, b, middle] = namespaces(label)?;
         let hosts = Self { a, b, middle };
-        hosts.join(&hosts.a, "a0", "p0", "1");
+        hosts.join_a();
         hosts.join_b();
         Some(hosts)
+    }
+
+    /// Joins the first host, again if its link was removed.
+    pub fn join_a(&self) {
+        self.join(&self.a, "a0", "p0", "1");
     }
 
     /// Joins the second host, again if its link was removed.

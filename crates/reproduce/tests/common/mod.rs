@@ -22,10 +22,10 @@ pub fn quick(results: &Path, figures: &[u32]) -> Options {
 }
 
 /// Runs figures of a study and checks that every claim is measured and every figure is drawn.
-pub fn measured_and_drawn(study: &Study, figures: &[u32]) -> Evaluation {
+pub fn measured_and_drawn(study: &'static Study, figures: &[u32]) -> Evaluation {
     let folder = tempfile::tempdir().unwrap();
     let options = quick(folder.path(), figures);
-    let evaluation = study.run(&options, &AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
+    let evaluation = study.ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
     assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
     let unmeasured = evaluation.claims.iter().find(|claim| claim.measured.is_none_or(f64::is_nan));
     assert!(unmeasured.is_none(), "{unmeasured:?}");

@@ -1,0 +1,38 @@
+//! Everything that we know against what Cutline promises: against a router at work, stored results, the laboratory.
+//!
+//! ```text
+//! sudo -E make attack                                  # 10 s for each attack, or ATTACK_TIME=...
+//! sudo -E make attack ATTACK=flips,kill                # the attacks with one of these words in their name
+//! sudo -E make attack ATTACK_SEED=1234                 # the random choices of an earlier run
+//! sudo -E cargo test -p cutline-cli --test attacks     # the short form: less than 45 s
+//! ```
+//!
+//! What is attacked has a module with a table, and an attack is a line of it: its name, what it does, what is promised
+//! meanwhile, and a function. A table with what has become of all of them is printed at the end. An attack that finds
+//! something does not keep the others from being tried. docs/internals/robustness.md says what is promised.
+//!
+//! The router and the laboratory need root; without it the test says so, and attacks the results alone.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bed;
+mod garbage;
+mod laboratory;
+mod plan;
+mod results;
+mod router;
+mod study;
+
+use plan::Plan;
+
+#[test]
+fn promises_are_kept_under_attack() {
+    let mut plan = Plan::from_environment();
+    plan.attack("results", || Some(results::Stored::new()), &results::ATTACKS);
+    plan.attack("study", || Some(study::Reproduced::new()), &study::ATTACKS);
+    plan.attack("router", || bed::Bed::new("at", ["p0", "p1"]), &router::ATTACKS);
+    plan.attack("AF_XDP", || bed::Bed::new("az", ["xdp:p0", "xdp:p1"]), &router::ATTACKS_ON_XDP);
+    plan.attack("laboratory", laboratory::Laboratory::new, &laboratory::ATTACKS);
+    plan.conclude();
+}
