@@ -39,6 +39,8 @@ targets! {
     router_request: "router-request",
     scenario: "scenario",
     scenario_settings: "scenario-settings",
+    specification: "specification",
+    specification_json: "specification-json",
     traffic_headers: "traffic-headers",
     traffic_stream: "traffic-stream",
 }

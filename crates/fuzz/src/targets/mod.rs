@@ -8,6 +8,7 @@ mod result_summary;
 mod result_tables;
 mod router_reply;
 mod router_request;
+mod specification;
 mod toml_files;
 mod traffic_headers;
 mod traffic_stream;
@@ -37,7 +38,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 14] = [
+const TARGETS: [Target; 16] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -132,6 +133,22 @@ const TARGETS: [Target; 14] = [
         seeds: &[],
         longest: 512,
         tries: 5_000,
+        memory: TREE,
+    },
+    Target {
+        name: "specification",
+        parse: specification::toml,
+        seeds: &[("examples/specifications", ".toml")],
+        longest: 2048,
+        tries: 10_000,
+        memory: TREE,
+    },
+    Target {
+        name: "specification-json",
+        parse: specification::json,
+        seeds: &[("examples/specifications", ".json")],
+        longest: 2048,
+        tries: 10_000,
         memory: TREE,
     },
     Target {
