@@ -31,6 +31,7 @@ targets! {
     control_request: "control-request",
     flows_file: "flows-file",
     frame_headers: "frame-headers",
+    negotiation: "negotiation",
     recorded_trace: "recorded-trace",
     result_summary: "result-summary",
     result_tables: "result-tables",

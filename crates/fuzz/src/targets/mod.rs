@@ -3,6 +3,7 @@
 mod control_messages;
 mod folder;
 mod frame_headers;
+mod negotiation;
 mod recorded_trace;
 mod result_summary;
 mod result_tables;
@@ -38,7 +39,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 16] = [
+const TARGETS: [Target; 17] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -69,6 +70,14 @@ const TARGETS: [Target; 16] = [
         seeds: &[],
         longest: 256,
         tries: 500_000,
+        memory: LITTLE,
+    },
+    Target {
+        name: "negotiation",
+        parse: negotiation::parse,
+        seeds: &[],
+        longest: 256,
+        tries: 100_000,
         memory: LITTLE,
     },
     Target {

@@ -1,4 +1,4 @@
-//! QoS specifications, as TOML and as JSON.
+//! Specifications of what a connection needs, as TOML and as JSON.
 //!
 //! - What was read is written as a file that is read again to the same.
 //! - Two ends with the same specification agree on it.
