@@ -15,6 +15,8 @@ use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Instant;
 use rustix::process::Signal;
 use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
@@ -63,16 +65,47 @@ fn send_all(port: &mut PacketPort, frames: &[Vec<u8>]) -> usize {
     taken
 }
 
-/// Sends a frame each half millisecond, whether or not anybody listens: neighbour discovery would wait a second between
-/// its attempts.
-fn send_frames(mut port: PacketPort, for_long: Duration) -> JoinHandle<()> {
-    spawn(move || {
-        let started = std::time::Instant::now();
-        while started.elapsed() < for_long {
-            send_all(&mut port, &[frame(500)]);
-            sleep(Duration::from_micros(500));
+/// Sends frames until it is dropped, one each half millisecond, whether or not anybody listens: neighbour discovery would
+/// wait a second between its attempts.
+struct Source {
+    taken: Arc<AtomicUsize>,
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Source {
+    fn new(mut port: PacketPort) -> Self {
+        let (taken, ends) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (counter, end) = (Arc::clone(&taken), Arc::clone(&ends));
+        let thread = spawn(move || {
+            while !end.load(Ordering::Relaxed) {
+                counter.fetch_add(send_all(&mut port, &[frame(500)]), Ordering::Relaxed);
+                sleep(Duration::from_micros(500));
+            }
+        });
+        Self { taken, ends, thread: Some(thread) }
+    }
+
+    /// Waits until it has sent so many more frames, however slow the machine is.
+    fn sends(&self, frames: usize) {
+        let until = self.taken.load(Ordering::Relaxed) + frames;
+        for _ in 0..10_000 {
+            if self.taken.load(Ordering::Relaxed) >= until {
+                return;
+            }
+            sleep(Duration::from_millis(1));
         }
-    })
+        panic!("no {frames} frames are sent within 10 s");
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
 }
 
 /// Down and up, each of the two, while frames come from both sides.
@@ -80,17 +113,14 @@ fn send_frames(mut port: PacketPort, for_long: Duration) -> JoinHandle<()> {
 fn an_interface_goes_down_and_comes_back_under_load() {
     let Some(mut lab) = Lab::new("d", &["--rate", "100Mbit"]) else { return };
     assert!(lab.is_crossed(false, 5001));
-    let long = Duration::from_millis(800);
-    let sources = [(&lab.a, "a0"), (&lab.b, "b0")].map(|(host, name)| send_frames(port(host, name), long));
-    for interface in ["p1", "p0"] {
-        sleep(Duration::from_millis(100));
+    let [from_a, from_b] = [(&lab.a, "a0"), (&lab.b, "b0")].map(|(host, name)| Source::new(port(host, name)));
+    for (interface, source) in [("p1", &from_a), ("p0", &from_b)] {
+        source.sends(100);
         lab.middle.ip(&["link", "set", interface, "down"]).unwrap();
-        sleep(Duration::from_millis(150));
+        source.sends(200);
         lab.middle.ip(&["link", "set", interface, "up"]).unwrap();
     }
-    for source in sources {
-        source.join().unwrap();
-    }
+    drop((from_a, from_b));
     assert!(lab.is_crossed(false, 5004), "IPv4 afterwards");
     assert!(lab.is_crossed(true, 5005), "IPv6 afterwards");
     let (code, end) = lab.router.end();

@@ -4,6 +4,7 @@
 //! write are files of the corpus like any other.
 
 use cutline_fuzz::find;
+use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset};
 use cutline_results::{
     DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunStore,
     SeriesRow, Summary, TimingRow, write_table,
@@ -13,6 +14,8 @@ use cutline_router_service::{
 };
 use cutline_scenario::ScenarioFile;
 use cutline_scenario::runner::plan;
+use cutline_signal::negotiation::message::Content;
+use cutline_signal::negotiation::{self, Role};
 use cutline_traffic::control::message::{Hello, Open, PROTOCOL, Reply, Request, Start, write_message};
 use cutline_traffic::header::{Message, Note, Preamble};
 use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport};
@@ -44,6 +47,24 @@ fn check(target: &str, seeds: Vec<Seed>) {
         let stored = fs::read(&path).unwrap_or_default();
         assert!(stored == bytes, "{} is not what is written now: see this test's header", path.display());
     }
+}
+
+/// Every kind of message of a negotiation.
+#[test]
+fn negotiations() {
+    let [send, receive] = [Preset::Video, Preset::Telemetry].map(Preset::specification);
+    let specification = ConnectionSpecification { send, receive, profile: Some(CapacityProfile::Scavenger) };
+    let contents = [
+        ("offer", Content::Offer(specification.clone())),
+        ("answer", Content::Answer { agreed: true, specification }),
+        ("confirmation", Content::Confirmation),
+    ];
+    let bytes = |content: Content| {
+        let nonce = if content == Content::Confirmation { [0; 16] } else { [7; 16] };
+        negotiation::message::Message { session: 5, round: 1, agreed_round: 0, nonce, content }
+            .encode(Role::Initiator, None)
+    };
+    check("negotiation", contents.map(|(name, content)| seed(name, bytes(content))).into());
 }
 
 /// The frames that a router meets.

@@ -31,6 +31,7 @@ targets! {
     control_request: "control-request",
     flows_file: "flows-file",
     frame_headers: "frame-headers",
+    negotiation: "negotiation",
     recorded_trace: "recorded-trace",
     result_summary: "result-summary",
     result_tables: "result-tables",
@@ -39,6 +40,8 @@ targets! {
     router_request: "router-request",
     scenario: "scenario",
     scenario_settings: "scenario-settings",
+    specification: "specification",
+    specification_json: "specification-json",
     traffic_headers: "traffic-headers",
     traffic_stream: "traffic-stream",
 }

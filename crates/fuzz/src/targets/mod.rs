@@ -3,11 +3,13 @@
 mod control_messages;
 mod folder;
 mod frame_headers;
+mod negotiation;
 mod recorded_trace;
 mod result_summary;
 mod result_tables;
 mod router_reply;
 mod router_request;
+mod specification;
 mod toml_files;
 mod traffic_headers;
 mod traffic_stream;
@@ -37,7 +39,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 14] = [
+const TARGETS: [Target; 17] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -68,6 +70,14 @@ const TARGETS: [Target; 14] = [
         seeds: &[],
         longest: 256,
         tries: 500_000,
+        memory: LITTLE,
+    },
+    Target {
+        name: "negotiation",
+        parse: negotiation::parse,
+        seeds: &[],
+        longest: 256,
+        tries: 100_000,
         memory: LITTLE,
     },
     Target {
@@ -132,6 +142,22 @@ const TARGETS: [Target; 14] = [
         seeds: &[],
         longest: 512,
         tries: 5_000,
+        memory: TREE,
+    },
+    Target {
+        name: "specification",
+        parse: specification::toml,
+        seeds: &[("examples/specifications", ".toml")],
+        longest: 2048,
+        tries: 10_000,
+        memory: TREE,
+    },
+    Target {
+        name: "specification-json",
+        parse: specification::json,
+        seeds: &[("examples/specifications", ".json")],
+        longest: 2048,
+        tries: 10_000,
         memory: TREE,
     },
     Target {

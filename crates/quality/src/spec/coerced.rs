@@ -133,6 +133,16 @@ impl Coerced {
         self.0 & (1 << parameter as u16) != 0
     }
 
+    /// One bit for each parameter, in the order of [`SpecParameter::ALL`]; the lowest is the first.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The set with these [`bits`](Self::bits); `None` if there is a bit for no parameter.
+    pub const fn from_bits(bits: u16) -> Option<Self> {
+        if bits & !Self::ALL.0 == 0 { Some(Self(bits)) } else { None }
+    }
+
     /// Those that are in it.
     pub fn iter(self) -> impl Iterator<Item = SpecParameter> {
         SpecParameter::ALL.into_iter().filter(move |parameter| self.contains(*parameter))
@@ -189,6 +199,7 @@ mod tests {
     fn a_set_has_what_was_put_in() {
         let set: Coerced = [SpecParameter::Loss, SpecParameter::MinRate].into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [SpecParameter::MinRate, SpecParameter::Loss]);
+        assert_eq!((Coerced::from_bits(set.bits()), Coerced::from_bits(1 << 11)), (Some(set), None));
         assert!(Coerced::ALL.iter().eq(SpecParameter::ALL) && Coerced::NONE.iter().next().is_none());
     }
 }

@@ -10,37 +10,28 @@
 //! session are worth nothing in another one, and those of one direction nothing in the other. Messages are numbered from 0
 //! in each direction, so none can be repeated, left out or exchanged.
 
-use super::message::{TAG, split_tag};
+use super::message::split_tag;
+use cutline_signal::authentication::{self, LONGEST_KEY};
 use cutline_text::Printable;
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::rand::{GetRandomFlags, getrandom};
-use sha2::Sha256;
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// The shortest content of a key file, bytes, without white space at its ends.
-pub const SHORTEST_KEY: usize = 32;
-/// The longest key file, bytes.
-pub const LONGEST_KEY: usize = 4096;
+/// What the key is for.
+const PURPOSE: &[u8] = b"cutline tg, key";
 const TO_RECEIVER: &[u8] = b"cutline tg, sender to receiver";
 const TO_SENDER: &[u8] = b"cutline tg, receiver to sender";
 
 /// A key that both ends of a session know.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key([u8; TAG]);
-
-/// A key is secret.
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key")
-    }
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(authentication::Key);
 
 impl Key {
-    /// Reads a key file: a regular file that only its owner may read, of [`SHORTEST_KEY`] to [`LONGEST_KEY`] bytes.
+    /// Reads a key file: a regular file that only its owner may read, of
+    /// [`SHORTEST_KEY`](authentication::SHORTEST_KEY) to [`LONGEST_KEY`] bytes.
     ///
     /// # Errors
     /// Returns a sentence that names the file, what is wrong with it and what to do.
@@ -70,13 +61,7 @@ impl Key {
     /// # Errors
     /// Returns the allowed lengths if the content is shorter or longer.
     pub fn new(content: &[u8]) -> Result<Self, String> {
-        let trimmed = content.trim_ascii();
-        if trimmed.len() < SHORTEST_KEY || content.len() > LONGEST_KEY {
-            return Err(format!(
-                "must have {SHORTEST_KEY} to {LONGEST_KEY} bytes, such as those that `openssl rand -hex 32` writes"
-            ));
-        }
-        Ok(Self(hmac(trimmed, &[b"cutline tg, key"]).finalize().into_bytes().into()))
+        authentication::Key::new(content, PURPOSE).map(Self)
     }
 }
 
@@ -89,8 +74,8 @@ pub(super) enum Role {
 
 /// What an end needs to write and check the tags of a session.
 pub(super) struct Seal {
-    ours: [u8; TAG],
-    theirs: [u8; TAG],
+    ours: authentication::Key,
+    theirs: authentication::Key,
     /// The number of messages that this end has sent.
     sent: u64,
     received: u64,
@@ -99,11 +84,7 @@ pub(super) struct Seal {
 impl Seal {
     /// Returns the seal of the session that began with these two messages.
     pub(super) fn new(key: &Key, role: Role, hello: &[u8], open: &[u8]) -> Self {
-        let lengths = [hello, open].map(|message| (message.len() as u64).to_be_bytes());
-        let of = |direction: &[u8]| {
-            let parts = [direction, &lengths[0], hello, &lengths[1], open];
-            hmac(&key.0, &parts).finalize().into_bytes().into()
-        };
+        let of = |direction: &[u8]| key.0.derive(&[direction, hello, open]);
         let (ours, theirs) = match role {
             Role::Sender => (TO_RECEIVER, TO_SENDER),
             Role::Receiver => (TO_SENDER, TO_RECEIVER),
@@ -113,7 +94,7 @@ impl Seal {
 
     /// Returns the line of a message.
     pub(super) fn close(&mut self, message: &[u8]) -> Vec<u8> {
-        let tag = hmac(&self.ours, &[&self.sent.to_be_bytes(), message]).finalize().into_bytes();
+        let tag = self.ours.tag(&[&self.sent.to_be_bytes(), message]);
         self.sent += 1;
         let mut line = hex(&tag).into_bytes();
         line.push(b' ');
@@ -125,8 +106,9 @@ impl Seal {
     /// Returns the message in a line without its end, if its tag is valid and the line is the next one.
     pub(super) fn open<'l>(&mut self, line: &'l [u8]) -> Option<&'l [u8]> {
         let (tag, message) = split_tag(line)?;
-        let expected = hmac(&self.theirs, &[&self.received.to_be_bytes(), message]);
-        expected.verify_slice(&tag).ok()?;
+        if !self.theirs.verifies(&[&self.received.to_be_bytes(), message], &tag) {
+            return None;
+        }
         self.received += 1;
         Some(message)
     }
@@ -150,14 +132,6 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
         filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
     }
     Ok(bytes)
-}
-
-fn hmac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
-    for part in parts {
-        mac.update(part);
-    }
-    mac
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -186,13 +160,6 @@ mod tests {
     fn pair() -> (Seal, Seal) {
         let of = |role| Seal::new(&key(1), role, HELLO, OPEN);
         (of(Role::Sender), of(Role::Receiver))
-    }
-
-    /// RFC 4231 section 4.3, test case 2.
-    #[test]
-    fn the_tag_is_hmac_sha_256() {
-        let tag = hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"]).finalize().into_bytes();
-        assert_eq!(hex(&tag), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
 
     #[test]
@@ -255,6 +222,5 @@ mod tests {
         let why = Key::read(&pipe).unwrap_err();
         assert!(why.contains("must be a regular file") && why.contains("pipe\\u{1b}"), "{why}");
         assert!(Key::read(folder.path()).is_err() && Key::read(Path::new("/nosuch")).is_err());
-        assert_eq!(format!("{:?}", key(1)), "Key");
     }
 }

@@ -1,6 +1,7 @@
 //! Reads and writes the messages of a session: JSON, one message per line.
 
 use crate::report::MeterReport;
+pub use cutline_signal::authentication::TAG;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
@@ -12,8 +13,6 @@ pub const LONGEST_REQUEST: u64 = 4096;
 /// The longest reply, bytes. A report of many flows with many intervals is long.
 pub const LONGEST_REPLY: u64 = 1 << 30;
 
-/// The length of a tag, bytes.
-pub const TAG: usize = 32;
 /// The length of a tag in a line, hexadecimal digits.
 const DIGITS: usize = 2 * TAG;
 

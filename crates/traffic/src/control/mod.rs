@@ -30,8 +30,9 @@ mod prefix;
 mod receiver;
 mod sender;
 
+pub use cutline_signal::authentication::{LONGEST_KEY, SHORTEST_KEY};
 pub use exchange::{ClockEstimate, ClockReport};
-pub use key::{Key, LONGEST_KEY, SHORTEST_KEY};
+pub use key::Key;
 pub use prefix::Prefix;
 pub use receiver::{Receiver, ReceiverParams, Session};
 pub use sender::{Outcome, SendParams, send};

@@ -19,9 +19,7 @@
 //! Nothing that arrives is trusted. A reader returns `None` if the magic number, the kind or the length is not one of
 //! these, or a value is out of its range. An end refuses what another transport has sent. Unknown flags are ignored.
 
-mod bytes;
-
-pub use bytes::{LONGEST_TIME, Reader, Writer};
+pub use cutline_wire::{LONGEST_TIME, Reader, Writer};
 
 use crate::endpoint::{
     DataHeader, Receiver, ReceivingEnd, ReplyHeader, Sender, SendingEnd, Transport, TransportParams,

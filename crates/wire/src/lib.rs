@@ -1,4 +1,7 @@
-//! Reads and writes the fields of a header in order. All numbers are big-endian.
+//! Reads and writes the fields of messages on the wire in order. All numbers are big-endian.
+//!
+//! The layouts are in the crates whose messages they are: the datagrams of transports in `transport`, negotiation in
+//! `signal`.
 
 use cutline_units::{Duration, Instant};
 
@@ -25,6 +28,11 @@ impl<'b> Reader<'b> {
     /// Reads a number of one byte.
     pub fn u8(&mut self) -> Option<u8> {
         self.take().map(|[byte]| byte)
+    }
+
+    /// Reads a number of two bytes.
+    pub fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_be_bytes)
     }
 
     /// Reads a number of four bytes.
@@ -58,10 +66,10 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Writes fields into a header.
+/// Writes fields into a message.
 ///
 /// # Panics
-/// Every method panics where the header has no room for the field.
+/// Every method panics where the message has no room for the field.
 #[derive(Debug)]
 pub struct Writer<'b> {
     bytes: &'b mut [u8],
@@ -85,6 +93,11 @@ impl<'b> Writer<'b> {
     /// Writes a number of one byte.
     pub fn u8(&mut self, number: u8) -> &mut Self {
         self.put(&[number])
+    }
+
+    /// Writes a number of two bytes.
+    pub fn u16(&mut self, number: u16) -> &mut Self {
+        self.put(&number.to_be_bytes())
     }
 
     /// Writes a number of four bytes.
@@ -115,5 +128,35 @@ impl<'b> Writer<'b> {
     /// Returns how many bytes have been written.
     pub const fn length(&self) -> usize {
         self.length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_as_they_were_written() {
+        let mut bytes = [0; 31];
+        let time = Duration::from_millis(7);
+        let mut writer = Writer::new(&mut bytes);
+        writer.u8(1).u16(0x0203).u32(0x0405_0607).u64(8).duration(time).number(0.5);
+        assert_eq!(writer.length(), 31);
+        assert_eq!(bytes[..7], [1, 2, 3, 4, 5, 6, 7]);
+        let mut reader = Reader::new(&bytes);
+        assert_eq!((reader.u8(), reader.u16(), reader.u32()), (Some(1), Some(0x0203), Some(0x0405_0607)));
+        assert_eq!((reader.u64(), reader.duration(), reader.number(1.0)), (Some(8), Some(time), Some(0.5)));
+        assert!(reader.is_at_end() && reader.u8().is_none());
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        for (bytes, most) in
+            [(f64::NAN.to_bits(), 1.0), ((-0.5_f64).to_bits(), 1.0), (2.0_f64.to_bits(), 1.0)]
+        {
+            assert_eq!(Reader::new(&bytes.to_be_bytes()).number(most), None);
+        }
+        let long = (LONGEST_TIME.as_nanos() + 1).to_be_bytes();
+        assert_eq!((Reader::new(&long).duration(), Reader::new(&long[..7]).u64()), (None, None));
     }
 }

@@ -1,0 +1,9 @@
+//! The protocols of the end system. Each is sans-IO: messages and deadlines come in, messages and events go out. It reads no
+//! clock, opens no socket, and takes its random numbers from the caller, so the same object works in a socket and as an agent
+//! in the simulator.
+//!
+//! - [`negotiation`]: both ends of a connection agree on what it needs.
+//! - [`authentication`]: the key that both ends may share, and the tags of messages.
+
+pub mod authentication;
+pub mod negotiation;

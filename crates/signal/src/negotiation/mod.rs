@@ -1,0 +1,567 @@
+//! Both ends of a connection agree on what it needs (QoSockets section II).
+//!
+//! Each end has a [`ConnectionSpecification`]. The initiator sends an *offer*, the responder an *answer* with its own
+//! specification, the initiator a *confirmation*. Both ends compute what they [agree](ConnectionSpecification::agree) on from
+//! the two specifications, so neither has to believe the other's result; an answer whose verdict is not that result is a
+//! contradiction. Later either end can begin a new *round*. While it is under way, and if it fails, what was agreed on before
+//! holds. A lost confirmation is made up for by whatever comes next: each message has the number of the round on which its
+//! sender agreed last.
+//!
+//! ```text
+//! initiator                          responder
+//!     | offer (round 1) ------------------> |
+//!     | <---------------- answer (round 1) |
+//!     | confirmation ---------------------> |   both: Event::Agreed or Event::Refused
+//!     | <---------------- offer (round 2)  |   the responder wants something else
+//! ```
+//!
+//! Over datagrams an offer is sent again until it is answered, and an answer until it is confirmed, at intervals that double.
+//! A stream loses nothing, so everything is sent once. After [`NegotiationParams::give_up`] an end goes on alone
+//! ([`Event::OneSided`]): the other one does not speak this protocol, or has gone. If both ends begin the same round, that of
+//! the initiator is the one that counts.
+//!
+//! With a key, every message has a tag. The first offer is authenticated by the shared key, everything else by one derived
+//! from it and the nonces of both ends. So nothing of one session is worth anything in another, but for a first offer. An old
+//! one that somebody repeats is answered, but never confirmed, so it changes nothing: a responder has a session only when an
+//! answer has been confirmed, and until then the latest first offer counts.
+//!
+//! What is bounded: one message under way, two to be sent, a few hundred bytes in all.
+
+pub mod message;
+mod params;
+
+#[cfg(test)]
+mod tests;
+
+pub use message::{Framing, Nonce, Role, framing};
+pub use params::NegotiationParams;
+
+use crate::authentication::Key;
+use cutline_params::{ParameterError, Parameters as _};
+use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification};
+use cutline_units::{Duration, Instant};
+use message::{Content, Message, Refused};
+use std::collections::VecDeque;
+
+/// How messages get to the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// In order and without loss.
+    Stream,
+    /// Each by itself, perhaps never, twice, or late.
+    Datagrams,
+}
+
+/// What both ends have agreed on, as this end sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agreed {
+    /// For what this end sends. `offered` are this end's values.
+    pub send: Agreement,
+    /// For what this end receives. `offered` are this end's values.
+    pub receive: Agreement,
+}
+
+/// What has become of a round.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Both ends agree.
+    Agreed(Box<Agreed>),
+    /// They do not agree. What was agreed on in an earlier round holds.
+    Refused {
+        /// What they cannot agree on of what this end sends.
+        send: Option<Conflicts>,
+        /// What they cannot agree on of what this end receives.
+        receive: Option<Conflicts>,
+    },
+    /// The other end takes no part. What was agreed on in an earlier round holds; otherwise this end's own specification.
+    OneSided(Reason),
+}
+
+/// Why the other end takes no part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It has not answered in time.
+    NoAnswer,
+    /// It speaks this version of the protocol.
+    OtherVersion(u8),
+    /// What comes from it is something else.
+    Foreign,
+    /// Its verdict is not what follows from both specifications.
+    Contradiction,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NegotiationStats {
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages of them that were sent again.
+    pub sent_again: u64,
+    /// Messages received and used.
+    pub received: u64,
+    /// Messages received that repeat an earlier one, or came too late.
+    pub stale: u64,
+    /// Messages of another session, kind or version, or that are none.
+    pub ignored: u64,
+    /// Messages with a wrong tag, or none.
+    pub unauthenticated: u64,
+}
+
+/// One end of a negotiation.
+#[derive(Debug)]
+pub struct Negotiation {
+    role: Role,
+    carrier: Carrier,
+    params: NegotiationParams,
+    keys: Option<Keys>,
+    session: Option<u64>,
+    nonce: Nonce,
+    /// The round under way, or the last one; 0 before the first.
+    round: u32,
+    /// What this end needs; while it asks for something else, what it needed before.
+    ours: ConnectionSpecification,
+    state: State,
+    agreed: Option<Box<Agreed>>,
+    /// The round of it; 0 for none.
+    agreed_round: u32,
+    /// A round that this end has answered, and whose confirmation it has not seen.
+    unconfirmed: Option<(u32, Outcome)>,
+    /// Whether the other end has shown that it takes part: by an answer or a confirmation.
+    is_joined: bool,
+    /// What to ask for when the first round has ended.
+    next: Option<ConnectionSpecification>,
+    /// The confirmation of the last round, for a repeated answer.
+    confirmation: Option<Vec<u8>>,
+    outbox: VecDeque<Vec<u8>>,
+    events: VecDeque<Event>,
+    stats: NegotiationStats,
+}
+
+/// What this end waits for.
+#[derive(Debug)]
+enum State {
+    /// Nothing. A responder has not been offered anything, or all is settled.
+    Idle,
+    /// An answer.
+    Offered { proposal: ConnectionSpecification, pending: Pending },
+    /// A confirmation of this outcome.
+    Answered { outcome: Outcome, pending: Pending },
+}
+
+/// What a round ends with.
+#[derive(Debug)]
+struct Outcome {
+    /// What this end needs.
+    proposal: ConnectionSpecification,
+    event: Event,
+}
+
+/// A message that waits for a reply.
+#[derive(Debug)]
+struct Pending {
+    bytes: Vec<u8>,
+    /// When it is sent again.
+    again: Instant,
+    interval: Duration,
+    /// When the other end is given up.
+    until: Instant,
+}
+
+/// The keys of a session.
+#[derive(Debug)]
+struct Keys {
+    shared: Key,
+    /// Once both nonces are known.
+    session: Option<Key>,
+}
+
+/// The most messages that wait to be sent.
+const MOST_WAITING: usize = 2;
+
+impl Negotiation {
+    /// The initiator, which offers `ours`. `session` and `nonce` are random numbers that nobody can guess.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn initiate(
+        now: Instant,
+        ours: ConnectionSpecification,
+        (carrier, params): (Carrier, NegotiationParams),
+        (session, nonce): (u64, Nonce),
+        key: Option<Key>,
+    ) -> Result<Self, ParameterError> {
+        let mut this = Self::new(Role::Initiator, ours.clone(), (carrier, params), nonce, key)?;
+        this.session = Some(session);
+        this.offer(now, ours);
+        Ok(this)
+    }
+
+    /// The responder, which waits for an offer. `nonce` is a random number that nobody can guess.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn respond(
+        ours: ConnectionSpecification,
+        (carrier, params): (Carrier, NegotiationParams),
+        nonce: Nonce,
+        key: Option<Key>,
+    ) -> Result<Self, ParameterError> {
+        Self::new(Role::Responder, ours, (carrier, params), nonce, key)
+    }
+
+    fn new(
+        role: Role,
+        ours: ConnectionSpecification,
+        (carrier, params): (Carrier, NegotiationParams),
+        nonce: Nonce,
+        key: Option<Key>,
+    ) -> Result<Self, ParameterError> {
+        params.validate()?;
+        Ok(Self {
+            role,
+            carrier,
+            params,
+            keys: key.map(|shared| Keys { shared, session: None }),
+            session: None,
+            nonce,
+            round: 0,
+            ours,
+            state: State::Idle,
+            agreed: None,
+            agreed_round: 0,
+            unconfirmed: None,
+            is_joined: false,
+            next: None,
+            confirmation: None,
+            outbox: VecDeque::new(),
+            events: VecDeque::new(),
+            stats: NegotiationStats::default(),
+        })
+    }
+
+    /// Begins a new round with what this end needs from now on. A round of this end that is under way ends without an event.
+    /// While the first round is under way, or one that the other end began, the new one begins after it. A responder that has not been offered anything answers
+    /// with `ours` when it is.
+    pub fn renegotiate(&mut self, now: Instant, ours: ConnectionSpecification) {
+        match &self.state {
+            State::Idle | State::Offered { .. } if self.is_joined => self.offer(now, ours),
+            State::Idle => self.ours = ours,
+            State::Offered { .. } | State::Answered { .. } => self.next = Some(ours),
+        }
+    }
+
+    /// The next message to send.
+    pub fn transmit(&mut self) -> Option<Vec<u8>> {
+        self.outbox.pop_front()
+    }
+
+    /// What has happened, oldest first.
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// What both ends have agreed on; `None` before they have.
+    pub fn agreed(&self) -> Option<&Agreed> {
+        self.agreed.as_deref()
+    }
+
+    /// What this end needs: of the last round that has not failed.
+    pub const fn ours(&self) -> &ConnectionSpecification {
+        &self.ours
+    }
+
+    /// Whether a round is under way.
+    pub const fn is_under_way(&self) -> bool {
+        !matches!(self.state, State::Idle)
+    }
+
+    /// What was counted.
+    pub const fn stats(&self) -> NegotiationStats {
+        self.stats
+    }
+
+    /// When [`Negotiation::on_deadline`] is to be called; [`Instant::FAR_FUTURE`] if never.
+    pub fn deadline(&self) -> Instant {
+        match &self.state {
+            State::Idle => Instant::FAR_FUTURE,
+            State::Offered { pending, .. } | State::Answered { pending, .. } => {
+                pending.again.min(pending.until)
+            }
+        }
+    }
+
+    /// Sends again what is due, or gives up the other end.
+    pub fn on_deadline(&mut self, now: Instant) {
+        let (State::Offered { pending, .. } | State::Answered { pending, .. }) = &mut self.state else {
+            return;
+        };
+        if now >= pending.until {
+            self.give_up(now, Reason::NoAnswer);
+        } else if now >= pending.again {
+            pending.interval = pending.interval + pending.interval;
+            pending.again = now.saturating_add(pending.interval);
+            let bytes = pending.bytes.clone();
+            self.stats.sent_again += 1;
+            self.send(bytes);
+        }
+    }
+
+    /// Handles what has come from the other end and should be a message: a datagram, or as much of a stream as [`framing`]
+    /// says.
+    pub fn on_message(&mut self, now: Instant, bytes: &[u8]) {
+        let has_key = self.keys.is_some();
+        match Message::decode(bytes, self.role.other(), |message| self.key_for(message), has_key) {
+            Ok(message) => self.on_valid(now, message),
+            Err(Refused::Unauthenticated) => self.stats.unauthenticated += 1,
+            Err(Refused::Version(version)) => self.on_other_version(now, version, bytes),
+            Err(Refused::Foreign | Refused::Malformed) => self.stats.ignored += 1,
+        }
+    }
+
+    /// Ends a round because the stream carries something else than messages ([`Framing::Foreign`]).
+    pub fn on_foreign(&mut self, now: Instant) {
+        self.stats.ignored += 1;
+        if self.is_under_way() {
+            self.give_up(now, Reason::Foreign);
+        }
+    }
+
+    fn on_other_version(&mut self, now: Instant, version: u8, bytes: &[u8]) {
+        self.stats.ignored += 1;
+        if let Some(notice) = message::notice(bytes) {
+            self.send(notice);
+        }
+        // With a key nobody is believed who cannot show it.
+        if self.is_under_way() && self.keys.is_none() {
+            self.give_up(now, Reason::OtherVersion(version));
+        }
+    }
+
+    fn on_valid(&mut self, now: Instant, message: Message) {
+        let Message { session, round, agreed_round, nonce, content } = message;
+        let is_ours = self.session == Some(session);
+        let is_first = self.role == Role::Responder && !self.is_joined && round == 1;
+        if is_ours {
+            self.learn(now, agreed_round);
+        }
+        match content {
+            Content::Offer(theirs) if is_ours || is_first => {
+                if !is_ours {
+                    (self.session, self.round, self.state) = (Some(session), 0, State::Idle);
+                    self.unconfirmed = None;
+                }
+                self.on_offer(now, (round, nonce), &theirs);
+            }
+            Content::Answer { agreed, specification } if is_ours => {
+                self.on_answer(now, (round, nonce), agreed, &specification);
+            }
+            Content::Confirmation if is_ours => self.on_confirmation(now, round),
+            _ => self.stats.ignored += 1,
+        }
+    }
+
+    fn on_offer(&mut self, now: Instant, (round, nonce): (u32, Nonce), theirs: &ConnectionSpecification) {
+        let is_stale = match &self.state {
+            State::Offered { .. } => {
+                round < self.round || (round == self.round && self.role == Role::Initiator)
+            }
+            State::Idle | State::Answered { .. } => round <= self.round,
+        };
+        if is_stale {
+            self.stats.stale += 1;
+            if let (true, State::Answered { pending, .. }) = (round == self.round, &self.state) {
+                // The answer to it may be lost.
+                let bytes = pending.bytes.clone();
+                self.stats.sent_again += 1;
+                self.send(bytes);
+            }
+            return;
+        }
+        self.stats.received += 1;
+        // A proposal of this end that gives way to the other end's round is its answer.
+        let proposal = match self.leave() {
+            State::Offered { proposal, .. } => proposal,
+            State::Idle | State::Answered { .. } => self.ours.clone(),
+        };
+        self.round = round;
+        self.derive_key(nonce);
+        let event = outcome(&proposal, theirs);
+        let agreed = matches!(event, Event::Agreed(_));
+        let bytes = self.encode(Content::Answer { agreed, specification: proposal.clone() });
+        self.send(bytes.clone());
+        let outcome = Outcome { proposal, event };
+        self.state = State::Answered { outcome, pending: self.pending(now, bytes) };
+    }
+
+    /// Leaves the state for another one. An outcome that is not confirmed may be later ([`Self::learn`]).
+    fn leave(&mut self) -> State {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Answered { outcome, .. } => {
+                self.unconfirmed = Some((self.round, outcome));
+                State::Idle
+            }
+            state => state,
+        }
+    }
+
+    /// Learns on which round the other end agreed last: a confirmation that may have been lost.
+    fn learn(&mut self, now: Instant, agreed_round: u32) {
+        if agreed_round == self.round && matches!(self.state, State::Answered { .. }) {
+            return self.on_confirmation(now, agreed_round);
+        }
+        if let Some((_, outcome)) = self.unconfirmed.take_if(|(round, _)| *round == agreed_round) {
+            self.adopt(agreed_round, outcome);
+        }
+    }
+
+    fn on_answer(
+        &mut self,
+        now: Instant,
+        (round, nonce): (u32, Nonce),
+        agreed: bool,
+        theirs: &ConnectionSpecification,
+    ) {
+        let State::Offered { .. } = &self.state else {
+            self.stats.stale += 1;
+            if let (true, Some(bytes)) = (round == self.round, self.confirmation.clone()) {
+                // The confirmation of it may be lost.
+                self.stats.sent_again += 1;
+                self.send(bytes);
+            }
+            return;
+        };
+        if round != self.round {
+            self.stats.stale += 1;
+            return;
+        }
+        self.stats.received += 1;
+        let State::Offered { proposal, .. } = self.leave() else { return };
+        let event = outcome(&proposal, theirs);
+        if agreed != matches!(event, Event::Agreed(_)) {
+            return self.give_up(now, Reason::Contradiction);
+        }
+        self.derive_key(nonce);
+        self.adopt(round, Outcome { proposal, event });
+        let bytes = self.encode(Content::Confirmation);
+        self.confirmation = Some(bytes.clone());
+        self.send(bytes);
+        self.begin_next(now);
+    }
+
+    fn on_confirmation(&mut self, now: Instant, round: u32) {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Answered { outcome, .. } if round == self.round => {
+                self.stats.received += 1;
+                self.adopt(round, outcome);
+                self.begin_next(now);
+            }
+            state => {
+                self.stats.stale += 1;
+                self.state = state;
+            }
+        }
+    }
+
+    fn offer(&mut self, now: Instant, proposal: ConnectionSpecification) {
+        drop(self.leave());
+        self.round += 1;
+        self.confirmation = None;
+        let bytes = self.encode(Content::Offer(proposal.clone()));
+        self.send(bytes.clone());
+        self.state = State::Offered { proposal, pending: self.pending(now, bytes) };
+    }
+
+    /// Takes the outcome of a round that both ends know.
+    fn adopt(&mut self, round: u32, Outcome { proposal, event }: Outcome) {
+        if let Event::Agreed(agreed) = &event {
+            self.ours = proposal;
+            self.agreed = Some(agreed.clone());
+            self.agreed_round = round;
+        }
+        self.is_joined = true;
+        self.events.push_back(event);
+    }
+
+    fn begin_next(&mut self, now: Instant) {
+        if let Some(next) = self.next.take() {
+            self.offer(now, next);
+        }
+    }
+
+    /// Ends the round under way without the other end. A responder whose answer to a first offer is not confirmed has nothing
+    /// to tell: it waits for another offer.
+    fn give_up(&mut self, now: Instant, reason: Reason) {
+        drop(self.leave());
+        if self.role == Role::Initiator || self.is_joined {
+            self.events.push_back(Event::OneSided(reason));
+        }
+        if self.is_joined {
+            self.begin_next(now);
+        } else if let Some(next) = self.next.take() {
+            self.ours = next;
+        }
+    }
+
+    fn pending(&self, now: Instant, bytes: Vec<u8>) -> Pending {
+        let NegotiationParams { first_timeout, give_up } = self.params;
+        let again = match self.carrier {
+            Carrier::Stream => Instant::FAR_FUTURE,
+            Carrier::Datagrams => now.saturating_add(first_timeout),
+        };
+        Pending { bytes, again, interval: first_timeout, until: now.saturating_add(give_up) }
+    }
+
+    fn send(&mut self, bytes: Vec<u8>) {
+        if self.outbox.len() >= MOST_WAITING {
+            self.outbox.pop_front();
+        }
+        self.stats.sent += 1;
+        self.outbox.push_back(bytes);
+    }
+
+    fn encode(&self, content: Content) -> Vec<u8> {
+        let nonce = if content == Content::Confirmation { Nonce::default() } else { self.nonce };
+        let session = self.session.expect("an end that sends has a session");
+        let agreed_round = self.agreed_round;
+        let message = Message { session, round: self.round, agreed_round, nonce, content };
+        let key = self.keys.as_ref().map(|keys| keys.session.unwrap_or(keys.shared));
+        message.encode(self.role, key.as_ref())
+    }
+
+    /// The key that a message should have been made with.
+    fn key_for(&self, message: &Message) -> Option<Key> {
+        let keys = self.keys.as_ref()?;
+        match &message.content {
+            Content::Offer(_) if message.round == 1 => Some(keys.shared),
+            Content::Answer { .. } if keys.session.is_none() => {
+                Some(self.session_key(&keys.shared, message.nonce))
+            }
+            _ => keys.session,
+        }
+    }
+
+    /// Derives the session's key from the other end's nonce. It does not change any more once the other end has joined.
+    fn derive_key(&mut self, theirs: Nonce) {
+        let shared = self.keys.as_ref().filter(|_| !self.is_joined).map(|keys| keys.shared);
+        let key = shared.map(|shared| self.session_key(&shared, theirs));
+        if let (Some(keys), Some(key)) = (&mut self.keys, key) {
+            keys.session = Some(key);
+        }
+    }
+
+    fn session_key(&self, shared: &Key, theirs: Nonce) -> Key {
+        let (initiator, responder) = match self.role {
+            Role::Initiator => (self.nonce, theirs),
+            Role::Responder => (theirs, self.nonce),
+        };
+        shared.derive(&[b"session", &initiator, &responder])
+    }
+}
+
+/// What follows from both specifications.
+fn outcome(ours: &ConnectionSpecification, theirs: &ConnectionSpecification) -> Event {
+    match ours.agree(theirs) {
+        [Ok(send), Ok(receive)] => Event::Agreed(Box::new(Agreed { send, receive })),
+        [send, receive] => Event::Refused { send: send.err(), receive: receive.err() },
+    }
+}
