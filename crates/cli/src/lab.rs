@@ -6,7 +6,7 @@ use crate::program::VERSION;
 use crate::progress::Bar;
 use crate::run::{self, Work, kept};
 use crate::scenario_args::ScenarioArgs;
-use crate::{interrupt, output};
+use crate::{interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
 use cutline_config::quantity;
 use cutline_lab::{Bounds, Options, Stack};
@@ -113,7 +113,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
     let bar = Bar::new(jobs.len(), args.quiet);
     if !args.quiet {
-        output::message(&forecast(&jobs, args.jobs));
+        message::print(&forecast(&jobs, args.jobs));
     }
     let options =
         runner::Options { threads: args.jobs, cancel: &cancel, progress: &|news| bar.update(&news) };
@@ -162,14 +162,12 @@ fn warn(timing: &[TimingRow], are_stored: bool) -> usize {
     let bad = timing.iter().filter(|row| !row.timing_ok);
     for row in bad.clone() {
         let (point, problem) = (Printable(&row.point), Printable(&row.problem));
-        output::message(&format!("warning: {point} with seed {}: {problem}", row.seed));
+        message::print(&format!("warning: {point} with seed {}: {problem}", row.seed));
     }
     let count = bad.count();
     if count > 0 && are_stored {
         let all = timing.len();
-        output::message(&format!(
-            "to repeat these {count} of {all} runs, use the same command with --resume"
-        ));
+        message::print(&format!("to repeat these {count} of {all} runs, use the same command with --resume"));
     }
     count
 }

@@ -36,6 +36,7 @@ mod router;
 mod run;
 mod scenario_args;
 mod schema;
+mod screen;
 mod spec;
 mod table;
 #[cfg(feature = "machine")]
@@ -124,7 +125,7 @@ fn show(answer: &clap::Error) -> ExitCode {
     let text = answer.render().ansi().to_string();
     let code = u8::try_from(answer.exit_code()).unwrap_or(2);
     if answer.use_stderr() {
-        output::message(text.trim_end_matches('\n'));
+        message::print(text.trim_end_matches('\n'));
     } else if let Err(failure) = output::print(&text) {
         return failure.report();
     }

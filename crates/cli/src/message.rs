@@ -1,10 +1,17 @@
 //! Messages on stderr.
 
-use crate::output::harmless;
+use crate::screen::harmless;
 use std::io::Write as _;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
+
+/// Writes a message to stderr, on a line.
+#[expect(clippy::disallowed_methods, reason = "this is a place that escapes")]
+pub fn print(text: &str) {
+    // A message that cannot be written is lost; the command continues.
+    let _lost = anstream::stderr().lock().write_all((harmless(text).into_owned() + "\n").as_bytes());
+}
 
 /// Writes a message to stderr, and waits at most `patience` until it is written. If it cannot be written, because the disk is
 /// full or nobody reads, the message is lost; the process continues.

@@ -1,6 +1,6 @@
 //! A progress bar on stderr. It is shown only on a terminal.
 
-use crate::output;
+use crate::message;
 use cutline_scenario::runner::{Event, Progress};
 use cutline_text::Printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -32,7 +32,7 @@ impl Bar {
     /// Shows the progress of a run. May be called from any thread.
     pub fn update(&self, news: &Progress<'_>) {
         let key = news.key;
-        let say = |text: String| self.bar.suspend(|| output::message(&text));
+        let say = |text: String| self.bar.suspend(|| message::print(&text));
         match news.event {
             Event::Failed(reason) => {
                 say(format!("{} with seed {} failed: {reason}", Printable(&key.point), key.seed));

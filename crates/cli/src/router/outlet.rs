@@ -4,7 +4,7 @@
 //! queue full or cannot be written are dropped and counted. What a terminal would obey is escaped. Lines are written completely or not at all, except the line
 //! during which writing fails. The line after that starts on a new line.
 
-use crate::output::harmless;
+use crate::screen::harmless;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};

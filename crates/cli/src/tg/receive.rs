@@ -3,7 +3,7 @@
 use super::tables;
 use crate::arguments::duration;
 use crate::exit::Failure;
-use crate::{interrupt, output};
+use crate::{interrupt, message, output};
 use cutline_traffic::ReceiveDocument;
 use cutline_traffic::control::{PORT, Prefix, Receiver, ReceiverParams, Session};
 use cutline_units::Duration;
@@ -80,7 +80,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         }
     }
     if receiver.refused() > 0 {
-        output::message(&format!("{} connections were refused", receiver.refused()));
+        message::print(&format!("{} connections were refused", receiver.refused()));
     }
     Ok(())
 }
@@ -112,13 +112,13 @@ fn bind(args: &Args) -> Result<Receiver, Failure> {
 /// Says where the receiver listens, and who can reach it.
 fn announce(args: &Args, addresses: &[SocketAddr]) {
     let shown: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-    output::message(&format!("listening at {}", shown.join(" and ")));
+    message::print(&format!("listening at {}", shown.join(" and ")));
     let is_local = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
     if args.listen.address.is_none() {
-        output::message("only this host can send to it: --listen :: listens at all addresses");
+        message::print("only this host can send to it: --listen :: listens at all addresses");
     } else if !is_local && args.key_file.is_none() {
         let who = if args.allow.is_empty() { "everybody who can reach it" } else { "every allowed address" };
-        output::message(&format!("warning: {who} can start a measurement: --key-file requires a key"));
+        message::print(&format!("warning: {who} can start a measurement: --key-file requires a key"));
     }
 }
 
@@ -132,7 +132,7 @@ fn end_after(time: Duration, stop: &Arc<AtomicBool>) {
 
 fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     if let Some(error) = &session.error {
-        output::message(&format!("{}: {error}", session.peer));
+        message::print(&format!("{}: {error}", session.peer));
     }
     let Some(report) = &session.report else { return Ok(()) };
     if args.json {

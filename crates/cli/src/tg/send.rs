@@ -6,7 +6,7 @@ use super::options::FlowArgs;
 use super::tables;
 use crate::arguments::duration;
 use crate::exit::Failure;
-use crate::{interrupt, output};
+use crate::{interrupt, message, output};
 use cutline_scenario::FlowsFile;
 use cutline_text::Printable;
 use cutline_traffic::control::{self, SendParams};
@@ -83,7 +83,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::cancel_flag("The measurements so far are printed.".to_owned())?;
     let params = SendParams { duration, linger: args.linger, interval, streams, key };
     let count = flows.plans.len();
-    output::message(&format!("sending {count} flows to {receiver} for {duration}, seed {seed}"));
+    message::print(&format!("sending {count} flows to {receiver} for {duration}, seed {seed}"));
     let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
     let found = Found::new(receiver, (seed, duration, interval), &flows, &outcome);
     if args.json {
