@@ -43,7 +43,7 @@ pub(crate) fn parse(sources: &[Source]) -> Result<Table, Errors> {
     }
 }
 
-/// What is told of something wrong.
+/// Reports a problem: its place and its text.
 type Report<'r> = &'r mut dyn FnMut(Range, String);
 
 fn table(object: Object<'_>, report: Report<'_>) -> Table {

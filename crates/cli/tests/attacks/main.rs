@@ -4,7 +4,7 @@
 //! sudo -E make attack                                  # 10 s for each attack, or ATTACK_TIME=...
 //! sudo -E make attack ATTACK=flips,kill                # the attacks with one of these words in their name
 //! sudo -E make attack ATTACK_SEED=1234                 # the random choices of an earlier run
-//! sudo -E cargo test -p cutline-cli --test attacks     # the short form: less than 45 s
+//! sudo -E cargo test -p cutline-cli --test attacks     # the short form: about a minute
 //! ```
 //!
 //! What is attacked has a module with a table, and an attack is a line of it: its name, what it does, what is promised
@@ -29,10 +29,10 @@ use plan::Plan;
 #[test]
 fn promises_are_kept_under_attack() {
     let mut plan = Plan::from_environment();
-    plan.attack("results", || Some(results::Stored::new()), &results::ATTACKS);
-    plan.attack("study", || Some(study::Reproduced::new()), &study::ATTACKS);
-    plan.attack("router", || bed::Bed::new("at", ["p0", "p1"]), &router::ATTACKS);
-    plan.attack("AF_XDP", || bed::Bed::new("az", ["xdp:p0", "xdp:p1"]), &router::ATTACKS_ON_XDP);
-    plan.attack("laboratory", laboratory::Laboratory::new, &laboratory::ATTACKS);
+    plan.attack("results", || Some(results::Stored::new()), &[&results::ATTACKS]);
+    plan.attack("study", || Some(study::Reproduced::new()), &[&study::ATTACKS]);
+    plan.attack("router", || bed::Bed::new("at", ["p0", "p1"]), &[&router::ATTACKS, &router::ON_ANY_PORT]);
+    plan.attack("AF_XDP", || bed::Bed::new("az", ["xdp:p0", "xdp:p1"]), &[&router::ON_ANY_PORT]);
+    plan.attack("laboratory", laboratory::Laboratory::new, &[&laboratory::ATTACKS]);
     plan.conclude();
 }

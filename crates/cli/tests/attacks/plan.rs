@@ -130,10 +130,10 @@ impl Plan {
         &mut self,
         victim: &'static str,
         new: impl Fn() -> Option<V>,
-        attacks: &[Attack<V>],
+        tables: &[&[Attack<V>]],
     ) {
         let mut attacked = None;
-        for attack in attacks {
+        for attack in tables.iter().copied().flatten() {
             if !self.is_asked_for(victim, attack.name) {
                 continue;
             }

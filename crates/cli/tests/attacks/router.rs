@@ -16,18 +16,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-pub const ATTACKS: [Attack<Bed>; 26] = [
-    Attack::new("truncated frames", "headers of every kind that end anywhere", AreCounted, |bed, assault| {
-        flood_with(bed, assault, garbage::truncated);
-    }),
-    Attack::new(
-        "changed bytes",
-        "headers of every kind with a few wrong bytes",
-        AreCounted,
-        |bed, assault| {
-            flood_with(bed, assault, garbage::mutated);
-        },
-    ),
+/// Attacks on the router on packet sockets alone.
+pub const ATTACKS: [Attack<Bed>; 14] = [
     Attack::new("options", "IPv4 headers of every length, with options", AreCounted, |bed, assault| {
         flood_with(bed, assault, garbage::options);
     }),
@@ -41,26 +31,12 @@ pub const ATTACKS: [Attack<Bed>; 26] = [
         flood_with(bed, assault, garbage::fragments);
     }),
     Attack::new("GSO", "frames of 64 KB without checksums, of a host with offloads", AreCounted, offload),
-    Attack::new(
-        "short frames",
-        "the shortest frames as fast as they are taken",
-        AreCounted,
-        |bed, assault| {
-            bed.flood(assault, 60);
-        },
-    ),
-    Attack::new("long frames", "the longest frames as fast as they are taken", AreCounted, |bed, assault| {
-        bed.flood(assault, 1514);
-    }),
     Attack::new("hints", "floods of one hint after another into TSQ", AreCounted, fill_hint_after_hint),
-    Attack::new("link flaps", "the output goes down and up", AreCounted, flap_output),
-    Attack::new("input flaps", "the input, or a host's interface, goes down and up", MayBeLost, flap_input),
     Attack::new("MTU", "the MTU of an interface changes", AreCounted, change_mtu),
     Attack::new("reloads", "files that are broken, huge or strange, and queues exchanged", AllCome, reload),
     Attack::new("SIGHUP", "hundreds of them, and none of another kind", AllCome, hang_up),
     Attack::new("clients", "clients that ask nonsense, do not read, or say nothing", AllCome, connect),
     Attack::new("descriptors", "no further descriptor may be opened", AllCome, few_descriptors),
-    Attack::new("memory", "no further memory may be had, in a flood", AreCounted, little_memory),
     Attack::new(
         "memory of hints",
         "the same, one hint after another into TSQ",
@@ -68,20 +44,11 @@ pub const ATTACKS: [Attack<Bed>; 26] = [
         little_memory_for_hints,
     ),
     Attack::new("missing files", "the file and the socket are removed", AllCome, remove_files),
-    Attack::new("SIGSTOP", "the process is stopped and goes on", AreCounted, stop),
     Attack::new("closed pipe", "nobody has its stdout open any more", AllCome, close_output),
-    Attack::new("kill -9", "the process is killed, and the next one starts", MayBeLost, kill),
-    Attack::new("restart", "SIGTERM under load, and the next one starts", MayBeLost, terminate),
-    Attack::new("removal", "an interface is removed, and comes back", MayBeLost, remove_interfaces),
-    Attack::new(
-        "removal at start",
-        "an interface is removed while the router starts",
-        MayBeLost,
-        remove_at_start,
-    ),
 ];
 
-pub const ATTACKS_ON_XDP: [Attack<Bed>; 12] = [
+/// Attacks on the router, whatever its ports are.
+pub const ON_ANY_PORT: [Attack<Bed>; 12] = [
     Attack::new("truncated frames", "headers of every kind that end anywhere", AreCounted, |bed, assault| {
         flood_with(bed, assault, garbage::truncated);
     }),

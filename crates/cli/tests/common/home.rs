@@ -33,7 +33,7 @@ impl Home {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes the router's file with this rate and queue in the forward direction. It replaces whatever has its name.
+    /// Writes the router's file with this rate and queue in the forward direction. It replaces a file, pipe or link of the same name.
     pub fn describe(&self, rate: &str, queue: &str) {
         let text = format!(
             "in = \"p0\"\nout = \"p1\"\nsocket = {:?}\n[forward]\nrate = {rate:?}\nqueue = {queue}\n\
