@@ -9,6 +9,8 @@ use crate::problem::{Errors, Problem};
 use crate::span::{Source, Span};
 use crate::value::{Node, Table, Value};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
@@ -150,11 +152,22 @@ impl Document {
     }
 }
 
-/// The name and the text of a file.
+/// The longest document, bytes. The longest that people write by hand have some ten thousand. What never ends, as
+/// `/dev/zero`, is refused there.
+const LONGEST: u64 = 16 << 20;
+
+/// The name and the text of a file or a pipe.
 fn load(path: &Path) -> Result<(String, String), Errors> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Problem::in_file(&name, format!("cannot be read: {error}")))?;
+    let wrong = |why: String| Problem::in_file(&name, why);
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+        .map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    if text.len() as u64 > LONGEST {
+        return Err(wrong(format!("is longer than {} MiB", LONGEST >> 20)).into());
+    }
+    let text = String::from_utf8(text).map_err(|_| wrong("is not UTF-8 text".to_owned()))?;
     Ok((name, text))
 }
 
@@ -184,6 +197,13 @@ mod tests {
             "flow = [{ name = \"a\" }, { hint = 6, name = \"b\" }]\n\
              link = [{ from = \"x\", queue = { tsq = { l = \"40 ms\" } }, to = \"y\" }]\n"
         );
+    }
+
+    #[test]
+    fn what_never_ends_or_cannot_be_read_is_refused() {
+        let refused = |path: &str| Document::load(Path::new(path)).unwrap_err().to_string();
+        assert_eq!(refused("/dev/zero"), "/dev/zero: is longer than 16 MiB");
+        assert!(refused("/nosuch").starts_with("/nosuch: cannot be read: No such file"));
     }
 
     #[test]
