@@ -3,7 +3,11 @@
 //! in the simulator.
 //!
 //! - [`negotiation`]: both ends of a connection agree on what it needs.
+//! - [`frame`]: what messages of the application and reports look like on the wire.
+//! - [`pacing`]: when an application may send.
 //! - [`authentication`]: the key that both ends may share, and the tags of messages.
 
 pub mod authentication;
+pub mod frame;
 pub mod negotiation;
+pub mod pacing;

@@ -1,31 +1,34 @@
 //! Many datagrams with one system call, each with the kernel's time stamp, its sender and its traffic class.
 //!
-//! Only the first [`HEAD`] bytes of a datagram are copied, which is enough to measure it. `SO_TIMESTAMPNS` stamps a
-//! datagram when it comes in from the interface, so the stamp does not depend on when the reader wakes up.
+//! `SO_TIMESTAMPNS` stamps a datagram when it comes in from the interface, so the stamp does not depend on when the reader
+//! wakes up. Who only measures copies the first [`HEAD`] bytes of each.
 #![expect(unsafe_code, reason = "recvmmsg, which no safe crate wraps")]
 
 use crate::clock;
 use crate::sockopt::{SO_RXQ_OVFL, SO_TIMESTAMPNS, check};
-use cutline_units::Instant;
+use cutline_units::{Duration, Instant};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::net::sockopt::{set_ip_recvtos, set_ipv6_recvtclass};
+use std::fmt;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The most bytes of a datagram that are copied.
+/// Enough bytes of a datagram to measure it.
 pub const HEAD: usize = 64;
-/// The most datagrams that one system call returns.
+/// How many datagrams one system call returns if nothing else is said.
 const BATCH: usize = 64;
 /// Room for a socket address of any kind, bytes.
 const NAME: usize = size_of::<libc::sockaddr_storage>();
 /// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
 const CONTROL: usize = 256;
+/// How long the offset of the wall clock is taken to be the same.
+const OFFSET_LASTS: Duration = Duration::from_millis(10);
 
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'i> {
-    /// Its first bytes, at most [`HEAD`].
+    /// Its first bytes, as many as the inbox has room for.
     pub head: &'i [u8],
     /// Its length, bytes.
     pub length: usize,
@@ -39,29 +42,86 @@ pub struct Datagram<'i> {
     pub overflowed: u32,
 }
 
+/// Whether a call waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It does not.
+    No,
+    /// Until the first datagram, as long as the socket waits ([`std::net::UdpSocket::set_read_timeout`]).
+    ForOne,
+}
+
 /// Receives datagrams from a socket.
 pub struct Inbox {
-    heads: Box<[[u8; HEAD]; BATCH]>,
-    names: Box<[[u8; NAME]; BATCH]>,
-    controls: Box<[Control; BATCH]>,
+    /// Room for the first bytes of a datagram.
+    room: usize,
+    // Vectors, not boxes: a box that is moved may not be referred to by pointers.
+    heads: Vec<u8>,
+    names: Vec<[u8; NAME]>,
+    controls: Vec<Control>,
+    /// Point into `heads`.
+    _parts: Vec<libc::iovec>,
+    /// Point into `names`, `_parts` and `controls`.
+    messages: Vec<libc::mmsghdr>,
+    /// The end of the last call, and the offset of the wall clock then.
+    now: Instant,
+    offset: u64,
+    /// When the offset was read.
+    offset_at: Instant,
 }
+
+// SAFETY: the pointers are to memory on the heap that the inbox owns and that only its methods refer to.
+unsafe impl Send for Inbox {}
 
 /// Aligned as control messages are.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
 
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox")
+            .field("room", &self.room)
+            .field("batch", &self.messages.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Default for Inbox {
+    /// An inbox for measuring: it copies [`HEAD`] bytes of each datagram.
     fn default() -> Self {
-        Self {
-            heads: Box::new([[0; HEAD]; BATCH]),
-            names: Box::new([[0; NAME]; BATCH]),
-            controls: Box::new([Control([0; CONTROL]); BATCH]),
-        }
+        Self::new(HEAD, BATCH)
     }
 }
 
 impl Inbox {
+    /// Returns an inbox that takes at most `batch` datagrams with one system call, and copies at most `room` bytes of each.
+    /// Memory that no datagram has needed is not used.
+    ///
+    /// # Panics
+    /// When one of them is zero.
+    pub fn new(room: usize, batch: usize) -> Self {
+        assert!(room > 0 && batch > 0, "an inbox has room");
+        let mut heads = vec![0; room * batch];
+        let mut names = vec![[0; NAME]; batch];
+        let mut controls = vec![Control([0; CONTROL]); batch];
+        let part = |head: &mut [u8]| libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: room };
+        let mut parts: Vec<libc::iovec> = heads.chunks_exact_mut(room).map(part).collect();
+        let places = names.iter_mut().zip(&mut controls).zip(&mut parts);
+        let message = |((name, control), part): ((&mut [u8; NAME], &mut Control), &mut libc::iovec)| {
+            // SAFETY: all-zero bits are a valid mmsghdr: null pointers with lengths of zero.
+            let mut message: libc::mmsghdr = unsafe { zeroed() };
+            message.msg_hdr.msg_name = name.as_mut_ptr().cast();
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+            message
+        };
+        let messages = places.map(message).collect();
+        let zero = Instant::ZERO;
+        Self { room, heads, names, controls, _parts: parts, messages, now: zero, offset: 0, offset_at: zero }
+    }
+
     /// Asks the kernel for time stamps, traffic classes and the count of dropped datagrams.
     ///
     /// # Errors
@@ -80,46 +140,59 @@ impl Inbox {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when none has arrived.
     pub fn receive(&mut self, socket: impl AsFd, mut each: impl FnMut(Datagram<'_>)) -> io::Result<usize> {
-        // SAFETY: all-zero bits are a valid iovec and a valid mmsghdr: null pointers with lengths of zero.
-        let (mut parts, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
-            unsafe { (zeroed(), zeroed()) };
-        for i in 0..BATCH {
-            parts[i] = libc::iovec { iov_base: self.heads[i].as_mut_ptr().cast(), iov_len: HEAD };
-            let header = &mut messages[i].msg_hdr;
-            header.msg_name = self.names[i].as_mut_ptr().cast();
-            header.msg_namelen = NAME as libc::socklen_t;
-            header.msg_iov = &raw mut parts[i];
-            header.msg_iovlen = 1;
-            header.msg_control = self.controls[i].0.as_mut_ptr().cast();
-            header.msg_controllen = CONTROL;
+        let count = self.fill(socket, Wait::No)?;
+        (0..count).filter_map(|number| self.datagram(number)).for_each(|datagram| each(datagram));
+        Ok(count)
+    }
+
+    /// Receives datagrams into the inbox, in the place of those that were there. Returns how many.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when none has arrived in time; another one when the socket has an error.
+    pub fn fill(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
+        for message in &mut self.messages {
+            message.msg_hdr.msg_namelen = NAME as libc::socklen_t;
+            message.msg_hdr.msg_controllen = CONTROL;
         }
+        let wait = match wait {
+            Wait::No => libc::MSG_DONTWAIT,
+            Wait::ForOne => libc::MSG_WAITFORONE,
+        };
         // With MSG_TRUNC the length returned is that of the datagram, not of what was copied.
-        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-        // SAFETY: every message points to a part, a name and a control buffer of its own, of the lengths given; all
-        // outlive the call, and nothing else refers to them during it.
+        // SAFETY: every message points to a part, a name and a control buffer of its own, of the lengths given; all are
+        // the inbox's, which is borrowed for the call.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_fd().as_raw_fd(),
-                messages.as_mut_ptr(),
-                BATCH as u32,
-                flags as _,
+                self.messages.as_mut_ptr(),
+                self.messages.len() as u32,
+                (libc::MSG_TRUNC | wait) as _,
                 std::ptr::null_mut(),
             )
         };
         let count = check(count.into())? as usize;
-        let (now, offset) = (clock::now(), clock::wall_clock_offset());
-        for (i, message) in messages.iter().enumerate().take(count) {
-            let length = message.msg_len as usize;
-            let control = &self.controls[i].0[..message.msg_hdr.msg_controllen.min(CONTROL)];
-            let Ancillary { stamp, traffic_class, overflowed } = Ancillary::read(control);
-            let at = stamp.map_or(now, |(seconds, nanos)| {
-                clock::from_wall_clock(seconds as u32, nanos as u32, offset, now)
-            });
-            let Some(from) = address(&self.names[i]) else { continue };
-            let head = &self.heads[i][..length.min(HEAD)];
-            each(Datagram { head, length, from, at, traffic_class, overflowed });
+        self.now = clock::now();
+        if self.now.saturating_since(self.offset_at) > OFFSET_LASTS {
+            (self.offset, self.offset_at) = (clock::wall_clock_offset(), self.now);
         }
         Ok(count)
+    }
+
+    /// Returns a datagram of the last call, by its number from 0; `None` if its sender has no address of IPv4 or IPv6.
+    ///
+    /// # Panics
+    /// When the inbox has no room for so many.
+    pub fn datagram(&self, number: usize) -> Option<Datagram<'_>> {
+        let message = &self.messages[number];
+        let length = message.msg_len as usize;
+        let control = &self.controls[number].0[..message.msg_hdr.msg_controllen.min(CONTROL)];
+        let Ancillary { stamp, traffic_class, overflowed } = Ancillary::read(control);
+        let at = stamp.map_or(self.now, |(seconds, nanos)| {
+            clock::from_wall_clock(seconds as u32, nanos as u32, self.offset, self.now)
+        });
+        let from = address(&self.names[number])?;
+        let head = &self.heads[number * self.room..][..length.min(self.room)];
+        Some(Datagram { head, length, from, at, traffic_class, overflowed })
     }
 }
 

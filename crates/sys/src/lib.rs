@@ -9,6 +9,7 @@
 //! reactor     waiting for file descriptors and a deadline
 //! sockopt     socket options: one type to get and set any of them
 //! tcp         what the kernel has counted of a TCP connection (TCP_INFO)
+//! traffic_class   the code point of a socket's packets
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
@@ -45,6 +46,7 @@ pub mod signal;
 pub mod sockopt;
 pub mod tcp;
 pub mod thread;
+pub mod traffic_class;
 pub mod tun;
 pub mod xdp;
 

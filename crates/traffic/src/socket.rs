@@ -3,6 +3,7 @@
 use crate::plan::{FlowPlan, TcpOptions};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
+use cutline_sys::traffic_class::set_traffic_class;
 use cutline_sys::{now, tcp};
 use cutline_units::{Dscp, Duration};
 use rustix::fd::{AsFd, OwnedFd};
@@ -42,7 +43,8 @@ pub fn select_congestion_control(name: &str) -> io::Result<()> {
 pub(crate) fn connect(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::STREAM).map_err(refused("cannot open a socket"))?;
     set_tcp(&socket, options)?;
-    mark(&socket, plan.to, plan.dscp.in_traffic_class(0)).map_err(refused("cannot set the code point"))?;
+    set_traffic_class(&socket, plan.to, plan.dscp.in_traffic_class(0))
+        .map_err(refused("cannot set the code point"))?;
     bind_from(&socket, plan)?;
     match net::connect(&socket, &plan.to) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
@@ -75,7 +77,8 @@ pub(crate) fn connect_control(from: Option<IpAddr>, to: SocketAddr, time: Durati
 pub(crate) fn datagrams(plan: &FlowPlan) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::DGRAM).map_err(refused("cannot open a socket"))?;
     let ecn = if plan.ecn { ECT0 } else { 0 };
-    mark(&socket, plan.to, plan.dscp.in_traffic_class(ecn)).map_err(refused("cannot set the code point"))?;
+    set_traffic_class(&socket, plan.to, plan.dscp.in_traffic_class(ecn))
+        .map_err(refused("cannot set the code point"))?;
     bind_from(&socket, plan)?;
     net::connect(&socket, &plan.to)
         .map_err(|errno| format!("cannot connect to {}: {}", plan.to, io::Error::from(errno)))?;
@@ -113,26 +116,10 @@ fn set_tcp(socket: &OwnedFd, options: &TcpOptions) -> Result<(), String> {
     sockopt::set_tcp_nodelay(socket, options.no_delay).map_err(refused("cannot set TCP_NODELAY"))
 }
 
-/// Sets the traffic class of a socket's packets. On a TCP socket the kernel controls the ECN bits.
-pub(crate) fn mark(socket: impl AsFd, peer: SocketAddr, traffic_class: u8) -> Result<(), Errno> {
-    if peer.is_ipv4() {
-        return sockopt::set_ip_tos(socket, traffic_class);
-    }
-    if is_mapped(peer) {
-        sockopt::set_ip_tos(&socket, traffic_class)?;
-    }
-    sockopt::set_ipv6_tclass(socket, u32::from(traffic_class))
-}
-
-/// Returns whether the address is an IPv4-mapped IPv6 address.
-fn is_mapped(address: SocketAddr) -> bool {
-    matches!(address, SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some())
-}
-
 /// Sets the code point of the packets that a receiver sends back.
 pub(crate) fn mark_answers(socket: impl AsFd, peer: SocketAddr, dscp: Dscp) {
     // If the kernel refuses, the replies are unmarked and the flow continues.
-    let _unmarked = mark(socket, peer, dscp.in_traffic_class(0));
+    let _unmarked = set_traffic_class(socket, peer, dscp.in_traffic_class(0));
 }
 
 /// Opens a meter's TCP and UDP sockets on the same port.

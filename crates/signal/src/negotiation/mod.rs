@@ -36,7 +36,7 @@ mod tests;
 pub use message::{Framing, Nonce, Role, framing};
 pub use params::NegotiationParams;
 
-use crate::authentication::Key;
+use crate::authentication::{Key, TAG};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification};
 use cutline_units::{Duration, Instant};
@@ -273,6 +273,27 @@ impl Negotiation {
     /// Whether a round is under way.
     pub const fn is_under_way(&self) -> bool {
         !matches!(self.state, State::Idle)
+    }
+
+    /// A number that both ends know by the session, and nobody who cannot see the path; `None` before there is a session.
+    pub fn token(&self) -> Option<u32> {
+        let session = self.session?;
+        let Some(keys) = &self.keys else { return Some(session as u32) };
+        let [a, b, c, d, ..] = keys.session?.tag(&[b"token"]);
+        Some(u32::from_be_bytes([a, b, c, d]))
+    }
+
+    /// What computes the tags of other things that this end sends in this session; `None` without a key.
+    pub fn tagger(&self) -> Option<impl Fn(&[u8]) -> [u8; TAG]> {
+        let (key, role) = (self.keys.as_ref()?.session?, self.role);
+        Some(move |bytes: &[u8]| key.tag(&[&[role as u8], bytes]))
+    }
+
+    /// Whether something that has come in this session has its tag at its end, if there is a key. Returns what comes before.
+    pub fn authentic<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let Some(keys) = &self.keys else { return Some(bytes) };
+        let (content, tag) = bytes.split_last_chunk::<TAG>()?;
+        keys.session?.verifies(&[&[self.role.other() as u8], content], tag).then_some(content)
     }
 
     /// What was counted.

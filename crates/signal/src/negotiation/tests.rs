@@ -312,3 +312,23 @@ proptest! {
         prop_assert!(sent <= 2 && other.event().is_none());
     }
 }
+
+#[test]
+fn both_ends_and_nobody_else_know_the_token_and_the_tags() {
+    for key in [None, Some(key())] {
+        let (mut one, mut other) = (initiator(video(), key), responder(video(), key));
+        assert_eq!(other.token(), None);
+        exchange(Instant::ZERO, &mut one, &mut other);
+        assert_eq!(one.token(), other.token());
+        assert!(one.token().is_some());
+        let tag = one.tagger().map(|tag| tag(b"content"));
+        assert_eq!(tag.is_some(), key.is_some());
+        let bytes = [&b"content"[..], tag.as_ref().map_or(&[], |tag| &tag[..])].concat();
+        assert_eq!(other.authentic(&bytes), Some(&b"content"[..]));
+        if key.is_some() {
+            assert_eq!(one.authentic(&bytes), None, "nobody can send an end its own tags");
+            assert_eq!(other.authentic(&bytes[1..]), None);
+            assert_eq!(other.authentic(b"content"), None);
+        }
+    }
+}

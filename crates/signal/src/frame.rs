@@ -1,0 +1,335 @@
+//! What the messages of an application look like on the wire, once both ends speak this protocol; all numbers are big-endian.
+//!
+//! | datagram | bytes | fields |
+//! | --- | --- | --- |
+//! | data | 24 | magic number c7 52, 2 bytes of zeros, token 4, number of the message 8, when it was sent 8; then the message |
+//! | report | 8 and more | magic number c7 53, length of the whole 2, token 4; the report; with a key: a tag 32 |
+//!
+//! In a stream a report looks the same. Data are fragments of messages, which are not numbered, since none is lost:
+//!
+//! | fragment | bytes | fields |
+//! | --- | --- | --- |
+//! | data | 12 | d1 for the last fragment of a message, d0 for one that more follow 1, length of its payload 3, when it was sent 8 |
+//!
+//! The messages of a [negotiation](crate::negotiation) come among them and begin with c7 51. Times are nanoseconds of the
+//! sender's clock. The token is a number that follows from the session, so that nobody who cannot see the path adds messages
+//! to a connection.
+//!
+//! Nothing that arrives is trusted: what this version would not write is [`Frame::Foreign`] or [`Broken`].
+
+use crate::authentication::TAG;
+use crate::negotiation::{Framing, framing};
+use cutline_units::Instant;
+use cutline_wire::{Reader, Writer};
+use std::ops::Range;
+
+/// The length of the header before a message in a datagram, bytes.
+pub const DATAGRAM_HEADER: usize = 24;
+/// The length of the header before a fragment of a message in a stream, bytes.
+pub const STREAM_HEADER: usize = 12;
+/// The longest payload of a fragment in a stream, bytes.
+pub const LONGEST_FRAGMENT: usize = 0xff_ffff;
+/// The longest report with its header and its tag, bytes.
+pub const LONGEST_REPORT: usize = 512;
+/// The length of a report's header, bytes.
+const REPORT_HEADER: usize = 8;
+const NEGOTIATION: [u8; 2] = [0xc7, 0x51];
+const DATA: [u8; 2] = [0xc7, 0x52];
+const REPORT: [u8; 2] = [0xc7, 0x53];
+const LAST_FRAGMENT: u8 = 0xd1;
+const FRAGMENT: u8 = 0xd0;
+
+/// What a datagram is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// A message of the application: the bytes after the header.
+    Data {
+        /// The number of the message, from 0.
+        number: u64,
+        /// When it was sent, on the sender's clock.
+        sent: Instant,
+    },
+    /// A report: the place of its content and of its tag.
+    Report(Range<usize>),
+    /// A message of a negotiation.
+    Negotiation,
+    /// Something else: the other end does not speak this protocol, or the token is not that of the session.
+    Foreign,
+}
+
+/// Returns the header of a message in a datagram.
+pub fn datagram_header(token: u32, number: u64, sent: Instant) -> [u8; DATAGRAM_HEADER] {
+    let mut bytes = [0; DATAGRAM_HEADER];
+    Writer::new(&mut bytes).put(&DATA).u16(0).u32(token).u64(number).instant(sent);
+    bytes
+}
+
+/// Returns the header of a fragment of a message in a stream. `length` is at most [`LONGEST_FRAGMENT`].
+pub fn stream_header(length: usize, is_last: bool, sent: Instant) -> [u8; STREAM_HEADER] {
+    debug_assert!(length <= LONGEST_FRAGMENT, "a fragment has at most {LONGEST_FRAGMENT} B");
+    let kind = if is_last { LAST_FRAGMENT } else { FRAGMENT };
+    let mut bytes = [0; STREAM_HEADER];
+    Writer::new(&mut bytes).u32(u32::from(kind) << 24 | length as u32).instant(sent);
+    bytes
+}
+
+/// Returns a report as a datagram or a part of a stream. `tag` computes the tag of what comes before it, if there is a key.
+///
+/// # Panics
+/// When it is longer than [`LONGEST_REPORT`].
+pub fn report(token: u32, content: &[u8], tag: Option<impl FnOnce(&[u8]) -> [u8; TAG]>) -> Vec<u8> {
+    let length = REPORT_HEADER + content.len() + tag.as_ref().map_or(0, |_| TAG);
+    assert!(length <= LONGEST_REPORT, "a report has at most {LONGEST_REPORT} B");
+    let mut bytes = vec![0; REPORT_HEADER + content.len()];
+    Writer::new(&mut bytes).put(&REPORT).u16(length as u16).u32(token).put(content);
+    if let Some(tag) = tag {
+        let tag = tag(&bytes);
+        bytes.extend(tag);
+    }
+    bytes
+}
+
+/// Returns what a datagram is. Data and reports with another token than this session's are foreign.
+#[inline]
+pub fn datagram(bytes: &[u8], token: u32) -> Frame {
+    match bytes.first_chunk() {
+        Some(&DATA) => data(bytes, token).unwrap_or(Frame::Foreign),
+        Some(&REPORT) => {
+            report_at(bytes, token).filter(|end| *end == bytes.len()).map_or(Frame::Foreign, report_content)
+        }
+        Some(&NEGOTIATION) => Frame::Negotiation,
+        _ => Frame::Foreign,
+    }
+}
+
+fn data(bytes: &[u8], token: u32) -> Option<Frame> {
+    let mut reader = Reader::new(bytes);
+    let (_magic, zero, theirs) = (reader.u16()?, reader.u16()?, reader.u32()?);
+    let (number, sent) = (reader.u64()?, reader.instant()?);
+    (zero == 0 && theirs == token).then_some(Frame::Data { number, sent })
+}
+
+const fn report_content(end: usize) -> Frame {
+    Frame::Report(REPORT_HEADER..end)
+}
+
+/// The length of the report that begins here, header included.
+fn report_at(bytes: &[u8], token: u32) -> Option<usize> {
+    let mut reader = Reader::new(bytes);
+    let (_magic, length, theirs) = (reader.u16()?, usize::from(reader.u16()?), reader.u32()?);
+    ((REPORT_HEADER..=LONGEST_REPORT).contains(&length) && theirs == token).then_some(length)
+}
+
+/// What comes next in a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// So many bytes are payload of the application. `end` is that of a message, with the time when it was sent and its
+    /// length, if the message ends with them.
+    Payload {
+        /// How many bytes.
+        bytes: usize,
+        /// The end of the message.
+        end: Option<End>,
+    },
+    /// So many bytes are a message of a negotiation.
+    Negotiation(usize),
+    /// So many bytes are a report; its content begins after [`Item::REPORT_HEADER`] of them.
+    Report(usize),
+}
+
+impl Item {
+    /// The length of a report's header, bytes.
+    pub const REPORT_HEADER: usize = REPORT_HEADER;
+}
+
+/// The end of a message in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// When the message was sent, on the sender's clock.
+    pub sent: Instant,
+    /// Its length, bytes.
+    pub length: u64,
+}
+
+/// A stream that has something in it which this version would not write. What follows cannot be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the other end has sent something that is no message of this protocol")]
+pub struct Broken;
+
+/// Finds the messages in a stream. It keeps no bytes.
+#[derive(Clone, Debug, Default)]
+pub struct StreamReader {
+    /// Payload of the present fragment that has not come yet, bytes.
+    rest: usize,
+    is_last: bool,
+    /// When the message was sent; `None` between messages.
+    sent: Option<Instant>,
+    /// Payload of the present message so far, bytes.
+    length: u64,
+}
+
+impl StreamReader {
+    /// Payload that comes next without a header in between, bytes.
+    pub const fn rest(&self) -> usize {
+        self.rest
+    }
+
+    /// Whether the stream may end here: between two messages.
+    pub const fn is_between_messages(&self) -> bool {
+        self.sent.is_none()
+    }
+
+    /// Returns the next item at the beginning of `bytes`, and how many bytes before it are a header to be skipped; `None`
+    /// while there are too few bytes. The caller takes the header and the item from the stream, and calls again.
+    ///
+    /// # Errors
+    /// When the bytes are no item of this session. The caller must not call again.
+    pub fn next(&mut self, bytes: &[u8], token: u32) -> Result<Option<(usize, Item)>, Broken> {
+        if self.rest > 0 {
+            return Ok((!bytes.is_empty()).then(|| (0, self.payload(bytes.len()))));
+        }
+        match bytes.first() {
+            None => Ok(None),
+            Some(&(kind @ (FRAGMENT | LAST_FRAGMENT))) => {
+                let Some(header) = bytes.first_chunk::<STREAM_HEADER>() else { return Ok(None) };
+                let length = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
+                let sent = u64::from_be_bytes(std::array::from_fn(|i| header[4 + i]));
+                (self.rest, self.is_last) = (length, kind == LAST_FRAGMENT);
+                self.sent.get_or_insert(Instant::from_nanos(sent));
+                Ok(Some((STREAM_HEADER, self.payload(bytes.len() - STREAM_HEADER))))
+            }
+            Some(_) => self.control(bytes, token),
+        }
+    }
+
+    /// Takes payload that has been read past this reader: the caller has put the next bytes elsewhere.
+    pub fn take(&mut self, bytes: usize) -> Option<End> {
+        match self.payload(bytes) {
+            Item::Payload { end, .. } => end,
+            Item::Negotiation(_) | Item::Report(_) => None,
+        }
+    }
+
+    fn payload(&mut self, there: usize) -> Item {
+        let bytes = self.rest.min(there);
+        self.rest -= bytes;
+        self.length += bytes as u64;
+        let is_end = self.rest == 0 && self.is_last;
+        let end = self.sent.filter(|_| is_end).map(|sent| End { sent, length: self.length });
+        if is_end {
+            (self.sent, self.length) = (None, 0);
+        }
+        Item::Payload { bytes, end }
+    }
+
+    fn control(&self, bytes: &[u8], token: u32) -> Result<Option<(usize, Item)>, Broken> {
+        let item = match bytes.first_chunk() {
+            None if bytes[0] == REPORT[0] => None,
+            Some(&REPORT) => match report_at(bytes, token) {
+                None if bytes.len() < REPORT_HEADER => None,
+                None => return Err(Broken),
+                Some(length) => (bytes.len() >= length).then_some(Item::Report(length)),
+            },
+            _ => match framing(bytes) {
+                Framing::Foreign => return Err(Broken),
+                Framing::Part => None,
+                Framing::Whole(length) => Some(Item::Negotiation(length)),
+            },
+        };
+        Ok(item.map(|item| (0, item)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TOKEN: u32 = 77;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    #[test]
+    fn a_datagram_is_what_was_written() {
+        let sent = at(123);
+        let message = [&datagram_header(TOKEN, 9, sent)[..], b"hello"].concat();
+        assert_eq!(datagram(&message, TOKEN), Frame::Data { number: 9, sent });
+        assert_eq!(datagram(&message, TOKEN + 1), Frame::Foreign);
+        assert_eq!(datagram(&message[..23], TOKEN), Frame::Foreign);
+        let bytes = report(TOKEN, b"content", Some(|_: &[u8]| [5; TAG]));
+        assert_eq!(datagram(&bytes, TOKEN), Frame::Report(8..8 + 7 + TAG));
+        assert_eq!(bytes[8..15], *b"content");
+        for wrong in [&bytes[..20], b"GET / HTTP/1.1", b"", b"\xc7"] {
+            assert_eq!(datagram(wrong, TOKEN), Frame::Foreign);
+        }
+    }
+
+    /// Everything that a reader finds in bytes that come in pieces.
+    fn read(bytes: &[u8], pieces: &[usize]) -> Result<Vec<(Vec<u8>, Option<End>)>, Broken> {
+        let mut reader = StreamReader::default();
+        let (mut buffer, mut found, mut message) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rest = bytes;
+        for piece in pieces.iter().chain([&bytes.len()]) {
+            let (now, later) = rest.split_at((*piece).min(rest.len()));
+            rest = later;
+            buffer.extend_from_slice(now);
+            while let Some((header, item)) = reader.next(&buffer, TOKEN)? {
+                buffer.drain(..header);
+                let (Item::Payload { bytes, .. } | Item::Negotiation(bytes) | Item::Report(bytes)) = item;
+                let taken: Vec<u8> = buffer.drain(..bytes).collect();
+                match item {
+                    Item::Payload { end, .. } => {
+                        message.extend(taken);
+                        if end.is_some() {
+                            found.push((std::mem::take(&mut message), end));
+                        }
+                    }
+                    Item::Negotiation(_) | Item::Report(_) => found.push((taken, None)),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_is_what_was_written(
+            messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..8),
+            fragment in 1_usize..200, pieces in prop::collection::vec(1_usize..90, 0..80),
+        ) {
+            let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+            for (i, message) in messages.iter().enumerate() {
+                let sent = at(i as u64);
+                let parts: Vec<&[u8]> = message.chunks(fragment).collect();
+                let parts = if parts.is_empty() { vec![&[][..]] } else { parts };
+                for (k, part) in parts.iter().enumerate() {
+                    bytes.extend(stream_header(part.len(), k + 1 == parts.len(), at(i as u64 + 1000 * k as u64)));
+                    bytes.extend_from_slice(part);
+                }
+                expected.push((message.clone(), Some(End { sent, length: message.len() as u64 })));
+                let control = report(TOKEN, &[7; 9], None::<fn(&[u8]) -> [u8; TAG]>);
+                bytes.extend(&control);
+                expected.push((control, None));
+            }
+            prop_assert_eq!(read(&bytes, &pieces), Ok(expected));
+        }
+
+        #[test]
+        fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), pieces in prop::collection::vec(1_usize..20, 0..20)) {
+            let _ = read(&bytes, &pieces);
+            let _ = datagram(&bytes, TOKEN);
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_breaks_a_stream() {
+        assert_eq!(read(b"GET /", &[]), Err(Broken));
+        assert_eq!(read(&[0xc7, 0x53, 0xff, 0xff, 0, 0, 0, TOKEN as u8], &[]), Err(Broken));
+        let other = report(TOKEN + 1, &[], None::<fn(&[u8]) -> [u8; TAG]>);
+        assert_eq!(read(&other, &[]), Err(Broken));
+        let part = stream_header(5, true, at(0));
+        assert_eq!(read(&part, &[]), Ok(vec![]));
+    }
+}

@@ -1,0 +1,149 @@
+//! When an application may send, so that it keeps to what was agreed on (QUANTA section 5.2: rate control per connection).
+//!
+//! A [`Pacer`] is two leaky buckets (ITU-T I.371, the generic cell rate algorithm): one for the highest useful rate, which
+//! allows bursts, and one for the peak rate, which allows two messages in a row, since an application's timers are late now and
+//! then. It says when the next message may be sent. Whether the sender waits until then or is told is the caller's matter.
+
+use cutline_quality::spec::Specification;
+use cutline_units::{Duration, Instant};
+
+/// How long an application may send at its peak rate after a pause: an interval of measurement (QoSockets eq. 2).
+const BURST: Duration = Duration::from_millis(500);
+const SECOND: f64 = 1e9;
+
+/// Limits the rate of messages.
+#[derive(Clone, Debug, Default)]
+pub struct Pacer {
+    sustained: Option<Bucket>,
+    peak: Option<Bucket>,
+}
+
+#[derive(Clone, Debug)]
+struct Bucket {
+    /// Time per byte, or per message, ns.
+    cost: f64,
+    /// Whether messages are counted instead of bytes.
+    by_message: bool,
+    /// How far the schedule may run ahead of the clock.
+    tolerance: Duration,
+    /// When everything that has been sent would have been sent at the rate.
+    schedule: Instant,
+}
+
+impl Pacer {
+    /// Returns the pacer of a sender with this specification; it limits nothing where both rates are open. Where the size is
+    /// open, too, it counts messages, otherwise bytes.
+    pub fn new(spec: &Specification) -> Self {
+        let size = spec.size.map(|size| size.get() as f64);
+        let bucket = |rate: f64, tolerance: Duration| Bucket {
+            cost: SECOND / (rate * size.unwrap_or(1.0)),
+            by_message: size.is_none(),
+            tolerance,
+            schedule: Instant::ZERO,
+        };
+        let message = |rate: f64| Duration::from_nanos((SECOND / rate) as u64);
+        let sustained = spec.max_rate.map(|rate| {
+            let excess = spec.peak_rate.map_or(0.0, |peak| (peak / rate - 1.0).max(0.0));
+            bucket(rate, message(rate).max(BURST.mul_f64(excess)))
+        });
+        Self { sustained, peak: spec.peak_rate.map(|rate| bucket(rate, message(rate))) }
+    }
+
+    /// Another specification holds from now on. What has been sent counts on.
+    pub fn renegotiate(&mut self, spec: &Specification) {
+        let schedule = |bucket: &Option<Bucket>| bucket.as_ref().map(|bucket| bucket.schedule);
+        let (sustained, peak) = (schedule(&self.sustained), schedule(&self.peak));
+        *self = Self::new(spec);
+        for (bucket, schedule) in [(&mut self.sustained, sustained), (&mut self.peak, peak)] {
+            if let (Some(bucket), Some(schedule)) = (bucket, schedule) {
+                bucket.schedule = schedule;
+            }
+        }
+    }
+
+    /// Replaces the highest useful rate by another one, messages/s. What has been sent counts on.
+    pub fn set_rate(&mut self, spec: &Specification, rate: f64) {
+        self.renegotiate(&Specification { max_rate: Some(rate), ..spec.clone() });
+    }
+
+    /// Whether it limits anything.
+    pub const fn is_limiting(&self) -> bool {
+        self.sustained.is_some() || self.peak.is_some()
+    }
+
+    /// Returns when a message may be sent: `now`, or a later time.
+    #[inline]
+    pub fn ready_at(&self, now: Instant) -> Instant {
+        let wait = |bucket: &Bucket| bucket.schedule.saturating_since(now).saturating_sub(bucket.tolerance);
+        let waits = self.sustained.iter().chain(&self.peak).map(wait);
+        now.saturating_add(waits.max().unwrap_or(Duration::ZERO))
+    }
+
+    /// Takes note of a message of so many bytes that was sent.
+    #[inline]
+    pub fn on_send(&mut self, now: Instant, bytes: u64) {
+        for bucket in [&mut self.sustained, &mut self.peak].into_iter().flatten() {
+            let units = if bucket.by_message { 1.0 } else { bytes as f64 };
+            let cost = Duration::from_nanos((units * bucket.cost).ceil() as u64);
+            bucket.schedule = bucket.schedule.max(now).saturating_add(cost);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Bytes;
+
+    /// How many messages a greedy sender sends within a time.
+    fn greedy(spec: &Specification, bytes: u64, time: Duration) -> u64 {
+        let mut pacer = Pacer::new(spec);
+        let (mut now, mut sent) = (Instant::from_nanos(1_000_000_000), 0);
+        let end = now + time;
+        loop {
+            now = pacer.ready_at(now);
+            if now >= end {
+                return sent;
+            }
+            pacer.on_send(now, bytes);
+            sent += 1;
+        }
+    }
+
+    #[test]
+    fn a_sender_keeps_to_its_rates() {
+        // NetVideo (QoSockets section IV): 80 messages/s, 100 at the peak; the burst of half a second has 50 messages, 10
+        // more than the rate allows.
+        let spec = Specification::builder().rates(60.0, 80.0, 100.0).size(Bytes::new(1280)).build().unwrap();
+        let second = Duration::from_secs(1);
+        assert_eq!(greedy(&spec, 1280, second), 90);
+        let (ten, hundred) = (greedy(&spec, 1280, second * 10), greedy(&spec, 1280, second * 100));
+        assert_eq!((ten, hundred), (810, 8010));
+        // Messages of half the length may come twice as often, up to the peak.
+        assert_eq!(greedy(&spec, 640, second * 10), 2 * 810);
+        // Without a size, messages count.
+        let messages = Specification { size: None, ..spec };
+        assert_eq!(greedy(&messages, 1, second * 10), 810);
+    }
+
+    #[test]
+    fn what_is_open_is_not_limited() {
+        let pacer = Pacer::new(&Specification::OPEN);
+        let now = Instant::from_nanos(5);
+        assert!(!pacer.is_limiting() && pacer.ready_at(now) == now);
+    }
+
+    #[test]
+    fn a_rate_can_be_lowered_while_sending() {
+        let spec = Specification::builder().rates(1.0, 10.0, 10.0).size(Bytes::new(100)).build().unwrap();
+        let mut pacer = Pacer::new(&spec);
+        pacer.set_rate(&spec, 2.0);
+        let mut now = Instant::from_nanos(1);
+        for _ in 0..20 {
+            now = pacer.ready_at(now);
+            pacer.on_send(now, 100);
+        }
+        // Two messages at once, then two a second, with a burst of (10 / 2 - 1) x 0.5 s.
+        assert_eq!(now.saturating_since(Instant::ZERO).as_secs_f64().round() as u64, 8);
+    }
+}

@@ -1,0 +1,566 @@
+//! One end of a QoS connection, without IO: it negotiates, measures what is sent and received, exchanges reports, watches what was
+//! agreed on, and adapts.
+//!
+//! It has three parts, so that a socket may protect each by a lock of its own and the two directions never wait for each other:
+//!
+//! - [`Outbound`]: what the application sends: numbers, pacing, counters.
+//! - [`Inbound`]: what it receives: counters, delays, jitter.
+//! - [`Session`]: everything else, which is needed a few times a second.
+//!
+//! ```text
+//! application -> Outbound -> messages -> network -> messages -> Inbound -> application
+//!                    \                                             /
+//!                     Session  <--- negotiation and reports --->  Session
+//! ```
+//!
+//! With an end that does not speak this protocol a session is *alone*: its messages are those of a plain connection, and only
+//! what one end sees is measured.
+
+use crate::authentication::Key;
+use crate::clock::{ClockOffset, ClockParams, OffsetEstimator, Stamper};
+use crate::frame;
+use crate::mib::{Conformance, Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
+use crate::monitor::{Arrival, Arrivals, Departures, MonitorParams, PeerReports, Report, Sent, SentInterval};
+use crate::negotiation::{self, Agreed, Carrier, Negotiation, NegotiationParams, Nonce, Reason};
+use crate::operation::{Operation, OperationParams};
+use crate::pacing::Pacer;
+use crate::violation::{self, Violation, Watch, WatchParams};
+use cutline_params::ParameterError;
+use cutline_quality::spec::{Conflicts, ConnectionSpecification, Measure, Specification};
+use cutline_quality::{Class, Combination, HintControl, HintParams};
+use cutline_units::{Duration, Hint, Instant, RandomStream};
+use std::collections::VecDeque;
+
+/// What happens automatically.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policies {
+    /// The hint follows the quality that the other end reports, judged for this class of application.
+    pub adapt_hint: Option<(Class, HintParams)>,
+    /// The rate moves inside the region of operation.
+    pub adapt_rate: Option<OperationParams>,
+}
+
+/// What can be set of a session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionParams {
+    /// Of its negotiation.
+    pub negotiation: NegotiationParams,
+    /// Of its measurements.
+    pub monitor: MonitorParams,
+    /// Of the comparison with the specification.
+    pub watch: WatchParams,
+    /// Of the offset between the clocks.
+    pub clock: ClockParams,
+    /// What happens automatically.
+    pub policies: Policies,
+}
+
+/// A direction of a connection, as its end sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// What this end sends.
+    Send,
+    /// What this end receives.
+    Receive,
+}
+
+/// What has happened to a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Both ends agree. The first time, messages have headers from now on.
+    Agreed(Box<Agreed>),
+    /// They do not agree. What was agreed on before holds.
+    Refused {
+        /// What they cannot agree on of what this end sends.
+        send: Option<Conflicts>,
+        /// What they cannot agree on of what this end receives.
+        receive: Option<Conflicts>,
+    },
+    /// The other end takes no part in the negotiation.
+    OneSided(Reason),
+    /// A measure is outside its limit.
+    Violated(Direction, Violation),
+    /// A measure is within its limit again.
+    Restored {
+        /// Of which direction.
+        direction: Direction,
+        /// The violation that is over.
+        violation: Violation,
+        /// How long it lasted.
+        after: Duration,
+    },
+    /// Packets are to have this hint from now on.
+    Hint(Hint),
+    /// The application should send at this rate from now on, messages/s.
+    Rate(f64),
+}
+
+/// Whether the other end takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nobody knows yet.
+    Joining,
+    /// It does; this is the session's token.
+    Joined(u32),
+    /// It does not.
+    Alone,
+}
+
+/// What an end sends.
+#[derive(Clone, Debug)]
+pub struct Outbound {
+    departures: Departures,
+    pacer: Pacer,
+    /// What holds.
+    effective: Specification,
+}
+
+/// What an end receives.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    arrivals: Arrivals,
+    /// The other end's clock minus ours; `None` while it is unknown.
+    offset: Option<ClockOffset>,
+}
+
+/// Everything of an end but its two directions.
+#[derive(Debug)]
+pub struct Session {
+    /// `None` for an end that has never asked the other one.
+    negotiation: Option<Negotiation>,
+    state: State,
+    params: SessionParams,
+    clock: OffsetEstimator,
+    stamper: Stamper,
+    /// How many reports were sent.
+    reports: u32,
+    peer: PeerReports,
+    /// Reports that are none, or are not authentic.
+    foreign: u64,
+    /// What the other end has received in its last interval.
+    last_delivery: Option<Delivery>,
+    /// What holds of each direction, and how it is kept to.
+    send: Side,
+    receive: Side,
+    hint: Option<HintControl>,
+    operation: Option<Operation>,
+    events: VecDeque<Event>,
+    outbox: VecDeque<Vec<u8>>,
+    /// The end of the interval under way.
+    next: Instant,
+}
+
+/// A direction: its specification, and whether it is kept to.
+#[derive(Debug)]
+struct Side {
+    contract: Contract,
+    watch: Watch,
+}
+
+/// How an end begins.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// What it needs.
+    pub specification: ConnectionSpecification,
+    /// How messages get to the other end.
+    pub carrier: Carrier,
+    /// What can be set.
+    pub params: SessionParams,
+    /// The key that both ends share, if there is one.
+    pub key: Option<Key>,
+    /// Where random decisions come from.
+    pub random: RandomStream,
+}
+
+/// The most events that wait to be read. Older ones are forgotten: what holds now is in the [`Mib`].
+const MOST_EVENTS: usize = 256;
+
+impl Outbound {
+    fn new(now: Instant, monitor: &MonitorParams, effective: &Specification) -> Self {
+        Self {
+            departures: Departures::new(now, monitor),
+            pacer: Pacer::new(effective),
+            effective: effective.clone(),
+        }
+    }
+
+    /// Another specification holds from now on.
+    fn renegotiate(&mut self, effective: &Specification) {
+        self.pacer.renegotiate(effective);
+        self.effective = effective.clone();
+    }
+
+    /// The number of the next message.
+    #[inline]
+    pub const fn number(&self) -> u64 {
+        self.departures.total().messages
+    }
+
+    /// When the next message may be sent: `now`, or a later time.
+    #[inline]
+    pub fn ready_at(&self, now: Instant) -> Instant {
+        self.pacer.ready_at(now)
+    }
+
+    /// The longest message that was agreed on, bytes; `None` if any length is allowed.
+    #[inline]
+    pub fn longest(&self) -> Option<u64> {
+        self.effective.size.map(Bytes::get)
+    }
+
+    /// A message was sent.
+    #[inline]
+    pub fn on_send(&mut self, now: Instant, bytes: u64) {
+        self.departures.on_send(now, bytes);
+        self.pacer.on_send(now, bytes);
+    }
+
+    /// The application has waited so long until it could send.
+    pub fn on_held(&mut self, now: Instant, waited: Duration) {
+        self.departures.on_held(now, waited);
+    }
+}
+
+impl Inbound {
+    fn new(now: Instant, monitor: &MonitorParams) -> Self {
+        Self { arrivals: Arrivals::new(now, monitor), offset: None }
+    }
+
+    /// A message has arrived that was sent at a time of the sender's clock.
+    #[inline]
+    pub fn on_message(&mut self, arrived: Instant, number: u64, sent: Instant, bytes: u64) -> Arrival {
+        self.arrivals.on_message(arrived, number, sent, bytes, self.offset)
+    }
+
+    /// A message of an end that takes no part has arrived.
+    #[inline]
+    pub fn on_plain(&mut self, arrived: Instant, bytes: u64) {
+        self.arrivals.on_plain(arrived, bytes);
+    }
+
+    /// How many messages have arrived.
+    pub const fn messages(&self) -> u64 {
+        self.arrivals.total().messages
+    }
+}
+
+impl Side {
+    fn new(specification: Specification, params: &WatchParams) -> Result<Self, ParameterError> {
+        let watch = Watch::new(&specification, params.clone())?;
+        Ok(Self { contract: Contract { effective: specification, agreement: None }, watch })
+    }
+
+    fn agree(&mut self, now: Instant, agreement: &Agreement) {
+        self.watch.renegotiate(now, &agreement.effective);
+        self.contract =
+            Contract { effective: agreement.effective.clone(), agreement: Some(agreement.clone()) };
+    }
+}
+
+impl Session {
+    /// The end that asks. `ids` are random numbers that nobody can guess: the session's, and a nonce.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn initiate(now: Instant, start: Start, ids: (u64, Nonce)) -> Result<Self, ParameterError> {
+        let Start { specification, carrier, params, key, .. } = start.clone();
+        let how = (carrier, params.negotiation);
+        let negotiation = Negotiation::initiate(now, specification, how, ids, key)?;
+        Self::new(now, start, Some(negotiation))
+    }
+
+    /// The end that is asked. `nonce` is a random number that nobody can guess.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn respond(now: Instant, start: Start, nonce: Nonce) -> Result<Self, ParameterError> {
+        let Start { specification, carrier, params, key, .. } = start.clone();
+        let negotiation = Negotiation::respond(specification, (carrier, params.negotiation), nonce, key)?;
+        Self::new(now, start, Some(negotiation))
+    }
+
+    /// An end whose other end is known to take no part.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn alone(now: Instant, start: Start) -> Result<Self, ParameterError> {
+        let mut this = Self::new(now, start, None)?;
+        this.state = State::Alone;
+        Ok(this)
+    }
+
+    fn new(now: Instant, start: Start, negotiation: Option<Negotiation>) -> Result<Self, ParameterError> {
+        let Start { specification, params, random, .. } = start;
+        params.monitor.validate()?;
+        let Policies { adapt_hint, adapt_rate } = &params.policies;
+        let hint = match adapt_hint {
+            Some((class, hint)) => Some(HintControl::new(hint, *class, Combination::Min, now, random)?),
+            None => None,
+        };
+        if let Some(rate) = adapt_rate {
+            rate.validate()?;
+        }
+        let (send, receive) = (specification.send, specification.receive);
+        Ok(Self {
+            negotiation,
+            state: State::Joining,
+            clock: OffsetEstimator::new(params.clock.clone())?,
+            stamper: Stamper::default(),
+            reports: 0,
+            peer: PeerReports::default(),
+            foreign: 0,
+            last_delivery: None,
+            send: Side::new(send, &params.watch)?,
+            receive: Side::new(receive, &params.watch)?,
+            hint,
+            operation: None,
+            events: VecDeque::new(),
+            outbox: VecDeque::new(),
+            next: now.saturating_add(params.monitor.interval),
+            params,
+        })
+    }
+
+    /// The two directions, which begin now.
+    pub fn directions(&self, now: Instant) -> (Outbound, Inbound) {
+        let monitor = &self.params.monitor;
+        (Outbound::new(now, monitor, &self.send.contract.effective), Inbound::new(now, monitor))
+    }
+
+    /// Whether nobody knows yet if the other end takes part.
+    pub const fn is_joining(&self) -> bool {
+        matches!(self.state, State::Joining)
+    }
+
+    /// The token of messages; `None` while the other end does not take part.
+    pub const fn token(&self) -> Option<u32> {
+        match self.state {
+            State::Joined(token) => Some(token),
+            State::Joining | State::Alone => None,
+        }
+    }
+
+    /// The hint that packets should have; `None` if nothing adapts it.
+    pub fn hint(&self) -> Option<Hint> {
+        self.hint.as_ref().map(HintControl::hint)
+    }
+
+    /// The next message to send: of a negotiation, or a report.
+    pub fn transmit(&mut self) -> Option<Vec<u8>> {
+        self.outbox.pop_front()
+    }
+
+    /// What has happened, oldest first.
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Session::advance`] is to be called.
+    pub fn deadline(&self) -> Instant {
+        let negotiation = self.negotiation.as_ref().map_or(Instant::FAR_FUTURE, Negotiation::deadline);
+        if self.is_joining() { negotiation } else { negotiation.min(self.next) }
+    }
+
+    /// Asks the other end for something else. An end that is alone takes it at once.
+    pub fn renegotiate(&mut self, now: Instant, specification: ConnectionSpecification, out: &mut Outbound) {
+        if let (State::Joined(_) | State::Joining, Some(negotiation)) = (self.state, &mut self.negotiation) {
+            negotiation.renegotiate(now, specification);
+            self.collect();
+            return;
+        }
+        out.renegotiate(&specification.send);
+        for (side, effective) in [(&mut self.send, specification.send), (&mut self.receive, specification.receive)] {
+            side.watch.renegotiate(now, &effective);
+            side.contract.effective = effective;
+        }
+    }
+
+    /// Handles a message of a negotiation.
+    pub fn on_negotiation(&mut self, now: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
+        if let Some(negotiation) = &mut self.negotiation {
+            negotiation.on_message(now, bytes);
+            self.settle(now, out, inbound);
+        }
+    }
+
+    /// Ends a negotiation because the other end sends something else.
+    pub fn on_foreign(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
+        if let Some(negotiation) = &mut self.negotiation {
+            negotiation.on_foreign(now);
+        }
+        if self.is_joining() {
+            self.leave(now, Reason::Foreign, out, inbound);
+        }
+        self.settle(now, out, inbound);
+    }
+
+    /// Handles a report that has arrived: everything after its header.
+    pub fn on_report(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
+        let content = self.negotiation.as_ref().and_then(|negotiation| negotiation.authentic(bytes));
+        let Some(report) = content.and_then(Report::decode) else {
+            self.foreign += 1;
+            return;
+        };
+        let (stamps, delay_error, hint_report) = (report.stamps, report.delay_error, report.for_hint());
+        let (theirs, sent) = (report.sent.messages, out.departures.total());
+        let exchange = self.stamper.on_stamps(arrived, &stamps);
+        let mut clock = self.clock.clone();
+        exchange.iter().for_each(|exchange| clock.add(exchange));
+        let Ok(delivery) = self.peer.accept(arrived, report, sent, clock.estimate(arrived)) else { return };
+        (self.clock, self.last_delivery) = (clock, Some(delivery));
+        inbound.offset = self.clock.estimate(arrived).map(|estimate| estimate.offset);
+        inbound.arrivals.on_sent(arrived, theirs);
+        let demand = out.departures.last().map(SentInterval::demand);
+        let assessment = self.send.watch.on_interval(&delivery, delay_error, demand);
+        if let Some(control) = &mut self.hint {
+            let before = control.hint();
+            let hint = control.on_report(arrived, &hint_report, sent.messages);
+            if hint != before {
+                self.tell(Event::Hint(hint));
+            }
+        }
+        if let Some(operation) = &mut self.operation {
+            let before = operation.target();
+            let demand = demand.unwrap_or_else(|| delivery.demand());
+            let rate = operation.on_interval(arrived, &delivery, demand, &assessment);
+            if rate.total_cmp(&before).is_ne() {
+                out.pacer.set_rate(&out.effective, rate);
+                self.tell(Event::Rate(rate));
+            }
+        }
+        self.collect();
+    }
+
+    /// Does what is due: sends again what was not answered, ends intervals, reports.
+    pub fn advance(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
+        if let Some(negotiation) = &mut self.negotiation {
+            negotiation.on_deadline(now);
+        }
+        self.settle(now, out, inbound);
+        if self.is_joining() || now < self.next {
+            return;
+        }
+        out.departures.on_deadline(now);
+        inbound.arrivals.on_deadline(now);
+        let clock = self.clock.estimate(now);
+        inbound.offset = clock.map(|estimate| estimate.offset);
+        let error = clock.map_or(Duration::ZERO, |estimate| estimate.error);
+        while let Some(delivery) = inbound.arrivals.take() {
+            self.receive.watch.on_interval(&delivery, error, self.peer.demand());
+        }
+        self.next = inbound.arrivals.deadline();
+        if let (State::Joined(token), Some(negotiation)) = (self.state, &self.negotiation) {
+            self.reports += 1;
+            let stamps = self.stamper.stamp(now);
+            let report = Report::new(self.reports, &inbound.arrivals, &out.departures, clock, stamps).encode();
+            self.outbox.push_back(frame::report(token, &report, negotiation.tagger()));
+        }
+        self.collect();
+    }
+
+    /// Everything that is known of the connection.
+    pub fn mib(
+        &self,
+        now: Instant,
+        (out, inbound): (&Outbound, &Inbound),
+        (feedback, tcp): (LocalFeedback, Option<TcpFigures>),
+    ) -> Mib {
+        let last = self.peer.last();
+        Mib {
+            at: now,
+            send: SendMib {
+                contract: self.send.contract.clone(),
+                sent: out.departures.total(),
+                last_sent: out.departures.last().copied(),
+                received: last.map(|report| report.received).unwrap_or_default(),
+                last: self.last_delivery,
+                conformance: Conformance::new(&self.send.watch),
+                target_rate: self.operation.as_ref().map(Operation::target),
+            },
+            receive: ReceiveMib::new(
+                self.receive.contract.clone(),
+                &inbound.arrivals,
+                last.map(|report| report.sent).unwrap_or_default(),
+                &self.receive.watch,
+            ),
+            hint: self.hint(),
+            clock: self.clock.estimate(now),
+            clock_steps: self.clock.steps(),
+            negotiation: self.negotiation.as_ref().map(Negotiation::stats).unwrap_or_default(),
+            reports: self.peer.stats(),
+            feedback,
+            tcp,
+        }
+    }
+
+    /// Takes what has become of a negotiation.
+    fn settle(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
+        while let Some(event) = self.negotiation.as_mut().and_then(Negotiation::event) {
+            match event {
+                negotiation::Event::Agreed(agreed) => self.agree(now, agreed, out, inbound),
+                negotiation::Event::Refused { send, receive } => self.tell(Event::Refused { send, receive }),
+                negotiation::Event::OneSided(reason) => self.leave(now, reason, out, inbound),
+            }
+        }
+        self.collect();
+    }
+
+    fn agree(&mut self, now: Instant, agreed: Box<Agreed>, out: &mut Outbound, inbound: &mut Inbound) {
+        self.send.agree(now, &agreed.send);
+        self.receive.agree(now, &agreed.receive);
+        let token = self.negotiation.as_ref().and_then(Negotiation::token);
+        if let (State::Joining, Some(token)) = (self.state, token) {
+            self.state = State::Joined(token);
+            (*out, *inbound) = self.directions(now);
+            self.next = inbound.arrivals.deadline();
+        } else {
+            out.renegotiate(&agreed.send.effective);
+        }
+        if let Some(params) = &self.params.policies.adapt_rate {
+            let region = Region::new(&agreed.send.effective);
+            self.operation = Operation::new(now, &region, params.clone()).ok().flatten();
+        }
+        self.tell(Event::Agreed(agreed));
+    }
+
+    /// The other end takes no part. One that has taken part before goes on to be measured.
+    fn leave(&mut self, now: Instant, reason: Reason, out: &mut Outbound, inbound: &mut Inbound) {
+        if self.is_joining() {
+            self.state = State::Alone;
+            (*out, *inbound) = self.directions(now);
+            self.next = inbound.arrivals.deadline();
+        }
+        self.tell(Event::OneSided(reason));
+    }
+
+    /// Collects what is to be sent and told.
+    fn collect(&mut self) {
+        while let Some(bytes) = self.negotiation.as_mut().and_then(Negotiation::transmit) {
+            self.outbox.push_back(bytes);
+        }
+        for direction in [Direction::Send, Direction::Receive] {
+            while let Some(event) = self.side(direction).watch.event() {
+                self.tell(match event {
+                    violation::Event::Violated(violation) => Event::Violated(direction, violation),
+                    violation::Event::Restored { violation, after, .. } => {
+                        Event::Restored { direction, violation, after }
+                    }
+                });
+            }
+        }
+    }
+
+    fn side(&mut self, direction: Direction) -> &mut Side {
+        match direction {
+            Direction::Send => &mut self.send,
+            Direction::Receive => &mut self.receive,
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        if self.events.len() == MOST_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}

@@ -1,0 +1,67 @@
+//! Why a QoS connection cannot be had.
+
+use cutline_params::ParameterError;
+use cutline_quality::spec::Conflicts;
+use cutline_signal::negotiation::Reason;
+use std::io;
+
+/// Why a QoS connection cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum QosError {
+    /// An option is not allowed.
+    #[error(transparent)]
+    Option(#[from] ParameterError),
+    /// The ends do not agree, and the parameters on which they do not may not be weakened.
+    #[error("the other end does not agree: {}", named(send.as_ref(), receive.as_ref()))]
+    Refused {
+        /// What they cannot agree on of what this end sends.
+        send: Option<Conflicts>,
+        /// What they cannot agree on of what this end receives.
+        receive: Option<Conflicts>,
+    },
+    /// The other end takes no part, although it was said to.
+    #[error("the other end is no QoS socket, or has another key: {}", because(*.0))]
+    NoPeer(Reason),
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// What could not be done.
+        doing: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+fn named(send: Option<&Conflicts>, receive: Option<&Conflicts>) -> String {
+    let part = |what: &str, conflicts: Option<&Conflicts>| conflicts.map(|conflicts| format!("{what}: {conflicts}"));
+    let parts: Vec<_> = [part("send", send), part("receive", receive)].into_iter().flatten().collect();
+    parts.join("; ")
+}
+
+fn because(reason: Reason) -> String {
+    match reason {
+        Reason::NoAnswer => "it has not answered in time".to_owned(),
+        Reason::OtherVersion(version) => format!("it speaks version {version} of the protocol"),
+        Reason::Foreign => "it speaks something else".to_owned(),
+        Reason::Contradiction => "its answer contradicts its own specification".to_owned(),
+    }
+}
+
+impl QosError {
+    /// Returns a function that converts a system's error; `doing` says what could not be done.
+    pub(crate) fn system<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::System { doing, source: error.into() }
+    }
+}
+
+impl From<QosError> for io::Error {
+    fn from(error: QosError) -> Self {
+        match error {
+            QosError::System { doing, source } => Self::new(source.kind(), format!("{doing}: {source}")),
+            QosError::Option(_) => Self::new(io::ErrorKind::InvalidInput, error.to_string()),
+            QosError::Refused { .. } | QosError::NoPeer(_) => {
+                Self::new(io::ErrorKind::ConnectionRefused, error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! QoS sockets.
+mod keeper;

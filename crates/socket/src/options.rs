@@ -1,0 +1,127 @@
+//! What an application asks of a QoS socket.
+
+use cutline_quality::spec::{ConnectionSpecification, Specification};
+use cutline_quality::{Class, HintParams};
+use cutline_signal::authentication::Key;
+use cutline_signal::monitor::MonitorParams;
+use cutline_signal::negotiation::NegotiationParams;
+use cutline_units::Hint;
+
+/// What is known of the other end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Peer {
+    /// Nothing: find out whether it is a QoS socket. One that is not is served as by a plain socket, and only what this end
+    /// can see is measured.
+    #[default]
+    Detect,
+    /// It is a QoS socket; that it is not is an error. Nothing is sent to find out, which saves a round trip of TCP.
+    Speaks,
+    /// It is a plain socket. Nothing is negotiated.
+    Plain,
+}
+
+/// What a UDP socket does when the application sends faster than was agreed on. TCP is paced by the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// A call waits until the message may be sent; a socket that does not block says [`std::io::ErrorKind::WouldBlock`].
+    #[default]
+    Block,
+    /// The call fails with [`std::io::ErrorKind::WouldBlock`] and sends nothing.
+    Refuse,
+    /// The message is sent, and the excess is counted ([`cutline_signal::mib::Local::unpaced`]).
+    Count,
+}
+
+/// How packets are marked with a delay hint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Marking {
+    /// They are not: the socket has the code point that the system gives it.
+    #[default]
+    None,
+    /// With one hint.
+    Fixed(Hint),
+    /// With the hint that gives the best quality, judged for this class of application by what the other end reports. Without
+    /// reports it stays at its first value.
+    Adaptive(Class, HintParams),
+}
+
+/// What an application asks of a QoS socket.
+///
+/// ```
+/// use cutline_quality::spec::Preset;
+/// use cutline_socket::{Marking, QosOptions};
+/// use cutline_units::Hint;
+///
+/// let video = Preset::Video.specification();
+/// let options = QosOptions::sending(video).marking(Marking::Fixed(Hint::from_level(6)));
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct QosOptions {
+    pub(crate) specification: ConnectionSpecification,
+    pub(crate) peer: Peer,
+    pub(crate) pacing: Pacing,
+    pub(crate) marking: Marking,
+    pub(crate) key: Option<Key>,
+    pub(crate) negotiation: NegotiationParams,
+    pub(crate) monitor: MonitorParams,
+}
+
+/// What keys of QoS sockets are for.
+const PURPOSE: &[u8] = b"cutline QoS socket";
+
+impl QosOptions {
+    /// Returns the options of an end with this specification.
+    pub fn new(specification: ConnectionSpecification) -> Self {
+        Self { specification, ..Self::default() }
+    }
+
+    /// Returns the options of an end that needs something of what it sends.
+    pub fn sending(send: Specification) -> Self {
+        Self::new(ConnectionSpecification { send, ..ConnectionSpecification::default() })
+    }
+
+    /// Returns the options of an end that needs something of what it receives.
+    pub fn receiving(receive: Specification) -> Self {
+        Self::new(ConnectionSpecification { receive, ..ConnectionSpecification::default() })
+    }
+
+    /// Says what is known of the other end.
+    #[must_use]
+    pub fn peer(self, peer: Peer) -> Self {
+        Self { peer, ..self }
+    }
+
+    /// Says what a UDP socket does when the application sends too fast.
+    #[must_use]
+    pub fn pacing(self, pacing: Pacing) -> Self {
+        Self { pacing, ..self }
+    }
+
+    /// Says how packets are marked.
+    #[must_use]
+    pub fn marking(self, marking: Marking) -> Self {
+        Self { marking, ..self }
+    }
+
+    /// Demands that the other end shows that it has this key, of 32 to 4096 bytes.
+    ///
+    /// # Errors
+    /// When the key is shorter or longer; the error says what is allowed.
+    pub fn key(self, content: &[u8]) -> Result<Self, String> {
+        let key = Key::new(content, PURPOSE).map_err(|allowed| format!("key: {allowed}"))?;
+        Ok(Self { key: Some(key), ..self })
+    }
+
+    /// Sets how long to wait for the other end.
+    #[must_use]
+    pub fn negotiation(self, negotiation: NegotiationParams) -> Self {
+        Self { negotiation, ..self }
+    }
+
+    /// Sets how what is delivered is judged.
+    #[must_use]
+    pub fn monitor(self, monitor: MonitorParams) -> Self {
+        Self { monitor, ..self }
+    }
+}
