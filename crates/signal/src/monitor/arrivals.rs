@@ -4,6 +4,7 @@ use super::departures::throughput;
 use super::schedule::{Schedule, Span};
 use super::{Arrival, Demand, MonitorParams, Numbers};
 use crate::clock::ClockOffset;
+use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Histogram, Instant, Rate};
 use std::collections::VecDeque;
 
@@ -162,8 +163,12 @@ impl Distribution {
 
 impl Arrivals {
     /// Nothing has been received yet. The first interval begins now.
-    pub fn new(now: Instant, params: &MonitorParams) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn new(now: Instant, params: &MonitorParams) -> Result<Self, ParameterError> {
+        params.validate()?;
+        Ok(Self {
             quantile: params.quantile,
             schedule: Schedule::new(now, params.interval),
             began: now,
@@ -178,7 +183,7 @@ impl Arrivals {
             sent_before: 0,
             waiting: VecDeque::new(),
             last: None,
-        }
+        })
     }
 
     /// Takes a message that arrived at a time of our clock, and was sent at a time of the sender's clock. `offset` is the

@@ -3,6 +3,7 @@
 use super::MonitorParams;
 use super::arrivals::saturating_sum;
 use super::schedule::Schedule;
+use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Instant, Rate};
 
 /// What was sent.
@@ -12,7 +13,7 @@ pub struct Sent {
     pub messages: u64,
     /// Their bytes, without what the connection adds to them.
     pub bytes: u64,
-    /// How long the application wanted to send and had to wait: for room in a queue, or for its turn.
+    /// How long the application was held back: it wanted to send, and had to wait for room in a queue or for its turn.
     pub held: Duration,
 }
 
@@ -76,14 +77,20 @@ pub struct Departures {
     total: Sent,
     /// The total when the interval under way began.
     before: Sent,
+    /// Since when the application is held back; counted up to here.
+    held_since: Option<Instant>,
     last: Option<SentInterval>,
 }
 
 impl Departures {
     /// Nothing has been sent yet. The first interval begins now.
-    pub fn new(now: Instant, params: &MonitorParams) -> Self {
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn new(now: Instant, params: &MonitorParams) -> Result<Self, ParameterError> {
+        params.validate()?;
         let schedule = Schedule::new(now, params.interval);
-        Self { schedule, total: Sent::default(), before: Sent::default(), last: None }
+        Ok(Self { schedule, total: Sent::default(), before: Sent::default(), held_since: None, last: None })
     }
 
     /// A message is sent.
@@ -96,10 +103,17 @@ impl Departures {
         self.total.bytes = self.total.bytes.saturating_add(bytes);
     }
 
-    /// The application has waited so long until it could send.
-    pub fn on_held(&mut self, now: Instant, waited: Duration) {
+    /// The application wants to send and has to wait from now on, until [`Departures::release`].
+    pub fn hold(&mut self, now: Instant) {
         self.on_deadline(now);
-        self.total.held = saturating_sum(self.total.held, waited);
+        self.held_since.get_or_insert(now);
+    }
+
+    /// The application waits no longer.
+    pub fn release(&mut self, now: Instant) {
+        self.on_deadline(now);
+        self.count_held(now);
+        self.held_since = None;
     }
 
     /// When [`Departures::on_deadline`] is to be called.
@@ -110,6 +124,7 @@ impl Departures {
     /// Ends the interval that is over.
     pub fn on_deadline(&mut self, now: Instant) {
         for (since, until) in self.schedule.end(now).into_iter().flatten() {
+            self.count_held(until);
             let sent = Sent {
                 messages: self.total.messages - self.before.messages,
                 bytes: self.total.bytes - self.before.bytes,
@@ -117,6 +132,14 @@ impl Departures {
             };
             self.before = self.total;
             self.last = Some(SentInterval { since, until, sent });
+        }
+    }
+
+    /// Counts how long the application has been held back until now.
+    fn count_held(&mut self, now: Instant) {
+        if let Some(since) = self.held_since.filter(|since| *since < now) {
+            self.total.held = saturating_sum(self.total.held, now - since);
+            self.held_since = Some(now);
         }
     }
 

@@ -6,8 +6,8 @@
 //! T_i = bits received in i / t_i      L_i = 100 (1 - R_i / S_i)      D(m) = r(m) - s(m)      J(m) = |D(m) - D(m - 1)|
 //! ```
 //!
-//! R_i messages are received in the interval i, of the S_i that the sender has sent as their sequence numbers show. m - 1 is the
-//! message that arrived before m.
+//! In the interval i, of length `t_i`, `R_i` messages are received of the `S_i` that the sender has sent, as their sequence numbers
+//! show. m was sent at s(m) and received at r(m); m - 1 is the message that arrived before it.
 //!
 //! Each end has an object for each direction: [`Departures`] for what it sends, [`Arrivals`] for what it receives. After each
 //! interval it sends a [`Report`] of both to the other end, whose [`PeerReports`] turn it into the same measures again. A

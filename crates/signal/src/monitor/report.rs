@@ -72,6 +72,8 @@ pub struct PeerReports {
     last: Option<Report>,
     /// What its application offered between the last two reports.
     demand: Option<Demand>,
+    /// What was delivered between them.
+    delivery: Option<Delivery>,
     stats: ReportStats,
 }
 
@@ -79,7 +81,7 @@ impl Report {
     /// The length of a report, bytes.
     pub const LENGTH: usize = 4 + 22 * 8;
 
-    /// The report after an interval of `arrivals` and of `departures`, which have begun at the same time. `clock` is what is
+    /// The report after an interval of `arrivals` that is over, and of `departures`, which have begun at the same time. `clock` is what is
     /// known of the other end's clock, `stamps` are of the time at which the report is sent.
     pub fn new(
         number: u32,
@@ -239,13 +241,18 @@ impl PeerReports {
             messages: report.sent.messages - sent_before.messages,
             time: time.saturating_sub(held),
         });
-        self.last = Some(report);
+        (self.last, self.delivery) = (Some(report), Some(delivery));
         Ok(delivery)
     }
 
     /// The last report; `None` before the first.
     pub const fn last(&self) -> Option<&Report> {
         self.last.as_ref()
+    }
+
+    /// What was delivered between the last two reports; `None` before the first.
+    pub const fn delivery(&self) -> Option<&Delivery> {
+        self.delivery.as_ref()
     }
 
     /// What the other end's application offered between its last two reports; `None` before the first.
