@@ -3,7 +3,9 @@
 //! It is plain data, a copy of what was known at [`Mib::at`]. What is not known, or not known any more, is `None`.
 
 use crate::clock::Estimate;
-use crate::monitor::{Arrivals, Delivery, Received, ReportStats, Sent, SentInterval};
+use crate::monitor::{
+    Arrivals, Delivery, Departures, PeerReports, Received, ReportStats, Sent, SentInterval,
+};
 use crate::negotiation::NegotiationStats;
 use crate::violation::{Violation, Watch};
 use cutline_quality::spec::{Agreement, Interval, Measure, Specification};
@@ -169,12 +171,33 @@ impl Conformance {
     }
 }
 
-impl ReceiveMib {
-    /// What is known of the direction in which this end receives.
-    pub fn new(contract: Contract, arrivals: &Arrivals, sent: Sent, watch: &Watch) -> Self {
+impl SendMib {
+    /// What is known of the direction in which this end sends.
+    pub fn new(
+        contract: Contract,
+        departures: &Departures,
+        reports: &PeerReports,
+        watch: &Watch,
+        target_rate: Option<f64>,
+    ) -> Self {
         Self {
             contract,
-            sent,
+            sent: departures.total(),
+            last_sent: departures.last().copied(),
+            received: reports.last().map(|report| report.received).unwrap_or_default(),
+            last: reports.delivery().copied(),
+            conformance: Conformance::new(watch),
+            target_rate,
+        }
+    }
+}
+
+impl ReceiveMib {
+    /// What is known of the direction in which this end receives.
+    pub fn new(contract: Contract, arrivals: &Arrivals, reports: &PeerReports, watch: &Watch) -> Self {
+        Self {
+            contract,
+            sent: reports.last().map(|report| report.sent).unwrap_or_default(),
             received: arrivals.total(),
             last: arrivals.last().copied(),
             delay: Distribution::new(arrivals.delays()),

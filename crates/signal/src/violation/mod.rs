@@ -67,7 +67,7 @@ pub enum Event {
         violation: Violation,
         /// The value of the last interval, in the measure's unit.
         measured: f64,
-        /// How long the violation lasted: to the end of the first interval within the limit.
+        /// How long the violation lasted: to the beginning of the first interval within the limit.
         after: Duration,
     },
 }
@@ -83,7 +83,7 @@ pub struct Violation {
     pub measured: f64,
     /// The largest error of it because of the clocks, in the measure's unit; a delay is violated only beyond it.
     pub error: f64,
-    /// When the first interval outside the limit began; for a gap and a recovery, when the last message arrived.
+    /// When the first interval outside the limit began; if no message has arrived in it, when the last one did.
     pub since: Instant,
 }
 
@@ -128,6 +128,12 @@ struct State {
 
 /// The most events that wait to be taken. Of more, the oldest are forgotten.
 const MOST_WAITING: usize = 64;
+
+impl Judged {
+    fn new(axis: &Axis, value: f64) -> Self {
+        Self { value, position: axis.position(value), is_violated: !axis.accepts(value) }
+    }
+}
 
 impl Assessment {
     /// The measure beside its limit; `None` where there is no limit, or the interval says nothing about it.
@@ -195,6 +201,22 @@ impl Watch {
         assessment
     }
 
+    /// Nothing has been heard of the direction for so long, not even a report: an interval in which nothing but the
+    /// recovery is known.
+    pub fn on_silence(&mut self, now: Instant, silence: Duration) {
+        if let Some(axis) = self.operation.region().axis(Measure::Recovery).copied() {
+            let judged = Judged::new(&axis, ms(silence));
+            self.operation.observe(Measure::Recovery, judged.value);
+            self.assessment.judged[Measure::Recovery as usize] = Some(judged);
+            self.settle(
+                &axis,
+                judged,
+                0.0,
+                &Delivery { since: now, until: now, silence, ..Delivery::default() },
+            );
+        }
+    }
+
     /// What has happened, oldest first.
     pub fn event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -228,10 +250,10 @@ impl Watch {
         delay_error: Duration,
         demand: Demand,
     ) -> Option<Judged> {
-        let of =
-            |value: f64| Judged { value, position: axis.position(value), is_violated: !axis.accepts(value) };
+        let of = |value: f64| Judged::new(axis, value);
         Some(match axis.measure {
-            Measure::Rate if demand.is_nothing() => return None,
+            // A sender that sends nothing is no silence of the network.
+            Measure::Rate | Measure::Gap if demand.is_nothing() => return None,
             Measure::Rate => {
                 let due = axis.worst * delivery.length().as_secs_f64();
                 let is_violated = delivery.messages as f64 + 1.0 < due && demand.reaches(axis.worst);
@@ -244,7 +266,6 @@ impl Watch {
                 Judged { value: ms(delay), ..of(ms(delay.saturating_sub(delay_error))) }
             }
             Measure::Jitter => of(ms(delivery.jitter?.quantile)),
-            Measure::Gap if demand.is_nothing() => return None,
             Measure::Gap => of(ms(delivery.gap)),
             Measure::Loss => {
                 let Delivery { sent, lost, .. } = *delivery;
@@ -278,13 +299,8 @@ impl Watch {
             violation.measured = axis.worse(violation.measured, judged.value);
             return;
         }
-        let since = match axis.measure {
-            Measure::Gap | Measure::Recovery => {
-                Instant::from_nanos(delivery.until.as_nanos().saturating_sub(delivery.silence.as_nanos()))
-                    .min(delivery.since)
-            }
-            _ => delivery.since,
-        };
+        let last_arrival = delivery.until.as_nanos().saturating_sub(delivery.silence.as_nanos());
+        let since = delivery.since.min(Instant::from_nanos(last_arrival));
         let (measure, limit, measured) = (axis.measure, axis.worst, judged.value);
         let violation = Violation { measure, limit, measured, error, since };
         state.violation = Some(violation);
