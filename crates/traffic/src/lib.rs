@@ -14,7 +14,6 @@
 //! summary    the sums over a group of flows
 //! document   the measurements as documents: every counter with its name, unit and meaning
 //! trace      a recorded trace as text
-//! clock      the offset between two clocks
 //! agenda     the deadlines of the flows
 //! control    the session of a sender and a receiver on two machines: clock comparison, start, reports
 //! ```
@@ -26,7 +25,6 @@
 //! Not supported: QUIC, multicast, kernel pacing of UDP (a socket accepts the option and ignores it).
 
 mod agenda;
-mod clock;
 pub mod control;
 mod document;
 mod generator;
@@ -40,7 +38,7 @@ pub mod stream;
 mod summary;
 mod trace;
 
-pub use clock::ClockOffset;
+pub use cutline_signal::clock::ClockOffset;
 pub use document::{
     Clock, Distribution, FlowDocument, GroupTotals, IntervalDocument, ReceiveDocument, ReceiverDocument,
     SendDocument, SenderDocument, TcpDocument, Totals,

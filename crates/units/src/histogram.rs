@@ -102,7 +102,8 @@ impl Histogram {
         self.least = self.least.min(ns);
         self.greatest = self.greatest.max(ns);
         self.total += 1;
-        self.sum_ns += ns;
+        // Only made-up values come to 584 years.
+        self.sum_ns = self.sum_ns.saturating_add(ns);
         // Signed: that is one instruction to convert, and no delay is 292 years.
         let ns = ns.cast_signed() as f64;
         self.sum_squares += ns * ns;
@@ -200,6 +201,13 @@ impl Histogram {
         self.total = self.counts.iter().map(|&count| u64::from(count)).sum();
         self.sum_ns = (mean * self.total as f64) as u64;
         self.sum_squares /= 2.0;
+    }
+
+    /// Forgets all values. The memory is kept for those that follow.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+        let counts = std::mem::take(&mut self.counts);
+        *self = Self { counts, first: self.first, ..Self::default() };
     }
 
     /// Returns the count of a bucket. Makes room for it first, with a little to spare so that a drifting delay does not widen

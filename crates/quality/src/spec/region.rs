@@ -108,7 +108,7 @@ impl Axis {
     }
 
     /// The worse of two values.
-    fn worse(&self, one: f64, other: f64) -> f64 {
+    pub fn worse(&self, one: f64, other: f64) -> f64 {
         if self.larger_is_better() { one.min(other) } else { one.max(other) }
     }
 

@@ -31,7 +31,8 @@ mod receiver;
 mod sender;
 
 pub use cutline_signal::authentication::{LONGEST_KEY, SHORTEST_KEY};
-pub use exchange::{ClockEstimate, ClockReport};
+pub use cutline_signal::clock::Estimate;
+pub use exchange::ClockReport;
 pub use key::Key;
 pub use prefix::Prefix;
 pub use receiver::{Receiver, ReceiverParams, Session};

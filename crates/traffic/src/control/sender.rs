@@ -1,6 +1,6 @@
 //! The sender's side of a session: clock comparison, the run, the receiver's report.
 
-use super::exchange::{ClockEstimate, ClockReport, Exchange, estimate};
+use super::exchange::ClockReport;
 use super::key::{Key, Role, nonce};
 use super::line::{Line, Waited};
 use super::message::{
@@ -11,6 +11,7 @@ use crate::generator::Generator;
 use crate::plan::FlowPlan;
 use crate::report::{MeterReport, SenderReport};
 use crate::socket::connect_control;
+use cutline_signal::clock::{self, Estimate, Exchange};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant, Streams};
 use std::net::{IpAddr, SocketAddr};
@@ -75,7 +76,7 @@ pub fn send(
     let mut line = connect(receiver, from)?;
     let their_boot_id = open(&mut line, receiver, params.key.as_ref())?;
     let before = compare(&mut line)?;
-    let is_within_error = before.offset.as_nanos().unsigned_abs() <= before.error().as_nanos();
+    let is_within_error = before.offset.as_nanos().unsigned_abs() <= before.error.as_nanos();
     let same = !their_boot_id.is_empty() && their_boot_id == boot_id() && is_within_error;
     let clock = ClockReport { same, before, after: None };
     let zero = now() + LEAD + before.round_trip * 2;
@@ -170,21 +171,21 @@ fn unexpected<T>(reply: &Reply) -> Result<T, ControlError> {
     Err(ControlError::Unexpected(shown))
 }
 
-fn compare(line: &mut Line) -> Result<ClockEstimate, ControlError> {
+fn compare(line: &mut Line) -> Result<Estimate, ControlError> {
     let mut exchanges = Vec::new();
     for _ in 0..EXCHANGES {
-        let left = now().as_nanos();
+        let sent = now();
         match ask(line, &Request::Clock)? {
             Reply::Clock { came_ns, left_ns } => exchanges.push(Exchange {
-                left,
-                came: came_ns,
-                left_there: left_ns,
-                came_back: now().as_nanos(),
+                sent,
+                received: Instant::from_nanos(came_ns),
+                replied: Instant::from_nanos(left_ns),
+                returned: now(),
             }),
             other => return unexpected(&other),
         }
     }
-    estimate(&exchanges)
+    clock::best(&exchanges)
         .ok_or_else(|| ControlError::Unexpected("invalid times in the clock exchange".to_owned()))
 }
 

@@ -3,7 +3,6 @@
 use super::connection::Connection;
 use super::datagrams::Datagrams;
 use super::{Run, TURN};
-use crate::clock::at;
 use crate::plan::{FlowPlan, Transport};
 use crate::report::SenderReport;
 use cutline_sys::reactor::{EventFlags, Reactor};
@@ -38,13 +37,13 @@ enum Carrier {
 
 impl Flow {
     pub(super) fn new(plan: FlowPlan, streams: Streams, run: Run) -> Self {
-        let start = at(run.zero, plan.start);
+        let start = run.zero.saturating_add(plan.start);
         let mut random = streams.stream(&plan.name, "app");
         Self {
             app: plan.app.start(start, &mut random),
             random,
             start,
-            stop: plan.stop.map_or(Instant::FAR_FUTURE, |stop| at(run.zero, stop)),
+            stop: plan.stop.map_or(Instant::FAR_FUTURE, |stop| run.zero.saturating_add(stop)),
             stopped: false,
             wrote: start,
             carrier: Carrier::Waiting,

@@ -14,10 +14,10 @@ mod datagrams;
 mod flow;
 
 use crate::agenda::Deadlines;
-use crate::clock::{self, ClockOffset};
 use crate::plan::{FlowPlan, PlanError, Transport};
 use crate::report::{SenderReport, Window, interval_at};
 use crate::{TrafficError, report};
+use cutline_signal::clock::ClockOffset;
 use cutline_sys::now;
 use cutline_sys::reactor::Reactor;
 use cutline_units::{Duration, Instant, Streams};
@@ -133,7 +133,7 @@ impl Generator {
             reactor: Reactor::new().map_err(TrafficError::system("cannot create an epoll instance"))?,
         };
         (0..work.flows.len() as u32).for_each(|flow| work.arm(flow));
-        let end = clock::at(zero, until);
+        let end = zero.saturating_add(until);
         while !stop.load(Ordering::Relaxed) && now() < end && !work.is_over() {
             work.round(end)?;
         }

@@ -16,7 +16,6 @@ mod record;
 
 use crate::TrafficError;
 use crate::agenda::Deadlines;
-use crate::clock;
 use crate::report::{MeterReport, Window};
 use crate::socket::{bind_both, local_address};
 use connections::Connections;
@@ -131,7 +130,7 @@ impl Meter {
             deadlines: Deadlines::default(),
             reactor,
         };
-        let end = clock::at(zero, until);
+        let end = zero.saturating_add(until);
         while !stop.load(Ordering::Relaxed) && now() < end {
             work.round(end)?;
         }

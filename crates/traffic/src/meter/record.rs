@@ -1,82 +1,9 @@
-//! The measurements of a flow at its receiver, packet by packet.
-//!
-//! - A packet is *lost* while it is missing below the highest number received. A late arrival decreases the count.
-//! - It is *reordered* if one with a higher number arrived before it (RFC 4737 section 3).
-//! - It is a *duplicate* if its number has arrived before. The record remembers the last 1024 numbers. An older packet
-//!   always counts as late.
+//! The measurements of a flow at its receiver, packet by packet. Whether a packet is lost, late or a duplicate is told by its
+//! sequence number ([`Numbers`]).
 
 use crate::report::{ReceivedInterval, ReceiverReport, Window, interval_at};
+use cutline_signal::monitor::{Arrival, Numbers};
 use cutline_units::Duration;
-
-/// The number of sequence numbers that are remembered.
-const MEMORY: u64 = 1024;
-/// The largest gap after the highest sequence number. A packet after a larger gap is not counted.
-const LARGEST_GAP: u64 = 1 << 20;
-
-/// The sequence numbers that have arrived.
-#[derive(Clone, Debug)]
-pub(crate) struct Numbers {
-    /// The highest number plus one.
-    expected: u64,
-    /// A bit for each of the last [`MEMORY`] numbers.
-    seen: [u64; (MEMORY / 64) as usize],
-}
-
-/// The classification of an arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
-    /// The number is the highest so far. `missing` numbers between it and the previous highest are missing.
-    InOrder {
-        missing: u64,
-    },
-    Late,
-    Duplicate,
-    /// The gap is too large for a packet of this flow.
-    Impossible,
-}
-
-impl Default for Numbers {
-    fn default() -> Self {
-        Self { expected: 0, seen: [0; (MEMORY / 64) as usize] }
-    }
-}
-
-impl Numbers {
-    pub(crate) fn arrive(&mut self, number: u64) -> Arrival {
-        if number >= self.expected.saturating_add(LARGEST_GAP) {
-            return Arrival::Impossible;
-        }
-        if number >= self.expected {
-            let missing = number - self.expected;
-            let first_forgotten = self.expected.max((number + 1).saturating_sub(MEMORY));
-            (first_forgotten..=number).for_each(|number| self.forget(number));
-            self.note(number);
-            self.expected = number + 1;
-            return Arrival::InOrder { missing };
-        }
-        if self.expected - number > MEMORY {
-            return Arrival::Late;
-        }
-        if self.note(number) { Arrival::Duplicate } else { Arrival::Late }
-    }
-
-    /// Remembers a number. Returns whether it was remembered already.
-    fn note(&mut self, number: u64) -> bool {
-        let (word, bit) = Self::place(number);
-        let was = self.seen[word] & bit != 0;
-        self.seen[word] |= bit;
-        was
-    }
-
-    fn forget(&mut self, number: u64) {
-        let (word, bit) = Self::place(number);
-        self.seen[word] &= !bit;
-    }
-
-    const fn place(number: u64) -> (usize, u64) {
-        ((number % MEMORY / 64) as usize, 1 << (number % 64))
-    }
-}
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug)]

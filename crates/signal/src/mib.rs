@@ -1,0 +1,208 @@
+//! The QoS MIB of a connection: everything that its application may want to know of it, as one struct (QoSockets section II).
+//!
+//! It is plain data, a copy of what was known at [`Mib::at`]. What is not known, or not known any more, is `None`.
+
+use crate::clock::Estimate;
+use crate::monitor::{
+    Arrivals, Delivery, Departures, PeerReports, Received, ReportStats, Sent, SentInterval,
+};
+use crate::negotiation::NegotiationStats;
+use crate::violation::{Violation, Watch};
+use cutline_quality::spec::{Agreement, Interval, Measure, Specification};
+use cutline_units::{Bytes, Duration, Hint, Histogram, Instant, Rate};
+
+/// What is known of a QoS connection, at one of its ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mib {
+    /// When this was so, by this end's clock.
+    pub at: Instant,
+    /// What this end sends, as the other end reports it.
+    pub send: SendMib,
+    /// What this end receives.
+    pub receive: ReceiveMib,
+    /// The delay hint of the packets that this end sends; `None` if they have none.
+    pub hint: Option<Hint>,
+    /// The other end's clock minus ours, its error, and the latest round-trip time.
+    pub clock: Option<Estimate>,
+    /// How often one of the two clocks was set, as exchanges show.
+    pub clock_steps: u64,
+    /// The messages of negotiations.
+    pub negotiation: NegotiationStats,
+    /// The reports of the other end.
+    pub reports: ReportStats,
+    /// What the layers below tell this end.
+    pub feedback: LocalFeedback,
+    /// The figures of TCP; `None` for other transports.
+    pub tcp: Option<TcpFigures>,
+}
+
+/// What is known of the direction in which this end sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SendMib {
+    /// What was negotiated, and what holds.
+    pub contract: Contract,
+    /// What was sent since the beginning.
+    pub sent: Sent,
+    /// What was sent in the last interval.
+    pub last_sent: Option<SentInterval>,
+    /// What the other end has received since the beginning, as it reports.
+    pub received: Received,
+    /// What the other end has received in its last interval, as it reports.
+    pub last: Option<Delivery>,
+    /// The measures beside their limits.
+    pub conformance: Conformance,
+    /// The rate at which the application should send, messages/s; `None` if nothing asks for one.
+    pub target_rate: Option<f64>,
+}
+
+/// What is known of the direction in which this end receives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReceiveMib {
+    /// What was negotiated, and what holds.
+    pub contract: Contract,
+    /// What the other end has sent since the beginning, as it reports.
+    pub sent: Sent,
+    /// What was received since the beginning.
+    pub received: Received,
+    /// What was received in the last interval.
+    pub last: Option<Delivery>,
+    /// The one-way delays since the beginning; `None` before the first interval with any.
+    pub delay: Option<Distribution>,
+    /// The jitters since the beginning; `None` before the first interval with any.
+    pub jitter: Option<Distribution>,
+    /// The measures beside their limits.
+    pub conformance: Conformance,
+}
+
+/// The specification of a direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contract {
+    /// What holds: what was agreed on, or this end's own specification.
+    pub effective: Specification,
+    /// What both ends have agreed on, with what each asked for; `None` if they have not, or the other end takes no part.
+    pub agreement: Option<Agreement>,
+}
+
+/// How a direction keeps to its specification.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conformance {
+    /// The region of operation and what was measured in it since the specification holds: on each axis the best and the worst.
+    pub operation: Interval,
+    /// The violations under way, each with the worst value and since when.
+    pub violations: Vec<Violation>,
+    /// How many violations there were of each measure, in the order of [`Measure::ALL`].
+    pub counts: [u64; Measure::ALL.len()],
+}
+
+/// The summary of a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    /// How many values there are.
+    pub count: u64,
+    /// The mean.
+    pub mean: Duration,
+    /// The median.
+    pub p50: Duration,
+    /// Nine in ten values are at most this one.
+    pub p90: Duration,
+    /// 99 in 100 values are at most this one.
+    pub p99: Duration,
+    /// The greatest value.
+    pub max: Duration,
+}
+
+/// What the layers below tell the sending end (QUANTA section 5). It is filled in by who owns the socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LocalFeedback {
+    /// Bytes in the socket's send queue.
+    pub send_queue: Bytes,
+    /// The room of the socket's send queue, bytes.
+    pub send_buffer: Bytes,
+    /// How often sending had to wait because the send queue was full.
+    pub queue_full: u64,
+    /// How often sending had to wait for its turn at the rate agreed on.
+    pub pacing_waits: u64,
+    /// How long sending has waited altogether, for either.
+    pub waited: Duration,
+    /// How often the interface's queue had no room (`ENOBUFS`).
+    pub no_buffers: u64,
+    /// Messages that were dropped at this end, not sent.
+    pub dropped: u64,
+}
+
+/// What TCP tells of a connection. It is filled in by who owns the socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpFigures {
+    /// The smoothed round-trip time.
+    pub rtt: Duration,
+    /// The variation of the round-trip time.
+    pub rtt_deviation: Duration,
+    /// The least round-trip time.
+    pub min_rtt: Duration,
+    /// The congestion window, segments.
+    pub congestion_window: u32,
+    /// Segments sent again since the beginning.
+    pub retransmissions: u32,
+    /// Bytes written and not yet sent.
+    pub not_sent: Bytes,
+    /// The rate at which the other end acknowledges data.
+    pub delivery_rate: Rate,
+    /// The rate at which data is paced.
+    pub pacing_rate: Rate,
+}
+
+impl Distribution {
+    /// The summary of a histogram; `None` if it is empty.
+    pub fn new(of: &Histogram) -> Option<Self> {
+        let (mean, max) = (of.mean()?, of.max()?);
+        let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|q| of.quantile(q).unwrap_or(max));
+        Some(Self { count: of.count(), mean, p50, p90, p99, max })
+    }
+}
+
+impl Conformance {
+    /// What a watch has seen.
+    pub fn new(watch: &Watch) -> Self {
+        Self {
+            operation: watch.operation().clone(),
+            violations: watch.violations().collect(),
+            counts: watch.counts(),
+        }
+    }
+}
+
+impl SendMib {
+    /// What is known of the direction in which this end sends.
+    pub fn new(
+        contract: Contract,
+        departures: &Departures,
+        reports: &PeerReports,
+        watch: &Watch,
+        target_rate: Option<f64>,
+    ) -> Self {
+        Self {
+            contract,
+            sent: departures.total(),
+            last_sent: departures.last().copied(),
+            received: reports.last().map(|report| report.received).unwrap_or_default(),
+            last: reports.delivery().copied(),
+            conformance: Conformance::new(watch),
+            target_rate,
+        }
+    }
+}
+
+impl ReceiveMib {
+    /// What is known of the direction in which this end receives.
+    pub fn new(contract: Contract, arrivals: &Arrivals, reports: &PeerReports, watch: &Watch) -> Self {
+        Self {
+            contract,
+            sent: reports.last().map(|report| report.sent).unwrap_or_default(),
+            received: arrivals.total(),
+            last: arrivals.last().copied(),
+            delay: Distribution::new(arrivals.delays()),
+            jitter: Distribution::new(arrivals.jitters()),
+            conformance: Conformance::new(watch),
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! What an end receives.
+
+use super::departures::throughput;
+use super::schedule::{Schedule, Span};
+use super::{Arrival, Demand, MonitorParams, Numbers};
+use crate::clock::ClockOffset;
+use cutline_params::{ParameterError, Parameters as _};
+use cutline_units::{Duration, Histogram, Instant, Rate};
+use std::collections::VecDeque;
+
+/// The longest delay and jitter that are measured; a longer one counts as this one. It bounds what made-up time stamps do.
+pub const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+/// How many intervals wait to be taken. Of more, the oldest are forgotten.
+const MOST_WAITING: usize = 64;
+/// The number of values in a histogram above which the old ones begin to count less.
+const MANY: u64 = 1 << 31;
+
+/// Mean, quantile and worst of an interval's delays or jitters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: Duration,
+    /// The quantile that is compared with the limit ([`MonitorParams::quantile`]).
+    pub quantile: Duration,
+    /// The worst.
+    pub worst: Duration,
+}
+
+/// What was delivered in an interval, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// When it began.
+    pub since: Instant,
+    /// When it ended.
+    pub until: Instant,
+    /// Messages that the sender has sent in it, as sequence numbers show.
+    pub sent: u64,
+    /// Messages received, without duplicates.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Messages lost: those sent less those received. Negative if messages arrived that had been counted as lost in an
+    /// earlier interval.
+    pub lost: i64,
+    /// Messages of those received that came after one with a higher number.
+    pub late: u64,
+    /// Messages received that had been received before.
+    pub duplicated: u64,
+    /// The one-way delays; `None` if no message was received or the clock offset is unknown.
+    pub delay: Option<Spread>,
+    /// The jitters; `None` if there was none to measure.
+    pub jitter: Option<Spread>,
+    /// The longest time between two arrivals of which the later was in this interval, or from the last arrival to the end.
+    /// Time in which the sender is known to have sent nothing does not count.
+    pub gap: Duration,
+    /// The time from the last arrival to the end of the interval. Time in which the sender is known to have sent nothing does
+    /// not count.
+    pub silence: Duration,
+}
+
+impl Delivery {
+    /// How long the interval was.
+    pub const fn length(&self) -> Duration {
+        self.until.saturating_since(self.since)
+    }
+
+    /// Messages received per second; 0 in no time.
+    pub fn rate(&self) -> f64 {
+        let seconds = self.length().as_secs_f64();
+        if seconds > 0.0 { self.messages as f64 / seconds } else { 0.0 }
+    }
+
+    /// The throughput (QoSockets eq. 2).
+    pub fn throughput(&self) -> Rate {
+        throughput(self.bytes, self.length())
+    }
+
+    /// The loss, per cent (QoSockets eq. 3); 0 if more arrived than were sent. `None` if nothing was sent.
+    pub fn loss(&self) -> Option<f64> {
+        (self.sent > 0).then(|| (100.0 * self.lost as f64 / self.sent as f64).max(0.0))
+    }
+
+    /// What the sending application offered, as far as sequence numbers show it.
+    pub const fn demand(&self) -> Demand {
+        Demand { messages: self.sent, time: self.length() }
+    }
+}
+
+/// What was received since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Messages that have been sent, as sequence numbers show: the highest number plus one.
+    pub expected: u64,
+    /// Messages received, without duplicates; at most as many.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Messages of them that came after one with a higher number.
+    pub late: u64,
+    /// Messages received that had been received before, or so long after others that it cannot be told.
+    pub duplicated: u64,
+    /// Messages whose sequence number is impossible; they are not counted otherwise.
+    pub impossible: u64,
+    /// The sum of the delays.
+    pub delay: Duration,
+}
+
+impl Received {
+    /// Messages lost.
+    pub const fn lost(&self) -> u64 {
+        self.expected.saturating_sub(self.messages)
+    }
+}
+
+/// What this end receives in one direction.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    quantile: f64,
+    schedule: Schedule,
+    began: Instant,
+    numbers: Numbers,
+    total: Received,
+    /// The total when the interval under way began.
+    before: Received,
+    /// The difference between the last message's stamps, ns; clocks' offset included.
+    transit: Option<u64>,
+    /// When the last message arrived, or the sender was last known to have sent nothing more.
+    latest: Instant,
+    /// The longest gap that ended in the interval under way.
+    gap: Duration,
+    delays: Distribution,
+    jitters: Distribution,
+    sent_before: u64,
+    waiting: VecDeque<Delivery>,
+    last: Option<Delivery>,
+}
+
+/// Values of the interval under way, and of all those before it.
+#[derive(Clone, Debug, Default)]
+struct Distribution {
+    now: Histogram,
+    all: Histogram,
+}
+
+impl Distribution {
+    fn record(&mut self, value: Duration) {
+        self.now.record(value.min(LONGEST_DELAY));
+    }
+
+    /// Ends the interval, and returns its values' spread.
+    fn end(&mut self, quantile: f64) -> Option<Spread> {
+        let (mean, quantile) = (self.now.mean()?, self.now.quantile(quantile)?);
+        let spread = Spread { mean, quantile, worst: self.now.max()? };
+        if self.all.count() > MANY {
+            self.all.halve();
+        }
+        self.all.merge(&self.now);
+        self.now.clear();
+        Some(spread)
+    }
+}
+
+impl Arrivals {
+    /// Nothing has been received yet. The first interval begins now.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn new(now: Instant, params: &MonitorParams) -> Result<Self, ParameterError> {
+        params.validate()?;
+        Ok(Self {
+            quantile: params.quantile,
+            schedule: Schedule::new(now, params.interval),
+            began: now,
+            numbers: Numbers::default(),
+            total: Received::default(),
+            before: Received::default(),
+            transit: None,
+            latest: now,
+            gap: Duration::ZERO,
+            delays: Distribution::default(),
+            jitters: Distribution::default(),
+            sent_before: 0,
+            waiting: VecDeque::new(),
+            last: None,
+        })
+    }
+
+    /// Takes a message that arrived at a time of our clock, and was sent at a time of the sender's clock. `offset` is the
+    /// sender's clock minus ours; while it is unknown, delays are not measured. `bytes` is its length without what the
+    /// connection adds.
+    ///
+    /// Messages are to be given in the order of their arrival, and all that have arrived before
+    /// [`Arrivals::on_deadline`] is called. An interval that is over by then ends.
+    pub fn on_message(
+        &mut self,
+        arrived: Instant,
+        number: u64,
+        sent: Instant,
+        bytes: u64,
+        offset: Option<ClockOffset>,
+    ) -> Arrival {
+        if arrived >= self.schedule.until() {
+            self.on_deadline(arrived);
+        }
+        let arrival = match self.numbers.arrive(number) {
+            // None is missing, so this is too old to be remembered, but has been here.
+            Arrival::Late if self.total.lost() == 0 => Arrival::Duplicate,
+            arrival => arrival,
+        };
+        match arrival {
+            Arrival::InOrder { .. } => self.total.expected = self.numbers.expected(),
+            Arrival::Late => self.total.late += 1,
+            Arrival::Duplicate => {
+                self.total.duplicated += 1;
+                return arrival;
+            }
+            Arrival::Impossible => {
+                self.total.impossible += 1;
+                return arrival;
+            }
+        }
+        if self.total.messages > 0 {
+            self.gap = self.gap.max(arrived.saturating_since(self.latest));
+        }
+        self.latest = self.latest.max(arrived);
+        self.total.messages += 1;
+        self.total.bytes = self.total.bytes.saturating_add(bytes);
+        // QoSockets eq. 5. The clocks' offset is in both delays and cancels out.
+        let transit = arrived.as_nanos().wrapping_sub(sent.as_nanos());
+        if let Some(last) = self.transit.replace(transit) {
+            let change = transit.wrapping_sub(last).cast_signed().unsigned_abs();
+            self.jitters.record(Duration::from_nanos(change));
+        }
+        if let Some(offset) = offset {
+            // QoSockets eq. 4.
+            let delay = arrived.saturating_since(offset.ours(sent)).min(LONGEST_DELAY);
+            self.delays.record(delay);
+            self.total.delay = saturating_sum(self.total.delay, delay);
+        }
+        arrival
+    }
+
+    /// Takes how many messages the other end says that it has sent since the beginning, of which a message may still be under
+    /// way. If it has sent nothing since it last said so, or nothing that has not arrived, then the gap and the silence are
+    /// its own, and begin anew.
+    pub fn on_sent(&mut self, now: Instant, messages: u64) {
+        if messages <= self.total.expected || messages == self.sent_before {
+            self.latest = self.latest.max(now);
+        }
+        self.sent_before = messages;
+    }
+
+    /// When [`Arrivals::on_deadline`] is to be called.
+    pub const fn deadline(&self) -> Instant {
+        self.schedule.until()
+    }
+
+    /// Ends the interval that is over.
+    pub fn on_deadline(&mut self, now: Instant) {
+        for span in self.schedule.end(now).into_iter().flatten() {
+            self.end(span);
+        }
+    }
+
+    /// The next interval that is over and has not been taken.
+    pub fn take(&mut self) -> Option<Delivery> {
+        self.waiting.pop_front()
+    }
+
+    /// The last interval that is over; `None` before the first.
+    pub const fn last(&self) -> Option<&Delivery> {
+        self.last.as_ref()
+    }
+
+    /// What was received since the beginning, the interval under way included.
+    pub const fn total(&self) -> Received {
+        self.total
+    }
+
+    /// The delays of all messages of the intervals that are over.
+    pub const fn delays(&self) -> &Histogram {
+        &self.delays.all
+    }
+
+    /// The jitters of all messages of the intervals that are over.
+    pub const fn jitters(&self) -> &Histogram {
+        &self.jitters.all
+    }
+
+    /// What was received when the last interval ended, and how long after the beginning that was.
+    pub(super) const fn at_last(&self) -> (Received, Duration) {
+        match &self.last {
+            Some(last) => (self.before, last.until.saturating_since(self.began)),
+            None => (self.before, Duration::ZERO),
+        }
+    }
+
+    fn end(&mut self, (since, until): Span) {
+        let (total, before) = (self.total, self.before);
+        let (sent, messages) = (total.expected - before.expected, total.messages - before.messages);
+        let silence = until.saturating_since(self.latest);
+        let under_way = if total.messages > 0 { silence } else { Duration::ZERO };
+        let delivery = Delivery {
+            since,
+            until,
+            sent,
+            messages,
+            bytes: total.bytes - before.bytes,
+            lost: sent.cast_signed().saturating_sub_unsigned(messages),
+            late: total.late - before.late,
+            duplicated: total.duplicated - before.duplicated,
+            delay: self.delays.end(self.quantile),
+            jitter: self.jitters.end(self.quantile),
+            gap: self.gap.max(under_way),
+            silence,
+        };
+        (self.before, self.gap, self.last) = (total, Duration::ZERO, Some(delivery));
+        if self.waiting.len() == MOST_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(delivery);
+    }
+}
+
+/// The sum of two durations, at most the longest one.
+pub(super) const fn saturating_sum(one: Duration, other: Duration) -> Duration {
+    Duration::from_nanos(one.as_nanos().saturating_add(other.as_nanos()))
+}

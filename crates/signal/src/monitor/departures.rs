@@ -1,0 +1,160 @@
+//! What an end sends.
+
+use super::MonitorParams;
+use super::arrivals::saturating_sum;
+use super::schedule::Schedule;
+use cutline_params::{ParameterError, Parameters as _};
+use cutline_units::{Duration, Instant, Rate};
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Messages.
+    pub messages: u64,
+    /// Their bytes, without what the connection adds to them.
+    pub bytes: u64,
+    /// How long the application was held back: it wanted to send, and had to wait for room in a queue or for its turn.
+    pub held: Duration,
+}
+
+/// What was sent in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentInterval {
+    /// When it began.
+    pub since: Instant,
+    /// When it ended.
+    pub until: Instant,
+    /// What was sent in it.
+    pub sent: Sent,
+}
+
+/// What the sending application offered: so many messages in the time in which it was not held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Messages sent.
+    pub messages: u64,
+    /// The time in which the application could send them.
+    pub time: Duration,
+}
+
+impl Demand {
+    /// Whether the application offered at least this rate, messages/s. The limits of an interval fall anywhere between two
+    /// messages, so one message too few is none too few.
+    pub fn reaches(&self, rate: f64) -> bool {
+        self.messages as f64 + 1.0 >= rate * self.time.as_secs_f64()
+    }
+
+    /// Whether the application offered nothing, although it could have.
+    pub const fn is_nothing(&self) -> bool {
+        self.messages == 0 && !self.time.is_zero()
+    }
+}
+
+impl SentInterval {
+    /// What the application offered in it.
+    pub fn demand(&self) -> Demand {
+        let time = self.until.saturating_since(self.since).saturating_sub(self.sent.held);
+        Demand { messages: self.sent.messages, time }
+    }
+
+    /// The throughput of what was sent.
+    pub fn throughput(&self) -> Rate {
+        throughput(self.sent.bytes, self.until.saturating_since(self.since))
+    }
+}
+
+/// Bits per time (QoSockets eq. 2); 0 in no time.
+pub(super) fn throughput(bytes: u64, time: Duration) -> Rate {
+    let bits = u128::from(bytes) * 8 * 1_000_000_000;
+    let rate = bits.checked_div(u128::from(time.as_nanos())).unwrap_or(0);
+    Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX))
+}
+
+/// What this end sends in one direction.
+#[derive(Clone, Debug)]
+pub struct Departures {
+    schedule: Schedule,
+    total: Sent,
+    /// The total when the interval under way began.
+    before: Sent,
+    /// Since when the application is held back; counted up to here.
+    held_since: Option<Instant>,
+    last: Option<SentInterval>,
+}
+
+impl Departures {
+    /// Nothing has been sent yet. The first interval begins now.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn new(now: Instant, params: &MonitorParams) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let schedule = Schedule::new(now, params.interval);
+        Ok(Self { schedule, total: Sent::default(), before: Sent::default(), held_since: None, last: None })
+    }
+
+    /// A message is sent.
+    #[inline]
+    pub fn on_send(&mut self, now: Instant, bytes: u64) {
+        if now >= self.schedule.until() {
+            self.on_deadline(now);
+        }
+        self.total.messages += 1;
+        self.total.bytes = self.total.bytes.saturating_add(bytes);
+    }
+
+    /// The application wants to send and has to wait from now on, until [`Departures::release`].
+    pub fn hold(&mut self, now: Instant) {
+        self.on_deadline(now);
+        self.held_since.get_or_insert(now);
+    }
+
+    /// The application waits no longer.
+    pub fn release(&mut self, now: Instant) {
+        self.on_deadline(now);
+        self.count_held(now);
+        self.held_since = None;
+    }
+
+    /// When [`Departures::on_deadline`] is to be called.
+    pub const fn deadline(&self) -> Instant {
+        self.schedule.until()
+    }
+
+    /// Ends the interval that is over.
+    pub fn on_deadline(&mut self, now: Instant) {
+        for (since, until) in self.schedule.end(now).into_iter().flatten() {
+            self.count_held(until);
+            let sent = Sent {
+                messages: self.total.messages - self.before.messages,
+                bytes: self.total.bytes - self.before.bytes,
+                held: self.total.held - self.before.held,
+            };
+            self.before = self.total;
+            self.last = Some(SentInterval { since, until, sent });
+        }
+    }
+
+    /// Counts how long the application has been held back until now.
+    fn count_held(&mut self, now: Instant) {
+        if let Some(since) = self.held_since.filter(|since| *since < now) {
+            self.total.held = saturating_sum(self.total.held, now - since);
+            self.held_since = Some(now);
+        }
+    }
+
+    /// What was sent since the beginning.
+    pub const fn total(&self) -> Sent {
+        self.total
+    }
+
+    /// What had been sent when the last interval ended.
+    pub(super) const fn at_last(&self) -> Sent {
+        self.before
+    }
+
+    /// The last interval that is over; `None` before the first.
+    pub const fn last(&self) -> Option<&SentInterval> {
+        self.last.as_ref()
+    }
+}
