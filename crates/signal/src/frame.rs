@@ -21,7 +21,6 @@ use crate::authentication::TAG;
 use crate::negotiation::{Framing, framing};
 use cutline_units::Instant;
 use cutline_wire::{Reader, Writer};
-use std::ops::Range;
 
 /// The length of the header before a message in a datagram, bytes.
 pub const DATAGRAM_HEADER: usize = 24;
@@ -49,8 +48,8 @@ pub enum Frame {
         /// When it was sent, on the sender's clock.
         sent: Instant,
     },
-    /// A report: the place of its content and of its tag.
-    Report(Range<usize>),
+    /// A report.
+    Report,
     /// A message of a negotiation.
     Negotiation,
     /// Something else: the other end does not speak this protocol, or the token is not that of the session.
@@ -95,7 +94,8 @@ pub fn datagram(bytes: &[u8], token: u32) -> Frame {
     match bytes.first_chunk() {
         Some(&DATA) => data(bytes, token).unwrap_or(Frame::Foreign),
         Some(&REPORT) => {
-            report_at(bytes, token).filter(|end| *end == bytes.len()).map_or(Frame::Foreign, report_content)
+            let is_whole = report_at(bytes, token) == Some(bytes.len());
+            if is_whole { Frame::Report } else { Frame::Foreign }
         }
         Some(&NEGOTIATION) => Frame::Negotiation,
         _ => Frame::Foreign,
@@ -109,8 +109,9 @@ fn data(bytes: &[u8], token: u32) -> Option<Frame> {
     (zero == 0 && theirs == token).then_some(Frame::Data { number, sent })
 }
 
-const fn report_content(end: usize) -> Frame {
-    Frame::Report(REPORT_HEADER..end)
+/// Returns what a report says: everything between its header and its tag, which is not there any more.
+pub fn report_content(untagged: &[u8]) -> &[u8] {
+    untagged.get(REPORT_HEADER..).unwrap_or_default()
 }
 
 /// The length of the report that begins here, header included.
@@ -133,13 +134,8 @@ pub enum Item {
     },
     /// So many bytes are a message of a negotiation.
     Negotiation(usize),
-    /// So many bytes are a report; its content begins after [`Item::REPORT_HEADER`] of them.
+    /// So many bytes are a report.
     Report(usize),
-}
-
-impl Item {
-    /// The length of a report's header, bytes.
-    pub const REPORT_HEADER: usize = REPORT_HEADER;
 }
 
 /// The end of a message in a stream.
@@ -188,9 +184,9 @@ impl StreamReader {
         if self.rest > 0 {
             return Ok((!bytes.is_empty()).then(|| (0, self.payload(bytes.len()))));
         }
-        match bytes.first() {
+        match bytes.first().copied() {
             None => Ok(None),
-            Some(&(kind @ (FRAGMENT | LAST_FRAGMENT))) => {
+            Some(kind @ (FRAGMENT | LAST_FRAGMENT)) => {
                 let Some(header) = bytes.first_chunk::<STREAM_HEADER>() else { return Ok(None) };
                 let length = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
                 let sent = u64::from_be_bytes(std::array::from_fn(|i| header[4 + i]));
@@ -259,8 +255,9 @@ mod tests {
         assert_eq!(datagram(&message, TOKEN + 1), Frame::Foreign);
         assert_eq!(datagram(&message[..23], TOKEN), Frame::Foreign);
         let bytes = report(TOKEN, b"content", Some(|_: &[u8]| [5; TAG]));
-        assert_eq!(datagram(&bytes, TOKEN), Frame::Report(8..8 + 7 + TAG));
-        assert_eq!(bytes[8..15], *b"content");
+        assert_eq!(datagram(&bytes, TOKEN), Frame::Report);
+        assert_eq!(report_content(&bytes[..15]), b"content");
+        assert_eq!(report_content(&bytes[..3]), b"");
         for wrong in [&bytes[..20], b"GET / HTTP/1.1", b"", b"\xc7"] {
             assert_eq!(datagram(wrong, TOKEN), Frame::Foreign);
         }

@@ -19,16 +19,16 @@
 use crate::authentication::Key;
 use crate::clock::{ClockOffset, ClockParams, OffsetEstimator, Stamper};
 use crate::frame;
-use crate::mib::{Conformance, Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
-use crate::monitor::{Arrival, Arrivals, Departures, MonitorParams, PeerReports, Report, Sent, SentInterval};
+use crate::mib::{Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
+use crate::monitor::{Arrival, Arrivals, Departures, MonitorParams, PeerReports, Report, SentInterval};
 use crate::negotiation::{self, Agreed, Carrier, Negotiation, NegotiationParams, Nonce, Reason};
 use crate::operation::{Operation, OperationParams};
 use crate::pacing::Pacer;
 use crate::violation::{self, Violation, Watch, WatchParams};
-use cutline_params::ParameterError;
-use cutline_quality::spec::{Conflicts, ConnectionSpecification, Measure, Specification};
+use cutline_params::{ParameterError, Parameters as _};
+use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Region, Specification};
 use cutline_quality::{Class, Combination, HintControl, HintParams};
-use cutline_units::{Duration, Hint, Instant, RandomStream};
+use cutline_units::{Bytes, Duration, Hint, Instant, RandomStream};
 use std::collections::VecDeque;
 
 /// What happens automatically.
@@ -135,10 +135,8 @@ pub struct Session {
     /// How many reports were sent.
     reports: u32,
     peer: PeerReports,
-    /// Reports that are none, or are not authentic.
-    foreign: u64,
-    /// What the other end has received in its last interval.
-    last_delivery: Option<Delivery>,
+    /// When the last report arrived.
+    heard: Instant,
     /// What holds of each direction, and how it is kept to.
     send: Side,
     receive: Side,
@@ -172,16 +170,16 @@ pub struct Start {
     pub random: RandomStream,
 }
 
+const CHECKED: &str = "the session has checked its parameters";
+/// How many intervals without a report are silence.
+const MISSED: u64 = 3;
 /// The most events that wait to be read. Older ones are forgotten: what holds now is in the [`Mib`].
 const MOST_EVENTS: usize = 256;
 
 impl Outbound {
     fn new(now: Instant, monitor: &MonitorParams, effective: &Specification) -> Self {
-        Self {
-            departures: Departures::new(now, monitor),
-            pacer: Pacer::new(effective),
-            effective: effective.clone(),
-        }
+        let departures = Departures::new(now, monitor).expect(CHECKED);
+        Self { departures, pacer: Pacer::new(effective), effective: effective.clone() }
     }
 
     /// Another specification holds from now on.
@@ -215,15 +213,20 @@ impl Outbound {
         self.pacer.on_send(now, bytes);
     }
 
-    /// The application has waited so long until it could send.
-    pub fn on_held(&mut self, now: Instant, waited: Duration) {
-        self.departures.on_held(now, waited);
+    /// The application wants to send and has to wait from now on, until [`Outbound::release`].
+    pub fn hold(&mut self, now: Instant) {
+        self.departures.hold(now);
+    }
+
+    /// The application waits no longer.
+    pub fn release(&mut self, now: Instant) {
+        self.departures.release(now);
     }
 }
 
 impl Inbound {
     fn new(now: Instant, monitor: &MonitorParams) -> Self {
-        Self { arrivals: Arrivals::new(now, monitor), offset: None }
+        Self { arrivals: Arrivals::new(now, monitor).expect(CHECKED), offset: None }
     }
 
     /// A message has arrived that was sent at a time of the sender's clock.
@@ -266,7 +269,9 @@ impl Session {
         let Start { specification, carrier, params, key, .. } = start.clone();
         let how = (carrier, params.negotiation);
         let negotiation = Negotiation::initiate(now, specification, how, ids, key)?;
-        Self::new(now, start, Some(negotiation))
+        let mut this = Self::new(now, start, Some(negotiation))?;
+        this.collect();
+        Ok(this)
     }
 
     /// The end that is asked. `nonce` is a random number that nobody can guess.
@@ -308,8 +313,7 @@ impl Session {
             stamper: Stamper::default(),
             reports: 0,
             peer: PeerReports::default(),
-            foreign: 0,
-            last_delivery: None,
+            heard: now,
             send: Side::new(send, &params.watch)?,
             receive: Side::new(receive, &params.watch)?,
             hint,
@@ -369,7 +373,9 @@ impl Session {
             return;
         }
         out.renegotiate(&specification.send);
-        for (side, effective) in [(&mut self.send, specification.send), (&mut self.receive, specification.receive)] {
+        for (side, effective) in
+            [(&mut self.send, specification.send), (&mut self.receive, specification.receive)]
+        {
             side.watch.renegotiate(now, &effective);
             side.contract.effective = effective;
         }
@@ -394,11 +400,11 @@ impl Session {
         self.settle(now, out, inbound);
     }
 
-    /// Handles a report that has arrived: everything after its header.
+    /// Handles a report that has arrived, with its header and its tag.
     pub fn on_report(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
-        let content = self.negotiation.as_ref().and_then(|negotiation| negotiation.authentic(bytes));
-        let Some(report) = content.and_then(Report::decode) else {
-            self.foreign += 1;
+        let authentic = self.negotiation.as_ref().and_then(|negotiation| negotiation.authentic(bytes));
+        let Some(report) = authentic.map(frame::report_content).and_then(Report::decode) else {
+            self.peer.refuse();
             return;
         };
         let (stamps, delay_error, hint_report) = (report.stamps, report.delay_error, report.for_hint());
@@ -407,7 +413,7 @@ impl Session {
         let mut clock = self.clock.clone();
         exchange.iter().for_each(|exchange| clock.add(exchange));
         let Ok(delivery) = self.peer.accept(arrived, report, sent, clock.estimate(arrived)) else { return };
-        (self.clock, self.last_delivery) = (clock, Some(delivery));
+        (self.clock, self.heard) = (clock, arrived);
         inbound.offset = self.clock.estimate(arrived).map(|estimate| estimate.offset);
         inbound.arrivals.on_sent(arrived, theirs);
         let demand = out.departures.last().map(SentInterval::demand);
@@ -450,9 +456,14 @@ impl Session {
         }
         self.next = inbound.arrivals.deadline();
         if let (State::Joined(token), Some(negotiation)) = (self.state, &self.negotiation) {
+            let silence = now.saturating_since(self.heard);
+            if silence > self.params.monitor.interval * MISSED {
+                self.send.watch.on_silence(now, silence);
+            }
             self.reports += 1;
             let stamps = self.stamper.stamp(now);
-            let report = Report::new(self.reports, &inbound.arrivals, &out.departures, clock, stamps).encode();
+            let report =
+                Report::new(self.reports, &inbound.arrivals, &out.departures, clock, stamps).encode();
             self.outbox.push_back(frame::report(token, &report, negotiation.tagger()));
         }
         self.collect();
@@ -465,24 +476,15 @@ impl Session {
         (out, inbound): (&Outbound, &Inbound),
         (feedback, tcp): (LocalFeedback, Option<TcpFigures>),
     ) -> Mib {
-        let last = self.peer.last();
+        let target = self.operation.as_ref().map(Operation::target);
+        let Side { contract, watch } = &self.send;
+        let send = SendMib::new(contract.clone(), &out.departures, &self.peer, watch, target);
+        let Side { contract, watch } = &self.receive;
+        let receive = ReceiveMib::new(contract.clone(), &inbound.arrivals, &self.peer, watch);
         Mib {
             at: now,
-            send: SendMib {
-                contract: self.send.contract.clone(),
-                sent: out.departures.total(),
-                last_sent: out.departures.last().copied(),
-                received: last.map(|report| report.received).unwrap_or_default(),
-                last: self.last_delivery,
-                conformance: Conformance::new(&self.send.watch),
-                target_rate: self.operation.as_ref().map(Operation::target),
-            },
-            receive: ReceiveMib::new(
-                self.receive.contract.clone(),
-                &inbound.arrivals,
-                last.map(|report| report.sent).unwrap_or_default(),
-                &self.receive.watch,
-            ),
+            send,
+            receive,
             hint: self.hint(),
             clock: self.clock.estimate(now),
             clock_steps: self.clock.steps(),
@@ -510,7 +512,7 @@ impl Session {
         self.receive.agree(now, &agreed.receive);
         let token = self.negotiation.as_ref().and_then(Negotiation::token);
         if let (State::Joining, Some(token)) = (self.state, token) {
-            self.state = State::Joined(token);
+            (self.state, self.heard) = (State::Joined(token), now);
             (*out, *inbound) = self.directions(now);
             self.next = inbound.arrivals.deadline();
         } else {
@@ -564,3 +566,7 @@ impl Session {
         self.events.push_back(event);
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

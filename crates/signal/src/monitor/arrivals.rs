@@ -220,12 +220,7 @@ impl Arrivals {
                 return arrival;
             }
         }
-        if self.total.messages > 0 {
-            self.gap = self.gap.max(arrived.saturating_since(self.latest));
-        }
-        self.latest = self.latest.max(arrived);
-        self.total.messages += 1;
-        self.total.bytes = self.total.bytes.saturating_add(bytes);
+        self.count(arrived, bytes);
         // QoSockets eq. 5. The clocks' offset is in both delays and cancels out.
         let transit = arrived.as_nanos().wrapping_sub(sent.as_nanos());
         if let Some(last) = self.transit.replace(transit) {
@@ -239,6 +234,27 @@ impl Arrivals {
             self.total.delay = saturating_sum(self.total.delay, delay);
         }
         arrival
+    }
+
+    /// Takes a message of an end that does not number its messages, nor says when they were sent. So losses, delays and jitter
+    /// are not measured.
+    pub fn on_plain(&mut self, arrived: Instant, bytes: u64) {
+        if arrived >= self.schedule.until() {
+            self.on_deadline(arrived);
+        }
+        self.numbers.arrive(self.total.expected);
+        self.total.expected += 1;
+        self.count(arrived, bytes);
+    }
+
+    /// Counts a message that is no duplicate.
+    fn count(&mut self, arrived: Instant, bytes: u64) {
+        if self.total.messages > 0 {
+            self.gap = self.gap.max(arrived.saturating_since(self.latest));
+        }
+        self.latest = self.latest.max(arrived);
+        self.total.messages += 1;
+        self.total.bytes = self.total.bytes.saturating_add(bytes);
     }
 
     /// Takes how many messages the other end says that it has sent since the beginning, of which a message may still be under

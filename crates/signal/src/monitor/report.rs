@@ -245,6 +245,11 @@ impl PeerReports {
         Ok(delivery)
     }
 
+    /// Counts something that came as a report and is none.
+    pub const fn refuse(&mut self) {
+        self.stats.refused += 1;
+    }
+
     /// The last report; `None` before the first.
     pub const fn last(&self) -> Option<&Report> {
         self.last.as_ref()

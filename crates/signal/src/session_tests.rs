@@ -1,0 +1,264 @@
+//! Two sessions with a network between them.
+
+use super::*;
+use crate::frame::Frame;
+use cutline_quality::spec::{Measure, Preset};
+use cutline_units::Streams;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// A session with its two directions.
+struct End {
+    session: Session,
+    out: Outbound,
+    inbound: Inbound,
+    /// Its clock is ahead of the simulation's by so much.
+    ahead: Duration,
+    events: Vec<Event>,
+}
+
+/// A network that takes some time each way, and loses some messages.
+struct World {
+    ends: [End; 2],
+    /// Datagrams under way by arrival and a number, with the end they go to.
+    under_way: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    now: Instant,
+    sent: u64,
+    delay: [Duration; 2],
+    loss: f64,
+    random: RandomStream,
+}
+
+fn needs(send: Specification, receive: Specification) -> ConnectionSpecification {
+    ConnectionSpecification { send, receive, profile: None }
+}
+
+fn start(specification: ConnectionSpecification, key: Option<Key>, params: SessionParams) -> Start {
+    let random = Streams::new(5).stream("session", "test");
+    Start { specification, carrier: Carrier::Datagrams, params, key, random }
+}
+
+impl End {
+    fn new(session: Session, now: Instant, ahead: Duration) -> Self {
+        let (out, inbound) = session.directions(now);
+        Self { session, out, inbound, ahead, events: Vec::new() }
+    }
+
+    fn mib(&self, now: Instant) -> Mib {
+        self.session.mib(now + self.ahead, (&self.out, &self.inbound), Default::default())
+    }
+}
+
+impl World {
+    fn new(ours: Specification, params: SessionParams, key: Option<Key>) -> Self {
+        let now = Instant::ZERO + Duration::from_secs(10);
+        let ahead = [Duration::ZERO, Duration::from_secs(1000)];
+        let theirs = now + ahead[1];
+        let asks = start(needs(ours.clone(), Specification::OPEN), key, params.clone());
+        let asked = start(needs(Specification::OPEN, ours), key, params);
+        let ends = [
+            End::new(Session::initiate(now, asks, (77, [1; 16])).unwrap(), now, ahead[0]),
+            End::new(Session::respond(theirs, asked, [2; 16]).unwrap(), theirs, ahead[1]),
+        ];
+        let delay = [Duration::from_millis(30), Duration::from_millis(10)];
+        let random = Streams::new(1).stream("network", "loss");
+        Self { ends, under_way: BTreeMap::new(), now, sent: 0, delay, loss: 0.0, random }
+    }
+
+    fn post(&mut self, from: usize, bytes: Vec<u8>) {
+        self.sent += 1;
+        if self.random.uniform() >= self.loss {
+            self.under_way.insert((self.now + self.delay[from], self.sent), (1 - from, bytes));
+        }
+    }
+
+    /// Sends a message of the application at the first end, if it may.
+    fn send(&mut self, bytes: usize) {
+        let Some(token) = self.ends[0].session.token() else { return };
+        let (now, out) = (self.now, &mut self.ends[0].out);
+        if out.ready_at(now) == now {
+            let header = frame::datagram_header(token, out.number(), now);
+            out.on_send(now, bytes as u64);
+            self.post(0, [&header[..], &vec![b'm'; bytes]].concat());
+        }
+    }
+
+    fn arrive(&mut self, to: usize, bytes: &[u8]) {
+        let End { session, out, inbound, ahead, .. } = &mut self.ends[to];
+        let now = self.now + *ahead;
+        match frame::datagram(bytes, session.token().unwrap_or_default()) {
+            Frame::Data { number, sent } => {
+                let length = bytes.len() - frame::DATAGRAM_HEADER;
+                inbound.on_message(now, number, sent, length as u64);
+            }
+            Frame::Report => session.on_report(now, bytes, out, inbound),
+            Frame::Negotiation => session.on_negotiation(now, bytes, out, inbound),
+            Frame::Foreign => session.on_foreign(now, out, inbound),
+        }
+    }
+
+    /// Runs for some time. The application sends a message of so many bytes every so often.
+    fn run(&mut self, time: Duration, every: Duration, bytes: usize) {
+        let end = self.now + time;
+        let mut next = self.now;
+        while self.now < end {
+            if self.now >= next {
+                self.send(bytes);
+                next = next + every;
+            }
+            while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                let (to, bytes) = entry.remove();
+                self.arrive(to, &bytes);
+            }
+            for i in [0, 1] {
+                let now = self.now;
+                let End { session, out, inbound, ahead, events } = &mut self.ends[i];
+                if session.deadline() <= now + *ahead {
+                    session.advance(now + *ahead, out, inbound);
+                }
+                events.extend(std::iter::from_fn(|| session.event()));
+                let messages: Vec<_> = std::iter::from_fn(|| session.transmit()).collect();
+                messages.into_iter().for_each(|bytes| self.post(i, bytes));
+            }
+            self.now = self.now + Duration::from_millis(1);
+        }
+    }
+
+    fn violations(&self, end: usize) -> Vec<(Direction, Measure)> {
+        let violated = self.ends[end].events.iter().filter_map(|event| match event {
+            Event::Violated(direction, violation) => Some((*direction, violation.measure)),
+            _ => None,
+        });
+        violated.collect()
+    }
+}
+
+const fn ms(time: u64) -> Duration {
+    Duration::from_millis(time)
+}
+
+#[test]
+fn both_ends_know_what_is_delivered() {
+    for key in [None, Some(Key::new(&[b'k'; 32], b"test").unwrap())] {
+        let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), key);
+        world.run(Duration::from_secs(5), ms(20), 160);
+        for end in &world.ends {
+            assert!(matches!(end.events[0], Event::Agreed(_)), "{:?}", end.events);
+            assert_eq!(end.events.len(), 1, "{:?}", end.events);
+        }
+        let [ours, theirs] = [0, 1].map(|i| world.ends[i].mib(world.now));
+        let last = theirs.receive.last.unwrap();
+        assert_eq!((last.messages, last.loss()), (25, Some(0.0)));
+        // The offset of the clocks, 1000 s, is known with an error of half the round trip, 20 ms.
+        let clock = theirs.clock.unwrap();
+        let off = (clock.offset.as_nanos() + 1_000_000_000_000).unsigned_abs();
+        assert!(off <= clock.error.as_nanos() && clock.error < ms(21), "{clock:?}");
+        let delay = last.delay.unwrap().mean;
+        assert!(delay.max(ms(30)) - delay.min(ms(30)) <= clock.error, "{delay}");
+        assert!(last.jitter.unwrap().worst <= ms(1));
+        let reported = ours.send.last.unwrap();
+        assert_eq!((reported.messages, reported.delay.is_some()), (25, true));
+        assert!(ours.reports.used >= 8 && ours.reports.refused == 0, "{:?}", ours.reports);
+        assert_eq!(ours.send.contract.agreement.unwrap().effective, theirs.receive.contract.effective);
+    }
+}
+
+#[test]
+fn a_violation_is_told_at_both_ends_within_an_interval_and_a_report() {
+    let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
+    world.run(Duration::from_secs(3), ms(20), 160);
+    world.delay[0] = ms(900);
+    world.run(ms(1_900), ms(20), 160);
+    let late = |direction| (direction, Measure::Delay);
+    assert!(world.violations(1).contains(&late(Direction::Receive)), "{:?}", world.ends[1].events);
+    world.run(ms(510), ms(20), 160);
+    assert!(world.violations(0).contains(&late(Direction::Send)), "{:?}", world.ends[0].events);
+    world.delay[0] = ms(30);
+    world.run(Duration::from_secs(4), ms(20), 160);
+    let restored = |event: &Event| matches!(event, Event::Restored { violation, .. } if violation.measure == Measure::Delay);
+    assert!(world.ends.iter().all(|end| end.events.iter().any(restored)));
+}
+
+#[test]
+fn the_pacer_keeps_to_the_agreement() {
+    let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
+    world.run(Duration::from_secs(10), ms(1), 160);
+    let sent = world.ends[0].mib(world.now).send.sent.messages;
+    assert!((490..=502).contains(&sent), "50 messages/s were agreed on, {sent} sent in 10 s");
+}
+
+#[test]
+fn an_end_that_does_not_answer_is_served_alone() {
+    let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
+    world.loss = 1.0;
+    world.run(Duration::from_secs(6), ms(20), 160);
+    let end = &world.ends[0];
+    assert_eq!(end.events, [Event::OneSided(Reason::NoAnswer)]);
+    assert!(!end.session.is_joining() && end.session.token().is_none());
+    assert!(world.ends[1].session.is_joining(), "nobody has asked the other end");
+}
+
+#[test]
+fn the_rate_moves_inside_the_region() {
+    let video = Preset::Video.specification();
+    let policies = Policies { adapt_rate: Some(OperationParams::default()), ..Policies::default() };
+    let mut world = World::new(video, SessionParams { policies, ..SessionParams::default() }, None);
+    world.run(Duration::from_secs(3), ms(7), 1200);
+    world.loss = 0.1;
+    world.run(Duration::from_secs(6), ms(7), 1200);
+    let target = |world: &World| world.ends[0].mib(world.now).send.target_rate.unwrap();
+    let low = target(&world);
+    assert!(low < 80.0, "{low}: {:?}", world.ends[0].events);
+    world.loss = 0.0;
+    world.run(Duration::from_secs(120), ms(7), 1200);
+    assert!(target(&world) > 120.0, "{}: {:?}", target(&world), world.ends[0].mib(world.now).send);
+}
+
+#[test]
+fn a_peer_that_lies_is_not_believed() {
+    let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
+    world.run(Duration::from_secs(2), ms(20), 160);
+    let before = world.ends[0].mib(world.now);
+    let token = world.ends[0].session.token().unwrap();
+    let End { out, inbound, session, .. } = &mut world.ends[0];
+    // An honest report of another connection: it has received what was not sent.
+    let mut other = Arrivals::new(world.now, &MonitorParams::default()).unwrap();
+    for number in 0..100_000 {
+        other.on_message(world.now + ms(1), number, world.now, 160, None);
+    }
+    let departures = Departures::new(world.now, &MonitorParams::default()).unwrap();
+    other.on_deadline(world.now + ms(600));
+    let stamps = Stamper::default().stamp(world.now + ms(600));
+    let untagged = |content: &[u8]| frame::report(token, content, None::<fn(&[u8]) -> [u8; 32]>);
+    let lie = untagged(&Report::new(1000, &other, &departures, None, stamps).encode());
+    session.on_report(world.now + ms(600), &lie, out, inbound);
+    session.on_report(world.now + ms(600), b"nonsense", out, inbound);
+    world.arrive(0, &untagged(b""));
+    let after = world.ends[0].mib(world.now);
+    assert_eq!((before.send.received, before.reports.used), (after.send.received, after.reports.used));
+    assert_eq!(after.reports.refused, before.reports.refused + 3);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn random_datagrams_do_no_harm(
+        datagrams in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..300), 0_u8..4, 0_usize..2), 0..60),
+    ) {
+        let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
+        world.run(ms(1500), ms(20), 160);
+        let token = world.ends[0].session.token().unwrap();
+        for (bytes, kind, to) in datagrams {
+            let head = match kind {
+                0 => vec![],
+                1 => frame::datagram_header(token, bytes.len() as u64, world.now).to_vec(),
+                2 => vec![0xc7, 0x51, 1],
+                _ => frame::report(token, &bytes, None::<fn(&[u8]) -> [u8; 32]>),
+            };
+            world.arrive(to, &[head, bytes].concat());
+        }
+        world.run(ms(1500), ms(20), 160);
+        prop_assert!(world.ends[1].mib(world.now).receive.received.messages > 100);
+    }
+}
