@@ -122,6 +122,8 @@ pub struct LocalFeedback {
     pub queue_full: u64,
     /// How often sending had to wait for its turn at the rate agreed on.
     pub pacing_waits: u64,
+    /// Messages that were sent although they came sooner than was agreed on, as the application has chosen.
+    pub unpaced: u64,
     /// How long sending has waited altogether, for either.
     pub waited: Duration,
     /// How often the interface's queue had no room (`ENOBUFS`).

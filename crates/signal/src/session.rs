@@ -18,7 +18,7 @@
 
 use crate::authentication::Key;
 use crate::clock::{ClockOffset, ClockParams, OffsetEstimator, Stamper};
-use crate::frame;
+use crate::frame::{self, Frame};
 use crate::mib::{Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
 use crate::monitor::{Arrival, Arrivals, Departures, MonitorParams, PeerReports, Report, SentInterval};
 use crate::negotiation::{self, Agreed, Carrier, Negotiation, NegotiationParams, Nonce, Reason};
@@ -389,13 +389,37 @@ impl Session {
         }
     }
 
+    /// Whether a datagram has the token of this session, although the other end has not confirmed it: the confirmation is lost.
+    /// Then both ends agree, as if it had come.
+    pub fn confirm_by(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+        out: &mut Outbound,
+        inbound: &mut Inbound,
+    ) -> bool {
+        let Some(negotiation) = self.negotiation.as_mut().filter(|_| matches!(self.state, State::Joining))
+        else {
+            return false;
+        };
+        let token = negotiation.token();
+        let is_of_session = token.is_some_and(|token| {
+            matches!(frame::datagram(datagram, token), Frame::Data { .. } | Frame::Report)
+        });
+        if is_of_session {
+            negotiation.on_token(now);
+            self.settle(now, out, inbound);
+        }
+        is_of_session
+    }
+
     /// Ends a negotiation because the other end sends something else.
     pub fn on_foreign(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         if let Some(negotiation) = &mut self.negotiation {
             negotiation.on_foreign(now);
         }
         if self.is_joining() {
-            self.leave(now, Reason::Foreign, out, inbound);
+            self.leave(now, Reason::Foreign);
         }
         self.settle(now, out, inbound);
     }
@@ -501,7 +525,7 @@ impl Session {
             match event {
                 negotiation::Event::Agreed(agreed) => self.agree(now, agreed, out, inbound),
                 negotiation::Event::Refused { send, receive } => self.tell(Event::Refused { send, receive }),
-                negotiation::Event::OneSided(reason) => self.leave(now, reason, out, inbound),
+                negotiation::Event::OneSided(reason) => self.leave(now, reason),
             }
         }
         self.collect();
@@ -526,11 +550,10 @@ impl Session {
     }
 
     /// The other end takes no part. One that has taken part before goes on to be measured.
-    fn leave(&mut self, now: Instant, reason: Reason, out: &mut Outbound, inbound: &mut Inbound) {
+    fn leave(&mut self, now: Instant, reason: Reason) {
         if self.is_joining() {
             self.state = State::Alone;
-            (*out, *inbound) = self.directions(now);
-            self.next = inbound.arrivals.deadline();
+            self.next = self.next.max(now);
         }
         self.tell(Event::OneSided(reason));
     }

@@ -33,7 +33,8 @@ pub enum QosError {
 }
 
 fn named(send: Option<&Conflicts>, receive: Option<&Conflicts>) -> String {
-    let part = |what: &str, conflicts: Option<&Conflicts>| conflicts.map(|conflicts| format!("{what}: {conflicts}"));
+    let part =
+        |what: &str, conflicts: Option<&Conflicts>| conflicts.map(|conflicts| format!("{what}: {conflicts}"));
     let parts: Vec<_> = [part("send", send), part("receive", receive)].into_iter().flatten().collect();
     parts.join("; ")
 }

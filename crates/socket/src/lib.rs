@@ -1,2 +1,46 @@
-//! QoS sockets.
+//! QoS sockets: an application says what it needs of a connection, and is told what it gets (QoSockets, QUANTA).
+//!
+//! Each socket is like the one of the standard library, with the same calls. It also negotiates with the other end, keeps the
+//! application within what was agreed on, marks packets with a delay hint, measures what is delivered at both ends, and says when
+//! it is not what was agreed on.
+//!
+//! ```no_run
+//! use cutline_quality::spec::Preset;
+//! use cutline_socket::{Event, QosOptions, QosUdpSocket};
+//!
+//! let options = QosOptions::sending(Preset::Audio.specification());
+//! let call = QosUdpSocket::connect("192.0.2.1:5004", &options)?;
+//! call.send(&[0; 160])?;
+//! println!("{:?}", call.mib().send.last);
+//! for event in call.events() {
+//!     if let Event::Violated(_, violation) = event {
+//!         println!("{} is {}, allowed is {}", violation.measure, violation.measured, violation.limit);
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! With an end that is no QoS socket it is a plain socket on the wire, and measures what one end can see.
+//!
+//! The protocol is the object [`Session`](cutline_signal::session::Session), which does no IO. This crate connects it to the
+//! kernel:
+//!
+//! ```text
+//! options     what an application asks for
+//! error       why it cannot have it
+//! connection  what every kind of socket has: the session, its events, its MIB
+//! udp         datagrams
+//! keeper      the thread that serves connections while the application does something else
+//! ```
+
+mod connection;
+mod error;
 mod keeper;
+mod options;
+mod udp;
+
+pub use cutline_signal::mib::Mib;
+pub use cutline_signal::session::{Direction, Event};
+pub use error::QosError;
+pub use options::{Marking, Pacing, Peer, QosOptions};
+pub use udp::{QosUdpListener, QosUdpSocket};

@@ -5,6 +5,7 @@ use cutline_quality::{Class, HintParams};
 use cutline_signal::authentication::Key;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
+use cutline_signal::operation::OperationParams;
 use cutline_units::Hint;
 
 /// What is known of the other end.
@@ -28,7 +29,7 @@ pub enum Pacing {
     Block,
     /// The call fails with [`std::io::ErrorKind::WouldBlock`] and sends nothing.
     Refuse,
-    /// The message is sent, and the excess is counted ([`cutline_signal::mib::Local::unpaced`]).
+    /// The message is sent, and the excess is counted ([`cutline_signal::mib::LocalFeedback::unpaced`]).
     Count,
 }
 
@@ -63,6 +64,7 @@ pub struct QosOptions {
     pub(crate) pacing: Pacing,
     pub(crate) marking: Marking,
     pub(crate) key: Option<Key>,
+    pub(crate) operation: Option<OperationParams>,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
 }
@@ -104,13 +106,25 @@ impl QosOptions {
         Self { marking, ..self }
     }
 
-    /// Demands that the other end shows that it has this key, of 32 to 4096 bytes.
+    /// Demands that the other end shows that it has this key, of 32 to 4096 bytes. One that does not is refused.
     ///
     /// # Errors
     /// When the key is shorter or longer; the error says what is allowed.
     pub fn key(self, content: &[u8]) -> Result<Self, String> {
         let key = Key::new(content, PURPOSE).map_err(|allowed| format!("key: {allowed}"))?;
         Ok(Self { key: Some(key), ..self })
+    }
+
+    /// Lets the rate move inside the region of operation: [`Event::Rate`](crate::Event::Rate) says at which the application
+    /// should send, and a faster one is held back.
+    #[must_use]
+    pub fn adapt_rate(self, operation: OperationParams) -> Self {
+        Self { operation: Some(operation), ..self }
+    }
+
+    /// Whether an end that takes no part is an error: it was said to take part, or has to show that it has the key.
+    pub(crate) const fn demands_peer(&self) -> bool {
+        matches!(self.peer, Peer::Speaks) || self.key.is_some()
     }
 
     /// Sets how long to wait for the other end.

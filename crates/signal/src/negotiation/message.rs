@@ -9,7 +9,8 @@
 //! | 8 | session: a random number of the initiator |
 //! | 4 | round: 1 for the first offer, one more for each later one |
 //! | 4 | the last round on which this end knows both to agree; 0 for none |
-//! | 16 | nonce of the end that sends this; zeros in a confirmation |
+//! | 16 | nonce of the end that sends this |
+//! | 16 | nonce of the other end; zeros in the first offer, when it is not known |
 //! | 1 | answer alone: 1 if the ends agree, 0 if not |
 //! | 1 | offer and answer: capacity profile, 1 to 6 in the order of RFC 9622; 0 for none |
 //! | 2 x (4 to 92) | offer and answer: what this end sends, and what it receives |
@@ -36,7 +37,7 @@ pub const VERSION: u8 = 1;
 /// The length of the longest message, bytes.
 pub const LONGEST: usize = HEADER + 2 + 2 * (4 + 8 * SpecParameter::ALL.len()) + TAG;
 /// The length of the fields that every message has, bytes.
-const HEADER: usize = 38;
+const HEADER: usize = 54;
 /// The bytes after which the length of a message is known.
 const LENGTH_KNOWN: usize = 6;
 const MAGIC: [u8; 2] = [0xc7, 0x51];
@@ -75,6 +76,8 @@ pub struct Message {
     pub agreed_round: u32,
     /// The nonce of the end that sends this.
     pub nonce: Nonce,
+    /// The nonce of the other end, which shows that this end has heard from it; zeros in the first offer.
+    pub echo: Nonce,
     /// The content.
     pub content: Content,
 }
@@ -146,7 +149,7 @@ impl Message {
         let mut bytes = vec![0; LONGEST];
         let mut writer = Writer::new(&mut bytes);
         writer.put(&MAGIC).u8(VERSION).u8(self.kind()).u16(0);
-        writer.u64(self.session).u32(self.round).u32(self.agreed_round).put(&self.nonce);
+        writer.u64(self.session).u32(self.round).u32(self.agreed_round).put(&self.nonce).put(&self.echo);
         match &self.content {
             Content::Offer(specification) => write_connection(specification, &mut writer),
             Content::Answer { agreed, specification } => {
@@ -225,7 +228,8 @@ const NOTICE: u8 = 4;
 fn read(bytes: &[u8]) -> Option<Message> {
     let mut reader = Reader::new(bytes.get(3..)?);
     let (kind, _length) = (reader.u8()?, reader.u16()?);
-    let (session, round, agreed_round, nonce) = (reader.u64()?, reader.u32()?, reader.u32()?, reader.take()?);
+    let (session, round, agreed_round) = (reader.u64()?, reader.u32()?, reader.u32()?);
+    let (nonce, echo): (Nonce, Nonce) = (reader.take()?, reader.take()?);
     let content = match kind {
         OFFER => Content::Offer(read_connection(&mut reader)?),
         ANSWER => Content::Answer {
@@ -236,11 +240,19 @@ fn read(bytes: &[u8]) -> Option<Message> {
             },
             specification: read_connection(&mut reader)?,
         },
-        CONFIRMATION if nonce == Nonce::default() => Content::Confirmation,
+        CONFIRMATION => Content::Confirmation,
         _ => return None,
     };
-    let is_possible = round > 0 && agreed_round <= round && reader.is_at_end();
-    is_possible.then_some(Message { session, round, agreed_round, nonce, content })
+    let is_first = kind == OFFER && round == 1;
+    let is_possible = round > 0 && agreed_round <= round && is_first == (echo == Nonce::default());
+    (is_possible && reader.is_at_end()).then_some(Message {
+        session,
+        round,
+        agreed_round,
+        nonce,
+        echo,
+        content,
+    })
 }
 
 fn write_connection(connection: &ConnectionSpecification, to: &mut Writer<'_>) {
@@ -301,11 +313,12 @@ mod tests {
 
     fn messages() -> [Message; 3] {
         let specification = connection();
-        let message = |nonce, content| Message { session: 7, round: 2, agreed_round: 1, nonce, content };
+        let message =
+            |nonce, content| Message { session: 7, round: 2, agreed_round: 1, nonce, echo: [9; 16], content };
         [
             message([3; 16], Content::Offer(specification.clone())),
             message([4; 16], Content::Answer { agreed: true, specification }),
-            message([0; 16], Content::Confirmation),
+            message([5; 16], Content::Confirmation),
         ]
     }
 
@@ -349,7 +362,8 @@ mod tests {
         let all = Preset::Video.specification().change().max_gap(ms(9)).reordering(true).build().unwrap();
         let specification = ConnectionSpecification { send: all.clone(), receive: all, profile: None };
         let content = Content::Answer { agreed: false, specification };
-        let message = Message { session: 1, round: 1, agreed_round: 0, nonce: [0; 16], content };
+        let message =
+            Message { session: 1, round: 1, agreed_round: 0, nonce: [0; 16], echo: [1; 16], content };
         let key = Key::new(&[1; 32], b"test").unwrap();
         assert_eq!(message.encode(Role::Responder, Some(&key)).len(), LONGEST);
     }

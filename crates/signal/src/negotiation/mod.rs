@@ -20,6 +20,9 @@
 //! ([`Event::OneSided`]): the other one does not speak this protocol, or has gone. If both ends begin the same round, that of
 //! the initiator is the one that counts.
 //!
+//! Every message but the first offer has the nonces of both ends. So who does not see what an end sends cannot take part, not even
+//! with a false address.
+//!
 //! With a key, every message has a tag. The first offer is authenticated by the shared key, everything else by one derived
 //! from it and the nonces of both ends. So nothing of one session is worth anything in another, but for a first offer. An old
 //! one that somebody repeats is answered, but never confirmed, so it changes nothing: a responder has a session only when an
@@ -116,6 +119,8 @@ pub struct Negotiation {
     keys: Option<Keys>,
     session: Option<u64>,
     nonce: Nonce,
+    /// The other end's nonce, once it is known.
+    their_nonce: Option<Nonce>,
     /// The round under way, or the last one; 0 before the first.
     round: u32,
     /// What this end needs; while it asks for something else, what it needed before.
@@ -224,6 +229,7 @@ impl Negotiation {
             keys: key.map(|shared| Keys { shared, session: None }),
             session: None,
             nonce,
+            their_nonce: None,
             round: 0,
             ours,
             state: State::Idle,
@@ -275,12 +281,22 @@ impl Negotiation {
         !matches!(self.state, State::Idle)
     }
 
-    /// A number that both ends know by the session, and nobody who cannot see the path; `None` before there is a session.
+    /// A number that both ends know, and nobody who cannot see the path; `None` before both nonces are known.
     pub fn token(&self) -> Option<u32> {
-        let session = self.session?;
-        let Some(keys) = &self.keys else { return Some(session as u32) };
-        let [a, b, c, d, ..] = keys.session?.tag(&[b"token"]);
-        Some(u32::from_be_bytes([a, b, c, d]))
+        let theirs = self.their_nonce?;
+        if let Some(keys) = &self.keys {
+            let [a, b, c, d, ..] = keys.session?.tag(&[b"token"]);
+            return Some(u32::from_be_bytes([a, b, c, d]));
+        }
+        Some(u32::from_be_bytes(std::array::from_fn(|i| self.nonce[i] ^ theirs[i])))
+    }
+
+    /// Something has come that shows that the other end knows the [token](Negotiation::token), so it has got the answer, and
+    /// agrees. Its confirmation may be lost.
+    pub fn on_token(&mut self, now: Instant) {
+        if let State::Answered { outcome: Outcome { event: Event::Agreed(_), .. }, .. } = &self.state {
+            self.on_confirmation(now, self.round);
+        }
     }
 
     /// What computes the tags of other things that this end sends in this session; `None` without a key.
@@ -359,24 +375,25 @@ impl Negotiation {
     }
 
     fn on_valid(&mut self, now: Instant, message: Message) {
-        let Message { session, round, agreed_round, nonce, content } = message;
+        let Message { session, round, agreed_round, nonce, echo, content } = message;
         let is_ours = self.session == Some(session);
-        let is_first = self.role == Role::Responder && !self.is_joined && round == 1;
-        if is_ours {
+        let is_begun = is_ours && echo == self.nonce;
+        let is_first = self.role == Role::Responder && !self.is_joined;
+        if is_begun {
             self.learn(now, agreed_round);
         }
         match content {
-            Content::Offer(theirs) if is_ours || is_first => {
+            Content::Offer(theirs) if is_begun || (round == 1 && (is_ours || is_first)) => {
                 if !is_ours {
                     (self.session, self.round, self.state) = (Some(session), 0, State::Idle);
                     self.unconfirmed = None;
                 }
                 self.on_offer(now, (round, nonce), &theirs);
             }
-            Content::Answer { agreed, specification } if is_ours => {
+            Content::Answer { agreed, specification } if is_begun => {
                 self.on_answer(now, (round, nonce), agreed, &specification);
             }
-            Content::Confirmation if is_ours => self.on_confirmation(now, round),
+            Content::Confirmation if is_begun => self.on_confirmation(now, round),
             _ => self.stats.ignored += 1,
         }
     }
@@ -541,10 +558,10 @@ impl Negotiation {
     }
 
     fn encode(&self, content: Content) -> Vec<u8> {
-        let nonce = if content == Content::Confirmation { Nonce::default() } else { self.nonce };
         let session = self.session.expect("an end that sends has a session");
         let agreed_round = self.agreed_round;
-        let message = Message { session, round: self.round, agreed_round, nonce, content };
+        let echo = self.their_nonce.unwrap_or_default();
+        let message = Message { session, round: self.round, agreed_round, nonce: self.nonce, echo, content };
         let key = self.keys.as_ref().map(|keys| keys.session.unwrap_or(keys.shared));
         message.encode(self.role, key.as_ref())
     }
@@ -561,8 +578,11 @@ impl Negotiation {
         }
     }
 
-    /// Derives the session's key from the other end's nonce. It does not change any more once the other end has joined.
+    /// Takes the other end's nonce, and derives the session's key from it. It does not change any more once the other end has joined.
     fn derive_key(&mut self, theirs: Nonce) {
+        if !self.is_joined {
+            self.their_nonce = Some(theirs);
+        }
         let shared = self.keys.as_ref().filter(|_| !self.is_joined).map(|keys| keys.shared);
         let key = shared.map(|shared| self.session_key(&shared, theirs));
         if let (Some(keys), Some(key)) = (&mut self.keys, key) {

@@ -223,7 +223,7 @@ fn a_peer_that_lies_about_the_outcome_is_found_out() {
     drop(one.transmit());
     let specification = needs(Specification::OPEN, loss(0.0));
     let content = Content::Answer { agreed: true, specification };
-    let lie = Message { session: 77, round: 1, agreed_round: 0, nonce: [2; 16], content }
+    let lie = Message { session: 77, round: 1, agreed_round: 0, nonce: [2; 16], echo: [1; 16], content }
         .encode(Role::Responder, None);
     one.on_message(Instant::ZERO, &lie);
     assert_eq!((one.event(), one.transmit()), (Some(Event::OneSided(Reason::Contradiction)), None));
@@ -331,4 +331,43 @@ fn both_ends_and_nobody_else_know_the_token_and_the_tags() {
             assert_eq!(other.authentic(b"content"), None);
         }
     }
+}
+
+#[test]
+fn who_does_not_see_the_answers_cannot_take_part() {
+    let mut other = responder(video(), None);
+    let offer = |round, agreed_round, echo| {
+        let content = Content::Offer(video());
+        let message = Message { session: 5, round, agreed_round, nonce: [8; 16], echo, content };
+        message.encode(Role::Initiator, None)
+    };
+    other.on_message(Instant::ZERO, &offer(1, 0, [0; 16]));
+    assert!(other.is_under_way());
+    let guess = Message {
+        content: Content::Confirmation,
+        session: 5,
+        round: 1,
+        agreed_round: 1,
+        nonce: [8; 16],
+        echo: [9; 16],
+    };
+    other.on_message(Instant::ZERO, &guess.encode(Role::Initiator, None));
+    other.on_message(Instant::ZERO, &offer(2, 1, [9; 16]));
+    assert!(other.event().is_none() && other.agreed().is_none());
+    other.on_message(Instant::ZERO, &Message { echo: [2; 16], ..guess }.encode(Role::Initiator, None));
+    assert!(matches!(other.event(), Some(Event::Agreed(_))));
+}
+
+#[test]
+fn who_knows_the_token_has_got_the_answer() {
+    let (mut one, mut other) = (initiator(video(), None), responder(video(), None));
+    other.on_token(Instant::ZERO);
+    other.on_message(Instant::ZERO, &one.transmit().unwrap());
+    one.on_message(Instant::ZERO, &other.transmit().unwrap());
+    drop(one.transmit());
+    assert!(other.agreed().is_none());
+    other.on_token(Instant::ZERO);
+    assert!(matches!(other.event(), Some(Event::Agreed(_))));
+    other.on_token(Instant::ZERO);
+    assert!(other.event().is_none());
 }

@@ -1,0 +1,198 @@
+//! What every kind of QoS socket has: the session, its two directions, its events.
+
+use crate::error::QosError;
+use crate::options::{Marking, QosOptions};
+use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
+use cutline_signal::negotiation::{Carrier, Nonce};
+use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Start};
+use cutline_sys::now;
+use cutline_sys::traffic_class::set_traffic_class;
+use cutline_units::{DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
+use rustix::fd::AsFd;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A session whose parts are locked separately, so that sending and receiving never wait for each other.
+///
+/// Who needs several locks takes them in the order of the fields.
+pub struct Connection {
+    session: Mutex<Session>,
+    outbound: Mutex<Outbound>,
+    inbound: Mutex<Inbound>,
+    events: Mutex<VecDeque<Event>>,
+    /// There are new events.
+    told: Condvar,
+    feedback: Mutex<LocalFeedback>,
+}
+
+/// The most events that wait to be read; of more, the oldest are forgotten.
+const MOST_EVENTS: usize = 256;
+
+/// Locks a mutex. A thread that has panicked has left what it protects whole: nothing that is done under these locks panics
+/// half-way.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the end of a connection begins with.
+pub enum Role {
+    /// It asks the other end.
+    Initiator,
+    /// It is asked.
+    Responder,
+    /// The other end is a plain socket.
+    Alone,
+}
+
+/// Random bytes that nobody can guess.
+fn random<const N: usize>() -> Result<[u8; N], QosError> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        let failed = QosError::system("cannot get random numbers");
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty()).map_err(failed)?;
+    }
+    Ok(bytes)
+}
+
+/// A session as its options say, that begins now.
+pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Session, QosError> {
+    let now = now();
+    let seed = u64::from_ne_bytes(random()?);
+    let adapt_hint = match &options.marking {
+        Marking::Adaptive(class, params) => Some((*class, *params)),
+        Marking::None | Marking::Fixed(_) => None,
+    };
+    let start = Start {
+        specification: options.specification.clone(),
+        carrier,
+        params: SessionParams {
+            negotiation: options.negotiation.clone(),
+            monitor: options.monitor.clone(),
+            policies: Policies { adapt_hint, adapt_rate: options.operation.clone() },
+            ..SessionParams::default()
+        },
+        key: options.key,
+        random: Streams::new(seed).stream("socket", "policies"),
+    };
+    let nonce: Nonce = random()?;
+    Ok(match role {
+        Role::Initiator => Session::initiate(now, start, (u64::from_ne_bytes(random()?), nonce))?,
+        Role::Responder => Session::respond(now, start, nonce)?,
+        Role::Alone => Session::alone(now, start)?,
+    })
+}
+
+/// Marks a socket's packets with a hint.
+pub fn mark(socket: impl AsFd, peer: SocketAddr, hint: Hint) -> io::Result<()> {
+    let dscp = DscpPool2.encode(hint).ok_or_else(|| {
+        let allowed = format!("hint {}: a code point carries 1 to 16", hint.level());
+        io::Error::new(io::ErrorKind::InvalidInput, allowed)
+    })?;
+    set_traffic_class(socket, peer, dscp.in_traffic_class(0))
+}
+
+impl Connection {
+    pub fn new(session: Session, (outbound, inbound): (Outbound, Inbound)) -> Self {
+        Self {
+            session: Mutex::new(session),
+            outbound: Mutex::new(outbound),
+            inbound: Mutex::new(inbound),
+            events: Mutex::default(),
+            told: Condvar::new(),
+            feedback: Mutex::default(),
+        }
+    }
+
+    pub fn outbound(&self) -> MutexGuard<'_, Outbound> {
+        lock(&self.outbound)
+    }
+
+    pub fn inbound(&self) -> MutexGuard<'_, Inbound> {
+        lock(&self.inbound)
+    }
+
+    /// Notes what the layers below say.
+    pub fn feed_back(&self, note: impl FnOnce(&mut LocalFeedback)) {
+        note(&mut lock(&self.feedback));
+    }
+
+    /// Lets the session do something, and then passes on what it has to send, to tell, and to mark. Returns what `act`
+    /// returns, and when the session is due again.
+    pub fn with_session<R>(
+        &self,
+        act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound) -> R,
+        mut send: impl FnMut(&[u8]),
+        mut mark: impl FnMut(Hint),
+    ) -> (R, Instant) {
+        let mut session = lock(&self.session);
+        let result = act(&mut session, &mut self.outbound(), &mut self.inbound());
+        while let Some(message) = session.transmit() {
+            send(&message);
+        }
+        let mut events = lock(&self.events);
+        while let Some(event) = session.event() {
+            if let Event::Hint(hint) = event {
+                mark(hint);
+            }
+            if events.len() == MOST_EVENTS {
+                events.pop_front();
+            }
+            events.push_back(event);
+            self.told.notify_all();
+        }
+        (result, session.deadline())
+    }
+
+    /// The next event that the application has not taken.
+    pub fn event(&self) -> Option<Event> {
+        lock(&self.events).pop_front()
+    }
+
+    /// The next event, for which it waits at most so long.
+    pub fn wait_for_event(&self, time: Duration) -> Option<Event> {
+        let until = now().saturating_add(time);
+        let mut events = lock(&self.events);
+        loop {
+            let left = until.saturating_since(now());
+            if let Some(event) = events.pop_front() {
+                return Some(event);
+            }
+            if left.is_zero() {
+                return None;
+            }
+            let left = std::time::Duration::from_nanos(left.as_nanos());
+            (events, _) = self.told.wait_timeout(events, left).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub fn mib(&self, tcp: Option<TcpFigures>) -> Mib {
+        let session = lock(&self.session);
+        let feedback = *lock(&self.feedback);
+        session.mib(now(), (&self.outbound(), &self.inbound()), (feedback, tcp))
+    }
+
+    /// What has become of the first round; `None` while nobody knows. `demands_peer` makes an error of an end that takes no
+    /// part.
+    pub fn outcome(&self, demands_peer: bool) -> Option<Result<(), QosError>> {
+        let events = lock(&self.events);
+        let outcome = events.iter().find_map(|event| match event {
+            Event::Agreed(_) => Some(Ok(())),
+            Event::Refused { send, receive } => {
+                Some(Err(QosError::Refused { send: send.clone(), receive: receive.clone() }))
+            }
+            Event::OneSided(reason) if demands_peer => Some(Err(QosError::NoPeer(*reason))),
+            Event::OneSided(_) => Some(Ok(())),
+            _ => None,
+        });
+        drop(events);
+        outcome.or_else(|| (!self.is_joining()).then_some(Ok(())))
+    }
+
+    fn is_joining(&self) -> bool {
+        lock(&self.session).is_joining()
+    }
+}

@@ -1,0 +1,257 @@
+//! Accepting datagram connections.
+
+use super::QosUdpSocket;
+use crate::connection::{Role, begin, lock};
+use crate::error::QosError;
+use crate::options::{Peer, QosOptions};
+use cutline_signal::negotiation::{Carrier, Framing, framing};
+use cutline_signal::session::{Event, Inbound, Outbound, Session};
+use cutline_sys::datagrams::{Inbox, Wait};
+use cutline_sys::now;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_units::Instant;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Mutex;
+
+/// A socket that datagram connections come to.
+///
+/// Every other end gets a socket of its own, connected to it, on the same port. One that is no QoS socket is accepted with its
+/// first datagram, unless [`Peer::Speaks`] or a key demands one.
+pub struct QosUdpListener {
+    socket: UdpSocket,
+    options: QosOptions,
+    arrivals: Mutex<Arrivals>,
+}
+
+/// What has come and was not accepted.
+struct Arrivals {
+    inbox: Inbox,
+    /// Ends that negotiate, by their addresses.
+    joining: BTreeMap<SocketAddr, Joining>,
+    /// Connections that can be accepted.
+    ready: VecDeque<Ready>,
+}
+
+/// A connection that can be accepted.
+struct Ready {
+    peer: SocketAddr,
+    session: Session,
+    directions: (Outbound, Inbound),
+    /// What has come for it.
+    early: Vec<(Instant, Vec<u8>)>,
+}
+
+/// An end that negotiates.
+struct Joining {
+    session: Session,
+    directions: (Outbound, Inbound),
+    since: Instant,
+    /// What has come from it, and what was sent to it, bytes.
+    received: usize,
+    sent: usize,
+}
+
+/// The longest datagram, bytes.
+const LONGEST: usize = 65_535;
+/// How many datagrams one system call returns.
+const BATCH: usize = 16;
+/// The most ends that negotiate at a time, and the most connections that wait to be accepted. What comes beyond is dropped, as
+/// the kernel does with TCP's.
+const BACKLOG: usize = 128;
+/// How many bytes are sent unasked to an address for each that has come from it, since it may be false (RFC 9000 section 8.1).
+const UNPROVEN: usize = 3;
+/// The most datagrams that are kept of a connection that waits to be accepted.
+const MOST_EARLY: usize = 64;
+
+impl QosUdpListener {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    /// When the address is in use or is none of this machine.
+    pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
+        let doing = "cannot listen";
+        let mut addresses = address.to_socket_addrs().map_err(QosError::system(doing))?;
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+        let address = addresses.next().ok_or_else(none).map_err(QosError::system(doing))?;
+        let socket = open(address, None).map_err(QosError::system(doing))?;
+        Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
+        let arrivals =
+            Arrivals { inbox: Inbox::new(LONGEST, BATCH), joining: BTreeMap::new(), ready: VecDeque::new() };
+        Ok(Self { socket, options: options.clone(), arrivals: Mutex::new(arrivals) })
+    }
+
+    /// Waits for the next connection.
+    ///
+    /// # Errors
+    /// When the system refuses another socket, or the listener's socket has an error. [`io::ErrorKind::WouldBlock`] when
+    /// the listener does not wait ([`UdpSocket::set_nonblocking`]) and there is none.
+    pub fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
+        loop {
+            let mut arrivals = lock(&self.arrivals);
+            arrivals.receive(&self.socket, &self.options)?;
+            if let Some(peer) = arrivals.ready.front().map(|ready| ready.peer) {
+                return Ok((self.connect(peer, &mut arrivals)?, peer));
+            }
+            let due = arrivals.advance(&self.socket, &self.options);
+            drop(arrivals);
+            wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], due.saturating_since(now()))?;
+        }
+    }
+
+    /// The address of this socket.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::local_addr`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Makes the socket of a connection that is ready.
+    fn connect(&self, peer: SocketAddr, arrivals: &mut Arrivals) -> io::Result<QosUdpSocket> {
+        let socket = open(self.socket.local_addr()?, Some(peer));
+        // What came for it before is in this listener's queue; nothing will be any more.
+        arrivals.receive(&self.socket, &self.options)?;
+        let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
+        let ready = place.and_then(|place| arrivals.ready.remove(place));
+        let Ready { session, directions, early, .. } = ready.ok_or(io::ErrorKind::ConnectionAborted)?;
+        let this = QosUdpSocket::new(socket?, session, directions, &self.options)?;
+        this.0.take_early(early);
+        this.0.keep()?;
+        Ok(this)
+    }
+}
+
+impl AsFd for QosUdpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A socket on an address that others use as well: the listener and its connections.
+fn open(address: SocketAddr, peer: Option<SocketAddr>) -> io::Result<UdpSocket> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    bind(&socket, &address)?;
+    if let Some(peer) = peer {
+        connect(&socket, &peer)?;
+    }
+    Ok(socket.into())
+}
+
+impl Arrivals {
+    /// Takes all datagrams that have come.
+    fn receive(&mut self, socket: &UdpSocket, options: &QosOptions) -> io::Result<()> {
+        loop {
+            let count = match self.inbox.fill(socket, Wait::No) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            for number in 0..count {
+                let Some(datagram) = self.inbox.datagram(number) else { continue };
+                let (from, at, bytes) = (datagram.from, datagram.at, datagram.head.to_vec());
+                self.take(socket, options, from, at, bytes);
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        socket: &UdpSocket,
+        options: &QosOptions,
+        from: SocketAddr,
+        at: Instant,
+        bytes: Vec<u8>,
+    ) {
+        if let Some(ready) = self.ready.iter_mut().find(|ready| ready.peer == from) {
+            if ready.early.len() < MOST_EARLY {
+                ready.early.push((at, bytes));
+            }
+            return;
+        }
+        if !self.joining.contains_key(&from) && !self.begin(options, from, at) {
+            return;
+        }
+        let Some(joining) = self.joining.get_mut(&from) else { return };
+        joining.received += bytes.len();
+        let Joining { session, directions: (out, inbound), .. } = joining;
+        if framing(&bytes) == Framing::Whole(bytes.len()) {
+            session.on_negotiation(at, &bytes, out, inbound);
+            return self.answer(socket, from, true);
+        }
+        if !session.confirm_by(at, &bytes, out, inbound) {
+            if options.demands_peer() {
+                self.joining.remove(&from);
+                return;
+            }
+            session.on_foreign(at, out, inbound);
+        }
+        self.finish(from, vec![(at, bytes)]);
+    }
+
+    /// Another end has agreed, or takes no part: it can be accepted.
+    fn finish(&mut self, peer: SocketAddr, early: Vec<(Instant, Vec<u8>)>) {
+        if let Some(Joining { session, directions, .. }) = self.joining.remove(&peer) {
+            self.ready.push_back(Ready { peer, session, directions, early });
+        }
+    }
+
+    /// Begins with another end. Whether there is room for it.
+    fn begin(&mut self, options: &QosOptions, from: SocketAddr, at: Instant) -> bool {
+        if self.ready.len() >= BACKLOG {
+            return false;
+        }
+        if self.joining.len() >= BACKLOG {
+            // One that has not gone on for the longest is likely not there.
+            let oldest = self.joining.iter().min_by_key(|(_, joining)| joining.since).map(|(from, _)| *from);
+            oldest.map(|from| self.joining.remove(&from));
+        }
+        let role = if options.peer == Peer::Plain { Role::Alone } else { Role::Responder };
+        let Ok(session) = begin(options, &role, Carrier::Datagrams) else { return false };
+        let directions = session.directions(at);
+        self.joining.insert(from, Joining { session, directions, since: at, received: 0, sent: 0 });
+        true
+    }
+
+    /// Sends what a session has to send. One that both ends agree in can be accepted; one that is refused is forgotten.
+    fn answer(&mut self, socket: &UdpSocket, to: SocketAddr, is_asked: bool) {
+        let Some(Joining { session, received, sent, .. }) = self.joining.get_mut(&to) else { return };
+        while let Some(message) = session.transmit() {
+            if is_asked || *sent + message.len() <= UNPROVEN * *received {
+                *sent += message.len();
+                // One that is lost is sent again.
+                let _lost = socket.send_to(&message, to);
+            }
+        }
+        if session.token().is_some() {
+            self.finish(to, Vec::new());
+        } else if session.event().is_some_and(|event| matches!(event, Event::Refused { .. })) {
+            self.joining.remove(&to);
+        }
+    }
+
+    /// Does what is due. Returns when something is due again.
+    fn advance(&mut self, socket: &UdpSocket, options: &QosOptions) -> Instant {
+        let now = now();
+        let due: Vec<SocketAddr> = self
+            .joining
+            .iter()
+            .filter(|(_, it)| it.session.deadline() <= now)
+            .map(|(from, _)| *from)
+            .collect();
+        for from in due {
+            if let Some(Joining { session, directions: (out, inbound), .. }) = self.joining.get_mut(&from) {
+                session.advance(now, out, inbound);
+                self.answer(socket, from, false);
+            }
+        }
+        let longest = options.negotiation.give_up;
+        self.joining.retain(|_, joining| now.saturating_since(joining.since) <= longest);
+        self.joining.values().map(|it| it.session.deadline()).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+}

@@ -1,0 +1,389 @@
+//! Datagrams with quality of service.
+//!
+//! Each datagram of the application is a message. Between two QoS sockets it has a header with its number and the time when it was
+//! sent ([`cutline_signal::frame`]); control messages are datagrams of their own, which the application never sees.
+
+mod listener;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+pub use listener::QosUdpListener;
+
+use crate::connection::{Connection, Role, begin, lock, mark};
+use crate::error::QosError;
+use crate::keeper::{Service, keep};
+use crate::options::{Marking, Pacing, Peer, QosOptions};
+use cutline_quality::spec::ConnectionSpecification;
+use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
+use cutline_signal::mib::Mib;
+use cutline_signal::negotiation::Carrier;
+use cutline_signal::session::{Event, Inbound, Outbound, Session};
+use cutline_sys::datagrams::{Inbox, Wait};
+use cutline_sys::now;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_units::{Duration, Hint, Instant};
+use reader::{Control, Reader, Sorted, sort};
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use std::io::{self, IoSlice};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time;
+
+/// A datagram socket with quality of service, connected to one other end.
+///
+/// Its calls are those of [`UdpSocket`]. It can be shared by threads; each call takes `&self`. Clones are the same socket.
+#[derive(Clone)]
+pub struct QosUdpSocket(Arc<Inner>);
+
+struct Inner {
+    socket: UdpSocket,
+    peer: SocketAddr,
+    connection: Connection,
+    /// What has been received and not been taken. It is locked while a call waits for datagrams.
+    reader: Mutex<Reader>,
+    /// The session's token and [`JOINED`]; [`JOINING`] while it is not known whether the other end takes part; 0 if it does not.
+    token: AtomicU64,
+    pacing: Pacing,
+    nonblocking: AtomicBool,
+}
+
+/// Marks a token as one.
+const JOINED: u64 = 1 << 32;
+const JOINING: u64 = 1 << 33;
+
+impl QosUdpSocket {
+    /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
+    /// that the other end takes no part ([`Peer`]).
+    ///
+    /// # Errors
+    /// When an option is not allowed, the ends do not agree, there is no such address, or nobody receives there.
+    pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
+        let doing = "cannot connect";
+        let mut addresses = address.to_socket_addrs().map_err(QosError::system(doing))?;
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+        let peer = addresses.next().ok_or_else(none).map_err(QosError::system(doing))?;
+        let any: SocketAddr = match peer {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).map_err(QosError::system("cannot open a socket"))?;
+        socket.connect(peer).map_err(QosError::system(doing))?;
+        Self::over(socket, options)
+    }
+
+    /// Negotiates over a connected socket of the application, which may have options of its own.
+    ///
+    /// # Errors
+    /// As for [`QosUdpSocket::connect`].
+    pub fn over(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
+        let role = if options.peer == Peer::Plain { Role::Alone } else { Role::Initiator };
+        let session = begin(options, &role, Carrier::Datagrams)?;
+        let directions = session.directions(now());
+        let this = Self::new(socket, session, directions, options)?;
+        this.0.join(options)?;
+        this.0.keep()?;
+        Ok(this)
+    }
+
+    fn new(
+        socket: UdpSocket,
+        session: Session,
+        directions: (Outbound, Inbound),
+        options: &QosOptions,
+    ) -> Result<Self, QosError> {
+        let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
+        Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
+        let hint = match &options.marking {
+            Marking::None => None,
+            Marking::Fixed(hint) => Some(*hint),
+            Marking::Adaptive(..) => session.hint(),
+        };
+        if let Some(hint) = hint {
+            mark(&socket, peer, hint).map_err(QosError::system("cannot mark packets"))?;
+        }
+        let token = token_of(&session);
+        Ok(Self(Arc::new(Inner {
+            socket,
+            peer,
+            connection: Connection::new(session, directions),
+            reader: Mutex::default(),
+            token: AtomicU64::new(token),
+            pacing: options.pacing,
+            nonblocking: AtomicBool::new(false),
+        })))
+    }
+
+    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] says what happens.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] when the message is longer than was agreed on; otherwise as [`UdpSocket::send`].
+    pub fn send(&self, message: &[u8]) -> io::Result<usize> {
+        self.0.send(message)
+    }
+
+    /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::recv`].
+    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.recv(buffer)
+    }
+
+    /// The next event that was not taken; `None` if there is none.
+    pub fn event(&self) -> Option<Event> {
+        self.0.connection.event()
+    }
+
+    /// The events that were not taken, oldest first. It ends when there are no more; later there may be others.
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        std::iter::from_fn(|| self.event())
+    }
+
+    /// Waits for the next event, at most so long.
+    pub fn wait_for_event(&self, time: time::Duration) -> Option<Event> {
+        self.0.connection.wait_for_event(duration(time))
+    }
+
+    /// All that is known of the connection.
+    pub fn mib(&self) -> Mib {
+        self.0.connection.mib(None)
+    }
+
+    /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
+    pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        self.0.act(|session, out, _| session.renegotiate(now(), specification, out));
+    }
+
+    /// Whether the other end is a QoS socket.
+    pub fn has_qos_peer(&self) -> bool {
+        self.0.token().is_some()
+    }
+
+    /// The address of the other end.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.0.peer
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::local_addr`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.socket.local_addr()
+    }
+
+    /// Sets whether calls wait.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::set_nonblocking`].
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
+        self.0.socket.set_nonblocking(nonblocking)
+    }
+
+    /// Sets how long [`QosUdpSocket::recv`] waits.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::set_read_timeout`].
+    pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
+        self.0.socket.set_read_timeout(time)
+    }
+}
+
+impl AsFd for QosUdpSocket {
+    /// The descriptor to wait for: it is readable when a message may have come. Who reads from it takes messages away.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.socket.as_fd()
+    }
+}
+
+/// What [`Inner::token`] holds.
+fn token_of(session: &Session) -> u64 {
+    match session.token() {
+        Some(token) => JOINED | u64::from(token),
+        None if session.is_joining() => JOINING,
+        None => 0,
+    }
+}
+
+fn duration(time: time::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl Inner {
+    fn token(&self) -> Option<u32> {
+        let token = self.token.load(Ordering::Relaxed);
+        (token & JOINED != 0).then_some(token as u32)
+    }
+
+    /// Lets the session do something, and sends what it has to send.
+    fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
+        let send = |message: &[u8]| {
+            // A control message that is lost is sent again, or made up for by the next report.
+            let _lost = self.socket.send(message);
+        };
+        let mark_with = |hint: Hint| {
+            let _unmarked = mark(&self.socket, self.peer, hint);
+        };
+        let (token, due) = self.connection.with_session(
+            |session, out, inbound| {
+                act(session, out, inbound);
+                token_of(session)
+            },
+            send,
+            mark_with,
+        );
+        self.token.store(token, Ordering::Relaxed);
+        due
+    }
+
+    /// Negotiates until it is known whether the other end takes part.
+    fn join(&self, options: &QosOptions) -> Result<(), QosError> {
+        let failed = || QosError::system("cannot reach the other end");
+        loop {
+            let due = self.act(|session, out, inbound| session.advance(now(), out, inbound));
+            if let Some(outcome) = self.connection.outcome(options.demands_peer()) {
+                return outcome;
+            }
+            let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
+            if wait(&mut readable, due.saturating_since(now())).map_err(failed())? {
+                let mut reader = lock(&self.reader);
+                match self.fill(&mut reader, Wait::No) {
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(failed()(error)),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
+    }
+
+    fn keep(self: &Arc<Self>) -> Result<(), QosError> {
+        let weak: Weak<dyn Service> = Arc::downgrade(self) as Weak<dyn Service>;
+        keep(weak, now()).map_err(QosError::system("cannot start a thread"))
+    }
+
+    fn send(&self, message: &[u8]) -> io::Result<usize> {
+        let out = self.connection.outbound();
+        if let Some(longest) = out.longest().filter(|longest| message.len() as u64 > *longest) {
+            let text = format!("a message of {} B: agreed on are at most {longest} B", message.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let (mut out, now) = self.pace(out)?;
+        let sent = match self.token() {
+            None => self.socket.send(message),
+            Some(token) => {
+                let header = datagram_header(token, out.number(), now);
+                let parts = [IoSlice::new(&header), IoSlice::new(message)];
+                let none = &mut SendAncillaryBuffer::default();
+                let sent = sendmsg(&self.socket, &parts, none, SendFlags::NOSIGNAL);
+                sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER)).map_err(io::Error::from)
+            }
+        };
+        match &sent {
+            Ok(sent) => out.on_send(now, *sent as u64),
+            Err(error) => self.connection.feed_back(|feedback| match Errno::from_io_error(error) {
+                Some(Errno::NOBUFS) => feedback.no_buffers += 1,
+                Some(Errno::AGAIN) => feedback.queue_full += 1,
+                _ => {}
+            }),
+        }
+        sent
+    }
+
+    /// Waits until the next message may be sent, as the application has chosen.
+    fn pace<'c>(
+        &'c self,
+        mut out: MutexGuard<'c, Outbound>,
+    ) -> io::Result<(MutexGuard<'c, Outbound>, Instant)> {
+        let start = now();
+        let mut time = start;
+        loop {
+            let ready = out.ready_at(time);
+            if ready <= time {
+                break;
+            }
+            let waits = self.pacing == Pacing::Block && !self.nonblocking.load(Ordering::Relaxed);
+            if self.pacing == Pacing::Count {
+                self.connection.feed_back(|feedback| feedback.unpaced += 1);
+                break;
+            }
+            if !waits {
+                self.connection.feed_back(|feedback| feedback.pacing_waits += 1);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            out.hold(time);
+            drop(out);
+            std::thread::sleep(time::Duration::from_nanos(ready.saturating_since(time).as_nanos()));
+            out = self.connection.outbound();
+            time = now();
+            out.release(time);
+        }
+        if time > start {
+            self.connection.feed_back(|feedback| {
+                feedback.pacing_waits += 1;
+                feedback.waited = feedback.waited + time.saturating_since(start);
+            });
+        }
+        Ok((out, time))
+    }
+
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut reader = lock(&self.reader);
+        loop {
+            if let Some(length) = reader.take(buffer) {
+                return Ok(length);
+            }
+            self.fill(&mut reader, Wait::ForOne)?;
+        }
+    }
+
+    /// Receives datagrams into an empty reader, measures them, and handles those that are control messages.
+    fn fill(&self, reader: &mut Reader, wait: Wait) -> io::Result<()> {
+        let count = reader.fill(&self.socket, wait)?;
+        let control = reader.sort(count, self.token(), &mut self.connection.inbound());
+        self.handle(&control);
+        // Only an end that takes no part sends something else while this one negotiates.
+        if self.token.load(Ordering::Relaxed) == JOINING && !reader.is_empty() {
+            self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
+        }
+        Ok(())
+    }
+
+    fn handle(&self, control: &[(Instant, Control)]) {
+        for (at, message) in control {
+            self.act(|session, out, inbound| message.handle(session, *at, out, inbound));
+        }
+    }
+
+    /// Takes datagrams that were received elsewhere.
+    fn take_early(&self, datagrams: impl IntoIterator<Item = (Instant, Vec<u8>)>) {
+        let mut control = Vec::new();
+        {
+            let (mut reader, mut inbound) = (lock(&self.reader), self.connection.inbound());
+            for (at, mut bytes) in datagrams {
+                match sort(&bytes, at, self.token(), &mut inbound) {
+                    Sorted::Message(start) => reader.add(bytes.split_off(start)),
+                    Sorted::Control(message) => control.push((at, message)),
+                    Sorted::Nothing => {}
+                }
+            }
+        }
+        self.handle(&control);
+    }
+}
+
+impl Service for Inner {
+    fn serve(&self, now: Instant) -> Instant {
+        // While the application waits for messages it reads what comes.
+        if let Ok(mut reader) = self.reader.try_lock()
+            && reader.is_empty()
+        {
+            // An error is the application's to see, with its next call.
+            let _none = self.fill(&mut reader, Wait::No);
+        }
+        self.act(|session, out, inbound| session.advance(now, out, inbound))
+    }
+}

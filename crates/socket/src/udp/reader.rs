@@ -1,0 +1,142 @@
+//! What has been received and not been taken.
+
+use cutline_signal::frame::{DATAGRAM_HEADER, Frame, datagram};
+use cutline_signal::monitor::Arrival;
+use cutline_signal::negotiation::{Framing, framing};
+use cutline_signal::session::{Inbound, Outbound, Session};
+use cutline_sys::datagrams::{Datagram, Inbox, Wait};
+use cutline_units::Instant;
+use rustix::fd::AsFd;
+use std::collections::VecDeque;
+use std::io;
+
+/// The longest datagram, bytes.
+const LONGEST: usize = 65_535;
+/// How many datagrams one system call returns.
+const BATCH: usize = 16;
+
+/// What has been received and not been taken.
+#[derive(Debug)]
+pub struct Reader {
+    inbox: Inbox,
+    /// Messages in the inbox: the number of the datagram, and where in it the message begins.
+    messages: VecDeque<(usize, usize)>,
+    /// Messages that came before, outside of the inbox.
+    early: VecDeque<Vec<u8>>,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self {
+            inbox: Inbox::new(LONGEST, BATCH),
+            messages: VecDeque::with_capacity(BATCH),
+            early: VecDeque::new(),
+        }
+    }
+}
+
+/// A control message.
+#[derive(Debug)]
+pub enum Control {
+    /// Of a negotiation.
+    Negotiation(Vec<u8>),
+    /// A report.
+    Report(Vec<u8>),
+}
+
+impl Control {
+    /// Gives the message to a session.
+    pub fn handle(&self, session: &mut Session, at: Instant, out: &mut Outbound, inbound: &mut Inbound) {
+        match self {
+            Self::Negotiation(bytes) => session.on_negotiation(at, bytes, out, inbound),
+            Self::Report(bytes) => session.on_report(at, bytes, out, inbound),
+        }
+    }
+}
+
+impl Reader {
+    /// Whether there is nothing to take.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.early.is_empty()
+    }
+
+    /// Adds a message that was received elsewhere.
+    pub fn add(&mut self, message: Vec<u8>) {
+        self.early.push_back(message);
+    }
+
+    /// Takes the next message. Returns its length in the buffer.
+    pub fn take(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        if let Some(message) = self.early.pop_front() {
+            return Some(copy(&message, buffer));
+        }
+        let (number, start) = self.messages.pop_front()?;
+        let datagram = self.inbox.datagram(number)?;
+        Some(copy(&datagram.head[start..], buffer))
+    }
+
+    /// Receives datagrams; there must be none to take. Returns how many.
+    pub fn fill(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
+        debug_assert!(self.messages.is_empty(), "a datagram that nobody has taken would be overwritten");
+        self.inbox.fill(socket, wait)
+    }
+
+    /// Finds the messages in the datagrams that were received, and measures them. Returns the control messages among them,
+    /// with their times of arrival.
+    pub fn sort(
+        &mut self,
+        count: usize,
+        token: Option<u32>,
+        inbound: &mut Inbound,
+    ) -> Vec<(Instant, Control)> {
+        let mut control = Vec::new();
+        for number in 0..count {
+            let Some(Datagram { head, at, .. }) = self.inbox.datagram(number) else { continue };
+            match sort(head, at, token, inbound) {
+                Sorted::Message(start) => self.messages.push_back((number, start)),
+                Sorted::Control(message) => control.push((at, message)),
+                Sorted::Nothing => {}
+            }
+        }
+        control
+    }
+}
+
+/// What a datagram is for.
+pub enum Sorted {
+    /// A message for the application, which begins here.
+    Message(usize),
+    Control(Control),
+    /// Nothing: a duplicate, or something that is not of this session.
+    Nothing,
+}
+
+/// Finds out what a datagram is for, and measures it if it is a message. Without a token the other end does not take part, as
+/// far as is known.
+pub fn sort(bytes: &[u8], at: Instant, token: Option<u32>, inbound: &mut Inbound) -> Sorted {
+    let Some(token) = token else {
+        if framing(bytes) == Framing::Whole(bytes.len()) {
+            return Sorted::Control(Control::Negotiation(bytes.to_vec()));
+        }
+        inbound.on_plain(at, bytes.len() as u64);
+        return Sorted::Message(0);
+    };
+    match datagram(bytes, token) {
+        Frame::Data { number, sent } => {
+            let length = bytes.len() - DATAGRAM_HEADER;
+            match inbound.on_message(at, number, sent, length as u64) {
+                Arrival::InOrder { .. } | Arrival::Late => Sorted::Message(DATAGRAM_HEADER),
+                Arrival::Duplicate | Arrival::Impossible => Sorted::Nothing,
+            }
+        }
+        Frame::Report => Sorted::Control(Control::Report(bytes.to_vec())),
+        Frame::Negotiation => Sorted::Control(Control::Negotiation(bytes.to_vec())),
+        Frame::Foreign => Sorted::Nothing,
+    }
+}
+
+fn copy(message: &[u8], buffer: &mut [u8]) -> usize {
+    let length = message.len().min(buffer.len());
+    buffer[..length].copy_from_slice(&message[..length]);
+    length
+}

@@ -1,0 +1,235 @@
+//! Two sockets on the loopback interface.
+
+use super::*;
+use crate::options::Marking;
+use cutline_quality::spec::{Preset, Specification};
+use cutline_signal::negotiation::NegotiationParams;
+use cutline_sys::datagrams::Inbox;
+use cutline_units::Bytes;
+use std::thread;
+
+const LOOPBACK: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
+
+fn bulk() -> Specification {
+    Specification::builder().size(Bytes::new(1200)).coerce_all().build().unwrap()
+}
+
+/// Options of an end that gives up soon.
+fn quick(options: QosOptions) -> QosOptions {
+    let [first_timeout, give_up] = [20, 300].map(Duration::from_millis);
+    options.negotiation(NegotiationParams { first_timeout, give_up })
+}
+
+/// Two connected sockets: the one that has asked, and the one that was accepted.
+fn pair(address: &str, asks: &QosOptions, asked: &QosOptions) -> (QosUdpSocket, QosUdpSocket) {
+    let listener = QosUdpListener::bind(address, asked).unwrap();
+    let to = listener.local_addr().unwrap();
+    thread::scope(|scope| {
+        let accepted = scope.spawn(|| listener.accept().unwrap().0);
+        let connected = QosUdpSocket::connect(to, asks).unwrap();
+        (connected, accepted.join().unwrap())
+    })
+}
+
+fn patient(socket: &QosUdpSocket) {
+    socket.set_read_timeout(Some(time::Duration::from_secs(10))).unwrap();
+}
+
+#[test]
+fn messages_cross_and_both_ends_know_what_was_agreed_on() {
+    for (address, key) in LOOPBACK.into_iter().zip([None, Some([b'k'; 32])]) {
+        let with_key = |options: QosOptions| match key {
+            Some(key) => options.key(&key).unwrap(),
+            None => options,
+        };
+        let (asks, asked) = (QosOptions::sending(bulk()), QosOptions::receiving(bulk()));
+        let (ours, theirs) = pair(address, &with_key(asks), &with_key(asked));
+        assert!(ours.has_qos_peer() && theirs.has_qos_peer());
+        assert!(matches!((ours.event(), theirs.event()), (Some(Event::Agreed(_)), Some(Event::Agreed(_)))));
+        patient(&theirs);
+        patient(&ours);
+        let mut buffer = [0; 2000];
+        for i in 0..100_u8 {
+            assert_eq!(ours.send(&[i; 700]).unwrap(), 700);
+            assert_eq!(theirs.recv(&mut buffer).unwrap(), 700);
+            assert_eq!(buffer[..700], [i; 700]);
+            theirs.send(b"answer").unwrap();
+            assert_eq!(ours.recv(&mut buffer[..3]).unwrap(), 3);
+        }
+        assert_eq!(theirs.send(b"").unwrap(), 0);
+        assert_eq!(ours.recv(&mut buffer).unwrap(), 0);
+        let mib = theirs.mib();
+        assert_eq!((mib.receive.received.messages, mib.receive.received.bytes), (100, 70_000));
+        assert_eq!((mib.receive.received.lost(), mib.send.sent.messages), (0, 101));
+        assert_eq!(mib.receive.contract.effective, bulk());
+        let error = ours.send(&[0; 1201]).unwrap_err();
+        assert_eq!(error.to_string(), "a message of 1201 B: agreed on are at most 1200 B");
+    }
+}
+
+#[test]
+fn several_ends_come_to_one_listener() {
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    thread::scope(|scope| {
+        let ends: Vec<_> = (0..8_u8)
+            .map(|i| {
+                scope.spawn(move || {
+                    let socket = QosUdpSocket::connect(to, &QosOptions::default()).unwrap();
+                    patient(&socket);
+                    socket.send(&[i]).unwrap();
+                    let mut answer = [0; 8];
+                    assert_eq!(socket.recv(&mut answer).unwrap(), 2);
+                    assert_eq!(answer[..2], [i, i]);
+                })
+            })
+            .collect();
+        for _ in &ends {
+            let (socket, _) = listener.accept().unwrap();
+            patient(&socket);
+            let mut message = [0; 8];
+            assert_eq!(socket.recv(&mut message).unwrap(), 1);
+            socket.send(&[message[0], message[0]]).unwrap();
+        }
+        ends.into_iter().for_each(|end| end.join().unwrap());
+    });
+}
+
+#[test]
+fn a_plain_peer_is_served_in_both_roles() {
+    // A plain server that answers nothing but what it understands.
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap();
+    let ours = QosUdpSocket::connect(to, &quick(QosOptions::sending(bulk()))).unwrap();
+    assert!(!ours.has_qos_peer());
+    assert!(matches!(ours.event(), Some(Event::OneSided(_))));
+    ours.send(b"hello").unwrap();
+    let mut buffer = [0; 100];
+    let (length, from) = loop {
+        // The offers came first.
+        let (length, from) = server.recv_from(&mut buffer).unwrap();
+        if buffer[0] != 0xc7 {
+            break (length, from);
+        }
+    };
+    assert_eq!(&buffer[..length], b"hello");
+    server.send_to(b"hi", from).unwrap();
+    patient(&ours);
+    assert_eq!((ours.recv(&mut buffer).unwrap(), &buffer[..2]), (2, &b"hi"[..]));
+    assert_eq!((ours.mib().receive.received.messages, ours.mib().send.sent.messages), (1, 1));
+
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(listener.local_addr().unwrap()).unwrap();
+    for text in ["one", "two"] {
+        client.send(text.as_bytes()).unwrap();
+    }
+    let (theirs, from) = listener.accept().unwrap();
+    assert_eq!((from, theirs.has_qos_peer()), (client.local_addr().unwrap(), false));
+    for text in ["one", "two"] {
+        let length = theirs.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], text.as_bytes());
+    }
+    theirs.send(b"three").unwrap();
+    assert_eq!(client.recv(&mut buffer).unwrap(), 5);
+}
+
+#[test]
+fn an_end_that_must_take_part_and_does_not_is_an_error() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap();
+    for options in [QosOptions::default().peer(Peer::Speaks), QosOptions::default().key(&[7; 32]).unwrap()] {
+        let error = QosUdpSocket::connect(to, &quick(options)).map(drop).unwrap_err();
+        assert!(matches!(error, QosError::NoPeer(_)), "{error}");
+    }
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = QosUdpSocket::connect(nobody, &quick(QosOptions::default())).map(drop).unwrap_err();
+    assert!(error.to_string().starts_with("cannot reach the other end: Connection refused"), "{error}");
+}
+
+#[test]
+fn what_the_ends_do_not_agree_on_is_named() {
+    let strict = |loss| Specification::builder().loss(loss).build().unwrap();
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::receiving(strict(0.0))).unwrap();
+    let to = listener.local_addr().unwrap();
+    thread::spawn(move || listener.accept().map(drop));
+    let error = QosUdpSocket::connect(to, &QosOptions::sending(strict(1.0))).map(drop).unwrap_err();
+    let text = "the other end does not agree: send: loss = 0 contradicts loss = 1 of the other end: coerce loss, or weaken it";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn a_sender_is_held_to_its_rate() {
+    let spec =
+        Specification::builder().rates(1.0, 20.0, 20.0).size(Bytes::new(100)).coerce_all().build().unwrap();
+    for (pacing, expected) in [(Pacing::Refuse, 2), (Pacing::Count, 10)] {
+        let options = QosOptions::sending(spec.clone()).pacing(pacing);
+        let (ours, _theirs) = pair("127.0.0.1:0", &options, &QosOptions::default());
+        // Ten at once: two are allowed, since timers may be late.
+        let sent = (0..10).filter(|_| ours.send(&[1; 100]).is_ok()).count();
+        assert!((expected..=expected + 1).contains(&sent), "{pacing:?}: {sent}");
+        let feedback = ours.mib().feedback;
+        assert_eq!(feedback.pacing_waits as usize + sent, 10, "{feedback:?}");
+        assert!(feedback.unpaced >= if pacing == Pacing::Count { 7 } else { 0 });
+    }
+    let (ours, _theirs) = pair("127.0.0.1:0", &QosOptions::sending(spec), &QosOptions::default());
+    let begin = now();
+    (0..7).for_each(|_| assert_eq!(ours.send(&[1; 100]).unwrap(), 100));
+    // Five of them wait for 50 ms each. Nothing makes it shorter.
+    assert!(now().saturating_since(begin) >= Duration::from_millis(249));
+    assert!(ours.mib().feedback.waited >= Duration::from_millis(240));
+}
+
+#[test]
+fn every_datagram_has_the_code_point() {
+    for address in LOOPBACK {
+        let server = UdpSocket::bind(address).unwrap();
+        Inbox::prepare(&server).unwrap();
+        let options = quick(QosOptions::default().marking(Marking::Fixed(Hint::from_level(6))));
+        let ours = QosUdpSocket::connect(server.local_addr().unwrap(), &options).unwrap();
+        for _ in 0..5 {
+            ours.send(b"marked").unwrap();
+        }
+        let (mut inbox, mut seen) = (Inbox::default(), 0);
+        while seen < 6 {
+            // Offers, and the messages: (6 - 1) << 2 | 3 is the code point, with the ECN bits behind it.
+            let count = inbox.fill(&server, Wait::ForOne).unwrap();
+            for number in 0..count {
+                assert_eq!(inbox.datagram(number).unwrap().traffic_class, Some(((6 - 1) << 2 | 3) << 2));
+            }
+            seen += count;
+        }
+    }
+}
+
+#[test]
+fn reports_come_without_the_application_doing_anything() {
+    let (ours, theirs) =
+        pair("127.0.0.1:0", &QosOptions::sending(Preset::Audio.specification()), &QosOptions::default());
+    ours.send(&[1; 160]).unwrap();
+    let begin = now();
+    while ours.mib().send.received.messages == 0 {
+        assert!(now().saturating_since(begin) < Duration::from_secs(20), "{:?}", theirs.mib());
+        thread::sleep(time::Duration::from_millis(5));
+    }
+    let mut buffer = [0; 200];
+    assert_eq!(theirs.recv(&mut buffer).unwrap(), 160, "what was measured can still be read");
+}
+
+#[test]
+fn either_end_can_ask_for_something_else() {
+    let (ours, theirs) = pair("127.0.0.1:0", &QosOptions::sending(bulk()), &QosOptions::receiving(bulk()));
+    let small = Specification::builder().size(Bytes::new(300)).coerce_all().build().unwrap();
+    theirs.renegotiate(ConnectionSpecification { receive: small, ..ConnectionSpecification::default() });
+    let wait = |socket: &QosUdpSocket| loop {
+        let event = socket.wait_for_event(time::Duration::from_secs(20)).expect("an event in time");
+        if let Event::Agreed(agreed) = event
+            && agreed.send.effective.size.or(agreed.receive.effective.size) == Some(Bytes::new(300))
+        {
+            return;
+        }
+    };
+    wait(&ours);
+    wait(&theirs);
+    assert!(ours.send(&[0; 301]).is_err() && ours.send(&[0; 300]).is_ok());
+}
