@@ -11,14 +11,16 @@
 //! - *Back*, if the headroom is above [`OperationParams::inside`] and the position below the ceiling: half of the way to it after every
 //!   [`OperationParams::rest`]. The ceiling is one step below what was delivered when the rate had to fall.
 //! - *Probe*, at the ceiling: after the patience a step up. It has failed if the rate has to fall during [`OperationParams::trial`], or
-//!   if the headroom shrinks by more than [`OperationParams::shrink`]; then the step is taken back. After one that has not failed the
-//!   ceiling is where it led, and the next one follows at once.
+//!   if the headroom shrinks by more than [`OperationParams::shrink`]; then two steps down empty the queue that it has made. After a
+//!   probe that has not failed the ceiling is where it led, and the next one follows at once.
 //! - *Patience* is [`OperationParams::rest`] at first. It doubles whenever the rate has to fall and with each probe that fails, up to
 //!   [`OperationParams::longest_rest`], and is short again after a probe has led above the place of all failures.
 //!
-//! A sender that does not use the rate it has gets no higher one. So at a bottleneck that stays as it is, the rate leaves its
-//! ceiling by a step or two, after 5 failures once in [`OperationParams::longest_rest`]. A bottleneck that recovers is noticed at most that
-//! much later; then a step of 1/20 of the range is taken every 2 s.
+//! A sender that does not use the rate it has gets no higher one.
+//!
+//! So at a bottleneck that stays as it is, the rate leaves its ceiling, after 5 failures, once in [`OperationParams::longest_rest`]: by a
+//! step or two up, and once down. A bottleneck that recovers is noticed at most that much later; from there on a step of 1/20 of
+//! the range is taken every 2 s. A test holds the defaults to this with bottlenecks of all rates and queues.
 //!
 //! Example: 60 to 80 messages/s, of which a bottleneck carries 70, with 100 ms as the limit of delay. At 80/s the delay grows by
 //! 143 ms/s, so in the first interval it is beyond 90 ms the rate falls to 0.85 x 70 = 59.5, which is below the region: 60. The ceiling is
@@ -222,8 +224,8 @@ impl Operation {
             Phase::Probing { from, headroom: before } => {
                 if headroom < before - self.params.shrink {
                     self.fail();
-                    self.move_to(now, from, Phase::Steady);
                     self.ceiling = from;
+                    self.move_to(now, (from - self.params.step).max(0.0), Phase::Steady);
                     return;
                 }
                 if age < self.params.trial {
