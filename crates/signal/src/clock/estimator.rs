@@ -133,6 +133,7 @@ impl OffsetEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_params::{Value, conformance};
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
@@ -151,6 +152,18 @@ mod tests {
             replied: there(received),
             returned: Instant::from_nanos(received + reverse),
         }
+    }
+
+    #[test]
+    fn the_parameters_are_described_and_bad_ones_refused() {
+        let parameters = ClockParams::describe();
+        let make = |values: &[(&str, Value)]| {
+            ClockParams::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
+                .map(|params| params.values())
+        };
+        conformance::parameters_are_complete("clock", &parameters);
+        conformance::defaults_are_what_the_description_says("clock", &parameters, &make);
+        conformance::bad_parameters_are_refused_by_name("clock", &parameters, &make);
     }
 
     #[test]
