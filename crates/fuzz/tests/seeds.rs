@@ -14,12 +14,14 @@ use cutline_router_service::{
 };
 use cutline_scenario::ScenarioFile;
 use cutline_scenario::runner::plan;
+use cutline_signal::clock::{ClockOffset, Echo, Stamps};
+use cutline_signal::monitor::{Arrivals, Departures, MonitorParams, Report};
 use cutline_signal::negotiation::message::Content;
 use cutline_signal::negotiation::{self, Role};
 use cutline_traffic::control::message::{Hello, Open, PROTOCOL, Reply, Request, Start, write_message};
 use cutline_traffic::header::{Message, Note, Preamble};
 use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport};
-use cutline_transport::wire::{self, Data, Extension, Report};
+use cutline_transport::wire::{self, Data, Extension};
 use cutline_transport::{tfrc, udp};
 use cutline_units::{Dscp, Duration, Histogram, Instant};
 use etherparse::{PacketBuilder, VlanId};
@@ -65,6 +67,45 @@ fn negotiations() {
             .encode(Role::Initiator, None)
     };
     check("negotiation", contents.map(|(name, content)| seed(name, bytes(content))).into());
+}
+
+/// Reports of a connection: the first, one after losses, and a row of them.
+#[test]
+fn reports() {
+    let params = MonitorParams::default();
+    let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+    let mut arrivals = Arrivals::new(at(0), &params).unwrap();
+    let mut departures = Departures::new(at(0), &params).unwrap();
+    let mut reports = Vec::new();
+    for number in 1..=4_u32 {
+        let begin = u64::from(number - 1) * 500;
+        for message in (0..25).filter(|message| number != 2 || message % 5 > 0) {
+            let sent = at(begin + message * 19);
+            departures.on_send(sent, 1000);
+            let in_row = u64::from(number - 1) * 25 + message;
+            arrivals.on_message(
+                sent + Duration::from_millis(5 + message % 3),
+                in_row,
+                sent,
+                1000,
+                Some(ClockOffset::NONE),
+            );
+        }
+        let end = at(begin + 500);
+        arrivals.on_deadline(end);
+        departures.on_deadline(end);
+        let echo = (number > 1).then(|| Echo { sent: at(begin), received: at(begin + 5) });
+        let report = Report::new(number, &arrivals, &departures, None, Stamps { sent: end, echo });
+        reports.push(report.encode().to_vec());
+    }
+    check(
+        "report",
+        vec![
+            seed("first", reports[0].clone()),
+            seed("losses", reports[1].clone()),
+            seed("row", reports.concat()),
+        ],
+    );
 }
 
 /// The frames that a router meets.
@@ -153,7 +194,7 @@ fn headers_of_the_generator() {
             seed("data-tfrc", kind(3, &data(Extension::Tfrc(tfrc)).write())),
             seed(
                 "feedback",
-                kind(4, &wire::Reply { flow: 3, token: 1 << 50, report: Report::Tfrc(report) }.write()),
+                kind(4, &wire::Reply { flow: 3, token: 1 << 50, report: wire::Report::Tfrc(report) }.write()),
             ),
         ],
     );

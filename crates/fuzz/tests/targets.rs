@@ -33,6 +33,7 @@ targets! {
     frame_headers: "frame-headers",
     negotiation: "negotiation",
     recorded_trace: "recorded-trace",
+    report: "report",
     result_summary: "result-summary",
     result_tables: "result-tables",
     router_file: "router-file",

@@ -208,3 +208,53 @@ impl ReceiveMib {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{ClockOffset, Stamps};
+    use crate::monitor::{MonitorParams, Report};
+    use crate::violation::WatchParams;
+
+    #[test]
+    fn both_ends_know_the_same_of_a_direction() {
+        let ms = Duration::from_millis;
+        let params = MonitorParams::default();
+        let spec = Specification::builder().max_delay(ms(100)).loss(0.0).build().unwrap();
+        let watch = || Watch::new(&spec, WatchParams::default()).unwrap();
+        let (mut here, mut there, mut reports) = (watch(), watch(), PeerReports::default());
+        let mut departures = Departures::new(Instant::ZERO, &params).unwrap();
+        let mut arrivals = Arrivals::new(Instant::ZERO, &params).unwrap();
+        // 100 messages with delays of 1 to 100 ms; the last one is the 13th, which is late.
+        for number in (0..100).filter(|number| *number != 12).chain([12]) {
+            let arrived = Instant::ZERO + ms(200 + number);
+            departures.on_send(Instant::ZERO + ms(199), 500);
+            let sent = Instant::ZERO + ms(199);
+            arrivals.on_message(arrived, number, sent, 500, Some(ClockOffset::NONE));
+        }
+        let end = Instant::ZERO + ms(500);
+        departures.on_deadline(end);
+        arrivals.on_deadline(end);
+        let nothing = Departures::new(Instant::ZERO, &params).unwrap();
+        let report = Report::new(1, &arrivals, &nothing, None, Stamps { sent: end, echo: None });
+        let delivery = reports.accept(end, report, departures.total(), None).unwrap();
+        assert_eq!(delivery, arrivals.take().unwrap());
+        here.on_interval(&delivery, Duration::ZERO, None);
+        there.on_interval(&delivery, Duration::ZERO, None);
+
+        let contract = Contract { effective: spec.clone(), agreement: None };
+        let send = SendMib::new(contract.clone(), &departures, &reports, &here, Some(9.0));
+        let receive = ReceiveMib::new(contract, &arrivals, &PeerReports::default(), &there);
+        assert_eq!((send.received, send.last), (receive.received, receive.last));
+        assert_eq!(send.conformance, receive.conformance);
+        assert_eq!((send.sent.messages, receive.received.messages, receive.received.late), (100, 100, 1));
+        let delay = receive.delay.unwrap();
+        assert_eq!((delay.count, delay.mean, delay.max), (100, Duration::from_micros(50_500), ms(100)));
+        let within = |time: Duration, of: Duration| time.abs_diff(of) < ms(3);
+        assert!(
+            within(delay.p50, ms(50)) && within(delay.p90, ms(90)) && within(delay.p99, ms(99)),
+            "{delay:?}"
+        );
+        assert_eq!(Distribution::new(&Histogram::default()), None);
+    }
+}

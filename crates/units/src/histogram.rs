@@ -314,6 +314,16 @@ mod tests {
         assert_eq!(histogram.max(), Some(Duration::from_nanos(2_000_000)));
     }
 
+    #[test]
+    fn a_cleared_histogram_is_empty_and_counts_again() {
+        let mut histogram = of(&[5_000, 90_000]);
+        histogram.clear();
+        assert_eq!((histogram.count(), histogram.mean(), histogram.max()), (0, None, None));
+        histogram.record(Duration::from_nanos(2_000));
+        assert!(histogram.buckets().eq(of(&[2_000]).buckets()));
+        assert_eq!(histogram.quantile(0.5), Some(Duration::from_nanos(2_000)));
+    }
+
     proptest! {
         #[test]
         fn a_bucket_holds_its_values_within_one_part_in_32(ns in 0u64..1 << 50) {

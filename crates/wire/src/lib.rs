@@ -1,7 +1,7 @@
 //! Reads and writes the fields of messages on the wire in order. All numbers are big-endian.
 //!
-//! The layouts are in the crates whose messages they are: the datagrams of transports in `transport`, negotiation in
-//! `signal`.
+//! The layouts are in the crates whose messages they are: the datagrams of transports in `transport`, negotiation and the
+//! reports of a connection in `signal`.
 
 use cutline_units::{Duration, Instant};
 

@@ -5,6 +5,7 @@ mod folder;
 mod frame_headers;
 mod negotiation;
 mod recorded_trace;
+mod report;
 mod result_summary;
 mod result_tables;
 mod router_reply;
@@ -39,7 +40,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 17] = [
+const TARGETS: [Target; 18] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -83,6 +84,14 @@ const TARGETS: [Target; 17] = [
     Target {
         name: "recorded-trace",
         parse: recorded_trace::parse,
+        seeds: &[],
+        longest: 1024,
+        tries: 200_000,
+        memory: LITTLE,
+    },
+    Target {
+        name: "report",
+        parse: report::parse,
         seeds: &[],
         longest: 1024,
         tries: 200_000,

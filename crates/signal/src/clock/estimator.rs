@@ -133,6 +133,7 @@ impl OffsetEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_params::{Value, conformance};
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
@@ -151,6 +152,18 @@ mod tests {
             replied: there(received),
             returned: Instant::from_nanos(received + reverse),
         }
+    }
+
+    #[test]
+    fn the_parameters_are_described_and_bad_ones_refused() {
+        let parameters = ClockParams::describe();
+        let make = |values: &[(&str, Value)]| {
+            ClockParams::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
+                .map(|params| params.values())
+        };
+        conformance::parameters_are_complete("clock", &parameters);
+        conformance::defaults_are_what_the_description_says("clock", &parameters, &make);
+        conformance::bad_parameters_are_refused_by_name("clock", &parameters, &make);
     }
 
     #[test]
@@ -185,13 +198,13 @@ mod tests {
     fn a_clock_that_was_set_is_followed() {
         let mut estimator = estimator(100.0);
         estimator.add(&exchange(0, 0, MS, MS));
-        estimator.add(&exchange(1_000 * MS, -5_000 * MS as i64, MS, 2 * MS));
-        let found = estimator.estimate(Instant::from_nanos(1_003 * MS)).unwrap();
+        estimator.add(&exchange(10_000 * MS, -5_000 * (MS as i64), MS, 2 * MS));
+        let found = estimator.estimate(Instant::from_nanos(10_003 * MS)).unwrap();
         assert_eq!(estimator.steps(), 1);
-        assert!(found.offset.as_nanos().abs_diff(-5_000 * MS as i64) <= found.error.as_nanos());
+        assert!(found.offset.as_nanos().abs_diff(-5_000 * (MS as i64)) <= found.error.as_nanos());
         let impossible = Exchange { sent: Instant::from_nanos(9), ..exchange(0, 0, 1, 1) };
         estimator.add(&impossible);
-        assert_eq!(estimator.estimate(Instant::from_nanos(1_003 * MS)), Some(found));
+        assert_eq!(estimator.estimate(Instant::from_nanos(10_003 * MS)), Some(found));
     }
 
     proptest! {
@@ -218,7 +231,9 @@ mod tests {
                     let off = found.offset.as_nanos().abs_diff(offset(returned + age));
                     // Rounding of the offset in this test is 100 ns.
                     prop_assert!(off <= found.error.as_nanos() + 100, "{found:?} is off by {off}");
-                    let alone = (forward + reverse).div_ceil(2) + 51 * (MS / 10_000 * (reverse + forward + age) / MS + 1000);
+                    // Half the round trip, and 101 ppm of the time since it was measured.
+                    let aged = (forward + reverse + age) as f64 * 101e-6;
+                    let alone = (forward + reverse).div_ceil(2) + aged.ceil() as u64 + 1;
                     prop_assert!(found.error.as_nanos() <= alone);
                 }
             }

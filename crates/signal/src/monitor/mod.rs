@@ -24,6 +24,8 @@ mod departures;
 mod numbers;
 mod report;
 mod schedule;
+#[cfg(test)]
+mod tests;
 
 pub use arrivals::{Arrivals, Delivery, LONGEST_DELAY, Received, Spread};
 pub use departures::{Demand, Departures, Sent, SentInterval};

@@ -11,14 +11,18 @@
 //! - *Back*, if the headroom is above [`OperationParams::inside`] and the position below the ceiling: half of the way to it after every
 //!   [`OperationParams::rest`]. The ceiling is one step below what was delivered when the rate had to fall.
 //! - *Probe*, at the ceiling: after the patience a step up. It has failed if the rate has to fall during [`OperationParams::trial`], or
-//!   if the headroom shrinks by more than [`OperationParams::shrink`]; then the step is taken back. After one that has not failed the
-//!   ceiling is where it led, and the next one follows at once.
-//! - *Patience* is [`OperationParams::rest`] at first. It doubles whenever the rate has to fall and with each probe that fails, up to
+//!   if the headroom shrinks by more than [`OperationParams::shrink`]; then two steps down empty the queue that it has made. After a
+//!   probe that has not failed the ceiling is where it led, and the next one follows at once.
+//! - *Retreat*: if the headroom shrinks as much outside of a probe, a queue grows slowly, and the last step was one too many. Two
+//!   steps down likewise.
+//! - *Patience* is [`OperationParams::rest`] at first. It doubles with each fall, retreat and probe that fails, up to
 //!   [`OperationParams::longest_rest`], and is short again after a probe has led above the place of all failures.
 //!
-//! A sender that does not use the rate it has gets no higher one. So at a bottleneck that stays as it is, the rate leaves its
-//! ceiling by a step or two, after 5 failures once in [`OperationParams::longest_rest`]. A bottleneck that recovers is noticed at most that
-//! much later; then a step of 1/20 of the range is taken every 2 s.
+//! A sender that does not use the rate it has gets no higher one.
+//!
+//! So at a bottleneck that stays as it is, the rate leaves its ceiling, after 5 failures, once in [`OperationParams::longest_rest`]: by a
+//! step or two up, and once down. A bottleneck that recovers is noticed at most that much later; from there on a step of 1/20 of
+//! the range is taken every 2 s. A test holds the defaults to this with bottlenecks of all rates and queues.
 //!
 //! Example: 60 to 80 messages/s, of which a bottleneck carries 70, with 100 ms as the limit of delay. At 80/s the delay grows by
 //! 143 ms/s, so in the first interval it is beyond 90 ms the rate falls to 0.85 x 70 = 59.5, which is below the region: 60. The ceiling is
@@ -82,12 +86,14 @@ pub struct OperationParams {
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationStats {
-    /// Steps down.
+    /// How often the rate had to fall, in one step or in several.
     pub falls: u64,
     /// Probes begun.
     pub probes: u64,
     /// Probes of them that have failed.
     pub failed: u64,
+    /// Retreats outside of probes.
+    pub retreats: u64,
 }
 
 /// The controller of a sender's position in its region of operation.
@@ -100,6 +106,8 @@ pub struct Operation {
     changed: Instant,
     /// Up to where the last rate that was delivered reaches.
     ceiling: f64,
+    /// The best headroom of the last intervals.
+    usual: f64,
     /// The highest position of a failure since the patience was short.
     failed_at: f64,
     patience: Duration,
@@ -126,6 +134,8 @@ enum Phase {
 
 /// The measures that depend on the rate.
 const DEPENDENT: [Measure; 4] = [Measure::Delay, Measure::Gap, Measure::Jitter, Measure::Loss];
+/// The weight of an interval whose headroom is smaller than usual.
+const FORGETTING: f64 = 1.0 / 64.0;
 /// The share of its rate that a sender must use before it gets a higher one.
 const USED: f64 = 0.9;
 
@@ -164,6 +174,7 @@ impl Operation {
             position: 1.0,
             changed: now,
             ceiling: 1.0,
+            usual: 0.0,
             failed_at: 0.0,
             patience,
             phase: Phase::Steady,
@@ -214,6 +225,7 @@ impl Operation {
         if self.phase == Phase::Falling && age < self.params.settle {
             return;
         }
+        self.usual = headroom.max(self.usual + (headroom - self.usual) * FORGETTING);
         if headroom < self.params.near {
             self.fall(now, delivered);
             return;
@@ -221,9 +233,7 @@ impl Operation {
         match self.phase {
             Phase::Probing { from, headroom: before } => {
                 if headroom < before - self.params.shrink {
-                    self.fail();
-                    self.move_to(now, from, Phase::Steady);
-                    self.ceiling = from;
+                    self.retreat(now, from, headroom, delivered);
                     return;
                 }
                 if age < self.params.trial {
@@ -234,6 +244,9 @@ impl Operation {
                     (self.patience, self.failed_at) = (self.params.rest, 0.0);
                 }
                 self.rise(now, headroom, demand, Duration::ZERO);
+            }
+            Phase::Steady if headroom < self.usual - self.params.shrink && age >= self.params.settle => {
+                self.retreat(now, self.position - self.params.step, headroom, delivered);
             }
             Phase::Steady => self.rise(now, headroom, demand, self.patience),
             Phase::Falling => {
@@ -247,13 +260,23 @@ impl Operation {
     fn fall(&mut self, now: Instant, delivered: f64) {
         let rate = delivered.min(self.target());
         if self.phase != Phase::Falling {
+            self.stats.falls += 1;
             self.fail();
             let held = self.axis.position(rate).min(self.position);
             self.ceiling = (held - self.params.step).max(0.0);
         }
-        self.stats.falls += u64::from(self.position > 0.0);
         let position = self.axis.position(rate * self.params.decrease).clamp(0.0, self.position);
         self.move_to(now, position, Phase::Falling);
+        self.usual = self.params.near;
+    }
+
+    /// Goes to one step below a ceiling, or below what was delivered if that is less, so that what waits leaves.
+    fn retreat(&mut self, now: Instant, ceiling: f64, headroom: f64, delivered: f64) {
+        self.stats.retreats += u64::from(self.phase == Phase::Steady);
+        self.fail();
+        let ceiling = ceiling.min(self.axis.position(delivered)).max(0.0);
+        (self.ceiling, self.usual) = (ceiling, headroom);
+        self.move_to(now, (ceiling - self.params.step).max(0.0), Phase::Steady);
     }
 
     /// Goes back up to the ceiling, or probes what is above it after `patience`.

@@ -1,0 +1,41 @@
+//! The report of one end of a connection to the other: what is accepted is what would be written, and whatever it says, the end
+//! that takes it stays within what it has sent.
+
+use cutline_quality::spec::{Preset, Specification};
+use cutline_signal::clock::{ClockParams, OffsetEstimator, Stamper};
+use cutline_signal::monitor::{PeerReports, Report, Sent};
+use cutline_signal::violation::{Watch, WatchParams};
+use cutline_units::{Duration, Instant};
+
+/// What the end that takes the reports has sent.
+const SENT: Sent = Sent { messages: 1000, bytes: 1_000_000, held: Duration::ZERO };
+
+/// Takes the bytes as one report after the other.
+pub(crate) fn parse(bytes: &[u8]) -> bool {
+    let (mut reports, mut stamper) = (PeerReports::default(), Stamper::default());
+    let clock = OffsetEstimator::new(ClockParams::default());
+    let mut clock = clock.expect("the defaults are allowed");
+    let spec: Specification = Preset::Video.specification();
+    let mut watch = Watch::new(&spec, WatchParams::default()).expect("the defaults are allowed");
+    let mut now = Instant::ZERO;
+    let mut is_accepted = false;
+    for bytes in bytes.chunks(Report::LENGTH) {
+        now += Duration::from_millis(500);
+        stamper.stamp(now);
+        let Some(report) = Report::decode(bytes) else { continue };
+        assert_eq!(report.encode(), bytes, "it is what would be written");
+        is_accepted = true;
+        if let Some(exchange) = stamper.on_stamps(now, &report.stamps) {
+            clock.add(&exchange);
+        }
+        let Ok(delivery) = reports.accept(now, report, SENT, clock.estimate(now)) else { continue };
+        assert!(delivery.messages <= SENT.messages && delivery.bytes <= SENT.bytes, "{delivery:?}");
+        assert!(delivery.sent <= SENT.messages && delivery.since <= delivery.until, "{delivery:?}");
+        assert!(delivery.until <= now, "it ended before it was told");
+        let error = reports.last().map_or(Duration::ZERO, |report| report.delay_error);
+        let assessment = watch.on_interval(&delivery, error, reports.demand());
+        let worst = assessment.worst(&cutline_quality::spec::Measure::ALL);
+        assert!(worst.is_none_or(f64::is_finite), "{delivery:?}");
+    }
+    is_accepted
+}
