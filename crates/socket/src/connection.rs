@@ -12,13 +12,16 @@ use rustix::fd::AsFd;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A session whose parts are locked separately, so that sending and receiving never wait for each other.
 ///
 /// Who needs several locks takes them in the order of the fields.
 pub struct Connection {
+    /// A [`Standing`], which is read for each message.
+    standing: AtomicU64,
     session: Mutex<Session>,
     outbound: Mutex<Outbound>,
     inbound: Mutex<Inbound>,
@@ -35,6 +38,38 @@ const MOST_EVENTS: usize = 256;
 /// half-way.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the other end takes part, for who sends and receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nobody knows yet.
+    Joining,
+    /// It does; this is the session's token.
+    Joined(u32),
+    /// It does not.
+    Alone,
+}
+
+const JOINED: u64 = 1 << 32;
+const JOINING: u64 = 1 << 33;
+
+impl Standing {
+    fn of(session: &Session) -> Self {
+        match session.token() {
+            Some(token) => Self::Joined(token),
+            None if session.is_joining() => Self::Joining,
+            None => Self::Alone,
+        }
+    }
+
+    fn pack(self) -> u64 {
+        match self {
+            Self::Joining => JOINING,
+            Self::Joined(token) => JOINED | u64::from(token),
+            Self::Alone => 0,
+        }
+    }
 }
 
 /// What the end of a connection begins with.
@@ -86,6 +121,27 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
     })
 }
 
+/// The hint with which a socket begins; `None` for none.
+pub fn first_hint(marking: &Marking, session: &Session) -> Option<Hint> {
+    match marking {
+        Marking::None => None,
+        Marking::Fixed(hint) => Some(*hint),
+        Marking::Adaptive(..) => session.hint(),
+    }
+}
+
+/// A time of the standard library as ours.
+pub fn duration(time: std::time::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The first address of a name.
+pub fn resolve(address: impl ToSocketAddrs, doing: &'static str) -> Result<SocketAddr, QosError> {
+    let mut addresses = address.to_socket_addrs().map_err(QosError::system(doing))?;
+    let none = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+    addresses.next().ok_or_else(none).map_err(QosError::system(doing))
+}
+
 /// Marks a socket's packets with a hint.
 pub fn mark(socket: impl AsFd, peer: SocketAddr, hint: Hint) -> io::Result<()> {
     let dscp = DscpPool2.encode(hint).ok_or_else(|| {
@@ -98,12 +154,21 @@ pub fn mark(socket: impl AsFd, peer: SocketAddr, hint: Hint) -> io::Result<()> {
 impl Connection {
     pub fn new(session: Session, (outbound, inbound): (Outbound, Inbound)) -> Self {
         Self {
+            standing: AtomicU64::new(Standing::of(&session).pack()),
             session: Mutex::new(session),
             outbound: Mutex::new(outbound),
             inbound: Mutex::new(inbound),
             events: Mutex::default(),
             told: Condvar::new(),
             feedback: Mutex::default(),
+        }
+    }
+
+    pub fn standing(&self) -> Standing {
+        match self.standing.load(Ordering::Relaxed) {
+            JOINING => Standing::Joining,
+            packed if packed & JOINED != 0 => Standing::Joined(packed as u32),
+            _ => Standing::Alone,
         }
     }
 
@@ -120,16 +185,17 @@ impl Connection {
         note(&mut lock(&self.feedback));
     }
 
-    /// Lets the session do something, and then passes on what it has to send, to tell, and to mark. Returns what `act`
-    /// returns, and when the session is due again.
-    pub fn with_session<R>(
+    /// Lets the session do something, and then passes on what it has to send, to tell, and to mark. Returns when the session
+    /// is due again.
+    pub fn with_session(
         &self,
-        act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound) -> R,
+        act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound),
         mut send: impl FnMut(&[u8]),
         mut mark: impl FnMut(Hint),
-    ) -> (R, Instant) {
+    ) -> Instant {
         let mut session = lock(&self.session);
-        let result = act(&mut session, &mut self.outbound(), &mut self.inbound());
+        act(&mut session, &mut self.outbound(), &mut self.inbound());
+        self.standing.store(Standing::of(&session).pack(), Ordering::Relaxed);
         while let Some(message) = session.transmit() {
             send(&message);
         }
@@ -144,7 +210,7 @@ impl Connection {
             events.push_back(event);
             self.told.notify_all();
         }
-        (result, session.deadline())
+        session.deadline()
     }
 
     /// The next event that the application has not taken.
@@ -189,10 +255,6 @@ impl Connection {
             _ => None,
         });
         drop(events);
-        outcome.or_else(|| (!self.is_joining()).then_some(Ok(())))
-    }
-
-    fn is_joining(&self) -> bool {
-        lock(&self.session).is_joining()
+        outcome.or_else(|| (self.standing() != Standing::Joining).then_some(Ok(())))
     }
 }

@@ -1,7 +1,7 @@
 //! Accepting datagram connections.
 
 use super::QosUdpSocket;
-use crate::connection::{Role, begin, lock};
+use crate::connection::{Role, begin, lock, resolve};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use cutline_signal::negotiation::{Carrier, Framing, framing};
@@ -74,9 +74,7 @@ impl QosUdpListener {
     /// When the address is in use or is none of this machine.
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot listen";
-        let mut addresses = address.to_socket_addrs().map_err(QosError::system(doing))?;
-        let none = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
-        let address = addresses.next().ok_or_else(none).map_err(QosError::system(doing))?;
+        let address = resolve(address, doing)?;
         let socket = open(address, None).map_err(QosError::system(doing))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         let arrivals =

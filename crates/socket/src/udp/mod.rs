@@ -10,10 +10,10 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Role, begin, lock, mark};
+use crate::connection::{Connection, Role, Standing, begin, duration, first_hint, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
-use crate::options::{Marking, Pacing, Peer, QosOptions};
+use crate::options::{Pacing, Peer, QosOptions};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
@@ -22,14 +22,14 @@ use cutline_signal::session::{Event, Inbound, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_units::{Duration, Hint, Instant};
+use cutline_units::{Hint, Instant};
 use reader::{Control, Reader, Sorted, sort};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time;
 
@@ -45,15 +45,9 @@ struct Inner {
     connection: Connection,
     /// What has been received and not been taken. It is locked while a call waits for datagrams.
     reader: Mutex<Reader>,
-    /// The session's token and [`JOINED`]; [`JOINING`] while it is not known whether the other end takes part; 0 if it does not.
-    token: AtomicU64,
     pacing: Pacing,
     nonblocking: AtomicBool,
 }
-
-/// Marks a token as one.
-const JOINED: u64 = 1 << 32;
-const JOINING: u64 = 1 << 33;
 
 impl QosUdpSocket {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
@@ -63,9 +57,7 @@ impl QosUdpSocket {
     /// When an option is not allowed, the ends do not agree, there is no such address, or nobody receives there.
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot connect";
-        let mut addresses = address.to_socket_addrs().map_err(QosError::system(doing))?;
-        let none = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
-        let peer = addresses.next().ok_or_else(none).map_err(QosError::system(doing))?;
+        let peer = resolve(address, doing)?;
         let any: SocketAddr = match peer {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -97,21 +89,15 @@ impl QosUdpSocket {
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
-        let hint = match &options.marking {
-            Marking::None => None,
-            Marking::Fixed(hint) => Some(*hint),
-            Marking::Adaptive(..) => session.hint(),
-        };
+        let hint = first_hint(&options.marking, &session);
         if let Some(hint) = hint {
             mark(&socket, peer, hint).map_err(QosError::system("cannot mark packets"))?;
         }
-        let token = token_of(&session);
         Ok(Self(Arc::new(Inner {
             socket,
             peer,
             connection: Connection::new(session, directions),
             reader: Mutex::default(),
-            token: AtomicU64::new(token),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
         })))
@@ -160,7 +146,7 @@ impl QosUdpSocket {
 
     /// Whether the other end is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
-        self.0.token().is_some()
+        matches!(self.0.connection.standing(), Standing::Joined(_))
     }
 
     /// The address of the other end.
@@ -201,25 +187,7 @@ impl AsFd for QosUdpSocket {
     }
 }
 
-/// What [`Inner::token`] holds.
-fn token_of(session: &Session) -> u64 {
-    match session.token() {
-        Some(token) => JOINED | u64::from(token),
-        None if session.is_joining() => JOINING,
-        None => 0,
-    }
-}
-
-fn duration(time: time::Duration) -> Duration {
-    Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-}
-
 impl Inner {
-    fn token(&self) -> Option<u32> {
-        let token = self.token.load(Ordering::Relaxed);
-        (token & JOINED != 0).then_some(token as u32)
-    }
-
     /// Lets the session do something, and sends what it has to send.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
         let send = |message: &[u8]| {
@@ -229,16 +197,7 @@ impl Inner {
         let mark_with = |hint: Hint| {
             let _unmarked = mark(&self.socket, self.peer, hint);
         };
-        let (token, due) = self.connection.with_session(
-            |session, out, inbound| {
-                act(session, out, inbound);
-                token_of(session)
-            },
-            send,
-            mark_with,
-        );
-        self.token.store(token, Ordering::Relaxed);
-        due
+        self.connection.with_session(act, send, mark_with)
     }
 
     /// Negotiates until it is known whether the other end takes part.
@@ -272,9 +231,9 @@ impl Inner {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let (mut out, now) = self.pace(out)?;
-        let sent = match self.token() {
-            None => self.socket.send(message),
-            Some(token) => {
+        let sent = match self.connection.standing() {
+            Standing::Joining | Standing::Alone => self.socket.send(message),
+            Standing::Joined(token) => {
                 let header = datagram_header(token, out.number(), now);
                 let parts = [IoSlice::new(&header), IoSlice::new(message)];
                 let none = &mut SendAncillaryBuffer::default();
@@ -343,10 +302,10 @@ impl Inner {
     /// Receives datagrams into an empty reader, measures them, and handles those that are control messages.
     fn fill(&self, reader: &mut Reader, wait: Wait) -> io::Result<()> {
         let count = reader.fill(&self.socket, wait)?;
-        let control = reader.sort(count, self.token(), &mut self.connection.inbound());
+        let control = reader.sort(count, self.connection.standing(), &mut self.connection.inbound());
         self.handle(&control);
         // Only an end that takes no part sends something else while this one negotiates.
-        if self.token.load(Ordering::Relaxed) == JOINING && !reader.is_empty() {
+        if self.connection.standing() == Standing::Joining && !reader.is_empty() {
             self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
         }
         Ok(())
@@ -364,7 +323,7 @@ impl Inner {
         {
             let (mut reader, mut inbound) = (lock(&self.reader), self.connection.inbound());
             for (at, mut bytes) in datagrams {
-                match sort(&bytes, at, self.token(), &mut inbound) {
+                match sort(&bytes, at, self.connection.standing(), &mut inbound) {
                     Sorted::Message(start) => reader.add(bytes.split_off(start)),
                     Sorted::Control(message) => control.push((at, message)),
                     Sorted::Nothing => {}

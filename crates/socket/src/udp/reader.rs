@@ -1,5 +1,6 @@
 //! What has been received and not been taken.
 
+use crate::connection::Standing;
 use cutline_signal::frame::{DATAGRAM_HEADER, Frame, datagram};
 use cutline_signal::monitor::Arrival;
 use cutline_signal::negotiation::{Framing, framing};
@@ -86,13 +87,13 @@ impl Reader {
     pub fn sort(
         &mut self,
         count: usize,
-        token: Option<u32>,
+        standing: Standing,
         inbound: &mut Inbound,
     ) -> Vec<(Instant, Control)> {
         let mut control = Vec::new();
         for number in 0..count {
             let Some(Datagram { head, at, .. }) = self.inbox.datagram(number) else { continue };
-            match sort(head, at, token, inbound) {
+            match sort(head, at, standing, inbound) {
                 Sorted::Message(start) => self.messages.push_back((number, start)),
                 Sorted::Control(message) => control.push((at, message)),
                 Sorted::Nothing => {}
@@ -111,10 +112,9 @@ pub enum Sorted {
     Nothing,
 }
 
-/// Finds out what a datagram is for, and measures it if it is a message. Without a token the other end does not take part, as
-/// far as is known.
-pub fn sort(bytes: &[u8], at: Instant, token: Option<u32>, inbound: &mut Inbound) -> Sorted {
-    let Some(token) = token else {
+/// Finds out what a datagram is for, and measures it if it is a message.
+pub fn sort(bytes: &[u8], at: Instant, standing: Standing, inbound: &mut Inbound) -> Sorted {
+    let Standing::Joined(token) = standing else {
         if framing(bytes) == Framing::Whole(bytes.len()) {
             return Sorted::Control(Control::Negotiation(bytes.to_vec()));
         }

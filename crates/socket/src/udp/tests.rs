@@ -5,7 +5,7 @@ use crate::options::Marking;
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_sys::datagrams::Inbox;
-use cutline_units::Bytes;
+use cutline_units::{Bytes, Duration};
 use std::thread;
 
 const LOOPBACK: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
