@@ -4,6 +4,7 @@
 //!
 //! - [`session`]: one end of a connection: all of what follows together.
 //! - [`negotiation`]: both ends of a connection agree on what it needs.
+//! - [`presence`]: whether somebody speaks this protocol, asked before a stream is begun.
 //! - [`frame`]: what messages of the application and reports look like on the wire.
 //! - [`pacing`]: when an application may send.
 //! - [`clock`]: the offset between the clocks of two ends, and its error.
@@ -21,5 +22,6 @@ pub mod monitor;
 pub mod negotiation;
 pub mod operation;
 pub mod pacing;
+pub mod presence;
 pub mod session;
 pub mod violation;

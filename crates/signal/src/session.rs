@@ -28,7 +28,7 @@ use crate::violation::{self, Violation, Watch, WatchParams};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Region, Specification};
 use cutline_quality::{Class, Combination, HintControl, HintParams};
-use cutline_units::{Bytes, Duration, Hint, Instant, RandomStream};
+use cutline_units::{Bytes, Duration, Hint, Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// What happens automatically.
@@ -113,6 +113,8 @@ pub struct Outbound {
     pacer: Pacer,
     /// What holds.
     effective: Specification,
+    /// The rate at which the application should send, messages/s, if the rate adapts.
+    rate: Option<f64>,
 }
 
 /// What an end receives.
@@ -179,13 +181,20 @@ const MOST_EVENTS: usize = 256;
 impl Outbound {
     fn new(now: Instant, monitor: &MonitorParams, effective: &Specification) -> Self {
         let departures = Departures::new(now, monitor).expect(CHECKED);
-        Self { departures, pacer: Pacer::new(effective), effective: effective.clone() }
+        Self { departures, pacer: Pacer::new(effective), effective: effective.clone(), rate: None }
     }
 
     /// Another specification holds from now on.
     fn renegotiate(&mut self, effective: &Specification) {
         self.pacer.renegotiate(effective);
         self.effective = effective.clone();
+        self.rate = None;
+    }
+
+    /// The application should send at this rate, messages/s.
+    fn set_rate(&mut self, rate: f64) {
+        self.pacer.set_rate(&self.effective, rate);
+        self.rate = Some(rate);
     }
 
     /// The number of the next message.
@@ -198,6 +207,16 @@ impl Outbound {
     #[inline]
     pub fn ready_at(&self, now: Instant) -> Instant {
         self.pacer.ready_at(now)
+    }
+
+    /// The highest throughput at which messages may be sent, for who paces bytes instead of messages; `None` if there is none.
+    pub fn throughput(&self) -> Option<Rate> {
+        let Self { effective, rate, .. } = self;
+        let highest = match rate {
+            Some(rate) => Specification { max_rate: Some(*rate), ..effective.clone() }.max_throughput(),
+            None => effective.peak_throughput(),
+        };
+        highest.or_else(|| effective.max_throughput())
     }
 
     /// The longest message that was agreed on, bytes; `None` if any length is allowed.
@@ -454,7 +473,7 @@ impl Session {
             let demand = demand.unwrap_or_else(|| delivery.demand());
             let rate = operation.on_interval(arrived, &delivery, demand, &assessment);
             if rate.total_cmp(&before).is_ne() {
-                out.pacer.set_rate(&out.effective, rate);
+                out.set_rate(rate);
                 self.tell(Event::Rate(rate));
             }
         }
