@@ -2,7 +2,9 @@
 
 use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::clock::{ClockParams, OffsetEstimator, Stamper};
-use cutline_signal::monitor::{Arrivals, Delivery, Departures, MonitorParams, PeerReports, Report};
+use cutline_signal::monitor::{
+    Arrivals, Delivery, Departures, MonitorParams, PeerReports, Report, SentInterval,
+};
 use cutline_signal::violation::{Event, Watch, WatchParams};
 use cutline_units::{Duration, Instant};
 
@@ -128,7 +130,7 @@ fn both_ends_see_the_loss_and_the_delay_within_the_error_of_the_clocks() {
         if interval % 5 != 2 {
             let delivery = sender.accept(senders(end + REVERSE), &report, &departures);
             let error = sender.reports.last().unwrap().delay_error;
-            let demand = departures.last().map(|last| last.demand());
+            let demand = departures.last().map(SentInterval::demand);
             sender.watch(&delivery, error, demand);
         }
     }
