@@ -94,7 +94,7 @@ const TARGETS: [Target; 18] = [
         parse: report::parse,
         seeds: &[],
         longest: 1024,
-        tries: 200_000,
+        tries: 150_000,
         memory: LITTLE,
     },
     Target {

@@ -1,9 +1,9 @@
-//! Moves a sender inside its region of operation (QUANTA section 4): towards the worst acceptable rate while delay, jitter, gaps or
+//! Moves a sender inside its region of operation (QUANTA section 4): towards the worst acceptable rate while delay, jitter or
 //! loss are outside their limits or near them, and back towards the best rate while all are well inside.
 //!
 //! The position is that on the region's axis of the rate: 0 at the worst, `min-rate`, and 1 at the best, `max-rate`. The
-//! *headroom* of an interval is the position of its worst measure: 1 at the best, 0 at the limit, below 0 outside. The rate itself is
-//! not among them.
+//! *headroom* of an interval is the position of the worst of these measures: 1 at the best, 0 at the limit, below 0 outside. Gaps are
+//! not among them, since a lower rate makes them longer.
 //!
 //! - *Down*, if the headroom is below [`OperationParams::near`]: the rate becomes [`OperationParams::decrease`] times the lower one of the
 //!   present rate and what was delivered. What is delivered while messages queue is the bottleneck's rate, so one step comes
@@ -132,8 +132,8 @@ enum Phase {
     },
 }
 
-/// The measures that depend on the rate.
-const DEPENDENT: [Measure; 4] = [Measure::Delay, Measure::Gap, Measure::Jitter, Measure::Loss];
+/// The measures that a lower rate makes better.
+const DEPENDENT: [Measure; 3] = [Measure::Delay, Measure::Jitter, Measure::Loss];
 /// The weight of an interval whose headroom is smaller than usual.
 const FORGETTING: f64 = 1.0 / 64.0;
 /// The share of its rate that a sender must use before it gets a higher one.

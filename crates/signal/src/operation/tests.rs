@@ -180,6 +180,22 @@ fn a_sender_that_does_not_use_its_rate_gets_no_higher_one() {
     assert!(sender.control.position() < 0.5);
 }
 
+#[test]
+fn gaps_do_not_slow_a_sender_down() {
+    // At 20 messages/s the gaps are 50 ms by themselves.
+    let spec = spec().change().max_gap(Duration::from_millis(50)).build().unwrap();
+    let mut watch = Watch::new(&spec, WatchParams::default()).unwrap();
+    let region = watch.operation().region().clone();
+    let mut control = Operation::new(Instant::ZERO, &region, OperationParams::default()).unwrap().unwrap();
+    let mut path = Path::new(200.0, 1.0);
+    for number in 0..20 {
+        let delivery = Delivery { gap: Duration::from_millis(60), ..path.interval(number, control.target()) };
+        let assessment = watch.on_interval(&delivery, Duration::ZERO, None);
+        assert!(assessment.get(Measure::Gap).unwrap().is_violated);
+        assert_eq!(control.on_interval(delivery.until, &delivery, delivery.demand(), &assessment), 80.0);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 

@@ -92,7 +92,8 @@ pub struct Violation {
 pub struct Judged {
     /// The value, in the measure's unit.
     pub value: f64,
-    /// Where it lies in the region of operation: 1 at the best, 0 at the worst that is acceptable, below 0 outside.
+    /// Where it lies in the region of operation: 1 at the best, 0 at the worst that is acceptable, below 0 outside. A delay has the
+    /// benefit of the clocks' error, and a rate below the least that is no violation lies at 0.
     pub position: f64,
     /// Whether it is outside its limit beyond doubt.
     pub is_violated: bool,
@@ -187,7 +188,6 @@ impl Watch {
         delay_error: Duration,
         demand: Option<Demand>,
     ) -> Assessment {
-        let demand = demand.unwrap_or_else(|| delivery.demand());
         let mut assessment = Assessment::default();
         for measure in Measure::ALL {
             let Some(axis) = self.operation.region().axis(measure).copied() else { continue };
@@ -195,7 +195,7 @@ impl Watch {
             self.operation.observe(measure, judged.value);
             assessment.judged[measure as usize] = Some(judged);
             let error = if measure == Measure::Delay { ms(delay_error) } else { 0.0 };
-            self.settle(&axis, judged, error, delivery);
+            self.track(&axis, judged, error, delivery);
         }
         self.assessment = assessment;
         assessment
@@ -208,7 +208,7 @@ impl Watch {
             let judged = Judged::new(&axis, ms(silence));
             self.operation.observe(Measure::Recovery, judged.value);
             self.assessment.judged[Measure::Recovery as usize] = Some(judged);
-            self.settle(
+            self.track(
                 &axis,
                 judged,
                 0.0,
@@ -248,13 +248,15 @@ impl Watch {
         axis: &Axis,
         delivery: &Delivery,
         delay_error: Duration,
-        demand: Demand,
+        demand: Option<Demand>,
     ) -> Option<Judged> {
+        // A sender that is known to send nothing makes no rate and no gap.
+        let is_idle = demand.is_some_and(|demand| demand.is_nothing());
         let of = |value: f64| Judged::new(axis, value);
         Some(match axis.measure {
-            // A sender that sends nothing is no silence of the network.
-            Measure::Rate | Measure::Gap if demand.is_nothing() => return None,
+            Measure::Rate | Measure::Gap if is_idle => return None,
             Measure::Rate => {
+                let demand = demand.unwrap_or_else(|| delivery.demand());
                 let due = axis.worst * delivery.length().as_secs_f64();
                 let is_violated = delivery.messages as f64 + 1.0 < due && demand.reaches(axis.worst);
                 let judged = of(delivery.rate());
@@ -284,7 +286,7 @@ impl Watch {
     }
 
     /// Begins, continues or ends a violation.
-    fn settle(&mut self, axis: &Axis, judged: Judged, error: f64, delivery: &Delivery) {
+    fn track(&mut self, axis: &Axis, judged: Judged, error: f64, delivery: &Delivery) {
         let state = &mut self.states[axis.measure as usize];
         if !judged.is_violated {
             let within_since = *state.within_since.get_or_insert(delivery.since);

@@ -172,6 +172,7 @@ fn a_sender_that_sends_nothing_violates_no_rate_and_no_gap() {
     let nothing = Delivery { messages: 0, sent: 0, delay: None, gap: ms(500), silence: ms(500), ..good(0) };
     let idle = Some(Demand { messages: 0, time: ms(500) });
     assert_eq!(violated(&mut watch(), &nothing, idle), []);
+    assert_eq!(violated(&mut watch(), &nothing, None), [Measure::Gap], "nobody knows that it sends nothing");
 }
 
 #[test]
