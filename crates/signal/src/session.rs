@@ -402,7 +402,8 @@ impl Session {
 
     /// Handles a message of a negotiation.
     pub fn on_negotiation(&mut self, now: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
-        if let Some(negotiation) = &mut self.negotiation {
+        // An end that was left alone sends plain messages, and a late answer would be one too many among them.
+        if let Some(negotiation) = self.negotiation.as_mut().filter(|_| self.state != State::Alone) {
             negotiation.on_message(now, bytes);
             self.settle(now, out, inbound);
         }

@@ -29,7 +29,12 @@ pub struct Connection {
     /// There are new events.
     told: Condvar,
     feedback: Mutex<LocalFeedback>,
+    /// Control messages that wait for their place in a stream.
+    control: Mutex<VecDeque<Vec<u8>>>,
 }
+
+/// The most control messages that wait; of more, the oldest are forgotten. Reports have totals, so a lost one does no harm.
+const MOST_CONTROL: usize = 16;
 
 /// The most events that wait to be read; of more, the oldest are forgotten.
 const MOST_EVENTS: usize = 256;
@@ -83,7 +88,7 @@ pub enum Role {
 }
 
 /// Random bytes that nobody can guess.
-fn random<const N: usize>() -> Result<[u8; N], QosError> {
+pub fn random<const N: usize>() -> Result<[u8; N], QosError> {
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {
@@ -161,6 +166,7 @@ impl Connection {
             events: Mutex::default(),
             told: Condvar::new(),
             feedback: Mutex::default(),
+            control: Mutex::default(),
         }
     }
 
@@ -178,6 +184,22 @@ impl Connection {
 
     pub fn inbound(&self) -> MutexGuard<'_, Inbound> {
         lock(&self.inbound)
+    }
+
+    /// Queues control messages for a stream.
+    pub fn queue(&self, messages: Vec<Vec<u8>>) {
+        let mut control = lock(&self.control);
+        for message in messages {
+            if control.len() == MOST_CONTROL {
+                control.pop_front();
+            }
+            control.push_back(message);
+        }
+    }
+
+    /// Takes the control messages that wait.
+    pub fn take_control(&self) -> VecDeque<Vec<u8>> {
+        std::mem::take(&mut lock(&self.control))
     }
 
     /// Notes what the layers below say.

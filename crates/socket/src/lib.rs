@@ -30,6 +30,7 @@
 //! error       why it cannot have it
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! udp         datagrams
+//! tcp         streams
 //! keeper      the thread that serves connections while the application does something else
 //! ```
 
@@ -37,10 +38,12 @@ mod connection;
 mod error;
 mod keeper;
 mod options;
+mod tcp;
 mod udp;
 
 pub use cutline_signal::mib::Mib;
 pub use cutline_signal::session::{Direction, Event};
 pub use error::QosError;
 pub use options::{Marking, Pacing, Peer, QosOptions};
+pub use tcp::{QosTcpListener, QosTcpStream};
 pub use udp::{QosUdpListener, QosUdpSocket};

@@ -220,6 +220,8 @@ impl Inner {
     }
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
+        // What has happened before is told at once.
+        self.act(|session, out, inbound| session.advance(now(), out, inbound));
         let weak: Weak<dyn Service> = Arc::downgrade(self) as Weak<dyn Service>;
         keep(weak, now()).map_err(QosError::system("cannot start a thread"))
     }
