@@ -99,11 +99,7 @@ impl Decisions {
     }
 
     /// Notes a decision on the network.
-    pub(crate) fn network<T: fmt::Display>(
-        &mut self,
-        setting: &'static str,
-        chosen: Chosen<T>,
-    ) -> Option<T> {
+    pub(crate) fn network<T: fmt::Display>(&mut self, setting: &'static str, chosen: Chosen<T>) -> Option<T> {
         self.take(Layer::Network, setting, chosen)
     }
 }

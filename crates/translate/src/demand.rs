@@ -29,7 +29,12 @@ impl Demand {
         let source = "ITU-T G.1010 table I.2";
         [
             Self::new(SpecParameter::Loss, 0.0, source, "data with a part missing is of no use"),
-            Self::new(SpecParameter::Reordering, false, source, "the data is used in the order in which it was sent"),
+            Self::new(
+                SpecParameter::Reordering,
+                false,
+                source,
+                "the data is used in the order in which it was sent",
+            ),
         ]
     }
 
@@ -43,10 +48,18 @@ impl Demand {
         let decision = |demand: &Self| Decision {
             layer: Layer::Application,
             setting: demand.parameter.name(),
-            value: Some(demand.parameter.about().with_unit(&demand.value)),
+            value: Some(demand.parameter.about().with_unit(&readable(&demand.value))),
             reason: demand.reason.clone(),
             source: demand.source,
         };
         Ok((spec, demands.iter().map(decision).collect()))
+    }
+}
+
+/// A value for people: numbers to the fourth decimal.
+fn readable(value: &Value) -> Value {
+    match value {
+        Value::Number(x) => Value::Number((x * 1e4).round() / 1e4),
+        value => value.clone(),
     }
 }

@@ -54,9 +54,17 @@ impl Stream<'_> {
 
     /// The rate at which a buffer of the sender empties, payload: the peak, but no more than the path takes.
     pub(crate) fn drain_rate(&self) -> Option<Rate> {
-        let rates = [self.peak_throughput(), self.path.rate];
+        let rates = [self.peak_throughput(), self.path_payload()];
         let least = rates.into_iter().flatten().min()?;
         Some(Rate::from_bps(least.as_bps().clamp(1, FASTEST)))
+    }
+
+    /// The payload per second that the path carries, if its rate is known.
+    pub(crate) fn path_payload(&self) -> Option<Rate> {
+        let payload = u128::from(self.longest_payload());
+        let packet = payload + u128::from(self.packets.headers);
+        let of = |rate: Rate| (u128::from(rate.as_bps()) * payload / packet) as u64;
+        self.path.rate.map(|rate| Rate::from_bps(of(rate)))
     }
 
     /// How many packets a message of this length takes.
@@ -80,8 +88,8 @@ impl Stream<'_> {
         let peak = self.peak_throughput()?;
         let message = self.message_pace().unwrap_or_default();
         let rate = (peak.max(message).as_bps() as f64 * margin).round() as u64;
-        let rate = self.path.rate.map_or(rate, |path| rate.min(path.as_bps()));
-        Some(Rate::from_bps(rate.max(1)))
+        let most = self.path_payload().map_or(rate, Rate::as_bps);
+        Some(Rate::from_bps(rate.min(most).max(1)))
     }
 
     /// The rate at which a message of several packets leaves within its share of the delay.

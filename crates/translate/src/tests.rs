@@ -75,7 +75,7 @@ fn classes_are_described_and_bad_parameters_refused() {
         assert_eq!(Application::from_values(class, []).unwrap().name(), *class);
     }
     assert_eq!(Application::from_values("vidoe", []).unwrap_err().nearest, Some("video"));
-    assert_eq!(Protocol::parse("rtcp").unwrap_err().nearest, Some("r-tcp"));
+    assert_eq!(Protocol::parse("r-tpc").unwrap_err().nearest, Some("r-tcp"));
     assert_eq!(Service::parse("best-effort"), Ok(Service::BestEffort));
 }
 
@@ -90,25 +90,33 @@ fn class(name: &str, values: &[(&'static str, Value)]) -> Result<Specification, 
 fn the_words_of_a_class_become_generic_ones() {
     let word = |name: &'static str| Value::Choice(name.into());
     // RFC 6716 section 2.1.1: Opus has any rate; 24 kbit/s for 20 ms are 60 B, and RTP's 12.
-    let opus = class("audio", &[("codec", word("opus")), ("bit-rate", Value::Count(24_000)), ("header", Value::Count(12))]);
+    let opus = class(
+        "audio",
+        &[("codec", word("opus")), ("bit-rate", Value::Count(24_000)), ("header", Value::Count(12))],
+    );
     assert_eq!(opus.unwrap().size, Some(Bytes::new(72)));
     let g729 = class("audio", &[("codec", word("g729")), ("interval", Value::Duration(ms(30)))]).unwrap();
-    assert_eq!((g729.size, g729.max_rate), (Some(Bytes::new(30)), Some(1.0 / 0.03)));
+    assert_eq!((g729.size, g729.max_rate), (Some(Bytes::new(30)), Some(100.0 / 3.0)));
     let error = class("audio", &[("bit-rate", Value::Count(8_000))]).unwrap_err();
     assert_eq!(error, "bit-rate = 8 kbit/s: allowed is 64 kbit/s, or off: g711 has one rate");
     // QoSockets section IV: NetVideo's frames of 1280 B, 60 to 80 a second and 100 at most.
     let packets = [("packet", 1280), ("frame-size", 1280)].map(|(name, size)| (name, Value::Count(size)));
-    let frames = [("frame-rate", 80.0), ("least", 75.0), ("peak", 125.0)].map(|(name, x)| (name, Value::Number(x)));
+    let frames =
+        [("frame-rate", 80.0), ("least", 75.0), ("peak", 125.0)].map(|(name, x)| (name, Value::Number(x)));
     let video = class("video", &[packets.to_vec(), frames.to_vec()].concat()).unwrap();
     assert_eq!([video.min_rate, video.max_rate, video.peak_rate], [60.0, 80.0, 100.0].map(Some));
-    let film = class("video", &[("bit-rate", Value::Count(6_000_000)), ("interactive", Value::Flag(false))]).unwrap();
+    let film = class("video", &[("bit-rate", Value::Count(6_000_000)), ("interactive", Value::Flag(false))])
+        .unwrap();
     assert_eq!(film.max_throughput(), Some(Rate::from_mbps(6)));
     assert_eq!((film.max_delay, film.jitter), (Some(ms(10_000)), None));
     // 100 MB within 80 s: 1.25 MB/s.
     let (size, within) = (Value::Count(100_000_000), Value::Duration(ms(80_000)));
     let file = class("file", &[("size", size), ("within", within.clone())]).unwrap();
     assert_eq!(file.min_throughput(), Some(Rate::from_mbps(10)));
-    assert_eq!(class("file", &[("within", within)]).unwrap_err(), "within = 80 s: allowed is off while size is off");
+    assert_eq!(
+        class("file", &[("within", within)]).unwrap_err(),
+        "within = 80 s: allowed is off while size is off"
+    );
     let page = class("web", &[("page-size", Value::Count(50_000))]).unwrap();
     assert_eq!((page.min_throughput(), page.size), (Some(Rate::from_kbps(400)), Some(Bytes::new(50_000))));
     let strategy = class("game", &[("view", word("omnipresent"))]).unwrap();
@@ -136,7 +144,10 @@ fn tcp_is_set_for_bounded_delay_and_left_alone_otherwise() {
     assert_eq!(settings, expected);
     // QUANTA table 1: large blocks.
     let file = translated(&Request { path: path(50), ..request(Preset::File) });
-    assert_eq!(file.end_system, EndSystemSettings { block: Bytes::new(65_536), ..EndSystemSettings::default() });
+    assert_eq!(
+        file.end_system,
+        EndSystemSettings { block: Bytes::new(65_536), ..EndSystemSettings::default() }
+    );
     assert!(decision(&file, "send-buffer").reason.contains("the kernel tunes it"));
 }
 
@@ -190,7 +201,8 @@ fn udp_is_paced_by_the_sender_and_its_buffer_bounds_the_delay() {
     };
     assert_eq!(video.end_system, expected);
     // 20,000 messages/s of 1200 B, 192 Mbit/s: 20 datagrams a millisecond. 2000 in 100 ms, 2304 B each.
-    let fast = Specification::builder().rates(1.0, 20_000.0, 20_000.0).size(Bytes::new(1200)).max_delay(ms(400));
+    let fast =
+        Specification::builder().rates(1.0, 20_000.0, 20_000.0).size(Bytes::new(1200)).max_delay(ms(400));
     let fast = Request { protocol: Some(Protocol::Udp), ..Request::new(both(fast.build().unwrap())) };
     let settings = translated(&fast).end_system;
     assert_eq!((settings.block, settings.gso_segment), (Bytes::new(24_000), Some(Bytes::new(1200))));
@@ -198,7 +210,8 @@ fn udp_is_paced_by_the_sender_and_its_buffer_bounds_the_delay() {
     assert_eq!(settings.receive_buffer, Some(Bytes::new(2_304_000)));
     // A message of 3000 B is three datagrams of 1472 B at most (RFC 8085 section 3.2).
     let long = Specification::builder().rates(1.0, 1.0, 1.0).size(Bytes::new(3000)).max_delay(ms(400));
-    let long = Request { protocol: Some(Protocol::Udp), path: path(0), ..Request::new(both(long.build().unwrap())) };
+    let long =
+        Request { protocol: Some(Protocol::Udp), path: path(0), ..Request::new(both(long.build().unwrap())) };
     let settings = translated(&long).end_system;
     assert_eq!((settings.block, settings.gso_segment), (Bytes::new(4416), Some(Bytes::new(1472))));
     // It leaves within 50 ms: 480 kbit/s, though a message a second is only 24.
@@ -208,7 +221,8 @@ fn udp_is_paced_by_the_sender_and_its_buffer_bounds_the_delay() {
 #[test]
 fn frames_have_a_block_a_pace_and_no_marks() {
     // QUANTA section 4.1.3.
-    let direct = translated(&Request { protocol: Some(Protocol::Direct), path: path(50), ..request(Preset::Video) });
+    let direct =
+        translated(&Request { protocol: Some(Protocol::Direct), path: path(50), ..request(Preset::Video) });
     assert_eq!(direct.end_system.block, Bytes::new(1200));
     assert_eq!(direct.end_system.pacing.unwrap().by, PacedBy::Sender);
     assert_eq!(direct.network, NetworkSettings::default());
@@ -225,7 +239,8 @@ fn hints_follow_the_delay_that_is_left_and_the_loss_that_is_acceptable() {
     // TSQ figures 10 and 13: over a round trip of 300 ms 6 is best for audio and video.
     assert_eq!([Preset::Audio, Preset::Video].map(|preset| level(preset, path(300))), [6, 6]);
     // (200 - 25) / 8 = 21.9 ms: 4. (250 - 25) / 8 = 28.1 ms: 5. (1000 - 25) / 8 = 121.9 ms: more than 16 has.
-    let short = [Preset::Game, Preset::Telemetry, Preset::Web, Preset::File].map(|preset| level(preset, path(50)));
+    let short =
+        [Preset::Game, Preset::Telemetry, Preset::Web, Preset::File].map(|preset| level(preset, path(50)));
     assert_eq!(short, [4, 5, 16, 16]);
     // TSQ eq. 5, TSQ section 3.3: with 2 % lost, 3 % are at most a charge of 1.5.
     let lossy = Path { loss: Some(2.0), ..path(300) };
@@ -258,14 +273,16 @@ fn acknowledgements_are_as_urgent_as_what_they_acknowledge() {
 
 #[test]
 fn code_points_are_those_of_the_rfcs() {
-    let marked = |request: Request| translated(&Request { service: Some(Service::Diffserv), ..request }).network.dscp;
+    let marked =
+        |request: Request| translated(&Request { service: Some(Service::Diffserv), ..request }).network.dscp;
     let name = |request| marked(request).map_or("unmarked".to_owned(), |dscp| dscp.to_string());
     // RFC 4594 sections 4.1 (telephony), 4.3 (conferences), 4.7 (low-latency data), 4.8 (high throughput).
     let expected = ["EF", "AF41", "AF11", "AF21", "AF41", "AF41"];
     assert_eq!(Preset::ALL.map(|preset| name(request(preset))), expected);
     // RFC 9622 section 8.1.6, RFC 8622 section 6, RFC 4594 section 4.5: what the application states goes first.
     let stated = |profile| {
-        let specification = ConnectionSpecification { profile: Some(profile), ..both(Preset::Audio.specification()) };
+        let specification =
+            ConnectionSpecification { profile: Some(profile), ..both(Preset::Audio.specification()) };
         name(Request::new(specification))
     };
     assert_eq!(CapacityProfile::ALL.map(stated), ["unmarked", "LE", "AF41", "AF21", "AF31", "AF11"]);
@@ -329,7 +346,10 @@ fn demands_that_cannot_be_met_are_named() {
     assert_eq!(named, ["max-delay", "min-rate", "loss", "reordering"]);
     assert_eq!(translation.unmet[0].reason, "propagation alone takes 100 ms");
     // 60 x 1308 B x 8.
-    assert_eq!(translation.unmet[1].reason, "it is 627.84 kbit/s with headers, and the path carries 500 kbit/s");
+    assert_eq!(
+        translation.unmet[1].reason,
+        "it is 627.84 kbit/s with headers, and the path carries 500 kbit/s"
+    );
     assert!(translated(&request(Preset::Video)).unmet.is_empty());
 }
 
@@ -368,11 +388,13 @@ fn is_sound(request: &Request, translation: &Translation) {
         assert!((8..=320_000_000_000_000).contains(&bucket.rate.as_bps()), "{}", context());
         assert!((1..=250_000_000_000).contains(&bucket.bucket.get()), "{}", context());
         assert!(bucket.peak >= bucket.rate && bucket.min_policed <= bucket.max_packet, "{}", context());
-        let longest = request.path.mtu.map_or(1500, Bytes::get) + if translation.protocol == Protocol::Direct { 14 } else { 0 };
+        let longest = request.path.mtu.map_or(1500, Bytes::get)
+            + if translation.protocol == Protocol::Direct { 14 } else { 0 };
         assert!((1..=longest).contains(&bucket.max_packet.get()), "{}", context());
         assert!(bucket.bucket >= bucket.min_policed, "{}", context());
     }
-    let mut settings: Vec<_> = translation.decisions.iter().map(|decision| (decision.layer.name(), decision.setting)).collect();
+    let mut settings: Vec<_> =
+        translation.decisions.iter().map(|decision| (decision.layer.name(), decision.setting)).collect();
     settings.sort_unstable();
     assert!(settings.windows(2).all(|pair| pair[0] != pair[1]), "decided twice: {}", context());
     assert!(translation.decisions.iter().all(|decision| !decision.reason.is_empty()), "{}", context());
@@ -382,18 +404,32 @@ fn is_sound(request: &Request, translation: &Translation) {
 
 #[test]
 fn every_class_has_settings_for_every_protocol_and_service() {
-    let paths = [Path::default(), path(0), Path { ip: IpVersion::Ipv6, rate: Some(Rate::from_kbps(64)), ..path(600) }];
+    let paths = [
+        Path::default(),
+        path(0),
+        Path { ip: IpVersion::Ipv6, rate: Some(Rate::from_kbps(64)), ..path(600) },
+    ];
     for class in Application::NAMES {
         let application = Application::from_values(class, []).unwrap();
         for protocol in [None].into_iter().chain(Protocol::ALL.iter().copied().map(Some)) {
             for service in [None].into_iter().chain(Service::ALL.iter().copied().map(Some)) {
                 for path in &paths {
-                    let request = Request { protocol, service, path: path.clone(), ..Request::from_application(&application).unwrap() };
+                    let request = Request {
+                        protocol,
+                        service,
+                        path: path.clone(),
+                        ..Request::from_application(&application).unwrap()
+                    };
                     let translation = translated(&request);
                     is_sound(&request, &translation);
-                    let reserves = translation.protocol.is_reserved() || service == Some(Service::Reservation);
+                    let reserves =
+                        translation.protocol.is_reserved() || service == Some(Service::Reservation);
                     let has_rate = translation.specification.send.max_throughput().is_some();
-                    assert_eq!(translation.network.reservation.is_some(), reserves && has_rate, "{request:?}");
+                    assert_eq!(
+                        translation.network.reservation.is_some(),
+                        reserves && has_rate,
+                        "{request:?}"
+                    );
                 }
             }
         }
@@ -403,27 +439,36 @@ fn every_class_has_settings_for_every_protocol_and_service() {
 fn any_specification() -> impl Strategy<Value = Specification> {
     let rate = || prop::option::of(prop_oneof![0.001..1.0, 1.0..1000.0, 1000.0..1e7]);
     let size = prop::option::of(prop_oneof![1..200_u64, 200..10_000_u64, 10_000..1_000_000_000_u64]);
-    let time = || prop::option::of(prop_oneof![1..1_000_000_u64, 1_000_000..1_000_000_000_u64, 1_000_000_000..3_600_000_000_000_u64]);
+    let time = || {
+        prop::option::of(prop_oneof![
+            1..1_000_000_u64,
+            1_000_000..1_000_000_000_u64,
+            1_000_000_000..3_600_000_000_000_u64
+        ])
+    };
     let loss = prop::option::of(prop_oneof![Just(0.0), 0.0..100.0]);
     let rates = (rate(), rate(), rate(), size);
     let rest = (time(), time(), time(), time(), loss, any::<Option<bool>>());
-    (rates, rest).prop_map(|((min, max, peak, size), (min_delay, max_delay, gap, jitter, loss, reordering))| {
-        let nanos = |time: Option<u64>| time.map(Duration::from_nanos);
-        let spec = Specification {
-            min_rate: min,
-            max_rate: max.map(|max| max.max(min.unwrap_or_default())),
-            size: size.map(Bytes::new),
-            max_delay: nanos(max_delay),
-            min_delay: nanos(min_delay).map(|least| max_delay.map_or(least, |most| least.min(Duration::from_nanos(most)))),
-            max_gap: nanos(gap),
-            jitter: nanos(jitter),
-            loss,
-            reordering,
-            ..Specification::OPEN
-        };
-        let above = spec.max_rate.or(spec.min_rate).unwrap_or_default();
-        Specification { peak_rate: peak.map(|peak| peak.max(above)), ..spec }
-    })
+    (rates, rest).prop_map(
+        |((min, max, peak, size), (min_delay, max_delay, gap, jitter, loss, reordering))| {
+            let nanos = |time: Option<u64>| time.map(Duration::from_nanos);
+            let spec = Specification {
+                min_rate: min,
+                max_rate: max.map(|max| max.max(min.unwrap_or_default())),
+                size: size.map(Bytes::new),
+                max_delay: nanos(max_delay),
+                min_delay: nanos(min_delay)
+                    .map(|least| max_delay.map_or(least, |most| least.min(Duration::from_nanos(most)))),
+                max_gap: nanos(gap),
+                jitter: nanos(jitter),
+                loss,
+                reordering,
+                ..Specification::OPEN
+            };
+            let above = spec.max_rate.or(spec.min_rate).unwrap_or_default();
+            Specification { peak_rate: peak.map(|peak| peak.max(above)), ..spec }
+        },
+    )
 }
 
 fn any_path() -> impl Strategy<Value = Path> {

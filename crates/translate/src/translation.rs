@@ -149,7 +149,10 @@ fn unmet_of(direction: &'static str, stream: &Stream<'_>, protocol: Protocol) ->
             add(SpecParameter::Loss, format!("{protocol} does not repeat what is lost"));
         }
         if stream.spec.reordering == Some(false) {
-            add(SpecParameter::Reordering, format!("{protocol} does not put messages in order: the receiver must"));
+            add(
+                SpecParameter::Reordering,
+                format!("{protocol} does not put messages in order: the receiver must"),
+            );
         }
     }
     found

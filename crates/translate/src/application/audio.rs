@@ -81,9 +81,8 @@ impl ApplicationTranslator for AudioParams {
     fn demands(&self) -> Vec<Demand> {
         let Self { codec, bit_rate, interval, header, loss, interactive } = *self;
         let bit_rate = bit_rate.unwrap_or(codec.rate());
-        let rate = 1.0 / interval.as_secs_f64();
-        // Whole bytes: 20 ms of 8 kbit/s are 20 B.
-        let sound = (bit_rate.as_bps() as f64 * interval.as_secs_f64() / 8.0).ceil() as u64;
+        let rate = 1e9 / interval.as_nanos() as f64;
+        let sound = (bit_rate.as_bps() * interval.as_nanos()).div_ceil(8_000_000_000);
         let packets = || format!("a packet for each {interval} of sound, all the time");
         let size = format!("{interval} at {bit_rate} ({}) and a header of {header}", codec.name());
         let mut demands = vec![
@@ -98,7 +97,12 @@ impl ApplicationTranslator for AudioParams {
             demands.push(from_a_server());
         }
         demands.extend([
-            Demand::new(SpecParameter::Loss, loss, "ITU-T G.1010 table I.1", "the codec conceals single losses"),
+            Demand::new(
+                SpecParameter::Loss,
+                loss,
+                "ITU-T G.1010 table I.1",
+                "the codec conceals single losses",
+            ),
             Demand::new(
                 SpecParameter::Recovery,
                 Duration::from_secs(2),
@@ -115,8 +119,18 @@ pub(super) fn conversation() -> [Demand; 3] {
     let g1010 = "ITU-T G.1010 table I.1";
     [
         Demand::new(SpecParameter::MinDelay, MILLISECOND * 150, g1010, "nobody notices a shorter delay"),
-        Demand::new(SpecParameter::MaxDelay, MILLISECOND * 400, g1010, "people who answer each other accept no more"),
-        Demand::new(SpecParameter::Jitter, MILLISECOND * 50, "ITU-T Y.1541 table 1", "a play-out buffer of usual length"),
+        Demand::new(
+            SpecParameter::MaxDelay,
+            MILLISECOND * 400,
+            g1010,
+            "people who answer each other accept no more",
+        ),
+        Demand::new(
+            SpecParameter::Jitter,
+            MILLISECOND * 50,
+            "ITU-T Y.1541 table 1",
+            "a play-out buffer of usual length",
+        ),
     ]
 }
 

@@ -77,7 +77,8 @@ impl ApplicationTranslator for GameParams {
         let Self { update_rate, least_rate, peak_rate, state_size, view, loss } = *self;
         let tolerance = view.tolerance();
         let claypool = "Claypool and Claypool 2006";
-        let best = format!("a round trip of {tolerance} does not hinder a player with this view ({})", view.name());
+        let best =
+            format!("a round trip of {tolerance} does not hinder a player with this view ({})", view.name());
         let worst = "twice that one way: the player loses";
         let g1010 = if view == View::FirstPerson { "ITU-T G.1010 table I.2" } else { claypool };
         vec![
@@ -94,7 +95,12 @@ impl ApplicationTranslator for GameParams {
                 "two updates at the least rate",
             ),
             Demand::new(SpecParameter::Loss, loss, "", "the next update repeats what matters"),
-            Demand::new(SpecParameter::Recovery, Duration::from_secs(2), "", "a player who stands still for longer is lost"),
+            Demand::new(
+                SpecParameter::Recovery,
+                Duration::from_secs(2),
+                "",
+                "a player who stands still for longer is lost",
+            ),
         ]
     }
 }

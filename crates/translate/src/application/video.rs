@@ -74,7 +74,8 @@ impl ApplicationTranslator for VideoParams {
     fn demands(&self) -> Vec<Demand> {
         let Self { frame_rate, least, peak, packet, loss, interactive, .. } = *self;
         let (rate, size) = self.messages();
-        let frames = format!("{frame_rate} frames/s of {:.0} B, in packets of {packet} or less", self.mean_frame());
+        let frames =
+            format!("{frame_rate} frames/s of {:.0} B, in packets of {packet} or less", self.mean_frame());
         let share = |percent: f64| format!("{percent} % of the mean rate");
         let mut demands = vec![
             Demand::new(SpecParameter::MinRate, rate * least / 100.0, "", share(least)),
@@ -88,8 +89,18 @@ impl ApplicationTranslator for VideoParams {
             demands.push(from_a_server());
         }
         demands.extend([
-            Demand::new(SpecParameter::Loss, loss, "ITU-T G.1010 table I.1", "the codec conceals single losses"),
-            Demand::new(SpecParameter::Recovery, Duration::from_secs(5), "QoSockets section IV", "as long as NetVideo waits"),
+            Demand::new(
+                SpecParameter::Loss,
+                loss,
+                "ITU-T G.1010 table I.1",
+                "the codec conceals single losses",
+            ),
+            Demand::new(
+                SpecParameter::Recovery,
+                Duration::from_secs(5),
+                "QoSockets section IV",
+                "as long as NetVideo waits",
+            ),
         ]);
         demands
     }

@@ -16,7 +16,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     let source = "socket(7), SO_SNDBUF";
     let Some(budget) = send.budget() else {
-        return Chosen::leave(source, "no delay is demanded: the kernel's default is enough, since the sender waits when it is full");
+        return Chosen::leave(
+            source,
+            "no delay is demanded: the kernel's default is enough, since the sender waits when it is full",
+        );
     };
     let Some(rate) = send.drain_rate() else {
         return Chosen::leave(source, "the rate is open");
@@ -46,7 +49,9 @@ pub(super) fn receive_buffer(receive: &Stream<'_>) -> Chosen<Bytes> {
     let datagrams = (rate * PAUSE.as_secs_f64()).ceil() as u64 * receive.packets_of(size);
     let counted = datagrams.saturating_mul(true_size(receive.longest_payload()));
     if counted <= DEFAULT {
-        let why = format!("the default of {DEFAULT} B holds more than the {counted} B that come in {PAUSE} without a reader");
+        let why = format!(
+            "the default of {DEFAULT} B holds more than the {counted} B that come in {PAUSE} without a reader"
+        );
         return Chosen::leave(source, why);
     }
     let why = format!(

@@ -56,7 +56,10 @@ impl ProtocolTranslator for Direct {
 fn block(send: &Stream<'_>) -> Chosen<Bytes> {
     let why = match send.spec.size {
         Some(size) if size.get() <= send.packets.payload => "a message, which fits a frame".to_owned(),
-        _ => format!("the longest frame of the link ({} B): no layer below cuts a longer one", send.path.packet()),
+        _ => format!(
+            "the longest frame of the link ({} B): no layer below cuts a longer one",
+            send.path.packet()
+        ),
     };
     Chosen::set(Bytes::new(send.longest_payload()), "QUANTA section 4.1.3", why)
 }

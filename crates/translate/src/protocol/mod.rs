@@ -74,6 +74,7 @@ impl<'a> Ends<'a> {
 /// The pace of what is sent.
 fn pacing(ends: &Ends<'_>, by: PacedBy, margin: f64, how: &str) -> Chosen<Pacing> {
     let Stream { spec, path, .. } = ends.send;
+    let path_payload = ends.send.path_payload();
     let Some(rate) = ends.send.pace(margin) else {
         return Chosen::leave("", "neither max-rate and size nor peak-rate and size say how much it will be");
     };
@@ -81,10 +82,13 @@ fn pacing(ends: &Ends<'_>, by: PacedBy, margin: f64, how: &str) -> Chosen<Pacing
         (Some(_), Some(peak)) => format!("peak-rate times size is {peak}"),
         (_, peak) => format!("max-rate times size is {}", peak.unwrap_or_default()),
     };
-    if path.rate == Some(rate) {
-        why += &format!(", and the path carries {rate}");
-    } else if let Some(budget) = ends.send.budget().filter(|_| ends.send.pace(1.0) > ends.send.peak_throughput()) {
-        why += &format!("; faster, so that a message leaves within {}, {}", budget.share, budget.because(path));
+    if path_payload == Some(rate) {
+        why += &format!(", and the path carries {rate} of payload");
+    } else if let Some(budget) =
+        ends.send.budget().filter(|_| ends.send.pace(1.0) > ends.send.peak_throughput())
+    {
+        why +=
+            &format!("; faster, so that a message leaves within {}, {}", budget.share, budget.because(path));
     }
     if ends.reserved {
         why += "; what exceeds the reservation is best effort";

@@ -70,7 +70,10 @@ mod tests {
         assert_eq!(Preset::ALL.map(|preset| chosen(preset.specification())), expected);
         assert_eq!(chosen(Specification::OPEN), Protocol::Tcp);
         let ordered = Specification { reordering: Some(false), ..Specification::OPEN };
-        assert_eq!(decide(&ConnectionSpecification { receive: ordered, ..Default::default() }).when, RULES[2].when);
+        assert_eq!(
+            decide(&ConnectionSpecification { receive: ordered, ..Default::default() }).when,
+            RULES[2].when
+        );
         let steady = Specification { max_gap: Some(Duration::from_millis(50)), ..Specification::OPEN };
         assert_eq!(chosen(steady.clone()), Protocol::Udp);
         let complete = Specification { loss: Some(0.0), ..Specification::OPEN };

@@ -55,7 +55,8 @@ impl ProtocolTranslator for Tcp {
 
     fn settings(&self, ends: &Ends<'_>, log: &mut Decisions) -> EndSystemSettings {
         let send = &ends.send;
-        let paced = pacing(ends, PacedBy::Kernel, self.pace_margin(), "a tenth more leaves room for repetitions");
+        let paced =
+            pacing(ends, PacedBy::Kernel, self.pace_margin(), "a tenth more leaves room for repetitions");
         EndSystemSettings {
             send_buffer: log.end_system("send-buffer", send_buffer(send)),
             receive_buffer: log.end_system("receive-buffer", receive_buffer()),
@@ -74,7 +75,10 @@ impl ProtocolTranslator for Tcp {
 fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     let autotuning = "tcp(7), tcp_wmem";
     let Some(budget) = send.budget() else {
-        return Chosen::leave(autotuning, "no delay is demanded: the kernel tunes it, and a fixed value would end that");
+        return Chosen::leave(
+            autotuning,
+            "no delay is demanded: the kernel tunes it, and a fixed value would end that",
+        );
     };
     let (Some(rtt), Some(rate)) = (send.path.rtt, send.drain_rate()) else {
         let why = "the kernel tunes it: without a known round-trip time and rate a fixed value could limit the throughput";
@@ -169,7 +173,9 @@ fn mss(send: &Stream<'_>) -> Chosen<Bytes> {
         }
     }
     if packet < ETHERNET {
-        let why = format!("the path's packets have {packet} B: so no segment is lost before TCP has found that out");
+        let why = format!(
+            "the path's packets have {packet} B: so no segment is lost before TCP has found that out"
+        );
         return Chosen::set(Bytes::new(fits), source, why);
     }
     Chosen::leave(source, "TCP takes it from the interface and the path")
@@ -179,7 +185,10 @@ fn mss(send: &Stream<'_>) -> Chosen<Bytes> {
 fn congestion_control(ends: &Ends<'_>) -> Chosen<&'static str> {
     let Stream { spec, path, packets } = ends.send;
     if ends.reserved {
-        return Chosen::leave("", "below the reserved rate hardly anything is lost, so any control keeps the rate");
+        return Chosen::leave(
+            "",
+            "below the reserved rate hardly anything is lost, so any control keeps the rate",
+        );
     }
     let source = "RFC 5348 section 3.1";
     let (Some(rtt), Some(loss), Some(least)) = (path.rtt, path.loss, spec.min_throughput()) else {
@@ -196,7 +205,10 @@ fn congestion_control(ends: &Ends<'_>) -> Chosen<&'static str> {
         );
         return Chosen::set("bbr", source, why);
     }
-    Chosen::leave(source, format!("the host's own choice: with {loss} % lost it can have more than the {least} demanded"))
+    Chosen::leave(
+        source,
+        format!("the host's own choice: with {loss} % lost it can have more than the {least} demanded"),
+    )
 }
 
 fn gso_segment() -> Chosen<Bytes> {

@@ -75,7 +75,11 @@ fn block(send: &Stream<'_>, segments: u64) -> Chosen<Bytes> {
     let (payload, longest) = (send.longest_payload(), send.packets.payload);
     if segments > 1 {
         let block = Bytes::new(payload * segments);
-        return Chosen::set(block, source, format!("{segments} datagrams of {payload} B, which leave together"));
+        return Chosen::set(
+            block,
+            source,
+            format!("{segments} datagrams of {payload} B, which leave together"),
+        );
     }
     let why = match send.spec.size {
         Some(size) if size.get() <= longest => "a message, which fits a packet of the path".to_owned(),

@@ -55,13 +55,17 @@ fn level(traffic: &Traffic<'_>) -> Chosen<cutline_units::Hint> {
     }
     let stream = Stream { spec: traffic.marked(), ..traffic.ends.send };
     let Some((patience, because)) = patience(&stream) else {
-        return Chosen::set(largest, "TSQ section 3.1", "no delay, jitter or gap is demanded: throughput only");
+        return Chosen::set(
+            largest,
+            "TSQ section 3.1",
+            "no delay, jitter or gap is demanded: throughput only",
+        );
     };
     let step = HintBudget::STEP.as_nanos();
     let wanted = (patience.as_nanos() / step).clamp(1, u64::from(largest.level())) as u16;
     let (least, accepted) = least_level(&stream);
     let level = wanted.max(least);
-    let mut why = format!("a queue may take {patience}, {because}; a level is {} of it", HintBudget::STEP);
+    let mut why = format!("a queue may take {patience}, {because}; a level stands for {}", HintBudget::STEP);
     let (loss, charge) = (stream.path.loss_ratio() * 100.0, charge(level));
     if least > wanted {
         why += &format!(
@@ -80,7 +84,10 @@ fn patience(stream: &Stream<'_>) -> Option<(Duration, String)> {
     let jitter = stream.spec.jitter.map(|jitter| (jitter, "the acceptable jitter".to_owned()));
     let gap = stream.spec.max_gap.map(|gap| {
         let between = stream.interval().unwrap_or_default();
-        (gap.saturating_sub(between), format!("what max-gap ({gap}) leaves of the {between} between two messages"))
+        (
+            gap.saturating_sub(between),
+            format!("what max-gap ({gap}) leaves of the {between} between two messages"),
+        )
     });
     [share, jitter, gap].into_iter().flatten().min_by_key(|(time, _)| *time)
 }
@@ -108,7 +115,11 @@ fn charge(level: u16) -> f64 {
 /// The code point of a level. The largest is that of unmarked packets, so they stay unmarked.
 fn code_point(hint: cutline_units::Hint) -> Chosen<Dscp> {
     match DscpPool2.encode(hint).filter(|_| hint < HintBits::PAPER.largest()) {
-        Some(dscp) => Chosen::set(dscp, "RFC 2474 section 6", "the code point of that level in pool 2: (level - 1) * 4 + 3"),
+        Some(dscp) => Chosen::set(
+            dscp,
+            "RFC 2474 section 6",
+            "the code point of that level in pool 2: (level - 1) * 4 + 3",
+        ),
         None => Chosen::leave("RFC 2474 section 4.1", "unmarked packets have level 16 in every router"),
     }
 }

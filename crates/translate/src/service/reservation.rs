@@ -55,7 +55,11 @@ pub(crate) fn request(traffic: &Traffic<'_>, log: &mut Decisions) -> Option<sett
     let margin = traffic.protocol.translator().pace_margin();
     let reservation = settings::Reservation {
         send: direction(SEND, &Flow { data: send, acknowledges: complete.then_some(receive), margin }, log),
-        receive: direction(RECEIVE, &Flow { data: receive, acknowledges: complete.then_some(send), margin }, log),
+        receive: direction(
+            RECEIVE,
+            &Flow { data: receive, acknowledges: complete.then_some(send), margin },
+            log,
+        ),
     };
     (reservation.send.or(reservation.receive).is_some()).then_some(reservation)
 }
@@ -86,7 +90,8 @@ impl Flow<'_> {
     /// Acknowledgements per second, at a rate of messages of the other direction.
     fn acknowledgements(&self, rate: impl Fn(&Stream<'_>) -> Option<f64>) -> f64 {
         let Some(other) = &self.acknowledges else { return 0.0 };
-        let packets = rate(other).zip(other.spec.size).map(|(rate, size)| rate * other.packets_of(size) as f64);
+        let packets =
+            rate(other).zip(other.spec.size).map(|(rate, size)| rate * other.packets_of(size) as f64);
         packets.unwrap_or_default() * other.packets.headers as f64
     }
 
@@ -121,7 +126,8 @@ impl Flow<'_> {
 
     /// The longest packet, B: a stream of bytes fills its segments whatever the messages are.
     fn max_packet(&self) -> u64 {
-        let payload = if self.acknowledges.is_some() { self.data.packets.payload } else { self.data.longest_payload() };
+        let payload =
+            if self.acknowledges.is_some() { self.data.packets.payload } else { self.data.longest_payload() };
         self.data.packets.headers + payload
     }
 }
@@ -151,8 +157,9 @@ fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<Token
     let why = "the longest message, and what a second at peak-rate has above the useful rate";
     let size = Bytes::new((flow.burst().ceil() as u64).clamp(1, LARGEST_BUCKET));
     let size = log.network(bucket, Chosen::set(size, tspec, why))?;
-    let fastest = flow.peak_rate() + flow.acknowledgements(|other| other.peak_rate().or(other.sustained_rate()));
-    let why = "the peak rate with headers, or the pace of what is sent; at least the bandwidth";
+    let fastest =
+        flow.peak_rate() + flow.acknowledgements(|other| other.peak_rate().or(other.sustained_rate()));
+    let why = "the peak rate with headers, or the pace at which it leaves; at least the bandwidth";
     let peak = log.network(peak, Chosen::set(bits(fastest).max(rate), tspec, why))?;
     let why = if flow.acknowledges.is_some() {
         "a header alone: acknowledgements have no payload"
