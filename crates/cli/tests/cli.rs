@@ -336,7 +336,7 @@ fn a_class_or_a_specification_is_translated_with_reasons() {
             &["audio", "--set", "codec=opsu"],
             "codec = opsu: allowed is one of g711, g722, g729, opus; did you mean opus?",
         ),
-        (&["audio", "--set", "interval=1 h"], "interval = 3600 s: allowed is a time from 2.5 ms to 120 ms"),
+        (&["audio", "--set", "interval=1 h"], "interval = 1 h: allowed is a time from 2.5 ms to 120 ms"),
         (&["audio", "--protocol", "tpc"], "did you mean tcp?"),
         (&["audio", "--mtu", "100"], "--mtu = 100: allowed is a whole number from 576 to 65535 B"),
         (&["mine.toml", "--set", "send.los=2"], "key \"send.los\" is not known here: did you mean \"loss\"?"),

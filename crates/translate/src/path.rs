@@ -28,7 +28,7 @@ pub enum IpVersion {
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = Path::check)]
 pub struct Path {
-    /// The round-trip time without queues; off: 50 ms are assumed, and no buffer depends on it.
+    /// The round-trip time without queues; off: 50 ms are assumed, and TCP's send buffer is left to the kernel.
     #[param(default = None, range = (Duration::ZERO, MINUTE), source = "a path within a continent")]
     pub rtt: Option<Duration>,
     /// The rate of the bottleneck; off: it is not known, and limits nothing.

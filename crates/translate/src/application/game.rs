@@ -44,7 +44,7 @@ pub struct GameParams {
     #[param(default = 60.0, range = (0.1, 1000.0), unit = "updates/s", source = "ours: the rate of the picture")]
     pub peak_rate: f64,
     /// The largest update.
-    #[param(default = Bytes::new(200), range = (1, 65_000), unit = "B", source = "Feng et al. 2002: a busy server")]
+    #[param(default = Bytes::new(200), range = (1, 65_000), unit = "B", source = "ours: shooters")]
     pub state_size: Bytes,
     /// How the player sees the game.
     #[param(default = View::FirstPerson, source = "the strictest")]
