@@ -15,6 +15,7 @@ pub(crate) struct Demand {
 
 impl Demand {
     /// Sets a parameter to a value of its own type.
+    #[expect(clippy::needless_pass_by_value, reason = "the values are numbers")]
     pub(crate) fn new(
         parameter: SpecParameter,
         value: impl ParameterType,

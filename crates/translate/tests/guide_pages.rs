@@ -132,7 +132,7 @@ from the IP header on.
 | | | |
 | --- | --- | --- |
 | `bandwidth` | r | the useful rate (`max-rate`, else `min-rate`) with headers, and a tenth more: QUANTA table 2 shows losses and a round trip of a second where exactly the load was reserved |
-| `bucket` | b | the longest message, and what a second at `peak-rate` has above the useful rate |
+| `bucket` | b | the longest message, and what a second at `peak-rate` has above the useful rate; at least a packet |
 | `peak` | p | the peak with headers, or the pace if that is faster |
 | `min-policed` | m | the last packet of the longest message; with TCP a header, for acknowledgements |
 | `max-packet` | M | the longest packet |

@@ -14,6 +14,7 @@ use crate::settings::{EndSystemSettings, PacedBy, Pacing};
 use crate::stream::{Packets, Stream};
 use cutline_quality::spec::Specification;
 use cutline_units::Bytes;
+use std::fmt::Write as _;
 
 /// What a protocol is, and which settings a specification needs of it.
 pub(crate) trait ProtocolTranslator: Sync {
@@ -83,12 +84,16 @@ fn pacing(ends: &Ends<'_>, by: PacedBy, margin: f64, how: &str) -> Chosen<Pacing
         (_, peak) => format!("max-rate times size is {}", peak.unwrap_or_default()),
     };
     if path_payload == Some(rate) {
-        why += &format!(", and the path carries {rate} of payload");
+        let _ = write!(why, ", and the path carries {rate} of payload");
     } else if let Some(budget) =
         ends.send.budget().filter(|_| ends.send.pace(1.0) > ends.send.peak_throughput())
     {
-        why +=
-            &format!("; faster, so that a message leaves within {}, {}", budget.share, budget.because(path));
+        let _ = write!(
+            why,
+            "; faster, so that a message leaves within {}, {}",
+            budget.share,
+            budget.because(path)
+        );
     }
     if ends.reserved {
         why += "; what exceeds the reservation is best effort";

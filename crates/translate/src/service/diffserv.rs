@@ -60,7 +60,7 @@ fn of_profile(traffic: &Traffic<'_>) -> Chosen<Dscp> {
 }
 
 /// The code point of a capacity profile, and the RFC whose class it is; `None` where packets stay unmarked. RFC 9622
-/// section 8.1.6 recommends the classes AF4x, AF2x, AF3x and AF1x.
+/// section 8.1.6 recommends the AF classes 4, 2, 3 and 1.
 pub fn code_point(profile: CapacityProfile) -> Option<(Dscp, &'static str)> {
     let (name, source) = match profile {
         CapacityProfile::Default => return None,

@@ -18,6 +18,7 @@ use crate::settings::NetworkSettings;
 use crate::stream::Stream;
 use cutline_quality::spec::CapacityProfile;
 use cutline_units::{Dscp, DscpPool2, Duration, HintBits, HintBudget, HintCodec as _};
+use std::fmt::Write as _;
 
 /// What TSQ takes for the rest of a round trip (TSQ section 3.3).
 const L: Duration = Duration::from_millis(40);
@@ -68,12 +69,13 @@ fn level(traffic: &Traffic<'_>) -> Chosen<cutline_units::Hint> {
     let mut why = format!("a queue may take {patience}, {because}; a level stands for {}", HintBudget::STEP);
     let (loss, charge) = (stream.path.loss_ratio() * 100.0, charge(level));
     if least > wanted {
-        why += &format!(
+        let _ = write!(
+            why,
             ". That is level {wanted}, but TSQ charges cutting in line with drops: with {loss} % lost at level 16, only from level \
              {level} on ({charge:.1} times that) at most {accepted:.3} % are lost"
         );
     } else {
-        why += &format!(". TSQ charges level {level} up to {charge:.1} times the drops of level 16");
+        let _ = write!(why, ". TSQ charges level {level} up to {charge:.1} times the drops of level 16");
     }
     Chosen::set(cutline_units::Hint::from_level(level), "TSQ section 3", why)
 }

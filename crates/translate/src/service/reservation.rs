@@ -3,7 +3,7 @@
 //! | | value | why |
 //! | --- | --- | --- |
 //! | r | useful rate with headers, and a tenth more | QUANTA table 2: exactly the load lost 5 % and had a round trip of a second; a little more lost nothing |
-//! | b | one message, and what a second of the peak has above the useful rate | rates are per second |
+//! | b | one message, and what a second of the peak has above the useful rate; at least M | rates are per second |
 //! | p | the peak with headers, or the pace if that is faster | nothing leaves faster |
 //! | m | the last packet of the longest message; a header alone where there are acknowledgements | a shorter message counts as the longest, for which r is enough |
 //! | M | the longest packet | |
@@ -22,6 +22,7 @@ use crate::decision::{Chosen, Decisions};
 use crate::settings::{self, NetworkSettings, TokenBucket};
 use crate::stream::Stream;
 use cutline_units::{Bytes, Dscp, Rate};
+use std::fmt::Write as _;
 
 /// What is asked for above the load, as a factor.
 const MARGIN: f64 = 1.1;
@@ -87,12 +88,11 @@ impl Flow<'_> {
         rate.map_or(0.0, |(rate, size)| rate * self.data.with_headers(size) as f64)
     }
 
-    /// Acknowledgements per second, at a rate of messages of the other direction.
-    fn acknowledgements(&self, rate: impl Fn(&Stream<'_>) -> Option<f64>) -> f64 {
-        let Some(other) = &self.acknowledges else { return 0.0 };
-        let packets =
-            rate(other).zip(other.spec.size).map(|(rate, size)| rate * other.packets_of(size) as f64);
-        packets.unwrap_or_default() * other.packets.headers as f64
+    /// Acknowledgements per second, B, at this rate of messages of the other direction; 0 if it is not known.
+    fn acknowledgements(&self, rate: Option<f64>) -> f64 {
+        let packets = |other: &Stream<'_>| Some(rate? * other.packets_of(other.spec.size?) as f64);
+        let each = |other: Stream<'_>| packets(&other).unwrap_or_default() * other.packets.headers as f64;
+        self.acknowledges.map_or(0.0, each)
     }
 
     /// Data with headers per second in a burst, B: the peak, or the pace.
@@ -104,13 +104,13 @@ impl Flow<'_> {
         peak.max(pace * with_headers / size.get() as f64)
     }
 
-    /// The longest message with headers and what a second of the peak has above the useful rate, B.
+    /// The longest message with its headers, and what a second of the peak has above the useful rate, B.
     fn burst(&self) -> f64 {
         let message = self.data.spec.size.map_or(0, |size| self.data.with_headers(size)) as f64;
         let above = |stream: &Stream<'_>| Some((stream.peak_rate()? - stream.sustained_rate()?).max(0.0));
         let data = message * (1.0 + above(&self.data).unwrap_or_default().ceil());
         let headers = self.acknowledges.map_or(0, |other| other.packets.headers) as f64;
-        data + self.acknowledgements(above) + headers
+        data + self.acknowledgements(self.acknowledges.as_ref().and_then(above)) + headers
     }
 
     /// The smallest packet that has to count as itself, B.
@@ -135,7 +135,7 @@ impl Flow<'_> {
 /// The token bucket of a direction, each value noted.
 fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<TokenBucket> {
     let [bandwidth, bucket, peak, min_policed, max_packet] = names;
-    let acknowledgements = flow.acknowledgements(|other| other.sustained_rate());
+    let acknowledgements = flow.acknowledgements(flow.acknowledges.as_ref().and_then(Stream::sustained_rate));
     let load = flow.data_rate() + acknowledgements;
     if load <= 0.0 {
         let why = "no rate and size are known, so there is nothing to reserve";
@@ -146,19 +146,20 @@ fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<Token
     let rate = bits(load * MARGIN);
     let mut why = format!("{} with headers", bits(flow.data_rate()));
     if acknowledgements > 0.0 {
-        why += &format!(" and {} of acknowledgements, one for each packet", bits(acknowledgements));
+        let _ = write!(why, " and {} of acknowledgements, one for each packet", bits(acknowledgements));
     }
     why += ", and a tenth more";
     let beyond = flow.data.path.rate.filter(|path| rate > *path);
     if let Some(path) = beyond {
-        why += &format!("; the path has only {path}, so it will be refused");
+        let _ = write!(why, "; the path has only {path}, so it will be refused");
     }
     let rate = log.network(bandwidth, Chosen::set(rate, "QUANTA table 2", why))?;
-    let why = "the longest message, and what a second at peak-rate has above the useful rate";
-    let size = Bytes::new((flow.burst().ceil() as u64).clamp(1, LARGEST_BUCKET));
+    let why =
+        "the longest message, and what a second at peak-rate has above the useful rate; at least a packet";
+    let size = Bytes::new((flow.burst().ceil() as u64).clamp(flow.max_packet(), LARGEST_BUCKET));
     let size = log.network(bucket, Chosen::set(size, tspec, why))?;
-    let fastest =
-        flow.peak_rate() + flow.acknowledgements(|other| other.peak_rate().or(other.sustained_rate()));
+    let acknowledged = flow.acknowledges.and_then(|other| other.peak_rate().or(other.sustained_rate()));
+    let fastest = flow.peak_rate() + flow.acknowledgements(acknowledged);
     let why = "the peak rate with headers, or the pace at which it leaves; at least the bandwidth";
     let peak = log.network(peak, Chosen::set(bits(fastest).max(rate), tspec, why))?;
     let why = if flow.acknowledges.is_some() {
