@@ -1,14 +1,19 @@
 //! How the longest acceptable delay is divided.
 
 use crate::path::Path;
+use crate::stream::Stream;
 use cutline_quality::spec::Specification;
-use cutline_units::Duration;
+use cutline_units::{Duration, Rate};
 
 /// How many equal shares there are. One goes to each place where data may wait: the sender's buffer, a queue of the path,
 /// the spreading of a message over time. The others are for what nobody here can set: further queues, the codec, the play-out
 /// buffer, the receiving host. With eight shares an audio conference over the TSQ paper's path gets hint 6, the best in TSQ
 /// figure 10.
 pub(crate) const SHARES: u64 = 8;
+
+/// How long a host may take to wake a sender, and an interface to report that a packet has left. A sender's buffer that holds
+/// less would limit the throughput.
+const WAKE_UP: Duration = Duration::from_millis(2);
 
 /// The longest acceptable delay of a direction, and what the path leaves of it.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +29,17 @@ impl DelayBudget {
     pub(crate) fn new(spec: &Specification, path: &Path) -> Option<Self> {
         let limit = spec.max_delay?;
         Some(Self { limit, share: limit.saturating_sub(path.propagation()) / SHARES })
+    }
+
+    /// What leaves at this rate while data may wait in the sender, B, and why it is so much.
+    pub(crate) fn in_the_sender(&self, rate: Rate, stream: &Stream<'_>) -> (u64, String) {
+        if self.share < WAKE_UP {
+            let why =
+                format!("what leaves at {rate} within {WAKE_UP}, which a host may take to wake a sender");
+            return (rate.bytes_in(WAKE_UP).get(), why);
+        }
+        let why = format!("what leaves at {rate} within {}, {}", self.share, self.because(stream.path));
+        (rate.bytes_in(self.share).get(), why)
     }
 
     /// Says where the share comes from, for a reason.

@@ -142,6 +142,10 @@ fn tcp_is_set_for_bounded_delay_and_left_alone_otherwise() {
         ..EndSystemSettings::default()
     };
     assert_eq!(settings, expected);
+    // 100 B, 1000 times a second: in 450 ms leave 45,000 B, 450 segments of 932 B as the kernel counts, and half of that.
+    let small = Specification::builder().rates(1.0, 1000.0, 1000.0).size(Bytes::new(100)).max_delay(ms(400));
+    let small = Request { specification: both(small.build().unwrap()), ..video };
+    assert_eq!(translated(&small).end_system.send_buffer, Some(Bytes::new(209_700)));
     // QUANTA table 1: large blocks.
     let file = translated(&Request { path: path(50), ..request(Preset::File) });
     assert_eq!(
@@ -149,6 +153,27 @@ fn tcp_is_set_for_bounded_delay_and_left_alone_otherwise() {
         EndSystemSettings { block: Bytes::new(65_536), ..EndSystemSettings::default() }
     );
     assert!(decision(&file, "send-buffer").reason.contains("the kernel tunes it"));
+}
+
+#[test]
+fn a_sender_is_never_kept_from_sending_by_a_buffer() {
+    // The path takes as long as max-delay, so there is no share: what leaves in 2 ms, at least a segment or two messages.
+    let urgent = |rate| {
+        let spec = Specification::builder().rates(1.0, rate, rate).size(Bytes::new(1000)).max_delay(ms(25));
+        Request { path: path(50), ..Request::new(both(spec.build().unwrap())) }
+    };
+    let lowat = |rate| {
+        let tcp = Request { protocol: Some(Protocol::Tcp), ..urgent(rate) };
+        translated(&tcp).end_system.not_sent_lowat.unwrap()
+    };
+    assert_eq!((lowat(10_000.0), lowat(10.0)), (Bytes::new(20_000), Bytes::new(1448)));
+    // 20 datagrams of 2304 B as the kernel counts, and the least that it gives.
+    let buffer = |rate| translated(&urgent(rate)).end_system.send_buffer.unwrap();
+    assert_eq!((buffer(10_000.0), buffer(10.0)), (Bytes::new(23_040), Bytes::new(2304)));
+    // 80 Mbit/s in 75 ms are 750,000 B, more than a host allows.
+    let tcp = translated(&Request { protocol: Some(Protocol::Tcp), ..urgent(10_000.0) });
+    assert_eq!(tcp.end_system.send_buffer, None);
+    assert!(decision(&tcp, "send-buffer").reason.contains("750000 B would be needed"));
 }
 
 #[test]
@@ -212,10 +237,14 @@ fn udp_is_paced_by_the_sender_and_its_buffer_bounds_the_delay() {
     let long = Specification::builder().rates(1.0, 1.0, 1.0).size(Bytes::new(3000)).max_delay(ms(400));
     let long =
         Request { protocol: Some(Protocol::Udp), path: path(0), ..Request::new(both(long.build().unwrap())) };
-    let settings = translated(&long).end_system;
-    assert_eq!((settings.block, settings.gso_segment), (Bytes::new(4416), Some(Bytes::new(1472))));
-    // It leaves within 50 ms: 480 kbit/s, though a message a second is only 24.
-    assert_eq!(settings.pacing.unwrap().rate, Rate::from_kbps(480));
+    let short = translated(&long).end_system;
+    assert_eq!((short.block, short.gso_segment), (Bytes::new(4416), Some(Bytes::new(1472))));
+    // A longer one leaves in bursts of ten, an initial window (RFC 6928 section 2).
+    let longer = Specification { size: Some(Bytes::new(30_000)), ..long.specification.send.clone() };
+    let settings = translated(&Request { specification: both(longer), ..long.clone() }).end_system;
+    assert_eq!(settings.block, Bytes::new(14_720));
+    // The shorter one leaves within 50 ms: 480 kbit/s, though a message a second is only 24.
+    assert_eq!(short.pacing.unwrap().rate, Rate::from_kbps(480));
 }
 
 #[test]

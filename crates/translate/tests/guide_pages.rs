@@ -76,7 +76,7 @@ buffer and the receiving host.
 
 | setting | TCP | UDP and frames |
 | --- | --- | --- |
-| `send-buffer` (`SO_SNDBUF`) | what leaves in a round trip and `max-delay`, if both and the rate are known; else the kernel's tuning | what leaves in a share, at least two messages; without `max-delay` the default |
+| `send-buffer` (`SO_SNDBUF`) | what leaves in a round trip and `max-delay`, if both and the rate are known and a host allows it (212,992 B); else the kernel's tuning | what leaves in a share, at least two messages; without `max-delay` the default |
 | `receive-buffer` (`SO_RCVBUF`) | the kernel's tuning | what comes in 100 ms, if that is more than the default |
 | `block`: one write | a message, up to 64 KiB; 8 KiB if its size is open; 64 KiB without `max-delay` | a message that fits a packet, or several datagrams that leave together |
 | `no-delay` (`TCP_NODELAY`) | on if delay, gap or jitter are bounded | |
@@ -84,9 +84,9 @@ buffer and the receiving host.
 | `mss` (`TCP_MAXSEG`) | the path's, if its MTU is known to be below 1500 B; less if a packet takes longer than a share on the path, at least 536 B (1220 B with IPv6) | |
 | `congestion-control` | `bbr` if the path's known loss would keep others below `min-rate`; never with a reservation | |
 | `pacing` | the peak and a tenth, by the kernel (`SO_MAX_PACING_RATE`) | the peak, by the sender: the kernel ignores the option of UDP sockets |
-| `gso-segment` (`UDP_SEGMENT`) | | the datagram, if those of a message or of a millisecond are more than one |
+| `gso-segment` (`UDP_SEGMENT`) | | the datagram, if those of a message (at most ten) or of a millisecond are more than one |
 
-A message of several packets is paced faster than the peak if it would not leave within a share otherwise. Nothing is paced faster
+A share is at least 2 ms in the sender, which a host may take to wake it. A message of several packets is paced faster than the peak if it would not leave within a share otherwise. Nothing is paced faster
 than the path. The kernel doubles the values of `SO_SNDBUF` and `SO_RCVBUF` and uses one half for bookkeeping; the values here are
 those before.
 

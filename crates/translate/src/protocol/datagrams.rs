@@ -24,17 +24,15 @@ pub(super) fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     let Some(rate) = send.drain_rate() else {
         return Chosen::leave(source, "the rate is open");
     };
-    let datagrams = rate.bytes_in(budget.share).get() / send.longest_payload();
+    let (waiting, because) = budget.in_the_sender(rate, send);
+    let datagrams = waiting / send.longest_payload();
     let message = send.spec.size.map_or(1, |size| send.packets_of(size));
     let least = 2 * message;
     let why = format!(
-        "{} of {} B, which the kernel counts as {} B each: what leaves at {rate} within {}, {}, at least two messages. The \
-         kernel doubles the value",
+        "{} of {} B, which the kernel counts as {} B each: {because}, at least two messages. The kernel doubles the value",
         datagrams.max(least),
         send.longest_payload(),
-        true_size(send.longest_payload()),
-        budget.share,
-        budget.because(send.path)
+        true_size(send.longest_payload())
     );
     let counted = datagrams.max(least).saturating_mul(true_size(send.longest_payload()));
     Chosen::set(buffer(counted.max(LEAST) / 2), source, why)

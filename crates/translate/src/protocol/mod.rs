@@ -40,6 +40,11 @@ pub(crate) trait ProtocolTranslator: Sync {
         false
     }
 
+    /// The same protocol with a reservation, if it is another one.
+    fn with_reservation(&self) -> Option<Protocol> {
+        None
+    }
+
     /// The room that its pace leaves above the application's own rate, as a factor.
     fn pace_margin(&self) -> f64;
 
@@ -115,12 +120,8 @@ impl Protocol {
 
     /// The same protocol with a reservation.
     #[must_use]
-    pub const fn reserved(self) -> Self {
-        match self {
-            Self::Tcp | Self::RTcp => Self::RTcp,
-            Self::Udp | Self::RUdp => Self::RUdp,
-            Self::Direct => Self::Direct,
-        }
+    pub fn reserved(self) -> Self {
+        self.translator().with_reservation().unwrap_or(self)
     }
 }
 

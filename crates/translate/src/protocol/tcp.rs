@@ -8,7 +8,7 @@
 //! (400 - 25) / 8 = 46.875 ms, in which 1.92 Mbit/s are 11,250 B: the unsent data. The send buffer has what leaves in a
 //! round trip and the longest delay, 450 ms: 108,000 B.
 
-use super::{Ends, ProtocolTranslator, buffer, pacing};
+use super::{Ends, Protocol, ProtocolTranslator, buffer, pacing};
 use crate::decision::{Chosen, Decisions};
 use crate::path::{IpVersion, Path};
 use crate::settings::{EndSystemSettings, PacedBy};
@@ -25,6 +25,10 @@ const LARGE_BLOCK: u64 = 65_536;
 const SMALL_BLOCK: u64 = 8_192;
 /// The initial window, segments.
 const INITIAL_WINDOW: u64 = 10;
+/// What the kernel counts in a buffer for each segment beside its payload, B (measured with Linux 6.18).
+const BOOKKEEPING: u64 = 832;
+/// What `SO_SNDBUF` is cut to unless the host has been configured (`net.core.wmem_max`), B.
+const LARGEST_SEND_BUFFER: u64 = 212_992;
 /// The largest packet that is common; a larger MTU is the interface's own.
 const ETHERNET: u64 = 1500;
 
@@ -46,6 +50,10 @@ impl ProtocolTranslator for Tcp {
 
     fn is_complete(&self) -> bool {
         true
+    }
+
+    fn with_reservation(&self) -> Option<Protocol> {
+        Some(Protocol::RTcp)
     }
 
     /// A tenth, for repetitions.
@@ -85,14 +93,22 @@ fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
         return Chosen::leave(autotuning, why);
     };
     let window = rate.bytes_in(rtt + budget.limit).get();
+    let counted = window + window.div_ceil(send.longest_payload()) * BOOKKEEPING;
     // Two messages or four segments: less would let the sender wait for each acknowledgement.
     let least = (4 * send.packets.payload).max(2 * send.spec.size.unwrap_or_default().get());
+    let size = window.max(counted / 2).max(least);
+    if size > LARGEST_SEND_BUFFER {
+        let why = format!(
+            "the kernel tunes it: {size} B would be needed, and it cuts what is asked for to {LARGEST_SEND_BUFFER} B"
+        );
+        return Chosen::leave("socket(7), net.core.wmem_max", why);
+    }
     let why = format!(
         "what leaves at {rate} in a round trip ({rtt}) and max-delay ({}); more would be late. This ends the kernel's own \
-         tuning; the kernel doubles the value for its bookkeeping",
+         tuning; the kernel doubles the value and counts {BOOKKEEPING} B more for each segment",
         budget.limit
     );
-    Chosen::set(buffer(window.max(least)), "socket(7), SO_SNDBUF", why)
+    Chosen::set(buffer(size), "socket(7), SO_SNDBUF", why)
 }
 
 fn receive_buffer() -> Chosen<Bytes> {
@@ -142,13 +158,9 @@ fn not_sent_lowat(send: &Stream<'_>) -> Chosen<Bytes> {
         );
         return Chosen::set(buffer(INITIAL_WINDOW * segment), "RFC 6928 section 2", why);
     };
-    let waiting = rate.bytes_in(budget.share).get();
+    let (waiting, because) = budget.in_the_sender(rate, send);
     let least = if waiting < segment { "; at least a segment" } else { "" };
-    let why = format!(
-        "what leaves at {rate} within {}, {}{least}. The rest stays with the application, which can still change it",
-        budget.share,
-        budget.because(send.path)
-    );
+    let why = format!("{because}{least}. The rest stays with the application, which can still change it");
     Chosen::set(buffer(waiting.max(segment)), source, why)
 }
 

@@ -8,7 +8,7 @@
 //! 11,250 B, nine datagrams. The kernel counts 2304 B for each, so the send buffer is 20,736 B, of which half is asked for.
 
 use super::datagrams::{receive_buffer, send_buffer};
-use super::{Ends, ProtocolTranslator, pacing};
+use super::{Ends, Protocol, ProtocolTranslator, pacing};
 use crate::decision::{Chosen, Decisions};
 use crate::path::Path;
 use crate::settings::{EndSystemSettings, PacedBy};
@@ -20,6 +20,8 @@ const HEADER: u64 = 8;
 /// The longest write that the kernel cuts into datagrams, B, and the most datagrams (udp(7), `UDP_SEGMENT`).
 const LONGEST_WRITE: u64 = 65_000;
 const MOST_SEGMENTS: u64 = 64;
+/// A burst that any path takes: the initial window of TCP (RFC 6928 section 2), packets.
+const INITIAL_WINDOW: u64 = 10;
 /// How far apart a sender's wake-ups are at high rates.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -43,6 +45,10 @@ impl ProtocolTranslator for Udp {
         false
     }
 
+    fn with_reservation(&self) -> Option<Protocol> {
+        Some(Protocol::RUdp)
+    }
+
     /// None: nothing is repeated.
     fn pace_margin(&self) -> f64 {
         1.0
@@ -62,12 +68,12 @@ impl ProtocolTranslator for Udp {
     }
 }
 
-/// How many datagrams leave together: those of a message, or of a millisecond.
+/// How many datagrams leave together: those of a message, at most ten, or of a millisecond.
 fn segments(send: &Stream<'_>) -> u64 {
     let message = send.spec.size.map_or(1, |size| send.packets_of(size));
     let tick = send.drain_rate().map_or(0, |rate| rate.bytes_in(TICK).get() / send.longest_payload());
     let most = (LONGEST_WRITE / send.longest_payload()).clamp(1, MOST_SEGMENTS);
-    message.max(tick).clamp(1, most)
+    message.min(INITIAL_WINDOW).max(tick).clamp(1, most)
 }
 
 fn block(send: &Stream<'_>, segments: u64) -> Chosen<Bytes> {
@@ -91,7 +97,7 @@ fn block(send: &Stream<'_>, segments: u64) -> Chosen<Bytes> {
 fn gso_segment(send: &Stream<'_>, segments: u64) -> Chosen<Bytes> {
     let source = "udp(7), UDP_SEGMENT";
     if segments > 1 {
-        let why = "several datagrams leave together, of a message or a millisecond: one system call for all of them";
+        let why = "those of a message (at most ten) or of a millisecond leave together, by one system call";
         return Chosen::set(Bytes::new(send.longest_payload()), source, why);
     }
     Chosen::leave(source, "datagrams leave one by one")
