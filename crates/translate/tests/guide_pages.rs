@@ -86,9 +86,9 @@ buffer and the receiving host.
 | `pacing` | the peak and a tenth, by the kernel (`SO_MAX_PACING_RATE`) | the peak, by the sender: the kernel ignores the option of UDP sockets |
 | `gso-segment` (`UDP_SEGMENT`) | | the datagram, if those of a message (at most ten) or of a millisecond are more than one |
 
-A share is at least 2 ms in the sender, which a host may take to wake it. A message of several packets is paced faster than the peak if it would not leave within a share otherwise. Nothing is paced faster
-than the path. The kernel doubles the values of `SO_SNDBUF` and `SO_RCVBUF` and uses one half for bookkeeping; the values here are
-those before.
+A share is at least 2 ms in the sender, which a host may take to wake it. A message of several packets is paced faster than the peak
+if it would not leave within a share otherwise. Nothing is paced faster than the path. The kernel doubles the values of `SO_SNDBUF`
+and `SO_RCVBUF` and uses one half for bookkeeping; the values here are those before.
 
 UDP has no congestion control. An application must send less when its messages are lost.
 
