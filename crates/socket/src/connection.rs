@@ -104,7 +104,7 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
     let seed = u64::from_ne_bytes(random()?);
     let adapt_hint = match &options.marking {
         Marking::Adaptive(class, params) => Some((*class, *params)),
-        Marking::None | Marking::Fixed(_) => None,
+        Marking::Translated | Marking::None | Marking::Fixed(_) => None,
     };
     let start = Start {
         specification: options.specification.clone(),
@@ -124,15 +124,6 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
         Role::Responder => Session::respond(now, start, nonce)?,
         Role::Alone => Session::alone(now, start)?,
     })
-}
-
-/// The hint with which a socket begins; `None` for none.
-pub fn first_hint(marking: &Marking, session: &Session) -> Option<Hint> {
-    match marking {
-        Marking::None => None,
-        Marking::Fixed(hint) => Some(*hint),
-        Marking::Adaptive(..) => session.hint(),
-    }
 }
 
 /// A time of the standard library as ours.

@@ -28,6 +28,7 @@
 //! ```text
 //! options     what an application asks for
 //! error       why it cannot have it
+//! settings    what follows from it for the socket: buffers, marks
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! udp         datagrams
 //! tcp         streams
@@ -38,6 +39,7 @@ mod connection;
 mod error;
 mod keeper;
 mod options;
+mod settings;
 mod tcp;
 mod udp;
 

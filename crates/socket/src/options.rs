@@ -6,6 +6,7 @@ use cutline_signal::authentication::Key;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::operation::OperationParams;
+use cutline_translate::Path;
 use cutline_units::{Duration, Hint};
 
 /// What is known of the other end.
@@ -36,8 +37,10 @@ pub enum Pacing {
 /// How packets are marked with a delay hint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Marking {
-    /// They are not: the socket has the code point that the system gives it.
+    /// With the hint that fits the specification ([`cutline_translate`]). One that demands nothing has no mark.
     #[default]
+    Translated,
+    /// They are not: the socket has the code point that the system gives it.
     None,
     /// With one hint.
     Fixed(Hint),
@@ -51,7 +54,7 @@ pub enum Marking {
 /// ```
 /// use cutline_quality::spec::Preset;
 /// use cutline_socket::{Marking, QosOptions};
-/// use cutline_units::{Duration, Hint};
+/// use cutline_units::Hint;
 ///
 /// let video = Preset::Video.specification();
 /// let options = QosOptions::sending(video).marking(Marking::Fixed(Hint::from_level(6)));
@@ -63,6 +66,7 @@ pub struct QosOptions {
     pub(crate) peer: Peer,
     pub(crate) pacing: Pacing,
     pub(crate) marking: Marking,
+    pub(crate) path: Path,
     pub(crate) key: Option<Key>,
     pub(crate) operation: Option<OperationParams>,
     /// How long to ask whether the other end of a stream is a QoS socket.
@@ -85,6 +89,7 @@ impl Default for QosOptions {
             peer: Peer::default(),
             pacing: Pacing::default(),
             marking: Marking::default(),
+            path: Path::default(),
             key: None,
             operation: None,
             detection: DETECTION,
@@ -135,6 +140,12 @@ impl QosOptions {
     pub fn key(self, content: &[u8]) -> Result<Self, String> {
         let key = Key::new(content, PURPOSE).map_err(|allowed| format!("key: {allowed}"))?;
         Ok(Self { key: Some(key), ..self })
+    }
+
+    /// Says what is known of the path, which decides buffers and marks.
+    #[must_use]
+    pub fn path(self, path: Path) -> Self {
+        Self { path, ..self }
     }
 
     /// Lets the rate move inside the region of operation: [`Event::Rate`](crate::Event::Rate) says at which the application

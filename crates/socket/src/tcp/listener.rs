@@ -2,12 +2,14 @@
 
 use super::QosTcpStream;
 use super::probe::{Callers, respond};
-use crate::connection::{Role, begin, first_hint, mark, resolve};
+use crate::connection::{Role, begin, resolve};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
+use crate::settings::Settings;
 use cutline_signal::negotiation::Carrier;
+use cutline_translate::Protocol;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -53,14 +55,12 @@ impl QosTcpListener {
         };
         // The first packet of a connection that is accepted has the mark of this socket.
         let session = begin(options, &Role::Alone, Carrier::Stream)?;
-        if let Some(hint) = first_hint(&options.marking, &session) {
-            let failed = || QosError::system("cannot mark packets");
-            mark(&socket, address, hint).map_err(failed())?;
-            if address.is_ipv6() && address.ip().is_unspecified() {
-                // IPv4 comes here as well, where the system lets it.
-                let mapped = (std::net::Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0).into();
-                mark(&socket, mapped, hint).map_err(failed())?;
-            }
+        let settings = Settings::new(options, Protocol::Tcp, &session)?;
+        settings.apply(&socket, address)?;
+        settings.apply_tcp(&socket)?;
+        if address.is_ipv6() && address.ip().is_unspecified() {
+            // IPv4 comes here as well, where the system lets it.
+            settings.mark(&socket, (Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0).into())?;
         }
         Ok(Self { socket, options: options.clone(), callers })
     }
@@ -73,9 +73,7 @@ impl QosTcpListener {
         let (socket, peer) = self.socket.accept()?;
         let role = if self.options.peer == Peer::Plain { Role::Alone } else { Role::Responder };
         let session = begin(&self.options, &role, Carrier::Stream)?;
-        if let Some(hint) = first_hint(&self.options.marking, &session) {
-            mark(&socket, peer, hint)?;
-        }
+        Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
         let expects = self.options.demands_peer() || self.callers.expects(peer.ip());
         let stream = QosTcpStream::new(socket, peer, session, &self.options, expects);
         stream.0.keep()?;

@@ -13,10 +13,11 @@ mod tests;
 
 pub use listener::QosTcpListener;
 
-use crate::connection::{Connection, Role, Standing, begin, duration, first_hint, lock, mark, resolve};
+use crate::connection::{Connection, Role, Standing, begin, duration, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Peer, QosOptions};
+use crate::settings::Settings;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::STREAM_HEADER;
 use cutline_signal::mib::{Mib, TcpFigures};
@@ -25,6 +26,7 @@ use cutline_signal::session::{Event, Inbound, Outbound, Session};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::tcp::{set_max_pacing_rate, tcp_info};
+use cutline_translate::Protocol;
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use inlet::{Inlet, Taken};
 use outlet::Outlet;
@@ -90,9 +92,9 @@ impl QosTcpStream {
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(QosError::system("cannot open a socket"))?;
         // Before the first packet, so that it has the mark, too.
-        if let Some(hint) = first_hint(&options.marking, &session) {
-            mark(&socket, peer, hint).map_err(QosError::system("cannot mark packets"))?;
-        }
+        let settings = Settings::new(options, Protocol::Tcp, &session)?;
+        settings.apply(&socket, peer)?;
+        settings.apply_tcp(&socket)?;
         connect(&socket, &peer).map_err(QosError::system(doing))?;
         let this = Self::new(socket.into(), peer, session, options, true);
         this.0.join()?;

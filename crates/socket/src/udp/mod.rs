@@ -10,10 +10,11 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Role, Standing, begin, duration, first_hint, lock, mark, resolve};
+use crate::connection::{Connection, Role, Standing, begin, duration, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Pacing, Peer, QosOptions};
+use crate::settings::Settings;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
@@ -22,6 +23,7 @@ use cutline_signal::session::{Event, Inbound, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_translate::Protocol;
 use cutline_units::{Hint, Instant};
 use reader::{Control, Reader, Sorted, sort};
 use rustix::io::Errno;
@@ -89,10 +91,7 @@ impl QosUdpSocket {
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
-        let hint = first_hint(&options.marking, &session);
-        if let Some(hint) = hint {
-            mark(&socket, peer, hint).map_err(QosError::system("cannot mark packets"))?;
-        }
+        Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
         Ok(Self(Arc::new(Inner {
             socket,
             peer,
