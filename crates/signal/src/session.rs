@@ -455,7 +455,9 @@ impl Session {
         let (theirs, sent) = (report.sent.messages, out.departures.total());
         let exchange = self.stamper.on_stamps(arrived, &stamps);
         let mut clock = self.clock.clone();
-        exchange.iter().for_each(|exchange| clock.add(exchange));
+        if let Some(exchange) = exchange {
+            clock.add(&exchange);
+        }
         let Ok(delivery) = self.peer.accept(arrived, report, sent, clock.estimate(arrived)) else { return };
         (self.clock, self.heard) = (clock, arrived);
         inbound.offset = self.clock.estimate(arrived).map(|estimate| estimate.offset);

@@ -259,12 +259,11 @@ impl Connection {
     pub fn outcome(&self, demands_peer: bool) -> Option<Result<(), QosError>> {
         let events = lock(&self.events);
         let outcome = events.iter().find_map(|event| match event {
-            Event::Agreed(_) => Some(Ok(())),
             Event::Refused { send, receive } => {
                 Some(Err(QosError::Refused { send: send.clone(), receive: receive.clone() }))
             }
             Event::OneSided(reason) if demands_peer => Some(Err(QosError::NoPeer(*reason))),
-            Event::OneSided(_) => Some(Ok(())),
+            Event::Agreed(_) | Event::OneSided(_) => Some(Ok(())),
             _ => None,
         });
         drop(events);

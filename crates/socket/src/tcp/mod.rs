@@ -77,16 +77,15 @@ impl QosTcpStream {
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot connect";
         let peer = resolve(address, doing)?;
-        let role = match options.peer {
-            Peer::Plain => Role::Alone,
-            Peer::Speaks => Role::Initiator,
-            // With a key, an end that takes no part is an error, but an offer would not be understood there.
-            Peer::Detect if probe::ask(peer, options)? => Role::Initiator,
-            Peer::Detect if options.demands_peer() => {
-                return Err(QosError::NoPeer(Reason::NoAnswer));
-            }
-            Peer::Detect => Role::Alone,
+        let takes_part = match options.peer {
+            Peer::Plain => false,
+            Peer::Speaks => true,
+            Peer::Detect => probe::ask(peer, options)?,
         };
+        if !takes_part && options.demands_peer() {
+            return Err(QosError::NoPeer(Reason::NoAnswer));
+        }
+        let role = if takes_part { Role::Initiator } else { Role::Alone };
         let session = begin(options, &role, Carrier::Stream)?;
         let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)

@@ -164,9 +164,11 @@ fn no_byte_is_lost_or_doubled_however_the_calls_are_cut() {
         let options = quick(QosOptions::default());
         let (ours, theirs) = pair(LOOPBACK[seed as usize % 2], &options, &options);
         let streams = [&ours, &theirs];
-        streams.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
+        for stream in streams {
+            stream.set_nonblocking(true).unwrap();
+        }
         let length = 6_000_000_usize;
-        let byte = |i: usize| (i * 31 >> 3) as u8;
+        let byte = |i: usize| ((i * 31) >> 3) as u8;
         thread::scope(|scope| {
             for (side, stream) in streams.into_iter().enumerate() {
                 scope.spawn(move || {

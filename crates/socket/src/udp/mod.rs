@@ -24,7 +24,7 @@ use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_translate::Protocol;
-use cutline_units::{Hint, Instant};
+use cutline_units::{Duration, Hint, Instant};
 use reader::{Control, Reader, Sorted, sort};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
@@ -186,6 +186,10 @@ impl AsFd for QosUdpSocket {
     }
 }
 
+fn sleep(time: Duration) {
+    std::thread::sleep(time::Duration::from_nanos(time.as_nanos()));
+}
+
 impl Inner {
     /// Lets the session do something, and sends what it has to send.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
@@ -276,7 +280,7 @@ impl Inner {
             }
             out.hold(time);
             drop(out);
-            std::thread::sleep(time::Duration::from_nanos(ready.saturating_since(time).as_nanos()));
+            sleep(ready.saturating_since(time));
             out = self.connection.outbound();
             time = now();
             out.release(time);
@@ -284,7 +288,7 @@ impl Inner {
         if time > start {
             self.connection.feed_back(|feedback| {
                 feedback.pacing_waits += 1;
-                feedback.waited = feedback.waited + time.saturating_since(start);
+                feedback.waited += time.saturating_since(start);
             });
         }
         Ok((out, time))
