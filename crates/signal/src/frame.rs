@@ -72,6 +72,11 @@ pub fn stream_header(length: usize, is_last: bool, sent: Instant) -> [u8; STREAM
     bytes
 }
 
+/// Returns whether this is the header of a fragment of a message.
+pub const fn is_data(header: &[u8; STREAM_HEADER]) -> bool {
+    matches!(header[0], FRAGMENT | LAST_FRAGMENT)
+}
+
 /// Returns a report as a datagram or a part of a stream. `tag` computes the tag of what comes before it, if there is a key.
 ///
 /// # Panics

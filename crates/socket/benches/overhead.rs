@@ -1,7 +1,7 @@
 //! What a QoS socket costs beside a plain one that does the same work (QoSockets: less than 1 %).
 //!
 //! One thread sends messages over the loopback interface and receives them, so that no scheduling comes in: `cargo bench -p
-//! cutline-socket --bench overhead`. *Bursts* of 16 messages are sent before they are received, as a busy connection has them; *single*
+//! cutline-socket --bench overhead [-- udp|tcp] [bursts|single]`. *Bursts* of 16 messages are sent before they are received, as a busy connection has them; *single*
 //! ones are received before the next one is sent, as on an idle one. Both kinds of socket take turns, so that the machine is the same for both; the ratio
 //! is the median over all turns, with its 95 % confidence interval (order statistics of the binomial distribution).
 
@@ -130,8 +130,18 @@ where
     }
 }
 
+/// Whether the command line asks for this comparison: it names a protocol, a kind, both, or nothing.
+fn is_wanted(name: &str, kind: &str) -> bool {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    words.iter().all(|word| word == name || word == kind)
+}
+
 /// Runs both by turns and prints what a message takes.
 fn compare(name: &str, size: usize, burst: usize, plain: &dyn Fn(&mut [u8]), qos: &dyn Fn(&mut [u8])) {
+    let kind = if burst > 1 { "bursts" } else { "single" };
+    if !is_wanted(name, kind) {
+        return;
+    }
     let mut bytes = vec![7; size];
     let measure = |run: &dyn Fn(&mut [u8]), bytes: &mut [u8]| {
         let (time, cpu) = (now(), cpu_time());
@@ -159,6 +169,5 @@ fn compare(name: &str, size: usize, burst: usize, plain: &dyn Fn(&mut [u8]), qos
     let ratio = median(&mut turns, |turn| turn.2);
     // The 14th and the 28th of 41 values: a confidence of 97 %.
     let (low, high) = (turns[13].2, turns[27].2);
-    let kind = if burst > 1 { "bursts" } else { "single" };
     println!("{name:>5} {size:>7} {kind:>8}  {a:>10.0} {b:>10.0}  {ratio:>8.3} [{low:.3}, {high:.3}]");
 }

@@ -22,6 +22,8 @@ const BATCH: usize = 64;
 const NAME: usize = size_of::<libc::sockaddr_storage>();
 /// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
 const CONTROL: usize = 256;
+/// How long a datagram has waited at most of which no other one is likely to wait behind it.
+const FRESH: Duration = Duration::from_micros(15);
 /// How long the offset of the wall clock is taken to be the same.
 const OFFSET_LASTS: Duration = Duration::from_millis(10);
 
@@ -63,6 +65,10 @@ pub struct Inbox {
     _parts: Vec<libc::iovec>,
     /// Point into `names`, `_parts` and `controls`.
     messages: Vec<libc::mmsghdr>,
+    /// Whose datagrams the socket receives, if it is connected: then the kernel need not say it of each.
+    peer: Option<SocketAddr>,
+    /// How many datagrams the next call may return.
+    next: usize,
     /// The end of the last call, and the offset of the wall clock then.
     now: Instant,
     offset: u64,
@@ -119,7 +125,40 @@ impl Inbox {
         };
         let messages = places.map(message).collect();
         let zero = Instant::ZERO;
-        Self { room, heads, names, controls, _parts: parts, messages, now: zero, offset: 0, offset_at: zero }
+        let (offset, next) = (0, batch);
+        Self {
+            room,
+            heads,
+            names,
+            controls,
+            _parts: parts,
+            messages,
+            peer: None,
+            next,
+            now: zero,
+            offset,
+            offset_at: zero,
+        }
+    }
+
+    /// Returns an inbox for a socket that is connected to this peer.
+    ///
+    /// It asks for one datagram at a time as long as that one has just arrived, since asking for a second one that is not there takes
+    /// time; where datagrams wait, it takes as many as it can.
+    ///
+    /// # Panics
+    /// When it has no room.
+    #[must_use]
+    pub fn connected(room: usize, batch: usize, peer: SocketAddr) -> Self {
+        Self { peer: Some(peer), next: 1, ..Self::new(room, batch) }
+    }
+
+    /// Asks the kernel for time stamps.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn stamp(socket: impl AsFd) -> io::Result<()> {
+        SO_TIMESTAMPNS.set(&socket, 1)
     }
 
     /// Asks the kernel for time stamps, traffic classes and the count of dropped datagrams.
@@ -150,8 +189,9 @@ impl Inbox {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when none has arrived in time; another one when the socket has an error.
     pub fn fill(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
-        for message in &mut self.messages {
-            message.msg_hdr.msg_namelen = NAME as libc::socklen_t;
+        let most = self.next;
+        for message in &mut self.messages[..most] {
+            message.msg_hdr.msg_namelen = if self.peer.is_some() { 0 } else { NAME as libc::socklen_t };
             message.msg_hdr.msg_controllen = CONTROL;
         }
         let wait = match wait {
@@ -165,7 +205,7 @@ impl Inbox {
             libc::recvmmsg(
                 socket.as_fd().as_raw_fd(),
                 self.messages.as_mut_ptr(),
-                self.messages.len() as u32,
+                most as u32,
                 (libc::MSG_TRUNC | wait) as _,
                 std::ptr::null_mut(),
             )
@@ -174,6 +214,10 @@ impl Inbox {
         self.now = clock::now();
         if self.now.saturating_since(self.offset_at) > OFFSET_LASTS {
             (self.offset, self.offset_at) = (clock::wall_clock_offset(), self.now);
+        }
+        if self.peer.is_some() {
+            let waited = self.datagram(0).map_or(Duration::ZERO, |first| self.now.saturating_since(first.at));
+            self.next = if waited > FRESH { self.messages.len() } else { 1 };
         }
         Ok(count)
     }
@@ -190,7 +234,10 @@ impl Inbox {
         let at = stamp.map_or(self.now, |(seconds, nanos)| {
             clock::from_wall_clock(seconds as u32, nanos as u32, self.offset, self.now)
         });
-        let from = address(&self.names[number])?;
+        let from = match self.peer {
+            Some(peer) => peer,
+            None => address(&self.names[number])?,
+        };
         let head = &self.heads[number * self.room..][..length.min(self.room)];
         Some(Datagram { head, length, from, at, traffic_class, overflowed })
     }

@@ -1,15 +1,18 @@
 //! What has been received and not been taken.
 
-use cutline_signal::frame::{End, Item, StreamReader};
+use cutline_signal::frame::{End, Item, STREAM_HEADER, StreamReader, is_data};
 use cutline_signal::negotiation::{Framing, framing};
-use rustix::net::{RecvFlags, recv};
-use std::io;
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, recv, recvmsg};
+use std::io::{self, IoSliceMut};
 use std::net::TcpStream;
 
 /// How many bytes are read ahead.
 const ROOM: usize = 1 << 16;
 /// Payload of this many bytes goes to the application without being copied.
 const DIRECT: usize = 1 << 13;
+
+/// For this many bytes the application may expect a message that would not fit into the buffer together with others.
+const WHOLE: usize = 1 << 15;
 
 /// The state of the stream from the other end.
 #[derive(Debug, Default)]
@@ -63,12 +66,53 @@ impl Inlet {
                 }
                 return Ok(Taken::Payload { bytes, end: self.frames.take(bytes) });
             }
+            if self.is_empty() && self.frames.rest() == 0 && to.len() >= WHOLE {
+                return self.read_message(socket, to, token);
+            }
             if let Some(taken) = self.next(to, token)? {
                 return Ok(taken);
             }
             if self.fill(socket, RecvFlags::empty())? == 0 {
                 return Ok(Taken::End);
             }
+        }
+    }
+
+    /// Reads what comes next where nothing is there: a header, and what is behind it into the application's memory, which is right
+    /// if it is a message of that length. If it is not, it is moved.
+    fn read_message(&mut self, socket: &TcpStream, to: &mut [u8], token: u32) -> io::Result<Taken> {
+        let mut header = [0; STREAM_HEADER];
+        let most = to.len().min(ROOM - STREAM_HEADER);
+        let parts = &mut [IoSliceMut::new(&mut header), IoSliceMut::new(&mut to[..most])];
+        let none = &mut RecvAncillaryBuffer::default();
+        let received = recvmsg(socket, parts, none, RecvFlags::empty())?.bytes;
+        if received == 0 {
+            return Ok(Taken::End);
+        }
+        let there = received.saturating_sub(STREAM_HEADER);
+        if received >= STREAM_HEADER && is_data(&header) {
+            let Some((_, item)) = self.frames.next(&header, token).map_err(broken)? else {
+                return Err(io::ErrorKind::InvalidData.into());
+            };
+            let Item::Payload { end, .. } = item else { return Err(io::ErrorKind::InvalidData.into()) };
+            let bytes = there.min(self.frames.rest());
+            let end = if bytes > 0 { self.frames.take(bytes) } else { end };
+            self.keep(&[&to[bytes..there]]);
+            return Ok(Taken::Payload { bytes, end });
+        }
+        self.keep(&[&header[..received.min(STREAM_HEADER)], &to[..there]]);
+        self.read(socket, to, token)
+    }
+
+    /// Puts bytes into the buffer, which is empty.
+    fn keep(&mut self, parts: &[&[u8]]) {
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; ROOM];
+        }
+        (self.start, self.end) = (0, 0);
+        for part in parts {
+            self.buffer[self.end..self.end + part.len()].copy_from_slice(part);
+            self.end += part.len();
         }
     }
 

@@ -28,6 +28,7 @@ use cutline_units::{Duration, Hint, Instant};
 use reader::{Control, Reader, Sorted, sort};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -90,13 +91,13 @@ impl QosUdpSocket {
         options: &QosOptions,
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
-        Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
+        Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
         Ok(Self(Arc::new(Inner {
             socket,
             peer,
             connection: Connection::new(session, directions),
-            reader: Mutex::default(),
+            reader: Mutex::new(Reader::new(peer)),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
         })))
@@ -186,6 +187,27 @@ impl AsFd for QosUdpSocket {
     }
 }
 
+/// Messages up to this length are copied behind their header: for those the kernel takes longer to read a list of parts.
+const COPIED: usize = 4096;
+
+/// Sends a datagram of a header and a message.
+fn send_parts(socket: &UdpSocket, header: &[u8; DATAGRAM_HEADER], message: &[u8]) -> io::Result<usize> {
+    thread_local! {
+        static BUFFER: RefCell<[u8; DATAGRAM_HEADER + COPIED]> = const { RefCell::new([0; DATAGRAM_HEADER + COPIED]) };
+    }
+    let length = DATAGRAM_HEADER + message.len();
+    if message.len() <= COPIED {
+        return BUFFER.with_borrow_mut(|buffer| {
+            buffer[..DATAGRAM_HEADER].copy_from_slice(header);
+            buffer[DATAGRAM_HEADER..length].copy_from_slice(message);
+            socket.send(&buffer[..length])
+        });
+    }
+    let parts = [IoSlice::new(header), IoSlice::new(message)];
+    let none = &mut SendAncillaryBuffer::default();
+    Ok(sendmsg(socket, &parts, none, SendFlags::NOSIGNAL)?)
+}
+
 fn sleep(time: Duration) {
     std::thread::sleep(time::Duration::from_nanos(time.as_nanos()));
 }
@@ -240,10 +262,8 @@ impl Inner {
             Standing::Joining | Standing::Alone => self.socket.send(message),
             Standing::Joined(token) => {
                 let header = datagram_header(token, out.number(), now);
-                let parts = [IoSlice::new(&header), IoSlice::new(message)];
-                let none = &mut SendAncillaryBuffer::default();
-                let sent = sendmsg(&self.socket, &parts, none, SendFlags::NOSIGNAL);
-                sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER)).map_err(io::Error::from)
+                let sent = send_parts(&self.socket, &header, message);
+                sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER))
             }
         };
         match &sent {

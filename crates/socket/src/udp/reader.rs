@@ -10,6 +10,7 @@ use cutline_units::Instant;
 use rustix::fd::AsFd;
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 
 /// The longest datagram, bytes.
 const LONGEST: usize = 65_535;
@@ -26,13 +27,11 @@ pub struct Reader {
     early: VecDeque<Vec<u8>>,
 }
 
-impl Default for Reader {
-    fn default() -> Self {
-        Self {
-            inbox: Inbox::new(LONGEST, BATCH),
-            messages: VecDeque::with_capacity(BATCH),
-            early: VecDeque::new(),
-        }
+impl Reader {
+    /// A reader of a socket that is connected to this peer.
+    pub fn new(peer: SocketAddr) -> Self {
+        let inbox = Inbox::connected(LONGEST, BATCH, peer);
+        Self { inbox, messages: VecDeque::with_capacity(BATCH), early: VecDeque::new() }
     }
 }
 
