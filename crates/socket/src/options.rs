@@ -115,6 +115,11 @@ impl QosOptions {
         Self::new(ConnectionSpecification { receive, ..ConnectionSpecification::default() })
     }
 
+    /// Returns the options of an end that needs the same of both directions.
+    pub fn both(each: Specification) -> Self {
+        Self::new(ConnectionSpecification { send: each.clone(), receive: each, profile: None })
+    }
+
     /// Says what is known of the other end.
     #[must_use]
     pub fn peer(self, peer: Peer) -> Self {
