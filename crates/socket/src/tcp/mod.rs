@@ -160,6 +160,15 @@ impl QosTcpStream {
         Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
     }
 
+    /// Whether bytes were received already, so that reading does not wait. The descriptor does not show it.
+    pub fn has_pending(&self) -> bool {
+        let Ok(inlet) = self.0.inlet.try_lock() else { return false };
+        match self.0.connection.standing() {
+            Standing::Joined(token) => inlet.has_payload(token),
+            Standing::Joining | Standing::Alone => !inlet.is_empty(),
+        }
+    }
+
     /// The address of the other end.
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.peer
@@ -248,8 +257,8 @@ impl Write for QosTcpStream {
 }
 
 impl AsFd for QosTcpStream {
-    /// The descriptor to wait for. It says nothing of data that has been received already: before waiting, read until
-    /// [`io::ErrorKind::WouldBlock`].
+    /// The descriptor to wait for. It says nothing of data that has been received already ([`QosTcpStream::has_pending`]):
+    /// before waiting, read until [`io::ErrorKind::WouldBlock`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.socket.as_fd()
     }
@@ -344,13 +353,17 @@ impl Inner {
 
     /// Takes a message of a negotiation from the stream, if one has come; everything else ends the negotiation.
     fn negotiate(&self, inlet: &mut Inlet) -> io::Result<()> {
-        match inlet.negotiation(&self.socket)? {
-            Some(message) => {
-                self.act(|session, out, inbound| session.on_negotiation(now(), &message, out, inbound))
-            }
-            None => self.act(|session, out, inbound| session.on_foreign(now(), out, inbound)),
-        };
+        let message = inlet.negotiation(&self.socket)?;
+        self.on_negotiation(message);
         Ok(())
+    }
+
+    /// Takes a message of a negotiation, or that something else has come.
+    fn on_negotiation(&self, message: Option<Vec<u8>>) {
+        self.act(|session, out, inbound| match message {
+            Some(message) => session.on_negotiation(now(), &message, out, inbound),
+            None => session.on_foreign(now(), out, inbound),
+        });
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -432,7 +445,8 @@ impl Service for Inner {
         if self.connection.standing() == Standing::Joining {
             // An end that was accepted answers also while the application does not read yet.
             if let Ok(mut inlet) = self.inlet.try_lock() {
-                let _later = self.negotiate(&mut inlet);
+                let _later =
+                    inlet.early_negotiation(&self.socket).map(|message| self.on_negotiation(message));
             }
             let is_new = now.saturating_since(self.since) < self.patience;
             return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });

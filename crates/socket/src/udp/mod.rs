@@ -51,6 +51,9 @@ struct Inner {
     nonblocking: AtomicBool,
 }
 
+/// The most control messages that the keeper takes at a time.
+const MOST_CONTROL: usize = 16;
+
 impl QosUdpSocket {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
     /// that the other end takes no part ([`Peer`]).
@@ -148,6 +151,11 @@ impl QosUdpSocket {
         matches!(self.0.connection.standing(), Standing::Joined(_))
     }
 
+    /// Whether a message was received already, so that [`QosUdpSocket::recv`] does not wait. The descriptor does not show it.
+    pub fn has_pending(&self) -> bool {
+        self.0.reader.try_lock().is_ok_and(|reader| !reader.is_empty())
+    }
+
     /// The address of the other end.
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.peer
@@ -180,7 +188,9 @@ impl QosUdpSocket {
 }
 
 impl AsFd for QosUdpSocket {
-    /// The descriptor to wait for: it is readable when a message may have come. Who reads from it takes messages away.
+    /// The descriptor to wait for: it is readable when a message may have come. It says nothing of messages that were received
+    /// already ([`QosUdpSocket::has_pending`]): before waiting, receive until [`io::ErrorKind::WouldBlock`]. Who reads from it
+    /// takes messages away.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.socket.as_fd()
     }
@@ -337,12 +347,21 @@ impl Inner {
 
 impl Service for Inner {
     fn serve(&self, now: Instant) -> Instant {
-        // While the application waits for messages it reads what comes.
+        // While the application waits for messages it reads what comes. Its messages stay where they are: it may be waiting
+        // for the descriptor.
         if let Ok(mut reader) = self.reader.try_lock()
             && reader.is_empty()
         {
-            // An error is the application's to see, with its next call.
-            let _none = self.fill(&mut reader, Wait::No);
+            for _ in 0..MOST_CONTROL {
+                // An error is the application's to see, with its next call.
+                let taken = reader.take_control(
+                    &self.socket,
+                    self.connection.standing(),
+                    &mut self.connection.inbound(),
+                );
+                let Ok(Some(control)) = taken else { break };
+                self.handle(control.as_slice());
+            }
         }
         self.act(|session, out, inbound| session.advance(now, out, inbound))
     }
