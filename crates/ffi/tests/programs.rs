@@ -23,7 +23,13 @@ fn valgrind_finds_no_fault() {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = echo(folder.path());
-    let arguments = ["--quiet", "--leak-check=full", "--show-leak-kinds=definite", "--error-exitcode=9"];
+    let arguments = [
+        "--quiet",
+        "--leak-check=full",
+        "--show-leak-kinds=definite",
+        "--errors-for-leak-kinds=definite",
+        "--error-exitcode=9",
+    ];
     let output = c::command("valgrind").args(arguments).arg(&program).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && errors.is_empty(), "{}\n{errors}", output.status);

@@ -49,6 +49,8 @@ struct Inner {
     reader: Mutex<Reader>,
     pacing: Pacing,
     nonblocking: AtomicBool,
+    /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
+    is_watched: AtomicBool,
 }
 
 /// The most control messages that the keeper takes at a time.
@@ -102,6 +104,7 @@ impl QosUdpSocket {
             reader: Mutex::default(),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
         })))
     }
 
@@ -175,6 +178,7 @@ impl QosUdpSocket {
     /// As [`UdpSocket::set_nonblocking`].
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
+        self.0.is_watched.fetch_or(nonblocking, Ordering::Relaxed);
         self.0.socket.set_nonblocking(nonblocking)
     }
 
@@ -192,6 +196,7 @@ impl AsFd for QosUdpSocket {
     /// already ([`QosUdpSocket::has_pending`]): before waiting, receive until [`io::ErrorKind::WouldBlock`]. Who reads from it
     /// takes messages away.
     fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.is_watched.store(true, Ordering::Relaxed);
         self.0.socket.as_fd()
     }
 }
@@ -328,6 +333,17 @@ impl Inner {
         }
     }
 
+    /// Takes control messages that come next, and leaves messages of the application in the kernel, where the descriptor shows
+    /// them. They are measured when the application receives them, with the kernel's time of arrival.
+    fn take_control(&self, reader: &mut Reader) {
+        for _ in 0..MOST_CONTROL {
+            let standing = self.connection.standing();
+            let taken = reader.take_control(&self.socket, standing, &mut self.connection.inbound());
+            let Ok(Some(control)) = taken else { break };
+            self.handle(control.as_slice());
+        }
+    }
+
     /// Takes datagrams that were received elsewhere.
     fn take_early(&self, datagrams: impl IntoIterator<Item = (Instant, Vec<u8>)>) {
         let mut control = Vec::new();
@@ -347,20 +363,14 @@ impl Inner {
 
 impl Service for Inner {
     fn serve(&self, now: Instant) -> Instant {
-        // While the application waits for messages it reads what comes. Its messages stay where they are: it may be waiting
-        // for the descriptor.
+        // While the application waits for messages it reads what comes. An error is the application's to see, with its next call.
         if let Ok(mut reader) = self.reader.try_lock()
             && reader.is_empty()
         {
-            for _ in 0..MOST_CONTROL {
-                // An error is the application's to see, with its next call.
-                let taken = reader.take_control(
-                    &self.socket,
-                    self.connection.standing(),
-                    &mut self.connection.inbound(),
-                );
-                let Ok(Some(control)) = taken else { break };
-                self.handle(control.as_slice());
+            if self.is_watched.load(Ordering::Relaxed) {
+                self.take_control(&mut reader);
+            } else {
+                let _none = self.fill(&mut reader, Wait::No);
             }
         }
         self.act(|session, out, inbound| session.advance(now, out, inbound))

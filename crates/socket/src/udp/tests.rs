@@ -241,6 +241,7 @@ fn the_descriptor_shows_messages_that_nobody_has_received() {
         quick(options).monitor(cutline_signal::monitor::MonitorParams { interval, ..Default::default() })
     };
     let (ours, theirs) = pair(LOOPBACK[0], &often(QosOptions::default()), &often(QosOptions::default()));
+    let _watched = theirs.as_fd();
     thread::sleep(time::Duration::from_millis(300));
     assert!(theirs.mib().reports.used > 3, "the keeper takes reports: {:?}", theirs.mib());
     for message in [b"one", b"two"] {
