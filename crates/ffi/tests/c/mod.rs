@@ -1,6 +1,7 @@
 //! Programs in C, compiled with the system's compiler and linked with the library of this build.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,6 +15,10 @@ pub fn library() -> PathBuf {
 /// Compiles a program with every warning, as strict as it goes. Returns it.
 pub fn build(source: &Path, into: &Path) -> PathBuf {
     let (program, library) = (into.join(source.file_stem().unwrap()), library());
+    let soname = into.join("libcutline.so.0");
+    if !soname.exists() {
+        symlink(library.join("libcutline.so"), soname).unwrap();
+    }
     let output = Command::new("cc")
         .args([
             "-std=c11",
@@ -33,7 +38,7 @@ pub fn build(source: &Path, into: &Path) -> PathBuf {
         .arg("-L")
         .arg(&library)
         .args(["-lcutline", "-lm"])
-        .arg(format!("-Wl,-rpath,{}", library.display()))
+        .arg(format!("-Wl,-rpath,{}", into.display()))
         .output()
         .expect("the compiler of C is installed: `make setup`");
     assert!(output.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&output.stderr));

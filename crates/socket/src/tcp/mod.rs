@@ -13,7 +13,7 @@ mod tests;
 
 pub use listener::QosTcpListener;
 
-use crate::connection::{Connection, Role, Standing, begin, duration, lock, mark, resolve};
+use crate::connection::{Connection, Patience, Role, Standing, begin, duration, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Peer, QosOptions};
@@ -59,6 +59,7 @@ struct Inner {
     since: Instant,
     patience: Duration,
     nonblocking: AtomicBool,
+    read_patience: Patience,
     /// The pacing rate that the kernel was given, bit/s.
     paced: AtomicU64,
 }
@@ -121,6 +122,7 @@ impl QosTcpStream {
             since: now(),
             patience: options.negotiation.give_up,
             nonblocking: AtomicBool::new(false),
+            read_patience: Patience::default(),
             paced: AtomicU64::new(UNPACED),
         }))
     }
@@ -212,7 +214,9 @@ impl QosTcpStream {
     /// # Errors
     /// As [`TcpStream::set_read_timeout`].
     pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
-        self.0.socket.set_read_timeout(time)
+        self.0.socket.set_read_timeout(time)?;
+        self.0.read_patience.set(time);
+        Ok(())
     }
 
     /// Sets how long writing waits.
@@ -377,6 +381,7 @@ impl Inner {
             self.connection.inbound().on_plain(now(), length as u64);
             return Ok(length);
         };
+        let until = self.read_patience.until();
         loop {
             match inlet.read(&self.socket, buffer, token)? {
                 Taken::Payload { bytes, end } => {
@@ -390,7 +395,13 @@ impl Inner {
                     }
                 }
                 Taken::End => return Ok(0),
-                control => self.handle(&control),
+                control => {
+                    self.handle(&control);
+                    // It does not make the time longer.
+                    if inlet.is_empty() {
+                        until.wait(&self.socket)?;
+                    }
+                }
             }
         }
     }

@@ -327,3 +327,14 @@ fn the_descriptor_of_a_stream_shows_a_plain_clients_first_words() {
     theirs.read_exact(&mut buffer).unwrap();
     assert_eq!(&buffer, b"GET /");
 }
+
+#[test]
+fn reports_do_not_make_a_timeout_longer() {
+    let (mut ours, theirs) = pair(LOOPBACK[0], &quick(QosOptions::default()), &quick(QosOptions::default()));
+    ours.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+    let begin = now();
+    assert_eq!(ours.read(&mut [0; 10]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    let took = now().saturating_since(begin);
+    assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took}");
+    assert!(theirs.has_qos_peer().unwrap());
+}

@@ -10,7 +10,7 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Role, Standing, begin, duration, lock, mark, resolve};
+use crate::connection::{Connection, Patience, Role, Standing, begin, duration, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Pacing, Peer, QosOptions};
@@ -51,6 +51,7 @@ struct Inner {
     nonblocking: AtomicBool,
     /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
     is_watched: AtomicBool,
+    patience: Patience,
 }
 
 /// The most control messages that the keeper takes at a time.
@@ -105,6 +106,7 @@ impl QosUdpSocket {
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
+            patience: Patience::default(),
         })))
     }
 
@@ -187,7 +189,9 @@ impl QosUdpSocket {
     /// # Errors
     /// As [`UdpSocket::set_read_timeout`].
     pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
-        self.0.socket.set_read_timeout(time)
+        self.0.socket.set_read_timeout(time)?;
+        self.0.patience.set(time);
+        Ok(())
     }
 }
 
@@ -307,10 +311,17 @@ impl Inner {
 
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut reader = lock(&self.reader);
+        if let Some(length) = reader.take(buffer) {
+            return Ok(length);
+        }
+        let until = self.patience.until();
+        self.fill(&mut reader, Wait::ForOne)?;
         loop {
             if let Some(length) = reader.take(buffer) {
                 return Ok(length);
             }
+            // Control messages alone have come, which do not make the time longer.
+            until.wait(&self.socket)?;
             self.fill(&mut reader, Wait::ForOne)?;
         }
     }

@@ -273,3 +273,18 @@ fn a_listener_need_not_wait() {
     };
     assert!(accepted.has_qos_peer() && asks.join().unwrap().has_qos_peer());
 }
+
+#[test]
+fn reports_do_not_make_a_timeout_longer() {
+    let often = |options: QosOptions| {
+        let interval = Duration::from_millis(10);
+        quick(options).monitor(cutline_signal::monitor::MonitorParams { interval, ..Default::default() })
+    };
+    let (ours, theirs) = pair(LOOPBACK[0], &often(QosOptions::default()), &often(QosOptions::default()));
+    ours.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+    let begin = now();
+    assert_eq!(ours.recv(&mut [0; 10]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    let took = now().saturating_since(begin);
+    assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took}");
+    assert!(theirs.has_qos_peer());
+}
