@@ -9,8 +9,10 @@ ATTACK_TIME ?= 10
 ATTACK ?=
 ATTACK_SEED ?=
 BIN := target/release/cutline
+LIBRARY := target/library
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 
-.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces install install-service clean
+.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces install install-command install-library install-service clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -27,7 +29,8 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate  against ns-2, which writes docs/validation/ns2.md, and traces read by tshark and flent (installs all three)"
-	@echo "make install   the cutline command into $(PREFIX)/bin"
+	@echo "make install   the cutline command into $(PREFIX)/bin; the library for C, its header, its manual and its file of pkg-config"
+	@echo "make install-command, make install-library  only one of them"
 	@echo "make install-service  the command into /usr/local/bin, the router's systemd unit, an example of its file (as root)"
 
 setup:
@@ -61,8 +64,8 @@ properties: setup
 	done
 
 bless: setup
-	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-translate -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli \
-		--test pages --test goldens --test broken --test guide_pages --test seeds --test schemas
+	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-translate -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi \
+		--test header --test pages --test goldens --test broken --test guide_pages --test seeds --test schemas
 
 # Guided by coverage, with new seeds. What fails is kept in crates/fuzz/failures, and the command that replays it is printed.
 fuzz: setup
@@ -104,8 +107,22 @@ validate-traces: setup
 	@tools/setup.sh traces
 	$(CARGO) test --locked -p cutline-trace --test tools
 
-install: $(BIN)
+install: install-command install-library
+
+install-command: $(BIN)
 	install -D -m 755 $(BIN) $(PREFIX)/bin/cutline
+
+# Programs look for libcutline.so.0: the number changes when the interface does.
+install-library: setup
+	$(CARGO) build --profile library --locked -p cutline-ffi
+	install -D -m 755 $(LIBRARY)/libcutline.so $(PREFIX)/lib/libcutline.so.$(VERSION)
+	ln -sf libcutline.so.$(VERSION) $(PREFIX)/lib/libcutline.so.0
+	ln -sf libcutline.so.0 $(PREFIX)/lib/libcutline.so
+	install -D -m 644 $(LIBRARY)/libcutline.a $(PREFIX)/lib/libcutline.a
+	install -D -m 644 crates/ffi/include/cutline.h $(PREFIX)/include/cutline.h
+	install -D -m 644 docs/man/cutline_socket.3 $(PREFIX)/share/man/man3/cutline_socket.3
+	mkdir -p $(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|' packaging/cutline.pc.in > $(PREFIX)/lib/pkgconfig/cutline.pc
 
 # For all users, with the router's unit: run as root. Files that are there in /etc/cutline stay as they are.
 install-service:

@@ -6,6 +6,7 @@ use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Nonce};
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Start};
 use cutline_sys::now;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::traffic_class::set_traffic_class;
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
 use rustix::fd::AsFd;
@@ -129,6 +130,42 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
 /// A time of the standard library as ours.
 pub fn duration(time: std::time::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// How long a call that receives waits for the application's data. The kernel's own timeout begins anew with each call of the
+/// system, so with each control message.
+#[derive(Debug, Default)]
+pub struct Patience(AtomicU64);
+
+/// When a call has waited long enough; `None` if never.
+pub struct Until(Option<Instant>);
+
+impl Patience {
+    pub fn set(&self, time: Option<std::time::Duration>) {
+        self.0.store(time.map_or(0, |time| duration(time).as_nanos()), Ordering::Relaxed);
+    }
+
+    /// The end of a call that begins now.
+    pub fn until(&self) -> Until {
+        let time = self.0.load(Ordering::Relaxed);
+        Until((time > 0).then(|| now().saturating_add(Duration::from_nanos(time))))
+    }
+}
+
+impl Until {
+    /// Waits for data until then, unless the call waits as long as it takes, which the kernel does.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when nothing has come.
+    pub fn wait(&self, socket: impl AsFd) -> io::Result<()> {
+        let Some(until) = self.0 else { return Ok(()) };
+        let mut readable = [PollFd::new(&socket, PollFlags::IN)];
+        if wait(&mut readable, until.saturating_since(now()))? {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
 }
 
 /// The first address of a name.

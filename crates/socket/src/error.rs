@@ -57,12 +57,11 @@ impl QosError {
 
 impl From<QosError> for io::Error {
     fn from(error: QosError) -> Self {
-        match error {
-            QosError::System { doing, source } => Self::new(source.kind(), format!("{doing}: {source}")),
-            QosError::Option(_) => Self::new(io::ErrorKind::InvalidInput, error.to_string()),
-            QosError::Refused { .. } | QosError::NoPeer(_) => {
-                Self::new(io::ErrorKind::ConnectionRefused, error.to_string())
-            }
-        }
+        let kind = match &error {
+            QosError::System { source, .. } => source.kind(),
+            QosError::Option(_) => io::ErrorKind::InvalidInput,
+            QosError::Refused { .. } | QosError::NoPeer(_) => io::ErrorKind::ConnectionRefused,
+        };
+        Self::new(kind, error)
     }
 }

@@ -43,6 +43,7 @@ mod settings;
 mod tcp;
 mod udp;
 
+pub use cutline_quality::spec::ConnectionSpecification;
 pub use cutline_signal::mib::Mib;
 pub use cutline_signal::session::{Direction, Event};
 pub use error::QosError;

@@ -116,7 +116,8 @@ impl Inlet {
         }
     }
 
-    /// Takes control messages that come next, without waiting; `None` if there are none before the application's bytes.
+    /// Takes a control message that comes next, without waiting; `None` if there is none before the application's bytes. Those
+    /// stay in the kernel, where the descriptor shows them.
     ///
     /// # Errors
     /// As [`Inlet::read`].
@@ -124,16 +125,22 @@ impl Inlet {
         if self.frames.rest() > 0 {
             return Ok(None);
         }
-        loop {
-            let mut frames = self.frames.clone();
-            let item = frames.next(&self.buffer[self.start..self.end], token).map_err(broken)?;
-            match item {
-                Some((_, Item::Payload { .. })) => return Ok(None),
-                Some(_) => return self.next(&mut [], token),
-                None if self.fill(socket, RecvFlags::DONTWAIT)? == 0 => return Ok(None),
-                None => {}
+        let seen = self.glance(socket)?;
+        let found = self.frames.clone().next(&self.buffer[self.start..self.end + seen], token);
+        match found.map_err(broken)? {
+            None | Some((_, Item::Payload { .. })) => Ok(None),
+            Some((_, Item::Negotiation(length) | Item::Report(length))) => {
+                self.receive_up_to(socket, length)?;
+                self.next(&mut [], token)
             }
         }
+    }
+
+    /// Whether bytes of the application were received already.
+    pub fn has_payload(&self, token: u32) -> bool {
+        let there = &self.buffer[self.start..self.end];
+        let next = || matches!(self.frames.clone().next(there, token), Ok(Some((_, Item::Payload { .. }))));
+        !there.is_empty() && (self.frames.rest() > 0 || next())
     }
 
     /// Takes a message of a negotiation, without waiting; `None` if something else comes, or nothing any more.
@@ -149,6 +156,43 @@ impl Inlet {
                 Framing::Part => {}
             }
         }
+    }
+
+    /// As [`Inlet::negotiation`], and what is no such message stays in the kernel.
+    ///
+    /// # Errors
+    /// As [`Inlet::negotiation`].
+    pub fn early_negotiation(&mut self, socket: &TcpStream) -> io::Result<Option<Vec<u8>>> {
+        let seen = self.glance(socket)?;
+        match framing(&self.buffer[self.start..self.end + seen]) {
+            Framing::Whole(length) => {
+                self.receive_up_to(socket, length)?;
+                Ok(Some(self.take(length).to_vec()))
+            }
+            Framing::Part if seen > 0 || !self.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            Framing::Part | Framing::Foreign => Ok(None),
+        }
+    }
+
+    /// Looks at what comes behind what is there, and leaves it in the kernel. Returns how many bytes it has seen.
+    fn glance(&mut self, socket: &TcpStream) -> io::Result<usize> {
+        match self.receive(socket, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.is_empty() => Ok(0),
+            seen => seen,
+        }
+    }
+
+    /// Receives what was seen, until so many bytes are there.
+    fn receive_up_to(&mut self, socket: &TcpStream, length: usize) -> io::Result<()> {
+        while self.end - self.start < length {
+            let end = self.start + length;
+            let (bytes, _) = recv(socket, &mut self.buffer[self.end..end], RecvFlags::DONTWAIT)?;
+            if bytes == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.end += bytes;
+        }
+        Ok(())
     }
 
     /// Reads from a stream without messages.
@@ -201,6 +245,13 @@ impl Inlet {
 
     /// Receives more behind what is there. Returns how many bytes; 0 if the other end has closed.
     fn fill(&mut self, socket: &TcpStream, flags: RecvFlags) -> io::Result<usize> {
+        let bytes = self.receive(socket, flags)?;
+        self.end += bytes;
+        Ok(bytes)
+    }
+
+    /// Writes what the socket has behind what is there.
+    fn receive(&mut self, socket: &TcpStream, flags: RecvFlags) -> io::Result<usize> {
         if self.buffer.is_empty() {
             self.buffer = vec![0; ROOM];
         }
@@ -210,7 +261,6 @@ impl Inlet {
         }
         debug_assert!(self.end < ROOM, "a header or a control message is shorter than the buffer");
         let (bytes, _) = recv(socket, &mut self.buffer[self.end..], flags)?;
-        self.end += bytes;
         Ok(bytes)
     }
 }

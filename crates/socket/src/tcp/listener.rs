@@ -80,6 +80,14 @@ impl QosTcpListener {
         Ok((stream, peer))
     }
 
+    /// Sets whether [`QosTcpListener::accept`] waits.
+    ///
+    /// # Errors
+    /// As [`TcpListener::set_nonblocking`].
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.socket.set_nonblocking(nonblocking)
+    }
+
     /// The address of this socket.
     ///
     /// # Errors

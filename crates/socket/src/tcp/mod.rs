@@ -13,7 +13,7 @@ mod tests;
 
 pub use listener::QosTcpListener;
 
-use crate::connection::{Connection, Role, Standing, begin, duration, lock, mark, resolve};
+use crate::connection::{Connection, Patience, Role, Standing, begin, duration, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Peer, QosOptions};
@@ -59,6 +59,7 @@ struct Inner {
     since: Instant,
     patience: Duration,
     nonblocking: AtomicBool,
+    read_patience: Patience,
     /// The pacing rate that the kernel was given, bit/s.
     paced: AtomicU64,
 }
@@ -120,6 +121,7 @@ impl QosTcpStream {
             since: now(),
             patience: options.negotiation.give_up,
             nonblocking: AtomicBool::new(false),
+            read_patience: Patience::default(),
             paced: AtomicU64::new(UNPACED),
         }))
     }
@@ -157,6 +159,15 @@ impl QosTcpStream {
     pub fn has_qos_peer(&self) -> Result<bool, QosError> {
         self.0.join()?;
         Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
+    }
+
+    /// Whether bytes were received already, so that reading does not wait. The descriptor does not show it.
+    pub fn has_pending(&self) -> bool {
+        let Ok(inlet) = self.0.inlet.try_lock() else { return false };
+        match self.0.connection.standing() {
+            Standing::Joined(token) => inlet.has_payload(token),
+            Standing::Joining | Standing::Alone => !inlet.is_empty(),
+        }
     }
 
     /// The address of the other end.
@@ -202,7 +213,9 @@ impl QosTcpStream {
     /// # Errors
     /// As [`TcpStream::set_read_timeout`].
     pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
-        self.0.socket.set_read_timeout(time)
+        self.0.socket.set_read_timeout(time)?;
+        self.0.read_patience.set(time);
+        Ok(())
     }
 
     /// Sets how long writing waits.
@@ -247,8 +260,8 @@ impl Write for QosTcpStream {
 }
 
 impl AsFd for QosTcpStream {
-    /// The descriptor to wait for. It says nothing of data that has been received already: before waiting, read until
-    /// [`io::ErrorKind::WouldBlock`].
+    /// The descriptor to wait for. It says nothing of data that has been received already ([`QosTcpStream::has_pending`]):
+    /// before waiting, read until [`io::ErrorKind::WouldBlock`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.socket.as_fd()
     }
@@ -343,13 +356,17 @@ impl Inner {
 
     /// Takes a message of a negotiation from the stream, if one has come; everything else ends the negotiation.
     fn negotiate(&self, inlet: &mut Inlet) -> io::Result<()> {
-        match inlet.negotiation(&self.socket)? {
-            Some(message) => {
-                self.act(|session, out, inbound| session.on_negotiation(now(), &message, out, inbound))
-            }
-            None => self.act(|session, out, inbound| session.on_foreign(now(), out, inbound)),
-        };
+        let message = inlet.negotiation(&self.socket)?;
+        self.on_negotiation(message);
         Ok(())
+    }
+
+    /// Takes a message of a negotiation, or that something else has come.
+    fn on_negotiation(&self, message: Option<Vec<u8>>) {
+        self.act(|session, out, inbound| match message {
+            Some(message) => session.on_negotiation(now(), &message, out, inbound),
+            None => session.on_foreign(now(), out, inbound),
+        });
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -363,6 +380,7 @@ impl Inner {
             self.connection.inbound().on_plain(now(), length as u64);
             return Ok(length);
         };
+        let until = self.read_patience.until();
         loop {
             match inlet.read(&self.socket, buffer, token)? {
                 Taken::Payload { bytes, end } => {
@@ -376,7 +394,13 @@ impl Inner {
                     }
                 }
                 Taken::End => return Ok(0),
-                control => self.handle(&control),
+                control => {
+                    self.handle(&control);
+                    // It does not make the time longer.
+                    if inlet.is_empty() {
+                        until.wait(&self.socket)?;
+                    }
+                }
             }
         }
     }
@@ -431,7 +455,8 @@ impl Service for Inner {
         if self.connection.standing() == Standing::Joining {
             // An end that was accepted answers also while the application does not read yet.
             if let Ok(mut inlet) = self.inlet.try_lock() {
-                let _later = self.negotiate(&mut inlet);
+                let _later =
+                    inlet.early_negotiation(&self.socket).map(|message| self.on_negotiation(message));
             }
             let is_new = now.saturating_since(self.since) < self.patience;
             return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });

@@ -293,3 +293,50 @@ fn both_ends_of_a_stream_are_marked() {
         }
     }
 }
+
+#[test]
+fn the_descriptor_shows_what_nobody_has_read() {
+    let (mut ours, mut theirs) =
+        pair(LOOPBACK[0], &quick(QosOptions::default()), &quick(QosOptions::default()));
+    let is_readable =
+        |stream: &QosTcpStream| wait(&mut [PollFd::new(stream, PollFlags::IN)], Duration::ZERO).unwrap();
+    // The keeper comes by many times: there are reports each 10 ms.
+    thread::sleep(time::Duration::from_millis(300));
+    assert!(theirs.mib().reports.used > 3, "the keeper takes reports: {:?}", theirs.mib());
+    ours.write_all(b"two words").unwrap();
+    thread::sleep(time::Duration::from_millis(300));
+    assert!(is_readable(&theirs) && !theirs.has_pending());
+    let mut buffer = [0; 9];
+    theirs.read_exact(&mut buffer[..4]).unwrap();
+    assert!(theirs.has_pending(), "the rest was received with it");
+    theirs.read_exact(&mut buffer[4..]).unwrap();
+    assert!(!theirs.has_pending());
+    assert_eq!(&buffer, b"two words");
+}
+
+#[test]
+fn the_descriptor_of_a_stream_shows_a_plain_clients_first_words() {
+    let listener = QosTcpListener::bind(LOOPBACK[0], &quick(QosOptions::default())).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(listener.accept().err().unwrap().kind(), io::ErrorKind::WouldBlock);
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    wait(&mut [PollFd::new(&listener, PollFlags::IN)], Duration::from_secs(10)).unwrap();
+    let (mut theirs, _) = listener.accept().unwrap();
+    client.write_all(b"GET /").unwrap();
+    thread::sleep(time::Duration::from_millis(100));
+    assert!(wait(&mut [PollFd::new(&theirs, PollFlags::IN)], Duration::ZERO).unwrap());
+    let mut buffer = [0; 5];
+    theirs.read_exact(&mut buffer).unwrap();
+    assert_eq!(&buffer, b"GET /");
+}
+
+#[test]
+fn reports_do_not_make_a_timeout_longer() {
+    let (mut ours, theirs) = pair(LOOPBACK[0], &quick(QosOptions::default()), &quick(QosOptions::default()));
+    ours.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+    let begin = now();
+    assert_eq!(ours.read(&mut [0; 10]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    let took = now().saturating_since(begin);
+    assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took}");
+    assert!(theirs.has_qos_peer().unwrap());
+}

@@ -16,6 +16,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A socket that datagram connections come to.
 ///
@@ -25,6 +26,7 @@ pub struct QosUdpListener {
     socket: UdpSocket,
     options: QosOptions,
     arrivals: Mutex<Arrivals>,
+    nonblocking: AtomicBool,
 }
 
 /// What has come and was not accepted.
@@ -79,14 +81,19 @@ impl QosUdpListener {
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         let arrivals =
             Arrivals { inbox: Inbox::new(LONGEST, BATCH), joining: BTreeMap::new(), ready: VecDeque::new() };
-        Ok(Self { socket, options: options.clone(), arrivals: Mutex::new(arrivals) })
+        Ok(Self {
+            socket,
+            options: options.clone(),
+            arrivals: Mutex::new(arrivals),
+            nonblocking: AtomicBool::new(false),
+        })
     }
 
     /// Waits for the next connection.
     ///
     /// # Errors
     /// When the system refuses another socket, or the listener's socket has an error. [`io::ErrorKind::WouldBlock`] when
-    /// the listener does not wait ([`UdpSocket::set_nonblocking`]) and there is none.
+    /// the listener does not wait ([`QosUdpListener::set_nonblocking`]) and there is none.
     pub fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
         loop {
             let mut arrivals = lock(&self.arrivals);
@@ -96,8 +103,21 @@ impl QosUdpListener {
             }
             let due = arrivals.advance(&self.socket, &self.options);
             drop(arrivals);
+            if self.nonblocking.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], due.saturating_since(now()))?;
         }
+    }
+
+    /// Sets whether [`QosUdpListener::accept`] waits. One that does not wait has to be called when a datagram has come, and
+    /// now and then besides: it also sends again what was lost.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::set_nonblocking`].
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.nonblocking.store(nonblocking, Ordering::Relaxed);
+        self.socket.set_nonblocking(nonblocking)
     }
 
     /// The address of this socket.

@@ -10,7 +10,7 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Role, Standing, begin, duration, lock, mark, resolve};
+use crate::connection::{Connection, Patience, Role, Standing, begin, duration, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Pacing, Peer, QosOptions};
@@ -50,7 +50,13 @@ struct Inner {
     reader: Mutex<Reader>,
     pacing: Pacing,
     nonblocking: AtomicBool,
+    /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
+    is_watched: AtomicBool,
+    patience: Patience,
 }
+
+/// The most control messages that the keeper takes at a time.
+const MOST_CONTROL: usize = 16;
 
 impl QosUdpSocket {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
@@ -100,6 +106,8 @@ impl QosUdpSocket {
             reader: Mutex::new(Reader::new(peer)),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
+            patience: Patience::default(),
         })))
     }
 
@@ -149,6 +157,11 @@ impl QosUdpSocket {
         matches!(self.0.connection.standing(), Standing::Joined(_))
     }
 
+    /// Whether a message was received already, so that [`QosUdpSocket::recv`] does not wait. The descriptor does not show it.
+    pub fn has_pending(&self) -> bool {
+        self.0.reader.try_lock().is_ok_and(|reader| !reader.is_empty())
+    }
+
     /// The address of the other end.
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.peer
@@ -168,6 +181,7 @@ impl QosUdpSocket {
     /// As [`UdpSocket::set_nonblocking`].
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
+        self.0.is_watched.fetch_or(nonblocking, Ordering::Relaxed);
         self.0.socket.set_nonblocking(nonblocking)
     }
 
@@ -176,13 +190,18 @@ impl QosUdpSocket {
     /// # Errors
     /// As [`UdpSocket::set_read_timeout`].
     pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
-        self.0.socket.set_read_timeout(time)
+        self.0.socket.set_read_timeout(time)?;
+        self.0.patience.set(time);
+        Ok(())
     }
 }
 
 impl AsFd for QosUdpSocket {
-    /// The descriptor to wait for: it is readable when a message may have come. Who reads from it takes messages away.
+    /// The descriptor to wait for: it is readable when a message may have come. It says nothing of messages that were received
+    /// already ([`QosUdpSocket::has_pending`]): before waiting, receive until [`io::ErrorKind::WouldBlock`]. Who reads from it
+    /// takes messages away.
     fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.is_watched.store(true, Ordering::Relaxed);
         self.0.socket.as_fd()
     }
 }
@@ -316,10 +335,17 @@ impl Inner {
 
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut reader = lock(&self.reader);
+        if let Some(length) = reader.take(buffer) {
+            return Ok(length);
+        }
+        let until = self.patience.until();
+        self.fill(&mut reader, Wait::ForOne)?;
         loop {
             if let Some(length) = reader.take(buffer) {
                 return Ok(length);
             }
+            // Control messages alone have come, which do not make the time longer.
+            until.wait(&self.socket)?;
             self.fill(&mut reader, Wait::ForOne)?;
         }
     }
@@ -342,6 +368,17 @@ impl Inner {
         }
     }
 
+    /// Takes control messages that come next, and leaves messages of the application in the kernel, where the descriptor shows
+    /// them. They are measured when the application receives them, with the kernel's time of arrival.
+    fn take_control(&self, reader: &mut Reader) {
+        for _ in 0..MOST_CONTROL {
+            let standing = self.connection.standing();
+            let taken = reader.take_control(&self.socket, standing, &mut self.connection.inbound());
+            let Ok(Some(control)) = taken else { break };
+            self.handle(control.as_slice());
+        }
+    }
+
     /// Takes datagrams that were received elsewhere.
     fn take_early(&self, datagrams: impl IntoIterator<Item = (Instant, Vec<u8>)>) {
         let mut control = Vec::new();
@@ -361,12 +398,15 @@ impl Inner {
 
 impl Service for Inner {
     fn serve(&self, now: Instant) -> Instant {
-        // While the application waits for messages it reads what comes.
+        // While the application waits for messages it reads what comes. An error is the application's to see, with its next call.
         if let Ok(mut reader) = self.reader.try_lock()
             && reader.is_empty()
         {
-            // An error is the application's to see, with its next call.
-            let _none = self.fill(&mut reader, Wait::No);
+            if self.is_watched.load(Ordering::Relaxed) {
+                self.take_control(&mut reader);
+            } else {
+                let _none = self.fill(&mut reader, Wait::No);
+            }
         }
         self.act(|session, out, inbound| session.advance(now, out, inbound))
     }

@@ -8,6 +8,7 @@ use cutline_signal::session::{Inbound, Outbound, Session};
 use cutline_sys::datagrams::{Datagram, Inbox, Wait};
 use cutline_units::Instant;
 use rustix::fd::AsFd;
+use rustix::net::{RecvFlags, recv};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -25,13 +26,22 @@ pub struct Reader {
     messages: VecDeque<(usize, usize)>,
     /// Messages that came before, outside of the inbox.
     early: VecDeque<Vec<u8>>,
+    /// Takes one datagram at a time.
+    single: Inbox,
+    /// What was looked at and not taken.
+    glance: Vec<u8>,
 }
 
 impl Reader {
     /// A reader of a socket that is connected to this peer.
     pub fn new(peer: SocketAddr) -> Self {
-        let inbox = Inbox::connected(LONGEST, BATCH, peer);
-        Self { inbox, messages: VecDeque::with_capacity(BATCH), early: VecDeque::new() }
+        Self {
+            inbox: Inbox::connected(LONGEST, BATCH, peer),
+            messages: VecDeque::with_capacity(BATCH),
+            early: VecDeque::new(),
+            single: Inbox::connected(LONGEST, 1, peer),
+            glance: vec![0; LONGEST],
+        }
     }
 }
 
@@ -99,6 +109,39 @@ impl Reader {
             }
         }
         control
+    }
+}
+
+impl Reader {
+    /// Takes the next datagram if it is none of the application's, without waiting. The outer `None`: there is none, or the
+    /// application has to take it, which its descriptor shows.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn take_control(
+        &mut self,
+        socket: impl AsFd,
+        standing: Standing,
+        inbound: &mut Inbound,
+    ) -> io::Result<Option<Option<(Instant, Control)>>> {
+        let (length, _) = recv(&socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+        let bytes = &self.glance[..length];
+        let is_message = match standing {
+            Standing::Joined(token) => matches!(datagram(bytes, token), Frame::Data { .. }),
+            Standing::Joining | Standing::Alone => framing(bytes) != Framing::Whole(length),
+        };
+        if is_message || self.single.fill(socket, Wait::No)? == 0 {
+            return Ok(None);
+        }
+        let Some(Datagram { head, at, .. }) = self.single.datagram(0) else { return Ok(None) };
+        Ok(Some(match sort(head, at, standing, inbound) {
+            Sorted::Control(control) => Some((at, control)),
+            Sorted::Message(start) => {
+                self.early.push_back(head[start..].to_vec());
+                None
+            }
+            Sorted::Nothing => None,
+        }))
     }
 }
 

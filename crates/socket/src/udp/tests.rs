@@ -235,3 +235,58 @@ fn either_end_can_ask_for_something_else() {
     wait(&theirs);
     assert!(ours.send(&[0; 301]).is_err() && ours.send(&[0; 300]).is_ok());
 }
+
+#[test]
+fn the_descriptor_shows_messages_that_nobody_has_received() {
+    let often = |options: QosOptions| {
+        let interval = Duration::from_millis(10);
+        quick(options).monitor(cutline_signal::monitor::MonitorParams { interval, ..Default::default() })
+    };
+    let (ours, theirs) = pair(LOOPBACK[0], &often(QosOptions::default()), &often(QosOptions::default()));
+    let _watched = theirs.as_fd();
+    thread::sleep(time::Duration::from_millis(300));
+    assert!(theirs.mib().reports.used > 3, "the keeper takes reports: {:?}", theirs.mib());
+    for message in [b"one", b"two"] {
+        ours.send(message).unwrap();
+    }
+    thread::sleep(time::Duration::from_millis(300));
+    assert!(wait(&mut [PollFd::new(&theirs, PollFlags::IN)], Duration::ZERO).unwrap());
+    assert!(!theirs.has_pending());
+    let mut buffer = [0; 3];
+    assert_eq!((theirs.recv(&mut buffer).unwrap(), &buffer), (3, b"one"));
+    assert!(theirs.has_pending(), "both were received at once");
+    assert_eq!((theirs.recv(&mut buffer).unwrap(), &buffer), (3, b"two"));
+    assert!(!theirs.has_pending());
+}
+
+#[test]
+fn a_listener_need_not_wait() {
+    let listener = QosUdpListener::bind(LOOPBACK[0], &quick(QosOptions::default())).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(listener.accept().err().unwrap().kind(), io::ErrorKind::WouldBlock);
+    let to = listener.local_addr().unwrap();
+    let asks = thread::spawn(move || QosUdpSocket::connect(to, &quick(QosOptions::default())).unwrap());
+    let accepted = loop {
+        match listener.accept() {
+            Ok((accepted, _)) => break accepted,
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
+        wait(&mut [PollFd::new(&listener, PollFlags::IN)], Duration::from_millis(10)).unwrap();
+    };
+    assert!(accepted.has_qos_peer() && asks.join().unwrap().has_qos_peer());
+}
+
+#[test]
+fn reports_do_not_make_a_timeout_longer() {
+    let often = |options: QosOptions| {
+        let interval = Duration::from_millis(10);
+        quick(options).monitor(cutline_signal::monitor::MonitorParams { interval, ..Default::default() })
+    };
+    let (ours, theirs) = pair(LOOPBACK[0], &often(QosOptions::default()), &often(QosOptions::default()));
+    ours.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+    let begin = now();
+    assert_eq!(ours.recv(&mut [0; 10]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    let took = now().saturating_since(begin);
+    assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took}");
+    assert!(theirs.has_qos_peer());
+}

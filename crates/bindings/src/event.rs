@@ -1,0 +1,192 @@
+//! Events as plain data.
+
+use crate::nanos;
+use cutline_socket::{self as socket, Direction};
+use serde::Serialize;
+
+/// The room for an event's text, bytes, with the zero at its end.
+pub const TEXT: usize = 512;
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum EventKind {
+    /// Both ends agree.
+    Agreed = 1,
+    /// They do not agree. What was agreed on before holds.
+    Refused = 2,
+    /// The other end takes no part.
+    OneSided = 3,
+    /// A measure is outside its limit.
+    Violated = 4,
+    /// A measure is within its limit again.
+    Restored = 5,
+    /// Packets have this hint from now on.
+    Hint = 6,
+    /// The application should send at this rate from now on.
+    Rate = 7,
+}
+
+/// A direction of a connection, as its end sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Side {
+    /// What this end sends.
+    Send = 1,
+    /// What this end receives.
+    Receive = 2,
+}
+
+/// Something that has happened to a connection. What does not belong to its kind is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Event {
+    /// The size of this struct, which the caller sets: later versions have more at its end.
+    #[serde(skip)]
+    pub size: usize,
+    /// What has happened: one of CUTLINE_EVENT_*.
+    pub kind: i32,
+    /// A violation's direction: one of CUTLINE_SIDE_*.
+    pub side: i32,
+    /// A violation's measure: its place in the order rate, delay, gap, jitter, loss, recovery, from 0.
+    pub measure: i32,
+    /// The hint, 1 to 16.
+    pub hint: i32,
+    /// The worst value that is acceptable: messages/s, ms, or per cent.
+    pub limit: f64,
+    /// The value measured, in the same unit; while a violation lasts, the worst.
+    pub measured: f64,
+    /// The largest error of the value because of the two clocks, in the same unit.
+    pub error: f64,
+    /// The rate at which the application should send, messages/s.
+    pub rate: f64,
+    /// When a violation began, by the monotonic clock, ns.
+    pub since_ns: i64,
+    /// How long the violation lasted, ns.
+    pub after_ns: i64,
+    /// The same in words, with a zero at the end.
+    #[serde(skip)]
+    pub text: [u8; TEXT],
+}
+
+impl Event {
+    fn new(kind: EventKind, text: &str) -> Self {
+        let mut room = [0; TEXT];
+        let mut length = text.len().min(TEXT - 1);
+        while !text.is_char_boundary(length) {
+            length -= 1;
+        }
+        room[..length].copy_from_slice(&text.as_bytes()[..length]);
+        Self {
+            size: size_of::<Self>(),
+            kind: kind as i32,
+            side: 0,
+            measure: 0,
+            hint: 0,
+            limit: 0.0,
+            measured: 0.0,
+            error: 0.0,
+            rate: 0.0,
+            since_ns: 0,
+            after_ns: 0,
+            text: room,
+        }
+    }
+
+    fn violation(kind: EventKind, direction: Direction, it: &cutline_signal::violation::Violation) -> Self {
+        let (side, way) = match direction {
+            Direction::Send => (Side::Send, "send"),
+            Direction::Receive => (Side::Receive, "receive"),
+        };
+        let what = if kind == EventKind::Violated { "violated" } else { "restored" };
+        let (name, unit) = (it.measure.name(), it.measure.unit());
+        let text = format!(
+            "{what}: {way}: {name} is {:.3} {unit}, the limit is {:.3} {unit}",
+            it.measured, it.limit
+        );
+        Self {
+            side: side as i32,
+            measure: it.measure as i32,
+            limit: it.limit,
+            measured: it.measured,
+            error: it.error,
+            since_ns: crate::count(it.since.as_nanos()),
+            ..Self::new(kind, &text)
+        }
+    }
+
+    /// The text.
+    pub fn words(&self) -> &str {
+        let end = self.text.iter().position(|byte| *byte == 0).unwrap_or(TEXT);
+        std::str::from_utf8(&self.text[..end]).unwrap_or_default()
+    }
+}
+
+impl From<&socket::Event> for Event {
+    fn from(event: &socket::Event) -> Self {
+        use cutline_socket::Event as E;
+        match event {
+            E::Agreed(_) => Self::new(EventKind::Agreed, "both ends agree"),
+            E::Refused { send, receive } => {
+                let part = |way, conflicts: &Option<cutline_quality::spec::Conflicts>| {
+                    conflicts.as_ref().map(|conflicts| format!("{way}: {conflicts}"))
+                };
+                let parts: Vec<_> =
+                    [part("send", send), part("receive", receive)].into_iter().flatten().collect();
+                Self::new(EventKind::Refused, &format!("the ends do not agree: {}", parts.join("; ")))
+            }
+            E::OneSided(_) => Self::new(EventKind::OneSided, "the other end takes no part"),
+            E::Violated(direction, violation) => Self::violation(EventKind::Violated, *direction, violation),
+            E::Restored { direction, violation, after } => Self {
+                after_ns: nanos(*after),
+                ..Self::violation(EventKind::Restored, *direction, violation)
+            },
+            E::Hint(hint) => Self {
+                hint: i32::from(hint.level()),
+                ..Self::new(EventKind::Hint, &format!("packets have the hint {}", hint.level()))
+            },
+            E::Rate(rate) => {
+                Self { rate: *rate, ..Self::new(EventKind::Rate, &format!("send at {rate:.3} messages/s")) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_quality::spec::{Measure, Specification, agree};
+    use cutline_signal::violation::Violation;
+    use cutline_units::{Duration, Hint, Instant};
+
+    #[test]
+    fn events_are_numbers_and_words() {
+        let violation = Violation {
+            measure: Measure::Delay,
+            limit: 150.0,
+            measured: 200.5,
+            error: 1.0,
+            since: Instant::from_nanos(7),
+        };
+        let of = |event: &socket::Event| Event::from(event);
+        let violated = of(&socket::Event::Violated(Direction::Receive, violation));
+        assert_eq!(violated.words(), "violated: receive: delay is 200.500 ms, the limit is 150.000 ms");
+        assert_eq!((violated.kind, violated.side, violated.measure, violated.since_ns), (4, 2, 1, 7));
+        let after = Duration::from_nanos(9);
+        let restored = of(&socket::Event::Restored { direction: Direction::Send, violation, after });
+        assert_eq!((restored.kind, restored.side, restored.after_ns), (5, 1, 9));
+        assert_eq!(of(&socket::Event::Hint(Hint::from_level(3))).hint, 3);
+        assert_eq!(of(&socket::Event::Rate(9.5)).rate, 9.5);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let text = "ü".repeat(TEXT);
+        let event = Event::new(EventKind::Agreed, &text);
+        assert_eq!(event.words(), "ü".repeat((TEXT - 1) / 2));
+        let spec = |rate| Specification::builder().min_rate(rate).build().unwrap();
+        let send = agree(&spec(5.0), &spec(4.0)).unwrap_err();
+        let refused = Event::from(&socket::Event::Refused { send: Some(send), receive: None });
+        assert!(refused.words().contains("send: min-rate = 5"), "{}", refused.words());
+    }
+}

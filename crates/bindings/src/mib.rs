@@ -1,0 +1,339 @@
+//! The MIB of a connection as plain data.
+
+use crate::{count, nanos, nanos_or_unknown};
+use cutline_quality::spec::{Measure, Specification};
+use cutline_signal::mib::{self, Conformance, Contract, TcpFigures};
+use cutline_signal::monitor::{Delivery, Received, Sent};
+use serde::Serialize;
+
+/// How many measures there are: rate, delay, gap, jitter, loss, recovery, in this order.
+pub const MEASURES: usize = Measure::ALL.len();
+
+/// What a direction needs. A number that is open is NaN, a time or a size -1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Requirements {
+    /// The lowest acceptable rate, messages/s.
+    pub min_rate: f64,
+    /// The highest useful rate, messages/s.
+    pub max_rate: f64,
+    /// The highest rate of a burst, messages/s.
+    pub peak_rate: f64,
+    /// The longest message, bytes.
+    pub size: i64,
+    /// The delay below which less is worth no more, ns.
+    pub min_delay_ns: i64,
+    /// The longest acceptable one-way delay, ns.
+    pub max_delay_ns: i64,
+    /// The longest time between the arrivals of two messages, ns.
+    pub max_gap_ns: i64,
+    /// The largest change of delay between consecutive messages, ns.
+    pub jitter_ns: i64,
+    /// The largest share of messages lost, per cent.
+    pub loss: f64,
+    /// The longest time to recover a broken connection, ns.
+    pub recovery_ns: i64,
+    /// Whether messages may be delivered out of order: 1, 0, or -1 if it is open.
+    pub reordering: i64,
+}
+
+/// What was received since the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Totals {
+    /// Messages received, without duplicates.
+    pub messages: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// Messages lost.
+    pub lost: i64,
+    /// Messages received after one with a higher number.
+    pub late: i64,
+    /// Messages received more than once.
+    pub duplicated: i64,
+}
+
+/// What was delivered in an interval. Times that are unknown are -1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Interval {
+    /// How long the interval was, ns; -1 if there was none yet: then the rest is 0.
+    pub length_ns: i64,
+    /// Messages that the sender has sent in it.
+    pub sent: i64,
+    /// Messages received, without duplicates.
+    pub messages: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// Messages lost; negative if messages came that had been counted as lost.
+    pub lost: i64,
+    /// Messages received after one with a higher number.
+    pub late: i64,
+    /// Messages received more than once.
+    pub duplicated: i64,
+    /// Messages received per second.
+    pub rate: f64,
+    /// The throughput, bit/s.
+    pub throughput_bps: i64,
+    /// The mean one-way delay, ns.
+    pub delay_mean_ns: i64,
+    /// The quantile of the delays that is compared with the limit, ns.
+    pub delay_quantile_ns: i64,
+    /// The longest delay, ns.
+    pub delay_worst_ns: i64,
+    /// The mean jitter, ns.
+    pub jitter_mean_ns: i64,
+    /// The quantile of the jitters that is compared with the limit, ns.
+    pub jitter_quantile_ns: i64,
+    /// The largest jitter, ns.
+    pub jitter_worst_ns: i64,
+    /// The longest time without an arrival, ns.
+    pub gap_ns: i64,
+}
+
+/// The summary of many times. Without any, count is 0 and the times are -1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Distribution {
+    /// How many there are.
+    pub count: i64,
+    /// The mean, ns.
+    pub mean_ns: i64,
+    /// The median, ns.
+    pub p50_ns: i64,
+    /// Nine in ten are at most this one, ns.
+    pub p90_ns: i64,
+    /// 99 in 100 are at most this one, ns.
+    pub p99_ns: i64,
+    /// The greatest, ns.
+    pub max_ns: i64,
+}
+
+/// What is known of a direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Direction {
+    /// What holds: what was agreed on, or this end's own specification.
+    pub effective: Requirements,
+    /// Whether both ends have agreed on it: 1 or 0.
+    pub agreed: i64,
+    /// Messages sent since the beginning; of the direction that this end receives, as the other end reports.
+    pub sent_messages: i64,
+    /// Their bytes.
+    pub sent_bytes: i64,
+    /// How long the sending application was held back, ns.
+    pub held_ns: i64,
+    /// What was received since the beginning; of the direction that this end sends, as the other end reports.
+    pub received: Totals,
+    /// The last interval of measurement.
+    pub last: Interval,
+    /// The measures that are outside their limits now: bit 1 << measure for each.
+    pub violated: i64,
+    /// How many violations there were of each measure: rate, delay, gap, jitter, loss, recovery.
+    pub violations: [i64; MEASURES],
+}
+
+/// What TCP knows. Of a datagram socket all are -1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Tcp {
+    /// The smoothed round-trip time, ns.
+    pub rtt_ns: i64,
+    /// Its variation, ns.
+    pub rtt_deviation_ns: i64,
+    /// The least round-trip time, ns.
+    pub min_rtt_ns: i64,
+    /// The congestion window, segments.
+    pub congestion_window: i64,
+    /// Segments sent again since the beginning.
+    pub retransmissions: i64,
+    /// Bytes written and not yet sent.
+    pub not_sent: i64,
+    /// The rate at which the other end acknowledges data, bit/s.
+    pub delivery_rate_bps: i64,
+    /// The rate at which data is paced, bit/s.
+    pub pacing_rate_bps: i64,
+}
+
+/// All that is known of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Mib {
+    /// The size of this struct, which the caller sets: later versions have more at its end.
+    #[serde(skip)]
+    pub size: usize,
+    /// When this was so, by the monotonic clock, ns.
+    pub at_ns: i64,
+    /// What this end sends.
+    pub send: Direction,
+    /// What this end receives.
+    pub receive: Direction,
+    /// The one-way delays received since the beginning.
+    pub delay: Distribution,
+    /// The jitters received since the beginning.
+    pub jitter: Distribution,
+    /// The rate at which the application should send, messages/s; NaN if nothing asks for one.
+    pub target_rate: f64,
+    /// The delay hint of the packets that this end sends, 1 to 16; -1 if they have none.
+    pub hint: i64,
+    /// The other end's clock minus ours, ns; it means something if clock_error_ns is not -1.
+    pub clock_offset_ns: i64,
+    /// The largest error of that, ns; -1 if the offset is unknown.
+    pub clock_error_ns: i64,
+    /// The latest round-trip time of a report, ns; -1 if it is unknown.
+    pub round_trip_ns: i64,
+    /// Reports of the other end that were used.
+    pub reports: i64,
+    /// How often sending had to wait because the send queue was full.
+    pub queue_full: i64,
+    /// How often sending had to wait for its turn at the rate agreed on, or was refused until then.
+    pub pacing_waits: i64,
+    /// Messages sent although they came sooner than was agreed on.
+    pub unpaced: i64,
+    /// How long sending has waited altogether, ns.
+    pub waited_ns: i64,
+    /// How often the interface's queue had no room.
+    pub no_buffers: i64,
+    /// What TCP knows.
+    pub tcp: Tcp,
+}
+
+impl From<&Specification> for Requirements {
+    fn from(spec: &Specification) -> Self {
+        Self {
+            min_rate: spec.min_rate.unwrap_or(f64::NAN),
+            max_rate: spec.max_rate.unwrap_or(f64::NAN),
+            peak_rate: spec.peak_rate.unwrap_or(f64::NAN),
+            size: spec.size.map_or(-1, |size| count(size.get())),
+            min_delay_ns: nanos_or_unknown(spec.min_delay),
+            max_delay_ns: nanos_or_unknown(spec.max_delay),
+            max_gap_ns: nanos_or_unknown(spec.max_gap),
+            jitter_ns: nanos_or_unknown(spec.jitter),
+            loss: spec.loss.unwrap_or(f64::NAN),
+            recovery_ns: nanos_or_unknown(spec.recovery),
+            reordering: spec.reordering.map_or(-1, i64::from),
+        }
+    }
+}
+
+impl From<&Received> for Totals {
+    fn from(it: &Received) -> Self {
+        Self {
+            messages: count(it.messages),
+            bytes: count(it.bytes),
+            lost: count(it.lost()),
+            late: count(it.late),
+            duplicated: count(it.duplicated),
+        }
+    }
+}
+
+impl From<Option<&Delivery>> for Interval {
+    fn from(last: Option<&Delivery>) -> Self {
+        let it = last.copied().unwrap_or_default();
+        Self {
+            length_ns: nanos_or_unknown(last.map(Delivery::length)),
+            sent: count(it.sent),
+            messages: count(it.messages),
+            bytes: count(it.bytes),
+            lost: it.lost,
+            late: count(it.late),
+            duplicated: count(it.duplicated),
+            rate: it.rate(),
+            throughput_bps: if last.is_some() { count(it.throughput().as_bps()) } else { 0 },
+            delay_mean_ns: nanos_or_unknown(it.delay.map(|delay| delay.mean)),
+            delay_quantile_ns: nanos_or_unknown(it.delay.map(|delay| delay.quantile)),
+            delay_worst_ns: nanos_or_unknown(it.delay.map(|delay| delay.worst)),
+            jitter_mean_ns: nanos_or_unknown(it.jitter.map(|jitter| jitter.mean)),
+            jitter_quantile_ns: nanos_or_unknown(it.jitter.map(|jitter| jitter.quantile)),
+            jitter_worst_ns: nanos_or_unknown(it.jitter.map(|jitter| jitter.worst)),
+            gap_ns: nanos(it.gap),
+        }
+    }
+}
+
+impl From<Option<mib::Distribution>> for Distribution {
+    fn from(it: Option<mib::Distribution>) -> Self {
+        Self {
+            count: it.map_or(0, |it| count(it.count)),
+            mean_ns: nanos_or_unknown(it.map(|it| it.mean)),
+            p50_ns: nanos_or_unknown(it.map(|it| it.p50)),
+            p90_ns: nanos_or_unknown(it.map(|it| it.p90)),
+            p99_ns: nanos_or_unknown(it.map(|it| it.p99)),
+            max_ns: nanos_or_unknown(it.map(|it| it.max)),
+        }
+    }
+}
+
+impl Direction {
+    fn new(
+        contract: &Contract,
+        sent: &Sent,
+        (received, last): (&Received, Option<&Delivery>),
+        conformance: &Conformance,
+    ) -> Self {
+        let bit = |violation: &cutline_signal::violation::Violation| 1 << violation.measure as i64;
+        Self {
+            effective: (&contract.effective).into(),
+            agreed: i64::from(contract.agreement.is_some()),
+            sent_messages: count(sent.messages),
+            sent_bytes: count(sent.bytes),
+            held_ns: nanos(sent.held),
+            received: received.into(),
+            last: last.into(),
+            violated: conformance.violations.iter().map(bit).sum(),
+            violations: conformance.counts.map(count),
+        }
+    }
+}
+
+impl From<Option<TcpFigures>> for Tcp {
+    fn from(it: Option<TcpFigures>) -> Self {
+        Self {
+            rtt_ns: nanos_or_unknown(it.map(|it| it.rtt)),
+            rtt_deviation_ns: nanos_or_unknown(it.map(|it| it.rtt_deviation)),
+            min_rtt_ns: nanos_or_unknown(it.map(|it| it.min_rtt)),
+            congestion_window: it.map_or(-1, |it| i64::from(it.congestion_window)),
+            retransmissions: it.map_or(-1, |it| i64::from(it.retransmissions)),
+            not_sent: it.map_or(-1, |it| count(it.not_sent.get())),
+            delivery_rate_bps: it.map_or(-1, |it| count(it.delivery_rate.as_bps())),
+            pacing_rate_bps: it.map_or(-1, |it| count(it.pacing_rate.as_bps())),
+        }
+    }
+}
+
+impl From<&mib::Mib> for Mib {
+    fn from(it: &mib::Mib) -> Self {
+        let (send, receive) = (&it.send, &it.receive);
+        Self {
+            size: size_of::<Self>(),
+            at_ns: count(it.at.as_nanos()),
+            send: Direction::new(
+                &send.contract,
+                &send.sent,
+                (&send.received, send.last.as_ref()),
+                &send.conformance,
+            ),
+            receive: Direction::new(
+                &receive.contract,
+                &receive.sent,
+                (&receive.received, receive.last.as_ref()),
+                &receive.conformance,
+            ),
+            delay: receive.delay.into(),
+            jitter: receive.jitter.into(),
+            target_rate: send.target_rate.unwrap_or(f64::NAN),
+            hint: it.hint.map_or(-1, |hint| i64::from(hint.level())),
+            clock_offset_ns: it.clock.map_or(0, |clock| clock.offset.as_nanos()),
+            clock_error_ns: nanos_or_unknown(it.clock.map(|clock| clock.error)),
+            round_trip_ns: nanos_or_unknown(it.clock.map(|clock| clock.round_trip)),
+            reports: count(it.reports.used),
+            queue_full: count(it.feedback.queue_full),
+            pacing_waits: count(it.feedback.pacing_waits),
+            unpaced: count(it.feedback.unpaced),
+            waited_ns: nanos(it.feedback.waited),
+            no_buffers: count(it.feedback.no_buffers),
+            tcp: it.tcp.into(),
+        }
+    }
+}

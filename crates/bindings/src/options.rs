@@ -1,0 +1,260 @@
+//! The options of a socket, by name and text.
+
+use cutline_config::kind::{self, Kind};
+use cutline_config::{Document, Errors, TableReader, parameter, read, specification};
+use cutline_params::Parameters;
+use cutline_quality::spec::ConnectionSpecification;
+use cutline_quality::{Class, HintParams};
+use cutline_signal::operation::OperationParams;
+use cutline_socket::{Marking, Pacing, Peer, QosOptions};
+use cutline_units::Hint;
+use std::time::Duration;
+
+/// What messages call the options.
+const NAME: &str = "options";
+
+/// The options of a socket.
+///
+/// They are a document: that of a specification file, and beside it
+///
+/// | name | what | allowed |
+/// | --- | --- | --- |
+/// | `peer` | what is known of the other end | `detect`, `speaks`, `plain` |
+/// | `pacing` | what sending datagrams too fast does | `block`, `refuse`, `count` |
+/// | `marking` | the packets' delay hint | `translated`, `none`, 1 to 16, `adaptive-audio` and other classes |
+/// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
+/// | `detection` | how long a stream asks whether the other end is a QoS socket | a time |
+/// | `path.*` | what is known of the path | as `cutline translate` |
+/// | `negotiation.*`, `monitor.*`, `operation.*` | how the protocol is carried out | the parameters of those names |
+#[derive(Clone, Debug)]
+pub struct Options {
+    document: Document,
+    key: Option<Vec<u8>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { document: empty(), key: None }
+    }
+}
+
+impl Options {
+    /// Reads a document, TOML or JSON. It replaces all that was set before, but for the key.
+    ///
+    /// # Errors
+    /// When it is neither, or something in it is not allowed: each place and what is allowed there.
+    pub fn read(&mut self, text: &str) -> Result<(), String> {
+        let is_json = text.trim_start().starts_with('{');
+        let parsed = if is_json { Document::parse_json(text, NAME) } else { Document::parse(text, NAME) };
+        let read = parsed.and_then(|document| qos_options(&document).map(|_| document));
+        self.document = read.map_err(|errors| errors.to_string())?;
+        Ok(())
+    }
+
+    /// Sets one option. It is checked by itself; whether all go together is checked when a socket is made of them, so that
+    /// they can be set in any order.
+    ///
+    /// # Errors
+    /// When there is no such option, or the value is not allowed: what is.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let (mut alone, mut all) = (empty(), self.document.clone());
+        alone.set_text(name, text).map_err(|errors| without_place(&errors))?;
+        all.set_text(name, text).map_err(|errors| without_place(&errors))?;
+        // What means something with others alone, as a bit rate with a size, is checked with them.
+        let checked = qos_options(&alone).or_else(|error| qos_options(&all).map_err(|_| error));
+        checked.map_err(|errors| without_place(&errors))?;
+        self.document = all;
+        Ok(())
+    }
+
+    /// Demands that the other end shows that it has this key, of 32 to 4096 bytes.
+    ///
+    /// # Errors
+    /// When the key is shorter or longer.
+    pub fn set_key(&mut self, key: &[u8]) -> Result<(), String> {
+        QosOptions::default().key(key)?;
+        self.key = Some(key.to_vec());
+        Ok(())
+    }
+
+    /// The options of a socket.
+    ///
+    /// # Errors
+    /// When they do not go together.
+    pub fn qos_options(&self) -> Result<QosOptions, String> {
+        let (_, options) = qos_options(&self.document).map_err(|errors| errors.to_string())?;
+        self.key.as_deref().map_or(Ok(options.clone()), |key| options.key(key))
+    }
+
+    /// The specification alone.
+    ///
+    /// # Errors
+    /// As [`Options::qos_options`].
+    pub fn specification(&self) -> Result<ConnectionSpecification, String> {
+        let (specification, _) = qos_options(&self.document).map_err(|errors| errors.to_string())?;
+        Ok(specification)
+    }
+}
+
+/// What is wrong with an option, which is no line of a file.
+fn without_place(errors: &Errors) -> String {
+    let problems = errors.problems().iter().cloned().map(|mut problem| {
+        problem.location = None;
+        problem.to_string()
+    });
+    problems.collect::<Vec<_>>().join("\n")
+}
+
+fn empty() -> Document {
+    Document::parse("", NAME).expect("no text is a document without keys")
+}
+
+fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptions), Errors> {
+    read(document, |root| {
+        let specification = specification::connection(root);
+        let adapts = root.or("adapt-rate", &kind::flag(), false);
+        let operation: Option<OperationParams> = parameters(root, "operation");
+        let detection = root.optional("detection", &kind::positive_duration());
+        let options = specification.clone().map(|it| {
+            let options = QosOptions::new(it)
+                .peer(root.or("peer", &peer(), Peer::default()))
+                .pacing(root.or("pacing", &pacing(), Pacing::default()))
+                .marking(root.or("marking", &marking(), Marking::default()))
+                .path(parameters(root, "path").unwrap_or_default());
+            let negotiation = parameters(root, "negotiation").unwrap_or_default();
+            let monitor = parameters(root, "monitor").unwrap_or_default();
+            let options = options.negotiation(negotiation).monitor(monitor);
+            let options = match detection {
+                Some(time) => options.detection(Duration::from_nanos(time.as_nanos())),
+                None => options,
+            };
+            if adapts { options.adapt_rate(operation.unwrap_or_default()) } else { options }
+        });
+        root.finish();
+        Some((specification?, options?))
+    })
+}
+
+/// The parameters that a table sets; `None` if there is no such table, or something in it is wrong, which is reported.
+fn parameters<P: Parameters>(root: &TableReader<'_>, key: &str) -> Option<P> {
+    let table = root.table(key, "a table of parameters")?;
+    let values = parameter::values(&table, &P::describe());
+    let params = parameter::checked(&table, P::from_values(values));
+    table.finish();
+    params
+}
+
+fn peer() -> Kind<Peer> {
+    let words = [("detect", Peer::Detect), ("speaks", Peer::Speaks), ("plain", Peer::Plain)];
+    kind::one_of("what is known of the other end", &words)
+}
+
+fn pacing() -> Kind<Pacing> {
+    let words = [("block", Pacing::Block), ("refuse", Pacing::Refuse), ("count", Pacing::Count)];
+    kind::one_of("what sending too fast does", &words)
+}
+
+fn marking() -> Kind<Marking> {
+    let adaptive = |class: Class| {
+        (format!("adaptive-{}", class.name()), Marking::Adaptive(class, HintParams::default()))
+    };
+    let fixed = [("translated", Marking::Translated), ("none", Marking::None)];
+    let fixed = fixed.map(|(word, marking)| (word.to_owned(), marking));
+    let words = fixed.into_iter().chain(Class::ALL.map(adaptive)).collect();
+    let level = kind::integer(1, 16).map(|level| Marking::Fixed(Hint::from_level(level as u16)));
+    kind::choice("how packets are marked", words).or(level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_quality::spec::Preset;
+
+    #[test]
+    fn options_are_set_in_any_order_and_in_the_words_of_files() {
+        let mut options = Options::default();
+        // More than the class's max-rate, until that is set as well.
+        for (name, text) in [
+            ("class", "video"),
+            ("send.min-rate", "1000"),
+            ("send.max-rate", "2000"),
+            ("send.peak-rate", "2000"),
+            ("send.max-delay", "150 ms"),
+            ("send.min_delay", "10 ms"),
+            ("send.coerce", "true"),
+            ("receive.class", "telemetry"),
+            ("peer", "speaks"),
+            ("pacing", "refuse"),
+            ("marking", "6"),
+            ("marking", "adaptive-audio"),
+            ("adapt-rate", "true"),
+            ("operation.decrease", "0.5"),
+            ("detection", "50 ms"),
+            ("negotiation.give-up", "1 s"),
+            ("monitor.interval", "100 ms"),
+            ("path.rtt", "20 ms"),
+        ] {
+            options.set(name, text).unwrap_or_else(|errors| panic!("{name}: {errors}"));
+        }
+        options.set_key(&[7; 32]).unwrap();
+        let spec = options.specification().unwrap();
+        assert_eq!((spec.send.min_rate, spec.send.max_rate), (Some(1000.0), Some(2000.0)));
+        assert_eq!(spec.send.max_delay, Some(cutline_units::Duration::from_millis(150)));
+        assert_eq!(spec.receive, Preset::Telemetry.specification());
+        assert!(options.qos_options().is_ok());
+        options.set("send.max-rate", "10").unwrap();
+        let error = options.qos_options().unwrap_err();
+        assert!(error.contains("it must be at most max-rate, which is 10"), "{error}");
+    }
+
+    #[test]
+    fn a_bit_rate_needs_a_size() {
+        let mut options = Options::default();
+        let error = options.set("send.minSendRate", "64 kbit/s").unwrap_err();
+        assert!(error.contains("set size"), "{error}");
+        options.set("send.size", "160 B").unwrap();
+        options.set("send.minSendRate", "64 kbit/s").unwrap();
+        assert_eq!(options.specification().unwrap().send.min_rate, Some(50.0));
+    }
+
+    #[test]
+    fn a_wrong_option_is_named_with_what_is_allowed_and_changes_nothing() {
+        let mut options = Options::default();
+        options.set("class", "audio").unwrap();
+        for (name, text, expected) in [
+            ("clas", "video", "key \"clas\" is not known here: did you mean \"class\"?"),
+            ("class", "vidoe", "\"audio\", \"video\""),
+            ("send.max-delay", "150", "expected a duration such as"),
+            ("send.loss", "101", "from 0 to 100"),
+            ("send", "3", "a table of parameters"),
+            (
+                "peer",
+                "friend",
+                "options: key \"peer\": value friend is not allowed: expected what is known of the other end: \"detect\"",
+            ),
+            ("marking", "17", "from 1 to 16"),
+            ("marking", "adaptive", "\"adaptive-audio\""),
+            ("path.mtu", "10 B", "from 576"),
+            ("monitor.interval", "1 ms", "from 10 ms"),
+            ("", "1", ""),
+        ] {
+            let error = options.set(name, text).unwrap_err();
+            assert!(error.contains(expected), "{name} = {text}: {error}");
+        }
+        assert!(options.set_key(b"short").unwrap_err().contains("32"));
+        assert_eq!(options.specification().unwrap().send, Preset::Audio.specification());
+        assert!(options.read("class = ").is_err() && options.read("{\"class\": 3}").is_err());
+        assert_eq!(options.specification().unwrap().send, Preset::Audio.specification());
+    }
+
+    #[test]
+    fn a_document_is_toml_or_json() {
+        let toml = "class = 'video'\nmarking = 'none'\n[path]\nrtt = '10 ms'\n";
+        let json = r#" {"class": "video", "marking": "none", "path": {"rtt": "10 ms"}}"#;
+        for text in [toml, json] {
+            let mut options = Options::default();
+            options.read(text).unwrap();
+            assert_eq!(options.specification().unwrap().receive, Preset::Video.specification());
+        }
+    }
+}

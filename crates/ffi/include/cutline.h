@@ -1,0 +1,362 @@
+/*
+ * QoS sockets: an application says what it needs of a connection, and is told what it gets.
+ *
+ * Calls return -1, or a null pointer, if they fail, and set errno; cutline_error() says why in words. Several threads may use
+ * a socket at the same time; options are used by one at a time. See cutline_socket(3).
+ *
+ * Written by crates/ffi/tests/header.rs: do not edit.
+ */
+#ifndef CUTLINE_H
+#define CUTLINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A connected or listening socket. */
+typedef struct cutline_socket cutline_socket;
+/* What an application asks of a socket. */
+typedef struct cutline_options cutline_options;
+
+/* What has happened. */
+#define CUTLINE_EVENT_AGREED 1 /* Both ends agree. */
+#define CUTLINE_EVENT_REFUSED 2 /* They do not agree. What was agreed on before holds. */
+#define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part. */
+#define CUTLINE_EVENT_VIOLATED 4 /* A measure is outside its limit. */
+#define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
+#define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
+#define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
+
+/* A direction of a connection, as its end sees it. */
+#define CUTLINE_SIDE_SEND 1 /* What this end sends. */
+#define CUTLINE_SIDE_RECEIVE 2 /* What this end receives. */
+
+/* The kind of the last error of a thread. */
+#define CUTLINE_ERROR_NONE 0 /* There was no error. */
+#define CUTLINE_ERROR_ARGUMENT 1 /* An argument or an option is not allowed. */
+#define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on what the connection needs. */
+#define CUTLINE_ERROR_NO_PEER 3 /* The other end is no QoS socket, or has another key. */
+#define CUTLINE_ERROR_SYSTEM 4 /* The system refused something: errno says what. */
+#define CUTLINE_ERROR_INTERNAL 5 /* A defect of this library; the socket may be of no more use. */
+
+/* Measures, in the order that structs have. */
+#define CUTLINE_MEASURE_RATE 0
+#define CUTLINE_MEASURE_DELAY 1
+#define CUTLINE_MEASURE_GAP 2
+#define CUTLINE_MEASURE_JITTER 3
+#define CUTLINE_MEASURE_LOSS 4
+#define CUTLINE_MEASURE_RECOVERY 5
+#define CUTLINE_MEASURES 6
+#define CUTLINE_TEXT 512
+
+/* Something that has happened to a connection. What does not belong to its kind is 0. */
+typedef struct cutline_event {
+    /* The size of this struct, which the caller sets: later versions have more at its end. */
+    size_t size;
+    /* What has happened: one of CUTLINE_EVENT_*. */
+    int32_t kind;
+    /* A violation's direction: one of CUTLINE_SIDE_*. */
+    int32_t side;
+    /* A violation's measure: its place in the order rate, delay, gap, jitter, loss, recovery, from 0. */
+    int32_t measure;
+    /* The hint, 1 to 16. */
+    int32_t hint;
+    /* The worst value that is acceptable: messages/s, ms, or per cent. */
+    double limit;
+    /* The value measured, in the same unit; while a violation lasts, the worst. */
+    double measured;
+    /* The largest error of the value because of the two clocks, in the same unit. */
+    double error;
+    /* The rate at which the application should send, messages/s. */
+    double rate;
+    /* When a violation began, by the monotonic clock, ns. */
+    int64_t since_ns;
+    /* How long the violation lasted, ns. */
+    int64_t after_ns;
+    /* The same in words, with a zero at the end. */
+    char text[CUTLINE_TEXT];
+} cutline_event;
+
+/* What a direction needs. A number that is open is NaN, a time or a size -1. */
+typedef struct cutline_requirements {
+    /* The lowest acceptable rate, messages/s. */
+    double min_rate;
+    /* The highest useful rate, messages/s. */
+    double max_rate;
+    /* The highest rate of a burst, messages/s. */
+    double peak_rate;
+    /* The longest message, bytes. */
+    int64_t size;
+    /* The delay below which less is worth no more, ns. */
+    int64_t min_delay_ns;
+    /* The longest acceptable one-way delay, ns. */
+    int64_t max_delay_ns;
+    /* The longest time between the arrivals of two messages, ns. */
+    int64_t max_gap_ns;
+    /* The largest change of delay between consecutive messages, ns. */
+    int64_t jitter_ns;
+    /* The largest share of messages lost, per cent. */
+    double loss;
+    /* The longest time to recover a broken connection, ns. */
+    int64_t recovery_ns;
+    /* Whether messages may be delivered out of order: 1, 0, or -1 if it is open. */
+    int64_t reordering;
+} cutline_requirements;
+
+/* What was received since the beginning. */
+typedef struct cutline_totals {
+    /* Messages received, without duplicates. */
+    int64_t messages;
+    /* Their bytes. */
+    int64_t bytes;
+    /* Messages lost. */
+    int64_t lost;
+    /* Messages received after one with a higher number. */
+    int64_t late;
+    /* Messages received more than once. */
+    int64_t duplicated;
+} cutline_totals;
+
+/* What was delivered in an interval. Times that are unknown are -1. */
+typedef struct cutline_interval {
+    /* How long the interval was, ns; -1 if there was none yet: then the rest is 0. */
+    int64_t length_ns;
+    /* Messages that the sender has sent in it. */
+    int64_t sent;
+    /* Messages received, without duplicates. */
+    int64_t messages;
+    /* Their bytes. */
+    int64_t bytes;
+    /* Messages lost; negative if messages came that had been counted as lost. */
+    int64_t lost;
+    /* Messages received after one with a higher number. */
+    int64_t late;
+    /* Messages received more than once. */
+    int64_t duplicated;
+    /* Messages received per second. */
+    double rate;
+    /* The throughput, bit/s. */
+    int64_t throughput_bps;
+    /* The mean one-way delay, ns. */
+    int64_t delay_mean_ns;
+    /* The quantile of the delays that is compared with the limit, ns. */
+    int64_t delay_quantile_ns;
+    /* The longest delay, ns. */
+    int64_t delay_worst_ns;
+    /* The mean jitter, ns. */
+    int64_t jitter_mean_ns;
+    /* The quantile of the jitters that is compared with the limit, ns. */
+    int64_t jitter_quantile_ns;
+    /* The largest jitter, ns. */
+    int64_t jitter_worst_ns;
+    /* The longest time without an arrival, ns. */
+    int64_t gap_ns;
+} cutline_interval;
+
+/* The summary of many times. Without any, count is 0 and the times are -1. */
+typedef struct cutline_distribution {
+    /* How many there are. */
+    int64_t count;
+    /* The mean, ns. */
+    int64_t mean_ns;
+    /* The median, ns. */
+    int64_t p50_ns;
+    /* Nine in ten are at most this one, ns. */
+    int64_t p90_ns;
+    /* 99 in 100 are at most this one, ns. */
+    int64_t p99_ns;
+    /* The greatest, ns. */
+    int64_t max_ns;
+} cutline_distribution;
+
+/* What is known of a direction of a connection. */
+typedef struct cutline_direction {
+    /* What holds: what was agreed on, or this end's own specification. */
+    cutline_requirements effective;
+    /* Whether both ends have agreed on it: 1 or 0. */
+    int64_t agreed;
+    /* Messages sent since the beginning; of the direction that this end receives, as the other end reports. */
+    int64_t sent_messages;
+    /* Their bytes. */
+    int64_t sent_bytes;
+    /* How long the sending application was held back, ns. */
+    int64_t held_ns;
+    /* What was received since the beginning; of the direction that this end sends, as the other end reports. */
+    cutline_totals received;
+    /* The last interval of measurement. */
+    cutline_interval last;
+    /* The measures that are outside their limits now: bit 1 << measure for each. */
+    int64_t violated;
+    /* How many violations there were of each measure: rate, delay, gap, jitter, loss, recovery. */
+    int64_t violations[CUTLINE_MEASURES];
+} cutline_direction;
+
+/* What TCP knows. Of a datagram socket all are -1. */
+typedef struct cutline_tcp {
+    /* The smoothed round-trip time, ns. */
+    int64_t rtt_ns;
+    /* Its variation, ns. */
+    int64_t rtt_deviation_ns;
+    /* The least round-trip time, ns. */
+    int64_t min_rtt_ns;
+    /* The congestion window, segments. */
+    int64_t congestion_window;
+    /* Segments sent again since the beginning. */
+    int64_t retransmissions;
+    /* Bytes written and not yet sent. */
+    int64_t not_sent;
+    /* The rate at which the other end acknowledges data, bit/s. */
+    int64_t delivery_rate_bps;
+    /* The rate at which data is paced, bit/s. */
+    int64_t pacing_rate_bps;
+} cutline_tcp;
+
+/* All that is known of a connection. */
+typedef struct cutline_mib {
+    /* The size of this struct, which the caller sets: later versions have more at its end. */
+    size_t size;
+    /* When this was so, by the monotonic clock, ns. */
+    int64_t at_ns;
+    /* What this end sends. */
+    cutline_direction send;
+    /* What this end receives. */
+    cutline_direction receive;
+    /* The one-way delays received since the beginning. */
+    cutline_distribution delay;
+    /* The jitters received since the beginning. */
+    cutline_distribution jitter;
+    /* The rate at which the application should send, messages/s; NaN if nothing asks for one. */
+    double target_rate;
+    /* The delay hint of the packets that this end sends, 1 to 16; -1 if they have none. */
+    int64_t hint;
+    /* The other end's clock minus ours, ns; it means something if clock_error_ns is not -1. */
+    int64_t clock_offset_ns;
+    /* The largest error of that, ns; -1 if the offset is unknown. */
+    int64_t clock_error_ns;
+    /* The latest round-trip time of a report, ns; -1 if it is unknown. */
+    int64_t round_trip_ns;
+    /* Reports of the other end that were used. */
+    int64_t reports;
+    /* How often sending had to wait because the send queue was full. */
+    int64_t queue_full;
+    /* How often sending had to wait for its turn at the rate agreed on, or was refused until then. */
+    int64_t pacing_waits;
+    /* Messages sent although they came sooner than was agreed on. */
+    int64_t unpaced;
+    /* How long sending has waited altogether, ns. */
+    int64_t waited_ns;
+    /* How often the interface's queue had no room. */
+    int64_t no_buffers;
+    /* What TCP knows. */
+    cutline_tcp tcp;
+} cutline_mib;
+
+/* Returns new options. `class` is the class of application where both directions start, such as "video"; a null pointer demands
+ * nothing. Free them with cutline_options_free. */
+cutline_options *cutline_options_new(const char *class);
+
+/* Sets one option by the name and the text that a specification file has: cutline_options_set(o, "send.max-delay", "150 ms").
+ * Whether all options go together is checked when a socket is made, so that they can be set in any order. */
+int cutline_options_set(cutline_options *options, const char *name, const char *value);
+
+/* Reads all options from a document, TOML or JSON. It replaces what was set before, but for the key. */
+int cutline_options_read(cutline_options *options, const char *document);
+
+/* Demands that the other end shows that it has this key, of 32 to 4096 bytes. */
+int cutline_options_set_key(cutline_options *options, const void *key, size_t length);
+
+/* Checks that the options go together. */
+int cutline_options_check(const cutline_options *options);
+
+/* Frees options. Sockets that were made with them stay as they are. A null pointer is allowed. */
+void cutline_options_free(cutline_options *options);
+
+/* Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. `type` is SOCK_STREAM or
+ * SOCK_DGRAM. Null options demand nothing. With a plain socket at the other end it is a plain socket, too. Returns a null pointer
+ * if it fails. */
+cutline_socket *cutline_connect(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
+
+/* As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". */
+cutline_socket *cutline_connect_to(int type, const char *address, const cutline_options *options);
+
+/* Listens at an address: socket(), bind() and listen() in one. Datagram connections are accepted like streams. A stream's listener
+ * uses the same port number of UDP as well, to say that it is a QoS socket. */
+cutline_socket *cutline_listen(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
+
+/* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004". Port 0 is one that is free. */
+cutline_socket *cutline_listen_at(int type, const char *address, const cutline_options *options);
+
+/* Waits for the next connection. `address` and `length` are as in accept(), and may be null. */
+cutline_socket *cutline_accept(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
+
+/* Sends a message. Returns how many bytes were taken: all of a datagram; of a stream perhaps fewer. It waits while the application
+ * sends faster than was agreed on, as the option `pacing` says. `flags` is 0 or MSG_NOSIGNAL; there is never a SIGPIPE. */
+ssize_t cutline_send(cutline_socket *socket, const void *data, size_t length, int flags);
+
+/* Receives: bytes of a stream, or a datagram, of which the rest is lost if it is longer. Returns how many bytes; 0 at a stream's end.
+ * `flags` is 0. */
+ssize_t cutline_recv(cutline_socket *socket, void *buffer, size_t length, int flags);
+
+/* Returns the descriptor to wait for with poll(). Who reads or writes it directly breaks the connection. Call cutline_pending
+ * first: what was received already does not make the descriptor readable. */
+int cutline_fd(cutline_socket *socket);
+
+/* Returns 1 if something was received already, so that cutline_recv does not wait, and 0 if not: then wait for the descriptor. */
+int cutline_pending(cutline_socket *socket);
+
+/* Sets whether calls wait (0) or fail with EAGAIN instead (1). */
+int cutline_set_nonblocking(cutline_socket *socket, int nonblocking);
+
+/* Sets how long cutline_recv waits until it fails with EAGAIN; 0 is as long as it takes. */
+int cutline_set_recv_timeout(cutline_socket *socket, int timeout_ms);
+
+/* Sets how long cutline_send of a stream waits until it fails with EAGAIN; 0 is as long as it takes. */
+int cutline_set_send_timeout(cutline_socket *socket, int timeout_ms);
+
+/* Returns 1 if the other end is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
+ * known, which the first bytes from the other end show. */
+int cutline_has_qos_peer(cutline_socket *socket);
+
+/* Writes the address of this end, as getsockname(). */
+int cutline_getsockname(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
+
+/* Writes the address of the other end, as getpeername(). */
+int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
+
+/* Ends a direction, or both: `how` is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
+int cutline_shutdown(cutline_socket *socket, int how);
+
+/* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. */
+int cutline_close(cutline_socket *socket);
+
+/* Takes the next event of a connection. It waits for it for at most `timeout_ms`; 0 does not wait, and -1 waits as long as it
+ * takes. `event->size` must be set to sizeof *event. Returns 1, or 0 if there was none. */
+int cutline_next_event(cutline_socket *socket, cutline_event *event, int timeout_ms);
+
+/* Reads all that is known of a connection. `mib->size` must be set to sizeof *mib. */
+int cutline_get_mib(cutline_socket *socket, cutline_mib *mib);
+
+/* Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed
+ * on holds. */
+int cutline_renegotiate(cutline_socket *socket, const cutline_options *options);
+
+/* Returns what the last call of this thread that failed has to say: what is not allowed, with its value and what is allowed.
+ * It is an empty text if none has failed. The text holds until the next call of this library by this thread. */
+const char *cutline_error(void);
+
+/* Returns the kind of the last call of this thread that failed: one of CUTLINE_ERROR_*. */
+int cutline_error_code(void);
+
+/* Returns the version of the library. */
+const char *cutline_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

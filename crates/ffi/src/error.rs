@@ -1,0 +1,186 @@
+//! Why a call failed: `errno`, a kind, and a text for each thread.
+
+use cutline_socket::QosError;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The kind of the last error of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum ErrorCode {
+    /// There was no error.
+    None = 0,
+    /// An argument or an option is not allowed.
+    Argument = 1,
+    /// The ends do not agree on what the connection needs.
+    Refused = 2,
+    /// The other end is no QoS socket, or has another key.
+    NoPeer = 3,
+    /// The system refused something: errno says what.
+    System = 4,
+    /// A defect of this library; the socket may be of no more use.
+    Internal = 5,
+}
+
+/// An error on its way to the caller.
+#[derive(Debug)]
+pub struct Failure {
+    code: ErrorCode,
+    errno: c_int,
+    text: String,
+}
+
+struct Last {
+    code: ErrorCode,
+    text: CString,
+}
+
+thread_local! {
+    static LAST: RefCell<Last> = RefCell::new(Last { code: ErrorCode::None, text: CString::default() });
+}
+
+impl Failure {
+    /// An argument that is not allowed.
+    pub fn argument(text: impl Into<String>) -> Self {
+        Self { code: ErrorCode::Argument, errno: libc::EINVAL, text: text.into() }
+    }
+
+    /// A null pointer.
+    pub fn null(what: &str) -> Self {
+        Self::argument(format!("{what} is a null pointer"))
+    }
+
+    /// A call that this kind of socket does not have.
+    pub fn unsupported(what: &str, socket: &str) -> Self {
+        Self { code: ErrorCode::Argument, errno: libc::EOPNOTSUPP, text: format!("{what}: not for {socket}") }
+    }
+
+    fn internal() -> Self {
+        let text = "a defect in libcutline; its message is on standard error".to_owned();
+        Self { code: ErrorCode::Internal, errno: libc::EIO, text }
+    }
+
+    /// Hands the error to the caller's thread.
+    fn publish(self) {
+        let text = CString::new(self.text.replace('\0', " ")).unwrap_or_default();
+        // While a thread ends its text may be gone already; errno is not.
+        let _gone = LAST.try_with(|last| *last.borrow_mut() = Last { code: self.code, text });
+        // SAFETY: it points to this thread's errno.
+        unsafe { *libc::__errno_location() = self.errno };
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let errno = error.raw_os_error().unwrap_or_else(|| number(error.kind()));
+        // A connection that cannot be had is such an error inside of one of the system.
+        let code = match error.get_ref().and_then(|inner| inner.downcast_ref::<QosError>()) {
+            Some(inner) => kind_of(inner),
+            None if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() => {
+                ErrorCode::Argument
+            }
+            None => ErrorCode::System,
+        };
+        Self { code, errno, text: error.to_string() }
+    }
+}
+
+impl From<QosError> for Failure {
+    fn from(error: QosError) -> Self {
+        let errno = match &error {
+            QosError::Option(_) => libc::EINVAL,
+            QosError::Refused { .. } | QosError::NoPeer(_) => libc::ECONNREFUSED,
+            QosError::System { source, .. } => source.raw_os_error().unwrap_or_else(|| number(source.kind())),
+        };
+        Self { code: kind_of(&error), errno, text: error.to_string() }
+    }
+}
+
+fn kind_of(error: &QosError) -> ErrorCode {
+    match error {
+        QosError::Option(_) => ErrorCode::Argument,
+        QosError::Refused { .. } => ErrorCode::Refused,
+        QosError::NoPeer(_) => ErrorCode::NoPeer,
+        QosError::System { .. } => ErrorCode::System,
+    }
+}
+
+/// The system's number of an error that has lost it.
+fn number(kind: io::ErrorKind) -> c_int {
+    match kind {
+        io::ErrorKind::WouldBlock => libc::EAGAIN,
+        io::ErrorKind::InvalidInput => libc::EINVAL,
+        io::ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
+        io::ErrorKind::ConnectionReset => libc::ECONNRESET,
+        io::ErrorKind::ConnectionAborted => libc::ECONNABORTED,
+        io::ErrorKind::NotConnected => libc::ENOTCONN,
+        io::ErrorKind::AddrInUse => libc::EADDRINUSE,
+        io::ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
+        io::ErrorKind::HostUnreachable => libc::EHOSTUNREACH,
+        io::ErrorKind::NetworkUnreachable => libc::ENETUNREACH,
+        io::ErrorKind::BrokenPipe => libc::EPIPE,
+        io::ErrorKind::TimedOut => libc::ETIMEDOUT,
+        io::ErrorKind::Interrupted => libc::EINTR,
+        io::ErrorKind::PermissionDenied => libc::EACCES,
+        io::ErrorKind::InvalidData => libc::EPROTO,
+        io::ErrorKind::OutOfMemory => libc::ENOMEM,
+        _ => libc::EIO,
+    }
+}
+
+/// Carries out a call of C. What fails, or panics, is an error of the caller's thread, and `failed` is returned.
+pub fn call<T>(failed: T, act: impl FnOnce() -> Result<T, Failure>) -> T {
+    let outcome = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| Err(Failure::internal()));
+    outcome.unwrap_or_else(|failure| {
+        failure.publish();
+        failed
+    })
+}
+
+/// Returns what the last call of this thread that failed has to say: what is not allowed, with its value and what is allowed.
+/// It is an empty text if none has failed. The text holds until the next call of this library by this thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn cutline_error() -> *const c_char {
+    // The text is on the heap and stays where it is until another one replaces it.
+    LAST.try_with(|last| last.borrow().text.as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// Returns the kind of the last call of this thread that failed: one of CUTLINE_ERROR_*.
+#[unsafe(no_mangle)]
+pub extern "C" fn cutline_error_code() -> c_int {
+    LAST.try_with(|last| last.borrow().code as c_int).unwrap_or(ErrorCode::Internal as c_int)
+}
+
+/// Returns the version of the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn cutline_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    #[test]
+    fn a_panic_does_not_leave_the_library() {
+        let outcome = call(-1, || panic!("on purpose"));
+        assert_eq!((outcome, cutline_error_code()), (-1, ErrorCode::Internal as c_int));
+        // SAFETY: the text is there until the next call of this thread.
+        let text = unsafe { CStr::from_ptr(cutline_error()) }.to_str().unwrap();
+        assert!(text.contains("defect"), "{text}");
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EIO));
+    }
+
+    #[test]
+    fn errors_keep_the_systems_number() {
+        let of = |error: io::Error| Failure::from(error).errno;
+        assert_eq!(of(io::Error::from_raw_os_error(libc::ENOBUFS)), libc::ENOBUFS);
+        assert_eq!(of(io::ErrorKind::WouldBlock.into()), libc::EAGAIN);
+        let system = QosError::System { doing: "cannot", source: io::Error::from_raw_os_error(libc::EMFILE) };
+        assert_eq!(Failure::from(system).errno, libc::EMFILE);
+        assert_eq!(Failure::argument("a\0b").text, "a\0b");
+    }
+}

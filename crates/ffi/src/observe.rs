@@ -1,0 +1,124 @@
+//! Events, the MIB, and asking for something else.
+
+use crate::borrow;
+use crate::error::{Failure, call};
+use crate::options;
+use crate::socket::Socket;
+use cutline_bindings::{Event, Mib, Options};
+use std::ffi::c_int;
+use std::ptr;
+use std::time::Duration;
+
+/// Takes the next event of a connection. It waits for it for at most `timeout_ms`; 0 does not wait, and -1 waits as long as it
+/// takes. `event->size` must be set to sizeof *event. Returns 1, or 0 if there was none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cutline_next_event(
+    socket: *mut Socket,
+    event: *mut Event,
+    timeout_ms: c_int,
+) -> c_int {
+    call(-1, || {
+        // SAFETY: the caller of a function of C promises what its arguments are.
+        let socket = unsafe { borrow(socket, "socket") }?;
+        // Before the event is taken, so that none is lost.
+        // SAFETY: as above.
+        unsafe { room(event, "event") }?;
+        let time = u64::try_from(timeout_ms).map_or(Duration::MAX, Duration::from_millis);
+        match socket.wait_for_event(time)? {
+            Some(found) => {
+                // SAFETY: as above.
+                unsafe { fill(&Event::from(&found), event, "event") }?;
+                Ok(1)
+            }
+            None => Ok(0),
+        }
+    })
+}
+
+/// Reads all that is known of a connection. `mib->size` must be set to sizeof *mib.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cutline_get_mib(socket: *mut Socket, mib: *mut Mib) -> c_int {
+    call(-1, || {
+        // SAFETY: the caller of a function of C promises what its arguments are.
+        let socket = unsafe { borrow(socket, "socket") }?;
+        let found = Mib::from(&socket.mib()?);
+        // SAFETY: as above.
+        unsafe { fill(&found, mib, "mib") }?;
+        Ok(0)
+    })
+}
+
+/// Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed
+/// on holds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cutline_renegotiate(socket: *mut Socket, options: *const Options) -> c_int {
+    call(-1, || {
+        // SAFETY: the caller of a function of C promises what its arguments are.
+        let (socket, options) = unsafe { (borrow(socket, "socket")?, options::or_default(options)) };
+        socket.renegotiate(options.specification().map_err(Failure::argument)?)?;
+        Ok(0)
+    })
+}
+
+/// How many bytes of a struct the caller has room for.
+///
+/// # Safety
+/// A pointer that is not null must be to a struct that begins with its size, of as many bytes.
+unsafe fn room<T>(to: *const T, what: &str) -> Result<usize, Failure> {
+    if to.is_null() {
+        return Err(Failure::null(what));
+    }
+    // SAFETY: every such struct begins with its size.
+    let size = unsafe { to.cast::<usize>().read() };
+    let (least, most) = (size_of::<usize>(), 1 << 20);
+    if !(least..=most).contains(&size) {
+        let allowed = format!("{what}.size = {size}: set it to the size of the struct, {}", size_of::<T>());
+        return Err(Failure::argument(allowed));
+    }
+    Ok(size)
+}
+
+/// Fills a struct of the caller, which may be that of an earlier or a later version: as much as both have. Its size becomes what
+/// was filled.
+///
+/// # Safety
+/// As [`room`].
+unsafe fn fill<T>(value: &T, to: *mut T, what: &str) -> Result<(), Failure> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { room(to, what) }?.min(size_of::<T>());
+    // SAFETY: no more than either has is copied, and the size is at the beginning.
+    unsafe {
+        ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), to.cast(), bytes);
+        to.cast::<usize>().write(bytes);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Debug, PartialEq)]
+    struct Two {
+        size: usize,
+        value: u64,
+    }
+
+    #[test]
+    fn earlier_and_later_callers_get_what_both_have() {
+        let value = Two { size: 16, value: 7 };
+        let filled = |size| {
+            let mut to = [size, 99, 99];
+            // SAFETY: there is room for the struct.
+            let outcome = unsafe { fill(&value, to.as_mut_ptr().cast(), "it") };
+            outcome.map(|()| to)
+        };
+        assert_eq!(filled(16).unwrap(), [16, 7, 99]);
+        assert_eq!(filled(8).unwrap(), [8, 99, 99], "an earlier version, with the size alone");
+        assert_eq!(filled(24).unwrap(), [16, 7, 99], "a later version");
+        for wrong in [0, 7, usize::MAX] {
+            assert!(filled(wrong).is_err());
+        }
+    }
+}
