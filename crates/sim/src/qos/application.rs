@@ -1,8 +1,8 @@
 //! The two agents of a QoS connection: who makes messages, and who takes them.
 
+use super::Beginning;
 use super::end::End;
 use super::record::{Passage, QosLog};
-use super::Beginning;
 use crate::agent::{Address, Agent, Context, Message};
 use cutline_signal::frame::datagram_header;
 use cutline_units::{Duration, Instant};

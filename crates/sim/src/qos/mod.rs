@@ -181,8 +181,7 @@ impl Beginning {
             Side::Sink => {
                 let receive = connection.receive.clone();
                 let specification = ConnectionSpecification { receive, ..Default::default() };
-                let params =
-                    SessionParams { policies: Policies::default(), ..connection.params.clone() };
+                let params = SessionParams { policies: Policies::default(), ..connection.params.clone() };
                 (specification, params)
             }
         };

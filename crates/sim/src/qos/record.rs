@@ -109,7 +109,8 @@ impl QosRecord {
         }
         passed.delay = (passed.arrived > 0).then(|| Duration::from_nanos(delays.as_nanos() / passed.arrived));
         let seconds = window.length().as_secs_f64();
-        passed.throughput = Rate::from_bps(if seconds > 0.0 { (bytes as f64 * 8.0 / seconds) as u64 } else { 0 });
+        passed.throughput =
+            Rate::from_bps(if seconds > 0.0 { (bytes as f64 * 8.0 / seconds) as u64 } else { 0 });
         passed
     }
 }
