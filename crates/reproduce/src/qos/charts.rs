@@ -13,8 +13,8 @@ pub(super) fn video(qos: &Data, plain: &Data) -> Vec<Chart> {
         let dots = video.first().iter().filter_map(|row| Some((row.end_s, of(row)?)));
         Line::new(name, dots.collect::<Vec<_>>())
     };
-    let link = [(0.0, 0), (NARROW.0, 0), (NARROW.0, 1), (NARROW.1, 1), (NARROW.1, 0), (240.0, 0)];
-    let link = Line::expected("the link", link.map(|(at, rate)| (at, LINK_KBPS[rate])));
+    let [wide, narrow] = LINK_KBPS;
+    let link = Line::steps("the link", [(0.0, wide), (NARROW.0, narrow), (NARROW.1, wide), (240.0, wide)]);
     let sent = |row: &SeriesRow| Some(row.sent_bps / 1e3);
     let delivered = |row: &SeriesRow| Some(row.goodput_bps / 1e3);
     let delay = |row: &SeriesRow| row.one_way_mean_ms;

@@ -1,7 +1,8 @@
 //! Measures of applications over sockets: one value for each seed.
 
-use crate::data::{Data, Point};
-use cutline_results::SeriesRow;
+use crate::data::Data;
+use crate::measure::Measure;
+use cutline_results::{FlowRow, SeriesRow};
 use cutline_scenario::BASE;
 
 /// The numbers of bulk transfers.
@@ -20,14 +21,19 @@ const MAX_LOSS: f64 = 0.01;
 /// The best rate of the video, messages/s.
 const BEST: f64 = 156.25;
 
-/// The point with so many transfers and a call at this rate.
-pub(super) fn call_point<'d>(data: &'d Data, load: u32, codec: &str) -> Option<&'d Point> {
-    data.point_with_values(&[("flow.bulk.count", &load.to_string()), ("flow.call.app.rate", codec)])
+/// A measure of the call at this rate among so many transfers, by seed.
+pub(super) fn call_values(data: &Data, load: u32, codec: &str, measure: Measure) -> Vec<f64> {
+    data.by_seed(&[("flow.bulk.count", &load.to_string()), ("flow.call.app.rate", codec)], "call", measure)
 }
 
 /// The quality of the call, by seed.
 pub(super) fn call_quality(data: &Data, load: u32, codec: &str) -> Vec<f64> {
-    call_point(data, load, codec).map_or_else(Vec::new, |point| data.per_seed(point, "call", |row| row.q))
+    call_values(data, load, codec, |row| row.q)
+}
+
+/// The one-way delay of a flow, ms.
+pub(super) fn one_way_ms(row: &FlowRow) -> Option<f64> {
+    row.one_way_mean_ms
 }
 
 /// The video's intervals, by seed.

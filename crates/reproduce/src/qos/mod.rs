@@ -7,10 +7,11 @@ mod measure;
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean};
 use crate::experiment::{Experiment, Platform};
+use crate::measure::{lost, voice};
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Chart, Figure};
 use cutline_report::report::{Claim, Section};
-use measure::{CODECS, LOADS, Video, call_quality};
+use measure::{CODECS, LOADS, Video, call_quality, call_values, one_way_ms};
 
 /// The study.
 pub const QOS: Study = Study {
@@ -109,8 +110,18 @@ fn videos_seen(qos: &Data, plain: &Data) -> String {
 
 fn calls_seen(qos: &Data, plain: &Data) -> String {
     let line = |codec: &str, load: u32| {
-        let [with, without] = [qos, plain].map(|data| shown(&call_quality(data, load, codec), 3));
-        format!("{codec} among {load}: {with}; plain {without}.")
+        let [with, without] = [qos, plain].map(|data| {
+            let [delay, lost, voice] =
+                [one_way_ms, lost, voice].map(|measure| call_values(data, load, codec, measure));
+            format!(
+                "Q {}, delay {} ms, loss {} %, E-model {}",
+                shown(&call_quality(data, load, codec), 3),
+                shown(&delay, 0),
+                shown(&lost, 1),
+                shown(&voice, 2),
+            )
+        });
+        format!("{codec} among {load}: {with}. Plain: {without}.")
     };
     let lines = CODECS.iter().flat_map(|codec| LOADS.map(|load| line(codec, load)));
     lines.collect::<Vec<_>>().join("\n\n")
