@@ -61,7 +61,7 @@ properties: setup
 	done
 
 bless: setup
-	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli \
+	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-translate -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli \
 		--test pages --test goldens --test broken --test guide_pages --test seeds --test schemas
 
 # Guided by coverage, with new seeds. What fails is kept in crates/fuzz/failures, and the command that replays it is printed.

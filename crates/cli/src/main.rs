@@ -11,7 +11,6 @@
 
 mod app;
 mod aqm;
-#[cfg(feature = "machine")]
 mod arguments;
 mod catalogue;
 mod check;
@@ -41,6 +40,7 @@ mod spec;
 mod table;
 #[cfg(feature = "machine")]
 mod tg;
+mod translate;
 mod transport;
 
 use clap::{Parser, Subcommand};
@@ -71,6 +71,7 @@ enum Command {
     Transport(transport::Args),
     App(app::Args),
     Spec(spec::Args),
+    Translate(translate::Args),
     Schema(schema::Args),
     #[cfg(feature = "machine")]
     Router(Box<router::Args>),
@@ -96,6 +97,7 @@ impl Command {
             Self::Transport(args) => transport::execute(&args),
             Self::App(args) => app::execute(&args),
             Self::Spec(args) => spec::execute(&args),
+            Self::Translate(args) => translate::execute(&args),
             Self::Schema(args) => schema::execute(&args),
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),

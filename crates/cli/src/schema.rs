@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::table::Table;
-use crate::{app, aqm, check, compare, output, spec, transport};
+use crate::{app, aqm, check, compare, output, spec, translate, transport};
 use cutline_documents::schema_of;
 use cutline_results::{RunsDocument, Summary};
 use schemars::{JsonSchema, Schema};
@@ -52,6 +52,7 @@ const DOCUMENTS: &[Document] = &[
     document::<spec::SpecificationDocument>("spec", &["cutline spec show --json"]),
     document::<spec::SpecificationParameters>("spec-parameters", &["cutline spec parameters --json"]),
     document::<spec::AgreementDocument>("spec-agreement", &["cutline spec agree --json"]),
+    document::<translate::TranslationDocument>("translation", &["cutline translate --json"]),
     #[cfg(feature = "studies")]
     document::<cutline_report::report::Claims<'_>>(
         "claims",

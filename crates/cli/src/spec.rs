@@ -159,7 +159,12 @@ fn directions(spec: &ConnectionSpecification) -> [(&'static str, &Specification)
 }
 
 fn show(name: &str, spec: &ConnectionSpecification) -> String {
-    let mut text = format!("{name}\n");
+    format!("{name}\n{}", describe(spec))
+}
+
+/// Returns the parameters of both directions as text.
+pub fn describe(spec: &ConnectionSpecification) -> String {
+    let mut text = String::new();
     if spec.send == spec.receive {
         let _ = write!(text, "\nboth directions:\n\n{}", show_direction(&spec.send));
     } else {
@@ -312,7 +317,7 @@ pub struct SpecificationDocument {
 
 /// What one direction of a connection needs.
 #[derive(Serialize, JsonSchema)]
-struct DirectionDocument {
+pub struct DirectionDocument {
     /// The parameters that are set.
     parameters: BTreeMap<&'static str, Setting>,
     /// The parameters that this end is willing to weaken.
@@ -437,7 +442,7 @@ impl SpecificationList {
 }
 
 impl DirectionDocument {
-    fn new(spec: &Specification) -> Self {
+    pub fn new(spec: &Specification) -> Self {
         let set = spec.values().into_iter().filter(|(_, value)| *value != Value::Off);
         let bps = |rate: Option<Rate>| rate.map(Rate::as_bps);
         let axis = |axis: &cutline_quality::spec::Axis| AxisDocument {

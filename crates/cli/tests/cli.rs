@@ -107,7 +107,7 @@ fn repository() -> PathBuf {
 #[test]
 fn every_command_has_help_with_examples() {
     let place = Place::new();
-    for command in ["run", "compare", "check", "aqm", "transport", "app"] {
+    for command in ["run", "compare", "check", "aqm", "transport", "app", "translate"] {
         let help = place.prints(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains(&format!("cutline {command} ")), "{help}");
         assert!(place.prints(&["--help"]).contains(command));
@@ -312,6 +312,38 @@ fn applications_are_listed_with_their_requirements() {
     assert_eq!((&size["name"], &size["kind"]), (&"size".into(), &"distribution".into()));
     assert_eq!((&size["required"], &size["default"]), (&true.into(), &Value::Null));
     assert!(place.complains(&["app", "show", "cbx"], 2).contains("bulk, cbr, on-off"));
+}
+
+#[test]
+fn a_class_or_a_specification_is_translated_with_reasons() {
+    let place = Place::new();
+    let said = place.prints(&["translate", "audio", "--rtt", "300ms"]);
+    let line = |name: &str| said.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(line("protocol").contains("udp") && line("max-delay").contains("400 ms"), "{said}");
+    assert!(line("hint").contains(" 6 ") && line("pacing").contains("64 kbit/s, by the sender"), "{said}");
+    fs::write(place.path("mine.toml"), "[send]\nmin-rate = 100\nsize = '1 KB'\nmax-delay = '90 ms'\n")
+        .unwrap();
+    let limits = ["--set", "send.loss=2", "--rate", "500kbit", "--service", "diffserv"];
+    let said = place.prints(&[&["translate", "mine.toml"], &limits[..]].concat());
+    assert!(said.contains("loss") && said.contains("2 %") && said.contains("AF41"), "{said}");
+    assert!(
+        said.contains("send.min-rate: it is 822.4 kbit/s with headers, and the path carries 500 kbit/s"),
+        "{said}"
+    );
+    for (arguments, expected) in [
+        (&["audoi"][..], "did you mean audio?"),
+        (
+            &["audio", "--set", "codec=opsu"],
+            "codec = opsu: allowed is one of g711, g722, g729, opus; did you mean opus?",
+        ),
+        (&["audio", "--set", "interval=1 h"], "interval = 1 h: allowed is a time from 2.5 ms to 120 ms"),
+        (&["audio", "--protocol", "tpc"], "did you mean tcp?"),
+        (&["audio", "--mtu", "100"], "--mtu = 100: allowed is a whole number from 576 to 65535 B"),
+        (&["mine.toml", "--set", "send.los=2"], "key \"send.los\" is not known here: did you mean \"loss\"?"),
+    ] {
+        let said = place.complains(&[&["translate"], arguments].concat(), 2);
+        assert!(said.contains(expected), "{said}");
+    }
 }
 
 #[test]

@@ -115,13 +115,17 @@ fn os<'a>(arguments: &[&'a str]) -> Vec<&'a OsStr> {
 fn arguments_are_escaped() {
     let nasty = format!("x{NASTY}");
     let key = format!("{nasty}=1");
-    let cases: [&[&str]; 17] = [
+    let cases: [&[&str]; 21] = [
         &[&nasty],
         &["run", "--jobs", &nasty, "x"],
         &["aqm", "show", &nasty],
         &["transport", "show", &nasty],
         &["app", "show", &nasty],
         &["schema", &nasty],
+        &["translate", &nasty],
+        &["translate", "audio", "--set", &key],
+        &["translate", "audio", "--set", &nasty],
+        &["translate", "audio", "--protocol", &nasty],
         &["check", &nasty],
         &["run", &nasty],
         &["compare", &nasty, &nasty],
@@ -173,6 +177,10 @@ fn names_of_files_and_what_is_in_them_are_escaped() {
         }
     }
     let place = Place::new();
+    let specification = place.file("class = \"video\"\n");
+    for options in [&["translate"][..], &["translate", "--json"]] {
+        quoted("a specification", &[&os(options)[..], &[specification.as_os_str()]].concat());
+    }
     let file = place.file(SCENARIO);
     let setting = format!("flow.{NASTY}.hint=1");
     quoted("--set", &[&os(&["check", "--set", &setting])[..], &[file.as_os_str()]].concat());

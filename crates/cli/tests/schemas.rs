@@ -144,6 +144,36 @@ fn specifications_and_agreements() {
 }
 
 #[test]
+fn translations() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("strict.toml"), "class = 'video'\n[send]\nloss = 0\n").unwrap();
+    let strict = [
+        "translate",
+        "strict.toml",
+        "--protocol",
+        "udp",
+        "--service",
+        "reservation",
+        "--rate",
+        "1mbit",
+        "--json",
+    ];
+    let document = json(folder.path(), &strict);
+    schema::check("translation", &document);
+    assert_eq!(document["protocol"], "r-udp");
+    assert_eq!(document["unmet"][0]["parameter"], "loss");
+    assert!(
+        document["network"]["reserve_send"]["rate_bps"].is_u64() && document["network"]["hint"].is_null()
+    );
+    for class in ["audio", "video", "file", "web", "game", "telemetry"] {
+        for protocol in ["tcp", "udp", "r-tcp", "r-udp", "direct"] {
+            let document = json(folder.path(), &["translate", class, "--protocol", protocol, "--json"]);
+            schema::check("translation", &document);
+        }
+    }
+}
+
+#[test]
 fn claims() {
     let folder = tempfile::tempdir().unwrap();
     let claims = json(folder.path(), &["reproduce", "tsq", "--figure", "10", "--quick", "--json", "--quiet"]);

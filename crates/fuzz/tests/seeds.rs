@@ -18,6 +18,7 @@ use cutline_signal::clock::{ClockOffset, Echo, Stamps};
 use cutline_signal::monitor::{Arrivals, Departures, MonitorParams, Report};
 use cutline_signal::negotiation::message::Content;
 use cutline_signal::negotiation::{self, Role};
+use cutline_signal::{frame, presence};
 use cutline_traffic::control::message::{Hello, Open, PROTOCOL, Reply, Request, Start, write_message};
 use cutline_traffic::header::{Message, Note, Preamble};
 use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport};
@@ -62,11 +63,29 @@ fn negotiations() {
         ("confirmation", Content::Confirmation),
     ];
     let bytes = |content: Content| {
-        let nonce = if content == Content::Confirmation { [0; 16] } else { [7; 16] };
-        negotiation::message::Message { session: 5, round: 1, agreed_round: 0, nonce, content }
+        let echo = if matches!(content, Content::Offer(_)) { [0; 16] } else { [1; 16] };
+        let (session, round, agreed_round, nonce) = (5, 1, 0, [7; 16]);
+        negotiation::message::Message { session, round, agreed_round, nonce, echo, content }
             .encode(Role::Initiator, None)
     };
     check("negotiation", contents.map(|(name, content)| seed(name, bytes(content))).into());
+}
+
+/// What comes to one end of a connection: as datagrams with their lengths in front, as a stream, and a question before it. The token
+/// is that of the target.
+#[test]
+fn sessions() {
+    const TOKEN: u32 = 0x0303_0303;
+    let sent = Instant::from_nanos(1_000_000_000);
+    let untagged = |content: &[u8]| frame::report(TOKEN, content, None::<fn(&[u8]) -> [u8; 32]>);
+    let report = untagged(&[1; 20]);
+    let data = [&frame::datagram_header(TOKEN, 0, sent)[..], b"hello"].concat();
+    let datagrams = [&data, &report, &data].map(|each| [&[each.len() as u8], &each[..]].concat()).concat();
+    let fragment =
+        |bytes: &[u8], is_last| [&frame::stream_header(bytes.len(), is_last, sent)[..], bytes].concat();
+    let stream = [fragment(b"hel", false), fragment(b"lo", true), report, fragment(b"", true)].concat();
+    let question = presence::question([7; 16], None);
+    check("session", vec![seed("datagrams", datagrams), seed("stream", stream), seed("question", question)]);
 }
 
 /// Reports of a connection: the first, one after losses, and a row of them.

@@ -41,6 +41,7 @@ targets! {
     router_request: "router-request",
     scenario: "scenario",
     scenario_settings: "scenario-settings",
+    session: "session",
     specification: "specification",
     specification_json: "specification-json",
     traffic_headers: "traffic-headers",

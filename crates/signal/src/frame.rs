@@ -194,7 +194,7 @@ impl StreamReader {
                 self.sent.get_or_insert(Instant::from_nanos(sent));
                 Ok(Some((STREAM_HEADER, self.payload(bytes.len() - STREAM_HEADER))))
             }
-            Some(_) => self.control(bytes, token),
+            Some(_) => control(bytes, token),
         }
     }
 
@@ -217,23 +217,24 @@ impl StreamReader {
         }
         Item::Payload { bytes, end }
     }
+}
 
-    fn control(&self, bytes: &[u8], token: u32) -> Result<Option<(usize, Item)>, Broken> {
-        let item = match bytes.first_chunk() {
-            None if bytes[0] == REPORT[0] => None,
-            Some(&REPORT) => match report_at(bytes, token) {
-                None if bytes.len() < REPORT_HEADER => None,
-                None => return Err(Broken),
-                Some(length) => (bytes.len() >= length).then_some(Item::Report(length)),
-            },
-            _ => match framing(bytes) {
-                Framing::Foreign => return Err(Broken),
-                Framing::Part => None,
-                Framing::Whole(length) => Some(Item::Negotiation(length)),
-            },
-        };
-        Ok(item.map(|item| (0, item)))
-    }
+/// A control message at the beginning of `bytes`.
+fn control(bytes: &[u8], token: u32) -> Result<Option<(usize, Item)>, Broken> {
+    let item = match bytes.first_chunk() {
+        None if bytes[0] == REPORT[0] => None,
+        Some(&REPORT) => match report_at(bytes, token) {
+            None if bytes.len() < REPORT_HEADER => None,
+            None => return Err(Broken),
+            Some(length) => (bytes.len() >= length).then_some(Item::Report(length)),
+        },
+        _ => match framing(bytes) {
+            Framing::Foreign => return Err(Broken),
+            Framing::Part => None,
+            Framing::Whole(length) => Some(Item::Negotiation(length)),
+        },
+    };
+    Ok(item.map(|item| (0, item)))
 }
 
 #[cfg(test)]
@@ -263,8 +264,11 @@ mod tests {
         }
     }
 
+    /// A message with its end, or a control message.
+    type Found = (Vec<u8>, Option<End>);
+
     /// Everything that a reader finds in bytes that come in pieces.
-    fn read(bytes: &[u8], pieces: &[usize]) -> Result<Vec<(Vec<u8>, Option<End>)>, Broken> {
+    fn read(bytes: &[u8], pieces: &[usize]) -> Result<Vec<Found>, Broken> {
         let mut reader = StreamReader::default();
         let (mut buffer, mut found, mut message) = (Vec::new(), Vec::new(), Vec::new());
         let mut rest = bytes;

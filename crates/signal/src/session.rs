@@ -402,7 +402,8 @@ impl Session {
 
     /// Handles a message of a negotiation.
     pub fn on_negotiation(&mut self, now: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
-        if let Some(negotiation) = &mut self.negotiation {
+        // An end that was left alone sends plain messages, and a late answer would be one too many among them.
+        if let Some(negotiation) = self.negotiation.as_mut().filter(|_| self.state != State::Alone) {
             negotiation.on_message(now, bytes);
             self.settle(now, out, inbound);
         }
@@ -454,7 +455,9 @@ impl Session {
         let (theirs, sent) = (report.sent.messages, out.departures.total());
         let exchange = self.stamper.on_stamps(arrived, &stamps);
         let mut clock = self.clock.clone();
-        exchange.iter().for_each(|exchange| clock.add(exchange));
+        if let Some(exchange) = exchange {
+            clock.add(&exchange);
+        }
         let Ok(delivery) = self.peer.accept(arrived, report, sent, clock.estimate(arrived)) else { return };
         (self.clock, self.heard) = (clock, arrived);
         inbound.offset = self.clock.estimate(arrived).map(|estimate| estimate.offset);

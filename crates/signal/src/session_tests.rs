@@ -104,7 +104,7 @@ impl World {
         while self.now < end {
             if self.now >= next {
                 self.send(bytes);
-                next = next + every;
+                next += every;
             }
             while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let (to, bytes) = entry.remove();
@@ -117,10 +117,11 @@ impl World {
                     session.advance(now + *ahead, out, inbound);
                 }
                 events.extend(std::iter::from_fn(|| session.event()));
-                let messages: Vec<_> = std::iter::from_fn(|| session.transmit()).collect();
-                messages.into_iter().for_each(|bytes| self.post(i, bytes));
+                while let Some(bytes) = self.ends[i].session.transmit() {
+                    self.post(i, bytes);
+                }
             }
-            self.now = self.now + Duration::from_millis(1);
+            self.now += Duration::from_millis(1);
         }
     }
 

@@ -29,7 +29,12 @@ pub struct Connection {
     /// There are new events.
     told: Condvar,
     feedback: Mutex<LocalFeedback>,
+    /// Control messages that wait for their place in a stream.
+    control: Mutex<VecDeque<Vec<u8>>>,
 }
+
+/// The most control messages that wait; of more, the oldest are forgotten. Reports have totals, so a lost one does no harm.
+const MOST_CONTROL: usize = 16;
 
 /// The most events that wait to be read; of more, the oldest are forgotten.
 const MOST_EVENTS: usize = 256;
@@ -83,7 +88,7 @@ pub enum Role {
 }
 
 /// Random bytes that nobody can guess.
-fn random<const N: usize>() -> Result<[u8; N], QosError> {
+pub fn random<const N: usize>() -> Result<[u8; N], QosError> {
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {
@@ -99,7 +104,7 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
     let seed = u64::from_ne_bytes(random()?);
     let adapt_hint = match &options.marking {
         Marking::Adaptive(class, params) => Some((*class, *params)),
-        Marking::None | Marking::Fixed(_) => None,
+        Marking::Translated | Marking::None | Marking::Fixed(_) => None,
     };
     let start = Start {
         specification: options.specification.clone(),
@@ -119,15 +124,6 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
         Role::Responder => Session::respond(now, start, nonce)?,
         Role::Alone => Session::alone(now, start)?,
     })
-}
-
-/// The hint with which a socket begins; `None` for none.
-pub fn first_hint(marking: &Marking, session: &Session) -> Option<Hint> {
-    match marking {
-        Marking::None => None,
-        Marking::Fixed(hint) => Some(*hint),
-        Marking::Adaptive(..) => session.hint(),
-    }
 }
 
 /// A time of the standard library as ours.
@@ -161,6 +157,7 @@ impl Connection {
             events: Mutex::default(),
             told: Condvar::new(),
             feedback: Mutex::default(),
+            control: Mutex::default(),
         }
     }
 
@@ -178,6 +175,22 @@ impl Connection {
 
     pub fn inbound(&self) -> MutexGuard<'_, Inbound> {
         lock(&self.inbound)
+    }
+
+    /// Queues control messages for a stream.
+    pub fn queue(&self, messages: Vec<Vec<u8>>) {
+        let mut control = lock(&self.control);
+        for message in messages {
+            if control.len() == MOST_CONTROL {
+                control.pop_front();
+            }
+            control.push_back(message);
+        }
+    }
+
+    /// Takes the control messages that wait.
+    pub fn take_control(&self) -> VecDeque<Vec<u8>> {
+        std::mem::take(&mut lock(&self.control))
     }
 
     /// Notes what the layers below say.
@@ -246,12 +259,11 @@ impl Connection {
     pub fn outcome(&self, demands_peer: bool) -> Option<Result<(), QosError>> {
         let events = lock(&self.events);
         let outcome = events.iter().find_map(|event| match event {
-            Event::Agreed(_) => Some(Ok(())),
             Event::Refused { send, receive } => {
                 Some(Err(QosError::Refused { send: send.clone(), receive: receive.clone() }))
             }
             Event::OneSided(reason) if demands_peer => Some(Err(QosError::NoPeer(*reason))),
-            Event::OneSided(_) => Some(Ok(())),
+            Event::Agreed(_) | Event::OneSided(_) => Some(Ok(())),
             _ => None,
         });
         drop(events);

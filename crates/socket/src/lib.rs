@@ -28,8 +28,10 @@
 //! ```text
 //! options     what an application asks for
 //! error       why it cannot have it
+//! settings    what follows from it for the socket: buffers, marks
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! udp         datagrams
+//! tcp         streams
 //! keeper      the thread that serves connections while the application does something else
 //! ```
 
@@ -37,10 +39,13 @@ mod connection;
 mod error;
 mod keeper;
 mod options;
+mod settings;
+mod tcp;
 mod udp;
 
 pub use cutline_signal::mib::Mib;
 pub use cutline_signal::session::{Direction, Event};
 pub use error::QosError;
 pub use options::{Marking, Pacing, Peer, QosOptions};
+pub use tcp::{QosTcpListener, QosTcpStream};
 pub use udp::{QosUdpListener, QosUdpSocket};

@@ -6,7 +6,8 @@ use cutline_signal::authentication::Key;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::operation::OperationParams;
-use cutline_units::Hint;
+use cutline_translate::Path;
+use cutline_units::{Duration, Hint};
 
 /// What is known of the other end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +37,10 @@ pub enum Pacing {
 /// How packets are marked with a delay hint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Marking {
-    /// They are not: the socket has the code point that the system gives it.
+    /// With the hint that fits the specification ([`cutline_translate`]). One that demands nothing has no mark.
     #[default]
+    Translated,
+    /// They are not: the socket has the code point that the system gives it.
     None,
     /// With one hint.
     Fixed(Hint),
@@ -57,20 +60,44 @@ pub enum Marking {
 /// let options = QosOptions::sending(video).marking(Marking::Fixed(Hint::from_level(6)));
 /// # let _ = options;
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct QosOptions {
     pub(crate) specification: ConnectionSpecification,
     pub(crate) peer: Peer,
     pub(crate) pacing: Pacing,
     pub(crate) marking: Marking,
+    pub(crate) path: Path,
     pub(crate) key: Option<Key>,
     pub(crate) operation: Option<OperationParams>,
+    /// How long to ask whether the other end of a stream is a QoS socket.
+    pub(crate) detection: Duration,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
 }
 
 /// What keys of QoS sockets are for.
 const PURPOSE: &[u8] = b"cutline QoS socket";
+
+/// How long a stream that is connected waits at most to learn that the other end is a plain socket, if that says nothing. Most
+/// round-trip times are below a third of it.
+const DETECTION: Duration = Duration::from_millis(300);
+
+impl Default for QosOptions {
+    fn default() -> Self {
+        Self {
+            specification: ConnectionSpecification::default(),
+            peer: Peer::default(),
+            pacing: Pacing::default(),
+            marking: Marking::default(),
+            path: Path::default(),
+            key: None,
+            operation: None,
+            detection: DETECTION,
+            negotiation: NegotiationParams::default(),
+            monitor: MonitorParams::default(),
+        }
+    }
+}
 
 impl QosOptions {
     /// Returns the options of an end with this specification.
@@ -115,11 +142,24 @@ impl QosOptions {
         Ok(Self { key: Some(key), ..self })
     }
 
+    /// Says what is known of the path, which decides buffers and marks.
+    #[must_use]
+    pub fn path(self, path: Path) -> Self {
+        Self { path, ..self }
+    }
+
     /// Lets the rate move inside the region of operation: [`Event::Rate`](crate::Event::Rate) says at which the application
     /// should send, and a faster one is held back.
     #[must_use]
     pub fn adapt_rate(self, operation: OperationParams) -> Self {
         Self { operation: Some(operation), ..self }
+    }
+
+    /// Sets how long a stream that is connected asks whether the other end is a QoS socket, with [`Peer::Detect`]: 300 ms unless
+    /// set. Where the system of the other end says that nobody answers, it takes one round trip.
+    #[must_use]
+    pub fn detection(self, time: std::time::Duration) -> Self {
+        Self { detection: crate::connection::duration(time), ..self }
     }
 
     /// Whether an end that takes no part is an error: it was said to take part, or has to show that it has the key.

@@ -139,9 +139,9 @@ impl Inbox {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when none has arrived.
-    pub fn receive(&mut self, socket: impl AsFd, mut each: impl FnMut(Datagram<'_>)) -> io::Result<usize> {
+    pub fn receive(&mut self, socket: impl AsFd, each: impl FnMut(Datagram<'_>)) -> io::Result<usize> {
         let count = self.fill(socket, Wait::No)?;
-        (0..count).filter_map(|number| self.datagram(number)).for_each(|datagram| each(datagram));
+        (0..count).filter_map(|number| self.datagram(number)).for_each(each);
         Ok(count)
     }
 

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that cite in the one form, and all of whose anchors tests name.
-const ALL_ANCHORS: [&str; 5] = ["units", "aqm", "quality", "transport", "sim"];
+const ALL_ANCHORS: [&str; 6] = ["units", "aqm", "quality", "translate", "transport", "sim"];
 
 /// A work: an RFC, an ITU-T recommendation, a paper of ours by its name, any other by authors and year.
 const WORK: &str = r"RFC \d+|G\.\d+|TSQ|RED-Worcester|QoSockets|QUANTA|(?:[A-Z][a-zA-Z.]+ )+(?:and [A-Z][a-z]+ |et al\. )?(?:19|20)\d\d";

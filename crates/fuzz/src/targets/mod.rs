@@ -10,6 +10,7 @@ mod result_summary;
 mod result_tables;
 mod router_reply;
 mod router_request;
+mod session;
 mod specification;
 mod toml_files;
 mod traffic_headers;
@@ -40,7 +41,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 18] = [
+const TARGETS: [Target; 19] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -152,6 +153,14 @@ const TARGETS: [Target; 18] = [
         longest: 512,
         tries: 5_000,
         memory: TREE,
+    },
+    Target {
+        name: "session",
+        parse: session::parse,
+        seeds: &[],
+        longest: 1024,
+        tries: 30_000,
+        memory: Memory { fixed: 1 << 20, per_byte: 256 },
     },
     Target {
         name: "specification",

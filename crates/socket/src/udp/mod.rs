@@ -10,10 +10,11 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Role, Standing, begin, duration, first_hint, lock, mark, resolve};
+use crate::connection::{Connection, Role, Standing, begin, duration, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Pacing, Peer, QosOptions};
+use crate::settings::Settings;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
@@ -22,7 +23,8 @@ use cutline_signal::session::{Event, Inbound, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_units::{Hint, Instant};
+use cutline_translate::Protocol;
+use cutline_units::{Duration, Hint, Instant};
 use reader::{Control, Reader, Sorted, sort};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
@@ -89,10 +91,7 @@ impl QosUdpSocket {
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
-        let hint = first_hint(&options.marking, &session);
-        if let Some(hint) = hint {
-            mark(&socket, peer, hint).map_err(QosError::system("cannot mark packets"))?;
-        }
+        Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
         Ok(Self(Arc::new(Inner {
             socket,
             peer,
@@ -187,6 +186,10 @@ impl AsFd for QosUdpSocket {
     }
 }
 
+fn sleep(time: Duration) {
+    std::thread::sleep(time::Duration::from_nanos(time.as_nanos()));
+}
+
 impl Inner {
     /// Lets the session do something, and sends what it has to send.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
@@ -220,6 +223,8 @@ impl Inner {
     }
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
+        // What has happened before is told at once.
+        self.act(|session, out, inbound| session.advance(now(), out, inbound));
         let weak: Weak<dyn Service> = Arc::downgrade(self) as Weak<dyn Service>;
         keep(weak, now()).map_err(QosError::system("cannot start a thread"))
     }
@@ -275,7 +280,7 @@ impl Inner {
             }
             out.hold(time);
             drop(out);
-            std::thread::sleep(time::Duration::from_nanos(ready.saturating_since(time).as_nanos()));
+            sleep(ready.saturating_since(time));
             out = self.connection.outbound();
             time = now();
             out.release(time);
@@ -283,7 +288,7 @@ impl Inner {
         if time > start {
             self.connection.feed_back(|feedback| {
                 feedback.pacing_waits += 1;
-                feedback.waited = feedback.waited + time.saturating_since(start);
+                feedback.waited += time.saturating_since(start);
             });
         }
         Ok((out, time))

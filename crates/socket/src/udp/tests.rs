@@ -5,7 +5,7 @@ use crate::options::Marking;
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_sys::datagrams::Inbox;
-use cutline_units::{Bytes, Duration};
+use cutline_units::Bytes;
 use std::thread;
 
 const LOOPBACK: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
@@ -91,7 +91,9 @@ fn several_ends_come_to_one_listener() {
             assert_eq!(socket.recv(&mut message).unwrap(), 1);
             socket.send(&[message[0], message[0]]).unwrap();
         }
-        ends.into_iter().for_each(|end| end.join().unwrap());
+        for end in ends {
+            end.join().unwrap();
+        }
     });
 }
 

@@ -1,0 +1,384 @@
+//! `cutline translate`: settings of the host and requests to the network that an application needs, each with its reason.
+
+use crate::arguments::{duration, rate};
+use crate::exit::Failure;
+use crate::output;
+use crate::spec::{self, DirectionDocument};
+use cutline_config::{Document, parameter, specification};
+use cutline_params::{Choice as _, ParameterError, Parameters as _, Value, nearest};
+use cutline_quality::spec::CapacityProfile;
+use cutline_text::Printable;
+use cutline_translate::{
+    Application, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy, Path, Protocol,
+    Request, Service, TokenBucket, Translation, Unmet, translate,
+};
+use cutline_units::{Bytes, Dscp, Duration, Hint, Rate};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Show what an application's needs mean for its host and the network
+///
+/// Translates a class of applications, or a QoS specification, into a protocol, settings of its sockets, and marks and
+/// requests to the network, and says why each has its value (docs/guide/translation.md). Nothing is changed on this machine.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A class (audio, video, file, web, game, telemetry), or a file with a specification (TOML, or JSON if its name ends with
+    /// .json)
+    application: String,
+    /// Set a parameter of the class, or a key of the file such as send.max-delay="50 ms"; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// tcp, udp, r-tcp, r-udp (with a reservation) or direct (frames without IP) [default: the one that fits]
+    #[arg(long, value_parser = Protocol::parse)]
+    protocol: Option<Protocol>,
+    /// hint, diffserv, best-effort or reservation [default: reservation for r-tcp and r-udp, else hint]
+    #[arg(long, value_parser = Service::parse)]
+    service: Option<Service>,
+    /// Round-trip time of the path without queues, such as 50ms [default: 50 ms are assumed where it must be known]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    rtt: Option<Duration>,
+    /// Rate of the bottleneck, such as 10Mbit [default: not known]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Option<Rate>,
+    /// Longest packet of the path, bytes [default: 1500]
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<u64>,
+    /// Packets lost on the path, per cent [default: 0.1]
+    #[arg(long, value_name = "PERCENT")]
+    loss: Option<f64>,
+    /// The path has IPv6
+    #[arg(long)]
+    ipv6: bool,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline translate audio --rtt 300ms
+  cutline translate video --set bit-rate=\"4 Mbit/s\" --set interactive=false --protocol tcp
+  cutline translate mine.toml --service reservation --rate 10Mbit
+  cutline translate game --json | jq .network";
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let request =
+        Request { protocol: args.protocol, service: args.service, path: path(args)?, ..request(args)? };
+    let translation = translate(&request).map_err(|error| Failure::Usage(error.to_string()))?;
+    if args.json {
+        output::print_json(&TranslationDocument::new(&args.application, &translation))
+    } else {
+        output::print(&show(&args.application, &translation))
+    }
+}
+
+/// Returns the path that the options describe.
+fn path(args: &Args) -> Result<Path, Failure> {
+    let ip = if args.ipv6 { IpVersion::Ipv6 } else { IpVersion::Ipv4 };
+    let values = [
+        ("rtt", args.rtt.map(Value::Duration)),
+        ("rate", args.rate.map(|rate| Value::Count(rate.as_bps()))),
+        ("mtu", args.mtu.map(Value::Count)),
+        ("loss", args.loss.map(Value::Number)),
+        ("ip", Some(Value::Choice(ip.name().into()))),
+    ];
+    let given = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    Path::from_values(given).map_err(|error| Failure::Usage(format!("--{error}")))
+}
+
+/// Returns the request of a class or a file.
+fn request(args: &Args) -> Result<Request, Failure> {
+    let Args { application, set, .. } = args;
+    let pairs = set.iter().map(|text| pair(text)).collect::<Result<Vec<_>, _>>()?;
+    if Application::NAMES.contains(&application.as_str()) {
+        let made = class(application, &pairs).and_then(|application| Request::from_application(&application));
+        return made.map_err(|error| Failure::Usage(format!("{application}: {}", Printable(error))));
+    }
+    if !std::path::Path::new(application).exists() {
+        let guess = nearest(application, Application::NAMES.iter().copied());
+        let guess = guess.map_or_else(String::new, |name| format!("; did you mean {name}?"));
+        return Err(Failure::Usage(format!(
+            "there is no file \"{}\", and no class of that name; the classes are: {}{guess}",
+            Printable(application),
+            Application::NAMES.join(", ")
+        )));
+    }
+    let mut document = Document::load_toml_or_json(std::path::Path::new(application))?;
+    for (key, value) in pairs {
+        document.set_text(key, value)?;
+    }
+    Ok(Request::new(specification::specification(&document)?))
+}
+
+/// Returns key and value of a setting.
+fn pair(text: &str) -> Result<(&str, &str), Failure> {
+    let wrong = || Failure::Usage(format!("--set \"{}\": expected KEY=VALUE", Printable(text)));
+    text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(wrong)
+}
+
+/// Returns an application of a class with these settings.
+fn class(name: &str, pairs: &[(&str, &str)]) -> Result<Application, ParameterError> {
+    let parameters = Application::describe(name)?;
+    let mut values = Vec::new();
+    for (key, text) in pairs {
+        let Some(about) = parameters.iter().find(|about| about.name == *key) else {
+            let names: Vec<_> = parameters.iter().map(|about| about.name).collect();
+            return Err(ParameterError::unknown(key, text, &names));
+        };
+        // What cannot be read is refused as a word, since the error then has the nearest allowed one.
+        let word = |_| Value::Choice((*text).to_owned().into());
+        let value = parameter::parse(about, text).unwrap_or_else(word);
+        about.check(&value)?;
+        values.push((about.name, value));
+    }
+    Application::from_values(name, values)
+}
+
+/// Where a line of text ends, if there is a space.
+const WIDTH: usize = 118;
+
+fn show(name: &str, translation: &Translation) -> String {
+    let Translation { protocol, service, .. } = translation;
+    let mut text = format!("{}: {}; {}\n", Printable(name), protocol.title(), service.title());
+    if translation.decisions.iter().all(|decision| decision.layer != Layer::Application) {
+        text += &spec::describe(&translation.specification);
+    }
+    for layer in Layer::ALL {
+        let decisions: Vec<_> = translation.decisions.iter().filter(|one| one.layer == layer).collect();
+        if !decisions.is_empty() {
+            let _ = write!(text, "\n{layer}:\n\n{}", table(&decisions));
+        }
+    }
+    if !translation.unmet.is_empty() {
+        text += "\nThese demands cannot be met:\n";
+    }
+    for Unmet { direction, parameter, reason } in &translation.unmet {
+        let _ = writeln!(text, "  {direction}.{parameter}: {reason}");
+    }
+    text
+}
+
+/// Returns decisions as a table whose last column has as many lines as it needs.
+fn table(decisions: &[&Decision]) -> String {
+    let value = |decision: &Decision| decision.value.clone().unwrap_or_else(|| "as it is".to_owned());
+    let longest = |cell: &dyn Fn(&Decision) -> usize| {
+        decisions.iter().map(|decision| cell(decision)).max().unwrap_or(0)
+    };
+    let first = longest(&|decision| decision.setting.chars().count()).max("setting".len());
+    let second = longest(&|decision| value(decision).chars().count()).max("value".len());
+    let mut text = format!("{:first$}  {:second$}  why\n{}\n", "setting", "value", "-".repeat(WIDTH));
+    for decision in decisions {
+        let Decision { setting, reason, source, .. } = decision;
+        let source = if source.is_empty() { String::new() } else { format!(" [{source}]") };
+        let mut start = format!("{setting:first$}  {:second$}  ", value(decision));
+        let indent = start.chars().count();
+        for line in lines(&format!("{reason}{source}"), WIDTH.saturating_sub(indent).max(30)) {
+            let _ = writeln!(text, "{start}{line}");
+            start = " ".repeat(indent);
+        }
+    }
+    text
+}
+
+/// Returns a text in lines of at most this many characters, unless a word is longer.
+fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+/// What an application's needs mean for its host and the network.
+#[derive(Serialize, JsonSchema)]
+pub struct TranslationDocument {
+    /// The class or the file.
+    name: String,
+    /// What is sent.
+    send: DirectionDocument,
+    /// What is received.
+    receive: DirectionDocument,
+    /// The capacity profile that the file sets (RFC 9622 section 8.1.6); null if it sets none.
+    capacity_profile: Option<&'static str>,
+    /// The protocol.
+    protocol: &'static str,
+    /// The service of the network.
+    service: &'static str,
+    /// Settings of the host. Those that are null are left as the kernel has them.
+    end_system: EndSystemDocument,
+    /// Marks in packets and requests to the network. Those that are null are left as they are.
+    network: NetworkDocument,
+    /// Every setting with its reason, from the application to the network.
+    decisions: Vec<DecisionDocument>,
+    /// Demands that cannot be met.
+    unmet: Vec<UnmetDocument>,
+}
+
+/// Settings of a host for one connection. Those that are null are left as the kernel has them.
+#[derive(Serialize, JsonSchema)]
+struct EndSystemDocument {
+    /// `SO_SNDBUF` before the kernel doubles it, bytes.
+    send_buffer_bytes: Option<u64>,
+    /// `SO_RCVBUF` before the kernel doubles it, bytes.
+    receive_buffer_bytes: Option<u64>,
+    /// How much the application passes to one write, bytes.
+    block_bytes: u64,
+    /// `TCP_NODELAY`.
+    no_delay: Option<bool>,
+    /// `TCP_NOTSENT_LOWAT`, bytes.
+    not_sent_lowat_bytes: Option<u64>,
+    /// `TCP_MAXSEG`, bytes.
+    mss_bytes: Option<u64>,
+    /// `TCP_CONGESTION`.
+    congestion_control: Option<&'static str>,
+    /// How fast payload leaves at most, bit/s.
+    pacing_bps: Option<u64>,
+    /// Who keeps that rate: `kernel` (`SO_MAX_PACING_RATE`) or `sender`.
+    paced_by: Option<&'static str>,
+    /// `UDP_SEGMENT`, bytes.
+    gso_segment_bytes: Option<u64>,
+}
+
+/// Marks in the packets of a connection, and requests to the network. Those that are null are left as they are.
+#[derive(Serialize, JsonSchema)]
+struct NetworkDocument {
+    /// The delay hint, from 1 (as little delay as possible) to 16 (throughput only).
+    hint: Option<u16>,
+    /// The code point, 0 to 63.
+    dscp: Option<u8>,
+    /// The name of the code point.
+    dscp_name: Option<String>,
+    /// What to reserve for the packets that are sent.
+    reserve_send: Option<TokenBucketDocument>,
+    /// What to reserve for the packets that are received.
+    reserve_receive: Option<TokenBucketDocument>,
+}
+
+/// What a flow sends at most (RFC 2215 section 3.6); IP headers count.
+#[derive(Serialize, JsonSchema)]
+struct TokenBucketDocument {
+    /// The bandwidth to request (r), bit/s.
+    rate_bps: u64,
+    /// How much may follow each other above the rate (b), bytes.
+    bucket_bytes: u64,
+    /// The rate of a burst (p), bit/s.
+    peak_bps: u64,
+    /// Shorter packets count as this long (m), bytes.
+    min_policed_bytes: u64,
+    /// The longest packet (M), bytes.
+    max_packet_bytes: u64,
+}
+
+/// A setting, and what decided it.
+#[derive(Serialize, JsonSchema)]
+struct DecisionDocument {
+    /// Where the setting belongs: `application`, `selection`, `end system` or `network`.
+    layer: &'static str,
+    /// The setting.
+    setting: &'static str,
+    /// The value as text; null if the setting is left as it is.
+    value: Option<String>,
+    /// What decided it.
+    reason: String,
+    /// Where the rule comes from; empty if it is our own.
+    source: &'static str,
+}
+
+/// A demand that cannot be met.
+#[derive(Serialize, JsonSchema)]
+struct UnmetDocument {
+    /// `send` or `receive`.
+    direction: &'static str,
+    /// The parameter of the specification.
+    parameter: &'static str,
+    /// Why the demand cannot be met.
+    reason: String,
+}
+
+impl TranslationDocument {
+    fn new(name: &str, translation: &Translation) -> Self {
+        let Translation { specification, protocol, service, end_system, network, decisions, unmet } =
+            translation;
+        Self {
+            name: name.to_owned(),
+            send: DirectionDocument::new(&specification.send),
+            receive: DirectionDocument::new(&specification.receive),
+            capacity_profile: specification.profile.map(CapacityProfile::name),
+            protocol: protocol.name(),
+            service: service.name(),
+            end_system: EndSystemDocument::new(end_system),
+            network: NetworkDocument::new(network),
+            decisions: decisions.iter().map(DecisionDocument::new).collect(),
+            unmet: unmet.iter().map(UnmetDocument::new).collect(),
+        }
+    }
+}
+
+impl EndSystemDocument {
+    fn new(settings: &EndSystemSettings) -> Self {
+        let bytes = |size: Option<Bytes>| size.map(Bytes::get);
+        Self {
+            send_buffer_bytes: bytes(settings.send_buffer),
+            receive_buffer_bytes: bytes(settings.receive_buffer),
+            block_bytes: settings.block.get(),
+            no_delay: settings.no_delay,
+            not_sent_lowat_bytes: bytes(settings.not_sent_lowat),
+            mss_bytes: bytes(settings.mss),
+            congestion_control: settings.congestion_control,
+            pacing_bps: settings.pacing.map(|pacing| pacing.rate.as_bps()),
+            paced_by: settings.pacing.map(|pacing| match pacing.by {
+                PacedBy::Kernel => "kernel",
+                PacedBy::Sender => "sender",
+            }),
+            gso_segment_bytes: bytes(settings.gso_segment),
+        }
+    }
+}
+
+impl NetworkDocument {
+    fn new(network: &NetworkSettings) -> Self {
+        let reservation = network.reservation.unwrap_or_default();
+        Self {
+            hint: network.hint.map(Hint::level),
+            dscp: network.dscp.map(Dscp::get),
+            dscp_name: network.dscp.map(|dscp| dscp.to_string()),
+            reserve_send: reservation.send.map(TokenBucketDocument::new),
+            reserve_receive: reservation.receive.map(TokenBucketDocument::new),
+        }
+    }
+}
+
+impl TokenBucketDocument {
+    fn new(bucket: TokenBucket) -> Self {
+        Self {
+            rate_bps: bucket.rate.as_bps(),
+            bucket_bytes: bucket.bucket.get(),
+            peak_bps: bucket.peak.as_bps(),
+            min_policed_bytes: bucket.min_policed.get(),
+            max_packet_bytes: bucket.max_packet.get(),
+        }
+    }
+}
+
+impl DecisionDocument {
+    fn new(decision: &Decision) -> Self {
+        let Decision { layer, setting, value, reason, source } = decision;
+        Self { layer: layer.name(), setting, value: value.clone(), reason: reason.clone(), source }
+    }
+}
+
+impl UnmetDocument {
+    fn new(unmet: &Unmet) -> Self {
+        let Unmet { direction, parameter, reason } = unmet;
+        Self { direction, parameter: parameter.name(), reason: reason.clone() }
+    }
+}

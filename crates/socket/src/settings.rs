@@ -1,0 +1,89 @@
+//! The settings of a socket that follow from what the application needs ([`cutline_translate`]).
+
+use crate::connection::mark;
+use crate::error::QosError;
+use crate::options::{Marking, QosOptions};
+use cutline_signal::session::Session;
+use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
+use cutline_translate::{EndSystemSettings, Protocol, Request, Translation, translate};
+use cutline_units::{Bytes, DscpPool2, Hint, HintCodec as _};
+use rustix::fd::AsFd;
+use rustix::net::sockopt;
+use std::io;
+use std::net::SocketAddr;
+
+/// What a socket is set to.
+pub struct Settings {
+    end_system: EndSystemSettings,
+    /// The hint of its packets; `None` for none.
+    hint: Option<Hint>,
+}
+
+impl Settings {
+    /// The settings that follow from the options. A session that adapts its hint begins with its own.
+    pub fn new(options: &QosOptions, protocol: Protocol, session: &Session) -> Result<Self, QosError> {
+        let request = Request {
+            protocol: Some(protocol),
+            path: options.path.clone(),
+            ..Request::new(options.specification.clone())
+        };
+        let Translation { end_system, network, .. } = translate(&request)?;
+        let hint = match &options.marking {
+            Marking::None => None,
+            // A hint without a code point stands for unmarked packets.
+            Marking::Translated => network.dscp.and_then(|dscp| DscpPool2.decode(dscp)),
+            Marking::Fixed(hint) => Some(*hint),
+            Marking::Adaptive(..) => session.hint(),
+        };
+        Ok(Self { end_system, hint })
+    }
+
+    /// Sets the socket, before it is connected or listens, so that its first packet is marked.
+    pub fn apply(&self, socket: impl AsFd, peer: SocketAddr) -> Result<(), QosError> {
+        self.mark(&socket, peer)?;
+        self.buffers(&socket).map_err(QosError::system("cannot set the socket's buffers"))
+    }
+
+    /// Marks the socket's packets to this peer.
+    pub fn mark(&self, socket: impl AsFd, peer: SocketAddr) -> Result<(), QosError> {
+        let failed = QosError::system("cannot mark packets");
+        self.hint.map_or(Ok(()), |hint| mark(socket, peer, hint)).map_err(failed)
+    }
+
+    fn buffers(&self, socket: impl AsFd) -> io::Result<()> {
+        let EndSystemSettings { send_buffer, receive_buffer, .. } = self.end_system;
+        let size = |size: Bytes| usize::try_from(size.get()).unwrap_or(usize::MAX);
+        if let Some(bytes) = send_buffer {
+            sockopt::set_socket_send_buffer_size(&socket, size(bytes))?;
+        }
+        if let Some(bytes) = receive_buffer {
+            sockopt::set_socket_recv_buffer_size(&socket, size(bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Sets what only a TCP socket has, before it is connected or listens.
+    pub fn apply_tcp(&self, socket: impl AsFd) -> Result<(), QosError> {
+        let failed = QosError::system("cannot set the socket's options of TCP");
+        self.tcp(&socket).map_err(failed)
+    }
+
+    fn tcp(&self, socket: impl AsFd) -> io::Result<()> {
+        let EndSystemSettings { no_delay, not_sent_lowat, mss, congestion_control, .. } = &self.end_system;
+        let word = |size: Bytes| u32::try_from(size.get()).unwrap_or(u32::MAX);
+        if let Some(no_delay) = no_delay {
+            sockopt::set_tcp_nodelay(&socket, *no_delay)?;
+        }
+        if let Some(bytes) = not_sent_lowat {
+            TCP_NOTSENT_LOWAT.set(&socket, word(*bytes))?;
+        }
+        if let Some(bytes) = mss {
+            TCP_MAXSEG.set(&socket, word(*bytes))?;
+        }
+        if let Some(name) = congestion_control {
+            // Where the kernel has no such control, its default stays.
+            let _other = sockopt::set_tcp_congestion(&socket, name);
+        }
+        Ok(())
+    }
+}

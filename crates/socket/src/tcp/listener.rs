@@ -1,0 +1,96 @@
+//! Accepting streams.
+
+use super::QosTcpStream;
+use super::probe::{Callers, respond};
+use crate::connection::{Role, begin, resolve};
+use crate::error::QosError;
+use crate::options::{Peer, QosOptions};
+use crate::settings::Settings;
+use cutline_signal::negotiation::Carrier;
+use cutline_translate::Protocol;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// A socket that streams come to.
+///
+/// With [`Peer::Detect`] it answers on the same port number of UDP, too, so that others find out that it is a QoS socket. Plain
+/// clients are served as by a plain socket.
+pub struct QosTcpListener {
+    socket: TcpListener,
+    options: QosOptions,
+    callers: Arc<Callers>,
+}
+
+impl QosTcpListener {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    /// When the address is in use, for TCP or for UDP, or is none of this machine.
+    pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
+        let doing = "cannot listen";
+        let address = resolve(address, doing)?;
+        let callers = Arc::new(Callers::default());
+        // With port 0 the system chooses one for TCP, which may be in use for UDP.
+        let mut tries = if address.port() == 0 { 16 } else { 1 };
+        let socket = loop {
+            tries -= 1;
+            let socket = TcpListener::bind(address).map_err(QosError::system(doing))?;
+            if options.peer != Peer::Detect {
+                break socket;
+            }
+            let place = socket.local_addr().map_err(QosError::system(doing))?;
+            match UdpSocket::bind(place) {
+                Ok(datagrams) => {
+                    respond(datagrams, &callers, options.key)
+                        .map_err(QosError::system("cannot start a thread"))?;
+                    break socket;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {}
+                Err(error) => {
+                    return Err(QosError::system("cannot listen for datagrams on the same port")(error));
+                }
+            }
+        };
+        // The first packet of a connection that is accepted has the mark of this socket.
+        let session = begin(options, &Role::Alone, Carrier::Stream)?;
+        let settings = Settings::new(options, Protocol::Tcp, &session)?;
+        settings.apply(&socket, address)?;
+        settings.apply_tcp(&socket)?;
+        if address.is_ipv6() && address.ip().is_unspecified() {
+            // IPv4 comes here as well, where the system lets it.
+            settings.mark(&socket, (Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0).into())?;
+        }
+        Ok(Self { socket, options: options.clone(), callers })
+    }
+
+    /// Waits for the next stream. Whether its other end is a QoS socket is found out with the first call that reads or writes.
+    ///
+    /// # Errors
+    /// As [`TcpListener::accept`].
+    pub fn accept(&self) -> io::Result<(QosTcpStream, SocketAddr)> {
+        let (socket, peer) = self.socket.accept()?;
+        let role = if self.options.peer == Peer::Plain { Role::Alone } else { Role::Responder };
+        let session = begin(&self.options, &role, Carrier::Stream)?;
+        Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
+        let expects = self.options.demands_peer() || self.callers.expects(peer.ip());
+        let stream = QosTcpStream::new(socket, peer, session, &self.options, expects);
+        stream.0.keep()?;
+        Ok((stream, peer))
+    }
+
+    /// The address of this socket.
+    ///
+    /// # Errors
+    /// As [`TcpListener::local_addr`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+}
+
+impl AsFd for QosTcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,441 @@
+//! Streams with quality of service.
+//!
+//! Each call that writes is a message. Between two QoS sockets a message has a header with its length and the time when it was sent
+//! ([`cutline_signal::frame`]), and control messages come between messages. The application reads the bytes that the other one has
+//! written, as from any stream. What it writes is in the kernel when the call returns; nothing waits here.
+
+mod inlet;
+mod listener;
+mod outlet;
+mod probe;
+#[cfg(test)]
+mod tests;
+
+pub use listener::QosTcpListener;
+
+use crate::connection::{Connection, Role, Standing, begin, duration, lock, mark, resolve};
+use crate::error::QosError;
+use crate::keeper::{Service, keep};
+use crate::options::{Peer, QosOptions};
+use crate::settings::Settings;
+use cutline_quality::spec::ConnectionSpecification;
+use cutline_signal::frame::STREAM_HEADER;
+use cutline_signal::mib::{Mib, TcpFigures};
+use cutline_signal::negotiation::{Carrier, Reason};
+use cutline_signal::session::{Event, Inbound, Outbound, Session};
+use cutline_sys::now;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::tcp::{set_max_pacing_rate, tcp_info};
+use cutline_translate::Protocol;
+use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
+use inlet::{Inlet, Taken};
+use outlet::Outlet;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time;
+
+/// A stream with quality of service.
+///
+/// Its calls are those of [`TcpStream`]. It can be shared by threads. Clones are the same socket.
+#[derive(Clone)]
+pub struct QosTcpStream(Arc<Inner>);
+
+struct Inner {
+    socket: TcpStream,
+    peer: SocketAddr,
+    connection: Connection,
+    /// What has been received and not been taken. It is locked while a call waits for data.
+    inlet: Mutex<Inlet>,
+    /// What has been begun and not been sent. It is locked while a call waits for room.
+    outlet: Mutex<Outlet>,
+    demands_peer: bool,
+    /// Whether an application that writes first waits for the other end to begin.
+    expects_peer: bool,
+    /// When this end began, and how long it waits for the other one.
+    since: Instant,
+    patience: Duration,
+    nonblocking: AtomicBool,
+    /// The pacing rate that the kernel was given, bit/s.
+    paced: AtomicU64,
+}
+
+/// How often a stream that was accepted is looked at until the other end has begun.
+const JOINING_EVERY: Duration = Duration::from_millis(10);
+/// The rate of a stream that is not paced.
+const UNPACED: u64 = u64::MAX;
+
+impl QosTcpStream {
+    /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
+    /// that the other end takes no part ([`Peer`]).
+    ///
+    /// # Errors
+    /// When an option is not allowed, the ends do not agree, or nobody listens there.
+    pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
+        let doing = "cannot connect";
+        let peer = resolve(address, doing)?;
+        let takes_part = match options.peer {
+            Peer::Plain => false,
+            Peer::Speaks => true,
+            Peer::Detect => probe::ask(peer, options)?,
+        };
+        if !takes_part && options.demands_peer() {
+            return Err(QosError::NoPeer(Reason::NoAnswer));
+        }
+        let role = if takes_part { Role::Initiator } else { Role::Alone };
+        let session = begin(options, &role, Carrier::Stream)?;
+        let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(QosError::system("cannot open a socket"))?;
+        // Before the first packet, so that it has the mark, too.
+        let settings = Settings::new(options, Protocol::Tcp, &session)?;
+        settings.apply(&socket, peer)?;
+        settings.apply_tcp(&socket)?;
+        connect(&socket, &peer).map_err(QosError::system(doing))?;
+        let this = Self::new(socket.into(), peer, session, options, true);
+        this.0.join()?;
+        this.0.keep()?;
+        Ok(this)
+    }
+
+    fn new(
+        socket: TcpStream,
+        peer: SocketAddr,
+        session: Session,
+        options: &QosOptions,
+        expects_peer: bool,
+    ) -> Self {
+        let directions = session.directions(now());
+        Self(Arc::new(Inner {
+            socket,
+            peer,
+            connection: Connection::new(session, directions),
+            inlet: Mutex::default(),
+            outlet: Mutex::default(),
+            demands_peer: options.demands_peer(),
+            expects_peer,
+            since: now(),
+            patience: options.negotiation.give_up,
+            nonblocking: AtomicBool::new(false),
+            paced: AtomicU64::new(UNPACED),
+        }))
+    }
+
+    /// The next event that was not taken; `None` if there is none.
+    pub fn event(&self) -> Option<Event> {
+        self.0.connection.event()
+    }
+
+    /// The events that were not taken, oldest first. It ends when there are no more; later there may be others.
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        std::iter::from_fn(|| self.event())
+    }
+
+    /// Waits for the next event, at most so long.
+    pub fn wait_for_event(&self, time: time::Duration) -> Option<Event> {
+        self.0.connection.wait_for_event(duration(time))
+    }
+
+    /// All that is known of the connection.
+    pub fn mib(&self) -> Mib {
+        self.0.mib()
+    }
+
+    /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
+    pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        self.0.act(|session, out, _| session.renegotiate(now(), specification, out));
+    }
+
+    /// Whether the other end is a QoS socket. On a stream that was accepted it waits until that is known, which the first bytes
+    /// from the other end show.
+    ///
+    /// # Errors
+    /// When the ends do not agree, or the connection is broken.
+    pub fn has_qos_peer(&self) -> Result<bool, QosError> {
+        self.0.join()?;
+        Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
+    }
+
+    /// The address of the other end.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.0.peer
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// As [`TcpStream::local_addr`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.socket.local_addr()
+    }
+
+    /// Ends a direction, or both.
+    ///
+    /// # Errors
+    /// As [`TcpStream::shutdown`].
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.socket.shutdown(how)
+    }
+
+    /// Sets whether calls wait.
+    ///
+    /// # Errors
+    /// As [`TcpStream::set_nonblocking`].
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
+        self.0.socket.set_nonblocking(nonblocking)
+    }
+
+    /// Sets whether small messages are sent at once.
+    ///
+    /// # Errors
+    /// As [`TcpStream::set_nodelay`].
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.0.socket.set_nodelay(nodelay)
+    }
+
+    /// Sets how long reading waits.
+    ///
+    /// # Errors
+    /// As [`TcpStream::set_read_timeout`].
+    pub fn set_read_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
+        self.0.socket.set_read_timeout(time)
+    }
+
+    /// Sets how long writing waits.
+    ///
+    /// # Errors
+    /// As [`TcpStream::set_write_timeout`].
+    pub fn set_write_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
+        self.0.socket.set_write_timeout(time)
+    }
+}
+
+impl Read for &QosTcpStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for &QosTcpStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for QosTcpStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for QosTcpStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for QosTcpStream {
+    /// The descriptor to wait for. It says nothing of data that has been received already: before waiting, read until
+    /// [`io::ErrorKind::WouldBlock`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.socket.as_fd()
+    }
+}
+
+impl Inner {
+    /// Lets the session do something, and sends what it has to send.
+    fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
+        let mut messages = Vec::new();
+        let mark_with = |hint: Hint| {
+            let _unmarked = mark(&self.socket, self.peer, hint);
+        };
+        let act = |session: &mut Session, out: &mut Outbound, inbound: &mut Inbound| {
+            act(session, out, inbound);
+            self.pace(out);
+        };
+        let due = self.connection.with_session(act, |message| messages.push(message.to_vec()), mark_with);
+        self.connection.queue(messages);
+        self.send_control();
+        due
+    }
+
+    /// Lets the kernel pace what is sent. It counts our headers as well.
+    fn pace(&self, out: &Outbound) {
+        let length = out.longest().map_or(f64::INFINITY, |length| length as f64);
+        let on_wire =
+            |rate: Rate| (rate.as_bps() as f64 * (1.0 + STREAM_HEADER as f64 / length)).ceil() as u64;
+        let rate = out.throughput().map_or(UNPACED, on_wire);
+        if self.paced.swap(rate, Ordering::Relaxed) != rate {
+            // A kernel without pacing sends as fast as the window allows.
+            let _unpaced = set_max_pacing_rate(&self.socket, Rate::from_bps(rate));
+        }
+    }
+
+    /// Sends control messages, if nobody is in the middle of a message: else who is sends them after it.
+    fn send_control(&self) {
+        if let Ok(mut outlet) = self.outlet.try_lock() {
+            // What cannot be sent now goes with the next message, or when the keeper comes by.
+            let _later = outlet.send_control(&self.socket, &self.connection);
+        }
+    }
+
+    fn keep(self: &Arc<Self>) -> Result<(), QosError> {
+        let weak: Weak<dyn Service> = Arc::downgrade(self) as Weak<dyn Service>;
+        keep(weak, now()).map_err(QosError::system("cannot start a thread"))
+    }
+
+    fn mib(&self) -> Mib {
+        let figures = tcp_info(&self.socket).ok().map(|info| TcpFigures {
+            rtt: info.rtt,
+            rtt_deviation: info.rtt_deviation,
+            min_rtt: info.min_rtt,
+            congestion_window: info.congestion_window,
+            retransmissions: info.retransmissions,
+            not_sent: Bytes::new(u64::from(info.not_sent)),
+            delivery_rate: info.delivery_rate,
+            pacing_rate: info.pacing_rate,
+        });
+        self.connection.mib(figures)
+    }
+
+    /// Negotiates until it is known whether the other end takes part.
+    fn join(&self) -> Result<(), QosError> {
+        if self.connection.standing() != Standing::Joining {
+            return Ok(());
+        }
+        let failed = || QosError::system("cannot reach the other end");
+        let mut inlet = lock(&self.inlet);
+        let until = now().saturating_add(self.patience);
+        loop {
+            let due = self.act(|session, out, inbound| session.advance(now(), out, inbound));
+            if let Some(outcome) = self.connection.outcome(self.demands_peer) {
+                return outcome;
+            }
+            match self.negotiate(&mut inlet) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.nonblocking.load(Ordering::Relaxed) {
+                        return Err(failed()(error));
+                    }
+                    let due = if inlet.is_empty() { due } else { due.min(until) };
+                    let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
+                    wait(&mut readable, due.saturating_since(now())).map_err(failed())?;
+                    if !inlet.is_empty() && now() >= until {
+                        self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
+                    }
+                }
+                Err(error) => return Err(failed()(error)),
+            }
+        }
+    }
+
+    /// Takes a message of a negotiation from the stream, if one has come; everything else ends the negotiation.
+    fn negotiate(&self, inlet: &mut Inlet) -> io::Result<()> {
+        match inlet.negotiation(&self.socket)? {
+            Some(message) => {
+                self.act(|session, out, inbound| session.on_negotiation(now(), &message, out, inbound))
+            }
+            None => self.act(|session, out, inbound| session.on_foreign(now(), out, inbound)),
+        };
+        Ok(())
+    }
+
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.join()?;
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let mut inlet = lock(&self.inlet);
+        let Standing::Joined(token) = self.connection.standing() else {
+            let length = inlet.read_plain(&self.socket, buffer)?;
+            self.connection.inbound().on_plain(now(), length as u64);
+            return Ok(length);
+        };
+        loop {
+            match inlet.read(&self.socket, buffer, token)? {
+                Taken::Payload { bytes, end } => {
+                    if let Some(end) = end {
+                        let number = inlet.count();
+                        let at = now();
+                        self.connection.inbound().on_message(at, number, end.sent, end.length);
+                    }
+                    if bytes > 0 {
+                        return Ok(bytes);
+                    }
+                }
+                Taken::End => return Ok(0),
+                control => self.handle(&control),
+            }
+        }
+    }
+
+    fn handle(&self, control: &Taken) {
+        let at = now();
+        match control {
+            Taken::Negotiation(message) => {
+                self.act(|session, out, inbound| session.on_negotiation(at, message, out, inbound));
+            }
+            Taken::Report(message) => {
+                self.act(|session, out, inbound| session.on_report(at, message, out, inbound));
+            }
+            Taken::Payload { .. } | Taken::End => {}
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        if self.connection.standing() == Standing::Joining {
+            // Who reads at the same time waits for the first bytes.
+            let has_begun = self.inlet.try_lock().is_ok_and(|inlet| !inlet.is_empty());
+            if !self.expects_peer && !has_begun {
+                // Nobody has asked whether this end is a QoS socket, so the other one is none.
+                self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
+            }
+            self.join()?;
+        }
+        let mut outlet = lock(&self.outlet);
+        let Standing::Joined(_) = self.connection.standing() else {
+            let written = (&self.socket).write(bytes)?;
+            self.connection.outbound().on_send(now(), written as u64);
+            return Ok(written);
+        };
+        let waits = !self.nonblocking.load(Ordering::Relaxed);
+        let written = outlet.write(&self.socket, bytes, &self.connection, waits);
+        // The message may have kept control messages back.
+        let _later = outlet.send_control(&self.socket, &self.connection);
+        written
+    }
+}
+
+impl Service for Inner {
+    fn serve(&self, now: Instant) -> Instant {
+        // While the application reads, it reads what comes.
+        if let (Standing::Joined(token), Ok(mut inlet)) = (self.connection.standing(), self.inlet.try_lock())
+        {
+            // An error is the application's to see, with its next call.
+            while let Ok(Some(control)) = inlet.control(&self.socket, token) {
+                self.handle(&control);
+            }
+        }
+        if self.connection.standing() == Standing::Joining {
+            // An end that was accepted answers also while the application does not read yet.
+            if let Ok(mut inlet) = self.inlet.try_lock() {
+                let _later = self.negotiate(&mut inlet);
+            }
+            let is_new = now.saturating_since(self.since) < self.patience;
+            return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });
+        }
+        self.act(|session, out, inbound| session.advance(now, out, inbound))
+    }
+}

@@ -1,0 +1,295 @@
+//! Two streams on the loopback interface.
+
+use super::*;
+use crate::options::Marking;
+use cutline_quality::spec::Specification;
+use cutline_signal::monitor::MonitorParams;
+use cutline_signal::negotiation::NegotiationParams;
+use cutline_units::Streams;
+use std::net::TcpListener;
+use std::thread;
+
+const LOOPBACK: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
+
+fn bulk() -> Specification {
+    Specification::builder().size(Bytes::new(4000)).coerce_all().build().unwrap()
+}
+
+/// Options of an end that gives up soon, and reports often, so that reports are everywhere between messages.
+fn quick(options: QosOptions) -> QosOptions {
+    let [first_timeout, give_up, interval] = [20, 500, 10].map(Duration::from_millis);
+    options
+        .negotiation(NegotiationParams { first_timeout, give_up })
+        .monitor(MonitorParams { interval, ..MonitorParams::default() })
+        .detection(time::Duration::from_millis(200))
+}
+
+/// Two connected streams: the one that has asked, and the one that was accepted.
+fn pair(address: &str, asks: &QosOptions, asked: &QosOptions) -> (QosTcpStream, QosTcpStream) {
+    let listener = QosTcpListener::bind(address, asked).unwrap();
+    let to = listener.local_addr().unwrap();
+    thread::scope(|scope| {
+        let accepted = scope.spawn(|| {
+            let (stream, _) = listener.accept().unwrap();
+            stream.has_qos_peer().unwrap();
+            stream
+        });
+        let connected = QosTcpStream::connect(to, asks).unwrap();
+        (connected, accepted.join().unwrap())
+    })
+}
+
+#[test]
+fn bytes_cross_and_both_ends_know_what_was_agreed_on() {
+    for (address, peer, key) in [
+        ("127.0.0.1:0", Peer::Detect, false),
+        ("[::1]:0", Peer::Speaks, false),
+        ("127.0.0.1:0", Peer::Detect, true),
+    ] {
+        let with = |options: QosOptions| {
+            let options = options.peer(peer);
+            if key { options.key(&[b'k'; 32]).unwrap() } else { options }
+        };
+        let (mut ours, mut theirs) =
+            pair(address, &with(QosOptions::sending(bulk())), &with(QosOptions::receiving(bulk())));
+        assert!(ours.has_qos_peer().unwrap() && theirs.has_qos_peer().unwrap());
+        assert!(matches!((ours.event(), theirs.event()), (Some(Event::Agreed(_)), Some(Event::Agreed(_)))));
+        let mut buffer = [0; 1000];
+        for i in 0..100_u8 {
+            ours.write_all(&[i; 700]).unwrap();
+            theirs.read_exact(&mut buffer[..300]).unwrap();
+            theirs.read_exact(&mut buffer[300..700]).unwrap();
+            assert_eq!(buffer[..700], [i; 700]);
+            theirs.write_all(b"answer").unwrap();
+            ours.read_exact(&mut buffer[..6]).unwrap();
+        }
+        let mib = theirs.mib();
+        assert_eq!((mib.receive.received.messages, mib.receive.received.bytes), (100, 70_000));
+        assert_eq!((mib.receive.received.lost(), mib.send.sent.messages), (0, 100));
+        assert_eq!(mib.receive.contract.effective, bulk());
+        assert!(mib.tcp.unwrap().congestion_window > 0);
+        drop(ours);
+        assert_eq!(theirs.read(&mut buffer).unwrap(), 0, "the end of the stream");
+    }
+}
+
+#[test]
+fn a_plain_peer_is_served_in_both_roles() {
+    // A plain server, which sees nothing but what the application writes.
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap();
+    let mut ours = QosTcpStream::connect(to, &quick(QosOptions::sending(bulk()))).unwrap();
+    let (mut plain, _) = server.accept().unwrap();
+    assert!(!ours.has_qos_peer().unwrap());
+    let mut buffer = [0; 100];
+    ours.write_all(b"GET /").unwrap();
+    plain.read_exact(&mut buffer[..5]).unwrap();
+    assert_eq!(&buffer[..5], b"GET /");
+    plain.write_all(b"200").unwrap();
+    ours.read_exact(&mut buffer[..3]).unwrap();
+    assert_eq!(&buffer[..3], b"200");
+
+    let listener = QosTcpListener::bind("127.0.0.1:0", &quick(QosOptions::default())).unwrap();
+    let to = listener.local_addr().unwrap();
+    // A client that speaks first.
+    let mut client = TcpStream::connect(to).unwrap();
+    client.write_all(b"\xc7 hello").unwrap();
+    let (mut theirs, from) = listener.accept().unwrap();
+    assert_eq!(from, client.local_addr().unwrap());
+    theirs.read_exact(&mut buffer[..7]).unwrap();
+    assert_eq!(&buffer[..7], b"\xc7 hello");
+    // One that waits for the server to speak first.
+    let mut client = TcpStream::connect(to).unwrap();
+    let (mut theirs, _) = listener.accept().unwrap();
+    theirs.write_all(b"220 ready").unwrap();
+    client.read_exact(&mut buffer[..9]).unwrap();
+    assert_eq!(&buffer[..9], b"220 ready");
+    // One that begins like an offer, and says no more.
+    let mut client = TcpStream::connect(to).unwrap();
+    client.write_all(b"\xc7\x51\x01").unwrap();
+    let (mut theirs, _) = listener.accept().unwrap();
+    theirs.read_exact(&mut buffer[..3]).unwrap();
+    assert_eq!(&buffer[..3], b"\xc7\x51\x01");
+    // One that goes away.
+    drop(TcpStream::connect(to).unwrap());
+    let (mut theirs, _) = listener.accept().unwrap();
+    assert_eq!(theirs.read(&mut buffer).unwrap(), 0);
+}
+
+#[test]
+fn a_server_may_speak_first_to_a_qos_client() {
+    let (mut ours, mut theirs) = {
+        let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+        let to = listener.local_addr().unwrap();
+        thread::scope(|scope| {
+            let accepted = scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.write_all(b"220 ready").unwrap();
+                stream
+            });
+            (QosTcpStream::connect(to, &QosOptions::default()).unwrap(), accepted.join().unwrap())
+        })
+    };
+    let mut buffer = [0; 9];
+    ours.read_exact(&mut buffer).unwrap();
+    assert_eq!(&buffer, b"220 ready");
+    assert!(ours.has_qos_peer().unwrap() && theirs.has_qos_peer().unwrap());
+    ours.write_all(b"QUIT").unwrap();
+    theirs.read_exact(&mut buffer[..4]).unwrap();
+}
+
+#[test]
+fn a_server_that_reads_in_one_thread_may_speak_first_in_another() {
+    let listener = QosTcpListener::bind("127.0.0.1:0", &quick(QosOptions::default())).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    thread::scope(|scope| {
+        let reads = scope.spawn(|| {
+            let mut buffer = [0; 4];
+            (&stream).read_exact(&mut buffer).unwrap();
+            buffer
+        });
+        thread::sleep(time::Duration::from_millis(20));
+        (&stream).write_all(b"220").unwrap();
+        client.read_exact(&mut [0; 3]).unwrap();
+        client.write_all(b"QUIT").unwrap();
+        assert_eq!(&reads.join().unwrap(), b"QUIT");
+    });
+}
+
+#[test]
+fn no_byte_is_lost_or_doubled_however_the_calls_are_cut() {
+    // Calls that do not wait, of random lengths, with reports of both ends every 10 ms among them.
+    for seed in 0..3 {
+        let options = quick(QosOptions::default());
+        let (ours, theirs) = pair(LOOPBACK[seed as usize % 2], &options, &options);
+        let streams = [&ours, &theirs];
+        for stream in streams {
+            stream.set_nonblocking(true).unwrap();
+        }
+        let length = 6_000_000_usize;
+        let byte = |i: usize| ((i * 31) >> 3) as u8;
+        thread::scope(|scope| {
+            for (side, stream) in streams.into_iter().enumerate() {
+                scope.spawn(move || {
+                    let mut random = Streams::new(seed).stream("write", &side.to_string());
+                    let (mut sent, mut stream) = (0, stream);
+                    while sent < length {
+                        let most = (random.uniform().powi(4) * 200_000.0) as usize + 1;
+                        let bytes: Vec<u8> = (sent..length.min(sent + most)).map(byte).collect();
+                        match stream.write(&bytes) {
+                            Ok(written) => sent += written,
+                            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+                scope.spawn(move || {
+                    let mut random = Streams::new(seed).stream("read", &side.to_string());
+                    let (mut received, mut stream) = (0, stream);
+                    let mut buffer = vec![0; 100_000];
+                    while received < length {
+                        let most = (random.uniform().powi(4) * 99_999.0) as usize + 1;
+                        match stream.read(&mut buffer[..most]) {
+                            Ok(0) => panic!("the end after {received} B"),
+                            Ok(read) => {
+                                let is_right = |(i, found): (usize, &u8)| *found == byte(received + i);
+                                assert!(buffer[..read].iter().enumerate().all(is_right), "at {received}");
+                                received += read;
+                            }
+                            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+        });
+        for stream in streams {
+            let mib = stream.mib();
+            assert_eq!(mib.receive.received.lost(), 0);
+            assert_eq!(mib.reports.refused, 0, "{:?}", mib.reports);
+        }
+        let [sent, received] = [ours.mib().send.sent, theirs.mib().receive.sent];
+        assert!(sent.messages >= received.messages && sent.bytes >= length as u64);
+    }
+}
+
+#[test]
+fn a_peer_that_breaks_the_protocol_is_an_error() {
+    let (ours, mut theirs) = pair("127.0.0.1:0", &QosOptions::default(), &QosOptions::default());
+    // Past the layer, as another program could.
+    (&ours.0.socket).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let error = theirs.read(&mut [0; 100]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    assert_eq!(error.to_string(), "the other end has sent something that is no message of this protocol");
+}
+
+#[test]
+fn an_application_that_has_accepted_and_does_not_read_keeps_nobody_waiting() {
+    let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    thread::scope(|scope| {
+        let connects = scope.spawn(|| QosTcpStream::connect(to, &QosOptions::default()).unwrap());
+        let (stream, _) = listener.accept().unwrap();
+        assert!(connects.join().unwrap().has_qos_peer().unwrap());
+        assert!(stream.has_qos_peer().unwrap());
+    });
+}
+
+#[test]
+fn an_end_that_must_take_part_and_does_not_is_an_error() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap();
+    for options in [QosOptions::default().peer(Peer::Speaks), QosOptions::default().key(&[7; 32]).unwrap()] {
+        let error = QosTcpStream::connect(to, &quick(options)).map(drop).unwrap_err();
+        assert!(matches!(error, QosError::NoPeer(_)), "{error}");
+    }
+    drop(server);
+    let error = QosTcpStream::connect(to, &quick(QosOptions::default())).map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "cannot connect: Connection refused (os error 111)");
+}
+
+#[test]
+fn what_the_ends_do_not_agree_on_is_named_at_both() {
+    let strict = |loss| Specification::builder().loss(loss).build().unwrap();
+    let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::receiving(strict(0.0))).unwrap();
+    let to = listener.local_addr().unwrap();
+    thread::scope(|scope| {
+        let refused = scope.spawn(|| listener.accept().unwrap().0.read(&mut [0; 9]).unwrap_err().to_string());
+        let error = QosTcpStream::connect(to, &QosOptions::sending(strict(1.0))).map(drop).unwrap_err();
+        let conflict = "loss = 0 contradicts loss = 1 of the other end: coerce loss, or weaken it";
+        assert_eq!(error.to_string(), format!("the other end does not agree: send: {conflict}"));
+        assert_eq!(refused.join().unwrap(), format!("the other end does not agree: receive: {conflict}"));
+    });
+}
+
+#[test]
+fn the_kernel_paces_what_was_agreed_on() {
+    let rates = Specification::builder()
+        .rates(1.0, 100.0, 200.0)
+        .size(Bytes::new(1200))
+        .coerce_all()
+        .build()
+        .unwrap();
+    let (ours, _theirs) = pair("127.0.0.1:0", &QosOptions::sending(rates), &QosOptions::default());
+    // 200 messages/s of 1200 B, and 12 B of header each: 1,939,200 bit/s.
+    let rate = cutline_sys::sockopt::SO_MAX_PACING_RATE.get(&ours).unwrap();
+    assert_eq!(rate, 200 * 1212);
+}
+
+#[test]
+fn both_ends_of_a_stream_are_marked() {
+    for address in LOOPBACK {
+        let options = QosOptions::default().marking(Marking::Fixed(Hint::from_level(6)));
+        let (ours, theirs) = pair(address, &options, &options);
+        let octet = ((6 - 1) << 2 | 3) << 2;
+        for stream in [&ours, &theirs] {
+            let marked = if ours.peer_addr().is_ipv4() {
+                rustix::net::sockopt::ip_tos(stream).unwrap()
+            } else {
+                rustix::net::sockopt::ipv6_tclass(stream).unwrap() as u8
+            };
+            assert_eq!(marked & 0xfc, octet);
+        }
+    }
+}

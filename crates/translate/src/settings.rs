@@ -1,0 +1,98 @@
+//! What a translation results in.
+
+use cutline_units::{Bytes, Dscp, Hint, Rate};
+use std::fmt;
+
+/// Settings of a host for one connection. What is `None` stays as the kernel has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndSystemSettings {
+    /// `SO_SNDBUF`, up to [`EndSystemSettings::LARGEST_BUFFER`]. The kernel doubles the value and uses one half for its own
+    /// bookkeeping (socket(7)); this is the value before.
+    pub send_buffer: Option<Bytes>,
+    /// `SO_RCVBUF`, as [`send_buffer`](Self::send_buffer).
+    pub receive_buffer: Option<Bytes>,
+    /// How much the application passes to one write, 1 B to 64 KiB.
+    pub block: Bytes,
+    /// `TCP_NODELAY`.
+    pub no_delay: Option<bool>,
+    /// `TCP_NOTSENT_LOWAT`, up to [`EndSystemSettings::LARGEST_BUFFER`].
+    pub not_sent_lowat: Option<Bytes>,
+    /// `TCP_MAXSEG`, 88 B to 32,767 B. The payload of a segment is smaller by the TCP options in it.
+    pub mss: Option<Bytes>,
+    /// `TCP_CONGESTION`: a control that the kernel may not have; then the kernel's default stays.
+    pub congestion_control: Option<&'static str>,
+    /// How fast payload leaves at most.
+    pub pacing: Option<Pacing>,
+    /// `UDP_SEGMENT`: the length of the datagrams into which the kernel cuts a longer write.
+    pub gso_segment: Option<Bytes>,
+}
+
+impl EndSystemSettings {
+    /// The largest buffer that can be asked for: the kernel doubles it and keeps it in 31 bits.
+    pub const LARGEST_BUFFER: Bytes = Bytes::new(i32::MAX as u64 / 2);
+}
+
+/// A limit of the rate at which payload leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pacing {
+    /// Payload per second; above 0.
+    pub rate: Rate,
+    /// Who keeps the rate.
+    pub by: PacedBy,
+}
+
+/// Who keeps the rate of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacedBy {
+    /// The kernel: `SO_MAX_PACING_RATE`, which takes bytes per second.
+    Kernel,
+    /// Whoever calls the socket.
+    Sender,
+}
+
+impl fmt::Display for Pacing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self.by {
+            PacedBy::Kernel => "the kernel",
+            PacedBy::Sender => "the sender",
+        };
+        write!(f, "{}, by {by}", self.rate)
+    }
+}
+
+/// Marks in the packets of a connection, and what to ask of the network. What is `None` is left as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkSettings {
+    /// The delay hint that the packets stand for.
+    pub hint: Option<Hint>,
+    /// The code point of the packets that this end sends.
+    pub dscp: Option<Dscp>,
+    /// What to reserve.
+    pub reservation: Option<Reservation>,
+}
+
+/// What to reserve for a connection. A direction of which no rate is known has no reservation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reservation {
+    /// For the packets that this end sends, acknowledgements included.
+    pub send: Option<TokenBucket>,
+    /// For the packets that this end receives, acknowledgements included.
+    pub receive: Option<TokenBucket>,
+}
+
+/// What a flow sends at most, the `TOKEN_BUCKET_TSPEC` of controlled load (RFC 2211 section 5, RFC 2215 section 3.6). IP
+/// headers count; without IP, those of the frames do. Rates from 8 bit/s (1 byte/s) to 320 Tbit/s (40 TB/s), sizes
+/// from 1 B to 250 GB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// r: the bandwidth to request.
+    pub rate: Rate,
+    /// b: how much may follow each other above the rate.
+    pub bucket: Bytes,
+    /// p: the rate of a burst; at least `rate`.
+    pub peak: Rate,
+    /// m: shorter packets count as this long.
+    pub min_policed: Bytes,
+    /// M: the longest packet; at least `min_policed`.
+    pub max_packet: Bytes,
+}
