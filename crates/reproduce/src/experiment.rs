@@ -38,9 +38,18 @@ pub enum Platform {
     /// In the simulator.
     Simulator,
     /// In the simulator, with an application over a QoS socket in the place of each flow over UDP.
-    QosSockets,
+    QosSockets(HintGoal),
     /// In the laboratory: with real packets and this variant of Linux's TCP, in real time.
     Laboratory(Stack),
+}
+
+/// What a hint that adapts is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintGoal {
+    /// The quality Q(d, T), in which loss counts as lost throughput alone.
+    Quality,
+    /// The quality less the loss, weighted as the E-model does.
+    QualityAndLoss,
 }
 
 /// Settings: paths of keys in the scenario file, and their values.
@@ -177,7 +186,7 @@ impl Platform {
     fn version(self, version: &str) -> String {
         match self {
             Self::Simulator => version.to_owned(),
-            Self::QosSockets | Self::Laboratory(_) => format!("{version} {}", self.label()),
+            Self::QosSockets(_) | Self::Laboratory(_) => format!("{version} {}", self.label()),
         }
     }
 
@@ -185,7 +194,8 @@ impl Platform {
     const fn label(self) -> &'static str {
         match self {
             Self::Simulator => "",
-            Self::QosSockets => "QoS sockets",
+            Self::QosSockets(HintGoal::Quality) => "QoS sockets",
+            Self::QosSockets(HintGoal::QualityAndLoss) => "QoS sockets that count loss",
             Self::Laboratory(stack) => stack.label(),
         }
     }
@@ -194,7 +204,7 @@ impl Platform {
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
             Self::Simulator => version,
-            Self::QosSockets | Self::Laboratory(_) => {
+            Self::QosSockets(_) | Self::Laboratory(_) => {
                 version.strip_suffix(self.label()).unwrap_or(version).trim_end()
             }
         }
@@ -211,7 +221,7 @@ impl Platform {
     fn run(self, scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, String> {
         match self {
             Self::Simulator => scenario.simulate(seed, cancel).map_err(|error| error.to_string()),
-            Self::QosSockets => connections::simulate(scenario, seed, cancel),
+            Self::QosSockets(goal) => connections::simulate(scenario, goal, seed, cancel),
             Self::Laboratory(stack) => {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())

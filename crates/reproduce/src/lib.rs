@@ -33,7 +33,7 @@ pub use cheaters::CHEATERS;
 pub use claims::FigureText;
 pub use error::{ReproduceError, UnknownFigure};
 pub use evaluation::{Evaluation, EvaluationEvent};
-pub use experiment::{Experiment, Platform};
+pub use experiment::{Experiment, HintGoal, Platform};
 pub use lab::LAB;
 pub use modern::MODERN;
 pub use options::Options;

@@ -18,8 +18,8 @@ fn a_video_keeps_within_its_limits_and_a_plain_one_does_not() {
 /// In half a minute no hint has moved for good, so the calls differ by little.
 #[test]
 fn calls_are_measured_at_every_load() {
-    let evaluation = measured_and_drawn(&QOS, &[2]);
-    assert_eq!(evaluation.claims.len(), 10);
+    let evaluation = measured_and_drawn(&QOS, &[2, 3]);
+    assert_eq!(evaluation.claims.len(), 20);
     for claim in &evaluation.claims {
         assert!(claim.measured.unwrap().abs() < 0.1, "{claim:?}");
     }

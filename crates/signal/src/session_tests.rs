@@ -204,7 +204,7 @@ fn the_time_of_a_negotiation_that_fails_is_no_silence() {
     let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
     world.run(ms(40), ms(20), 160);
     // The offer has arrived. No answer does: the other end gives up, and sends its messages without headers.
-    world.now = world.now + Duration::from_secs(5);
+    world.now += Duration::from_secs(5);
     let End { session, out, inbound, ahead, .. } = &mut world.ends[1];
     for number in 0..50 {
         let now = world.now + *ahead + ms(20 * number);

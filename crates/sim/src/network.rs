@@ -375,14 +375,14 @@ impl Network {
     /// Returns for every link whether all its packets are known to come from the same other link. With agents it is not known: their
     /// messages may take any route.
     pub(crate) fn fed_by_one_link(&self) -> Vec<bool> {
-        if !self.agents.is_empty() {
-            return vec![false; self.links.len()];
-        }
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
             Nobody,
             Link(LinkId),
             Several,
+        }
+        if !self.agents.is_empty() {
+            return vec![false; self.links.len()];
         }
         let mut feeders = vec![Feeder::Nobody; self.links.len()];
         for route in self.flows.iter().flat_map(|flow| [&flow.route, &flow.return_route]) {

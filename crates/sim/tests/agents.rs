@@ -227,8 +227,7 @@ fn a_message_does_not_wait_for_packets_that_have_yet_to_come() {
             network.keep_every_series();
         }
         simulate(&network, 10);
-        let log = log.lock().unwrap().clone();
-        log
+        log.lock().unwrap().clone()
     };
     assert_eq!(delays(false), delays(true));
 }

@@ -1,7 +1,8 @@
 //! The charts of each figure.
 
-use super::measure::{CODECS, LINK_KBPS, LOADS, MAX_DELAY_MS, NARROW, Video, call_quality};
+use super::measure::{CODECS, LINK_KBPS, LOADS, MAX_DELAY_MS, NARROW, Video, call_values};
 use crate::data::{Data, mean};
+use crate::measure::{Measure, voice};
 use cutline_report::chart::{Axis, Chart, Line, Point as Dot};
 use cutline_results::SeriesRow;
 
@@ -35,14 +36,24 @@ pub(super) fn video(qos: &Data, plain: &Data) -> Vec<Chart> {
 
 /// Quality by load, a chart for each rate of the call.
 pub(super) fn calls(qos: &Data, plain: &Data) -> Vec<Chart> {
+    by_load(qos, plain, "Quality Q(d, T)", |row| row.q)
+}
+
+/// The E-model's quality by load, a chart for each rate of the call.
+pub(super) fn voices(qos: &Data, plain: &Data) -> Vec<Chart> {
+    by_load(qos, plain, "Quality by the E-model", voice)
+}
+
+fn by_load(qos: &Data, plain: &Data, title: &str, measure: Measure) -> Vec<Chart> {
     let line = |name: &str, data: &Data, codec: &str| {
-        let dot =
-            |load: u32| Some(Dot::from_estimate(f64::from(load), &mean(&call_quality(data, load, codec))?));
+        let dot = |load: u32| {
+            Some(Dot::from_estimate(f64::from(load), &mean(&call_values(data, load, codec, measure))?))
+        };
         Line::new(name, LOADS.iter().filter_map(|load| dot(*load)).collect::<Vec<_>>()).markers()
     };
     let chart = |codec: &&str| {
         let axis = Axis::log("Bulk transfers", 2).ticks(LOADS.map(f64::from));
-        let chart = Chart::new(format!("A call of {codec}")).x(axis).y(Axis::linear("Quality Q(d, T)"));
+        let chart = Chart::new(format!("A call of {codec}")).x(axis).y(Axis::linear(title));
         chart.plot(line("QoS socket", qos, codec)).plot(line("plain socket", plain, codec))
     };
     CODECS.iter().map(chart).collect()

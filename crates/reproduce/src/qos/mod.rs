@@ -6,7 +6,7 @@ mod measure;
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean};
-use crate::experiment::{Experiment, Platform};
+use crate::experiment::{Experiment, HintGoal, Platform};
 use crate::measure::{lost, voice};
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Chart, Figure};
@@ -34,24 +34,34 @@ const VIDEO: (&str, &str) = ("video.toml", include_str!("../../../../experiments
 const QUICK: &[(&str, &str)] = &[("duration", "60 s"), ("warm-up", "30 s"), ("seeds", "2")];
 const QUICK_VIDEO: &[(&str, &str)] = &[("seeds", "2")];
 
-const EXPERIMENTS: [Experiment; 4] = [
-    Experiment::new("qos-video", "QoS socket", VIDEO).shortened_by(QUICK_VIDEO).on(Platform::QosSockets),
+const SOCKETS: Platform = Platform::QosSockets(HintGoal::Quality);
+
+const EXPERIMENTS: [Experiment; 5] = [
+    Experiment::new("qos-video", "QoS socket", VIDEO).shortened_by(QUICK_VIDEO).on(SOCKETS),
     Experiment::new("qos-video-plain", "plain socket", VIDEO).shortened_by(QUICK_VIDEO),
-    Experiment::new("qos-call", "QoS socket", CALL).shortened_by(QUICK).on(Platform::QosSockets),
+    Experiment::new("qos-call", "QoS socket", CALL).shortened_by(QUICK).on(SOCKETS),
+    Experiment::new("qos-call-loss", "QoS socket that counts loss", CALL)
+        .shortened_by(QUICK)
+        .on(Platform::QosSockets(HintGoal::QualityAndLoss)),
     Experiment::new("qos-call-plain", "plain socket", CALL).shortened_by(QUICK),
 ];
+
+/// Judges a claim by its id, from the results over QoS sockets and over plain ones.
+type JudgeBoth = fn(Claim, &str, &Data, &Data) -> Claim;
 
 /// The largest loss of quality that counts as none.
 const TOLERANCE: f64 = 0.005;
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let [(experiment, qos), (_, plain)] = *stored else { return Vec::new() };
-    let is_video = figure.number == 1;
-    let charts: Vec<Chart> = if is_video { charts::video(qos, plain) } else { charts::calls(qos, plain) };
-    let judge = if is_video { judge_video } else { judge_calls };
+    let (charts, we_see, judge): (Vec<Chart>, String, JudgeBoth) = match figure.number {
+        1 => (charts::video(qos, plain), videos_seen(qos, plain), judge_video),
+        2 => (charts::calls(qos, plain), calls_seen(qos, plain), judge_calls),
+        _ => (charts::voices(qos, plain), calls_seen(qos, plain), judge_voices),
+    };
     let claims = figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, qos, plain));
     vec![Section {
-        we_see: if is_video { videos_seen(qos, plain) } else { calls_seen(qos, plain) },
+        we_see,
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
         claims: claims.collect(),
         ..Section::default()
@@ -78,6 +88,19 @@ fn judge_calls(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
         Some(("slow", load)) => {
             judged(claim, gain(CODECS[0], load), |estimate| estimate.is_above(-TOLERANCE))
         }
+        _ => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
+    }
+}
+
+fn judge_voices(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
+    let parts = id.split_once('-').and_then(|(kind, load)| Some((kind, load.parse().ok()?)));
+    let gain = |codec, load| {
+        let [qos, plain] = [qos, plain].map(|data| call_values(data, load, codec, voice));
+        judged(claim, difference(&qos, &plain), |estimate| estimate.is_above(-TOLERANCE))
+    };
+    match parts {
+        Some(("fast", load)) => gain(CODECS[1], load),
+        Some(("slow", load)) => gain(CODECS[0], load),
         _ => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
     }
 }

@@ -81,7 +81,7 @@ impl Sender {
         out.release(now);
         let feedback = self.end.feedback();
         feedback.pacing_waits += 1;
-        feedback.waited = feedback.waited + now.saturating_since(waiting.made);
+        feedback.waited += now.saturating_since(waiting.made);
         self.waiting = None;
         self.next = self.next.map(|next| next.max(now));
         self.send(waiting.made, now, context);

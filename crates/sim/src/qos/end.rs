@@ -180,7 +180,9 @@ impl End {
         act(clock, running);
         let messages: Vec<_> = std::iter::from_fn(|| running.session.transmit()).collect();
         let events: Vec<_> = std::iter::from_fn(|| running.session.event()).collect();
-        messages.into_iter().for_each(|bytes| self.send(bytes, context));
+        for bytes in messages {
+            self.send(bytes, context);
+        }
         for event in events {
             match &event {
                 Event::Agreed(agreed) => {

@@ -34,6 +34,7 @@ use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_signal::authentication::Key;
 use cutline_signal::negotiation::{Carrier, Nonce};
+use cutline_signal::operation::OperationParams;
 use cutline_signal::session::{Policies, Session, SessionParams, Start};
 use cutline_units::{Bytes, Duration, Hint, HintBits, Instant, RandomStream};
 use rand_core::Rng as _;
@@ -149,7 +150,7 @@ impl QosConnection {
         self.params.watch.validate()?;
         self.params.clock.validate()?;
         adapt_hint.as_ref().map_or(Ok(()), |(_, hint)| hint.validate())?;
-        adapt_rate.as_ref().map_or(Ok(()), |rate| rate.validate())
+        adapt_rate.as_ref().map_or(Ok(()), OperationParams::validate)
     }
 }
 

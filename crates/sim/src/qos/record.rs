@@ -103,7 +103,7 @@ impl QosRecord {
             if let (Some(_), Some(delay)) = (arrived, message.delay()) {
                 passed.arrived += 1;
                 bytes += u64::from(message.bytes);
-                delays = delays + delay;
+                delays += delay;
                 passed.longest = passed.longest.max(delay);
             }
         }
