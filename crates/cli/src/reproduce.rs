@@ -7,7 +7,7 @@ use crate::progress::Bar;
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Claims, Verdict};
 use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, MODERN, Options, REDW, RIVALS,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, MODERN, Options, QOS, REDW, RIVALS,
     ReproduceError, STUDIES, TSQ,
 };
 use cutline_results::Existing;
@@ -68,6 +68,8 @@ pub enum Study {
     Adaptive,
     /// Routers in a row, with and without passing on the waiting times of packets
     Cascade,
+    /// Applications over QoS sockets: a video whose rate adapts, a call whose hint adapts
+    Qos,
     /// TSQ with real packets and Linux's TCP, compared with the simulation; in real time, as root
     Lab,
     /// All studies that are simulated
@@ -86,6 +88,7 @@ impl Study {
             Self::Modern => &[&MODERN],
             Self::Adaptive => &[&ADAPTIVE],
             Self::Cascade => &[&CASCADE],
+            Self::Qos => &[&QOS],
             Self::Lab => &[&LAB],
             Self::All => &STUDIES,
         }

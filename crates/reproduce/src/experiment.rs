@@ -1,6 +1,7 @@
 //! An experiment: a scenario file of a study, or a variant of one.
 
 use crate::options::Options;
+use crate::qos::connections;
 use cutline_config::Errors;
 use cutline_lab::Stack;
 use cutline_results::{Existing, Lock, Planned, RunResult, RunStore, StoreError, Summary};
@@ -36,8 +37,19 @@ pub struct Experiment {
 pub enum Platform {
     /// In the simulator.
     Simulator,
+    /// In the simulator, with an application over a QoS socket in the place of each flow over UDP.
+    QosSockets(HintGoal),
     /// In the laboratory: with real packets and this variant of Linux's TCP, in real time.
     Laboratory(Stack),
+}
+
+/// What a hint that adapts is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintGoal {
+    /// The quality Q(d, T), in which loss counts as lost throughput alone.
+    Quality,
+    /// The quality less the loss, weighted as the E-model does.
+    QualityAndLoss,
 }
 
 /// Settings: paths of keys in the scenario file, and their values.
@@ -170,11 +182,21 @@ impl Prepared {
 }
 
 impl Platform {
-    /// The version that is stored with results. It distinguishes results of the laboratory from those of the simulator.
+    /// The version that is stored with results. It distinguishes results of different platforms.
     fn version(self, version: &str) -> String {
         match self {
             Self::Simulator => version.to_owned(),
-            Self::Laboratory(stack) => format!("{version} {}", stack.label()),
+            Self::QosSockets(_) | Self::Laboratory(_) => format!("{version} {}", self.label()),
+        }
+    }
+
+    /// What is added to the version.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Simulator => "",
+            Self::QosSockets(HintGoal::Quality) => "QoS sockets",
+            Self::QosSockets(HintGoal::QualityAndLoss) => "QoS sockets that count loss",
+            Self::Laboratory(stack) => stack.label(),
         }
     }
 
@@ -182,7 +204,9 @@ impl Platform {
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
             Self::Simulator => version,
-            Self::Laboratory(stack) => version.strip_suffix(&stack.label()).unwrap_or(version).trim_end(),
+            Self::QosSockets(_) | Self::Laboratory(_) => {
+                version.strip_suffix(self.label()).unwrap_or(version).trim_end()
+            }
         }
     }
 
@@ -197,6 +221,7 @@ impl Platform {
     fn run(self, scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, String> {
         match self {
             Self::Simulator => scenario.simulate(seed, cancel).map_err(|error| error.to_string()),
+            Self::QosSockets(goal) => connections::simulate(scenario, goal, seed, cancel),
             Self::Laboratory(stack) => {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())

@@ -19,6 +19,7 @@ mod measure;
 mod modern;
 mod options;
 mod origin;
+mod qos;
 mod redw;
 mod rivals;
 mod run_details;
@@ -32,14 +33,15 @@ pub use cheaters::CHEATERS;
 pub use claims::FigureText;
 pub use error::{ReproduceError, UnknownFigure};
 pub use evaluation::{Evaluation, EvaluationEvent};
-pub use experiment::{Experiment, Platform};
+pub use experiment::{Experiment, HintGoal, Platform};
 pub use lab::LAB;
 pub use modern::MODERN;
 pub use options::Options;
+pub use qos::QOS;
 pub use redw::REDW;
 pub use rivals::RIVALS;
 pub use study::{ReadyStudy, Study};
 pub use tsq::TSQ;
 
 /// The studies that are simulated. [`LAB`] is not among them, because it runs in real time and needs root.
-pub const STUDIES: [&Study; 8] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE];
+pub const STUDIES: [&Study; 9] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE, &QOS];

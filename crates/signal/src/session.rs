@@ -439,7 +439,7 @@ impl Session {
             negotiation.on_foreign(now);
         }
         if self.is_joining() {
-            self.leave(now, Reason::Foreign);
+            self.leave(now, Reason::Foreign, inbound);
         }
         self.settle(now, out, inbound);
     }
@@ -547,7 +547,7 @@ impl Session {
             match event {
                 negotiation::Event::Agreed(agreed) => self.agree(now, agreed, out, inbound),
                 negotiation::Event::Refused { send, receive } => self.tell(Event::Refused { send, receive }),
-                negotiation::Event::OneSided(reason) => self.leave(now, reason),
+                negotiation::Event::OneSided(reason) => self.leave(now, reason, inbound),
             }
         }
         self.collect();
@@ -572,10 +572,12 @@ impl Session {
     }
 
     /// The other end takes no part. One that has taken part before goes on to be measured.
-    fn leave(&mut self, now: Instant, reason: Reason) {
+    fn leave(&mut self, now: Instant, reason: Reason, inbound: &mut Inbound) {
         if self.is_joining() {
             self.state = State::Alone;
-            self.next = self.next.max(now);
+            // The application of the other end had nothing to send before.
+            inbound.arrivals.restart(now);
+            self.next = inbound.arrivals.deadline();
         }
         self.tell(Event::OneSided(reason));
     }

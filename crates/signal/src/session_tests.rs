@@ -200,6 +200,29 @@ fn an_end_that_does_not_answer_is_served_alone() {
 }
 
 #[test]
+fn the_time_of_a_negotiation_that_fails_is_no_silence() {
+    let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
+    world.run(ms(40), ms(20), 160);
+    // The offer has arrived. No answer does: the other end gives up, and sends its messages without headers.
+    world.now += Duration::from_secs(5);
+    let End { session, out, inbound, ahead, .. } = &mut world.ends[1];
+    for number in 0..50 {
+        let now = world.now + *ahead + ms(20 * number);
+        if number == 0 {
+            session.on_foreign(now, out, inbound);
+        }
+        inbound.on_plain(now, 160);
+        if session.deadline() <= now {
+            session.advance(now, out, inbound);
+        }
+    }
+    let events: Vec<_> = std::iter::from_fn(|| session.event()).collect();
+    assert_eq!(events, [Event::OneSided(Reason::Foreign)]);
+    let last = world.ends[1].mib(world.now).receive.last.unwrap();
+    assert_eq!((last.messages, last.length()), (25, ms(500)));
+}
+
+#[test]
 fn the_rate_moves_inside_the_region() {
     let video = Preset::Video.specification();
     let policies = Policies { adapt_rate: Some(OperationParams::default()), ..Policies::default() };

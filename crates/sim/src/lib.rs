@@ -18,6 +18,7 @@
 //!   messages          the bytes beside the packets between agents
 //!   agent             programs at nodes that send each other messages, such as control planes
 //!   adaptive          two agents that adapt a flow's hint to the reports of its receiver
+//!   qos               QoS connections: the end system's protocols as agents
 //! measure             histograms, interval series, records
 //! watch               what a capture at a link would show
 //! external            flows whose endpoints are real hosts
@@ -38,6 +39,7 @@ mod messages;
 mod network;
 mod outcome;
 mod packet;
+pub mod qos;
 mod queued_link;
 mod route;
 mod watch;

@@ -152,6 +152,14 @@ pub enum NetworkError {
         /// The port.
         port: u32,
     },
+    /// A parameter of a QoS connection is outside its range.
+    #[error("connection `{connection}`: {error}")]
+    Connection {
+        /// The connection's name.
+        connection: String,
+        /// What is wrong with it.
+        error: ParameterError,
+    },
     /// An application that its transport cannot carry.
     #[error("flow `{flow}`: {app} cannot be sent over {transport}; use TCP{or_tfrc}")]
     Unsuited {
@@ -364,13 +372,17 @@ impl Network {
         format!("{}->{}", self.node_name(link.from), self.node_name(link.to))
     }
 
-    /// Returns for every link whether all its packets come from the same other link.
+    /// Returns for every link whether all its packets are known to come from the same other link. With agents it is not known: their
+    /// messages may take any route.
     pub(crate) fn fed_by_one_link(&self) -> Vec<bool> {
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
             Nobody,
             Link(LinkId),
             Several,
+        }
+        if !self.agents.is_empty() {
+            return vec![false; self.links.len()];
         }
         let mut feeders = vec![Feeder::Nobody; self.links.len()];
         for route in self.flows.iter().flat_map(|flow| [&flow.route, &flow.return_route]) {

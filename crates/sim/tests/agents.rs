@@ -5,10 +5,12 @@ mod common;
 use common::{Plan, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::{
-    Address, Agent, AgentSpec, Context, LinkSpec, Message, Network, NetworkError, NodeId, Outbound, Outcome,
-    Settings, Window, run,
+    Address, Agent, AgentSpec, Context, Distributions, FlowSpec, LinkSpec, Message, Network, NetworkError,
+    NodeId, Outbound, Outcome, Settings, Window, run,
 };
-use cutline_units::{Duration, Hint, Instant, RandomStream, Rate};
+use cutline_transport::app;
+use cutline_transport::endpoint::TransportParams;
+use cutline_units::{Bytes, Duration, Hint, Instant, RandomStream, Rate};
 use std::sync::{Arc, Mutex};
 
 /// What a pinger has seen: when an answer came, and how long it took.
@@ -194,4 +196,38 @@ fn agents_on_other_links_change_nothing() {
         simulate(&network, 20).flows.into_iter().map(|flow| flow.record).collect::<Vec<_>>()
     };
     assert_eq!(outcome(true), outcome(false));
+}
+
+/// A flow crosses two links in a row, and agents send over the second one alone. What waits there is what has arrived there.
+#[test]
+fn a_message_does_not_wait_for_packets_that_have_yet_to_come() {
+    let delays = |every_link_is_served: bool| {
+        let (mut network, [a, b, c]) = line();
+        let log = ping(&mut network, at(b, 1), at(c, 1), 125);
+        network.add_agent("echo", at(c, 1), Arc::new(Echo)).unwrap();
+        let group = network.add_group("flows");
+        let (route, return_route) = (network.route(a, c).unwrap(), network.route(c, a).unwrap());
+        let app = app::CbrParams::new(Rate::from_kbps(800), Bytes::new(1000));
+        let flow = FlowSpec {
+            name: "cbr".into(),
+            group,
+            route,
+            return_route,
+            hint: Hint::LEAST_DELAY,
+            adaptive: None,
+            transport: TransportParams::Udp(Arc::default()),
+            app: app::Params::Cbr(app),
+            start: (Instant::ZERO, Instant::ZERO),
+            stop: Instant::FAR_FUTURE,
+            series: false,
+            distributions: Distributions::PerFlow,
+        };
+        network.add_flow(flow).unwrap();
+        if every_link_is_served {
+            network.keep_every_series();
+        }
+        simulate(&network, 10);
+        log.lock().unwrap().clone()
+    };
+    assert_eq!(delays(false), delays(true));
 }

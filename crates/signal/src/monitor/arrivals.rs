@@ -267,6 +267,12 @@ impl Arrivals {
         self.sent_before = messages;
     }
 
+    /// The first interval begins now. What has been received already is in it, but no gap or silence of before.
+    pub fn restart(&mut self, now: Instant) {
+        self.schedule.restart(now);
+        (self.latest, self.gap) = (self.latest.max(now), Duration::ZERO);
+    }
+
     /// When [`Arrivals::on_deadline`] is to be called.
     pub const fn deadline(&self) -> Instant {
         self.schedule.until()

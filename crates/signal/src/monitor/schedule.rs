@@ -25,6 +25,11 @@ impl Schedule {
         self.until
     }
 
+    /// An interval begins now, and the one under way has not been.
+    pub(super) fn restart(&mut self, now: Instant) {
+        *self = Self::new(now, self.length);
+    }
+
     /// Ends the interval under way if it is over, and begins the next one. Whole intervals that have passed since are returned
     /// as one long one, so that their number is bounded however long nobody has asked.
     pub(super) fn end(&mut self, now: Instant) -> [Option<Span>; 2] {

@@ -20,6 +20,9 @@
 //!
 //! A sender that does not use the rate it has gets no higher one.
 //!
+//! A queue below `min-delay` is worth as much as none, so it does not show in the headroom. While it fills, probes lead further: by
+//! as many steps as it takes trials.
+//!
 //! So at a bottleneck that stays as it is, the rate leaves its ceiling, after 5 failures, once in [`OperationParams::longest_rest`]: by a
 //! step or two up, and once down. A bottleneck that recovers is noticed at most that much later; from there on a step of 1/20 of
 //! the range is taken every 2 s. A test holds the defaults to this with bottlenecks of all rates and queues.

@@ -215,7 +215,10 @@ proptest! {
         let leaves = (rate - (0.85 * rate).max(20.0)) * 0.5;
         let few = 3 + 2 * late + (waits / leaves).ceil() as usize;
         let shrunk = sender.run(&mut path, few as u64 + 1);
-        prop_assert!(shrunk.last().unwrap().1 >= 0.0, "{rate} {room}: {few} {shrunk:?}");
+        // A probe may lead outside again at the end of this time.
+        let mut outside_first = shrunk.iter().map(|(_, headroom)| *headroom).skip_while(|headroom| *headroom >= 0.0);
+        let is_inside = outside_first.clone().next().is_none() || outside_first.any(|headroom| headroom >= 0.0);
+        prop_assert!(is_inside, "{rate} {room}: {few} {shrunk:?}");
         // Stays: 5 minutes, the last 4 of which are examined.
         sender.run(&mut path, 120);
         let stats = sender.control.stats();
@@ -226,7 +229,8 @@ proptest! {
         // A fall and two probes in each of the 7 times that 32 s and a trial fit into 4 minutes.
         prop_assert!(falls <= 7 && probes <= 21, "{falls} falls, {probes} probes");
         prop_assert!(retreats <= 7, "{retreats} retreats");
-        prop_assert!(outside(&steady) <= 14, "{rate} {room}: outside in {}", outside(&steady));
+        // Each is outside for two intervals, and for as many more as reports come late.
+        prop_assert!(outside(&steady) <= 7 * (2 + late), "{rate} {room}: outside in {}", outside(&steady));
         // Uses what there is: within three steps of what the bottleneck carries.
         let carried = sender.control.axis.position(rate).min(1.0);
         let mean = steady.iter().map(|(position, _)| position).sum::<f64>() / steady.len() as f64;

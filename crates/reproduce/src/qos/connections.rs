@@ -1,0 +1,218 @@
+//! Simulates a scenario whose datagram flows are applications over QoS sockets instead of plain ones.
+//!
+//! A flow over UDP with a constant bit rate becomes a QoS connection between the same hosts: messages of the same size, at a highest
+//! rate that is the flow's. Its class is that of its specification and policies: audio has one rate, and its hint adapts; video may send
+//! fewer messages, and its rate adapts. The connection's measures take the place of the flow's in the rows.
+
+use crate::experiment::HintGoal;
+use cutline_quality::spec::Preset;
+use cutline_quality::{Class, HintParams};
+use cutline_results::RunResult;
+use cutline_scenario::Scenario;
+use cutline_scenario::spec::{ClassSpec, FlowSpec as GroupSpec};
+use cutline_signal::frame::DATAGRAM_HEADER;
+use cutline_signal::operation::OperationParams;
+use cutline_signal::session::{Event, Policies, SessionParams};
+use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord};
+use cutline_sim::qos::{QosConnection, QosLog, QosRecord};
+use cutline_sim::{FlowOutcome, FlowSpec, Network, Settings, Simulation};
+use cutline_transport::app::{CbrParams, Params};
+use cutline_transport::endpoint::TransportParams;
+use cutline_units::{Duration, HintBits, Instant, Streams};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Simulated time between two checks of the cancel flag.
+const STEP: Duration = Duration::from_millis(100);
+/// What a lost share of the messages costs of the quality, if it counts: by the E-model with G.711 and concealment the first per cent
+/// costs 3.8 of 100 (ITU-T G.107 equation 7-29 with Bpl = 25.1).
+const LOSS_WEIGHT: f64 = 4.0;
+/// What a message has on the wire besides its payload: the session's header, and those of UDP and IPv4.
+const HEADERS: u64 = DATAGRAM_HEADER as u64 + 8 + 20;
+
+/// Simulates a scenario with a seed.
+///
+/// # Errors
+/// When the scenario cannot be simulated, a flow over UDP cannot be a QoS connection, or the run was cancelled.
+pub(crate) fn simulate(
+    scenario: &Scenario,
+    goal: HintGoal,
+    seed: u64,
+    cancel: &AtomicBool,
+) -> Result<RunResult, String> {
+    // The flows keep their hosts and their rows, and send nothing.
+    let mut silent = scenario.clone();
+    silent
+        .flows
+        .iter_mut()
+        .filter(|group| is_connection(group))
+        .for_each(|group| group.stop = Some(Duration::ZERO));
+    let mut network = silent.network().map_err(|error| error.to_string())?;
+    let settings = scenario.settings(seed);
+    let logs = connect(scenario, goal, &mut network, Streams::new(seed))?;
+    let simulation = Simulation::new(&network, &settings);
+    let mut simulation = simulation.map_err(|error| error.to_string())?;
+    let (mut now, end) = (Instant::ZERO, Instant::ZERO + scenario.duration);
+    while now < end {
+        if cancel.load(Ordering::Relaxed) {
+            return Err("interrupted".to_owned());
+        }
+        now = (now + STEP).min(end);
+        simulation.advance(now);
+    }
+    let mut outcome = simulation.finish();
+    for (flow, log) in &logs {
+        replace(&mut outcome.flows[*flow], &log.take(), &settings);
+    }
+    let mut rows = scenario.rows(&network, &outcome);
+    forget_queuing(
+        &mut rows,
+        &logs.iter().map(|(flow, _)| network.flows()[*flow].name.as_str()).collect::<Vec<_>>(),
+    );
+    Ok(rows)
+}
+
+fn is_connection(group: &GroupSpec) -> bool {
+    matches!(group.transport.params, TransportParams::Udp(_))
+}
+
+/// Adds a connection for each flow over UDP. Returns the flows' indices with the connections' logs.
+fn connect(
+    scenario: &Scenario,
+    goal: HintGoal,
+    network: &mut Network,
+    streams: Streams,
+) -> Result<Vec<(usize, QosLog)>, String> {
+    let flows: Vec<(usize, FlowSpec)> = network.flows().iter().cloned().enumerate().collect();
+    let group = |flow: &FlowSpec| &scenario.flows[flow.group.0 as usize];
+    let connections = flows.into_iter().filter(|(_, flow)| is_connection(group(flow)));
+    let add = |(index, flow): (usize, FlowSpec)| {
+        let connection = connection((group(&flow), &flow), goal, network, streams)?;
+        let log = connection.connect(network).map_err(|error| error.to_string())?;
+        Ok((index, log))
+    };
+    connections.map(add).collect()
+}
+
+fn connection(
+    (group, flow): (&GroupSpec, &FlowSpec),
+    goal: HintGoal,
+    network: &Network,
+    streams: Streams,
+) -> Result<QosConnection, String> {
+    let refuse = |what: &str| Err(format!("flow `{}`: a QoS connection needs {what}", flow.name));
+    let Params::Cbr(CbrParams { rate, size, .. }) = group.app else {
+        return refuse("a constant bit rate");
+    };
+    let best = rate.as_bps() as f64 / (8.0 * size.get() as f64);
+    let (preset, policies) = match group.class {
+        ClassSpec::Audio => {
+            let loss_weight = if goal == HintGoal::QualityAndLoss { LOSS_WEIGHT } else { 0.0 };
+            let hint = HintParams { loss_weight, ..HintParams::new(HintBits::PAPER) };
+            let adapt_hint = Some((Class::Audio, hint));
+            (Preset::Audio, Policies { adapt_hint, ..Policies::default() })
+        }
+        ClassSpec::Video => {
+            let adapt_rate = Some(OperationParams::default());
+            (Preset::Video, Policies { adapt_rate, ..Policies::default() })
+        }
+        _ => return refuse("the class audio or video"),
+    };
+    let needs = preset.specification();
+    let [least, usual, peak] =
+        [needs.min_rate, needs.max_rate, needs.peak_rate].map(Option::unwrap_or_default);
+    // Audio has one rate. The peak is in the same proportion as the preset's.
+    let least = if least < usual { least.min(best) } else { best };
+    let send = needs.change().rates(least, best, best * peak / usual).size(size).build();
+    let ends = (network.link(flow.route[0]).from, network.link(flow.return_route[0]).from);
+    Ok(QosConnection {
+        params: SessionParams { policies, ..SessionParams::default() },
+        hint: flow.hint,
+        start: flow.start_with(streams),
+        stop: group.stop.map_or(Instant::FAR_FUTURE, |stop| Instant::ZERO + stop),
+        ..QosConnection::new(&flow.name, ends, send.map_err(|error| error.to_string())?)
+    })
+}
+
+/// Puts what has happened to a connection in the place of a flow's outcome.
+fn replace(outcome: &mut FlowOutcome, record: &QosRecord, settings: &Settings) {
+    let last_hint = record.source.events.iter().rev().find_map(|(_, event)| match event {
+        Event::Hint(hint) => Some(*hint),
+        _ => None,
+    });
+    outcome.hint = last_hint.unwrap_or(outcome.hint);
+    let mut counts = FlowRecord::default();
+    let mut delays = DelayRecord::default();
+    let count = (settings.duration.as_nanos()).div_ceil(settings.interval.as_nanos());
+    let mut series = vec![FlowInterval::default(); count as usize];
+    let interval = |at: Instant| (at.as_nanos() / settings.interval.as_nanos()) as usize;
+    let mut last_delay = None;
+    let mut under_way: Vec<Instant> = Vec::new();
+    for message in &record.messages {
+        counts.totals.sent += 1;
+        let is_measured = settings.window.contains(message.sent);
+        counts.sent_packets += u64::from(is_measured);
+        let size = u64::from(message.bytes) + HEADERS;
+        counts.sent_bytes += u64::from(is_measured) * size;
+        if let Some(open) = series.get_mut(interval(message.sent)) {
+            open.sent_packets += 1;
+            open.sent_bytes += size;
+        }
+        let (Some(arrived), Some(delay)) = (message.arrived, message.delay()) else {
+            under_way.push(message.sent);
+            continue;
+        };
+        // What was sent before this one and has not arrived is lost.
+        for lost in under_way.drain(..) {
+            counts.totals.dropped += 1;
+            counts.dropped_packets += u64::from(settings.window.contains(lost));
+            series.get_mut(interval(lost)).into_iter().for_each(|open| open.dropped += 1);
+        }
+        counts.totals.received += 1;
+        let change = last_delay.replace(delay).map(|last: Duration| last.abs_diff(delay));
+        if settings.window.contains(arrived) {
+            counts.received_packets += 1;
+            counts.delivered_bytes += u64::from(message.bytes);
+            counts.one_way_sum += delay;
+            delays.one_way.record(delay);
+            if let Some(change) = change {
+                delays.ipdv.record(change);
+            }
+        }
+        if let Some(open) = series.get_mut(interval(arrived)) {
+            open.packets += 1;
+            open.delivered_bytes += u64::from(message.bytes);
+            open.one_way_ns += delay.as_nanos();
+            open.ipdv_ns += change.map_or(0, Duration::as_nanos);
+        }
+    }
+    set_hints(&mut series, outcome, record, settings);
+    (outcome.record, outcome.delays) = (counts, outcome.delays.is_some().then_some(delays));
+    outcome.series = outcome.series.is_some().then_some(series);
+}
+
+/// Sets the hint at the end of each interval.
+fn set_hints(series: &mut [FlowInterval], outcome: &FlowOutcome, record: &QosRecord, settings: &Settings) {
+    let first = record.source.mibs.first().and_then(|mib| mib.hint).unwrap_or(outcome.hint);
+    let mut hints = record.source.events.iter().filter_map(|(at, event)| match event {
+        Event::Hint(hint) => Some((*at, *hint)),
+        _ => None,
+    });
+    let (mut hint, mut next) = (first, hints.next());
+    for (number, open) in (1..).zip(series) {
+        let end = Instant::ZERO + settings.interval * number;
+        while let Some((_, changed)) = next.filter(|(at, _)| *at < end) {
+            (hint, next) = (changed, hints.next());
+        }
+        open.hint = Some(hint);
+    }
+}
+
+/// The waiting times of connections' packets are not measured.
+fn forget_queuing(rows: &mut RunResult, connections: &[&str]) {
+    for row in rows.flows.iter_mut().filter(|row| connections.contains(&&*row.flow)) {
+        row.queuing_mean_ms = None;
+    }
+    for row in rows.series.iter_mut().filter(|row| connections.contains(&&*row.flow)) {
+        row.queuing_mean_ms = None;
+    }
+}

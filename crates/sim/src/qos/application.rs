@@ -1,0 +1,160 @@
+//! The two agents of a QoS connection: who makes messages, and who takes them.
+
+use super::Beginning;
+use super::end::End;
+use super::record::{Passage, QosLog};
+use crate::agent::{Address, Agent, Context, Message};
+use cutline_signal::frame::datagram_header;
+use cutline_units::{Duration, Instant};
+
+/// The agent at the source: an application over a socket that blocks.
+pub(super) struct Sender {
+    end: End,
+    /// When the application makes its next message; `None` while it may not send.
+    next: Option<Instant>,
+    /// When the message that waits was made.
+    waiting: Option<Waiting>,
+    /// The first message comes at this share of an interval.
+    phase: f64,
+}
+
+/// A message that waits for its turn.
+#[derive(Clone, Copy)]
+struct Waiting {
+    made: Instant,
+    until: Instant,
+}
+
+/// The agent at the sink.
+pub(super) struct Receiver {
+    end: End,
+}
+
+impl Sender {
+    pub(super) fn new(mut beginning: Beginning, to: Address, log: QosLog) -> Self {
+        let phase = beginning.random.uniform();
+        Self { end: End::new(beginning, to, log), next: None, waiting: None, phase }
+    }
+
+    /// The time between two messages.
+    fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.end.rate().recip())
+    }
+
+    /// Lets the application do what is due.
+    fn work(&mut self, now: Instant, context: &mut Context<'_>) {
+        if !self.end.may_send() {
+            return;
+        }
+        if self.next.is_none() {
+            self.next = Some(now.saturating_add(self.interval().mul_f64(self.phase)));
+        }
+        if self.waiting.is_some_and(|waiting| waiting.until <= now) {
+            self.go_on(now, context);
+        }
+        while let Some(made) = self.next.filter(|next| self.waiting.is_none() && *next <= now) {
+            if made >= self.end.connection().stop {
+                self.next = Some(Instant::FAR_FUTURE);
+                return;
+            }
+            // Who was blocked makes the next message at once, if it is late.
+            self.next = Some(made.saturating_add(self.interval()).max(now));
+            let Some((out, _)) = self.end.outbound() else { return };
+            let until = out.ready_at(now);
+            if until > now {
+                out.hold(now);
+                self.waiting = Some(Waiting { made: now, until });
+                return;
+            }
+            self.send(now, now, context);
+        }
+    }
+
+    /// The message that waits may perhaps be sent now.
+    fn go_on(&mut self, now: Instant, context: &mut Context<'_>) {
+        let (Some(waiting), Some((out, _))) = (self.waiting, self.end.outbound()) else { return };
+        let until = out.ready_at(now);
+        if until > now {
+            self.waiting = Some(Waiting { until, ..waiting });
+            return;
+        }
+        out.release(now);
+        let feedback = self.end.feedback();
+        feedback.pacing_waits += 1;
+        feedback.waited += now.saturating_since(waiting.made);
+        self.waiting = None;
+        self.next = self.next.map(|next| next.max(now));
+        self.send(waiting.made, now, context);
+    }
+
+    fn send(&mut self, made: Instant, now: Instant, context: &mut Context<'_>) {
+        let size = self.end.message_size();
+        let number = {
+            let messages = &mut self.end.log().lock().messages;
+            messages.push(Passage { made, sent: now, arrived: None, bytes: size as u32 });
+            messages.len() as u64 - 1
+        };
+        let Some((out, token)) = self.end.outbound() else { return };
+        let mut bytes = Vec::with_capacity(size as usize + 64);
+        if let Some(token) = token {
+            bytes.extend(datagram_header(token, out.number(), now));
+        }
+        let length = bytes.len() + size as usize;
+        bytes.extend(number.to_be_bytes());
+        bytes.resize(length, 0);
+        out.on_send(now, size);
+        self.end.send(bytes, context);
+    }
+}
+
+impl Agent for Sender {
+    fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
+        self.end.take(now, &message.payload, context);
+        self.work(now, context);
+    }
+
+    fn deadline(&self) -> Instant {
+        if !self.end.has_begun() {
+            return self.end.connection().start;
+        }
+        let application = self.waiting.map(|waiting| waiting.until).or(self.next);
+        self.end.deadline().min(application.unwrap_or(Instant::FAR_FUTURE))
+    }
+
+    fn on_deadline(&mut self, now: Instant, context: &mut Context<'_>) {
+        if !self.end.has_begun() {
+            self.end.begin(now, context);
+        }
+        self.end.advance(now, context);
+        self.work(now, context);
+    }
+}
+
+impl Receiver {
+    pub(super) fn new(beginning: Beginning, to: Address, log: QosLog) -> Self {
+        Self { end: End::new(beginning, to, log) }
+    }
+}
+
+impl Agent for Receiver {
+    fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
+        if !self.end.has_begun() {
+            self.end.begin(now, context);
+        }
+        let Some(begin) = self.end.take(now, &message.payload, context) else { return };
+        if let Some(number) = message.payload.get(begin..).and_then(|content| content.first_chunk()) {
+            let number = u64::from_be_bytes(*number) as usize;
+            if let Some(passage) = self.end.log().lock().messages.get_mut(number) {
+                passage.arrived = Some(now);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        self.end.deadline()
+    }
+
+    fn on_deadline(&mut self, now: Instant, context: &mut Context<'_>) {
+        self.end.advance(now, context);
+    }
+}

@@ -1,0 +1,236 @@
+//! QoS connections in the simulator: two agents with the same session objects that a QoS socket has
+//! ([`cutline_signal::session`]).
+//!
+//! The agent at the source has an application and the initiating end of a session. The application makes messages of the agreed size
+//! at the agreed rate, or at the rate that the session asks for ([`Event::Rate`](cutline_signal::session::Event::Rate)). Each message
+//! is a datagram with the header that a socket writes. It waits for its turn as in a socket that blocks, and has the hint that the
+//! session asks for. The agent at the sink has the responding end. Offers, answers and reports are packets as well: they wait in queues
+//! and are lost there.
+//!
+//! ```text
+//! application -> Outbound -> datagrams -> links and queues -> datagrams -> Inbound
+//!                    \                                             /
+//!                     Session  <--- negotiation and reports --->  Session
+//! ```
+//!
+//! A [plain](Service::Plain) connection has the same application over datagrams without header, negotiation, reports and policies.
+//!
+//! Who drives the simulation reads what has happened from the connection's [`QosLog`]. Both clocks begin with the simulation, but the
+//! sink's may be [ahead](QosConnection::clock_ahead), so that the ends have to find out the offset, as real ones do.
+//!
+//! The payload of a message is its number, 8 bytes, and zeros. Sizes on the wire include the headers of UDP and IPv4.
+
+mod application;
+mod end;
+mod record;
+
+pub use record::{EndRecord, Passage, Passed, QosLog, QosRecord};
+
+use crate::agent::{Address, Agent, AgentSpec};
+use crate::id::NodeId;
+use crate::network::{Network, NetworkError};
+use application::{Receiver, Sender};
+use cutline_params::{ParameterError, Parameters as _};
+use cutline_quality::spec::{ConnectionSpecification, Specification};
+use cutline_signal::authentication::Key;
+use cutline_signal::negotiation::{Carrier, Nonce};
+use cutline_signal::operation::OperationParams;
+use cutline_signal::session::{Policies, Session, SessionParams, Start};
+use cutline_units::{Bytes, Duration, Hint, HintBits, Instant, RandomStream};
+use rand_core::Rng as _;
+use std::sync::Arc;
+
+/// The headers of UDP and IPv4, bytes.
+const LOWER_HEADERS: u32 = 8 + 20;
+/// The shortest message: its number.
+const SHORTEST_MESSAGE: u64 = 8;
+
+/// What carries the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// QoS sockets at both ends.
+    Qos,
+    /// Plain datagram sockets at both ends.
+    Plain,
+}
+
+/// A QoS connection: an application at one node that sends messages to another node.
+#[derive(Clone, Debug)]
+pub struct QosConnection {
+    /// The name. Random streams are derived from it.
+    pub name: String,
+    /// Where the application is.
+    pub source: NodeId,
+    /// Where the messages go.
+    pub sink: NodeId,
+    /// The port of both agents, below 2^31.
+    pub port: u32,
+    /// What carries the messages.
+    pub service: Service,
+    /// What the sending end says of the messages. It must have `max-rate` and `size`, which the application uses.
+    pub send: Specification,
+    /// What the receiving end says of them.
+    pub receive: Specification,
+    /// What can be set of the sending end's session. The receiving end has the same without policies.
+    pub params: SessionParams,
+    /// The key that both ends share.
+    pub key: Option<Key>,
+    /// The hint of the packets of both ends, until the session asks for another one. If the session adapts it, the source's
+    /// packets begin with the first hint of its parameters.
+    pub hint: Hint,
+    /// When the application connects.
+    pub start: Instant,
+    /// When it stops sending.
+    pub stop: Instant,
+    /// How far the sink's clock is ahead of the source's.
+    pub clock_ahead: Duration,
+    /// How often the MIBs are recorded.
+    pub sample: Duration,
+}
+
+impl QosConnection {
+    /// Returns a connection whose receiving end accepts what the sending end needs. It begins with the simulation and does not stop.
+    /// Its packets have the largest hint of four bits, as unmarked ones do.
+    pub fn new(name: impl Into<String>, (source, sink): (NodeId, NodeId), send: Specification) -> Self {
+        Self {
+            name: name.into(),
+            source,
+            sink,
+            port: 1,
+            service: Service::Qos,
+            receive: send.clone(),
+            send,
+            params: SessionParams::default(),
+            key: None,
+            hint: HintBits::PAPER.largest(),
+            start: Instant::ZERO,
+            stop: Instant::FAR_FUTURE,
+            clock_ahead: Duration::ZERO,
+            sample: Duration::from_millis(500),
+        }
+    }
+
+    /// Adds the connection to a network: agents `NAME.source` and `NAME.sink`. Returns its log.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed, or one of the addresses is taken.
+    pub fn connect(self, network: &mut Network) -> Result<QosLog, NetworkError> {
+        self.validate().map_err(|error| NetworkError::Connection { connection: self.name.clone(), error })?;
+        let log = QosLog::default();
+        let [source, sink] = [self.source, self.sink].map(|node| Address { node, port: self.port });
+        let names = ["source", "sink"].map(|end| format!("{}.{end}", self.name));
+        let connection = Arc::new(self);
+        let [from, to] = names;
+        let spec = SourceSpec { connection: Arc::clone(&connection), log: log.clone() };
+        network.add_agent(from, source, Arc::new(spec))?;
+        network.add_agent(to, sink, Arc::new(SinkSpec { connection, log: log.clone() }))?;
+        Ok(log)
+    }
+
+    fn validate(&self) -> Result<(), ParameterError> {
+        if self.send.max_rate.is_none() {
+            return Err(ParameterError::new("max-rate", "off", "a rate, which the application uses"));
+        }
+        let shortest = |size: Option<Bytes>| size.is_some_and(|size| size.get() < SHORTEST_MESSAGE);
+        let too_short = [&self.send, &self.receive].into_iter().find(|spec| shortest(spec.size));
+        let allowed = format!("at least {SHORTEST_MESSAGE} B, which the application uses");
+        match (too_short.and_then(|spec| spec.size), self.send.size) {
+            (Some(size), _) => return Err(ParameterError::new("size", size.get(), allowed)),
+            (None, None) => return Err(ParameterError::new("size", "off", allowed)),
+            (None, Some(_)) => {}
+        }
+        if self.sample.is_zero() {
+            return Err(ParameterError::new("sample", self.sample, "above 0"));
+        }
+        let Policies { adapt_hint, adapt_rate } = &self.params.policies;
+        self.send.validate()?;
+        self.receive.validate()?;
+        self.params.negotiation.validate()?;
+        self.params.monitor.validate()?;
+        self.params.watch.validate()?;
+        self.params.clock.validate()?;
+        adapt_hint.as_ref().map_or(Ok(()), |(_, hint)| hint.validate())?;
+        adapt_rate.as_ref().map_or(Ok(()), OperationParams::validate)
+    }
+}
+
+/// Which end of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Source,
+    Sink,
+}
+
+/// What an end begins with.
+struct Beginning {
+    connection: Arc<QosConnection>,
+    side: Side,
+    random: RandomStream,
+}
+
+impl Beginning {
+    /// The session of this end, which begins now by its clock.
+    fn session(&mut self, now: Instant) -> Session {
+        let connection = &*self.connection;
+        let ids = (self.random.next_u64(), nonce(&mut self.random));
+        let (specification, params) = match self.side {
+            Side::Source => {
+                let specification =
+                    ConnectionSpecification { send: connection.send.clone(), ..Default::default() };
+                (specification, connection.params.clone())
+            }
+            Side::Sink => {
+                let receive = connection.receive.clone();
+                let specification = ConnectionSpecification { receive, ..Default::default() };
+                let params = SessionParams { policies: Policies::default(), ..connection.params.clone() };
+                (specification, params)
+            }
+        };
+        let (key, random) = (connection.key, self.random.clone());
+        let start = Start { specification, carrier: Carrier::Datagrams, params, key, random };
+        let session = match (connection.service, self.side) {
+            (Service::Plain, _) => {
+                let params = SessionParams { policies: Policies::default(), ..start.params };
+                Session::alone(now, Start { params, ..start })
+            }
+            (Service::Qos, Side::Source) => Session::initiate(now, start, ids),
+            (Service::Qos, Side::Sink) => Session::respond(now, start, ids.1),
+        };
+        session.expect("a network refuses a connection whose parameters are not allowed")
+    }
+}
+
+fn nonce(random: &mut RandomStream) -> Nonce {
+    let mut nonce = Nonce::default();
+    random.fill_bytes(&mut nonce);
+    nonce
+}
+
+#[derive(Debug)]
+struct SourceSpec {
+    connection: Arc<QosConnection>,
+    log: QosLog,
+}
+
+#[derive(Debug)]
+struct SinkSpec {
+    connection: Arc<QosConnection>,
+    log: QosLog,
+}
+
+impl AgentSpec for SourceSpec {
+    fn build(&self, address: Address, random: RandomStream) -> Box<dyn Agent> {
+        self.log.clear();
+        let to = Address { node: self.connection.sink, ..address };
+        let connection = Arc::clone(&self.connection);
+        Box::new(Sender::new(Beginning { connection, side: Side::Source, random }, to, self.log.clone()))
+    }
+}
+
+impl AgentSpec for SinkSpec {
+    fn build(&self, address: Address, random: RandomStream) -> Box<dyn Agent> {
+        let to = Address { node: self.connection.source, ..address };
+        let connection = Arc::clone(&self.connection);
+        Box::new(Receiver::new(Beginning { connection, side: Side::Sink, random }, to, self.log.clone()))
+    }
+}

@@ -1,0 +1,128 @@
+//! What has happened to a QoS connection, for who drives the simulation.
+
+use crate::measure::Window;
+use cutline_quality::{Class, Combination};
+use cutline_signal::mib::Mib;
+use cutline_signal::session::Event;
+use cutline_units::{Duration, Instant, Rate};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The log of a connection. It is that of the simulation of its network that was set up last; simulations of one network at the
+/// same time would mix theirs.
+#[derive(Clone, Debug, Default)]
+pub struct QosLog(Arc<Mutex<QosRecord>>);
+
+/// What has happened to a connection. All times but those inside of events and MIBs are the simulation's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QosRecord {
+    /// All messages that the application has made, in their order.
+    pub messages: Vec<Passage>,
+    /// What the sending end knows.
+    pub source: EndRecord,
+    /// What the receiving end knows.
+    pub sink: EndRecord,
+}
+
+/// A message's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// When the application made it.
+    pub made: Instant,
+    /// When it was sent: later if it had to wait for its turn.
+    pub sent: Instant,
+    /// When it arrived; `None` if it is lost or under way.
+    pub arrived: Option<Instant>,
+    /// Its length, bytes.
+    pub bytes: u32,
+}
+
+/// What an end knows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EndRecord {
+    /// The session's events, with the time at which they were told.
+    pub events: Vec<(Instant, Event)>,
+    /// The MIB every so often.
+    pub mibs: Vec<Mib>,
+}
+
+/// What was sent and what arrived in a part of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Passed {
+    /// Messages made.
+    pub made: u64,
+    /// Messages of them that have never arrived.
+    pub lost: u64,
+    /// Messages that have arrived, whenever they were made.
+    pub arrived: u64,
+    /// Their bytes, per second.
+    pub throughput: Rate,
+    /// Their mean delay, from the application to the other end; `None` if none has arrived.
+    pub delay: Option<Duration>,
+    /// The longest of their delays.
+    pub longest: Duration,
+}
+
+impl QosLog {
+    /// Returns the record so far.
+    pub fn record(&self) -> QosRecord {
+        self.lock().clone()
+    }
+
+    /// Takes the record so far, and leaves an empty one.
+    pub fn take(&self) -> QosRecord {
+        std::mem::take(&mut self.lock())
+    }
+
+    pub(super) fn clear(&self) {
+        *self.lock() = QosRecord::default();
+    }
+
+    /// Locks the record. A thread that has panicked has left it whole.
+    pub(super) fn lock(&self) -> MutexGuard<'_, QosRecord> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Passage {
+    /// The time from the application to the other end; `None` if the message has not arrived.
+    pub fn delay(&self) -> Option<Duration> {
+        self.arrived.map(|arrived| arrived.saturating_since(self.made))
+    }
+}
+
+impl QosRecord {
+    /// Returns what was sent and what arrived in a part of the run.
+    pub fn passed(&self, window: Window) -> Passed {
+        let mut passed = Passed::default();
+        let (mut bytes, mut delays) = (0, Duration::ZERO);
+        for message in &self.messages {
+            let was_made = window.contains(message.made);
+            passed.made += u64::from(was_made);
+            passed.lost += u64::from(was_made && message.arrived.is_none());
+            let arrived = message.arrived.filter(|arrived| window.contains(*arrived));
+            if let (Some(_), Some(delay)) = (arrived, message.delay()) {
+                passed.arrived += 1;
+                bytes += u64::from(message.bytes);
+                delays += delay;
+                passed.longest = passed.longest.max(delay);
+            }
+        }
+        passed.delay = (passed.arrived > 0).then(|| Duration::from_nanos(delays.as_nanos() / passed.arrived));
+        let seconds = window.length().as_secs_f64();
+        passed.throughput =
+            Rate::from_bps(if seconds > 0.0 { (bytes as f64 * 8.0 / seconds) as u64 } else { 0 });
+        passed
+    }
+}
+
+impl Passed {
+    /// The share of the messages made that are lost; 0 if none was made.
+    pub fn loss(&self) -> f64 {
+        self.lost as f64 / self.made.max(1) as f64
+    }
+
+    /// What delay and throughput are worth to a class of application (TSQ eq. 1); 0 if nothing has arrived.
+    pub fn quality(&self, class: Class) -> f64 {
+        self.delay.map_or(0.0, |delay| class.quality(delay, self.throughput, Combination::Min).get())
+    }
+}
