@@ -1,0 +1,30 @@
+//! QoS for programs that know nothing of it: `cutline exec`.
+//!
+//! There are two ways to a program's sockets. A *preloaded library* stands before libc's functions inside the program. A
+//! *control group* with eBPF programs stands behind the system calls, inside the kernel. [`choose`] looks at the program and
+//! says which way works, why, and what it cannot do; [`run`] starts the program, waits for it and reads what was counted.
+//!
+//! ```text
+//! class    the hint of a class of application
+//! program  what kind of program a file is
+//! way      which way works for it
+//! library  where the preloaded library is
+//! run      starting the program, and waiting for it
+//! report   what was delivered
+//! ```
+
+mod class;
+mod error;
+mod library;
+mod program;
+mod report;
+mod run;
+mod way;
+
+pub use class::Class;
+pub use error::ExecError;
+pub use library::{LIBRARY_VARIABLE, find_library};
+pub use program::{Obstacle, Program};
+pub use report::{Counted, ExecDocument, SocketDocument};
+pub use run::{Ending, Options, run};
+pub use way::{Choice, Way, cgroups, choose};
