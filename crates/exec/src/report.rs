@@ -54,7 +54,7 @@ record! {
         replaced: u64, counter("marks"), "Options and control messages of the program that were replaced.";
         unreplaced: u64, counter("messages"), "Messages whose control messages were too long to replace a mark in.";
         tcp_sent_bytes: u64, counter("B"), "Payload that TCP sent, with retransmissions.";
-        tcp_received_bytes: u64, counter("B"), "Payload that TCP received.";
+        tcp_received_bytes: u64, counter("B"), "Payload that TCP received; the kernel counts the end of a stream as a byte.";
         tcp_segments: u64, counter("packets"), "Segments with payload that TCP sent.";
         tcp_retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
         udp_messages: u64, counter("messages"), "Messages passed to the kernel.";
@@ -70,7 +70,7 @@ record! {
         process: u32, label, "The process that opened it.";
         peer: Option<String>, label, "The other end's address; null if it is not known.";
         sent_bytes: u64, counter("B"), "Payload sent; of TCP with retransmissions.";
-        received_bytes: u64, counter("B"), "Payload received by TCP.";
+        received_bytes: u64, counter("B"), "Payload that TCP received; the kernel counts the end of a stream as a byte.";
         packets: u64, counter("packets"), "Messages of UDP; segments with payload of TCP.";
         retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
         rtt_ms: Option<f64>, gauge("ms"), "Smoothed round-trip time of TCP; null if it is not known.";

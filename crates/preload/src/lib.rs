@@ -6,6 +6,7 @@
 //! | function | what is added |
 //! | --- | --- |
 //! | `socket`, `accept`, `accept4` | the socket gets the mark, the priority, the pacing rate and short buffers |
+//! | `connect` | the other end's address is noted |
 //! | `setsockopt` | a mark of the program keeps its ECN bits and gets our code point; the lower pacing rate holds |
 //! | `sendmsg`, `sendmmsg` | the same for marks in control messages; datagrams are paced and counted |
 //! | `send`, `sendto`, `write`, `writev` | datagrams are paced and counted |
@@ -62,9 +63,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
 pub unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     // SAFETY: libc's function with the caller's arguments.
     let fd = unsafe { real::accept(fd, address, length) };
-    if fd >= 0 {
-        socket::opened(fd);
-    }
+    socket::accepted(fd);
     fd
 }
 
@@ -78,10 +77,20 @@ pub unsafe extern "C-unwind" fn accept4(
 ) -> c_int {
     // SAFETY: libc's function with the caller's arguments.
     let fd = unsafe { real::accept4(fd, address, length, flags) };
-    if fd >= 0 {
-        socket::opened(fd);
-    }
+    socket::accepted(fd);
     fd
+}
+
+/// connect(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    // SAFETY: libc's function with the caller's arguments.
+    let code = unsafe { real::connect(fd, address, length) };
+    // SAFETY: the caller says that `length` bytes are at `address`; a null pointer is refused there.
+    if let Some(address) = unsafe { bytes(address.cast(), length as usize) } {
+        socket::connected(fd, address);
+    }
+    code
 }
 
 /// setsockopt(2).

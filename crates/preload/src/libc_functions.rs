@@ -50,6 +50,7 @@ functions! {
     socket = SYS_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
     accept = SYS_accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
     accept4 = SYS_accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int;
+    connect = SYS_connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
     setsockopt = SYS_setsockopt(
         fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t
     ) -> c_int;

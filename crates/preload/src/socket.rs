@@ -288,25 +288,41 @@ pub(crate) fn sample(fd: c_int) {
             table.sample(record, &TcpCounters::from_tcp_info(info));
         }
     }
-    if let (Some(record), Some((ip, port))) = (record, peer(fd)) {
-        table.peer(record, ip, port);
+    errno.restore();
+}
+
+/// Marks a socket that was accepted, and notes its other end.
+pub(crate) fn accepted(fd: c_int) {
+    if fd < 0 || state::settings().is_none() {
+        return;
+    }
+    opened(fd);
+    let errno = Errno::save();
+    let mut name = [0_u8; size_of::<libc::sockaddr_in6>()];
+    let mut length = size_of_val(&name) as socklen_t;
+    // SAFETY: there is room for as many bytes as `length` says.
+    let code = unsafe { libc::getpeername(fd, name.as_mut_ptr().cast(), &raw mut length) };
+    if code == 0 {
+        connected(fd, &name);
     }
     errno.restore();
 }
 
-/// The other end of a connected socket; an IPv4 address as IPv6 writes it.
-fn peer(fd: c_int) -> Option<(Ipv6Addr, u16)> {
-    // As the kernel writes them: family, port, then the address, which for IPv6 comes after the flow label.
-    let mut name = [0_u8; size_of::<libc::sockaddr_in6>()];
-    let mut length = size_of_val(&name) as socklen_t;
-    // SAFETY: there is room for as many bytes as `length` says.
-    if unsafe { libc::getpeername(fd, name.as_mut_ptr().cast(), &raw mut length) } != 0 {
-        return None;
+/// Notes the other end of a socket, an address as the kernel reads it.
+pub(crate) fn connected(fd: c_int, address: &[u8]) {
+    if let File::Socket(_, Some(record)) = state::file(fd)
+        && let (Some(table), Some((ip, port))) = (state::table(), peer(address))
+    {
+        table.peer(record, ip, port);
     }
-    let port = u16::from_be_bytes(*name.get(2..)?.first_chunk()?);
-    let ip = match c_int::from(u16::from_ne_bytes(*name.first_chunk()?)) {
-        libc::AF_INET => Ipv4Addr::from(*name.get(4..)?.first_chunk::<4>()?).to_ipv6_mapped(),
-        libc::AF_INET6 => Ipv6Addr::from(*name.get(8..)?.first_chunk::<16>()?),
+}
+
+/// Reads an address: family, port, then an IPv4 address, or a flow label and an IPv6 address.
+fn peer(address: &[u8]) -> Option<(Ipv6Addr, u16)> {
+    let port = u16::from_be_bytes(*address.get(2..)?.first_chunk()?);
+    let ip = match c_int::from(u16::from_ne_bytes(*address.first_chunk()?)) {
+        libc::AF_INET => Ipv4Addr::from(*address.get(4..)?.first_chunk::<4>()?).to_ipv6_mapped(),
+        libc::AF_INET6 => Ipv6Addr::from(*address.get(8..)?.first_chunk::<16>()?),
         _ => return None,
     };
     Some((ip, port))
