@@ -79,7 +79,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         By::Preload => Way::Preload,
         By::Cgroup => Way::Cgroup,
     });
-    let choice = cutline_exec::choose(&program, by, cutline_exec::cgroups)?;
+    let choice = cutline_exec::choose(&program, by, cutline_exec::cgroup::available)?;
     if !args.quiet {
         message::print(&format!("{} by {}: {}", described(&settings), choice.way.name(), choice.because));
         for limit in choice.way.limits() {

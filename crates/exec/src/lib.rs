@@ -9,10 +9,12 @@
 //! program  what kind of program a file is
 //! way      which way works for it
 //! library  where the preloaded library is
+//! cgroup   the control group and its eBPF programs
 //! run      starting the program, and waiting for it
 //! report   what was delivered
 //! ```
 
+pub mod cgroup;
 mod class;
 mod error;
 mod library;
@@ -27,4 +29,4 @@ pub use library::{LIBRARY_VARIABLE, find_library};
 pub use program::{Obstacle, Program};
 pub use report::{Counted, ExecDocument, SocketDocument};
 pub use run::{Ending, Options, run};
-pub use way::{Choice, Way, cgroups, choose};
+pub use way::{Choice, Way, choose};

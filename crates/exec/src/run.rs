@@ -1,5 +1,6 @@
 //! Starting the program, and waiting for it.
 
+use crate::cgroup::{self, Attached, Group};
 use crate::library::find_library;
 use crate::report::ExecDocument;
 use crate::{Choice, ExecError, Program, Way};
@@ -64,9 +65,9 @@ pub fn run(program: &Program, choice: &Choice, options: &Options) -> Result<(End
     let (name, arguments) = options.command.split_first().ok_or_else(|| ExecError::NotFound(String::new()))?;
     let mut command = Command::new(&program.path);
     command.arg0(name).args(arguments);
-    let counters = match choice.way {
-        Way::Preload => Some(Counters::new()?),
-        Way::Cgroup => None,
+    let (counters, group) = match choice.way {
+        Way::Preload => (Some(Counters::new()?), None),
+        Way::Cgroup => (None, Some(Marked::new(&options.settings)?)),
     };
     if let Some(counters) = &counters {
         command.env(PRELOAD, preload(&find_library()?, std::env::var_os(PRELOAD)));
@@ -75,8 +76,11 @@ pub fn run(program: &Program, choice: &Choice, options: &Options) -> Result<(End
     let system = |failure| move |source: io::Error| ExecError::System { failure, source };
     let start = now();
     let signals = Forwarding::prepare().map_err(system("signals cannot be caught"))?;
-    let mut child =
-        command.spawn().map_err(|source| ExecError::NotExecutable { program: program.path.clone(), source })?;
+    let mut spawn = || command.spawn().map_err(|source| ExecError::NotExecutable { program: program.path.clone(), source });
+    let mut child = match &group {
+        Some(marked) => marked.group.within(spawn)??,
+        None => spawn()?,
+    };
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         signals.start(pid);
     }
@@ -87,6 +91,20 @@ pub fn run(program: &Program, choice: &Choice, options: &Options) -> Result<(End
     let table = counters.as_ref().and_then(Counters::read);
     let shown = name.to_string_lossy().into_owned();
     Ok((ending, ExecDocument::new(shown, choice, options, ending, elapsed, table.as_ref())))
+}
+
+/// A control group whose sockets are marked. The programs are detached before the group is removed.
+struct Marked {
+    _attached: Attached,
+    group: Group,
+}
+
+impl Marked {
+    fn new(settings: &Settings) -> Result<Self, ExecError> {
+        cgroup::sweep();
+        let group = Group::create()?;
+        Ok(Self { _attached: Attached::new(&group, settings)?, group })
+    }
 }
 
 /// Our library before those that are preloaded already.
