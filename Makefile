@@ -9,6 +9,8 @@ ATTACK_TIME ?= 10
 ATTACK ?=
 ATTACK_SEED ?=
 BIN := target/release/cutline
+# The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
+PRELOAD := target/preload/libcutline_preload.so
 
 .PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces install install-service clean
 
@@ -27,7 +29,7 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate  against ns-2, which writes docs/validation/ns2.md, and traces read by tshark and flent (installs all three)"
-	@echo "make install   the cutline command into $(PREFIX)/bin"
+	@echo "make install   the cutline command into $(PREFIX)/bin, and the library of cutline exec into $(PREFIX)/lib/cutline"
 	@echo "make install-service  the command into /usr/local/bin, the router's systemd unit, an example of its file (as root)"
 
 setup:
@@ -35,6 +37,9 @@ setup:
 
 $(BIN): setup
 	$(CARGO) build --release --locked -p cutline-cli
+
+$(PRELOAD): setup
+	$(CARGO) build --profile preload --locked -p cutline-preload
 
 # For trying a change: the simulator's commands alone, optimised, built anew in seconds.
 trial: setup
@@ -104,13 +109,15 @@ validate-traces: setup
 	@tools/setup.sh traces
 	$(CARGO) test --locked -p cutline-trace --test tools
 
-install: $(BIN)
+install: $(BIN) $(PRELOAD)
 	install -D -m 755 $(BIN) $(PREFIX)/bin/cutline
+	install -D -m 755 $(PRELOAD) $(PREFIX)/lib/cutline/libcutline_preload.so
 
 # For all users, with the router's unit: run as root. Files that are there in /etc/cutline stay as they are.
 install-service:
-	@test -x $(BIN) || { echo "there is no $(BIN): run \`make $(BIN)\` first, as yourself"; exit 1; }
+	@test -x $(BIN) -a -f $(PRELOAD) || { echo "run \`make $(BIN) $(PRELOAD)\` first, as yourself"; exit 1; }
 	install -D -m 755 $(BIN) /usr/local/bin/cutline
+	install -D -m 755 $(PRELOAD) /usr/local/lib/cutline/libcutline_preload.so
 	install -D -m 644 packaging/cutline-router@.service /etc/systemd/system/cutline-router@.service
 	install -D -m 644 packaging/router.toml /etc/cutline/router/example.toml.dist
 	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi

@@ -86,6 +86,7 @@ impl Captured {
         let (traffic_class, protocol, segment) = if is_v6 {
             ((half(packet, 0)? >> 4) as u8, *packet.get(6)?, packet.get(40..)?)
         } else {
+            assert!(has_right_checksum(packet.get(..20)?), "{packet:x?}");
             (*packet.get(1)?, *packet.get(9)?, packet.get(usize::from(packet.first()? & 15) * 4..)?)
         };
         let is_tcp = match protocol {
@@ -103,6 +104,13 @@ impl Captured {
             has_payload: segment.len() > header,
         })
     }
+}
+
+/// Whether the words of an IPv4 header add up to all ones, carries included (RFC 1071).
+fn has_right_checksum(header: &[u8]) -> bool {
+    let (words, _) = header.as_chunks::<2>();
+    let sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
+    (sum & 0xffff) + (sum >> 16) == 0xffff
 }
 
 /// Captures what a namespace's loopback carries.
@@ -152,38 +160,219 @@ fn kinds(packets: &[Captured]) -> BTreeMap<(&'static str, bool), usize> {
     kinds
 }
 
-/// Runs exchanges in a namespace of their own. The packets on its loopback, and the document.
+/// Runs exchanges of the script in a namespace of their own. The packets on its loopback, and the document.
 fn on_the_wire(label: &str, options: &[&str], exchanges: &[&str]) -> Option<(Vec<Captured>, Value)> {
     let script = script();
     let command = python(script.to_str().unwrap(), exchanges)?;
-    if !may_make_namespaces() {
-        return None;
-    }
-    let namespace = Namespace::create(label).unwrap();
-    let capture = Capture::start(&namespace);
-    let mut exec = exec(&[options, &["--quiet", "--json", "-"]].concat(), &command);
-    let output = namespace.within(|| exec.output()).unwrap().unwrap();
-    succeeded(&output);
-    Some((capture.packets(), document(&output)))
+    may_make_namespaces().then(|| captured(label, options, &command))
 }
 
-#[test]
-fn every_packet_of_both_ends_is_marked() {
-    let exchanges = ["tcp", "udp", "web", "async", "children"];
-    let Some((packets, document)) = on_the_wire("wire", &["--hint", HINT], &exchanges) else { return };
-    check_all(&packets, DSCP);
-    let kinds = kinds(&packets);
+/// Runs a program in a namespace of its own. The packets on its loopback, and the document.
+fn captured(label: &str, options: &[&str], command: &[&str]) -> (Vec<Captured>, Value) {
+    let namespace = Namespace::create(label).unwrap();
+    let capture = Capture::start(&namespace);
+    let mut exec = exec(&[options, &["--quiet", "--json", "-"]].concat(), command);
+    let output = namespace.within(|| exec.output()).unwrap().unwrap();
+    succeeded(&output);
+    (capture.packets(), document(&output))
+}
+
+/// Fails if a kind of packet is missing, of either protocol.
+fn has_all_kinds(packets: &[Captured], least: [(&'static str, usize); 4]) {
+    let kinds = kinds(packets);
     for is_v6 in [false, true] {
-        // Two connections, in the program and in a child, and two of the web; each has a SYN and a FIN of both ends. The
-        // loopback shows each packet as it is sent and as it arrives.
-        for (kind, least) in [("SYN", 24), ("FIN", 24), ("data", 24), ("datagram", 90)] {
+        for (kind, least) in least {
             let count = kinds.get(&(kind, is_v6)).copied().unwrap_or(0);
             assert!(count >= least, "{count} packets of kind {kind}, IPv6 {is_v6}: {kinds:?}");
         }
     }
+}
+
+/// Every exchange of the script.
+const EXCHANGES: [&str; 5] = ["tcp", "udp", "web", "async", "children"];
+/// How many packets of each kind there are at least in those exchanges, of either protocol: two connections, in the program and
+/// in a child, and two of the web. Each has a SYN and a FIN of both ends. The loopback shows each packet as it is sent and as
+/// it arrives.
+const LEAST: [(&str, usize); 4] = [("SYN", 24), ("FIN", 24), ("data", 24), ("datagram", 90)];
+
+#[test]
+fn every_packet_of_both_ends_is_marked() {
+    let Some((packets, document)) = on_the_wire("wire", &["--hint", HINT], &EXCHANGES) else { return };
+    check_all(&packets, DSCP);
+    has_all_kinds(&packets, LEAST);
     let counted = &document["counted"];
     let sockets: u64 = ["tcp_sockets", "udp_sockets"].iter().map(|key| counted[key].as_u64().unwrap()).sum();
     assert_eq!((counted["marked"].as_u64(), &counted["refused"]), (Some(sockets), &0.into()), "{counted:#}");
+}
+
+#[test]
+fn a_control_group_marks_every_packet_of_both_ends() {
+    let options = ["--hint", HINT, "--by", "cgroup"];
+    let Some((packets, document)) = on_the_wire("group", &options, &EXCHANGES) else { return };
+    check_all(&packets, DSCP);
+    has_all_kinds(&packets, LEAST);
+    assert_eq!((&document["by"], &document["counted"]), (&"cgroup".into(), &Value::Null));
+    schema::check("exec", &document);
+}
+
+/// TCP over IPv4 and IPv6, and a datagram, without a dynamic linker.
+const STATIC: &str = r#"
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static int exchange(struct sockaddr *a, socklen_t length) {
+    char buffer[4096] = {0};
+    int server = socket(a->sa_family, SOCK_STREAM, 0), client = socket(a->sa_family, SOCK_STREAM, 0);
+    if (bind(server, a, length) || listen(server, 1) || getsockname(server, a, &length)) return 1;
+    if (connect(client, a, length)) return 2;
+    int accepted = accept(server, 0, 0);
+    if (write(client, buffer, 4096) != 4096 || write(accepted, buffer, 100) != 100) return 3;
+    int got = 0;
+    while (got < 4096) got += read(accepted, buffer, 4096);
+    close(accepted);
+    while (read(client, buffer, 4096) > 0) {}
+    close(client);
+    int to = socket(a->sa_family, SOCK_DGRAM, 0), from = socket(a->sa_family, SOCK_DGRAM, 0);
+    if (bind(to, a, length) || getsockname(to, a, &length)) return 4;
+    return sendto(from, buffer, 10, 0, a, length) == 10 && read(to, buffer, 10) == 10 ? 0 : 5;
+}
+int main(void) {
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int code = exchange((struct sockaddr *)&v4, sizeof v4);
+    return code ? code : exchange((struct sockaddr *)&v6, sizeof v6);
+}
+"#;
+
+/// What each program of [`STATIC`] and [`GO`] has sent.
+fn marks_without_libc(label: &str, program: &Path) {
+    if !may_make_namespaces() {
+        return;
+    }
+    let (packets, document) = captured(label, &["--hint", HINT], &[program.to_str().unwrap()]);
+    check_all(&packets, DSCP);
+    has_all_kinds(&packets, [("SYN", 4), ("FIN", 4), ("data", 4), ("datagram", 2)]);
+    assert_eq!(document["by"], "cgroup", "{}", document["because"]);
+}
+
+/// Compiles a source; false, which is said, where the compiler is missing.
+fn compiled(command: &mut Command, what: &str) -> bool {
+    match command.output() {
+        Ok(output) => {
+            succeeded(&output);
+            true
+        }
+        Err(error) => {
+            skip(format_args!("{what}: {error}"), "install it");
+            false
+        }
+    }
+}
+
+#[test]
+fn a_static_program_is_marked_by_a_control_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, program] = ["static.c", "static"].map(|name| folder.path().join(name));
+    std::fs::write(&source, STATIC).unwrap();
+    if compiled(Command::new("cc").args(["-static", "-o"]).args([&program, &source]), "a C compiler") {
+        marks_without_libc("static", &program);
+    }
+}
+
+/// The same in Go, whose servers listen on one socket for IPv4 and IPv6.
+const GO: &str = r#"
+package main
+
+import (
+	"io"
+	"net"
+)
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func main() {
+	server, err := net.Listen("tcp", ":0")
+	check(err)
+	_, port, _ := net.SplitHostPort(server.Addr().String())
+	to, err := net.ListenPacket("udp", ":0")
+	check(err)
+	_, datagrams, _ := net.SplitHostPort(to.LocalAddr().String())
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		client, err := net.Dial("tcp", net.JoinHostPort(host, port))
+		check(err)
+		accepted, err := server.Accept()
+		check(err)
+		_, err = client.Write(make([]byte, 4096))
+		check(err)
+		_, err = io.ReadFull(accepted, make([]byte, 4096))
+		check(err)
+		_, err = accepted.Write(make([]byte, 100))
+		check(err)
+		accepted.Close()
+		io.ReadAll(client)
+		client.Close()
+		from, err := net.Dial("udp", net.JoinHostPort(host, datagrams))
+		check(err)
+		_, err = from.Write(make([]byte, 10))
+		check(err)
+		_, _, err = to.ReadFrom(make([]byte, 100))
+		check(err)
+	}
+}
+"#;
+
+#[test]
+fn a_go_program_is_marked_by_a_control_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, program] = ["main.go", "program"].map(|name| folder.path().join(name));
+    std::fs::write(&source, GO).unwrap();
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).args([&program, &source]).current_dir(folder.path()).env("CGO_ENABLED", "0");
+    if compiled(&mut build, "Go") {
+        marks_without_libc("go", &program);
+    }
+}
+
+/// A run that was killed leaves a folder, which the next one removes; its programs have gone with it.
+#[test]
+fn nothing_is_left_of_control_groups() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let namespace = Namespace::create("left").unwrap();
+    let run = |command: &[&str]| {
+        let mut exec = exec(&["--hint", HINT, "--by", "cgroup", "--quiet"], command);
+        namespace.within(|| exec.spawn()).unwrap().unwrap()
+    };
+    let group = |pid: u32| {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap().split(' ').nth(4).unwrap();
+        let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+        let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
+        Path::new(mount).join(own).join(format!("cutline-exec-{pid}"))
+    };
+    let mut killed = run(&["sh", "-c", "echo ready; exec sleep 60"]);
+    let mut line = String::new();
+    BufReader::new(killed.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let left = group(killed.id());
+    assert!(left.is_dir());
+    let processes = || std::fs::read_to_string(left.join("cgroup.procs")).unwrap();
+    let child = Pid::from_raw(processes().trim().parse().unwrap()).unwrap();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    kill_process(child, Signal::KILL).unwrap();
+    while !processes().is_empty() {
+        std::thread::yield_now();
+    }
+    let mut next = run(&["true"]);
+    let own = group(next.id());
+    assert!(next.wait().unwrap().success());
+    assert!(!left.exists() && !own.exists());
 }
 
 #[test]
@@ -256,20 +445,26 @@ for host in ('127.0.0.1', '::1') * 2:
 // -------------------------------------------------------------------------------------------------------- pacing
 
 /// How long a script says that it has sent, seconds.
-fn time_of(rate: &str, script: &str) -> Option<f64> {
+fn time_of(rate: &str, by: &str, script: &str) -> Option<f64> {
     let command = python("-c", &[script])?;
-    let output = exec(&["--rate", rate, "--quiet"], &command).output().unwrap();
+    let mut exec = exec(&["--rate", rate, "--by", by, "--quiet"], &command);
+    let output = if by == "cgroup" {
+        let namespace = may_make_namespaces().then(|| Namespace::create("rate").unwrap())?;
+        namespace.within(|| exec.output()).unwrap().unwrap()
+    } else {
+        exec.output().unwrap()
+    };
     succeeded(&output);
     Some(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap())
 }
 
 /// The time at a quarter of the rate is four times as long.
-fn is_paced(script: &str, [slow, fast]: [&str; 2]) {
-    if time_of(fast, "print(0)").is_none() {
+fn is_paced(script: &str, by: &str, [slow, fast]: [&str; 2]) {
+    if time_of(fast, by, "print(0)").is_none() {
         return;
     }
     undisturbed(|| {
-        let [slow, fast] = [slow, fast].map(|rate| time_of(rate, script).unwrap());
+        let [slow, fast] = [slow, fast].map(|rate| time_of(rate, by, script).unwrap());
         in_time!((3.2..4.8).contains(&(slow / fast)), "{slow} s and {fast} s");
     });
 }
@@ -286,12 +481,11 @@ start = time.monotonic()
 for _ in range(60): sender.send(bytes(1000))
 print(time.monotonic() - start)
 ";
-    is_paced(SCRIPT, ["500kbit", "2Mbit"]);
+    is_paced(SCRIPT, "preload", ["500kbit", "2Mbit"]);
 }
 
-#[test]
-fn tcp_keeps_to_the_rate() {
-    const SCRIPT: &str = "
+/// A transfer over TCP.
+const TRANSFER: &str = "
 import socket, threading, time
 server = socket.create_server(('127.0.0.1', 0))
 client = socket.create_connection(server.getsockname())
@@ -304,7 +498,15 @@ start = time.monotonic()
 while received < 1500000: received += len(accepted.recv(65536))
 print(time.monotonic() - start)
 ";
-    is_paced(SCRIPT, ["8Mbit", "32Mbit"]);
+
+#[test]
+fn tcp_keeps_to_the_rate() {
+    is_paced(TRANSFER, "preload", ["8Mbit", "32Mbit"]);
+}
+
+#[test]
+fn a_control_group_keeps_tcp_to_the_rate() {
+    is_paced(TRANSFER, "cgroup", ["8Mbit", "32Mbit"]);
 }
 
 #[test]
@@ -455,6 +657,46 @@ fn a_web_server_and_curl_run_unchanged() {
     succeeded(&client);
     assert_eq!(client.stdout, std::fs::read("/etc/passwd").unwrap());
     assert!(server.wait().unwrap().success());
+}
+
+/// A thread that is cancelled while it waits in a call of ours: libc unwinds its stack through the library, which must let it.
+#[test]
+fn a_thread_can_be_cancelled_in_a_call() {
+    const SOURCE: &str = r#"
+#include <netinet/in.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+static sem_t ready;
+static int cleaned;
+static void clean(void *unused) { cleaned = 1; }
+static void *waits(void *unused) {
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+    if (listen(server, 1)) return 0;
+    pthread_cleanup_push(clean, 0);
+    sem_post(&ready);
+    accept(server, 0, 0);
+    pthread_cleanup_pop(0);
+    return 0;
+}
+int main(void) {
+    pthread_t thread;
+    void *result;
+    sem_init(&ready, 0, 0);
+    pthread_create(&thread, 0, waits, 0);
+    sem_wait(&ready);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    return !(cleaned && result == PTHREAD_CANCELED);
+}
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let [source, program] = ["cancel.c", "cancel"].map(|name| folder.path().join(name));
+    std::fs::write(&source, SOURCE).unwrap();
+    let mut build = Command::new("cc");
+    if compiled(build.args(["-pthread", "-o"]).args([&program, &source]), "a C compiler") {
+        succeeded(&exec(&["--hint", HINT, "--quiet"], &[program.to_str().unwrap()]).output().unwrap());
+    }
 }
 
 /// A socket that a program was started with, as inetd does, is marked when it first sends.

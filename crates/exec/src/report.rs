@@ -191,6 +191,9 @@ impl Counted {
             text.push_str("\n  ");
             text.push_str(&words);
         };
+        if self.processes == 0 {
+            return line("no process has loaded the library: nothing was marked, paced or counted".to_owned());
+        }
         line(format!("marks  {} of {sockets} sockets; {} of the program replaced", self.marked, self.replaced));
         if self.refused + self.unreplaced > 0 {
             let (refused, unreplaced) = (self.refused, self.unreplaced);

@@ -39,7 +39,7 @@ impl Way {
             ],
             Self::Cgroup => &[
                 "datagrams are not paced: of UDP, the kernel only paces what the queue `fq` sends",
-                "IPv4 packets of dual-stack IPv6 sockets are not marked",
+                "on interfaces that appear later, control messages keep their marks, and so do IPv4 packets of IPv6 sockets",
                 "nothing is counted",
             ],
         }

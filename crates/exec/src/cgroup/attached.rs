@@ -6,9 +6,8 @@ use crate::ExecError;
 use cutline_marking::Settings;
 use cutline_sys::SysError;
 use cutline_sys::bpf::{Hook, Target, attach};
+use cutline_sys::interface;
 use rustix::fd::OwnedFd;
-use std::fs;
-use std::io;
 
 /// The hooks of a group. Without one of them some sockets would have no mark.
 const HOOKS: [Hook; 6] = [
@@ -54,18 +53,16 @@ impl Attached {
     }
 }
 
-/// The interfaces: name, number, and where IP begins in a frame.
+/// Where IP begins in a frame with an Ethernet header.
+const ETHERNET_HEADER: i32 = 14;
+
+/// The interfaces of this network namespace: name, number, and where IP begins in a frame. One that is removed meanwhile is left
+/// out.
 fn interfaces() -> Vec<(String, u32, i32)> {
-    /// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK` of linux/if_arp.h. Other kinds give packets without a header.
-    const ETHERNET: [u32; 2] = [1, 772];
-    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().filter_map(Result::ok);
-    let number = |entry: &fs::DirEntry, file: &str| {
-        let text = fs::read_to_string(entry.path().join(file))?;
-        text.trim().parse::<u32>().map_err(io::Error::other)
+    let read = |name: String| {
+        let number = interface::index(&name).ok()?;
+        let network = if interface::has_ethernet_header(&name).ok()? { ETHERNET_HEADER } else { 0 };
+        Some((name, number, network))
     };
-    let read = |entry: fs::DirEntry| {
-        let network = if ETHERNET.contains(&number(&entry, "type").ok()?) { 14 } else { 0 };
-        Some((entry.file_name().into_string().ok()?, number(&entry, "ifindex").ok()?, network))
-    };
-    entries.filter_map(read).collect()
+    interface::names().into_iter().filter_map(read).collect()
 }
