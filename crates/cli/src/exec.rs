@@ -1,14 +1,16 @@
 //! `cutline exec`: QoS for unchanged programs.
 
 use crate::exit::Failure;
-use crate::{arguments, message, output};
+use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
+use cutline_exec::cgroup::{Running, Target};
 use cutline_exec::{Class, ExecDocument, ExecError, Options, Program, Way};
 use cutline_marking::Settings;
 use cutline_text::Printable;
 use cutline_units::{Dscp, DscpPool2, HintBits, HintCodec as _, Rate};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 /// Run an unchanged program with marked and paced sockets
 ///
@@ -34,6 +36,15 @@ pub struct Args {
     /// Way to the program's sockets [default: preload where it works, else cgroup]
     #[arg(long, value_enum)]
     by: Option<By>,
+    /// Mark a process that already runs, and the children that it will start, until Ctrl-C or its end (root)
+    #[arg(long, value_name = "PID", conflicts_with_all = ["by", "json", "command"])]
+    pid: Option<i32>,
+    /// Mark the processes of a control group until Ctrl-C: its folder, or its path below the mount of cgroup2 (root)
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["by", "json", "command", "pid"])]
+    cgroup: Option<PathBuf>,
+    /// Print a drop-in that marks a service of systemd, or with --by cgroup a unit; installs nothing
+    #[arg(long, value_name = "UNIT", conflicts_with_all = ["json", "command", "pid", "cgroup"])]
+    systemd: Option<String>,
     /// Write what was delivered as a JSON document to a file, or to stdout with `-`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -41,7 +52,8 @@ pub struct Args {
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(required_unless_present_any = ["pid", "cgroup", "systemd"])]
     command: Vec<OsString>,
 }
 
@@ -50,6 +62,8 @@ const EXAMPLES: &str = "Examples:
   cutline exec --hint 10 -- curl -O https://www.example.org/file
   cutline exec --class web --json report.json -- python3 -m http.server
   sudo cutline exec --class game --by cgroup -- ./server
+  sudo cutline exec --class video --pid 1234
+  cutline exec --class web --systemd nginx.service
 
 Exit codes: that of the program; 128 and the number of the signal that ended it; 125 a failure of cutline exec; 126 the
 program cannot be executed; 127 there is no such program; 2 invalid arguments.";
@@ -73,13 +87,19 @@ impl From<ExecError> for Failure {
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let settings = args.settings()?;
+    if let Some(unit) = &args.systemd {
+        return output::print(&cutline_exec::systemd_unit(unit, args.way().unwrap_or(Way::Preload), &settings, &args.again())?);
+    }
+    if let Some(target) = args.target()? {
+        return mark_running(&target, &settings, args.quiet);
+    }
+    run(args, settings)
+}
+
+fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
     let name = args.command.first().map_or_else(OsString::new, Clone::clone);
     let program = Program::find(&name)?;
-    let by = args.by.map(|by| match by {
-        By::Preload => Way::Preload,
-        By::Cgroup => Way::Cgroup,
-    });
-    let choice = cutline_exec::choose(&program, by, cutline_exec::cgroup::available)?;
+    let choice = cutline_exec::choose(&program, args.way(), cutline_exec::cgroup::available)?;
     if !args.quiet {
         message::print(&format!("{} by {}: {}", described(&settings), choice.way.name(), choice.because));
         for limit in choice.way.limits() {
@@ -100,7 +120,48 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// Marks what runs already, until it ends or a signal comes.
+fn mark_running(target: &Target, settings: &Settings, is_quiet: bool) -> Result<(), Failure> {
+    cutline_exec::cgroup::available().map_err(|why| Failure::Code(OWN, format!("control groups do not work: {why}")))?;
+    let stop = interrupt::cancel_flag("Sockets that were open keep their marks.".to_owned())?;
+    let running = Running::mark(target, settings)?;
+    if !is_quiet {
+        let group = Printable(running.group().display());
+        message::print(&format!("{} for {group}; {} open sockets marked", described(settings), running.open_sockets));
+        for interface in running.without() {
+            message::print(&format!("  not looked at: {}", Printable(interface)));
+        }
+    }
+    let failed = |error| Failure::Code(OWN, format!("the process cannot be waited for: {error}"));
+    while !stop.load(Ordering::Relaxed) && running.wait().map_err(failed)? {}
+    Ok(())
+}
+
 impl Args {
+    fn way(&self) -> Option<Way> {
+        self.by.map(|by| match by {
+            By::Preload => Way::Preload,
+            By::Cgroup => Way::Cgroup,
+        })
+    }
+
+    fn target(&self) -> Result<Option<Target>, Failure> {
+        let process = |pid| {
+            let wrong = || Failure::Code(OWN, format!("--pid is {pid}; it must be the number of a process"));
+            Target::process(pid).ok_or_else(wrong)
+        };
+        let group = self.cgroup.clone().map(Target::Group);
+        self.pid.map(process).transpose().map(|found| found.or(group))
+    }
+
+    /// The options for marks and rate, as a command line.
+    fn again(&self) -> String {
+        let dscp = self.settings().ok().and_then(|settings| settings.dscp);
+        let mark = dscp.map(|dscp| format!("--dscp {}", dscp.get()));
+        let rate = self.rate.map(|rate| format!("--rate {}bit", rate.as_bps()));
+        mark.into_iter().chain(rate).collect::<Vec<_>>().join(" ")
+    }
+
     fn settings(&self) -> Result<Settings, Failure> {
         let of_class = || self.class.and_then(|class| DscpPool2.encode(class.hint()));
         let dscp = self.dscp.or(self.hint).or_else(of_class);

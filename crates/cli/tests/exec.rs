@@ -338,6 +338,118 @@ fn a_go_program_is_marked_by_a_control_group() {
     }
 }
 
+/// A program that answers each line of its input with a datagram to itself, over a socket that was there before and over a new one.
+const ANSWERS: &str = "
+import socket, sys
+def pair():
+    receiver = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    receiver.bind(('::1', 0))
+    sender = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    return sender, receiver
+before = pair()
+print('ready', flush=True)
+for line in sys.stdin:
+    for sender, receiver in before, pair():
+        sender.sendto(b'x', receiver.getsockname())
+        receiver.recv(10)
+    print('sent', flush=True)
+";
+
+/// Marks a program that runs already by `options`, which get its number, then stops marking it. The code points of the
+/// datagrams of its old and its new socket, before, meanwhile and after.
+fn marks_of_running(options: impl Fn(u32) -> Vec<String>) -> Option<[[u8; 2]; 3]> {
+    let command = python("-c", &[ANSWERS])?;
+    if !may_make_namespaces() {
+        return None;
+    }
+    let namespace = Namespace::create("run").unwrap();
+    let mut program = Command::new(command[0]);
+    program.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = namespace.within(|| program.spawn()).unwrap().unwrap();
+    let mut lines = BufReader::new(program.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    let mut input = program.stdin.take().unwrap();
+    let mut marks = || {
+        let capture = Capture::start(&namespace);
+        input.write_all(b"\n").unwrap();
+        lines.read_line(&mut String::new()).unwrap();
+        // Each datagram twice, as it is sent and as it arrives.
+        let marks: Vec<u8> = capture.packets().iter().map(|packet| packet.dscp).collect();
+        assert_eq!((marks.len(), marks[0], marks[2]), (4, marks[1], marks[3]));
+        [marks[0], marks[2]]
+    };
+    let before = marks();
+    let options = options(program.id());
+    let mut exec = Command::new(env!("CARGO_BIN_EXE_cutline"));
+    exec.args(["exec", "--hint", HINT]).args(options).stderr(Stdio::piped());
+    let mut exec = namespace.within(|| exec.spawn()).unwrap().unwrap();
+    let mut said = String::new();
+    let mut errors = BufReader::new(exec.stderr.take().unwrap());
+    errors.read_line(&mut said).unwrap();
+    assert!(said.contains("open sockets marked"), "{said}");
+    let meanwhile = marks();
+    kill_process(Pid::from_child(&exec), Signal::TERM).unwrap();
+    assert!(exec.wait().unwrap().success());
+    let after = marks();
+    drop(input);
+    assert!(program.wait().unwrap().success());
+    Some([before, meanwhile, after])
+}
+
+#[test]
+fn a_process_that_runs_is_marked() {
+    let Some(marks) = marks_of_running(|pid| vec!["--pid".into(), pid.to_string()]) else { return };
+    // A socket that was open keeps its mark.
+    assert_eq!(marks, [[0, 0], [DSCP, DSCP], [DSCP, 0]]);
+}
+
+#[test]
+fn a_group_that_exists_is_marked() {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 ")).and_then(|line| line.split(' ').nth(4));
+    let Some(mount) = mount else { return skip("no cgroup2 file system is mounted", "mount one") };
+    let group = Path::new(mount).join(format!("cutline-test-{}", std::process::id()));
+    let marks = marks_of_running(|pid| {
+        std::fs::create_dir(&group).unwrap();
+        std::fs::write(group.join("cgroup.procs"), pid.to_string()).unwrap();
+        vec!["--cgroup".into(), group.file_name().unwrap().to_str().unwrap().into()]
+    });
+    if let Some(marks) = marks {
+        std::fs::remove_dir(&group).unwrap();
+        assert_eq!(marks, [[0, 0], [DSCP, DSCP], [DSCP, 0]]);
+    }
+}
+
+#[test]
+fn what_runs_must_be_there() {
+    let code = |options: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_cutline")).args(["exec", "--hint", HINT]).args(options).output();
+        output.unwrap().status.code()
+    };
+    assert_eq!(code(&["--pid", "0"]), Some(125));
+    assert_eq!(code(&["--pid", "2147483647"]), Some(125));
+    assert_eq!(code(&["--cgroup", "no/such/group"]), Some(125));
+    assert_eq!(code(&["--cgroup", "/etc"]), Some(125));
+    assert_eq!(code(&["--pid", "1", "--", "true"]), Some(2));
+    assert_eq!(code(&[]), Some(2), "neither a program nor anything that runs");
+}
+
+#[test]
+fn a_drop_in_for_systemd_is_printed() {
+    let print = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+        command.env("CUTLINE_EXEC_LIBRARY", library()).args(["exec", "--hint", HINT, "--systemd"]).args(options);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = print(&["nginx.service"]);
+    assert!(code == Some(0) && text.contains("\nEnvironment=CUTLINE_EXEC=v=1,dscp=23,"), "{text}");
+    let (code, text) = print(&["nginx", "--by", "cgroup", "--rate", "1Mbit"]);
+    assert!(code == Some(0) && text.contains("exec --dscp 23 --rate 1000000bit --cgroup system.slice/nginx.service"), "{text}");
+    assert_eq!(print(&["a/b"]).0, Some(125));
+}
+
 /// A run that was killed leaves a folder, which the next one removes; its programs have gone with it.
 #[test]
 fn nothing_is_left_of_control_groups() {
@@ -362,10 +474,12 @@ fn nothing_is_left_of_control_groups() {
     let left = group(killed.id());
     assert!(left.is_dir());
     let processes = || std::fs::read_to_string(left.join("cgroup.procs")).unwrap();
-    let child = Pid::from_raw(processes().trim().parse().unwrap()).unwrap();
+    let own = killed.id().to_string();
     killed.kill().unwrap();
     killed.wait().unwrap();
-    kill_process(child, Signal::KILL).unwrap();
+    for child in processes().lines().filter(|&pid| pid != own) {
+        kill_process(Pid::from_raw(child.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    }
     while !processes().is_empty() {
         std::thread::yield_now();
     }

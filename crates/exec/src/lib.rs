@@ -12,6 +12,7 @@
 //! cgroup   the control group and its eBPF programs
 //! run      starting the program, and waiting for it
 //! report   what was delivered
+//! systemd  what marks a service
 //! ```
 
 pub mod cgroup;
@@ -21,6 +22,7 @@ mod library;
 mod program;
 mod report;
 mod run;
+mod systemd;
 mod way;
 
 pub use class::Class;
@@ -29,4 +31,5 @@ pub use library::{LIBRARY_VARIABLE, find_library};
 pub use program::{Obstacle, Program};
 pub use report::{Counted, ExecDocument, SocketDocument};
 pub use run::{Ending, Options, run};
+pub use systemd::systemd_unit;
 pub use way::{Choice, Way, choose};

@@ -26,13 +26,28 @@ pub struct Group {
 }
 
 impl Group {
-    /// Makes the group of this process's run.
+    /// Makes the group of this process's run, below its own group.
     ///
     /// # Errors
     /// When there is no cgroup2 file system, or the process may not.
     pub fn create() -> Result<Self, ExecError> {
-        let own = own_group().map_err(ExecError::NoWay)?;
-        let path = own.join(format!("{PREFIX}{}", std::process::id()));
+        Self::create_below(&own_group().map_err(ExecError::NoWay)?)
+    }
+
+    /// Makes a group below that of another process, and moves the process into it. Its sockets stay where they are: those that
+    /// it opens from now on belong to the group. It is moved back when this is dropped.
+    ///
+    /// # Errors
+    /// When the process has ended, or this process may not.
+    pub fn around(process: Pid) -> Result<Self, ExecError> {
+        let number = process.as_raw_nonzero().get();
+        let group = Self::create_below(&group_of(&number.to_string()).map_err(ExecError::NoWay)?)?;
+        enter(&group.path, number)?;
+        Ok(group)
+    }
+
+    fn create_below(above: &Path) -> Result<Self, ExecError> {
+        let path = above.join(format!("{PREFIX}{}", std::process::id()));
         let failed = |error| SysError::privileged("the control group cannot be made", "CAP_DAC_OVERRIDE", error);
         fs::create_dir(&path).map_err(failed)?;
         Self::open(&path, true).inspect_err(|_| drop(fs::remove_dir(&path)))
@@ -85,14 +100,6 @@ impl Group {
         let done = work();
         enter(&before, 0)?;
         Ok(done)
-    }
-
-    /// Moves a process into the group. Its sockets stay where they are: those that it opens from now on belong to the group.
-    ///
-    /// # Errors
-    /// When it has ended, or this process may not.
-    pub fn take(&self, process: Pid) -> Result<(), ExecError> {
-        enter(&self.path, process.as_raw_nonzero().get())
     }
 
     /// The processes in the group, without those of groups below it.
@@ -149,7 +156,13 @@ fn is_stale(path: &Path) -> bool {
 
 /// The folder of this process's own group.
 fn own_group() -> Result<PathBuf, String> {
-    let text = fs::read_to_string("/proc/self/cgroup").map_err(|error| format!("/proc/self/cgroup: {error}"))?;
+    group_of("self")
+}
+
+/// The folder of the group of a process, by its name in `/proc`.
+fn group_of(process: &str) -> Result<PathBuf, String> {
+    let file = format!("/proc/{process}/cgroup");
+    let text = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("this kernel has no cgroup2")?;
     Ok(mount()?.join(own))
 }

@@ -4,6 +4,7 @@
 //! group     the control group of a run: a folder that is removed with it
 //! programs  the eBPF programs
 //! attached  the programs at their hooks
+//! running   marking what already runs
 //! ```
 //!
 //! The hooks of the group set options when a socket connects, listens or sends. They miss packets: those with a mark in a control
@@ -13,6 +14,8 @@
 mod attached;
 mod group;
 mod programs;
+mod running;
 
 pub use attached::Attached;
 pub use group::{Group, available, sweep};
+pub use running::{Running, Target};
