@@ -88,7 +88,12 @@ impl From<ExecError> for Failure {
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let settings = args.settings()?;
     if let Some(unit) = &args.systemd {
-        return output::print(&cutline_exec::systemd_unit(unit, args.way().unwrap_or(Way::Preload), &settings, &args.again())?);
+        return output::print(&cutline_exec::systemd_unit(
+            unit,
+            args.way().unwrap_or(Way::Preload),
+            &settings,
+            &args.again(),
+        )?);
     }
     if let Some(target) = args.target()? {
         return mark_running(&target, &settings, args.quiet);
@@ -122,12 +127,17 @@ fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
 
 /// Marks what runs already, until it ends or a signal comes.
 fn mark_running(target: &Target, settings: &Settings, is_quiet: bool) -> Result<(), Failure> {
-    cutline_exec::cgroup::available().map_err(|why| Failure::Code(OWN, format!("control groups do not work: {why}")))?;
+    cutline_exec::cgroup::available()
+        .map_err(|why| Failure::Code(OWN, format!("control groups do not work: {why}")))?;
     let stop = interrupt::cancel_flag("Sockets that were open keep their marks.".to_owned())?;
     let running = Running::mark(target, settings)?;
     if !is_quiet {
         let group = Printable(running.group().display());
-        message::print(&format!("{} for {group}; {} open sockets marked", described(settings), running.open_sockets));
+        message::print(&format!(
+            "{} for {group}; {} open sockets marked",
+            described(settings),
+            running.open_sockets
+        ));
         for interface in running.without() {
             message::print(&format!("  not looked at: {}", Printable(interface)));
         }

@@ -40,7 +40,8 @@ fn exec(options: &[&str], command: &[&str]) -> Command {
 
 /// Python and a script; `None`, which is said, where there is no Python or no `curl`.
 fn python<'s>(script: &'s str, arguments: &[&'s str]) -> Option<Vec<&'s str>> {
-    let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success());
+    let has =
+        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success());
     if !has("python3") || !has("curl") {
         skip("python3 or curl is missing", "install both");
         return None;
@@ -141,7 +142,13 @@ impl Capture {
 /// How many packets there are of each kind, each of which must be there, and the first that has another code point.
 fn check_all(packets: &[Captured], dscp: u8) {
     let other: Vec<_> = packets.iter().filter(|packet| packet.dscp != dscp).collect();
-    assert!(other.is_empty(), "{} of {} packets have another mark, first {:?}", other.len(), packets.len(), other[0]);
+    assert!(
+        other.is_empty(),
+        "{} of {} packets have another mark, first {:?}",
+        other.len(),
+        packets.len(),
+        other[0]
+    );
 }
 
 fn kinds(packets: &[Captured]) -> BTreeMap<(&'static str, bool), usize> {
@@ -216,7 +223,7 @@ fn a_control_group_marks_every_packet_of_both_ends() {
 }
 
 /// TCP over IPv4 and IPv6, and a datagram, without a dynamic linker.
-const STATIC: &str = r#"
+const STATIC: &str = r"
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -243,7 +250,7 @@ int main(void) {
     int code = exchange((struct sockaddr *)&v4, sizeof v4);
     return code ? code : exchange((struct sockaddr *)&v6, sizeof v6);
 }
-"#;
+";
 
 /// What each program of [`STATIC`] and [`GO`] has sent.
 fn marks_without_libc(label: &str, program: &Path) {
@@ -407,7 +414,8 @@ fn a_process_that_runs_is_marked() {
 #[test]
 fn a_group_that_exists_is_marked() {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 ")).and_then(|line| line.split(' ').nth(4));
+    let mount =
+        mounts.lines().find(|line| line.contains(" - cgroup2 ")).and_then(|line| line.split(' ').nth(4));
     let Some(mount) = mount else { return skip("no cgroup2 file system is mounted", "mount one") };
     let group = Path::new(mount).join(format!("cutline-test-{}", std::process::id()));
     let marks = marks_of_running(|pid| {
@@ -424,7 +432,8 @@ fn a_group_that_exists_is_marked() {
 #[test]
 fn what_runs_must_be_there() {
     let code = |options: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_cutline")).args(["exec", "--hint", HINT]).args(options).output();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_cutline")).args(["exec", "--hint", HINT]).args(options).output();
         output.unwrap().status.code()
     };
     assert_eq!(code(&["--pid", "0"]), Some(125));
@@ -439,14 +448,21 @@ fn what_runs_must_be_there() {
 fn a_drop_in_for_systemd_is_printed() {
     let print = |options: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
-        command.env("CUTLINE_EXEC_LIBRARY", library()).args(["exec", "--hint", HINT, "--systemd"]).args(options);
+        command
+            .env("CUTLINE_EXEC_LIBRARY", library())
+            .args(["exec", "--hint", HINT, "--systemd"])
+            .args(options);
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, text) = print(&["nginx.service"]);
     assert!(code == Some(0) && text.contains("\nEnvironment=CUTLINE_EXEC=v=1,dscp=23,"), "{text}");
     let (code, text) = print(&["nginx", "--by", "cgroup", "--rate", "1Mbit"]);
-    assert!(code == Some(0) && text.contains("exec --dscp 23 --rate 1000000bit --cgroup system.slice/nginx.service"), "{text}");
+    assert!(
+        code == Some(0)
+            && text.contains("exec --dscp 23 --rate 1000000bit --cgroup system.slice/nginx.service"),
+        "{text}"
+    );
     assert_eq!(print(&["a/b"]).0, Some(125));
 }
 
@@ -463,7 +479,8 @@ fn nothing_is_left_of_control_groups() {
     };
     let group = |pid: u32| {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap().split(' ').nth(4).unwrap();
+        let mount =
+            mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap().split(' ').nth(4).unwrap();
         let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap();
         let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
         Path::new(mount).join(own).join(format!("cutline-exec-{pid}"))
@@ -550,7 +567,11 @@ for host in ('127.0.0.1', '::1') * 2:
             check_all(&packets, dscp);
             for is_v6 in [false, true] {
                 let syns = kinds(&packets).get(&("SYN", is_v6)).copied();
-                assert_eq!(syns, Some(4), "each of two connections has a SYN, seen as it is sent and as it arrives");
+                assert_eq!(
+                    syns,
+                    Some(4),
+                    "each of two connections has a SYN, seen as it is sent and as it arrives"
+                );
             }
         }
     }
@@ -702,7 +723,9 @@ else: assert False
 fn without_the_command_the_library_does_nothing() {
     let script = script();
     let Some(command) = python(script.to_str().unwrap(), &["tcp", "udp"]) else { return };
-    for (settings, table) in [(None, None), (Some("nonsense"), None), (Some("v=1,dscp=23"), Some("/nonexistent"))] {
+    for (settings, table) in
+        [(None, None), (Some("nonsense"), None), (Some("v=1,dscp=23"), Some("/nonexistent"))]
+    {
         let mut plain = Command::new(command[0]);
         plain.args(&command[1..]).env("LD_PRELOAD", library());
         plain.envs(settings.map(|value| ("CUTLINE_EXEC", value)));
@@ -735,7 +758,8 @@ fn exit_codes_are_those_of_the_program_or_of_env() {
 
 #[test]
 fn arguments_input_and_output_are_the_program_s() {
-    let mut command = exec(&["--hint", HINT, "--quiet"], &["sh", "-c", "cat; printf '%s' \"$0 $1\" >&2", "-x", "--y"]);
+    let mut command =
+        exec(&["--hint", HINT, "--quiet"], &["sh", "-c", "cat; printf '%s' \"$0 $1\" >&2", "-x", "--y"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"hello").unwrap();
     let output = child.wait_with_output().unwrap();
@@ -776,7 +800,7 @@ fn a_web_server_and_curl_run_unchanged() {
 /// A thread that is cancelled while it waits in a call of ours: libc unwinds its stack through the library, which must let it.
 #[test]
 fn a_thread_can_be_cancelled_in_a_call() {
-    const SOURCE: &str = r#"
+    const SOURCE: &str = r"
 #include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -803,7 +827,7 @@ int main(void) {
     pthread_join(thread, &result);
     return !(cleaned && result == PTHREAD_CANCELED);
 }
-"#;
+";
     let folder = tempfile::tempdir().unwrap();
     let [source, program] = ["cancel.c", "cancel"].map(|name| folder.path().join(name));
     std::fs::write(&source, SOURCE).unwrap();

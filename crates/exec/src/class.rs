@@ -32,8 +32,7 @@ pub enum Class {
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 6] =
-        [Self::Game, Self::Audio, Self::Video, Self::Telemetry, Self::Web, Self::File];
+    pub const ALL: [Self; 6] = [Self::Game, Self::Audio, Self::Video, Self::Telemetry, Self::Web, Self::File];
 
     /// Its name.
     pub const fn name(self) -> &'static str {

@@ -29,7 +29,7 @@ pub use class::Class;
 pub use error::ExecError;
 pub use library::{LIBRARY_VARIABLE, find_library};
 pub use program::{Obstacle, Program};
-pub use report::{Counted, ExecDocument, SocketDocument};
+pub use report::{ExecDocument, SocketDocument, SocketTotals};
 pub use run::{Ending, Options, run};
 pub use systemd::systemd_unit;
 pub use way::{Choice, Way, choose};

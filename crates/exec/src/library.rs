@@ -28,7 +28,9 @@ pub fn find_library() -> Result<PathBuf, ExecError> {
     let found = found.canonicalize().unwrap_or(found);
     if found.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
         let path = cutline_text::Printable(found.display());
-        return Err(ExecError::NoWay(format!("the library's path {path} has a space or a colon, which LD_PRELOAD cannot have")));
+        return Err(ExecError::NoWay(format!(
+            "the library's path {path} has a space or a colon, which LD_PRELOAD cannot have"
+        )));
     }
     Ok(found)
 }

@@ -89,7 +89,9 @@ fn locate(name: &OsStr) -> Result<PathBuf, ExecError> {
     for folder in std::env::split_paths(&path).filter(|_| !name.is_empty()) {
         match executable(&folder.join(name)) {
             Ok(path) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => refused = Some((folder.join(name), error)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                refused = Some((folder.join(name), error));
+            }
             Err(_) => {}
         }
     }
@@ -122,7 +124,8 @@ fn look(path: &Path, scripts: usize) -> Result<(PathBuf, Option<Obstacle>), Exec
 /// The program that runs a script; that of `#!/usr/bin/env NAME` is NAME. `None` if it is no script.
 fn interpreter(first: &[u8]) -> Option<Result<PathBuf, ExecError>> {
     let line = first.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
-    let mut words = line.split(|byte| b" \t".contains(byte)).filter(|word| !word.is_empty()).map(OsStr::from_bytes);
+    let mut words =
+        line.split(|byte| b" \t".contains(byte)).filter(|word| !word.is_empty()).map(OsStr::from_bytes);
     let interpreter = Path::new(words.next()?);
     let named = words.find(|word| !word.as_bytes().starts_with(b"-") && !word.as_bytes().contains(&b'='));
     match named.filter(|_| interpreter.file_name() == Some(OsStr::new("env"))) {
@@ -226,12 +229,17 @@ mod tests {
         assert_eq!(changed("other", |bytes| bytes[18] = 8), Some(Obstacle::OtherMachine));
         assert_eq!(changed("small", |bytes| bytes[4] = 1), Some(Obstacle::OtherMachine));
         assert_eq!(changed("cut", |bytes| bytes.truncate(20)), Some(Obstacle::OtherMachine));
-        assert_eq!(changed("text", |bytes| bytes.splice(.., *b"hello").for_each(drop)), Some(Obstacle::Unknown));
+        assert_eq!(
+            changed("text", |bytes| bytes.splice(.., *b"hello").for_each(drop)),
+            Some(Obstacle::Unknown)
+        );
         let musl = |bytes: &mut Vec<u8>| {
             let at = bytes.windows(8).position(|name| name == b"ld-linux").unwrap();
             bytes[at..at + 7].copy_from_slice(b"ld-musl");
         };
-        assert!(matches!(changed("musl", musl), Some(Obstacle::OtherLibc(name)) if name.starts_with("ld-musl")));
+        assert!(
+            matches!(changed("musl", musl), Some(Obstacle::OtherLibc(name)) if name.starts_with("ld-musl"))
+        );
     }
 
     #[test]

@@ -36,14 +36,14 @@ pub struct ExecDocument {
     /// The duration of the run, seconds.
     pub elapsed_s: f64,
     /// The counters; null where nothing is counted.
-    pub counted: Option<Counted>,
+    pub counted: Option<SocketTotals>,
     /// The sockets of IPv4 and IPv6 that have a record, in the order of their opening.
     pub sockets: Vec<SocketDocument>,
 }
 
 record! {
     /// Counters over all sockets of a program and its children.
-    pub struct Counted {
+    pub struct SocketTotals {
         processes: u64, counter("processes"), "Processes that loaded the library.";
         tcp_sockets: u64, counter("sockets"), "TCP sockets.";
         udp_sockets: u64, counter("sockets"), "UDP sockets.";
@@ -79,7 +79,7 @@ record! {
     }
 }
 
-impl From<&Snapshot> for Counted {
+impl From<&Snapshot> for SocketTotals {
     fn from(read: &Snapshot) -> Self {
         let total = |total| read.total(total);
         Self {
@@ -153,8 +153,10 @@ impl ExecDocument {
             exit_code,
             signal,
             elapsed_s: elapsed.as_secs_f64(),
-            counted: table.map(Counted::from),
-            sockets: table.map(|table| table.sockets().map(SocketDocument::from).collect()).unwrap_or_default(),
+            counted: table.map(SocketTotals::from),
+            sockets: table
+                .map(|table| table.sockets().map(SocketDocument::from).collect())
+                .unwrap_or_default(),
         }
     }
 
@@ -165,25 +167,31 @@ impl ExecDocument {
             (Some(code), _) => format!("exit code {code}"),
             (_, signal) => format!("ended by signal {}", signal.unwrap_or_default()),
         };
-        let _infallible = write!(text, "{}: {ending} after {:.1} s", Printable(&self.program), self.elapsed_s);
+        let _infallible =
+            write!(text, "{}: {ending} after {:.1} s", Printable(&self.program), self.elapsed_s);
         if let Some(counted) = &self.counted {
             counted.write(&mut text, self.elapsed_s);
         }
         let rtts: Vec<f64> = self.sockets.iter().filter_map(|socket| socket.min_rtt_ms).collect();
         if let Some(smallest) = rtts.iter().copied().min_by(f64::total_cmp) {
             let smoothed = self.sockets.iter().filter_map(|socket| socket.rtt_ms).fold(0.0, f64::max);
-            let _infallible =
-                write!(text, "\n  RTT    at least {smallest:.1} ms; the largest smoothed one of a connection {smoothed:.1} ms");
+            let _infallible = write!(
+                text,
+                "\n  RTT    at least {smallest:.1} ms; the largest smoothed one of a connection {smoothed:.1} ms"
+            );
         }
         let incomplete = self.sockets.iter().filter(|socket| !socket.is_complete).count();
         if incomplete > 0 {
-            let _infallible = write!(text, "\n  TCP    the counters of {incomplete} sockets are missing: they were not closed");
+            let _infallible = write!(
+                text,
+                "\n  TCP    the counters of {incomplete} sockets are missing: they were not closed"
+            );
         }
         text
     }
 }
 
-impl Counted {
+impl SocketTotals {
     fn write(&self, text: &mut String, elapsed_s: f64) {
         let sockets = self.tcp_sockets + self.udp_sockets + self.other_sockets;
         let rate = |bytes: u64| kbps(bytes, elapsed_s);
@@ -192,12 +200,19 @@ impl Counted {
             text.push_str(&words);
         };
         if self.processes == 0 {
-            return line("no process has loaded the library: nothing was marked, paced or counted".to_owned());
+            return line(
+                "no process has loaded the library: nothing was marked, paced or counted".to_owned(),
+            );
         }
-        line(format!("marks  {} of {sockets} sockets; {} of the program replaced", self.marked, self.replaced));
+        line(format!(
+            "marks  {} of {sockets} sockets; {} of the program replaced",
+            self.marked, self.replaced
+        ));
         if self.refused + self.unreplaced > 0 {
             let (refused, unreplaced) = (self.refused, self.unreplaced);
-            line(format!("       {refused} options refused; {unreplaced} messages with marks of the program"));
+            line(format!(
+                "       {refused} options refused; {unreplaced} messages with marks of the program"
+            ));
         }
         if self.tcp_sockets > 0 {
             line(format!(

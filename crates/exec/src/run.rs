@@ -61,8 +61,13 @@ impl Ending {
 ///
 /// # Errors
 /// When it was not started.
-pub fn run(program: &Program, choice: &Choice, options: &Options) -> Result<(Ending, ExecDocument), ExecError> {
-    let (name, arguments) = options.command.split_first().ok_or_else(|| ExecError::NotFound(String::new()))?;
+pub fn run(
+    program: &Program,
+    choice: &Choice,
+    options: &Options,
+) -> Result<(Ending, ExecDocument), ExecError> {
+    let (name, arguments) =
+        options.command.split_first().ok_or_else(|| ExecError::NotFound(String::new()))?;
     let mut command = Command::new(&program.path);
     command.arg0(name).args(arguments);
     let (counters, group) = match choice.way {
@@ -76,7 +81,9 @@ pub fn run(program: &Program, choice: &Choice, options: &Options) -> Result<(End
     let system = |failure| move |source: io::Error| ExecError::System { failure, source };
     let start = now();
     let signals = Forwarding::prepare().map_err(system("signals cannot be caught"))?;
-    let mut spawn = || command.spawn().map_err(|source| ExecError::NotExecutable { program: program.path.clone(), source });
+    let mut spawn = || {
+        command.spawn().map_err(|source| ExecError::NotExecutable { program: program.path.clone(), source })
+    };
     let mut child = match &group {
         Some(marked) => marked.group.within(spawn)??,
         None => spawn()?,
@@ -127,7 +134,9 @@ impl Counters {
         let failed = |source| ExecError::System { failure: "the table of counters cannot be made", source };
         let folder = tempfile::Builder::new().prefix("cutline-exec-").tempdir().map_err(failed)?;
         let counters = Self { folder };
-        File::create_new(counters.path()).and_then(|file| file.set_len(table::BYTES as u64)).map_err(failed)?;
+        File::create_new(counters.path())
+            .and_then(|file| file.set_len(table::BYTES as u64))
+            .map_err(failed)?;
         Ok(counters)
     }
 

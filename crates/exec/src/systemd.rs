@@ -16,7 +16,10 @@ pub fn systemd_unit(unit: &str, way: Way, settings: &Settings, options: &str) ->
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":_.@-".contains(&byte);
     let name = unit.strip_suffix(".service").unwrap_or(unit);
     if name.is_empty() || !name.bytes().all(is_allowed) || name.starts_with(['.', '-']) {
-        return Err(ExecError::NoWay(format!("`{}` is not the name of a service, such as nginx.service", Printable(unit))));
+        return Err(ExecError::NoWay(format!(
+            "`{}` is not the name of a service, such as nginx.service",
+            Printable(unit)
+        )));
     }
     Ok(match way {
         Way::Preload => drop_in(name, &find_library()?, settings),

@@ -70,7 +70,9 @@ pub fn choose(
             Err(why) => Err(ExecError::NoWay(format!("--by cgroup does not work: {why}"))),
         },
         (None, Some(obstacle)) => match cgroups() {
-            Ok(()) => Ok(Choice { way: Way::Cgroup, because: format!("{name} cannot be preloaded: {obstacle}") }),
+            Ok(()) => {
+                Ok(Choice { way: Way::Cgroup, because: format!("{name} cannot be preloaded: {obstacle}") })
+            }
             Err(why) => Err(ExecError::NoWay(format!(
                 "the sockets of {name} cannot be reached: it cannot be preloaded ({obstacle}), and control groups are not \
                  available ({why})"
@@ -102,7 +104,10 @@ mod tests {
     fn where_no_way_works_all_reasons_are_given() {
         let refuse = || Err("not root".to_owned());
         let error = choose(&program(Some(Obstacle::Static)), None, refuse).unwrap_err();
-        assert!(error.to_string().contains("statically") && error.to_string().contains("not root"), "{error}");
+        assert!(
+            error.to_string().contains("statically") && error.to_string().contains("not root"),
+            "{error}"
+        );
         assert_eq!(error.exit_code(), 125);
         assert!(choose(&program(None), Some(Way::Cgroup), refuse).is_err());
         assert!(choose(&program(Some(Obstacle::Static)), Some(Way::Preload), refuse).is_err());

@@ -20,15 +20,17 @@ const HEADER: usize = WORD + 8;
 pub fn remark(control: &mut [u8], settings: &Settings) -> usize {
     let mut rest = control;
     let mut found = 0;
-    loop {
-        let Some(length) = rest.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)) else { break };
+    while let Some(length) = rest.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)) {
         let Some(message) = rest.get_mut(..length) else { break };
         if length < HEADER {
             break;
         }
         let (header, data) = message.split_at_mut(HEADER);
         let word = |at: usize| header.get(at..).and_then(<[u8]>::first_chunk).map(|x| i32::from_ne_bytes(*x));
-        if matches!((word(WORD), word(WORD + 4)), (Some(IPPROTO_IP), Some(IP_TOS)) | (Some(IPPROTO_IPV6), Some(IPV6_TCLASS))) {
+        if matches!(
+            (word(WORD), word(WORD + 4)),
+            (Some(IPPROTO_IP), Some(IP_TOS)) | (Some(IPPROTO_IPV6), Some(IPV6_TCLASS))
+        ) {
             found += usize::from(replace(data, settings));
         }
         rest = rest.get_mut(length.next_multiple_of(WORD)..).unwrap_or_default();
@@ -101,7 +103,8 @@ mod tests {
 
     #[test]
     fn what_is_malformed_stays() {
-        for mut control in [vec![], vec![0; 40], vec![0xff; 40], message(IPPROTO_IP, IP_TOS, &[]), vec![1; 7]] {
+        for mut control in [vec![], vec![0; 40], vec![0xff; 40], message(IPPROTO_IP, IP_TOS, &[]), vec![1; 7]]
+        {
             let before = control.clone();
             assert_eq!(remark(&mut control, &SETTINGS), 0);
             assert_eq!(control, before);

@@ -134,8 +134,10 @@ pub struct TcpCounters {
 impl TcpCounters {
     /// Reads `struct tcp_info` of linux/tcp.h; fields that an older kernel lacks are zero.
     pub fn from_tcp_info(bytes: &[u8]) -> Self {
-        let word = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |x| u32::from_ne_bytes(*x));
-        let long = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |x| u64::from_ne_bytes(*x));
+        let word =
+            |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |x| u32::from_ne_bytes(*x));
+        let long =
+            |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |x| u64::from_ne_bytes(*x));
         // The smallest round-trip time is all ones until there is one.
         let min_rtt = Some(word(148)).filter(|&time| time != u32::MAX).unwrap_or(0);
         Self {
@@ -227,8 +229,11 @@ impl<'m> Table<'m> {
     /// Stores the other end's address.
     pub fn peer(self, record: u32, ip: Ipv6Addr, port: u16) {
         let bits = u128::from(ip);
-        let halves =
-            [(Field::PeerHigh, (bits >> 64) as u64), (Field::PeerLow, bits as u64), (Field::PeerPort, port.into())];
+        let halves = [
+            (Field::PeerHigh, (bits >> 64) as u64),
+            (Field::PeerLow, bits as u64),
+            (Field::PeerPort, port.into()),
+        ];
         for (field, value) in halves {
             if let Some(word) = self.word(record, field) {
                 word.store(value, Relaxed);
@@ -291,7 +296,10 @@ impl Snapshot {
     /// Returns the number of sockets that have no record.
     pub fn without_record(&self) -> u64 {
         let kinds = [Total::TcpSockets, Total::UdpSockets, Total::OtherSockets];
-        kinds.into_iter().fold(0, |sum: u64, kind| sum.saturating_add(self.total(kind))).saturating_sub(self.words[USED])
+        kinds
+            .into_iter()
+            .fold(0, |sum: u64, kind| sum.saturating_add(self.total(kind)))
+            .saturating_sub(self.words[USED])
     }
 
     /// The sockets that have a record, in the order of their opening.
@@ -351,7 +359,8 @@ mod tests {
         counters.sent = 140;
         Table::new(&memory).unwrap().sample(tcp, &counters);
         let read = snapshot(&memory);
-        let totals = [Total::TcpSockets, Total::UdpSockets, Total::TcpSent, Total::TcpReceived, Total::UdpBytes];
+        let totals =
+            [Total::TcpSockets, Total::UdpSockets, Total::TcpSent, Total::TcpReceived, Total::UdpBytes];
         assert_eq!(totals.map(|total| read.total(total)), [1, 1, 140, 5, 3000]);
         let sockets: Vec<Socket> = read.sockets().collect();
         assert_eq!(sockets.len(), 2);
@@ -365,7 +374,7 @@ mod tests {
     fn sockets_beyond_the_table_are_in_the_totals() {
         let memory = memory();
         let table = Table::new(&memory).unwrap();
-        let records = (0..RECORDS + 3).map(|_| table.open(Kind::Tcp, 1)).filter(Option::is_some).count();
+        let records = (0..RECORDS + 3).filter_map(|_| table.open(Kind::Tcp, 1)).count();
         assert_eq!(records, RECORDS);
         table.sample(None, &TcpCounters { sent: 9, ..TcpCounters::default() });
         let read = snapshot(&memory);

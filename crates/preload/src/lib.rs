@@ -26,7 +26,10 @@
 //!
 //! What is decided about marks, times and counters is in the crate `marking`, without `unsafe`.
 #![expect(unsafe_code, reason = "functions with the names and types of libc's, which C programs call")]
-#![expect(clippy::missing_safety_doc, reason = "each is libc's function, with the contract of its manual page")]
+#![expect(
+    clippy::missing_safety_doc,
+    reason = "each is libc's function, with the contract of its manual page"
+)]
 
 mod libc_functions;
 mod socket;
@@ -118,7 +121,12 @@ pub unsafe extern "C-unwind" fn setsockopt(
 
 /// send(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn send(fd: c_int, data: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn send(
+    fd: c_int,
+    data: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
     let sender = socket::Sender::of(fd);
     socket::wait(sender, fd, length, flags);
     // SAFETY: libc's function with the caller's arguments.
@@ -179,7 +187,7 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags
     let header = unsafe { message.as_ref() };
     if let Some(header) = header.filter(|_| sender.is_paced()) {
         // SAFETY: the caller's header says how many parts there are.
-        let length = unsafe { total_length(header.msg_iov, header.msg_iovlen as usize) };
+        let length = unsafe { total_length(header.msg_iov, header.msg_iovlen) };
         socket::wait(sender, fd, length, flags);
     }
     let mut room = Control([0; CONTROL]);
@@ -249,7 +257,7 @@ unsafe fn send_batch(
         *copy = unsafe { *messages.add(i) };
         if sender.is_paced() {
             // SAFETY: the caller's header says how many parts there are.
-            let length = unsafe { total_length(copy.msg_hdr.msg_iov, copy.msg_hdr.msg_iovlen as usize) };
+            let length = unsafe { total_length(copy.msg_hdr.msg_iov, copy.msg_hdr.msg_iovlen) };
             socket::wait(sender, fd, length, flags);
         }
         // SAFETY: the caller's header is valid.
@@ -309,7 +317,7 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 /// The header must be valid as for `sendmsg`.
 unsafe fn remarked(header: &msghdr, room: &mut Control) -> Option<msghdr> {
     let settings = state::settings().filter(|settings| settings.dscp.is_some())?;
-    let length = header.msg_controllen as usize;
+    let length = header.msg_controllen;
     // SAFETY: the caller's header says how long its control messages are.
     let theirs = unsafe { bytes(header.msg_control, length) }.filter(|bytes| !bytes.is_empty())?;
     let Some(copy) = room.0.get_mut(..length) else {

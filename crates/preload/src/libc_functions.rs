@@ -4,8 +4,8 @@
 //! handler. Where a function is not found the system call is made directly.
 
 use libc::{
-    RTLD_NEXT, c_char, c_int, c_uint, c_void, dlsym, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
-    syscall,
+    RTLD_NEXT, c_char, c_int, c_uint, c_void, dlsym, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t,
+    ssize_t, syscall,
 };
 use std::ffi::CStr;
 use std::mem::transmute;

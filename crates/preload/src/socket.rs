@@ -102,7 +102,8 @@ fn kind(fd: c_int) -> Kind {
 /// Sets what the settings say, after the program has set what it wants.
 fn set(fd: c_int, is_v6: bool, settings: &Settings) {
     if settings.dscp.is_some() {
-        let level = if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+        let level =
+            if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
         let is_marked = mark(fd, level, settings);
         state::add(if is_marked { Total::Marked } else { Total::Refused }, 1);
         if is_v6 {
@@ -184,7 +185,10 @@ pub(crate) fn replace_option(level: c_int, name: c_int, value: &[u8]) -> Option<
             // Four or eight bytes; all ones is no limit.
             let asked = match value.first_chunk() {
                 Some(bytes) => u64::from_ne_bytes(*bytes),
-                None => int(value).map(|rate| rate as u32).filter(|&rate| rate != u32::MAX).map_or(u64::MAX, u64::from),
+                None => int(value)
+                    .map(|rate| rate as u32)
+                    .filter(|&rate| rate != u32::MAX)
+                    .map_or(u64::MAX, u64::from),
             };
             Some(Value { bytes: settings.pacing_rate(asked).to_ne_bytes(), length: 8 })
         }
@@ -231,7 +235,9 @@ fn now() -> Instant {
     // SAFETY: there is room for the time.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Instant::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
+    Instant::from_nanos(
+        seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)),
+    )
 }
 
 /// A signal ends it early, so that the program can react. The datagram is then sent before its time, and later ones wait for it.

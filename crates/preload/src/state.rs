@@ -93,7 +93,8 @@ fn read() {
     libc_functions::find_all();
     // Built like this it would end a program whose thread is cancelled (see the workspace's profile `preload`).
     let is_built_right = cfg!(panic = "unwind");
-    let settings: Option<Settings> = variable(VARIABLE).filter(|_| is_built_right).and_then(|text| text.to_str().ok()?.parse().ok());
+    let settings: Option<Settings> =
+        variable(VARIABLE).filter(|_| is_built_right).and_then(|text| text.to_str().ok()?.parse().ok());
     let Some(settings) = settings else {
         STAGE.store(INERT, Ordering::Release);
         return;
@@ -202,6 +203,8 @@ fn variable(name: &str) -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
+const _: () = assert!(size_of::<AtomicU64>() == size_of::<u64>());
+
 /// Maps the table's file.
 fn map(path: &CStr) -> Option<*mut AtomicU64> {
     // SAFETY: the path ends with a zero byte.
@@ -223,7 +226,6 @@ fn map(path: &CStr) -> Option<*mut AtomicU64> {
     };
     // SAFETY: the descriptor was opened above.
     unsafe { libc_functions::close(fd) };
-    const _: () = assert!(size_of::<AtomicU64>() == 8);
     (memory != libc::MAP_FAILED).then_some(memory.cast())
 }
 

@@ -91,7 +91,8 @@ pub fn mtu(name: &str) -> Result<u32, SysError> {
 /// When there is no such interface.
 pub fn has_ethernet_header(name: &str) -> Result<bool, SysError> {
     let hardware = ioctl::hardware(name);
-    let hardware = hardware.map_err(|error| SysError::new(format!("the kind of `{name}` cannot be read"), error))?;
+    let hardware =
+        hardware.map_err(|error| SysError::new(format!("the kind of `{name}` cannot be read"), error))?;
     Ok([libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&hardware))
 }
 

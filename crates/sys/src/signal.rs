@@ -64,7 +64,8 @@ impl Forwarding {
                 as libc::sighandler_t;
             action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
             // SAFETY: `action` is complete and lives through the call; the handler does what a signal handler may.
-            check(unsafe { libc::sigaction(signal.as_raw(), &raw const action, std::ptr::null_mut()) }.into())?;
+            let code = unsafe { libc::sigaction(signal.as_raw(), &raw const action, std::ptr::null_mut()) };
+            check(code.into())?;
         }
         Ok(Self(()))
     }

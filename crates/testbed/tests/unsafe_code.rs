@@ -39,7 +39,8 @@ fn no_other_crate_lifts_the_lint() {
         files.iter().filter(|path| lifts(path)).map(|path| path.strip_prefix(crates()).unwrap()).collect();
     let is_in = |name: &str| elsewhere.iter().any(|path| path.starts_with(name));
     assert!(CRATES.into_iter().all(is_in), "the search finds what there is");
-    elsewhere.retain(|path| !CRATES.iter().any(|name| path.starts_with(name)) && *path != Path::new(EXCEPTION));
+    elsewhere
+        .retain(|path| !CRATES.iter().any(|name| path.starts_with(name)) && *path != Path::new(EXCEPTION));
     assert!(elsewhere.is_empty(), "unsafe code belongs into `sys`: {elsewhere:?}");
 }
 

@@ -37,7 +37,11 @@ impl Attached {
         for hook in HOOKS {
             let Some(code) = programs::of_group(hook, settings) else { continue };
             let failed = |error| {
-                SysError::privileged(format!("the eBPF program for {hook:?} cannot be attached"), "CAP_BPF and CAP_NET_ADMIN", error)
+                SysError::privileged(
+                    format!("the eBPF program for {hook:?} cannot be attached"),
+                    "CAP_BPF and CAP_NET_ADMIN",
+                    error,
+                )
             };
             links.push(attach(hook, Target::Cgroup(group.folder()), &code).map_err(failed)?);
         }

@@ -48,7 +48,8 @@ impl Group {
 
     fn create_below(above: &Path) -> Result<Self, ExecError> {
         let path = above.join(format!("{PREFIX}{}", std::process::id()));
-        let failed = |error| SysError::privileged("the control group cannot be made", "CAP_DAC_OVERRIDE", error);
+        let failed =
+            |error| SysError::privileged("the control group cannot be made", "CAP_DAC_OVERRIDE", error);
         fs::create_dir(&path).map_err(failed)?;
         Self::open(&path, true).inspect_err(|_| drop(fs::remove_dir(&path)))
     }
@@ -69,7 +70,9 @@ impl Group {
 
     fn open(path: &Path, is_ours: bool) -> Result<Self, ExecError> {
         let failed = |error: std::io::Error| SysError::new("the control group cannot be opened", error);
-        let level = path.strip_prefix(mount().map_err(ExecError::NoWay)?).map_or(0, |below| below.components().count());
+        let level = path
+            .strip_prefix(mount().map_err(ExecError::NoWay)?)
+            .map_or(0, |below| below.components().count());
         let folder = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let folder = folder.map_err(|errno| failed(errno.into()))?;
         let id = fs::metadata(path).map_err(failed)?.ino();
@@ -126,7 +129,9 @@ impl Drop for Group {
 
 /// Zero is this process.
 fn enter(group: &Path, process: i32) -> Result<(), ExecError> {
-    let failed = |error| SysError::privileged("a process cannot be moved to a control group", "CAP_DAC_OVERRIDE", error);
+    let failed = |error| {
+        SysError::privileged("a process cannot be moved to a control group", "CAP_DAC_OVERRIDE", error)
+    };
     Ok(fs::write(group.join("cgroup.procs"), process.to_string()).map_err(failed)?)
 }
 
@@ -169,7 +174,8 @@ fn group_of(process: &str) -> Result<PathBuf, String> {
 
 /// Where the cgroup2 file system is.
 fn mount() -> Result<PathBuf, String> {
-    let text = fs::read_to_string("/proc/self/mountinfo").map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
+    let text = fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
     find_mount(&text).ok_or_else(|| "no cgroup2 file system is mounted".to_owned())
 }
 
@@ -180,7 +186,8 @@ fn find_mount(mountinfo: &str) -> Option<PathBuf> {
         let mut fields = before.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
         // A space in a path is written \040. Such a path is left out.
-        (after.split(' ').next() == Some("cgroup2") && root == "/" && !point.contains('\\')).then(|| point.into())
+        (after.split(' ').next() == Some("cgroup2") && root == "/" && !point.contains('\\'))
+            .then(|| point.into())
     };
     mountinfo.lines().find_map(mount)
 }

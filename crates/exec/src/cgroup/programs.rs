@@ -122,10 +122,10 @@ fn of_option(dscp: Dscp) -> Vec<Instruction> {
 /// The context is a `struct __sk_buff`. The packet's first two bytes are version and header length, then the traffic class for
 /// IPv4; for IPv6 they are the version, the traffic class, and a part of the flow label.
 pub(super) fn of_egress(place: Place, network: i32, settings: &Settings) -> Vec<Instruction> {
-    let [protocol_at, priority_at] = [16, 32];
     const CHECKSUM: i32 = 10;
     /// Where the two bytes are copied to.
     const COPY: i16 = -8;
+    let [protocol_at, priority_at] = [16, 32];
     let mut code = Assembler::new();
     let [is_v6, write, end] = [(); 3].map(|()| code.label());
     code.copy(R6, R1).set(R2, place.level).call(helper::ANCESTOR_CGROUP);
@@ -135,7 +135,12 @@ pub(super) fn of_egress(place: Place, network: i32, settings: &Settings) -> Vec<
     }
     if let Some(dscp) = settings.dscp {
         let dscp = i32::from(dscp.get());
-        code.copy(R1, R6).set(R2, network).copy(R3, R10).add(R3, COPY.into()).set(R4, 2).call(helper::LOAD_BYTES);
+        code.copy(R1, R6)
+            .set(R2, network)
+            .copy(R3, R10)
+            .add(R3, COPY.into())
+            .set(R4, 2)
+            .call(helper::LOAD_BYTES);
         code.jump_if(R0, NotEqual, 0, end).load(Half, R7, R10, COPY);
         code.load(Word, R1, R6, protocol_at).jump_if(R1, Equal, i32::from(0x86dd_u16.to_be()), is_v6);
         code.jump_if(R1, NotEqual, i32::from(0x0800_u16.to_be()), end);
@@ -144,10 +149,25 @@ pub(super) fn of_egress(place: Place, network: i32, settings: &Settings) -> Vec<
         code.copy(R1, R6).set(R2, network + CHECKSUM).copy(R3, R7).copy(R4, R8).set(R5, 2);
         code.call(helper::REPLACE_L3_CHECKSUM).jump(write);
         // Six bits over two bytes: the upper four end the first byte, the lower two begin the second.
-        code.place(is_v6).load(Byte, R1, R10, COPY).and(R1, 0xf0).or(R1, dscp >> 2).store(Byte, R10, COPY, R1);
-        code.load(Byte, R1, R10, COPY + 1).and(R1, 0x3f).or(R1, (dscp & 3) << 6).store(Byte, R10, COPY + 1, R1);
+        code.place(is_v6)
+            .load(Byte, R1, R10, COPY)
+            .and(R1, 0xf0)
+            .or(R1, dscp >> 2)
+            .store(Byte, R10, COPY, R1);
+        code.load(Byte, R1, R10, COPY + 1).and(R1, 0x3f).or(R1, (dscp & 3) << 6).store(
+            Byte,
+            R10,
+            COPY + 1,
+            R1,
+        );
         code.load(Half, R8, R10, COPY).jump_if_both(R7, Equal, R8, end);
-        code.place(write).copy(R1, R6).set(R2, network).copy(R3, R10).add(R3, COPY.into()).set(R4, 2).set(R5, 0);
+        code.place(write)
+            .copy(R1, R6)
+            .set(R2, network)
+            .copy(R3, R10)
+            .add(R3, COPY.into())
+            .set(R4, 2)
+            .set(R5, 0);
         code.call(helper::STORE_BYTES);
     } else {
         // Jumps need their labels.
@@ -187,5 +207,11 @@ fn set_option(code: &mut Assembler, option: SocketOption, value: i32) {
 
 /// Passes the four bytes on the stack to a helper of socket options.
 fn option_call(code: &mut Assembler, (level, name): SocketOption, helper: i32) {
-    code.copy(R1, R6).set(R2, level).set(R3, name).copy(R4, R10).add(R4, VALUE.into()).set(R5, 4).call(helper);
+    code.copy(R1, R6)
+        .set(R2, level)
+        .set(R3, name)
+        .copy(R4, R10)
+        .add(R4, VALUE.into())
+        .set(R5, 4)
+        .call(helper);
 }

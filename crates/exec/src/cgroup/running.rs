@@ -8,7 +8,7 @@ use crate::ExecError;
 use cutline_marking::Settings;
 use cutline_sys::SysError;
 use cutline_sys::reactor::{LONGEST_WAIT, PollFd, PollFlags, wait};
-use cutline_sys::sockopt::{IP_TOS, IPV6_TCLASS, SO_DOMAIN, SO_PRIORITY, SO_MAX_PACING_RATE};
+use cutline_sys::sockopt::{IP_TOS, IPV6_TCLASS, SO_DOMAIN, SO_MAX_PACING_RATE, SO_PRIORITY};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::AddressFamily;
 use rustix::process::{ForeignRawFd, Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -65,7 +65,8 @@ impl Running {
             }
         };
         let attached = Attached::new(&group, settings)?;
-        let open_sockets = processes.into_iter().map(|pid| mark_open_sockets(pid, settings).unwrap_or(0)).sum();
+        let open_sockets =
+            processes.into_iter().map(|pid| mark_open_sockets(pid, settings).unwrap_or(0)).sum();
         Ok(Self { attached, process, group, open_sockets })
     }
 
@@ -84,7 +85,8 @@ impl Running {
     /// # Errors
     /// When the kernel cannot wait.
     pub fn wait(&self) -> io::Result<bool> {
-        let mut ended: Vec<_> = self.process.iter().map(|process| PollFd::new(process, PollFlags::IN)).collect();
+        let mut ended: Vec<_> =
+            self.process.iter().map(|process| PollFd::new(process, PollFlags::IN)).collect();
         wait(&mut ended, LONGEST_WAIT).map(|has_ended| !has_ended)
     }
 }
@@ -93,7 +95,8 @@ impl Running {
 fn mark_open_sockets(process: Pid, settings: &Settings) -> io::Result<usize> {
     let entries = fs::read_dir(format!("/proc/{process}/fd"))?.filter_map(Result::ok);
     let is_socket = |entry: &fs::DirEntry| {
-        fs::read_link(entry.path()).is_ok_and(|file| file.as_os_str().to_string_lossy().starts_with("socket:"))
+        fs::read_link(entry.path())
+            .is_ok_and(|file| file.as_os_str().to_string_lossy().starts_with("socket:"))
     };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<ForeignRawFd>().ok();
     let numbers: Vec<ForeignRawFd> = entries.filter(is_socket).filter_map(number).collect();

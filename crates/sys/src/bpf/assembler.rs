@@ -196,8 +196,11 @@ impl Assembler {
 
     fn push(&mut self, code: u8, to: Register, from: Register, offset: i16, value: i32) -> &mut Self {
         // The kernel's struct has the first register in the lower half of the byte on little-endian machines.
-        let registers =
-            if cfg!(target_endian = "little") { to as u8 | (from as u8) << 4 } else { (to as u8) << 4 | from as u8 };
+        let registers = if cfg!(target_endian = "little") {
+            to as u8 | (from as u8) << 4
+        } else {
+            (to as u8) << 4 | from as u8
+        };
         let ([o0, o1], [v0, v1, v2, v3]) = (offset.to_ne_bytes(), value.to_ne_bytes());
         self.code.push([code, registers, o0, o1, v0, v1, v2, v3]);
         self
@@ -216,7 +219,12 @@ mod tests {
         let mut program = Assembler::new();
         program.copy(R6, R1).set(R0, -2).set_wide(R2, 0x1122_3344_5566_7788).add(R0, 8).and(R0, 3).or(R0, 92);
         program.load(Size::Word, R0, R6, 20).load(Size::Half, R0, R6, 0).load(Size::Byte, R0, R6, 1);
-        program.load(Size::Double, R0, R6, 8).store(Size::Word, R10, -8, R0).store_constant(Size::Byte, R10, -1, 5);
+        program.load(Size::Double, R0, R6, 8).store(Size::Word, R10, -8, R0).store_constant(
+            Size::Byte,
+            R10,
+            -1,
+            5,
+        );
         program.call(49).exit();
         let expected: [Instruction; 15] = [
             [0xbf, 0x16, 0, 0, 0, 0, 0, 0],

@@ -59,7 +59,9 @@ impl Hook {
     const fn program_type(self) -> ProgramType {
         match self {
             Self::SocketOperations => ProgramType::SocketOperations,
-            Self::Connect4 | Self::Connect6 | Self::SendMessage4 | Self::SendMessage6 => ProgramType::SocketAddress,
+            Self::Connect4 | Self::Connect6 | Self::SendMessage4 | Self::SendMessage6 => {
+                ProgramType::SocketAddress
+            }
             Self::SetSocketOption => ProgramType::SocketOption,
             Self::Egress => ProgramType::Classifier,
         }
