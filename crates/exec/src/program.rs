@@ -63,6 +63,13 @@ impl fmt::Display for Obstacle {
     }
 }
 
+impl Obstacle {
+    /// What stands in the way of a preloaded library, as far as an executable file says.
+    pub fn of_file(bytes: &[u8]) -> Option<Self> {
+        obstacle(bytes)
+    }
+}
+
 impl Program {
     /// Finds a program as execvp(3) does, and looks at it.
     ///

@@ -38,11 +38,12 @@ pub fn remark(control: &mut [u8], settings: &Settings) -> usize {
     found
 }
 
-/// The kernel takes an `int` or, for IPv4, an octet. -1 means the socket's own value, which is marked already.
+/// The kernel takes an `int` or, for IPv4, an octet. -1 means the socket's own value, which is marked already; any other that is
+/// no octet is refused.
 fn replace(data: &mut [u8], settings: &Settings) -> bool {
     if let Some(int) = data.first_chunk_mut::<4>() {
         let asked = i32::from_ne_bytes(*int);
-        if asked >= 0 {
+        if (0..=0xff).contains(&asked) {
             *int = settings.traffic_class(asked).to_ne_bytes();
         }
         return true;
@@ -80,6 +81,7 @@ mod tests {
             message(IPPROTO_IP, IP_TOS, &[0xb9]),
             message(IPPROTO_IPV6, IPV6_TCLASS, &1_i32.to_ne_bytes()),
             message(IPPROTO_IPV6, IPV6_TCLASS, &(-1_i32).to_ne_bytes()),
+            message(IPPROTO_IP, IP_TOS, &256_i32.to_ne_bytes()),
         ];
         let after = [
             message(IPPROTO_IP, IP_TOS, &(23_i32 << 2 | 2).to_ne_bytes()),
@@ -87,9 +89,10 @@ mod tests {
             message(IPPROTO_IP, IP_TOS, &[23 << 2 | 1]),
             message(IPPROTO_IPV6, IPV6_TCLASS, &(23_i32 << 2 | 1).to_ne_bytes()),
             message(IPPROTO_IPV6, IPV6_TCLASS, &(-1_i32).to_ne_bytes()),
+            message(IPPROTO_IP, IP_TOS, &256_i32.to_ne_bytes()),
         ];
         let mut control = before.concat();
-        assert_eq!(remark(&mut control, &SETTINGS), 4);
+        assert_eq!(remark(&mut control, &SETTINGS), 5);
         assert_eq!(control, after.concat());
     }
 

@@ -215,3 +215,42 @@ fn option_call(code: &mut Assembler, (level, name): SocketOption, helper: i32) {
         .set(R5, 4)
         .call(helper);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Rate;
+
+    const HOOKS: [Hook; 6] = [
+        Hook::SocketOperations,
+        Hook::Connect4,
+        Hook::Connect6,
+        Hook::SendMessage4,
+        Hook::SendMessage6,
+        Hook::SetSocketOption,
+    ];
+
+    /// That the kernel accepts them, and what they do, is tested by `cutline exec` on the wire.
+    #[test]
+    fn a_hook_has_a_program_if_there_is_something_to_set() {
+        let marks = Settings::new(Dscp::new(23), None);
+        let paces = Settings::new(None, Some(Rate::from_mbps(8)));
+        let has = |settings: &Settings| HOOKS.map(|hook| of_group(hook, settings).is_some());
+        assert_eq!(has(&marks), [true; 6]);
+        assert_eq!(has(&paces), [true, false, false, false, false, false]);
+        assert_eq!(of_group(Hook::Egress, &marks), None);
+    }
+
+    #[test]
+    fn programs_are_short_and_end() {
+        let settings = Settings::new(Dscp::new(23), Some(Rate::from_mbps(8)));
+        let place = Place { id: 1 << 40, level: 3 };
+        let mut programs: Vec<_> = HOOKS.iter().filter_map(|&hook| of_group(hook, &settings)).collect();
+        programs.push(of_egress(place, 14, &settings));
+        programs.push(of_egress(place, 0, &Settings { dscp: None, ..settings }));
+        for code in programs {
+            assert!(code.len() <= 72, "{} instructions", code.len());
+            assert_eq!(code.last().map(|instruction| instruction[0]), Some(0x95), "the last one is exit");
+        }
+    }
+}
