@@ -11,6 +11,8 @@ ATTACK_SEED ?=
 BIN := target/release/cutline
 LIBRARY := target/library
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+# The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
+PRELOAD := target/preload/libcutline_preload.so
 
 .PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces install install-command install-library install-service clean
 
@@ -29,7 +31,7 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate  against ns-2, which writes docs/validation/ns2.md, and traces read by tshark and flent (installs all three)"
-	@echo "make install   the cutline command into $(PREFIX)/bin; the library for C, its header, its manual and its file of pkg-config"
+	@echo "make install   the command and the library of cutline exec into $(PREFIX); the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make install-service  the command into /usr/local/bin, the router's systemd unit, an example of its file (as root)"
 
@@ -38,6 +40,9 @@ setup:
 
 $(BIN): setup
 	$(CARGO) build --release --locked -p cutline-cli
+
+$(PRELOAD): setup
+	$(CARGO) build --profile preload --locked -p cutline-preload
 
 # For trying a change: the simulator's commands alone, optimised, built anew in seconds.
 trial: setup
@@ -109,8 +114,9 @@ validate-traces: setup
 
 install: install-command install-library
 
-install-command: $(BIN)
+install-command: $(BIN) $(PRELOAD)
 	install -D -m 755 $(BIN) $(PREFIX)/bin/cutline
+	install -D -m 755 $(PRELOAD) $(PREFIX)/lib/cutline/libcutline_preload.so
 
 # Programs look for libcutline.so.0: the number changes when the interface does.
 install-library: setup
@@ -126,8 +132,9 @@ install-library: setup
 
 # For all users, with the router's unit: run as root. Files that are there in /etc/cutline stay as they are.
 install-service:
-	@test -x $(BIN) || { echo "there is no $(BIN): run \`make $(BIN)\` first, as yourself"; exit 1; }
+	@test -x $(BIN) -a -f $(PRELOAD) || { echo "run \`make $(BIN) $(PRELOAD)\` first, as yourself"; exit 1; }
 	install -D -m 755 $(BIN) /usr/local/bin/cutline
+	install -D -m 755 $(PRELOAD) /usr/local/lib/cutline/libcutline_preload.so
 	install -D -m 644 packaging/cutline-router@.service /etc/systemd/system/cutline-router@.service
 	install -D -m 644 packaging/router.toml /etc/cutline/router/example.toml.dist
 	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi

@@ -18,6 +18,10 @@ pub enum Failure {
     Usage(String),
     /// The command failed or was interrupted. The exit code is 1.
     Failed(String),
+    /// The command failed in a way that has an exit code of its own.
+    Code(u8, String),
+    /// A program that the command has run ended with this exit code, and has said why.
+    Ended(u8),
 }
 
 /// How long a message may take to be written.
@@ -30,6 +34,8 @@ impl Failure {
         let (message, code) = match self {
             Self::Usage(message) => (message, 2),
             Self::Failed(message) => (message, 1),
+            Self::Code(code, message) => (message, code),
+            Self::Ended(code) => return ExitCode::from(code),
         };
         message::write(format!("{ERROR}error:{ERROR:#} {message}\n"), Some(PATIENCE));
         ExitCode::from(code)

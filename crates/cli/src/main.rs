@@ -1,7 +1,7 @@
 //! The `cutline` command: parses the arguments and calls a library. Each subcommand has its own file.
 //!
 //! Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 a failure or an interruption, 2 invalid
-//! arguments or an invalid scenario, 130 a second Ctrl-C.
+//! arguments or an invalid scenario, 130 a second Ctrl-C. `cutline exec` has those of env(1).
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(
@@ -17,6 +17,8 @@ mod check;
 mod compare;
 #[cfg(feature = "machine")]
 mod doctor;
+#[cfg(feature = "machine")]
+mod exec;
 mod existing;
 mod exit;
 mod interrupt;
@@ -80,6 +82,8 @@ enum Command {
     #[cfg(feature = "machine")]
     Doctor(doctor::Args),
     #[cfg(feature = "machine")]
+    Exec(exec::Args),
+    #[cfg(feature = "machine")]
     Tg(tg::Args),
 }
 
@@ -105,6 +109,8 @@ impl Command {
             Self::Lab(args) => lab::execute(&args),
             #[cfg(feature = "machine")]
             Self::Doctor(args) => doctor::execute(&args),
+            #[cfg(feature = "machine")]
+            Self::Exec(args) => exec::execute(&args),
             #[cfg(feature = "machine")]
             Self::Tg(args) => tg::execute(&args),
         }

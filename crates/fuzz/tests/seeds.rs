@@ -127,6 +127,57 @@ fn reports() {
     );
 }
 
+/// A dynamic program of x86-64 and one of AArch64: an ELF header, a program header, and the dynamic linker's name.
+#[test]
+fn programs() {
+    let program = |machine: u16, linker: &[u8]| {
+        let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0];
+        bytes.resize(16, 0);
+        let halves = |bytes: &mut Vec<u8>, values: &[u16]| {
+            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        };
+        let longs = |bytes: &mut Vec<u8>, values: &[u64]| {
+            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        };
+        halves(&mut bytes, &[2, machine, 1, 0]);
+        longs(&mut bytes, &[0, 64, 0]);
+        halves(&mut bytes, &[0, 0, 64, 56, 1, 64, 0, 0]);
+        // PT_INTERP, readable; offset, addresses, sizes, alignment.
+        halves(&mut bytes, &[3, 0, 4, 0]);
+        longs(&mut bytes, &[120, 0, 0, linker.len() as u64, linker.len() as u64, 1]);
+        bytes.extend(linker);
+        bytes
+    };
+    let seeds = if cfg!(target_arch = "aarch64") {
+        vec![seed("aarch64", program(183, b"/lib/ld-linux-aarch64.so.1\0"))]
+    } else {
+        vec![seed("x86-64", program(62, b"/lib64/ld-linux-x86-64.so.2\0"))]
+    };
+    check("program-file", seeds);
+}
+
+/// Control messages as QUIC libraries write them.
+#[test]
+fn marks() {
+    let message = |level: i32, kind: i32, data: &[u8]| {
+        let mut bytes = (16 + data.len()).to_ne_bytes().to_vec();
+        bytes.extend([level, kind].iter().flat_map(|value| value.to_ne_bytes()));
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    };
+    let seeds = vec![
+        seed("v4", message(0, 1, &2_i32.to_ne_bytes())),
+        seed("v4-octet", message(0, 1, &[1])),
+        seed("v6", message(41, 67, &1_i32.to_ne_bytes())),
+        seed(
+            "segments",
+            [message(17, 103, &1200_u16.to_ne_bytes()), message(41, 67, &0_i32.to_ne_bytes())].concat(),
+        ),
+    ];
+    check("program-marks", seeds);
+}
+
 /// The frames that a router meets.
 #[test]
 fn frames() {

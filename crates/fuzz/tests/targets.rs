@@ -32,6 +32,8 @@ targets! {
     flows_file: "flows-file",
     frame_headers: "frame-headers",
     negotiation: "negotiation",
+    program_file: "program-file",
+    program_marks: "program-marks",
     recorded_trace: "recorded-trace",
     report: "report",
     result_summary: "result-summary",

@@ -85,6 +85,17 @@ pub fn mtu(name: &str) -> Result<u32, SysError> {
     ioctl::mtu(name).map_err(|error| SysError::new(format!("the MTU of `{name}` cannot be read"), error))
 }
 
+/// Returns whether packets have an Ethernet header on an interface. Those of the loopback have one, those of tunnels have not.
+///
+/// # Errors
+/// When there is no such interface.
+pub fn has_ethernet_header(name: &str) -> Result<bool, SysError> {
+    let hardware = ioctl::hardware(name);
+    let hardware =
+        hardware.map_err(|error| SysError::new(format!("the kind of `{name}` cannot be read"), error))?;
+    Ok([libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&hardware))
+}
+
 /// Returns how many receive queues an interface uses; at least one. Where its driver does not say, this is what sysfs shows,
 /// if that is of this network namespace.
 pub fn receive_queues(name: &str, index: u32) -> u32 {
@@ -110,6 +121,13 @@ fn device_table() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs interfaces, which Miri has not")]
+    fn the_loopback_has_an_ethernet_header() {
+        assert!(has_ethernet_header("lo").unwrap());
+        assert!(has_ethernet_header("no-such-one").is_err());
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]

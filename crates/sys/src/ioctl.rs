@@ -22,6 +22,15 @@ pub(crate) fn mtu(name: &str) -> io::Result<u32> {
     Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
 }
 
+/// Returns the kind of an interface's hardware, an `ARPHRD_*` of `linux/if_arp.h` (`SIOCGIFHWADDR`).
+pub(crate) fn hardware(name: &str) -> io::Result<u16> {
+    let mut request = request(name);
+    // SAFETY: this request reads and writes one ifreq.
+    unsafe { ioctl(socket()?, libc::SIOCGIFHWADDR as _, &mut request) }?;
+    // SAFETY: the kernel has filled this member of the union; any bits are a valid sockaddr.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family)
+}
+
 /// Sends a command of linux/ethtool.h to an interface's driver (`SIOCETHTOOL`). `buffer` starts with the command and is
 /// as long as the command's struct, into which the driver writes its answer.
 pub(crate) fn ethtool<const N: usize>(name: &str, buffer: &mut [u32; N]) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! System calls of Linux behind safe functions: what the standard library and `rustix` do not offer.
 //!
-//! This is the only crate of the workspace with `unsafe` code. Each module that has some says so at its head, and each
+//! But for the library that is preloaded into other programs, this is the only crate of the workspace with `unsafe` code. Each module that has some says so at its head, and each
 //! block says why it is sound. The crate decides nothing: it knows no routers, no flows and no services.
 //!
 //! ```text
@@ -18,13 +18,14 @@
 //!   ring      their four rings
 //!   umem      their memory
 //! tun         TUN interfaces
-//! bpf         loading eBPF programs
+//! bpf         eBPF programs
+//!   assembler writing them
 //! interface   interfaces by name and number
 //! ethtool     what a driver says of its interface
 //! offload     offloads that are turned off for a while
 //! ioctl       requests about interfaces
 //! namespace   network namespaces that are removed with their owner
-//! signal      signals as flags
+//! signal      signals as flags, and passed on to a child
 //! thread      how the calling thread is scheduled, and how long it has run
 //! plain       types that may be shared with the kernel
 //! ```

@@ -36,6 +36,18 @@ pub const TCP_NOTSENT_LOWAT: SocketOption<u32> =
 pub const SO_MAX_PACING_RATE: SocketOption<u64> =
     SocketOption::new(libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
 
+/// The traffic class octet of IPv4 packets (ip(7)).
+pub const IP_TOS: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_TOS);
+
+/// The traffic class octet of IPv6 packets (ipv6(7)).
+pub const IPV6_TCLASS: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_TCLASS);
+
+/// The priority of packets in the host's own queues (socket(7)). Setting [`IP_TOS`] changes it.
+pub const SO_PRIORITY: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_PRIORITY);
+
+/// The address family of a socket; it can only be read (socket(7)).
+pub const SO_DOMAIN: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_DOMAIN);
+
 /// Whether a datagram comes with the time when the kernel received it; 1 or 0 (socket(7)).
 pub const SO_TIMESTAMPNS: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
 

@@ -4,6 +4,8 @@ mod control_messages;
 mod folder;
 mod frame_headers;
 mod negotiation;
+mod program_file;
+mod program_marks;
 mod recorded_trace;
 mod report;
 mod result_summary;
@@ -41,7 +43,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 19] = [
+const TARGETS: [Target; 21] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -80,6 +82,22 @@ const TARGETS: [Target; 19] = [
         seeds: &[],
         longest: 256,
         tries: 100_000,
+        memory: LITTLE,
+    },
+    Target {
+        name: "program-file",
+        parse: program_file::parse,
+        seeds: &[],
+        longest: 1024,
+        tries: 200_000,
+        memory: LITTLE,
+    },
+    Target {
+        name: "program-marks",
+        parse: program_marks::parse,
+        seeds: &[],
+        longest: 256,
+        tries: 500_000,
         memory: LITTLE,
     },
     Target {

@@ -1,8 +1,12 @@
 //! Loading eBPF programs of a few instructions by bpf(2).
 //!
-//! Each thing that the kernel makes is a file descriptor. It is removed with its last descriptor, also when the process is
+//! [`Assembler`] writes such programs. Each thing that the kernel makes is a file descriptor. It is removed with its last descriptor, also when the process is
 //! killed.
 #![expect(unsafe_code, reason = "bpf(2), which no safe crate wraps for programs that are not in an ELF file")]
+
+mod assembler;
+
+pub use assembler::{Assembler, Condition, Label, Register, Size};
 
 use crate::sockopt::check;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -19,8 +23,49 @@ pub type Instruction = [u8; 8];
 pub enum ProgramType {
     /// A program that sees what a socket receives.
     SocketFilter = 1,
+    /// A program that sees the packets of an interface, and may change them.
+    Classifier = 3,
     /// A program that sees the frames of an interface before the kernel does.
     Xdp = 6,
+    /// A program that sees what happens to the TCP connections of a control group.
+    SocketOperations = 13,
+    /// A program that sees the addresses that the sockets of a control group connect or send to.
+    SocketAddress = 18,
+    /// A program that sees the options that a control group sets on its sockets.
+    SocketOption = 25,
+}
+
+/// Where a program of a control group or of an interface is attached (`enum bpf_attach_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Hook {
+    /// Events of TCP connections.
+    SocketOperations = 3,
+    /// `connect` with an IPv4 address.
+    Connect4 = 10,
+    /// `connect` with an IPv6 address.
+    Connect6 = 11,
+    /// `sendmsg` of a datagram with an IPv4 address.
+    SendMessage4 = 14,
+    /// `sendmsg` of a datagram with an IPv6 address.
+    SendMessage6 = 15,
+    /// `setsockopt`.
+    SetSocketOption = 22,
+    /// Packets that leave an interface, since Linux 6.6.
+    Egress = 47,
+}
+
+impl Hook {
+    const fn program_type(self) -> ProgramType {
+        match self {
+            Self::SocketOperations => ProgramType::SocketOperations,
+            Self::Connect4 | Self::Connect6 | Self::SendMessage4 | Self::SendMessage6 => {
+                ProgramType::SocketAddress
+            }
+            Self::SetSocketOption => ProgramType::SocketOption,
+            Self::Egress => ProgramType::Classifier,
+        }
+    }
 }
 
 /// Where an XDP program runs (`XDP_FLAGS_*_MODE` of `linux/if_link.h`).
@@ -76,13 +121,17 @@ struct LoadProgram {
     log: u64,
     kernel_version: u32,
     flags: u32,
+    name: [u8; 16],
+    interface: u32,
+    hook: u32,
 }
 
 /// The first fields for `BPF_LINK_CREATE`.
 #[repr(C)]
 struct CreateLink {
     program: u32,
-    interface: u32,
+    /// An interface, or a control group's descriptor.
+    target: u32,
     attach: u32,
     flags: u32,
 }
@@ -92,6 +141,36 @@ struct CreateLink {
 /// # Errors
 /// When the kernel's verifier refuses it, or the process may not: it needs `CAP_BPF`, and `CAP_NET_ADMIN` for XDP.
 pub fn load_program(kind: ProgramType, code: &[Instruction]) -> io::Result<OwnedFd> {
+    load(kind, 0, code)
+}
+
+/// Loads a program for a hook and attaches it to a control group, or for [`Hook::Egress`] to the interface of this number, for as
+/// long as the returned link is open.
+///
+/// # Errors
+/// When the kernel's verifier refuses it, has no such hook, or the process may not: it needs `CAP_BPF` and `CAP_NET_ADMIN`.
+pub fn attach(hook: Hook, target: Target<'_>, code: &[Instruction]) -> io::Result<OwnedFd> {
+    let program = load(hook.program_type(), hook as u32, code)?;
+    let target = match target {
+        Target::Cgroup(group) => group.as_raw_fd() as u32,
+        Target::Interface(number) => number,
+    };
+    let program = program.as_raw_fd() as u32;
+    let attributes = CreateLink { program, target, attach: hook as u32, flags: 0 };
+    // SAFETY: the attributes point to nothing.
+    unsafe { create(LINK_CREATE, &attributes) }
+}
+
+/// What a program is attached to.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'t> {
+    /// A control group: its folder.
+    Cgroup(BorrowedFd<'t>),
+    /// An interface, by its number.
+    Interface(u32),
+}
+
+fn load(kind: ProgramType, hook: u32, code: &[Instruction]) -> io::Result<OwnedFd> {
     let license = c"Dual MIT/GPL";
     let attributes = LoadProgram {
         kind: kind as u32,
@@ -103,6 +182,9 @@ pub fn load_program(kind: ProgramType, code: &[Instruction]) -> io::Result<Owned
         log: 0,
         kernel_version: 0,
         flags: 0,
+        name: [0; 16],
+        interface: 0,
+        hook,
     };
     // SAFETY: the instructions and the licence that the attributes point to outlive the call, and are only read.
     unsafe { create(PROGRAM_LOAD, &attributes) }
@@ -153,7 +235,7 @@ impl AsFd for SocketMap {
 /// When the interface has a program already (`EBUSY`, `EEXIST`), or cannot run one in this way.
 pub fn attach_xdp(program: impl AsFd, interface: u32, mode: XdpMode) -> io::Result<OwnedFd> {
     let program = program.as_fd().as_raw_fd() as u32;
-    let attributes = CreateLink { program, interface, attach: ATTACH_XDP, flags: mode as u32 };
+    let attributes = CreateLink { program, target: interface, attach: ATTACH_XDP, flags: mode as u32 };
     // SAFETY: the attributes point to nothing.
     unsafe { create(LINK_CREATE, &attributes) }
 }

@@ -1,0 +1,216 @@
+//! `cutline exec`: QoS for unchanged programs.
+
+use crate::exit::Failure;
+use crate::{arguments, interrupt, message, output};
+use clap::ValueEnum;
+use cutline_exec::cgroup::{Running, Target};
+use cutline_exec::{Class, ExecDocument, ExecError, Options, Program, Way};
+use cutline_marking::Settings;
+use cutline_text::Printable;
+use cutline_units::{Dscp, DscpPool2, HintBits, HintCodec as _, Rate};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// Run an unchanged program with marked and paced sockets
+///
+/// Every packet of the program and its children carries the code point of a delay hint, over TCP and UDP, IPv4 and IPv6. A
+/// rate limits each socket. Dynamic programs are reached by a preloaded library, static and Go programs by a control group
+/// with eBPF programs, which requires root (docs/guide/exec.md). Signals are passed on to the program. What was delivered is
+/// printed on stderr at the end.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Class of application, which has a hint: game 4, audio and video 6, telemetry 8, web 10, file 16
+    #[arg(long, value_parser = class, value_name = "CLASS")]
+    class: Option<Class>,
+    /// Delay hint, 1 (as little delay as possible) to 16 (throughput only) [default: that of the class]
+    #[arg(long, value_parser = hint, conflicts_with = "dscp", value_name = "LEVEL")]
+    hint: Option<Dscp>,
+    /// Code point instead of a hint: 0 to 63, or a name such as EF
+    #[arg(long, conflicts_with = "class", value_name = "DSCP")]
+    dscp: Option<Dscp>,
+    /// Highest rate of each socket, such as 500kbit, of payload
+    #[arg(long, value_parser = arguments::rate, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// Way to the program's sockets [default: preload where it works, else cgroup]
+    #[arg(long, value_enum)]
+    by: Option<By>,
+    /// Mark a process that already runs, and the children that it will start, until Ctrl-C or its end (root)
+    #[arg(long, value_name = "PID", conflicts_with_all = ["by", "json", "command"])]
+    pid: Option<i32>,
+    /// Mark the processes of a control group until Ctrl-C: its folder, or its path below the mount of cgroup2 (root)
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["by", "json", "command", "pid"])]
+    cgroup: Option<PathBuf>,
+    /// Print a drop-in that marks a service of systemd, or with --by cgroup a unit; installs nothing
+    #[arg(long, value_name = "UNIT", conflicts_with_all = ["json", "command", "pid", "cgroup"])]
+    systemd: Option<String>,
+    /// Write what was delivered as a JSON document to a file, or to stdout with `-`
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Print nothing on stderr but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(required_unless_present_any = ["pid", "cgroup", "systemd"])]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline exec --class video --rate 500kbit -- ffmpeg -re -i film.mp4 -f mpegts udp://192.0.2.1:5000
+  cutline exec --hint 10 -- curl -O https://www.example.org/file
+  cutline exec --class web --json report.json -- python3 -m http.server
+  sudo cutline exec --class game --by cgroup -- ./server
+  sudo cutline exec --class video --pid 1234
+  cutline exec --class web --systemd nginx.service
+
+Exit codes: that of the program; 128 and the number of the signal that ended it; 125 a failure of cutline exec; 126 the
+program cannot be executed; 127 there is no such program; 2 invalid arguments.";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// A library that is loaded into the program
+    Preload,
+    /// A control group with eBPF programs (root)
+    Cgroup,
+}
+
+/// The exit code of failures that are not the program's, as in env(1).
+const OWN: u8 = 125;
+
+impl From<ExecError> for Failure {
+    fn from(error: ExecError) -> Self {
+        Self::Code(error.exit_code(), error.to_string())
+    }
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let settings = args.settings()?;
+    if let Some(unit) = &args.systemd {
+        return output::print(&cutline_exec::systemd_unit(
+            unit,
+            args.way().unwrap_or(Way::Preload),
+            &settings,
+            &args.again(),
+        )?);
+    }
+    if let Some(target) = args.target()? {
+        return mark_running(&target, &settings, args.quiet);
+    }
+    run(args, settings)
+}
+
+fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
+    let name = args.command.first().map_or_else(OsString::new, Clone::clone);
+    let program = Program::find(&name)?;
+    let choice = cutline_exec::choose(&program, args.way(), cutline_exec::cgroup::available)?;
+    if !args.quiet {
+        message::print(&format!("{} by {}: {}", described(&settings), choice.way.name(), choice.because));
+        for limit in choice.way.limits() {
+            message::print(&format!("  limit: {limit}"));
+        }
+    }
+    let options = Options { settings, command: args.command.clone() };
+    let (ending, document) = cutline_exec::run(&program, &choice, &options)?;
+    if !args.quiet {
+        message::print(&document.lines());
+    }
+    if let Some(file) = &args.json {
+        write(file, &document)?;
+    }
+    match ending.exit_code() {
+        0 => Ok(()),
+        code => Err(Failure::Ended(code)),
+    }
+}
+
+/// Marks what runs already, until it ends or a signal comes.
+fn mark_running(target: &Target, settings: &Settings, is_quiet: bool) -> Result<(), Failure> {
+    cutline_exec::cgroup::available()
+        .map_err(|why| Failure::Code(OWN, format!("control groups do not work: {why}")))?;
+    let stop = interrupt::cancel_flag("Sockets that were open keep their marks.".to_owned())?;
+    let running = Running::mark(target, settings)?;
+    if !is_quiet {
+        let group = Printable(running.group().display());
+        message::print(&format!(
+            "{} for {group}; {} open sockets marked",
+            described(settings),
+            running.open_sockets
+        ));
+        for interface in running.without() {
+            message::print(&format!("  not looked at: {}", Printable(interface)));
+        }
+    }
+    let failed = |error| Failure::Code(OWN, format!("the process cannot be waited for: {error}"));
+    while !stop.load(Ordering::Relaxed) && running.wait().map_err(failed)? {}
+    Ok(())
+}
+
+impl Args {
+    fn way(&self) -> Option<Way> {
+        self.by.map(|by| match by {
+            By::Preload => Way::Preload,
+            By::Cgroup => Way::Cgroup,
+        })
+    }
+
+    fn target(&self) -> Result<Option<Target>, Failure> {
+        let process = |pid| {
+            let wrong = || Failure::Code(OWN, format!("--pid is {pid}; it must be the number of a process"));
+            Target::process(pid).ok_or_else(wrong)
+        };
+        let group = self.cgroup.clone().map(Target::Group);
+        self.pid.map(process).transpose().map(|found| found.or(group))
+    }
+
+    /// The options for marks and rate, as a command line.
+    fn again(&self) -> String {
+        let dscp = self.settings().ok().and_then(|settings| settings.dscp);
+        let mark = dscp.map(|dscp| format!("--dscp {}", dscp.get()));
+        let rate = self.rate.map(|rate| format!("--rate {}bit", rate.as_bps()));
+        mark.into_iter().chain(rate).collect::<Vec<_>>().join(" ")
+    }
+
+    fn settings(&self) -> Result<Settings, Failure> {
+        let of_class = || self.class.and_then(|class| DscpPool2.encode(class.hint()));
+        let dscp = self.dscp.or(self.hint).or_else(of_class);
+        if dscp.is_none() && self.rate.is_none() {
+            let message = "nothing is asked for: give --class, --hint, --dscp or --rate";
+            return Err(Failure::Code(OWN, message.to_owned()));
+        }
+        Ok(Settings::new(dscp, self.rate))
+    }
+}
+
+/// What is set, in words.
+fn described(settings: &Settings) -> String {
+    let mark = settings.dscp.map(|dscp| match DscpPool2.decode(dscp) {
+        Some(hint) => format!("hint {} (DSCP {})", hint.level(), dscp.get()),
+        None => format!("DSCP {dscp}"),
+    });
+    let rate = settings.rate.map(|rate| format!("at most {} kbit/s a socket", rate.as_kbps_f64()));
+    mark.into_iter().chain(rate).collect::<Vec<_>>().join(", ")
+}
+
+fn write(file: &Path, document: &ExecDocument) -> Result<(), Failure> {
+    if file == Path::new("-") {
+        return output::print_json(document);
+    }
+    let text = serde_json::to_string_pretty(document).expect("the document has text keys only") + "\n";
+    std::fs::write(file, text).map_err(|error| {
+        Failure::Code(OWN, format!("{} cannot be written: {error}", Printable(file.display())))
+    })
+}
+
+fn class(text: &str) -> Result<Class, String> {
+    let names = Class::ALL.map(Class::name).join(", ");
+    Class::parse(text).ok_or_else(|| format!("expected one of: {names}"))
+}
+
+/// Parses a hint into its code point.
+fn hint(text: &str) -> Result<Dscp, String> {
+    let level = text.parse().map_err(|_| "expected a number from 1 to 16".to_owned())?;
+    let hint = HintBits::PAPER.hint(level).map_err(|error| error.to_string())?;
+    DscpPool2.encode(hint).ok_or_else(|| "it has no code point".to_owned())
+}

@@ -1,0 +1,35 @@
+//! QoS for programs that know nothing of it: `cutline exec`.
+//!
+//! There are two ways to a program's sockets. A *preloaded library* stands before libc's functions inside the program. A
+//! *control group* with eBPF programs stands behind the system calls, inside the kernel. [`choose`] looks at the program and
+//! says which way works, why, and what it cannot do; [`run`] starts the program, waits for it and reads what was counted.
+//!
+//! ```text
+//! class    the hint of a class of application
+//! program  what kind of program a file is
+//! way      which way works for it
+//! library  where the preloaded library is
+//! cgroup   the control group and its eBPF programs
+//! run      starting the program, and waiting for it
+//! report   what was delivered
+//! systemd  what marks a service
+//! ```
+
+pub mod cgroup;
+mod class;
+mod error;
+mod library;
+mod program;
+mod report;
+mod run;
+mod systemd;
+mod way;
+
+pub use class::Class;
+pub use error::ExecError;
+pub use library::{LIBRARY_VARIABLE, find_library};
+pub use program::{Obstacle, Program};
+pub use report::{ExecDocument, SocketDocument, SocketTotals};
+pub use run::{Ending, Options, run};
+pub use systemd::systemd_unit;
+pub use way::{Choice, Way, choose};

@@ -1,0 +1,179 @@
+//! Starting the program, and waiting for it.
+
+use crate::cgroup::{self, Attached, Group};
+use crate::library::find_library;
+use crate::report::ExecDocument;
+use crate::{Choice, ExecError, Program, Way};
+use cutline_marking::Settings;
+use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
+use cutline_marking::table::{self, Snapshot};
+use cutline_sys::now;
+use cutline_sys::signal::Forwarding;
+use rustix::process::Pid;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use tempfile::TempDir;
+
+/// The dynamic linker's variable of libraries that are loaded first (ld.so(8)).
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// What to start, and what to set on its sockets.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is set on every socket.
+    pub settings: Settings,
+    /// The program's name, as the user wrote it, then its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this exit code.
+    Code(i32),
+    /// By a signal of this number.
+    Signal(i32),
+}
+
+impl Ending {
+    /// The exit code that a shell gives: 128 and the number of a signal.
+    pub fn exit_code(self) -> u8 {
+        let code = match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        };
+        u8::try_from(code & 0xff).unwrap_or(u8::MAX)
+    }
+
+    fn of(status: ExitStatus) -> Self {
+        match status.code() {
+            Some(code) => Self::Code(code),
+            None => Self::Signal(status.signal().unwrap_or_default()),
+        }
+    }
+}
+
+/// Starts a program, passes signals on to it, and waits until it ends. Returns how it ended and what was delivered.
+///
+/// # Errors
+/// When it was not started.
+pub fn run(
+    program: &Program,
+    choice: &Choice,
+    options: &Options,
+) -> Result<(Ending, ExecDocument), ExecError> {
+    let (name, arguments) =
+        options.command.split_first().ok_or_else(|| ExecError::NotFound(String::new()))?;
+    let mut command = Command::new(&program.path);
+    command.arg0(name).args(arguments);
+    let (counters, group) = match choice.way {
+        Way::Preload => (Some(Counters::new()?), None),
+        Way::Cgroup => (None, Some(Marked::new(&options.settings)?)),
+    };
+    if let Some(counters) = &counters {
+        command.env(PRELOAD, preload(&find_library()?, std::env::var_os(PRELOAD)));
+        command.env(VARIABLE, options.settings.to_string()).env(TABLE_VARIABLE, counters.path());
+    }
+    let system = |failure| move |source: io::Error| ExecError::System { failure, source };
+    let start = now();
+    let signals = Forwarding::prepare().map_err(system("signals cannot be caught"))?;
+    let mut spawn = || {
+        command.spawn().map_err(|source| ExecError::NotExecutable { program: program.path.clone(), source })
+    };
+    let mut child = match &group {
+        Some(marked) => marked.group.within(spawn)??,
+        None => spawn()?,
+    };
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        signals.start(pid);
+    }
+    let status = child.wait().map_err(system("the program cannot be waited for"))?;
+    signals.stop();
+    let ending = Ending::of(status);
+    let elapsed = now().saturating_since(start);
+    let table = counters.as_ref().and_then(Counters::read);
+    let shown = name.to_string_lossy().into_owned();
+    Ok((ending, ExecDocument::new(shown, choice, options, ending, elapsed, table.as_ref())))
+}
+
+/// A control group whose sockets are marked. The programs are detached before the group is removed.
+struct Marked {
+    _attached: Attached,
+    group: Group,
+}
+
+impl Marked {
+    fn new(settings: &Settings) -> Result<Self, ExecError> {
+        cgroup::sweep();
+        let group = Group::create()?;
+        Ok(Self { _attached: Attached::new(&group, settings)?, group })
+    }
+}
+
+/// Our library before those that are preloaded already.
+fn preload(library: &Path, others: Option<OsString>) -> OsString {
+    let mut value = library.as_os_str().to_owned();
+    if let Some(others) = others.filter(|others| !others.is_empty()) {
+        value.push(":");
+        value.push(others);
+    }
+    value
+}
+
+/// The table of counters, in a folder that nobody else may enter. Both are removed when this is dropped.
+struct Counters {
+    folder: TempDir,
+}
+
+impl Counters {
+    fn new() -> Result<Self, ExecError> {
+        let failed = |source| ExecError::System { failure: "the table of counters cannot be made", source };
+        let folder = tempfile::Builder::new().prefix("cutline-exec-").tempdir().map_err(failed)?;
+        let counters = Self { folder };
+        File::create_new(counters.path())
+            .and_then(|file| file.set_len(table::BYTES as u64))
+            .map_err(failed)?;
+        Ok(counters)
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("table")
+    }
+
+    fn read(&self) -> Option<Snapshot> {
+        Snapshot::read(&std::fs::read(self.path()).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_of_a_shell() {
+        let codes = [Ending::Code(0), Ending::Code(7), Ending::Signal(15)].map(Ending::exit_code);
+        assert_eq!(codes, [0, 7, 143]);
+    }
+
+    #[test]
+    fn other_preloaded_libraries_stay() {
+        let library = Path::new("/lib/ours.so");
+        assert_eq!(preload(library, None), "/lib/ours.so");
+        assert_eq!(preload(library, Some("".into())), "/lib/ours.so");
+        assert_eq!(preload(library, Some("a.so b.so".into())), "/lib/ours.so:a.so b.so");
+    }
+
+    #[test]
+    fn a_table_that_nobody_used_is_empty() {
+        let counters = Counters::new().unwrap();
+        let path = counters.path();
+        let read = counters.read().unwrap();
+        assert_eq!((read.sockets().count(), read.without_record()), (0, 0));
+        drop(counters);
+        assert!(!path.exists());
+    }
+}

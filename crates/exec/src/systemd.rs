@@ -1,0 +1,85 @@
+//! What marks a service of systemd: a drop-in with the preloaded library, or a unit that marks the service's control group.
+//!
+//! Both are text for the user to install. Nothing is installed here.
+
+use crate::{ExecError, Way, find_library};
+use cutline_marking::Settings;
+use cutline_marking::settings::VARIABLE;
+use cutline_text::Printable;
+use std::path::Path;
+
+/// Returns the text for a service, with instructions as comments. `options` are those of `cutline exec`.
+///
+/// # Errors
+/// When the name is that of no service, or the library is missing.
+pub fn systemd_unit(unit: &str, way: Way, settings: &Settings, options: &str) -> Result<String, ExecError> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":_.@-".contains(&byte);
+    let name = unit.strip_suffix(".service").unwrap_or(unit);
+    if name.is_empty() || !name.bytes().all(is_allowed) || name.starts_with(['.', '-']) {
+        return Err(ExecError::NoWay(format!(
+            "`{}` is not the name of a service, such as nginx.service",
+            Printable(unit)
+        )));
+    }
+    Ok(match way {
+        Way::Preload => drop_in(name, &find_library()?, settings),
+        Way::Cgroup => companion(name, options),
+    })
+}
+
+fn drop_in(name: &str, library: &Path, settings: &Settings) -> String {
+    format!(
+        "# Save this as /etc/systemd/system/{name}.service.d/cutline.conf, then:\n\
+         #   systemctl daemon-reload && systemctl restart {name}.service\n\
+         # It works for a dynamic program without privileges of its own; for others, use --by cgroup.\n\
+         [Service]\n\
+         Environment=LD_PRELOAD={}\n\
+         Environment={VARIABLE}={settings}\n",
+        library.display()
+    )
+}
+
+fn companion(name: &str, options: &str) -> String {
+    format!(
+        "# Save this as /etc/systemd/system/cutline-exec-{name}.service, then:\n\
+         #   systemctl daemon-reload && systemctl enable --now cutline-exec-{name}.service\n\
+         # It marks every process of {name}.service as long as that runs. If the service has a slice of its own, put that\n\
+         # in place of system.slice.\n\
+         [Unit]\n\
+         Description=Marks of {name}.service\n\
+         BindsTo={name}.service\n\
+         After={name}.service\n\
+         \n\
+         [Service]\n\
+         ExecStart=/usr/local/bin/cutline exec {options} --cgroup system.slice/{name}.service\n\
+         \n\
+         [Install]\n\
+         WantedBy={name}.service\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Dscp;
+
+    #[test]
+    fn a_drop_in_has_the_library_and_the_settings() {
+        let settings = Settings { dscp: Dscp::new(23), ..Settings::default() };
+        let text = drop_in("nginx", Path::new("/usr/lib/cutline/lib.so"), &settings);
+        assert!(text.contains("/etc/systemd/system/nginx.service.d/cutline.conf"), "{text}");
+        assert!(text.contains("\nEnvironment=LD_PRELOAD=/usr/lib/cutline/lib.so\n"), "{text}");
+        assert!(text.contains("\nEnvironment=CUTLINE_EXEC=v=1,dscp=23\n"), "{text}");
+    }
+
+    #[test]
+    fn a_unit_follows_the_service() {
+        let unit = |name| systemd_unit(name, Way::Cgroup, &Settings::default(), "--hint 6");
+        let text = unit("web@1.service").unwrap();
+        assert!(text.contains("exec --hint 6 --cgroup system.slice/web@1.service\n"), "{text}");
+        assert_eq!(unit("web@1").unwrap(), text);
+        for wrong in ["", ".service", "a b", "a/b", "x\ny", "-x"] {
+            assert!(unit(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

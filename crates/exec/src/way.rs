@@ -1,0 +1,115 @@
+//! Which way leads to a program's sockets, and what each cannot do.
+
+use crate::{ExecError, Program};
+use cutline_text::Printable;
+
+/// A way to a program's sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A library inside the program.
+    Preload,
+    /// A control group with eBPF programs.
+    Cgroup,
+}
+
+/// The way that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The way.
+    pub way: Way,
+    /// Why, as a sentence about the program.
+    pub because: String,
+}
+
+impl Way {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Preload => "preload",
+            Self::Cgroup => "cgroup",
+        }
+    }
+
+    /// What it cannot do.
+    pub const fn limits(self) -> &'static [&'static str] {
+        match self {
+            Self::Preload => &[
+                "static programs and Go programs among the children are not marked, nor are the look-ups of names in libc",
+                "datagrams of non-blocking sockets are counted when they exceed the rate, and not delayed",
+            ],
+            Self::Cgroup => &[
+                "datagrams are not paced: of UDP, the kernel only paces what the queue `fq` sends",
+                "on interfaces that appear later, control messages keep their marks, and so do IPv4 packets of IPv6 sockets",
+                "nothing is counted",
+            ],
+        }
+    }
+}
+
+/// Chooses the way: the preloaded library where it works, else a control group. `asked` is what the user wants;
+/// `cgroups` says why control groups are not available.
+///
+/// # Errors
+/// When no way works, or not the one that was asked for.
+pub fn choose(
+    program: &Program,
+    asked: Option<Way>,
+    cgroups: impl FnOnce() -> Result<(), String>,
+) -> Result<Choice, ExecError> {
+    let name = program.executed.file_name().unwrap_or(program.executed.as_os_str()).to_string_lossy();
+    let name = Printable(name);
+    let preload = |because| Ok(Choice { way: Way::Preload, because });
+    match (asked, &program.obstacle) {
+        (Some(Way::Preload), None) => preload("it was asked for".to_owned()),
+        (None, None) => preload(format!("{name} is a dynamic program")),
+        (Some(Way::Preload), Some(obstacle)) => {
+            Err(ExecError::NoWay(format!("--by preload does not work with {name}: {obstacle}")))
+        }
+        (Some(Way::Cgroup), _) => match cgroups() {
+            Ok(()) => Ok(Choice { way: Way::Cgroup, because: "it was asked for".to_owned() }),
+            Err(why) => Err(ExecError::NoWay(format!("--by cgroup does not work: {why}"))),
+        },
+        (None, Some(obstacle)) => match cgroups() {
+            Ok(()) => {
+                Ok(Choice { way: Way::Cgroup, because: format!("{name} cannot be preloaded: {obstacle}") })
+            }
+            Err(why) => Err(ExecError::NoWay(format!(
+                "the sockets of {name} cannot be reached: it cannot be preloaded ({obstacle}), and control groups are not \
+                 available ({why})"
+            ))),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Obstacle;
+
+    fn program(obstacle: Option<Obstacle>) -> Program {
+        Program { path: "/usr/bin/it".into(), executed: "/usr/bin/it".into(), obstacle }
+    }
+
+    #[test]
+    fn the_library_comes_first_where_it_works() {
+        let never = || panic!("nobody asks for control groups");
+        assert_eq!(choose(&program(None), None, never).unwrap().way, Way::Preload);
+        assert_eq!(choose(&program(None), Some(Way::Preload), never).unwrap().way, Way::Preload);
+        assert_eq!(choose(&program(None), Some(Way::Cgroup), || Ok(())).unwrap().way, Way::Cgroup);
+        let choice = choose(&program(Some(Obstacle::Go)), None, || Ok(())).unwrap();
+        assert_eq!((choice.way, choice.because.contains("Go")), (Way::Cgroup, true));
+    }
+
+    #[test]
+    fn where_no_way_works_all_reasons_are_given() {
+        let refuse = || Err("not root".to_owned());
+        let error = choose(&program(Some(Obstacle::Static)), None, refuse).unwrap_err();
+        assert!(
+            error.to_string().contains("statically") && error.to_string().contains("not root"),
+            "{error}"
+        );
+        assert_eq!(error.exit_code(), 125);
+        assert!(choose(&program(None), Some(Way::Cgroup), refuse).is_err());
+        assert!(choose(&program(Some(Obstacle::Static)), Some(Way::Preload), refuse).is_err());
+    }
+}

@@ -1,0 +1,18 @@
+//! What Cutline sets on the sockets of programs that know nothing of it, and what it counts there.
+//!
+//! Everything here is also used inside such a program, by the preloaded library. So the functions that run there do not
+//! allocate, take no locks, read no clock and do not panic. The counters are atomics in memory that processes share.
+//!
+//! ```text
+//! settings  what is set on every socket, and its form in the environment
+//! control   the traffic class in a message's control messages
+//! pacer     when a datagram may be sent
+//! table     the counters
+//! ```
+
+pub mod control;
+pub mod pacer;
+pub mod settings;
+pub mod table;
+
+pub use settings::{Settings, SettingsError};
