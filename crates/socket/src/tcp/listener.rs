@@ -74,8 +74,9 @@ impl QosTcpListener {
         let role = if self.options.peer == Peer::Plain { Role::Alone } else { Role::Responder };
         let session = begin(&self.options, &role, Carrier::Stream)?;
         Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
-        let expects = self.options.demands_peer() || self.callers.expects(peer.ip());
-        let stream = QosTcpStream::new(socket, peer, session, &self.options, expects);
+        let demands = self.options.demands_peer();
+        let expects = demands || self.callers.expects(peer.ip());
+        let stream = QosTcpStream::new(socket, peer, session, &self.options, (demands, expects));
         stream.0.keep()?;
         Ok((stream, peer))
     }

@@ -52,6 +52,7 @@ struct Inner {
     inlet: Mutex<Inlet>,
     /// What has been begun and not been sent. It is locked while a call waits for room.
     outlet: Mutex<Outlet>,
+    /// Whether it is an error that the other end takes no part. It is if this end has sent an offer, which would be data there.
     demands_peer: bool,
     /// Whether an application that writes first waits for the other end to begin.
     expects_peer: bool,
@@ -96,7 +97,8 @@ impl QosTcpStream {
         settings.apply(&socket, peer)?;
         settings.apply_tcp(&socket)?;
         connect(&socket, &peer).map_err(QosError::system(doing))?;
-        let this = Self::new(socket.into(), peer, session, options, true);
+        let this =
+            Self::new(socket.into(), peer, session, options, (takes_part || options.demands_peer(), true));
         this.0.join()?;
         this.0.keep()?;
         Ok(this)
@@ -107,7 +109,7 @@ impl QosTcpStream {
         peer: SocketAddr,
         session: Session,
         options: &QosOptions,
-        expects_peer: bool,
+        (demands_peer, expects_peer): (bool, bool),
     ) -> Self {
         let directions = session.directions(now());
         Self(Arc::new(Inner {
@@ -116,7 +118,7 @@ impl QosTcpStream {
             connection: Connection::new(session, directions),
             inlet: Mutex::default(),
             outlet: Mutex::default(),
-            demands_peer: options.demands_peer(),
+            demands_peer,
             expects_peer,
             since: now(),
             patience: options.negotiation.give_up,

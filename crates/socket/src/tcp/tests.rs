@@ -250,6 +250,24 @@ fn an_end_that_must_take_part_and_does_not_is_an_error() {
 }
 
 #[test]
+fn an_offer_that_nobody_answers_breaks_the_connection() {
+    // A plain server beside which somebody answers for the same port number of UDP.
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap();
+    let datagrams = std::net::UdpSocket::bind(to).unwrap();
+    let answers = thread::spawn(move || {
+        let mut bytes = [0; 100];
+        let (length, from) = datagrams.recv_from(&mut bytes).unwrap();
+        let answer = cutline_signal::presence::answer(&bytes[..length], None).unwrap();
+        datagrams.send_to(&answer, from).unwrap();
+    });
+    let patient = quick(QosOptions::default()).detection(time::Duration::from_secs(20));
+    let error = QosTcpStream::connect(to, &patient).map(drop).unwrap_err();
+    assert!(matches!(error, QosError::NoPeer(Reason::NoAnswer)), "{error}");
+    answers.join().unwrap();
+}
+
+#[test]
 fn what_the_ends_do_not_agree_on_is_named_at_both() {
     let strict = |loss| Specification::builder().loss(loss).build().unwrap();
     let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::receiving(strict(0.0))).unwrap();
