@@ -117,13 +117,12 @@ impl QosConnection {
     pub fn connect(self, network: &mut Network) -> Result<QosLog, NetworkError> {
         self.validate().map_err(|error| NetworkError::Connection { connection: self.name.clone(), error })?;
         let log = QosLog::default();
-        let [source, sink] = [self.source, self.sink].map(|node| Address { node, port: self.port });
-        let names = ["source", "sink"].map(|end| format!("{}.{end}", self.name));
         let connection = Arc::new(self);
-        let [from, to] = names;
-        let spec = SourceSpec { connection: Arc::clone(&connection), log: log.clone() };
-        network.add_agent(from, source, Arc::new(spec))?;
-        network.add_agent(to, sink, Arc::new(SinkSpec { connection, log: log.clone() }))?;
+        let QosConnection { name, source, sink, port, .. } = &*connection;
+        for (side, end, node) in [(Side::Source, "source", *source), (Side::Sink, "sink", *sink)] {
+            let spec = EndSpec { connection: Arc::clone(&connection), side, log: log.clone() };
+            network.add_agent(format!("{name}.{end}"), Address { node, port: *port }, Arc::new(spec))?;
+        }
         Ok(log)
     }
 
@@ -207,30 +206,23 @@ fn nonce(random: &mut RandomStream) -> Nonce {
 }
 
 #[derive(Debug)]
-struct SourceSpec {
+struct EndSpec {
     connection: Arc<QosConnection>,
+    side: Side,
     log: QosLog,
 }
 
-#[derive(Debug)]
-struct SinkSpec {
-    connection: Arc<QosConnection>,
-    log: QosLog,
-}
-
-impl AgentSpec for SourceSpec {
+impl AgentSpec for EndSpec {
     fn build(&self, address: Address, random: RandomStream) -> Box<dyn Agent> {
-        self.log.clear();
-        let to = Address { node: self.connection.sink, ..address };
-        let connection = Arc::clone(&self.connection);
-        Box::new(Sender::new(Beginning { connection, side: Side::Source, random }, to, self.log.clone()))
-    }
-}
-
-impl AgentSpec for SinkSpec {
-    fn build(&self, address: Address, random: RandomStream) -> Box<dyn Agent> {
-        let to = Address { node: self.connection.source, ..address };
-        let connection = Arc::clone(&self.connection);
-        Box::new(Receiver::new(Beginning { connection, side: Side::Sink, random }, to, self.log.clone()))
+        let (connection, side, log) = (Arc::clone(&self.connection), self.side, self.log.clone());
+        let QosConnection { source, sink, .. } = *connection;
+        let beginning = Beginning { connection, side, random };
+        match side {
+            Side::Source => {
+                log.clear();
+                Box::new(Sender::new(beginning, Address { node: sink, ..address }, log))
+            }
+            Side::Sink => Box::new(Receiver::new(beginning, Address { node: source, ..address }, log)),
+        }
     }
 }
