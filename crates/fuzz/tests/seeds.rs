@@ -67,7 +67,7 @@ fn negotiations() {
     check("negotiation", contents.map(|(name, content)| seed(name, bytes(content))).into());
 }
 
-/// A dynamic program of x86-64 and one of AArch64: an ELF header, a program header, and the dynamic linker's name.
+/// A dynamic program of this machine: an ELF header, a program header, and the dynamic linker's name.
 #[test]
 fn programs() {
     let program = |machine: u16, linker: &[u8]| {
