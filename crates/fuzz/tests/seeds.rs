@@ -127,7 +127,7 @@ fn reports() {
     );
 }
 
-/// A dynamic program of x86-64 and one of AArch64: an ELF header, a program header, and the dynamic linker's name.
+/// A dynamic program of this machine: an ELF header, a program header, and the dynamic linker's name.
 #[test]
 fn programs() {
     let program = |machine: u16, linker: &[u8]| {

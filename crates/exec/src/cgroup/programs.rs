@@ -24,6 +24,7 @@ mod helper {
     pub(super) const LOAD_BYTES: i32 = 26;
     pub(super) const SET_SOCKET_OPTION: i32 = 49;
     pub(super) const GET_SOCKET_OPTION: i32 = 57;
+    pub(super) const CGROUP: i32 = 79;
     pub(super) const ANCESTOR_CGROUP: i32 = 83;
 }
 
@@ -127,9 +128,11 @@ pub(super) fn of_egress(place: Place, network: i32, settings: &Settings) -> Vec<
     const COPY: i16 = -8;
     let [protocol_at, priority_at] = [16, 32];
     let mut code = Assembler::new();
-    let [is_v6, write, end] = [(); 3].map(|()| code.label());
-    code.copy(R6, R1).set(R2, place.level).call(helper::ANCESTOR_CGROUP);
-    code.set_wide(R2, place.id).jump_if_both(R0, NotEqual, R2, end);
+    let [ours, is_v6, write, end] = [(); 4].map(|()| code.label());
+    // In the group itself, or in one below it. In a container, levels are not what they seem; then the first holds alone.
+    code.copy(R6, R1).call(helper::CGROUP).set_wide(R7, place.id).jump_if_both(R0, Equal, R7, ours);
+    code.copy(R1, R6).set(R2, place.level).call(helper::ANCESTOR_CGROUP).jump_if_both(R0, NotEqual, R7, end);
+    code.place(ours);
     if let Some(priority) = settings.priority {
         code.set(R2, priority.into()).store(Word, R6, priority_at, R2);
     }
