@@ -15,15 +15,25 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-create_exception!(cutline, Refused, PyConnectionRefusedError, "The ends do not agree on what the connection needs.");
-create_exception!(cutline, NoPeer, PyConnectionRefusedError, "The other end is no QoS socket, or has another key.");
+create_exception!(
+    cutline,
+    Refused,
+    PyConnectionRefusedError,
+    "The ends do not agree on what the connection needs."
+);
+create_exception!(
+    cutline,
+    NoPeer,
+    PyConnectionRefusedError,
+    "The other end is no QoS socket, or has another key."
+);
 create_exception!(cutline, OptionError, PyValueError, "An option is not allowed; the text says what is.");
 
 enum Kind {
     Stream(QosTcpStream),
     Datagrams(QosUdpSocket),
-    StreamListener(QosTcpListener),
-    DatagramListener(QosUdpListener),
+    StreamListener(Box<QosTcpListener>),
+    DatagramListener(Box<QosUdpListener>),
 }
 
 /// A socket of either kind, connected or listening.
@@ -127,9 +137,9 @@ impl Socket {
         let options = options.map_err(OptionError::new_err)?;
         let listening = py.detach(|| {
             Ok(if datagrams {
-                Kind::DatagramListener(QosUdpListener::bind(address, &options)?)
+                Kind::DatagramListener(QosUdpListener::bind(address, &options)?.into())
             } else {
-                Kind::StreamListener(QosTcpListener::bind(address, &options)?)
+                Kind::StreamListener(QosTcpListener::bind(address, &options)?.into())
             })
         });
         listening.map(Self).map_err(failed)

@@ -18,7 +18,7 @@ def start(name, *words, **options):
 class Examples(unittest.TestCase):
     def run_both(self, name, listen, ask, where):
         first = start(name, *listen)
-        self.addCleanup(first.wait)
+        self.addCleanup(first.__exit__, None, None, None)
         self.addCleanup(first.kill)
         line = getattr(first, where).readline().decode()
         self.assertRegex(line, r"^port \d+$")
