@@ -14,7 +14,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces install install-command install-library install-service clean
+.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces install install-command install-library install-service wheel test-python clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -33,6 +33,7 @@ help:
 	@echo "make validate  against ns-2, which writes docs/validation/ns2.md, and traces read by tshark and flent (installs all three)"
 	@echo "make install   the command and the library of cutline exec into $(PREFIX); the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
+	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
 	@echo "make install-service  the command into /usr/local/bin, the router's systemd unit, an example of its file (as root)"
 
 setup:
@@ -129,6 +130,17 @@ install-library: setup
 	install -D -m 644 docs/man/cutline_socket.3 $(PREFIX)/share/man/man3/cutline_socket.3
 	mkdir -p $(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|' packaging/cutline.pc.in > $(PREFIX)/lib/pkgconfig/cutline.pc
+
+# The package for Python, for every Python from 3.11 on.
+wheel: setup
+	@tools/setup.sh python
+	rm -rf target/wheels
+	CARGO_TARGET_DIR=$(CURDIR)/target/python target/venv/bin/maturin build --quiet --locked --release --manifest-path python/Cargo.toml --out target/wheels
+	@ls target/wheels/*.whl
+
+test-python: wheel
+	target/venv/bin/python -m pip install --quiet --force-reinstall --no-index target/wheels/*.whl
+	target/venv/bin/python -m unittest discover -s python/tests
 
 # For all users, with the router's unit: run as root. Files that are there in /etc/cutline stay as they are.
 install-service:

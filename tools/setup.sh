@@ -5,6 +5,7 @@
 #   tools/setup.sh lint     also, for make lint: cargo-deny, built in about two minutes
 #   tools/setup.sh miri     also, for make miri: a nightly Rust with Miri
 #   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
+#   tools/setup.sh python   also, for make wheel: Python, and maturin in target/venv
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
 #   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark and flent
 set -eu
@@ -38,8 +39,12 @@ case "${1:-base}" in
     lint) cargo deny --version >/dev/null 2>&1 || cargo install --quiet --locked --debug cargo-deny@0.20.2 ;;
     miri) cargo +nightly miri --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal --component miri,rust-src ;;
     fuzz) need c++ g++ ;;
+    python)
+        need python3 "python3 python3-venv"
+        venv="$(dirname "$0")/../target/venv"
+        [ -x "$venv/bin/maturin" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet maturin==1.16.0; } ;;
     ns2) need ns ns2; need python3 python3 ;;
     # flent draws with matplotlib, which is only a recommended package.
     traces) need tshark tshark; need flent "flent python3-matplotlib" ;;
-    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, ns2, traces" ;;
+    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, traces" ;;
 esac

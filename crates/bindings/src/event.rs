@@ -44,9 +44,9 @@ pub struct Event {
     /// The size of this struct, which the caller sets: later versions have more at its end.
     #[serde(skip)]
     pub size: usize,
-    /// What has happened: one of CUTLINE_EVENT_*.
+    /// What has happened: one of `CUTLINE_EVENT_*`.
     pub kind: i32,
-    /// A violation's direction: one of CUTLINE_SIDE_*.
+    /// A violation's direction: one of `CUTLINE_SIDE_*`.
     pub side: i32,
     /// A violation's measure: its place in the order rate, delay, gap, jitter, loss, recovery, from 0.
     pub measure: i32,

@@ -176,7 +176,7 @@ pub struct Mib {
     pub target_rate: f64,
     /// The delay hint of the packets that this end sends, 1 to 16; -1 if they have none.
     pub hint: i64,
-    /// The other end's clock minus ours, ns; it means something if clock_error_ns is not -1.
+    /// The other end's clock minus ours, ns; it means something if `clock_error_ns` is not -1.
     pub clock_offset_ns: i64,
     /// The largest error of that, ns; -1 if the offset is unknown.
     pub clock_error_ns: i64,

@@ -256,7 +256,7 @@ typedef struct cutline_mib {
     cutline_tcp tcp;
 } cutline_mib;
 
-/* Returns new options. `class` is the class of application where both directions start, such as "video"; a null pointer demands
+/* Returns new options. class is the class of application where both directions start, such as "video"; a null pointer demands
  * nothing. Free them with cutline_options_free. */
 cutline_options *cutline_options_new(const char *class);
 
@@ -276,7 +276,7 @@ int cutline_options_check(const cutline_options *options);
 /* Frees options. Sockets that were made with them stay as they are. A null pointer is allowed. */
 void cutline_options_free(cutline_options *options);
 
-/* Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. `type` is SOCK_STREAM or
+/* Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. type is SOCK_STREAM or
  * SOCK_DGRAM. Null options demand nothing. With a plain socket at the other end it is a plain socket, too. Returns a null pointer
  * if it fails. */
 cutline_socket *cutline_connect(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
@@ -291,15 +291,15 @@ cutline_socket *cutline_listen(int type, const struct sockaddr *address, socklen
 /* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004". Port 0 is one that is free. */
 cutline_socket *cutline_listen_at(int type, const char *address, const cutline_options *options);
 
-/* Waits for the next connection. `address` and `length` are as in accept(), and may be null. */
+/* Waits for the next connection. address and length are as in accept(), and may be null. */
 cutline_socket *cutline_accept(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
 /* Sends a message. Returns how many bytes were taken: all of a datagram; of a stream perhaps fewer. It waits while the application
- * sends faster than was agreed on, as the option `pacing` says. `flags` is 0 or MSG_NOSIGNAL; there is never a SIGPIPE. */
+ * sends faster than was agreed on, as the option pacing says. flags is 0 or MSG_NOSIGNAL; there is never a SIGPIPE. */
 ssize_t cutline_send(cutline_socket *socket, const void *data, size_t length, int flags);
 
 /* Receives: bytes of a stream, or a datagram, of which the rest is lost if it is longer. Returns how many bytes; 0 at a stream's end.
- * `flags` is 0. */
+ * flags is 0. */
 ssize_t cutline_recv(cutline_socket *socket, void *buffer, size_t length, int flags);
 
 /* Returns the descriptor to wait for with poll(). Who reads or writes it directly breaks the connection. Call cutline_pending
@@ -328,17 +328,17 @@ int cutline_getsockname(cutline_socket *socket, struct sockaddr *address, sockle
 /* Writes the address of the other end, as getpeername(). */
 int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
-/* Ends a direction, or both: `how` is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
+/* Ends a direction, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
 int cutline_shutdown(cutline_socket *socket, int how);
 
 /* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. */
 int cutline_close(cutline_socket *socket);
 
-/* Takes the next event of a connection. It waits for it for at most `timeout_ms`; 0 does not wait, and -1 waits as long as it
- * takes. `event->size` must be set to sizeof *event. Returns 1, or 0 if there was none. */
+/* Takes the next event of a connection. It waits for it for at most timeout_ms; 0 does not wait, and -1 waits as long as it
+ * takes. event->size must be set to sizeof *event. Returns 1, or 0 if there was none. */
 int cutline_next_event(cutline_socket *socket, cutline_event *event, int timeout_ms);
 
-/* Reads all that is known of a connection. `mib->size` must be set to sizeof *mib. */
+/* Reads all that is known of a connection. mib->size must be set to sizeof *mib. */
 int cutline_get_mib(cutline_socket *socket, cutline_mib *mib);
 
 /* Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed

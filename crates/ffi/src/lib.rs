@@ -15,6 +15,7 @@
 #![expect(unsafe_code, reason = "the pointers of C")]
 #![allow(
     clippy::missing_safety_doc,
+    clippy::doc_markdown,
     reason = "the comments are those of the header, which says what holds for all pointers"
 )]
 

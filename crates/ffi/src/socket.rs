@@ -18,8 +18,8 @@ use std::time::Duration;
 pub enum Socket {
     Stream(QosTcpStream),
     Datagrams(QosUdpSocket),
-    StreamListener(QosTcpListener),
-    DatagramListener(QosUdpListener),
+    StreamListener(Box<QosTcpListener>),
+    DatagramListener(Box<QosUdpListener>),
 }
 
 impl Socket {
@@ -35,8 +35,8 @@ impl Socket {
     fn listen(kind: c_int, address: impl ToSocketAddrs, options: &Options) -> Result<Self, Failure> {
         let options = options.qos_options().map_err(Failure::argument)?;
         match kind {
-            libc::SOCK_STREAM => Ok(Self::StreamListener(QosTcpListener::bind(address, &options)?)),
-            libc::SOCK_DGRAM => Ok(Self::DatagramListener(QosUdpListener::bind(address, &options)?)),
+            libc::SOCK_STREAM => Ok(Self::StreamListener(QosTcpListener::bind(address, &options)?.into())),
+            libc::SOCK_DGRAM => Ok(Self::DatagramListener(QosUdpListener::bind(address, &options)?.into())),
             kind => Err(unknown(kind)),
         }
     }

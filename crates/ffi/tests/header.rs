@@ -144,7 +144,9 @@ fn comment(attributes: &[Attribute], indent: &str, out: &mut String) {
         [line] => writeln!(out, "{lead}{indent}/*{line} */").unwrap(),
         [first, rest @ ..] => {
             write!(out, "{lead}{indent}/*{first}").unwrap();
-            rest.iter().for_each(|line| write!(out, "\n{indent} *{line}").unwrap());
+            for line in rest {
+                write!(out, "\n{indent} *{line}").unwrap();
+            }
             writeln!(out, " */").unwrap();
         }
     }
@@ -154,7 +156,7 @@ fn line(attribute: &Attribute) -> Option<String> {
     let Meta::NameValue(meta) = &attribute.meta else { return None };
     let Expr::Lit(text) = &meta.value else { return None };
     let Lit::Str(text) = &text.lit else { return None };
-    meta.path.is_ident("doc").then(|| text.value())
+    meta.path.is_ident("doc").then(|| text.value().replace('`', ""))
 }
 
 /// A declaration in C of a name of this type.
@@ -248,7 +250,9 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
     let functions = functions();
     assert!(functions.len() > 20, "{functions:?}");
     program.push_str("int main(void) {\n    const void *all[] = {\n");
-    functions.iter().for_each(|name| writeln!(program, "        (const void *)(size_t){name},").unwrap());
+    for name in &functions {
+        writeln!(program, "        (const void *)(size_t){name},").unwrap();
+    }
     program.push_str("    };\n    printf(\"%zu\\n\", sizeof all / sizeof *all);\n    return 0;\n}\n");
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("layout.c");

@@ -103,7 +103,7 @@ fn the_video_example_sends_and_receives() {
 fn the_file_example_serves_files_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let program = example("files", folder.path());
-    let content: String = (0..50_000).map(|line| format!("line {line}\n")).collect();
+    let content: String = (0..50_000).map(|line| line.to_string() + "\n").collect();
     fs::write(folder.path().join("lines.txt"), &content).unwrap();
     let mut server = Server::start(&program, &["serve", "127.0.0.1:0", folder.path().to_str().unwrap()]);
     let (address, _printed) = server.port_on_output();

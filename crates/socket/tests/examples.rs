@@ -1,79 +1,83 @@
-//! The examples do what they say.
+//! The examples, each with both of its ends.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::path::PathBuf;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// An example, which cargo has built beside this test.
-fn example(name: &str) -> Command {
-    let tests = std::env::current_exe().expect("a test has a file");
-    let built: PathBuf = tests.ancestors().nth(2).expect("it is in deps").join("examples").join(name);
-    assert!(built.exists(), "{}: build it with `cargo build -p cutline-socket --examples`", built.display());
-    Command::new(built)
+/// The program of an example, which Cargo builds with the tests.
+fn program(name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/sockets/rust/{name}.rs"));
+    let lines = fs::read_to_string(&source).unwrap().lines().count();
+    assert!(lines < 100, "{name}.rs has {lines} lines; an example has less than 100");
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().unwrap().join(format!("../examples/socket-{name}"));
+    assert!(program.exists(), "no {}: cargo build --examples -p cutline-socket", program.display());
+    program
 }
 
-/// A server that says where it is, and is ended with the test.
-struct Server(Child, String);
+/// An end that listens. It ends with its test.
+struct Listening(Child);
 
-impl Server {
-    fn start(command: &mut Command, says: fn(&mut Child) -> Box<dyn Read + Send>) -> Self {
-        let mut child = command.spawn().expect("the example runs");
-        let (mut said, mut line) = (BufReader::new(says(&mut child)), String::new());
-        said.read_line(&mut line).expect("it says where it is");
-        // What else it says must have somewhere to go.
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        let (_, address) = line.trim().rsplit_once(' ').expect("an address");
-        Self(child, address.to_owned())
-    }
-}
-
-impl Drop for Server {
+impl Drop for Listening {
     fn drop(&mut self) {
         let _ended = self.0.kill();
-        let _ended = self.0.wait();
+        let _gone = self.0.wait();
     }
 }
 
+fn start(name: &str, words: &[&str]) -> Listening {
+    let mut command = Command::new(program(name));
+    Listening(command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+}
+
+/// Where an end listens, from its first line; and the rest of what it says.
+fn address<R: Read>(said: Option<R>) -> (String, BufReader<R>) {
+    let mut said = BufReader::new(said.unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    let port = first.trim().strip_prefix("port ").unwrap_or_else(|| panic!("no port: {first:?}"));
+    (format!("127.0.0.1:{port}"), said)
+}
+
+/// Runs an end to its end: its output and its errors.
+fn run(name: &str, words: &[&str]) -> (Vec<u8>, String) {
+    let output = Command::new(program(name)).args(words).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{name} {words:?}: {errors}");
+    (output.stdout, errors)
+}
+
 #[test]
-fn files_are_fetched_as_they_are_by_qos_clients_and_plain_ones() {
+fn video_is_sent_and_received() {
+    let mut receiver = start("video", &["receive", "127.0.0.1:0"]);
+    let (to, mut said) = address(receiver.0.stdout.take());
+    let (sent, _) = run("video", &["send", &to, "1.5"]);
+    assert!(String::from_utf8_lossy(&sent).contains("both ends agree"));
+    let mut received = String::new();
+    said.read_to_string(&mut received).unwrap();
+    assert!(received.contains("received: ") && received.contains(" 0 lost"), "{received}");
+}
+
+#[test]
+fn files_are_served_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let content: Vec<u8> = (0..300_000_u32).map(|i| ((i * 7) >> 3) as u8).collect();
-    std::fs::write(folder.path().join("file"), &content).unwrap();
-    let mut command = example("files");
-    command.arg("serve").arg("127.0.0.1:0").arg(folder.path()).stderr(Stdio::piped());
-    let server = Server::start(&mut command, |child| Box::new(child.stderr.take().unwrap()));
-
-    let fetched = example("files").args(["fetch", &server.1, "file"]).output().unwrap();
-    assert!(fetched.status.success(), "{fetched:?}");
-    assert!(fetched.stdout == content);
-    let said = String::from_utf8(fetched.stderr).unwrap();
-    assert!(said.starts_with("300000 B") && said.trim().ends_with("peer is a QoS socket: true"), "{said}");
-    for name in ["nosuch", "../file", "", "."] {
-        let refused = example("files").args(["fetch", &server.1, name]).output().unwrap();
-        assert!(!refused.status.success() && refused.stdout.is_empty(), "{name:?}");
-    }
-
-    let mut plain = TcpStream::connect(&server.1).unwrap();
-    plain.write_all(b"file\n").unwrap();
-    plain.shutdown(Shutdown::Write).unwrap();
-    let mut answer = Vec::new();
-    plain.read_to_end(&mut answer).unwrap();
-    assert!(answer[..8] == 300_000_u64.to_be_bytes() && answer[8..] == content);
+    let content = "a line of a file\n".repeat(50_000);
+    fs::write(folder.path().join("lines.txt"), &content).unwrap();
+    let mut server = start("files", &["serve", "127.0.0.1:0", folder.path().to_str().unwrap()]);
+    let (to, _said) = address(server.0.stdout.take());
+    let (got, errors) = run("files", &["get", &to, "lines.txt"]);
+    assert!(got == content.as_bytes(), "{} bytes: {errors}", got.len());
+    assert_eq!(run("files", &["get", &to, "../lines.txt"]).0, b"no such file\n");
 }
 
 #[test]
-fn a_call_is_heard_and_a_picture_seen() {
-    for (name, [there, here], line) in [
-        ("phone", ["answer", "call"], "packets in 0.5 s"),
-        ("video", ["watch", "send"], "reported to have arrived"),
-    ] {
-        let mut command = example(name);
-        command.args([there, "127.0.0.1:0"]).stdout(Stdio::piped());
-        let server = Server::start(&mut command, |child| Box::new(child.stdout.take().unwrap()));
-        let ran = example(name).args([here, &server.1, "2"]).output().unwrap();
-        assert!(ran.status.success(), "{ran:?}");
-        let said = String::from_utf8(ran.stdout).unwrap();
-        assert!(said.contains(line), "{name}: {said}");
-    }
+fn a_telephone_is_heard_at_both_ends() {
+    let mut answers = start("phone", &["answer", "127.0.0.1:0", "1"]);
+    let (to, _said) = address(answers.0.stderr.take());
+    let (heard, errors) = run("phone", &["call", &to, "1"]);
+    assert!(errors.contains("both ends agree") && errors.contains("heard 50 messages, 0 lost"), "{errors}");
+    let mut there = Vec::new();
+    answers.0.stdout.take().unwrap().read_to_end(&mut there).unwrap();
+    assert_eq!((heard.len(), there.len()), (8000, 8000));
 }

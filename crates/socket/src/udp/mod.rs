@@ -374,8 +374,10 @@ impl Inner {
         for _ in 0..MOST_CONTROL {
             let standing = self.connection.standing();
             let taken = reader.take_control(&self.socket, standing, &mut self.connection.inbound());
-            let Ok(Some(control)) = taken else { break };
-            self.handle(control.as_slice());
+            let Ok(Some((at, sorted))) = taken else { break };
+            if let Sorted::Control(control) = sorted {
+                self.handle(&[(at, control)]);
+            }
         }
     }
 

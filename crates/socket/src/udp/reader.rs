@@ -113,7 +113,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// Takes the next datagram if it is none of the application's, without waiting. The outer `None`: there is none, or the
+    /// Takes the next datagram if it is none of the application's, without waiting. `None` if there is none, or the
     /// application has to take it, which its descriptor shows.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Reader {
         socket: impl AsFd,
         standing: Standing,
         inbound: &mut Inbound,
-    ) -> io::Result<Option<Option<(Instant, Control)>>> {
+    ) -> io::Result<Option<(Instant, Sorted)>> {
         let (length, _) = recv(&socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
         let bytes = &self.glance[..length];
         let is_message = match standing {
@@ -134,14 +134,12 @@ impl Reader {
             return Ok(None);
         }
         let Some(Datagram { head, at, .. }) = self.single.datagram(0) else { return Ok(None) };
-        Ok(Some(match sort(head, at, standing, inbound) {
-            Sorted::Control(control) => Some((at, control)),
-            Sorted::Message(start) => {
-                self.early.push_back(head[start..].to_vec());
-                None
-            }
-            Sorted::Nothing => None,
-        }))
+        let mut sorted = sort(head, at, standing, inbound);
+        if let Sorted::Message(start) = sorted {
+            self.early.push_back(head[start..].to_vec());
+            sorted = Sorted::Nothing;
+        }
+        Ok(Some((at, sorted)))
     }
 }
 

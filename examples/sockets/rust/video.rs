@@ -1,0 +1,74 @@
+//! Video-like traffic: frames at a rate that adapts to what the network delivers.
+//!
+//! ```text
+//! video receive 0.0.0.0:5004
+//! video send 192.0.2.1:5004 10        for 10 s
+//! ```
+
+use cutline_quality::spec::Preset;
+use cutline_signal::operation::OperationParams;
+use cutline_socket::{Event, QosOptions, QosUdpListener, QosUdpSocket};
+use std::error::Error;
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+fn print(event: &Event) {
+    match event {
+        Event::Agreed(_) => println!("both ends agree"),
+        Event::Violated(_, it) => {
+            println!("{} is {:.3}, allowed is {:.3}", it.measure.name(), it.measured, it.limit);
+        }
+        Event::Rate(rate) => println!("send at {rate:.1} frames/s"),
+        _ => {}
+    }
+}
+
+fn send(address: &str, time: Duration) -> Result<(), Box<dyn Error>> {
+    let options = QosOptions::sending(Preset::Video.specification()).adapt_rate(OperationParams::default());
+    let socket = QosUdpSocket::connect(address, &options)?;
+    let (begin, mut rate) = (Instant::now(), 100.0);
+    while begin.elapsed() < time {
+        for event in socket.events() {
+            print(&event);
+            if let Event::Rate(target) = event {
+                rate = target;
+            }
+        }
+        socket.send(&[0; 1000])?;
+        thread::sleep(Duration::from_secs_f64(1.0 / rate));
+    }
+    let received = socket.mib().send.received;
+    println!("sent: {} frames arrived, {} lost", received.messages, received.lost());
+    Ok(())
+}
+
+fn receive(address: &str) -> Result<(), Box<dyn Error>> {
+    let options = QosOptions::receiving(Preset::Video.specification());
+    let listener = QosUdpListener::bind(address, &options)?;
+    println!("port {}", listener.local_addr()?.port());
+    let (socket, _) = listener.accept()?;
+    socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+    let mut frame = [0; 2000];
+    loop {
+        match socket.recv(&mut frame) {
+            Ok(_) => socket.events().for_each(|event| print(&event)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => {
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let received = socket.mib().receive.received;
+    println!("received: {} frames, {} lost", received.messages, received.lost());
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["send", address, seconds] => send(address, Duration::from_secs_f64(seconds.parse()?)),
+        ["receive", address] => receive(address),
+        _ => Err("video send ADDRESS SECONDS | video receive ADDRESS".into()),
+    }
+}

@@ -1,0 +1,261 @@
+"""Sockets with quality of service: an application says what it needs of a connection, and is told what it gets.
+
+    import cutline.socket
+
+    with cutline.socket.create_connection(("192.0.2.1", 5004), spec="video") as connection:
+        connection.sendall(frame)
+        print(connection.mib.send.last.rate)
+        for event in connection.events():
+            print(event.text)
+
+The calls are those of the standard library's `socket`. With a plain socket at the other end, this one is a plain socket on the wire,
+too. A specification is the name of a class of applications, a dict, or the text of a specification file.
+"""
+
+import io
+import json
+from dataclasses import dataclass
+from socket import SHUT_RD, SHUT_RDWR, SHUT_WR, SOCK_DGRAM, SOCK_STREAM
+from types import SimpleNamespace
+
+from ._aio import create_endpoint, open_connection, start_server
+from ._native import NoPeer, OptionError, Refused, Socket
+
+__all__ = [
+    "Connection", "Event", "NoPeer", "OptionError", "Refused", "Server", "SHUT_RD", "SHUT_RDWR", "SHUT_WR",
+    "SOCK_DGRAM", "SOCK_STREAM", "create_connection", "create_endpoint", "create_server", "open_connection",
+    "start_server",
+]
+
+KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate"]
+SIDES = [None, "send", "receive"]
+MEASURES = ["rate", "delay", "gap", "jitter", "loss", "recovery"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that has happened to a connection. What does not belong to its kind is None."""
+
+    kind: str
+    """agreed, refused, one-sided, violated, restored, hint or rate."""
+    text: str
+    """The same in words."""
+    side: str | None = None
+    """Of a violation: send or receive."""
+    measure: str | None = None
+    """Of a violation: rate, delay, gap, jitter, loss or recovery."""
+    limit: float | None = None
+    """The worst acceptable value: messages/s, ms or per cent."""
+    measured: float | None = None
+    """The value measured, in the same unit."""
+    hint: int | None = None
+    """The hint of packets from now on, 1 to 16."""
+    rate: float | None = None
+    """The rate at which to send from now on, messages/s."""
+
+    @classmethod
+    def _from(cls, found):
+        numbers, text = json.loads(found[0]), found[1]
+        kind = KINDS[numbers["kind"]]
+        if kind in ("violated", "restored"):
+            return cls(kind, text, SIDES[numbers["side"]], MEASURES[numbers["measure"]], numbers["limit"],
+                       numbers["measured"])
+        if kind in ("hint", "rate"):
+            return cls(kind, text, **{kind: numbers[kind]})
+        return cls(kind, text)
+
+
+def _plain(value):
+    """Times in seconds rather than nanoseconds; None for what is unknown."""
+    if not isinstance(value, dict):
+        return value
+    fields = {}
+    for name, field in value.items():
+        if name.endswith("_ns"):
+            is_known = name == "clock_offset_ns" or field != -1
+            fields[name.removesuffix("_ns")] = field / 1e9 if is_known else None
+        elif name == "violations":
+            fields[name] = dict(zip(MEASURES, field))
+        elif name == "violated":
+            fields[name] = {measure for bit, measure in enumerate(MEASURES) if field >> bit & 1}
+        else:
+            fields[name] = None if field == -1 and name != "lost" else _plain(field)
+    return SimpleNamespace(**fields)
+
+
+def _document(spec):
+    """A specification as the text of a file: a class, a dict, or such a text."""
+    if spec is None:
+        return ""
+    if isinstance(spec, dict):
+        return json.dumps(spec)
+    is_class = spec.replace("-", "").isalnum()
+    return f"class = {json.dumps(spec)}" if is_class else spec
+
+
+def _text(value):
+    return json.dumps(value) if isinstance(value, (bool, list)) else str(value)
+
+
+def _arguments(type, address, spec, options, key):
+    if type not in (SOCK_STREAM, SOCK_DGRAM):
+        raise ValueError(f"type = {type}: allowed are SOCK_STREAM and SOCK_DGRAM")
+    host, port = address[:2]
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    settings = [(name, _text(value)) for name, value in (options or {}).items()]
+    return type == SOCK_DGRAM, place, _document(spec), settings, key
+
+
+def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key=None, timeout=None):
+    """Connects to (host, port), and negotiates with the QoS socket there.
+
+    `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for calls on the connection.
+    """
+    connection = Connection(Socket.connect(*_arguments(type, address, spec, options, key)))
+    connection.settimeout(timeout)
+    return connection
+
+
+def create_server(address, spec=None, *, type=SOCK_STREAM, options=None, key=None):
+    """Listens at (host, port). Datagram connections are accepted like streams."""
+    return Server(Socket.listen(*_arguments(type, address, spec, options, key)))
+
+
+class _Base:
+    def __init__(self, native):
+        self._socket = native
+
+    @property
+    def _native(self):
+        if self._socket is None:
+            raise OSError(9, "the socket is closed")
+        return self._socket
+
+    def fileno(self):
+        """The descriptor to wait for; -1 once it is closed. Ask `pending` before waiting."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def getsockname(self):
+        """The address of this end."""
+        return self._native.addresses()[:2]
+
+    def setblocking(self, flag):
+        """Sets whether calls wait."""
+        self._native.set_nonblocking(not flag)
+
+    def close(self):
+        """Closes the socket, when calls of other threads have returned."""
+        self._socket = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Server(_Base):
+    """A listening socket."""
+
+    def accept(self):
+        """Waits for the next connection. Returns it and the address of its other end."""
+        connection = Connection(self._native.accept())
+        return connection, connection.getpeername()
+
+
+class Connection(_Base):
+    """A connected socket."""
+
+    _timeout = None
+
+    def send(self, data):
+        """Sends a message. Returns how many bytes were taken."""
+        return self._waiting(self._native.send, data)
+
+    def sendall(self, data):
+        """Sends all of it."""
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[self.send(bytes(left)):]
+
+    def recv(self, bufsize):
+        """Receives at most so many bytes of a stream, or a datagram; b"" at a stream's end."""
+        return self._waiting(self._native.recv, bufsize)
+
+    def _waiting(self, call, argument):
+        try:
+            return call(argument)
+        except BlockingIOError:
+            if self._timeout:
+                raise TimeoutError("timed out") from None
+            raise
+
+    def makefile(self, mode="rb"):
+        """A buffered file of the stream: "rb", "wb" or "rwb". Closing it leaves the connection open."""
+        if mode not in ("rb", "wb", "rwb"):
+            raise ValueError(f"mode = {mode!r}: allowed are 'rb', 'wb' and 'rwb'")
+        raw = _Raw(self)
+        return {"rb": io.BufferedReader, "wb": io.BufferedWriter,
+                "rwb": lambda raw: io.BufferedRWPair(raw, raw)}[mode](raw)
+
+    def settimeout(self, seconds):
+        """Sets how long calls wait; None is as long as it takes, 0 not at all."""
+        self.setblocking(seconds != 0)
+        self._native.set_timeout(seconds or None)
+        self._timeout = seconds
+
+    def gettimeout(self):
+        """How long calls wait."""
+        return self._timeout
+
+    def getpeername(self):
+        """The address of the other end."""
+        return self._native.addresses()[2]
+
+    def shutdown(self, how):
+        """Ends a direction: SHUT_RD, SHUT_WR or SHUT_RDWR."""
+        self._native.shutdown(how)
+
+    @property
+    def pending(self):
+        """Whether something was received already, which the descriptor does not show."""
+        return self._native.pending()
+
+    @property
+    def has_qos_peer(self):
+        """Whether the other end is a QoS socket. One that was accepted waits until that is known."""
+        return self._native.has_qos_peer()
+
+    @property
+    def mib(self):
+        """All that is known of the connection. Times are in seconds; what is unknown is None."""
+        return _plain(json.loads(self._native.mib()))
+
+    def events(self, timeout=0.0):
+        """The events that were not taken yet; waits so many seconds for each."""
+        while (found := self._native.event(timeout)) is not None:
+            yield Event._from(found)
+
+    def renegotiate(self, spec, options=None):
+        """Asks the other end for something else. The outcome is an event."""
+        settings = [(name, _text(value)) for name, value in (options or {}).items()]
+        self._native.renegotiate(_document(spec), settings)
+
+
+class _Raw(io.RawIOBase):
+    def __init__(self, connection):
+        self._connection = connection
+
+    def readable(self):
+        return True
+
+    def writable(self):
+        return True
+
+    def readinto(self, buffer):
+        data = self._connection.recv(len(buffer))
+        buffer[:len(data)] = data
+        return len(data)
+
+    def write(self, data):
+        return self._connection.send(bytes(data))

@@ -1,0 +1,174 @@
+"""Two ends on the loopback interface."""
+
+import asyncio
+import select
+import socket as plain
+import threading
+import unittest
+
+import cutline
+from cutline import socket
+from cutline.socket import SOCK_DGRAM, SOCK_STREAM
+
+QUICK = {"negotiation.first-timeout": "20 ms", "negotiation.give-up": "500 ms", "detection": "200 ms",
+         "monitor.interval": "20 ms"}
+LOOPBACK = ("127.0.0.1", 0)
+
+
+def pair(type, spec=None, key=None):
+    """Two connected ends: the one that has asked, and the one that was accepted."""
+    with socket.create_server(LOOPBACK, spec, type=type, options=QUICK, key=key) as server:
+        accepted = []
+        thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
+        thread.start()
+        connected = socket.create_connection(server.getsockname(), spec, type=type, options=QUICK, key=key, timeout=10)
+        thread.join()
+    accepted[0].settimeout(10)
+    return connected, accepted[0]
+
+
+class Blocking(unittest.TestCase):
+    def test_messages_cross_and_are_measured(self):
+        for type in (SOCK_STREAM, SOCK_DGRAM):
+            ours, theirs = pair(type, {"send": {"size": "1000 B", "coerce": True}}, key=b"k" * 32)
+            with ours, theirs:
+                for number in range(20):
+                    message = bytes([number]) * 500
+                    ours.sendall(message)
+                    got = b""
+                    while len(got) < 500:
+                        got += theirs.recv(500 - len(got))
+                    self.assertEqual(got, message)
+                self.assertTrue(ours.has_qos_peer and theirs.has_qos_peer)
+                self.assertEqual([event.kind for event in ours.events(1)][:1], ["agreed"])
+                mib = theirs.mib
+                self.assertEqual((mib.receive.received.messages, mib.receive.received.lost), (20, 0))
+                self.assertEqual(mib.receive.effective.size, 1000)
+                self.assertIsNone(mib.send.effective.max_delay)
+                self.assertEqual(mib.receive.violations["delay"], 0)
+                self.assertEqual(mib.tcp.rtt is not None, type == SOCK_STREAM)
+                ours.renegotiate({"send": {"size": "800 B", "coerce": True}})
+                self.assertEqual(next(ours.events(10)).kind, "agreed")
+
+    def test_a_timeout_and_a_call_that_does_not_wait(self):
+        ours, theirs = pair(SOCK_DGRAM)
+        ours.settimeout(0.05)
+        with self.assertRaises(TimeoutError):
+            ours.recv(100)
+        ours.setblocking(False)
+        ours.settimeout(0)
+        with self.assertRaises(BlockingIOError):
+            ours.recv(100)
+        self.assertFalse(ours.pending)
+        theirs.send(b"now")
+        self.assertTrue(select.select([ours], [], [], 10)[0])
+        self.assertEqual(ours.recv(100), b"now")
+        ours.close()
+        self.assertEqual(ours.fileno(), -1)
+        with self.assertRaises(OSError):
+            ours.recv(1)
+
+    def test_other_threads_run_while_a_call_waits(self):
+        ours, theirs = pair(SOCK_STREAM)
+        threading.Timer(0.1, lambda: theirs.sendall(b"at last")).start()
+        self.assertEqual(ours.recv(100), b"at last")
+
+    def test_a_plain_peer(self):
+        with plain.create_server(LOOPBACK) as server:
+            with socket.create_connection(server.getsockname(), "web", options=QUICK) as ours:
+                theirs, _ = server.accept()
+                with ours.makefile("rwb") as file, theirs:
+                    file.write(b"GET /\n")
+                    file.flush()
+                    self.assertEqual(theirs.recv(100), b"GET /\n")
+                    theirs.sendall(b"one\ntwo\n")
+                    self.assertEqual([file.readline(), file.readline()], [b"one\n", b"two\n"])
+                self.assertFalse(ours.has_qos_peer)
+
+    def test_errors_say_what_is_allowed(self):
+        refused = ("127.0.0.1", 1)
+        for spec, options, expected in [
+            ("vidoe", {}, '"video"'),
+            (None, {"send.max-dely": "1 s"}, 'did you mean "max-delay"?'),
+            (None, {"send.loss": 101}, "from 0 to 100"),
+            ({"send": {"min-rate": 5, "max-rate": 4}}, {}, "at most max-rate, which is 4"),
+            ("[send]\nloss = 'many'\n", {}, "options:2:8"),
+        ]:
+            with self.assertRaisesRegex(cutline.OptionError, expected.replace("?", r"\?")):
+                socket.create_connection(refused, spec, options=options)
+        with self.assertRaises(ConnectionRefusedError):
+            socket.create_connection(refused, options={"peer": "plain"})
+        with self.assertRaisesRegex(ValueError, "SOCK_DGRAM"):
+            socket.create_connection(refused, type=plain.SOCK_RAW)
+        with plain.create_server(LOOPBACK) as server, self.assertRaises(cutline.NoPeer):
+            socket.create_connection(server.getsockname(), key=b"k" * 32, options=QUICK)
+
+    def test_ends_that_do_not_agree(self):
+        stubborn = {"receive": {"max-delay": "10 ms"}}
+        with socket.create_server(LOOPBACK, stubborn, type=SOCK_DGRAM, options=QUICK) as server:
+            server.setblocking(False)
+            is_over = threading.Event()
+
+            def answer():
+                while not is_over.is_set():
+                    select.select([server], [], [], 0.02)
+                    try:
+                        server.accept()
+                    except BlockingIOError:
+                        pass
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            try:
+                with self.assertRaisesRegex(cutline.Refused, "max-delay"):
+                    socket.create_connection(server.getsockname(), {"send": {"max-delay": "20 ms"}}, type=SOCK_DGRAM)
+            finally:
+                is_over.set()
+                thread.join()
+
+
+class Asynchronous(unittest.IsolatedAsyncioTestCase):
+    async def test_streams_with_more_than_buffers_hold(self):
+        async def echo(reader, writer):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+            writer.close()
+
+        data = bytes(range(256)) * 20_000
+        async with await socket.start_server(echo, LOOPBACK, "file", options=QUICK) as server:
+            reader, writer = await socket.open_connection(server.getsockname(), "file", options=QUICK)
+            writer.write(data)
+            writer.write_eof()
+            got = await asyncio.wait_for(reader.read(-1), 30)
+            self.assertTrue(got == data, f"{len(got)} of {len(data)} bytes")
+            connection = writer.get_extra_info("connection")
+            self.assertTrue(connection.has_qos_peer)
+            self.assertEqual(connection.mib.receive.received.bytes, len(data))
+            writer.close()
+            await writer.wait_closed()
+
+    async def test_a_datagram_protocol(self):
+        class Collect(asyncio.DatagramProtocol):
+            def __init__(self):
+                self.got = asyncio.Queue()
+
+            def datagram_received(self, data, addr):
+                self.got.put_nowait(data)
+
+        with socket.create_server(LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
+            accepted = asyncio.create_task(asyncio.to_thread(server.accept))
+            transport, protocol = await socket.create_endpoint(
+                Collect, server.getsockname(), type=SOCK_DGRAM, options=QUICK)
+            theirs, _ = await accepted
+            theirs.settimeout(10)
+            for number in range(5):
+                transport.sendto(bytes([number]))
+                self.assertEqual(await asyncio.to_thread(theirs.recv, 10), bytes([number]))
+                theirs.send(b"answer")
+                self.assertEqual(await asyncio.wait_for(protocol.got.get(), 10), b"answer")
+            transport.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
