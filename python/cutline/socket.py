@@ -213,7 +213,7 @@ class Connection(_Base):
         return self._native.addresses()[2]
 
     def shutdown(self, how):
-        """Ends a direction: SHUT_RD, SHUT_WR or SHUT_RDWR."""
+        """Ends a direction of a stream: SHUT_RD, SHUT_WR or SHUT_RDWR."""
         self._native.shutdown(how)
 
     @property

@@ -265,6 +265,10 @@ impl Socket {
             2 => Shutdown::Both,
             _ => return Err(PyValueError::new_err(format!("how = {how}: allowed are 0, 1 and 2"))),
         };
+        if matches!(self.0, Kind::Datagrams(_) | Kind::DatagramListener(_)) {
+            let text = "shutdown: datagrams have no end";
+            return Err(failed_io(io::Error::new(io::ErrorKind::Unsupported, text)));
+        }
         shutdown(self.fd(), how).map_err(|errno| failed_io(errno.into()))
     }
 }

@@ -328,7 +328,7 @@ int cutline_getsockname(cutline_socket *socket, struct sockaddr *address, sockle
 /* Writes the address of the other end, as getpeername(). */
 int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
 
-/* Ends a direction, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
+/* Ends a direction of a stream, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
 int cutline_shutdown(cutline_socket *socket, int how);
 
 /* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. */

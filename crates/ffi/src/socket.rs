@@ -365,7 +365,7 @@ pub unsafe extern "C" fn cutline_getpeername(
     })
 }
 
-/// Ends a direction, or both: `how` is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns.
+/// Ends a direction of a stream, or both: `how` is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_int {
     call(-1, || {
@@ -381,6 +381,9 @@ pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_
         };
         // SAFETY: the caller of a function of C promises what its arguments are.
         let socket = unsafe { borrow(socket, "socket") }?;
+        if matches!(socket, Socket::Datagrams(_) | Socket::DatagramListener(_)) {
+            return Err(Failure::unsupported("shutdown", "datagrams, which have no end"));
+        }
         rustix::net::shutdown(socket.fd(), how).map_err(std::io::Error::from)?;
         Ok(0)
     })

@@ -4,6 +4,11 @@
 //! phone answer 0.0.0.0:5006 10 | aplay -f U8 -r 8000
 //! phone call 192.0.2.1:5006 10 | aplay -f U8 -r 8000        for 10 s
 //! ```
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an application tells time and sleeps"
+)]
 
 use cutline_quality::spec::{ConnectionSpecification, Preset};
 use cutline_socket::{Event, QosOptions, QosUdpListener, QosUdpSocket};

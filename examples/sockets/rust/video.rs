@@ -4,6 +4,11 @@
 //! video receive 0.0.0.0:5004
 //! video send 192.0.2.1:5004 10        for 10 s
 //! ```
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an application tells time and sleeps"
+)]
 
 use cutline_quality::spec::Preset;
 use cutline_signal::operation::OperationParams;
