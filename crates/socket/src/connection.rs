@@ -2,6 +2,7 @@
 
 use crate::error::QosError;
 use crate::options::{Marking, QosOptions};
+use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Nonce};
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Start};
@@ -125,11 +126,6 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
         Role::Responder => Session::respond(now, start, nonce)?,
         Role::Alone => Session::alone(now, start)?,
     })
-}
-
-/// A time of the standard library as ours.
-pub fn duration(time: std::time::Duration) -> Duration {
-    Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// How long a call that receives waits for the application's data. The kernel's own timeout begins anew with each call of the

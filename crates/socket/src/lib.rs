@@ -41,6 +41,7 @@ mod keeper;
 mod options;
 mod settings;
 mod tcp;
+mod time;
 mod udp;
 
 pub use cutline_quality::spec::ConnectionSpecification;

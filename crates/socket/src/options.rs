@@ -164,7 +164,7 @@ impl QosOptions {
     /// set. Where the system of the other end says that nobody answers, it takes one round trip.
     #[must_use]
     pub fn detection(self, time: std::time::Duration) -> Self {
-        Self { detection: crate::connection::duration(time), ..self }
+        Self { detection: crate::time::duration(time), ..self }
     }
 
     /// Whether an end that takes no part is an error: it was said to take part, or has to show that it has the key.

@@ -1,6 +1,6 @@
 //! What an end receives.
 
-use super::departures::throughput;
+use super::measures::{saturating_sum, throughput};
 use super::schedule::{Schedule, Span};
 use super::{Arrival, Demand, MonitorParams, Numbers};
 use crate::clock::ClockOffset;
@@ -343,9 +343,4 @@ impl Arrivals {
         }
         self.waiting.push_back(delivery);
     }
-}
-
-/// The sum of two durations, at most the longest one.
-pub(super) const fn saturating_sum(one: Duration, other: Duration) -> Duration {
-    Duration::from_nanos(one.as_nanos().saturating_add(other.as_nanos()))
 }

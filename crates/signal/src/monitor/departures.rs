@@ -1,7 +1,7 @@
 //! What an end sends.
 
 use super::MonitorParams;
-use super::arrivals::saturating_sum;
+use super::measures::{saturating_sum, throughput};
 use super::schedule::Schedule;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Instant, Rate};
@@ -61,13 +61,6 @@ impl SentInterval {
     pub fn throughput(&self) -> Rate {
         throughput(self.sent.bytes, self.until.saturating_since(self.since))
     }
-}
-
-/// Bits per time (QoSockets eq. 2); 0 in no time.
-pub(super) fn throughput(bytes: u64, time: Duration) -> Rate {
-    let bits = u128::from(bytes) * 8 * 1_000_000_000;
-    let rate = bits.checked_div(u128::from(time.as_nanos())).unwrap_or(0);
-    Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
 /// What this end sends in one direction.

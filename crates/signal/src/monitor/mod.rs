@@ -21,6 +21,7 @@
 
 mod arrivals;
 mod departures;
+mod measures;
 mod numbers;
 mod report;
 mod schedule;

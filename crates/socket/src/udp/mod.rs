@@ -10,11 +10,12 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Patience, Role, Standing, begin, duration, lock, mark, resolve};
+use crate::connection::{Connection, Patience, Role, Standing, begin, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Pacing, Peer, QosOptions};
 use crate::settings::Settings;
+use crate::time::duration;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
