@@ -4,7 +4,7 @@
 //! waits, other threads of Python run.
 
 use cutline_bindings::{Event, Mib, Options};
-use cutline_socket::{QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use cutline_socket::{QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyConnectionRefusedError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -95,6 +95,11 @@ impl Socket {
     }
 }
 
+/// The options of a socket, of the types that sockets take.
+fn qos_options(document: &str, settings: &[(String, String)], key: Option<&[u8]>) -> PyResult<QosOptions> {
+    options(document, settings, key)?.qos_options().map_err(OptionError::new_err)
+}
+
 fn listening() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "a listening socket has no such call")
 }
@@ -111,8 +116,7 @@ impl Socket {
         settings: Vec<(String, String)>,
         key: Option<Vec<u8>>,
     ) -> PyResult<Self> {
-        let options = options(document, &settings, key.as_deref())?.qos_options();
-        let options = options.map_err(OptionError::new_err)?;
+        let options = qos_options(document, &settings, key.as_deref())?;
         let connected = py.detach(|| {
             Ok(if datagrams {
                 Kind::Datagrams(QosUdpSocket::connect(address, &options)?)
@@ -133,8 +137,7 @@ impl Socket {
         settings: Vec<(String, String)>,
         key: Option<Vec<u8>>,
     ) -> PyResult<Self> {
-        let options = options(document, &settings, key.as_deref())?.qos_options();
-        let options = options.map_err(OptionError::new_err)?;
+        let options = qos_options(document, &settings, key.as_deref())?;
         let listening = py.detach(|| {
             Ok(if datagrams {
                 Kind::DatagramListener(QosUdpListener::bind(address, &options)?.into())

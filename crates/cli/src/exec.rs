@@ -4,8 +4,10 @@ use crate::exit::Failure;
 use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
 use cutline_exec::cgroup::{Running, Target};
-use cutline_exec::{Class, ExecDocument, ExecError, Options, Program, Way};
+use cutline_exec::{ExecDocument, ExecError, Options, Program, Way, hint_of};
 use cutline_marking::Settings;
+use cutline_params::Choice as _;
+use cutline_quality::spec::Preset;
 use cutline_text::Printable;
 use cutline_units::{Dscp, DscpPool2, HintBits, HintCodec as _, Rate};
 use std::ffi::OsString;
@@ -23,7 +25,7 @@ use std::sync::atomic::Ordering;
 pub struct Args {
     /// Class of application, which has a hint: game 4, audio and video 6, telemetry 8, web 10, file 16
     #[arg(long, value_parser = class, value_name = "CLASS")]
-    class: Option<Class>,
+    class: Option<Preset>,
     /// Delay hint, 1 (as little delay as possible) to 16 (throughput only) [default: that of the class]
     #[arg(long, value_parser = hint, conflicts_with = "dscp", value_name = "LEVEL")]
     hint: Option<Dscp>,
@@ -48,6 +50,9 @@ pub struct Args {
     /// Write what was delivered as a JSON document to a file, or to stdout with `-`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Replace the file of --json if it exists
+    #[arg(long, requires = "json")]
+    force: bool,
     /// Print nothing on stderr but errors
     #[arg(long, short)]
     quiet: bool,
@@ -104,6 +109,10 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
     let name = args.command.first().map_or_else(OsString::new, Clone::clone);
     let program = Program::find(&name)?;
+    if let Some(file) = args.json.as_deref().filter(|file| file.is_file() && !args.force) {
+        let text = format!("--json {}: the file exists; --force replaces it", Printable(file.display()));
+        return Err(Failure::Code(OWN, text));
+    }
     let choice = cutline_exec::choose(&program, args.way(), cutline_exec::cgroup::available)?;
     if !args.quiet {
         message::print(&format!("{} by {}: {}", described(&settings), choice.way.name(), choice.because));
@@ -173,7 +182,7 @@ impl Args {
     }
 
     fn settings(&self) -> Result<Settings, Failure> {
-        let of_class = || self.class.and_then(|class| DscpPool2.encode(class.hint()));
+        let of_class = || self.class.and_then(|class| DscpPool2.encode(hint_of(class)));
         let dscp = self.dscp.or(self.hint).or_else(of_class);
         if dscp.is_none() && self.rate.is_none() {
             let message = "nothing is asked for: give --class, --hint, --dscp or --rate";
@@ -203,9 +212,8 @@ fn write(file: &Path, document: &ExecDocument) -> Result<(), Failure> {
     })
 }
 
-fn class(text: &str) -> Result<Class, String> {
-    let names = Class::ALL.map(Class::name).join(", ");
-    Class::parse(text).ok_or_else(|| format!("expected one of: {names}"))
+fn class(text: &str) -> Result<Preset, String> {
+    Preset::parse(text).map_err(|_| format!("expected one of: {}", Preset::NAMES.join(", ")))
 }
 
 /// Parses a hint into its code point.

@@ -678,7 +678,7 @@ fn the_document_and_the_text_say_what_was_delivered() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("hint 6 (DSCP 23), at most 100000 kbit/s a socket by preload"), "{text}");
     assert!(text.contains("exit code 0") && text.contains("TCP    15 sockets"), "{text}");
-    let document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let document: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     schema::check("exec", &document);
     let counted = &document["counted"];
     // Three times two connections of 100 KB and 50 KB.
@@ -692,6 +692,16 @@ fn the_document_and_the_text_say_what_was_delivered() {
     assert!(clients.clone().all(|socket| socket["rtt_ms"].is_number() && socket["peer"].is_string()));
     // Two options a TCP client and a UDP sender set, three control messages and a batch of twelve.
     assert_eq!(counted["replaced"], 6 + 3 * (1 + 3 + 12));
+
+    // The next run does not replace it unasked, and says so before the program runs.
+    let before = std::fs::read(&file).unwrap();
+    let refused = exec(&options, &command).output().unwrap();
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!((refused.status.code(), refused.stdout.is_empty()), (Some(125), true), "{text}");
+    assert!(text.contains("the file exists; --force replaces it"), "{text}");
+    assert!(std::fs::read(&file).unwrap() == before);
+    succeeded(&exec(&[&options[..], &["--force"]].concat(), &command).output().unwrap());
+    assert!(std::fs::read(&file).unwrap() != before);
 }
 
 #[test]

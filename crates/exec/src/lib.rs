@@ -11,12 +11,14 @@
 //! library  where the preloaded library is
 //! cgroup   the control group and its eBPF programs
 //! run      starting the program, and waiting for it
+//! ending   how it ended
 //! report   what was delivered
 //! systemd  what marks a service
 //! ```
 
 pub mod cgroup;
 mod class;
+mod ending;
 mod error;
 mod library;
 mod program;
@@ -25,11 +27,12 @@ mod run;
 mod systemd;
 mod way;
 
-pub use class::Class;
+pub use class::hint_of;
+pub use ending::Ending;
 pub use error::ExecError;
 pub use library::{LIBRARY_VARIABLE, find_library};
 pub use program::{Obstacle, Program};
 pub use report::{ExecDocument, SocketDocument, SocketTotals};
-pub use run::{Ending, Options, run};
+pub use run::{Options, run};
 pub use systemd::systemd_unit;
 pub use way::{Choice, Way, choose};

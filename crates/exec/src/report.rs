@@ -1,6 +1,6 @@
 //! What was delivered, as a document and as lines of text.
 
-use crate::run::Ending;
+use crate::ending::Ending;
 use crate::{Choice, Options};
 use cutline_documents::record;
 use cutline_marking::table::{Kind, Snapshot, Socket, Total};

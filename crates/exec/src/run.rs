@@ -1,6 +1,7 @@
 //! Starting the program, and waiting for it.
 
 use crate::cgroup::{self, Attached, Group};
+use crate::ending::Ending;
 use crate::library::find_library;
 use crate::report::ExecDocument;
 use crate::{Choice, ExecError, Program, Way};
@@ -13,9 +14,9 @@ use rustix::process::Pid;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// The dynamic linker's variable of libraries that are loaded first (ld.so(8)).
@@ -28,33 +29,6 @@ pub struct Options {
     pub settings: Settings,
     /// The program's name, as the user wrote it, then its arguments.
     pub command: Vec<OsString>,
-}
-
-/// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// By itself, with this exit code.
-    Code(i32),
-    /// By a signal of this number.
-    Signal(i32),
-}
-
-impl Ending {
-    /// The exit code that a shell gives: 128 and the number of a signal.
-    pub fn exit_code(self) -> u8 {
-        let code = match self {
-            Self::Code(code) => code,
-            Self::Signal(signal) => 128 + signal,
-        };
-        u8::try_from(code & 0xff).unwrap_or(u8::MAX)
-    }
-
-    fn of(status: ExitStatus) -> Self {
-        match status.code() {
-            Some(code) => Self::Code(code),
-            None => Self::Signal(status.signal().unwrap_or_default()),
-        }
-    }
 }
 
 /// Starts a program, passes signals on to it, and waits until it ends. Returns how it ended and what was delivered.

@@ -75,7 +75,7 @@ impl Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let errno = error.raw_os_error().unwrap_or_else(|| number(error.kind()));
-        // A connection that cannot be had is such an error inside of one of the system.
+        // Where the reason is not the system's, the error contains it.
         let code = match error.get_ref().and_then(|inner| inner.downcast_ref::<QosError>()) {
             Some(inner) => kind_of(inner),
             None if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() => {

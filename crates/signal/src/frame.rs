@@ -175,11 +175,6 @@ impl StreamReader {
         self.rest
     }
 
-    /// Whether the stream may end here: between two messages.
-    pub const fn is_between_messages(&self) -> bool {
-        self.sent.is_none()
-    }
-
     /// Returns the next item at the beginning of `bytes`, and how many bytes before it are a header to be skipped; `None`
     /// while there are too few bytes. The caller takes the header and the item from the stream, and calls again.
     ///

@@ -97,7 +97,7 @@ pub enum Event {
 
 /// Whether the other end takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub enum Standing {
     /// Nobody knows yet.
     Joining,
     /// It does; this is the session's token.
@@ -130,7 +130,7 @@ pub struct Inbound {
 pub struct Session {
     /// `None` for an end that has never asked the other one.
     negotiation: Option<Negotiation>,
-    state: State,
+    standing: Standing,
     params: SessionParams,
     clock: OffsetEstimator,
     stamper: Stamper,
@@ -259,11 +259,6 @@ impl Inbound {
     pub fn on_plain(&mut self, arrived: Instant, bytes: u64) {
         self.arrivals.on_plain(arrived, bytes);
     }
-
-    /// How many messages have arrived.
-    pub const fn messages(&self) -> u64 {
-        self.arrivals.total().messages
-    }
 }
 
 impl Side {
@@ -309,7 +304,7 @@ impl Session {
     /// When a parameter is not allowed.
     pub fn alone(now: Instant, start: Start) -> Result<Self, ParameterError> {
         let mut this = Self::new(now, start, None)?;
-        this.state = State::Alone;
+        this.standing = Standing::Alone;
         Ok(this)
     }
 
@@ -327,7 +322,7 @@ impl Session {
         let (send, receive) = (specification.send, specification.receive);
         Ok(Self {
             negotiation,
-            state: State::Joining,
+            standing: Standing::Joining,
             clock: OffsetEstimator::new(params.clock.clone())?,
             stamper: Stamper::default(),
             reports: 0,
@@ -352,14 +347,19 @@ impl Session {
 
     /// Whether nobody knows yet if the other end takes part.
     pub const fn is_joining(&self) -> bool {
-        matches!(self.state, State::Joining)
+        matches!(self.standing, Standing::Joining)
+    }
+
+    /// Whether the other end takes part.
+    pub const fn standing(&self) -> Standing {
+        self.standing
     }
 
     /// The token of messages; `None` while the other end does not take part.
     pub const fn token(&self) -> Option<u32> {
-        match self.state {
-            State::Joined(token) => Some(token),
-            State::Joining | State::Alone => None,
+        match self.standing {
+            Standing::Joined(token) => Some(token),
+            Standing::Joining | Standing::Alone => None,
         }
     }
 
@@ -386,7 +386,9 @@ impl Session {
 
     /// Asks the other end for something else. An end that is alone takes it at once.
     pub fn renegotiate(&mut self, now: Instant, specification: ConnectionSpecification, out: &mut Outbound) {
-        if let (State::Joined(_) | State::Joining, Some(negotiation)) = (self.state, &mut self.negotiation) {
+        if let (Standing::Joined(_) | Standing::Joining, Some(negotiation)) =
+            (self.standing, &mut self.negotiation)
+        {
             negotiation.renegotiate(now, specification);
             self.collect();
             return;
@@ -403,7 +405,7 @@ impl Session {
     /// Handles a message of a negotiation.
     pub fn on_negotiation(&mut self, now: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
         // An end that was left alone sends plain messages, and a late answer would be one too many among them.
-        if let Some(negotiation) = self.negotiation.as_mut().filter(|_| self.state != State::Alone) {
+        if let Some(negotiation) = self.negotiation.as_mut().filter(|_| self.standing != Standing::Alone) {
             negotiation.on_message(now, bytes);
             self.settle(now, out, inbound);
         }
@@ -418,7 +420,8 @@ impl Session {
         out: &mut Outbound,
         inbound: &mut Inbound,
     ) -> bool {
-        let Some(negotiation) = self.negotiation.as_mut().filter(|_| matches!(self.state, State::Joining))
+        let Some(negotiation) =
+            self.negotiation.as_mut().filter(|_| matches!(self.standing, Standing::Joining))
         else {
             return false;
         };
@@ -501,7 +504,7 @@ impl Session {
             self.receive.watch.on_interval(&delivery, error, self.peer.demand());
         }
         self.next = inbound.arrivals.deadline();
-        if let (State::Joined(token), Some(negotiation)) = (self.state, &self.negotiation) {
+        if let (Standing::Joined(token), Some(negotiation)) = (self.standing, &self.negotiation) {
             let silence = now.saturating_since(self.heard);
             if silence > self.params.monitor.interval * MISSED {
                 self.send.watch.on_silence(now, silence);
@@ -557,8 +560,8 @@ impl Session {
         self.send.agree(now, &agreed.send);
         self.receive.agree(now, &agreed.receive);
         let token = self.negotiation.as_ref().and_then(Negotiation::token);
-        if let (State::Joining, Some(token)) = (self.state, token) {
-            (self.state, self.heard) = (State::Joined(token), now);
+        if let (Standing::Joining, Some(token)) = (self.standing, token) {
+            (self.standing, self.heard) = (Standing::Joined(token), now);
             (*out, *inbound) = self.directions(now);
             self.next = inbound.arrivals.deadline();
         } else {
@@ -574,7 +577,7 @@ impl Session {
     /// The other end takes no part. One that has taken part before goes on to be measured.
     fn leave(&mut self, now: Instant, reason: Reason, inbound: &mut Inbound) {
         if self.is_joining() {
-            self.state = State::Alone;
+            self.standing = Standing::Alone;
             // The application of the other end had nothing to send before.
             inbound.arrivals.restart(now);
             self.next = inbound.arrivals.deadline();

@@ -5,7 +5,7 @@ use crate::options::{Marking, QosOptions};
 use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Nonce};
-use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Start};
+use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::traffic_class::set_traffic_class;
@@ -47,35 +47,15 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the other end takes part, for who sends and receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Nobody knows yet.
-    Joining,
-    /// It does; this is the session's token.
-    Joined(u32),
-    /// It does not.
-    Alone,
-}
-
 const JOINED: u64 = 1 << 32;
 const JOINING: u64 = 1 << 33;
 
-impl Standing {
-    fn of(session: &Session) -> Self {
-        match session.token() {
-            Some(token) => Self::Joined(token),
-            None if session.is_joining() => Self::Joining,
-            None => Self::Alone,
-        }
-    }
-
-    fn pack(self) -> u64 {
-        match self {
-            Self::Joining => JOINING,
-            Self::Joined(token) => JOINED | u64::from(token),
-            Self::Alone => 0,
-        }
+/// A standing as a number, which is read without a lock.
+fn pack(standing: Standing) -> u64 {
+    match standing {
+        Standing::Joining => JOINING,
+        Standing::Joined(token) => JOINED | u64::from(token),
+        Standing::Alone => 0,
     }
 }
 
@@ -183,7 +163,7 @@ pub fn mark(socket: impl AsFd, peer: SocketAddr, hint: Hint) -> io::Result<()> {
 impl Connection {
     pub fn new(session: Session, (outbound, inbound): (Outbound, Inbound)) -> Self {
         Self {
-            standing: AtomicU64::new(Standing::of(&session).pack()),
+            standing: AtomicU64::new(pack(session.standing())),
             session: Mutex::new(session),
             outbound: Mutex::new(outbound),
             inbound: Mutex::new(inbound),
@@ -241,7 +221,7 @@ impl Connection {
     ) -> Instant {
         let mut session = lock(&self.session);
         act(&mut session, &mut self.outbound(), &mut self.inbound());
-        self.standing.store(Standing::of(&session).pack(), Ordering::Relaxed);
+        self.standing.store(pack(session.standing()), Ordering::Relaxed);
         while let Some(message) = session.transmit() {
             send(&message);
         }

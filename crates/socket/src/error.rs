@@ -1,11 +1,11 @@
-//! Why a QoS connection cannot be had.
+//! Why there is no connection.
 
 use cutline_params::ParameterError;
 use cutline_quality::spec::Conflicts;
 use cutline_signal::negotiation::Reason;
 use std::io;
 
-/// Why a QoS connection cannot be had.
+/// Why a call has not made a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum QosError {
     /// An option is not allowed.

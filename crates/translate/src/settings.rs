@@ -46,7 +46,7 @@ pub struct Pacing {
 pub enum PacedBy {
     /// The kernel: `SO_MAX_PACING_RATE`, which takes bytes per second.
     Kernel,
-    /// Whoever calls the socket.
+    /// The process that sends: it waits before each message.
     Sender,
 }
 

@@ -9,16 +9,6 @@ use cutline_sys::bpf::{Hook, Target, attach};
 use cutline_sys::interface;
 use rustix::fd::OwnedFd;
 
-/// The hooks of a group. Without one of them some sockets would have no mark.
-const HOOKS: [Hook; 6] = [
-    Hook::SocketOperations,
-    Hook::Connect4,
-    Hook::Connect6,
-    Hook::SendMessage4,
-    Hook::SendMessage6,
-    Hook::SetSocketOption,
-];
-
 /// Attached programs. The kernel removes them with this, also when the process is killed.
 #[derive(Debug)]
 pub struct Attached {
@@ -34,7 +24,7 @@ impl Attached {
     /// When the kernel has no such hook for control groups, or the process may not.
     pub fn new(group: &Group, settings: &Settings) -> Result<Self, ExecError> {
         let mut links = Vec::new();
-        for hook in HOOKS {
+        for hook in programs::HOOKS {
             let Some(code) = programs::of_group(hook, settings) else { continue };
             let failed = |error| {
                 SysError::privileged(

@@ -17,6 +17,16 @@ use Condition::{Equal, Greater, NotEqual};
 use Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R10};
 use Size::{Byte, Double, Half, Word};
 
+/// The hooks of a group. Without one of them some sockets would have no mark.
+pub const HOOKS: [Hook; 6] = [
+    Hook::SocketOperations,
+    Hook::Connect4,
+    Hook::Connect6,
+    Hook::SendMessage4,
+    Hook::SendMessage6,
+    Hook::SetSocketOption,
+];
+
 /// Helpers of the kernel (`bpf-helpers(7)`, linux/bpf.h).
 mod helper {
     pub(super) const STORE_BYTES: i32 = 9;
@@ -223,15 +233,6 @@ fn option_call(code: &mut Assembler, (level, name): SocketOption, helper: i32) {
 mod tests {
     use super::*;
     use cutline_units::Rate;
-
-    const HOOKS: [Hook; 6] = [
-        Hook::SocketOperations,
-        Hook::Connect4,
-        Hook::Connect6,
-        Hook::SendMessage4,
-        Hook::SendMessage6,
-        Hook::SetSocketOption,
-    ];
 
     /// That the kernel accepts them, and what they do, is tested by `cutline exec` on the wire.
     #[test]

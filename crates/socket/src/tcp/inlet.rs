@@ -210,7 +210,7 @@ impl Inlet {
 
     /// Takes the next item of what was received; `None` if there is too little.
     fn next(&mut self, to: &mut [u8], token: u32) -> io::Result<Option<Taken>> {
-        // Payload that has no room stays: the reader is told of no more bytes than that.
+        // Payload beyond the room in `to` is left for the next call, so the reader does not see it.
         let there = self.end - self.start;
         let most = if self.frames.rest() > 0 { there.min(to.len()) } else { there };
         let before = self.frames.clone();

@@ -13,7 +13,7 @@ mod tests;
 
 pub use listener::QosTcpListener;
 
-use crate::connection::{Connection, Patience, Role, Standing, begin, lock, mark, resolve};
+use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Peer, QosOptions};
@@ -23,7 +23,7 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::STREAM_HEADER;
 use cutline_signal::mib::{Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Reason};
-use cutline_signal::session::{Event, Inbound, Outbound, Session};
+use cutline_signal::session::{Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::tcp::{set_max_pacing_rate, tcp_info};

@@ -10,7 +10,7 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Patience, Role, Standing, begin, lock, mark, resolve};
+use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Pacing, Peer, QosOptions};
@@ -20,7 +20,7 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
 use cutline_signal::negotiation::Carrier;
-use cutline_signal::session::{Event, Inbound, Outbound, Session};
+use cutline_signal::session::{Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};

@@ -1,10 +1,9 @@
 //! What has been received and not been taken.
 
-use crate::connection::Standing;
 use cutline_signal::frame::{DATAGRAM_HEADER, Frame, datagram};
 use cutline_signal::monitor::Arrival;
 use cutline_signal::negotiation::{Framing, framing};
-use cutline_signal::session::{Inbound, Outbound, Session};
+use cutline_signal::session::{Inbound, Outbound, Session, Standing};
 use cutline_sys::datagrams::{Datagram, Inbox, Wait};
 use cutline_units::Instant;
 use rustix::fd::AsFd;
