@@ -61,7 +61,7 @@ fn vlan_tags_cross(lab: &Lab) {
 fn what_waited_for_a_stopped_router_crosses_once_and_in_order() {
     let Some(mut lab) = Lab::new("w", &["--rate", "1Gbit", "--aqm", "drop-tail"]) else { return };
     assert!(lab.is_crossed(false, 5001), "the hosts know each other");
-    assert_a_backlog_crosses(&lab.router, lab.sockets(false, 5002));
+    assert_a_backlog_crosses(lab.sockets(false, 5002), &mut lab.router);
     let (_, end) = lab.router.end();
     assert_sums(&end, "forward");
 }

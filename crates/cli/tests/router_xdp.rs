@@ -184,7 +184,7 @@ fn what_waited_for_a_stopped_router_crosses_once_and_in_order() {
         return;
     };
     assert!(lab.is_crossed(false, 5001), "the hosts know each other");
-    assert_a_backlog_crosses(&lab.router, lab.sockets(false, 5002));
+    assert_a_backlog_crosses(lab.sockets(false, 5002), &mut lab.router);
     ended(&mut lab);
 }
 

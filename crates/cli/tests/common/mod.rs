@@ -380,13 +380,16 @@ pub fn receive_numbers(socket: UdpSocket) -> JoinHandle<Vec<u32>> {
 
 /// A router is stopped while datagrams come, so that many are due when it goes on, more than a port sends with one call:
 /// each crosses once, in its turn.
-pub fn assert_a_backlog_crosses(router: &Router, [from, to]: [UdpSocket; 2]) {
+pub fn assert_a_backlog_crosses([from, to]: [UdpSocket; 2], router: &mut Router) {
     const DATAGRAMS: u32 = 300;
     let numbers = receive_numbers(to);
     router.signal(Signal::STOP);
     (0..DATAGRAMS).for_each(|number| send_number(&from, number));
     router.signal(Signal::CONT);
-    assert_eq!(numbers.join().unwrap(), (0..DATAGRAMS).collect::<Vec<_>>());
+    let numbers = numbers.join().unwrap();
+    if numbers != (0..DATAGRAMS).collect::<Vec<_>>() {
+        panic!("of {DATAGRAMS} datagrams these came: {numbers:?}; the router counted {:#}", router.end().1);
+    }
 }
 
 pub fn packets(document: &Value, path: &str) -> u64 {
