@@ -2,12 +2,17 @@
 //!
 //! One thread sends messages over the loopback interface and receives them, so that no scheduling comes in: `cargo bench -p
 //! cutline-socket --bench overhead [-- udp|tcp] [bursts|single]`. *Bursts* of 16 messages are sent before they are received, as a busy connection has them; *single*
-//! ones are received before the next one is sent, as on an idle one. Both kinds of socket take turns, so that the machine is the same for both; the ratio
-//! is the median over all turns, with its 95 % confidence interval (order statistics of the binomial distribution).
+//! ones are received before the next one is sent, as on an idle one. The kinds of socket take turns, so that the machine is the same for all; a ratio
+//! is the median over all turns, with its 97 % confidence interval (order statistics of the binomial distribution).
+//!
+//! Datagrams are compared with a third program, too. It has plain sockets and does what anybody must do who wants to know losses and delays: it puts
+//! a number and a time in front of each message, and takes the kernel's time of arrival from `recvmsg`.
 
 use cutline_socket::{Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::thread::cpu_time;
+use std::cell::{Cell, RefCell};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
@@ -21,30 +26,32 @@ const TURNS: usize = 41;
 const ANY: &str = "127.0.0.1:0";
 
 fn main() {
-    println!("QoS sockets / plain sockets: time and CPU time of a message, sent and received");
+    println!("time and CPU time of a message, sent and received");
     println!(
-        "{:>5} {:>7} {:>8}  {:>10} {:>10}  {:>24}",
-        "", "B", "", "plain, ns", "QoS, ns", "ratio of CPU time"
+        "{:>5} {:>7} {:>8}  {:>10} {:>10}  {:>24}  {:>24}",
+        "", "B", "", "plain, ns", "QoS, ns", "CPU time, QoS / plain", "QoS / plain, measured"
     );
     for burst in [BURST, 1] {
         for size in [64, 1024, 8192] {
             let burst = burst.min(MOST / size);
-            let (plain, qos) = (plain_datagrams(), qos_datagrams());
-            compare("udp", size, burst, &|bytes| exchange_datagrams(&plain, bytes, burst), &|bytes| {
-                exchange_datagrams(&qos, bytes, burst);
-            });
+            let (plain, qos, measured) = (plain_datagrams(), qos_datagrams(), measured_datagrams());
+            compare(
+                ("udp", size, burst),
+                &[
+                    &|bytes| exchange_datagrams(&plain, bytes, burst),
+                    &|bytes| exchange_datagrams(&qos, bytes, burst),
+                    &|bytes| exchange_datagrams(&measured, bytes, burst),
+                ],
+            );
         }
         for size in [64, 1024, 8192, 65_536] {
             let burst = burst.min((MOST / size).max(1));
             let (plain, qos) = (plain_streams(), qos_streams());
             compare(
-                "tcp",
-                size,
-                burst,
-                &|bytes| exchange_streams(&plain.0, &plain.1, bytes, burst),
-                &|bytes| {
-                    exchange_streams(&qos.0, &qos.1, bytes, burst);
-                },
+                ("tcp", size, burst),
+                &[&|bytes| exchange_streams(&plain.0, &plain.1, bytes, burst), &|bytes| {
+                    exchange_streams(&qos.0, &qos.1, bytes, burst)
+                }],
             );
         }
     }
@@ -73,6 +80,51 @@ impl Datagrams for QosUdpSocket {
     fn recv(&self, bytes: &mut [u8]) -> usize {
         QosUdpSocket::recv(self, bytes).unwrap()
     }
+}
+
+/// A plain socket whose messages are numbered and have the times when they were sent and when they arrived.
+struct Measured {
+    socket: UdpSocket,
+    number: Cell<u64>,
+    inbox: RefCell<Inbox>,
+    outgoing: RefCell<Vec<u8>>,
+    /// The sum of all delays, so that they are computed.
+    delay: Cell<u64>,
+}
+
+/// The bytes of a number and a time.
+const MEASURED: usize = 16;
+
+impl Datagrams for Measured {
+    fn send(&self, bytes: &[u8]) {
+        let mut outgoing = self.outgoing.borrow_mut();
+        outgoing.clear();
+        outgoing.extend(self.number.replace(self.number.get() + 1).to_be_bytes());
+        outgoing.extend(now().as_nanos().to_be_bytes());
+        outgoing.extend(bytes);
+        assert_eq!(self.socket.send(&outgoing).unwrap(), outgoing.len());
+    }
+
+    fn recv(&self, bytes: &mut [u8]) -> usize {
+        let mut inbox = self.inbox.borrow_mut();
+        inbox.fill(&self.socket, Wait::ForOne).unwrap();
+        let datagram = inbox.datagram(0).unwrap();
+        let (header, message) = datagram.head.split_at(MEASURED);
+        let number = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
+        assert_eq!(number(&header[..8]), self.number.replace(self.number.get() + 1));
+        self.delay.set(self.delay.get() + (datagram.at.as_nanos() - number(&header[8..])));
+        bytes[..message.len()].copy_from_slice(message);
+        message.len()
+    }
+}
+
+fn measured_datagrams() -> [Measured; 2] {
+    plain_datagrams().map(|socket| {
+        Inbox::stamp(&socket).unwrap();
+        let inbox = RefCell::new(Inbox::connected(1 << 16, 1, socket.peer_addr().unwrap()));
+        let (number, outgoing, delay) = (Cell::new(0), RefCell::default(), Cell::new(0));
+        Measured { socket, number, inbox, outgoing, delay }
+    })
 }
 
 fn plain_datagrams() -> [UdpSocket; 2] {
@@ -136,38 +188,43 @@ fn is_wanted(name: &str, kind: &str) -> bool {
     words.iter().all(|word| word == name || word == kind)
 }
 
-/// Runs both by turns and prints what a message takes.
-fn compare(name: &str, size: usize, burst: usize, plain: &dyn Fn(&mut [u8]), qos: &dyn Fn(&mut [u8])) {
+/// Runs all by turns and prints what a message takes: plain sockets, QoS sockets, and what else they are compared with.
+fn compare((name, size, burst): (&str, usize, usize), programs: &[&dyn Fn(&mut [u8])]) {
     let kind = if burst > 1 { "bursts" } else { "single" };
     if !is_wanted(name, kind) {
         return;
     }
     let mut bytes = vec![7; size];
-    let measure = |run: &dyn Fn(&mut [u8]), bytes: &mut [u8]| {
+    let mut measure = |program: usize| {
         let (time, cpu) = (now(), cpu_time());
-        run(bytes);
+        programs[program](&mut bytes);
         let each = |ns: u64| ns as f64 / MESSAGES as f64;
         (each(now().saturating_since(time).as_nanos()), each((cpu_time().saturating_sub(cpu)).as_nanos()))
     };
-    measure(plain, &mut bytes);
-    measure(qos, &mut bytes);
-    let mut turns: Vec<_> = (0..TURNS)
+    (0..programs.len()).for_each(|program| {
+        measure(program);
+    });
+    let turns: Vec<Vec<(f64, f64)>> = (0..TURNS)
         .map(|turn| {
-            let mut both = [(0.0, 0.0); 2];
-            // Neither is always the first.
-            for i in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
-                both[i] = measure(if i == 0 { plain } else { qos }, &mut bytes);
+            let mut all = vec![(0.0, 0.0); programs.len()];
+            // None is always the first.
+            for program in (0..programs.len()).map(|i| (i + turn) % programs.len()) {
+                all[program] = measure(program);
             }
-            (both[0].0, both[1].0, both[1].1 / both[0].1)
+            all
         })
         .collect();
-    let median = |turns: &mut Vec<(f64, f64, f64)>, of: fn(&(f64, f64, f64)) -> f64| {
-        turns.sort_by(|a, b| of(a).total_cmp(&of(b)));
-        of(&turns[TURNS / 2])
+    let sorted = |of: &dyn Fn(&[(f64, f64)]) -> f64| {
+        let mut values: Vec<f64> = turns.iter().map(|turn| of(turn)).collect();
+        values.sort_by(f64::total_cmp);
+        values
     };
-    let (a, b) = (median(&mut turns, |turn| turn.0), median(&mut turns, |turn| turn.1));
-    let ratio = median(&mut turns, |turn| turn.2);
-    // The 14th and the 28th of 41 values: a confidence of 97 %.
-    let (low, high) = (turns[13].2, turns[27].2);
-    println!("{name:>5} {size:>7} {kind:>8}  {a:>10.0} {b:>10.0}  {ratio:>8.3} [{low:.3}, {high:.3}]");
+    let times = [0, 1].map(|program| sorted(&|turn| turn[program].0)[TURNS / 2]);
+    let ratio = |other: usize| {
+        let ratios = sorted(&|turn| turn[1].1 / turn[other].1);
+        // The 14th and the 28th of 41 values: a confidence of 97 %.
+        format!("{:>8.3} [{:.3}, {:.3}]", ratios[TURNS / 2], ratios[13], ratios[27])
+    };
+    let ratios: Vec<String> = (0..programs.len()).filter(|other| *other != 1).map(ratio).collect();
+    println!("{name:>5} {size:>7} {kind:>8}  {:>10.0} {:>10.0}  {}", times[0], times[1], ratios.join("  "));
 }

@@ -194,23 +194,7 @@ impl Inbox {
             message.msg_hdr.msg_namelen = if self.peer.is_some() { 0 } else { NAME as libc::socklen_t };
             message.msg_hdr.msg_controllen = CONTROL;
         }
-        let wait = match wait {
-            Wait::No => libc::MSG_DONTWAIT,
-            Wait::ForOne => libc::MSG_WAITFORONE,
-        };
-        // With MSG_TRUNC the length returned is that of the datagram, not of what was copied.
-        // SAFETY: every message points to a part, a name and a control buffer of its own, of the lengths given; all are
-        // the inbox's, which is borrowed for the call.
-        let count = unsafe {
-            libc::recvmmsg(
-                socket.as_fd().as_raw_fd(),
-                self.messages.as_mut_ptr(),
-                most as u32,
-                (libc::MSG_TRUNC | wait) as _,
-                std::ptr::null_mut(),
-            )
-        };
-        let count = check(count.into())? as usize;
+        let count = if most == 1 { self.fill_one(&socket, wait)? } else { self.fill_many(&socket, most, wait)? };
         self.now = clock::now();
         if self.now.saturating_since(self.offset_at) > OFFSET_LASTS {
             (self.offset, self.offset_at) = (clock::wall_clock_offset(), self.now);
@@ -220,6 +204,43 @@ impl Inbox {
             self.next = if waited > FRESH { self.messages.len() } else { 1 };
         }
         Ok(count)
+    }
+
+    /// Receives one datagram, for which `recvmsg` takes less time than `recvmmsg`.
+    fn fill_one(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
+        let flags = match wait {
+            Wait::No => libc::MSG_DONTWAIT,
+            Wait::ForOne => 0,
+        };
+        let message = &mut self.messages[0];
+        // With MSG_TRUNC the length returned is that of the datagram, not of what was copied.
+        // SAFETY: the message points to a part, a name and a control buffer of its own, of the lengths given; all are the inbox's,
+        // which is borrowed for the call.
+        let length = unsafe {
+            libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message.msg_hdr, libc::MSG_TRUNC | flags)
+        };
+        message.msg_len = check(length as i64)? as u32;
+        Ok(1)
+    }
+
+    /// Receives at most so many datagrams.
+    fn fill_many(&mut self, socket: impl AsFd, most: usize, wait: Wait) -> io::Result<usize> {
+        let flags = match wait {
+            Wait::No => libc::MSG_DONTWAIT,
+            Wait::ForOne => libc::MSG_WAITFORONE,
+        };
+        // SAFETY: every message points to a part, a name and a control buffer of its own, of the lengths given; all are
+        // the inbox's, which is borrowed for the call.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_fd().as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                most as u32,
+                (libc::MSG_TRUNC | flags) as _,
+                std::ptr::null_mut(),
+            )
+        };
+        Ok(check(count.into())? as usize)
     }
 
     /// Returns a datagram of the last call, by its number from 0; `None` if its sender has no address of IPv4 or IPv6.

@@ -6,8 +6,8 @@ use rustix::net::{RecvAncillaryBuffer, RecvFlags, recv, recvmsg};
 use std::io::{self, IoSliceMut};
 use std::net::TcpStream;
 
-/// How many bytes are read ahead.
-const ROOM: usize = 1 << 16;
+/// How many bytes are read ahead: room for a message of 64 KB with its header.
+const ROOM: usize = 1 << 17;
 /// Payload of this many bytes goes to the application without being copied.
 const DIRECT: usize = 1 << 13;
 

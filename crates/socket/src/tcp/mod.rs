@@ -432,13 +432,13 @@ impl Inner {
             self.join()?;
         }
         let mut outlet = lock(&self.outlet);
-        let Standing::Joined(_) = self.connection.standing() else {
+        let Standing::Joined(token) = self.connection.standing() else {
             let written = (&self.socket).write(bytes)?;
             self.connection.outbound().on_send(now(), written as u64);
             return Ok(written);
         };
         let waits = !self.nonblocking.load(Ordering::Relaxed);
-        let written = outlet.write(&self.socket, bytes, &self.connection, waits);
+        let written = outlet.write(&self.socket, bytes, (&self.connection, token), waits);
         // The message may have kept control messages back.
         let _later = outlet.send_control(&self.socket, &self.connection);
         written

@@ -30,7 +30,7 @@ impl Outlet {
         &mut self,
         socket: &TcpStream,
         bytes: &[u8],
-        connection: &Connection,
+        (connection, token): (&Connection, u32),
         waits: bool,
     ) -> io::Result<usize> {
         if bytes.is_empty() {
@@ -40,7 +40,7 @@ impl Outlet {
             // Control messages go before the header.
             self.pending.extend(connection.take_control().into_iter().flatten());
             let (now, length) = (now(), bytes.len().min(LONGEST));
-            self.pending.extend(stream_header(length, true, now));
+            self.pending.extend(stream_header(token, length, true, now));
             self.owed = length;
             connection.outbound().on_send(now, length as u64);
         }

@@ -208,7 +208,7 @@ impl AsFd for QosUdpSocket {
 }
 
 /// Messages up to this length are copied behind their header: for those the kernel takes longer to read a list of parts.
-const COPIED: usize = 4096;
+const COPIED: usize = 1 << 14;
 
 /// Sends a datagram of a header and a message.
 fn send_parts(socket: &UdpSocket, header: &[u8; DATAGRAM_HEADER], message: &[u8]) -> io::Result<usize> {
