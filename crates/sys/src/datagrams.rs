@@ -65,6 +65,8 @@ pub struct Inbox {
     _parts: Vec<libc::iovec>,
     /// Point into `names`, `_parts` and `controls`.
     messages: Vec<libc::mmsghdr>,
+    /// What the control messages of the last call say, and when the datagrams arrived.
+    ancillaries: Vec<(Ancillary, Instant)>,
     /// Whose datagrams the socket receives, if it is connected: then the kernel need not say it of each.
     peer: Option<SocketAddr>,
     /// How many datagrams the next call may return.
@@ -133,6 +135,7 @@ impl Inbox {
             controls,
             _parts: parts,
             messages,
+            ancillaries: vec![(Ancillary::default(), zero); batch],
             peer: None,
             next,
             now: zero,
@@ -194,13 +197,23 @@ impl Inbox {
             message.msg_hdr.msg_namelen = if self.peer.is_some() { 0 } else { NAME as libc::socklen_t };
             message.msg_hdr.msg_controllen = CONTROL;
         }
-        let count = if most == 1 { self.fill_one(&socket, wait)? } else { self.fill_many(&socket, most, wait)? };
+        let count =
+            if most == 1 { self.fill_one(&socket, wait)? } else { self.fill_many(&socket, most, wait)? };
         self.now = clock::now();
         if self.now.saturating_since(self.offset_at) > OFFSET_LASTS {
             (self.offset, self.offset_at) = (clock::wall_clock_offset(), self.now);
         }
+        let (now, offset) = (self.now, self.offset);
+        let places = self.messages.iter().zip(&self.controls).zip(&mut self.ancillaries);
+        for ((message, control), (ancillary, at)) in places.take(count) {
+            *ancillary = Ancillary::read(&control.0[..message.msg_hdr.msg_controllen.min(CONTROL)]);
+            // What the kernel has not stamped arrived now, as far as anybody knows.
+            *at = ancillary.stamp.map_or(now, |(seconds, nanos)| {
+                clock::from_wall_clock(seconds as u32, nanos as u32, offset, now)
+            });
+        }
         if self.peer.is_some() {
-            let waited = self.datagram(0).map_or(Duration::ZERO, |first| self.now.saturating_since(first.at));
+            let waited = now.saturating_since(self.ancillaries[0].1);
             self.next = if waited > FRESH { self.messages.len() } else { 1 };
         }
         Ok(count)
@@ -248,13 +261,8 @@ impl Inbox {
     /// # Panics
     /// When the inbox has no room for so many.
     pub fn datagram(&self, number: usize) -> Option<Datagram<'_>> {
-        let message = &self.messages[number];
-        let length = message.msg_len as usize;
-        let control = &self.controls[number].0[..message.msg_hdr.msg_controllen.min(CONTROL)];
-        let Ancillary { stamp, traffic_class, overflowed } = Ancillary::read(control);
-        let at = stamp.map_or(self.now, |(seconds, nanos)| {
-            clock::from_wall_clock(seconds as u32, nanos as u32, self.offset, self.now)
-        });
+        let length = self.messages[number].msg_len as usize;
+        let (Ancillary { traffic_class, overflowed, .. }, at) = self.ancillaries[number];
         let from = match self.peer {
             Some(peer) => peer,
             None => address(&self.names[number])?,
@@ -279,13 +287,14 @@ impl Ancillary {
         const HEADER: usize = size_of::<libc::cmsghdr>();
         const WORD: usize = size_of::<usize>();
         let mut read = Self::default();
-        while let Some(length) = control.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)) {
+        while let Some(header) = control.first_chunk::<HEADER>() {
+            let word =
+                |at: usize| i32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+            let length = header.first_chunk().map_or(0, |bytes| usize::from_ne_bytes(*bytes));
             if length < HEADER || length > control.len() {
                 break;
             }
-            let number =
-                |at: usize| control[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
-            read.note(number(WORD), number(WORD + 4), &control[HEADER..length]);
+            read.note(word(WORD), word(WORD + 4), &control[HEADER..length]);
             control = control.get(length.next_multiple_of(WORD)..).unwrap_or_default();
         }
         read
