@@ -7,12 +7,10 @@ mod common;
 
 use common::{may_make_namespaces, schema};
 use cutline_sys::namespace::Namespace;
-use cutline_sys::packet::{self, Ring};
+use cutline_testbed::capture::{Capture, Captured, check_all, has_all_kinds, kinds};
 use cutline_testbed::{in_time, skip, undisturbed};
-use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -60,113 +58,6 @@ fn document(output: &Output) -> Value {
 
 // ---------------------------------------------------------------------------------------------------- on the wire
 
-/// A packet of TCP or UDP that was captured.
-#[derive(Clone, Copy, Debug)]
-struct Captured {
-    is_v6: bool,
-    is_tcp: bool,
-    dscp: u8,
-    ports: [u16; 2],
-    tcp_flags: u8,
-    has_payload: bool,
-}
-
-const SYN: u8 = 2;
-const FIN: u8 = 1;
-
-impl Captured {
-    /// Reads a frame of the loopback: an Ethernet header, IP without options, TCP or UDP.
-    fn read(frame: &[u8]) -> Option<Self> {
-        let (head, packet) = frame.split_at_checked(14)?;
-        let half = |bytes: &[u8], at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
-        let is_v6 = match half(head, 12)? {
-            0x0800 => false,
-            0x86dd => true,
-            _ => return None,
-        };
-        let (traffic_class, protocol, segment) = if is_v6 {
-            ((half(packet, 0)? >> 4) as u8, *packet.get(6)?, packet.get(40..)?)
-        } else {
-            assert!(has_right_checksum(packet.get(..20)?), "{packet:x?}");
-            (*packet.get(1)?, *packet.get(9)?, packet.get(usize::from(packet.first()? & 15) * 4..)?)
-        };
-        let is_tcp = match protocol {
-            6 => true,
-            17 => false,
-            _ => return None,
-        };
-        let header = if is_tcp { usize::from(segment.get(12)? >> 4) * 4 } else { 8 };
-        Some(Self {
-            is_v6,
-            is_tcp,
-            dscp: traffic_class >> 2,
-            ports: [half(segment, 0)?, half(segment, 2)?],
-            tcp_flags: if is_tcp { *segment.get(13)? } else { 0 },
-            has_payload: segment.len() > header,
-        })
-    }
-}
-
-/// Whether the words of an IPv4 header add up to all ones, carries included (RFC 1071).
-fn has_right_checksum(header: &[u8]) -> bool {
-    let (words, _) = header.as_chunks::<2>();
-    let sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
-    (sum & 0xffff) + (sum >> 16) == 0xffff
-}
-
-/// Captures what a namespace's loopback carries.
-struct Capture {
-    socket: OwnedFd,
-    ring: Ring,
-}
-
-impl Capture {
-    fn start(namespace: &Namespace) -> Self {
-        let begin = || {
-            let socket = packet::open().unwrap();
-            let ring = Ring::new(&socket, 300, 30_000).unwrap();
-            packet::bind(&socket, 1).unwrap();
-            Self { socket, ring }
-        };
-        namespace.within(begin).unwrap()
-    }
-
-    fn packets(mut self) -> Vec<Captured> {
-        let mut packets = Vec::new();
-        while self.ring.receive(|frame| packets.extend(Captured::read(frame.bytes))) {}
-        assert_eq!(packet::take_drops(&self.socket).unwrap(), 0, "the ring has room for every packet");
-        packets
-    }
-}
-
-/// How many packets there are of each kind, each of which must be there, and the first that has another code point.
-fn check_all(packets: &[Captured], dscp: u8) {
-    let other: Vec<_> = packets.iter().filter(|packet| packet.dscp != dscp).collect();
-    assert!(
-        other.is_empty(),
-        "{} of {} packets have another mark, first {:?}",
-        other.len(),
-        packets.len(),
-        other[0]
-    );
-}
-
-fn kinds(packets: &[Captured]) -> BTreeMap<(&'static str, bool), usize> {
-    let mut kinds = BTreeMap::new();
-    for packet in packets {
-        let names = if packet.is_tcp {
-            let flag = |flag, name| (packet.tcp_flags & flag != 0).then_some(name);
-            vec![flag(SYN, "SYN"), flag(FIN, "FIN"), packet.has_payload.then_some("data")]
-        } else {
-            vec![Some("datagram")]
-        };
-        for name in names.into_iter().flatten() {
-            *kinds.entry((name, packet.is_v6)).or_default() += 1;
-        }
-    }
-    kinds
-}
-
 /// Runs exchanges of the script in a namespace of their own. The packets on its loopback, and the document.
 fn on_the_wire(label: &str, options: &[&str], exchanges: &[&str]) -> Option<(Vec<Captured>, Value)> {
     let script = script();
@@ -182,17 +73,6 @@ fn captured(label: &str, options: &[&str], command: &[&str]) -> (Vec<Captured>, 
     let output = namespace.within(|| exec.output()).unwrap().unwrap();
     succeeded(&output);
     (capture.packets(), document(&output))
-}
-
-/// Fails if a kind of packet is missing, of either protocol.
-fn has_all_kinds(packets: &[Captured], least: [(&'static str, usize); 4]) {
-    let kinds = kinds(packets);
-    for is_v6 in [false, true] {
-        for (kind, least) in least {
-            let count = kinds.get(&(kind, is_v6)).copied().unwrap_or(0);
-            assert!(count >= least, "{count} packets of kind {kind}, IPv6 {is_v6}: {kinds:?}");
-        }
-    }
 }
 
 /// Every exchange of the script.

@@ -447,6 +447,14 @@ impl Session {
         self.settle(now, out, inbound);
     }
 
+    /// Goes on alone because the other end has not answered so far. What it answers later changes nothing.
+    pub fn on_silence(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
+        if let Some(negotiation) = &mut self.negotiation {
+            negotiation.on_silence(now);
+        }
+        self.settle(now, out, inbound);
+    }
+
     /// Handles a report that has arrived, with its header and its tag.
     pub fn on_report(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
         let authentic = self.negotiation.as_ref().and_then(|negotiation| negotiation.authentic(bytes));

@@ -69,7 +69,7 @@ pub struct QosOptions {
     pub(crate) path: Path,
     pub(crate) key: Option<Key>,
     pub(crate) operation: Option<OperationParams>,
-    /// How long to ask whether the other end of a stream is a QoS socket.
+    /// How long to ask whether the other end is a QoS socket.
     pub(crate) detection: Duration,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
@@ -78,9 +78,14 @@ pub struct QosOptions {
 /// What keys of QoS sockets are for.
 const PURPOSE: &[u8] = b"cutline QoS socket";
 
-/// How long a stream that is connected waits at most to learn that the other end is a plain socket, if that says nothing. Most
+/// How long an end that connects waits at most to learn that the other end is a plain socket, if that says nothing. Most
 /// round-trip times are below a third of it.
 const DETECTION: Duration = Duration::from_millis(300);
+
+/// The parts of the time of detection between offers.
+const SHARES: u64 = 4;
+/// The shortest time between offers.
+const SHORTEST: Duration = Duration::from_millis(10);
 
 impl Default for QosOptions {
     fn default() -> Self {
@@ -160,8 +165,9 @@ impl QosOptions {
         Self { operation: Some(operation), ..self }
     }
 
-    /// Sets how long a stream that is connected asks whether the other end is a QoS socket, with [`Peer::Detect`]: 300 ms unless
-    /// set. Where the system of the other end says that nobody answers, it takes one round trip.
+    /// Sets how long an end that connects asks whether the other end is a QoS socket, with [`Peer::Detect`]: 300 ms unless set. It
+    /// asks three times. Where the system of the other end says that nobody answers, it takes one round trip. An answer that comes later
+    /// changes nothing. With a key the time is that of the negotiation.
     #[must_use]
     pub fn detection(self, time: std::time::Duration) -> Self {
         Self { detection: crate::time::duration(time), ..self }
@@ -170,6 +176,17 @@ impl QosOptions {
     /// Whether an end that takes no part is an error: it was said to take part, or has to show that it has the key.
     pub(crate) const fn demands_peer(&self) -> bool {
         matches!(self.peer, Peer::Speaks) || self.key.is_some()
+    }
+
+    /// How often and how long a datagram socket sends its first offer: a plain socket never answers.
+    pub(crate) fn first_round(&self) -> NegotiationParams {
+        let NegotiationParams { first_timeout, give_up } = self.negotiation;
+        if self.peer != Peer::Detect || self.demands_peer() {
+            return NegotiationParams { first_timeout, give_up };
+        }
+        // Offers come after 1 and 3 shares, as the interval doubles.
+        let share = Duration::from_nanos(self.detection.as_nanos() / SHARES);
+        NegotiationParams { first_timeout: first_timeout.min(share.max(SHORTEST)), give_up }
     }
 
     /// Sets how long to wait for the other end.

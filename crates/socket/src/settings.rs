@@ -10,7 +10,7 @@ use cutline_units::{Bytes, DscpPool2, Hint, HintCodec as _};
 use rustix::fd::AsFd;
 use rustix::net::sockopt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// What a socket is set to.
 pub struct Settings {
@@ -38,10 +38,10 @@ impl Settings {
         Ok(Self { end_system, hint })
     }
 
-    /// Sets the socket, before it is connected or listens, so that its first packet is marked.
+    /// Sets the socket, before it is connected, so that its first packet is marked.
     pub fn apply(&self, socket: impl AsFd, peer: SocketAddr) -> Result<(), QosError> {
         self.mark(&socket, peer)?;
-        self.buffers(&socket).map_err(QosError::system("cannot set the socket's buffers"))
+        self.buffers(&socket)
     }
 
     /// Marks the socket's packets to this peer.
@@ -50,7 +50,22 @@ impl Settings {
         self.hint.map_or(Ok(()), |hint| mark(socket, peer, hint)).map_err(failed)
     }
 
-    fn buffers(&self, socket: impl AsFd) -> io::Result<()> {
+    /// Marks the packets of a socket that listens at this address.
+    pub fn mark_listener(&self, socket: impl AsFd, address: SocketAddr) -> Result<(), QosError> {
+        self.mark(&socket, address)?;
+        if address.is_ipv6() && address.ip().is_unspecified() {
+            // IPv4 comes here as well, where the system lets it.
+            self.mark(&socket, (Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0).into())?;
+        }
+        Ok(())
+    }
+
+    /// Sets the buffers of a socket, before it is connected or listens.
+    pub fn buffers(&self, socket: impl AsFd) -> Result<(), QosError> {
+        self.set_buffers(socket).map_err(QosError::system("cannot set the socket's buffers"))
+    }
+
+    fn set_buffers(&self, socket: impl AsFd) -> io::Result<()> {
         let EndSystemSettings { send_buffer, receive_buffer, .. } = self.end_system;
         let size = |size: Bytes| usize::try_from(size.get()).unwrap_or(usize::MAX);
         if let Some(bytes) = send_buffer {

@@ -1,4 +1,5 @@
-//! For tests alone: whether the machine let a test tell time ([`undisturbed`]), and tests that cannot run ([`skip`]).
+//! For tests alone: whether the machine let a test tell time ([`undisturbed`]), tests that cannot run ([`skip`]), and what was
+//! sent ([`capture`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
 //! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
@@ -6,8 +7,11 @@
 //! witness say in which attempts they mean something. Only what is claimed by [`in_time!`] is excused by a machine that stood
 //! still: that nothing is lost, doubled or out of order has to hold there, too, and is asserted as ever.
 
+pub mod capture;
+mod namespaces;
 mod skipped;
 
+pub use namespaces::may_make_namespaces;
 pub use skipped::skip;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -13,15 +13,14 @@ pub mod home;
 pub mod place;
 pub mod schema;
 
-use cutline_sys::namespace::{Namespace, sweep};
-use cutline_sys::{Offloads, SysError, now};
+use cutline_sys::namespace::Namespace;
+use cutline_sys::{Offloads, now};
 use cutline_units::Instant;
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::OnceLock;
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
@@ -203,25 +202,7 @@ impl Lab {
 
 /// Whether this machine lets us make namespaces; if not, says why and what would.
 pub fn may_make_namespaces() -> bool {
-    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
-    let why_not = WHY_NOT.get_or_init(|| {
-        if !geteuid().is_root() {
-            return Some("network namespaces need root".to_owned());
-        }
-        sweep().unwrap();
-        match Namespace::create("may") {
-            // Root of a container may not.
-            Err(SysError::Ip { message, .. }) if message.contains("not permitted") => Some(message),
-            other => {
-                other.unwrap();
-                None
-            }
-        }
-    });
-    if let Some(why) = why_not {
-        cutline_testbed::skip(why, COMMAND);
-    }
-    why_not.is_none()
+    cutline_testbed::may_make_namespaces(COMMAND)
 }
 
 /// Three new namespaces; `None` where this machine does not let us.

@@ -363,6 +363,13 @@ impl Negotiation {
         }
     }
 
+    /// Ends the first round because its end waits no longer for an answer than until now. Later rounds have their own time.
+    pub fn on_silence(&mut self, now: Instant) {
+        if self.is_under_way() && !self.is_joined {
+            self.give_up(now, Reason::NoAnswer);
+        }
+    }
+
     fn on_other_version(&mut self, now: Instant, version: u8, bytes: &[u8]) {
         self.stats.ignored += 1;
         if let Some(notice) = message::notice(bytes) {

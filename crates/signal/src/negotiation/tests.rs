@@ -149,6 +149,21 @@ fn without_an_answer_it_is_sent_again_and_then_given_up() {
 }
 
 #[test]
+fn an_end_may_wait_for_a_shorter_time_for_the_first_answer_alone() {
+    let now = Instant::ZERO + Duration::from_secs(1);
+    let mut ours = initiator(video(), None);
+    ours.on_silence(now);
+    assert_eq!(ours.event(), Some(Event::OneSided(Reason::NoAnswer)));
+    assert_eq!((ours.deadline(), ours.is_under_way()), (Instant::FAR_FUTURE, false));
+    let (mut ours, mut theirs) = (initiator(video(), None), responder(video(), None));
+    exchange(now, &mut ours, &mut theirs);
+    ours.renegotiate(now, video());
+    while ours.event().is_some() {}
+    ours.on_silence(now);
+    assert!(ours.is_under_way() && ours.event().is_none(), "a later round has its own time");
+}
+
+#[test]
 fn over_a_stream_nothing_is_sent_again() {
     let mut one =
         Negotiation::initiate(Instant::ZERO, video(), with(Carrier::Stream), (1, [1; 16]), None).unwrap();

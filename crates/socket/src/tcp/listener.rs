@@ -8,10 +8,14 @@ use crate::options::{Peer, QosOptions};
 use crate::settings::Settings;
 use cutline_signal::negotiation::Carrier;
 use cutline_translate::Protocol;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+
+/// The most connections that wait to be accepted, as in the standard library.
+const BACKLOG: i32 = 128;
 
 /// A socket that streams come to.
 ///
@@ -31,18 +35,21 @@ impl QosTcpListener {
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot listen";
         let address = resolve(address, doing)?;
+        let session = begin(options, &Role::Alone, Carrier::Stream)?;
+        let settings = Settings::new(options, Protocol::Tcp, &session)?;
         let callers = Arc::new(Callers::default());
         // With port 0 the system chooses one for TCP, which may be in use for UDP.
         let mut tries = if address.port() == 0 { 16 } else { 1 };
         let socket = loop {
             tries -= 1;
-            let socket = TcpListener::bind(address).map_err(QosError::system(doing))?;
+            let socket = open(address, &settings)?;
             if options.peer != Peer::Detect {
                 break socket;
             }
             let place = socket.local_addr().map_err(QosError::system(doing))?;
             match UdpSocket::bind(place) {
                 Ok(datagrams) => {
+                    settings.mark_listener(&datagrams, place)?;
                     respond(datagrams, &callers, options.key)
                         .map_err(QosError::system("cannot start a thread"))?;
                     break socket;
@@ -53,15 +60,7 @@ impl QosTcpListener {
                 }
             }
         };
-        // The first packet of a connection that is accepted has the mark of this socket.
-        let session = begin(options, &Role::Alone, Carrier::Stream)?;
-        let settings = Settings::new(options, Protocol::Tcp, &session)?;
-        settings.apply(&socket, address)?;
-        settings.apply_tcp(&socket)?;
-        if address.is_ipv6() && address.ip().is_unspecified() {
-            // IPv4 comes here as well, where the system lets it.
-            settings.mark(&socket, (Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0).into())?;
-        }
+        listen(&socket, BACKLOG).map_err(QosError::system(doing))?;
         Ok(Self { socket, options: options.clone(), callers })
     }
 
@@ -96,6 +95,20 @@ impl QosTcpListener {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
+}
+
+/// A socket that is bound and set, and does not listen yet: the first packet of a connection that comes has its mark.
+fn open(address: SocketAddr, settings: &Settings) -> Result<TcpListener, QosError> {
+    let failed = || QosError::system("cannot listen");
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed())?;
+    // As the standard library does: connections that were closed lately do not keep a server from starting again.
+    sockopt::set_socket_reuseaddr(&socket, true).map_err(failed())?;
+    settings.mark_listener(&socket, address)?;
+    settings.buffers(&socket)?;
+    settings.apply_tcp(&socket)?;
+    bind(&socket, &address).map_err(failed())?;
+    Ok(socket.into())
 }
 
 impl AsFd for QosTcpListener {

@@ -80,21 +80,23 @@ impl QosTcpStream {
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot connect";
         let peer = resolve(address, doing)?;
+        let settings = |role: &Role| -> Result<_, QosError> {
+            let session = begin(options, role, Carrier::Stream)?;
+            Ok((Settings::new(options, Protocol::Tcp, &session)?, session))
+        };
         let takes_part = match options.peer {
             Peer::Plain => false,
             Peer::Speaks => true,
-            Peer::Detect => probe::ask(peer, options)?,
+            Peer::Detect => probe::ask(peer, options, &settings(&Role::Alone)?.0)?,
         };
         if !takes_part && options.demands_peer() {
             return Err(QosError::NoPeer(Reason::NoAnswer));
         }
-        let role = if takes_part { Role::Initiator } else { Role::Alone };
-        let session = begin(options, &role, Carrier::Stream)?;
+        let (settings, session) = settings(if takes_part { &Role::Initiator } else { &Role::Alone })?;
         let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(QosError::system("cannot open a socket"))?;
         // Before the first packet, so that it has the mark, too.
-        let settings = Settings::new(options, Protocol::Tcp, &session)?;
         settings.apply(&socket, peer)?;
         settings.apply_tcp(&socket)?;
         connect(&socket, &peer).map_err(QosError::system(doing))?;

@@ -3,6 +3,7 @@
 use crate::connection::{lock, random};
 use crate::error::QosError;
 use crate::options::QosOptions;
+use crate::settings::Settings;
 use cutline_signal::authentication::Key;
 use cutline_signal::presence::{LONGEST, answer, is_answer, question};
 use cutline_sys::now;
@@ -24,8 +25,8 @@ const MOST_EXPECTED: usize = 1024;
 /// How often the thread that answers looks whether its listener is there.
 const LOOK: time::Duration = time::Duration::from_millis(500);
 
-/// Returns whether there is a QoS socket at this address.
-pub fn ask(peer: SocketAddr, options: &QosOptions) -> Result<bool, QosError> {
+/// Returns whether there is a QoS socket at this address. The question is marked as the stream will be.
+pub fn ask(peer: SocketAddr, options: &QosOptions, settings: &Settings) -> Result<bool, QosError> {
     let doing = "cannot ask for a QoS socket";
     let any: SocketAddr = match peer {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -33,6 +34,7 @@ pub fn ask(peer: SocketAddr, options: &QosOptions) -> Result<bool, QosError> {
     };
     let socket = UdpSocket::bind(any).map_err(QosError::system(doing))?;
     socket.set_nonblocking(true).map_err(QosError::system(doing))?;
+    settings.mark(&socket, peer)?;
     let nonce = random()?;
     let asked = question(nonce, options.key.as_ref());
     if socket.connect(peer).is_err() {

@@ -4,11 +4,13 @@ use super::QosUdpSocket;
 use crate::connection::{Role, begin, lock, resolve};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
+use crate::settings::Settings;
 use cutline_signal::negotiation::{Carrier, Framing, framing};
 use cutline_signal::session::{Event, Inbound, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_translate::Protocol;
 use cutline_units::Instant;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 use std::collections::{BTreeMap, VecDeque};
@@ -79,6 +81,9 @@ impl QosUdpListener {
         let address = resolve(address, doing)?;
         let socket = open(address, None).map_err(QosError::system(doing))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
+        // It negotiates for ends that were not accepted yet.
+        let session = begin(options, &Role::Alone, Carrier::Datagrams)?;
+        Settings::new(options, Protocol::Udp, &session)?.mark_listener(&socket, address)?;
         let arrivals =
             Arrivals { inbox: Inbox::new(LONGEST, BATCH), joining: BTreeMap::new(), ready: VecDeque::new() };
         Ok(Self {

@@ -83,7 +83,8 @@ impl QosUdpSocket {
     /// As for [`QosUdpSocket::connect`].
     pub fn over(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
         let role = if options.peer == Peer::Plain { Role::Alone } else { Role::Initiator };
-        let session = begin(options, &role, Carrier::Datagrams)?;
+        let asks = options.clone().negotiation(options.first_round());
+        let session = begin(&asks, &role, Carrier::Datagrams)?;
         let directions = session.directions(now());
         let this = Self::new(socket, session, directions, options)?;
         this.0.join(options)?;
@@ -228,6 +229,21 @@ fn send_parts(socket: &UdpSocket, header: &[u8; DATAGRAM_HEADER], message: &[u8]
     Ok(sendmsg(socket, &parts, none, SendFlags::NOSIGNAL)?)
 }
 
+/// What has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    /// Datagrams, perhaps control messages alone.
+    Datagrams,
+    /// Nothing, and nothing will: the application has shut the direction down.
+    End,
+}
+
+/// Whether this end receives no more.
+fn is_shut_down(socket: &UdpSocket) -> io::Result<bool> {
+    let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
+    Ok(wait(&mut fds, Duration::ZERO)? && fds[0].revents().contains(PollFlags::RDHUP))
+}
+
 fn sleep(time: Duration) {
     std::thread::sleep(time::Duration::from_nanos(time.as_nanos()));
 }
@@ -248,8 +264,16 @@ impl Inner {
     /// Negotiates until it is known whether the other end takes part.
     fn join(&self, options: &QosOptions) -> Result<(), QosError> {
         let failed = || QosError::system("cannot reach the other end");
+        let detects = options.peer == Peer::Detect && !options.demands_peer();
+        let until = if detects { now().saturating_add(options.detection) } else { Instant::FAR_FUTURE };
         loop {
-            let due = self.act(|session, out, inbound| session.advance(now(), out, inbound));
+            let due = self.act(|session, out, inbound| {
+                session.advance(now(), out, inbound);
+                if now() >= until {
+                    session.on_silence(now(), out, inbound);
+                }
+            });
+            let due = due.min(until);
             if let Some(outcome) = self.connection.outcome(options.demands_peer()) {
                 return outcome;
             }
@@ -258,7 +282,7 @@ impl Inner {
                 let mut reader = lock(&self.reader);
                 match self.fill(&mut reader, Wait::No) {
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(failed()(error)),
-                    Ok(()) | Err(_) => {}
+                    Ok(_) | Err(_) => {}
                 }
             }
         }
@@ -340,27 +364,32 @@ impl Inner {
             return Ok(length);
         }
         let until = self.patience.until();
-        self.fill(&mut reader, Wait::ForOne)?;
         loop {
+            if self.fill(&mut reader, Wait::ForOne)? == Filled::End {
+                return Ok(0);
+            }
             if let Some(length) = reader.take(buffer) {
                 return Ok(length);
             }
             // Control messages alone have come, which do not make the time longer.
             until.wait(&self.socket)?;
-            self.fill(&mut reader, Wait::ForOne)?;
         }
     }
 
     /// Receives datagrams into an empty reader, measures them, and handles those that are control messages.
-    fn fill(&self, reader: &mut Reader, wait: Wait) -> io::Result<()> {
+    fn fill(&self, reader: &mut Reader, wait: Wait) -> io::Result<Filled> {
         let count = reader.fill(&self.socket, wait)?;
+        // A direction that was shut down reads like empty datagrams, as many as there is room for.
+        if reader.has_only_empty(count) && is_shut_down(&self.socket)? {
+            return Ok(Filled::End);
+        }
         let control = reader.sort(count, self.connection.standing(), &mut self.connection.inbound());
         self.handle(&control);
         // Only an end that takes no part sends something else while this one negotiates.
         if self.connection.standing() == Standing::Joining && !reader.is_empty() {
             self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
         }
-        Ok(())
+        Ok(Filled::Datagrams)
     }
 
     fn handle(&self, control: &[(Instant, Control)]) {

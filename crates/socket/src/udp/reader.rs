@@ -90,6 +90,11 @@ impl Reader {
         self.inbox.fill(socket, wait)
     }
 
+    /// Whether so many datagrams were received, and all are empty.
+    pub fn has_only_empty(&self, count: usize) -> bool {
+        count > 0 && (0..count).all(|number| self.inbox.datagram(number).is_none_or(|it| it.length == 0))
+    }
+
     /// Finds the messages in the datagrams that were received, and measures them. Returns the control messages among them,
     /// with their times of arrival.
     pub fn sort(

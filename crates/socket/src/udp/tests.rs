@@ -293,3 +293,103 @@ fn reports_do_not_make_a_timeout_longer() {
     assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took}");
     assert!(theirs.has_qos_peer());
 }
+
+#[test]
+fn a_silent_plain_server_is_recognised_within_the_time_of_detection() {
+    let server = UdpSocket::bind(LOOPBACK[0]).unwrap();
+    let to = server.local_addr().unwrap();
+    let begin = now();
+    let ours = QosUdpSocket::connect(to, &QosOptions::default()).unwrap();
+    let took = now().saturating_since(begin);
+    assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(3), "{took}");
+    assert!(!ours.has_qos_peer());
+    assert!(matches!(ours.event(), Some(Event::OneSided(cutline_signal::negotiation::Reason::NoAnswer))));
+    // It asks three times, and never again.
+    thread::sleep(time::Duration::from_millis(1200));
+    server.set_nonblocking(true).unwrap();
+    let offers = std::iter::from_fn(|| server.recv_from(&mut [0; 1000]).ok()).count();
+    assert_eq!(offers, 3);
+    assert_eq!(ours.mib().negotiation.sent, 3);
+}
+
+/// Datagrams between two ends, each after some time. Ends when both have been silent for two seconds.
+fn slow_path(listener: SocketAddr, delay: time::Duration) -> SocketAddr {
+    let [front, back] = [0, 0].map(|_: u8| UdpSocket::bind(LOOPBACK[0]).unwrap());
+    let here = front.local_addr().unwrap();
+    back.connect(listener).unwrap();
+    for socket in [&front, &back] {
+        socket.set_read_timeout(Some(time::Duration::from_millis(1))).unwrap();
+    }
+    thread::spawn(move || {
+        let mut under_way: std::collections::VecDeque<(time::Instant, bool, Vec<u8>)> = Default::default();
+        let (mut client, mut heard, mut bytes) = (None, time::Instant::now(), [0; 2000]);
+        while heard.elapsed() < time::Duration::from_secs(2) {
+            if let Ok((length, from)) = front.recv_from(&mut bytes) {
+                (client, heard) = (Some(from), time::Instant::now());
+                under_way.push_back((heard + delay, true, bytes[..length].to_vec()));
+            }
+            if let Ok(length) = back.recv(&mut bytes) {
+                heard = time::Instant::now();
+                under_way.push_back((heard + delay, false, bytes[..length].to_vec()));
+            }
+            while let Some((_, forward, bytes)) = under_way.pop_front_if(|it| it.0 <= time::Instant::now()) {
+                let _lost = if forward { back.send(&bytes) } else { front.send_to(&bytes, client.unwrap()) };
+            }
+        }
+    });
+    here
+}
+
+#[test]
+fn an_answer_that_comes_after_the_time_of_detection_does_no_harm() {
+    let listener = QosUdpListener::bind(LOOPBACK[0], &QosOptions::default()).unwrap();
+    let to = slow_path(listener.local_addr().unwrap(), time::Duration::from_millis(200));
+    thread::scope(|scope| {
+        let accepts = scope.spawn(|| listener.accept().unwrap().0);
+        let options = QosOptions::default().detection(time::Duration::from_millis(100));
+        let ours = QosUdpSocket::connect(to, &options).unwrap();
+        assert!(!ours.has_qos_peer());
+        // While the answers are under way.
+        for i in 0..50_u8 {
+            ours.send(&[i; 30]).unwrap();
+            thread::sleep(time::Duration::from_millis(10));
+        }
+        let theirs = accepts.join().unwrap();
+        assert!(!theirs.has_qos_peer(), "both ends take each other for plain ones");
+        patient(&theirs);
+        patient(&ours);
+        let mut buffer = [0; 100];
+        for i in 0..50_u8 {
+            assert_eq!((theirs.recv(&mut buffer).unwrap(), buffer[0]), (30, i));
+            theirs.send(&[i; 20]).unwrap();
+        }
+        for i in 0..50_u8 {
+            assert_eq!((ours.recv(&mut buffer).unwrap(), buffer[0]), (20, i), "answers are no messages");
+        }
+    });
+}
+
+#[test]
+fn receiving_ends_when_the_direction_was_shut_down() {
+    let shut = |ours: &QosUdpSocket| {
+        let messages = ours.mib().receive.received.messages;
+        rustix::net::shutdown(ours, rustix::net::Shutdown::Read).unwrap();
+        for _ in 0..3 {
+            assert_eq!(ours.recv(&mut [0; 100]).unwrap(), 0);
+        }
+        assert_eq!(ours.mib().receive.received.messages, messages, "what was not sent is not counted");
+        ours.send(b"sending goes on").unwrap();
+    };
+    let (ours, theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    theirs.send(b"before").unwrap();
+    patient(&ours);
+    assert_eq!(ours.recv(&mut [0; 100]).unwrap(), 6);
+    shut(&ours);
+    patient(&theirs);
+    assert_eq!(theirs.recv(&mut [0; 100]).unwrap(), 15);
+
+    let plain = UdpSocket::bind(LOOPBACK[0]).unwrap();
+    let to = plain.local_addr().unwrap();
+    shut(&QosUdpSocket::connect(to, &QosOptions::default().peer(Peer::Plain)).unwrap());
+    assert_eq!(plain.recv(&mut [0; 100]).unwrap(), 15);
+}

@@ -1,0 +1,249 @@
+//! The mark of every packet that QoS sockets send, as it is on the wire.
+//!
+//! These tests need root, for a network namespace of their own. Without it they say so and pass:
+//! `sudo -E cargo test -p cutline-socket --test marks`.
+
+use cutline_quality::spec::{Preset, Specification};
+use cutline_signal::monitor::MonitorParams;
+use cutline_socket::{Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use cutline_sys::namespace::Namespace;
+use cutline_testbed::capture::{ACK, Capture, Captured, RST, SYN, check_all, has_all_kinds};
+use cutline_testbed::may_make_namespaces;
+use cutline_translate::Path;
+use cutline_units::{Duration, Hint};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, UdpSocket};
+use std::thread;
+use std::time;
+
+const COMMAND: &str = "sudo -E cargo test -p cutline-socket --test marks";
+/// Where the listening end is, and where the connecting end finds it: both protocols of IP, and IPv4 to a socket of IPv6.
+const PLACES: [(&str, &str); 3] = [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1")];
+
+/// The code point of a hint.
+const fn dscp(hint: u8) -> u8 {
+    (hint - 1) << 2 | 3
+}
+
+fn hint(level: u8) -> Marking {
+    Marking::Fixed(Hint::from_level(level.into()))
+}
+
+/// Options of an end that reports often.
+fn talkative(options: QosOptions) -> QosOptions {
+    options.monitor(MonitorParams { interval: Duration::from_millis(10), ..MonitorParams::default() })
+}
+
+/// What a namespace's loopback carries while `work` runs in it, and a little longer.
+fn captured(label: &str, work: impl FnOnce() + Send) -> Option<Vec<Captured>> {
+    if !may_make_namespaces(COMMAND) {
+        return None;
+    }
+    let namespace = Namespace::create(label).unwrap();
+    let capture = Capture::start(&namespace);
+    namespace.within(work).unwrap();
+    thread::sleep(time::Duration::from_millis(300));
+    Some(capture.packets())
+}
+
+fn at(ip: &str, listener: SocketAddr) -> SocketAddr {
+    SocketAddr::new(ip.parse().unwrap(), listener.port())
+}
+
+/// Two streams, one of which is closed by the end that has connected first, and one by the other end.
+fn streams((listen, ip): (&str, &str), asks: &QosOptions, asked: &QosOptions) -> u16 {
+    let listener = QosTcpListener::bind(listen, asked).unwrap();
+    let to = at(ip, listener.local_addr().unwrap());
+    for connecting_end_closes in [true, false] {
+        thread::scope(|scope| {
+            let exchange = |mut stream: QosTcpStream, closes: bool| {
+                let mut buffer = vec![0; 50_000];
+                stream.write_all(&buffer).unwrap();
+                stream.read_exact(&mut buffer).unwrap();
+                // Reports cross meanwhile.
+                thread::sleep(time::Duration::from_millis(50));
+                if closes {
+                    stream.shutdown(Shutdown::Write).unwrap();
+                }
+                while stream.read(&mut buffer).unwrap() > 0 {}
+            };
+            scope.spawn(move || exchange(QosTcpStream::connect(to, asks).unwrap(), connecting_end_closes));
+            exchange(listener.accept().unwrap().0, !connecting_end_closes);
+        });
+    }
+    to.port()
+}
+
+/// Datagrams both ways, and an end that is refused.
+fn datagrams((listen, ip): (&str, &str), asks: &QosOptions, asked: &QosOptions) -> u16 {
+    let listener = QosUdpListener::bind(listen, asked).unwrap();
+    let to = at(ip, listener.local_addr().unwrap());
+    thread::scope(|scope| {
+        let exchange = |socket: QosUdpSocket| {
+            for _ in 0..5 {
+                socket.send(b"message").unwrap();
+                socket.recv(&mut [0; 100]).unwrap();
+            }
+            thread::sleep(time::Duration::from_millis(50));
+        };
+        scope.spawn(move || exchange(QosUdpSocket::connect(to, asks).unwrap()));
+        exchange(listener.accept().unwrap().0);
+    });
+    to.port()
+}
+
+/// Checks that whatever a port has sent has one mark, and everything else the other one.
+fn check(packets: &[Captured], listening: &[u16], [asks, asked]: [u8; 2]) {
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        packets.iter().copied().partition(|packet| listening.contains(&packet.ports[0]));
+    check_all(&ours, asks);
+    check_all(&theirs, asked);
+    for packets in [&ours, &theirs] {
+        // Two connections, and the loopback shows each packet twice.
+        has_all_kinds(packets, [("SYN", 4), ("FIN", 4), ("ACK", 16), ("data", 8)]);
+        assert_eq!(packets.iter().filter(|it| it.tcp_flags & RST != 0).count(), 0, "nobody has reset");
+        let mut datagrams = BTreeMap::<_, usize>::new();
+        for packet in packets.iter().filter(|packet| !packet.is_tcp) {
+            *datagrams.entry((packet.begins[1], packet.is_v6)).or_default() += 1;
+        }
+        for is_v6 in [false, true] {
+            // Negotiation, messages, reports, and questions and answers about who is there.
+            for (kind, least) in [(0x51, 2), (0x52, 10), (0x53, 4), (0x54, 4)] {
+                let found = datagrams.get(&(kind, is_v6)).copied().unwrap_or(0);
+                assert!(found >= least, "{found} datagrams of kind {kind:x}, IPv6 {is_v6}: {datagrams:?}");
+            }
+        }
+    }
+    assert!(theirs.iter().any(|packet| packet.tcp_flags & (SYN | ACK) == SYN | ACK));
+}
+
+#[test]
+fn every_packet_has_the_hint_of_the_end_that_sends_it() {
+    let [asks, asked] = [6, 11].map(|level| talkative(QosOptions::default().marking(hint(level))));
+    let mut ports = Vec::new();
+    let packets = captured("fixed", || {
+        for place in PLACES {
+            ports.push(streams(place, &asks, &asked));
+            ports.push(datagrams(place, &asks, &asked));
+        }
+    });
+    let Some(packets) = packets else { return };
+    check(&packets, &ports, [dscp(6), dscp(11)]);
+}
+
+#[test]
+fn every_packet_has_the_hint_that_fits_the_specification() {
+    // docs/guide/translation.md: audio has hint 6 over a round trip of 300 ms, and 9 over one of 50 ms.
+    let audio = |rtt| {
+        let path = Path { rtt: Some(Duration::from_millis(rtt)), ..Path::default() };
+        talkative(QosOptions::both(Preset::Audio.specification()).path(path))
+    };
+    let [asks, asked] = [audio(300), audio(50)];
+    let mut ports = Vec::new();
+    let packets = captured("spec", || {
+        for place in PLACES {
+            ports.push(streams(place, &asks, &asked));
+            ports.push(datagrams(place, &asks, &asked));
+        }
+    });
+    let Some(packets) = packets else { return };
+    check(&packets, &ports, [dscp(6), dscp(9)]);
+}
+
+#[test]
+fn what_goes_to_ends_that_do_not_agree_or_take_part_is_marked_too() {
+    let strict = |loss| Specification::builder().loss(loss).build().unwrap();
+    let asks = QosOptions::sending(strict(1.0)).marking(hint(6));
+    let asked = QosOptions::receiving(strict(0.0)).marking(hint(11));
+    let quick = QosOptions::default().marking(hint(6)).detection(time::Duration::from_millis(60));
+    let mut ports = Vec::new();
+    let mut plain = Vec::new();
+    let packets = captured("alone", || {
+        for (listen, ip) in PLACES {
+            // Refused, by datagram and in a stream.
+            let listener = QosUdpListener::bind(listen, &asked).unwrap();
+            let to = at(ip, listener.local_addr().unwrap());
+            thread::scope(|scope| {
+                listener.set_nonblocking(true).unwrap();
+                let asking = scope.spawn(|| QosUdpSocket::connect(to, &asks).map(drop).unwrap_err());
+                while !asking.is_finished() {
+                    let _nobody = listener.accept();
+                    thread::sleep(time::Duration::from_millis(1));
+                }
+            });
+            ports.push(to.port());
+            let listener = QosTcpListener::bind(listen, &asked).unwrap();
+            let to = at(ip, listener.local_addr().unwrap());
+            thread::scope(|scope| {
+                scope.spawn(|| QosTcpStream::connect(to, &asks).map(drop).unwrap_err());
+                listener.accept().unwrap().0.read(&mut [0; 9]).unwrap_err();
+            });
+            ports.push(to.port());
+            // A plain server.
+            let server = TcpListener::bind(listen).unwrap();
+            let to = at(ip, server.local_addr().unwrap());
+            let silent = UdpSocket::bind(to).unwrap();
+            QosTcpStream::connect(to, &quick).unwrap().write_all(b"hello").unwrap();
+            QosUdpSocket::connect(to, &quick).unwrap().send(b"hello").unwrap();
+            drop((server, silent));
+            plain.push(to.port());
+        }
+    });
+    let Some(packets) = packets else { return };
+    let packets: Vec<_> = packets.into_iter().filter(|packet| !plain.contains(&packet.ports[0])).collect();
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        packets.iter().copied().partition(|packet| ports.contains(&packet.ports[0]));
+    check_all(&ours, dscp(6));
+    check_all(&theirs, dscp(11));
+    has_all_kinds(&ours, [("SYN", 4), ("data", 4), ("datagram", 10)]);
+    has_all_kinds(&theirs, [("SYN", 2), ("datagram", 4)]);
+    assert!(plain.iter().all(|port| packets.iter().any(|it| !it.is_tcp && it.ports[1] == *port)));
+}
+
+/// A socket resets with its own mark. Where there is no socket any more the kernel resets, and copies the mark of what it answers.
+#[test]
+fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
+    let [asks, asked] = [6, 11].map(|level| QosOptions::default().marking(hint(level)).peer(Peer::Speaks));
+    let mut ports = Vec::new();
+    let packets = captured("reset", || {
+        for (listen, ip) in &PLACES[..2] {
+            let listener = QosTcpListener::bind(listen, &asked).unwrap();
+            let to = at(ip, listener.local_addr().unwrap());
+            ports.push(to.port());
+            let (ours, theirs) = thread::scope(|scope| {
+                let asking = scope.spawn(|| QosTcpStream::connect(to, &asks).unwrap());
+                let (theirs, _) = listener.accept().unwrap();
+                theirs.has_qos_peer().unwrap();
+                (asking.join().unwrap(), theirs)
+            });
+            // It closes with data that nobody has read.
+            (&theirs).write_all(b"unread").unwrap();
+            thread::sleep(time::Duration::from_millis(100));
+            drop(ours);
+            drop((theirs, listener));
+            // Nobody listens any more.
+            QosTcpStream::connect(to, &asks).map(drop).unwrap_err();
+        }
+    });
+    let Some(packets) = packets else { return };
+    for is_v6 in [false, true] {
+        let resets = |of_listener: bool| -> Vec<u8> {
+            let of = packets.iter().filter(|it| it.is_v6 == is_v6 && it.tcp_flags & RST != 0);
+            of.filter(|it| ports.contains(&it.ports[0]) == of_listener).map(|it| it.dscp).collect()
+        };
+        assert_eq!(
+            resets(false),
+            [dscp(6); 2],
+            "of the socket that was closed, which the loopback shows twice"
+        );
+        assert_eq!(resets(true), [dscp(6); 2], "of the kernel, to a SYN with our mark");
+    }
+    let rest: Vec<_> = packets.into_iter().filter(|it| it.tcp_flags & RST == 0).collect();
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        rest.iter().copied().partition(|packet| ports.contains(&packet.ports[0]));
+    check_all(&ours, dscp(6));
+    check_all(&theirs, dscp(11));
+    has_all_kinds(&ours, [("SYN", 4), ("data", 2)]);
+    has_all_kinds(&theirs, [("SYN-ACK", 2), ("data", 2)]);
+}
