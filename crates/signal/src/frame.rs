@@ -51,6 +51,8 @@ pub enum Frame {
         /// When it was sent, on the sender's clock.
         sent: Instant,
     },
+    /// A message of an application whose end does not speak this protocol: all of the bytes.
+    Plain,
     /// A report.
     Report,
     /// A message of a negotiation.
@@ -96,9 +98,14 @@ pub fn report(token: u32, content: &[u8], tag: Option<impl FnOnce(&[u8]) -> [u8;
     bytes
 }
 
-/// Returns what a datagram is. Data and reports with another token than this session's are foreign.
+/// Returns what a datagram is. `token` is that of the session; data and reports with another one are foreign. There is none while
+/// the other end does not take part: then whatever is no message of a negotiation is [plain](Frame::Plain).
 #[inline]
-pub fn datagram(bytes: &[u8], token: u32) -> Frame {
+pub fn datagram(bytes: &[u8], token: Option<u32>) -> Frame {
+    let Some(token) = token else {
+        let is_whole = framing(bytes) == Framing::Whole(bytes.len());
+        return if is_whole { Frame::Negotiation } else { Frame::Plain };
+    };
     match bytes.first_chunk() {
         Some(&DATA) => data(bytes, token).unwrap_or(Frame::Foreign),
         Some(&REPORT) => {
@@ -261,15 +268,15 @@ mod tests {
     fn a_datagram_is_what_was_written() {
         let sent = at(123);
         let message = [&datagram_header(TOKEN, 9, sent)[..], b"hello"].concat();
-        assert_eq!(datagram(&message, TOKEN), Frame::Data { number: 9, sent });
-        assert_eq!(datagram(&message, TOKEN + 1), Frame::Foreign);
-        assert_eq!(datagram(&message[..23], TOKEN), Frame::Foreign);
+        assert_eq!(datagram(&message, Some(TOKEN)), Frame::Data { number: 9, sent });
+        assert_eq!(datagram(&message, Some(TOKEN + 1)), Frame::Foreign);
+        assert_eq!(datagram(&message[..23], Some(TOKEN)), Frame::Foreign);
         let bytes = report(TOKEN, b"content", Some(|_: &[u8]| [5; TAG]));
-        assert_eq!(datagram(&bytes, TOKEN), Frame::Report);
+        assert_eq!(datagram(&bytes, Some(TOKEN)), Frame::Report);
         assert_eq!(report_content(&bytes[..15]), b"content");
         assert_eq!(report_content(&bytes[..3]), b"");
         for wrong in [&bytes[..20], b"GET / HTTP/1.1", b"", b"\xc7"] {
-            assert_eq!(datagram(wrong, TOKEN), Frame::Foreign);
+            assert_eq!(datagram(wrong, Some(TOKEN)), Frame::Foreign);
         }
     }
 
@@ -330,7 +337,7 @@ mod tests {
         #[test]
         fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), pieces in prop::collection::vec(1_usize..20, 0..20)) {
             let _ = read(&bytes, &pieces);
-            let _ = datagram(&bytes, TOKEN);
+            let _ = datagram(&bytes, Some(TOKEN));
         }
     }
 

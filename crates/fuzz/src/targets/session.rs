@@ -8,7 +8,7 @@ use cutline_signal::frame::{Frame, Item, StreamReader, datagram};
 use cutline_signal::mib::LocalFeedback;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::presence::answer;
-use cutline_signal::session::{Session, SessionParams, Start};
+use cutline_signal::session::{Purpose, Session, SessionParams, Start};
 use cutline_units::{Duration, Instant, Streams};
 
 /// The nonces of both ends, and the token that follows from them.
@@ -78,15 +78,12 @@ fn feed(mut bytes: &[u8]) -> bool {
         let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         bytes = rest;
         now += Duration::from_millis(300);
-        let frame = datagram(message, TOKEN);
-        is_of_session |= frame != Frame::Foreign;
-        match frame {
-            Frame::Data { number, sent } => {
-                inbound.on_message(now, number, sent, message.len() as u64);
-            }
-            Frame::Report => session.on_report(now, message, &mut out, &mut inbound),
-            Frame::Negotiation => session.on_negotiation(now, message, &mut out, &mut inbound),
-            Frame::Foreign => session.on_foreign(now, &mut out, &mut inbound),
+        let is_foreign = datagram(message, Some(TOKEN)) == Frame::Foreign;
+        is_of_session |= !is_foreign;
+        match inbound.on_datagram(now, message, session.standing()) {
+            Purpose::Control(control) => session.on_control(now, control, message, &mut out, &mut inbound),
+            Purpose::Nothing if is_foreign => session.on_foreign(now, &mut out, &mut inbound),
+            Purpose::Message(_) | Purpose::Nothing => {}
         }
         session.advance(now, &mut out, &mut inbound);
         let sent = std::iter::from_fn(|| session.transmit()).count();

@@ -4,11 +4,8 @@ use super::record::{EndRecord, QosLog, QosRecord};
 use super::{Beginning, LOWER_HEADERS, QosConnection, Side};
 use crate::agent::{Address, Context, Outbound as AgentMessage};
 use cutline_quality::spec::Specification;
-use cutline_signal::frame::{DATAGRAM_HEADER, Frame, datagram};
 use cutline_signal::mib::LocalFeedback;
-use cutline_signal::monitor::Arrival;
-use cutline_signal::negotiation::{Framing, framing};
-use cutline_signal::session::{Event, Inbound, Outbound, Session};
+use cutline_signal::session::{Event, Inbound, Opening, Outbound, Purpose, Session};
 use cutline_units::{Hint, Instant};
 use std::sync::Arc;
 
@@ -126,30 +123,20 @@ impl End {
         let clock = self.clock(now);
         let Running { session, out, inbound } = self.running.as_mut()?;
         if session.is_joining() {
-            if framing(bytes) == Framing::Whole(bytes.len()) {
-                session.on_negotiation(clock, bytes, out, inbound);
-                self.act(now, context, |_, _| {});
-                return None;
-            }
-            if !session.confirm_by(clock, bytes, out, inbound) {
+            let opening = session.on_opening(clock, bytes, out, inbound);
+            if opening == Opening::Foreign {
                 session.on_foreign(clock, out, inbound);
             }
             self.act(now, context, |_, _| {});
+            if opening == Opening::Negotiation {
+                return None;
+            }
         }
         let Running { session, out, inbound } = self.running.as_mut()?;
-        let Some(token) = session.token() else {
-            inbound.on_plain(clock, bytes.len() as u64);
-            return Some(0);
-        };
-        match datagram(bytes, token) {
-            Frame::Data { number, sent } => {
-                let length = bytes.len() - DATAGRAM_HEADER;
-                let arrival = inbound.on_message(clock, number, sent, length as u64);
-                return matches!(arrival, Arrival::InOrder { .. } | Arrival::Late).then_some(DATAGRAM_HEADER);
-            }
-            Frame::Report => session.on_report(clock, bytes, out, inbound),
-            Frame::Negotiation => session.on_negotiation(clock, bytes, out, inbound),
-            Frame::Foreign => {}
+        match inbound.on_datagram(clock, bytes, session.standing()) {
+            Purpose::Message(begin) => return Some(begin),
+            Purpose::Control(control) => session.on_control(clock, control, bytes, out, inbound),
+            Purpose::Nothing => {}
         }
         self.act(now, context, |_, _| {});
         None

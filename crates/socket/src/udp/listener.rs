@@ -5,8 +5,8 @@ use crate::connection::{Role, begin, lock, resolve};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::settings::Settings;
-use cutline_signal::negotiation::{Carrier, Framing, framing};
-use cutline_signal::session::{Event, Inbound, Outbound, Session};
+use cutline_signal::negotiation::Carrier;
+use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -203,16 +203,14 @@ impl Arrivals {
         let Some(joining) = self.joining.get_mut(&from) else { return };
         joining.received += bytes.len();
         let Joining { session, directions: (out, inbound), .. } = joining;
-        if framing(&bytes) == Framing::Whole(bytes.len()) {
-            session.on_negotiation(at, &bytes, out, inbound);
-            return self.answer(socket, from, true);
-        }
-        if !session.confirm_by(at, &bytes, out, inbound) {
-            if options.demands_peer() {
+        match session.on_opening(at, &bytes, out, inbound) {
+            Opening::Negotiation => return self.answer(socket, from, true),
+            Opening::Confirmed => {}
+            Opening::Foreign if options.demands_peer() => {
                 self.joining.remove(&from);
                 return;
             }
-            session.on_foreign(at, out, inbound);
+            Opening::Foreign => session.on_foreign(at, out, inbound),
         }
         self.finish(from, vec![(at, bytes)]);
     }

@@ -20,13 +20,13 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
 use cutline_signal::negotiation::Carrier;
-use cutline_signal::session::{Event, Inbound, Outbound, Session, Standing};
+use cutline_signal::session::{Event, Inbound, Outbound, Purpose, Session, Standing};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
-use reader::{Control, Reader, Sorted, sort};
+use reader::{ControlMessage, Reader, Taken};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::cell::RefCell;
@@ -392,9 +392,9 @@ impl Inner {
         Ok(Filled::Datagrams)
     }
 
-    fn handle(&self, control: &[(Instant, Control)]) {
-        for (at, message) in control {
-            self.act(|session, out, inbound| message.handle(session, *at, out, inbound));
+    fn handle(&self, messages: &[ControlMessage]) {
+        for ControlMessage { at, control, bytes } in messages {
+            self.act(|session, out, inbound| session.on_control(*at, *control, bytes, out, inbound));
         }
     }
 
@@ -404,27 +404,27 @@ impl Inner {
         for _ in 0..MOST_CONTROL {
             let standing = self.connection.standing();
             let taken = reader.take_control(&self.socket, standing, &mut self.connection.inbound());
-            let Ok(Some((at, sorted))) = taken else { break };
-            if let Sorted::Control(control) = sorted {
-                self.handle(&[(at, control)]);
+            let Ok(Some(taken)) = taken else { break };
+            if let Taken::Control(message) = taken {
+                self.handle(&[message]);
             }
         }
     }
 
     /// Takes datagrams that were received elsewhere.
     fn take_early(&self, datagrams: impl IntoIterator<Item = (Instant, Vec<u8>)>) {
-        let mut control = Vec::new();
+        let mut found = Vec::new();
         {
             let (mut reader, mut inbound) = (lock(&self.reader), self.connection.inbound());
             for (at, mut bytes) in datagrams {
-                match sort(&bytes, at, self.connection.standing(), &mut inbound) {
-                    Sorted::Message(start) => reader.add(bytes.split_off(start)),
-                    Sorted::Control(message) => control.push((at, message)),
-                    Sorted::Nothing => {}
+                match inbound.on_datagram(at, &bytes, self.connection.standing()) {
+                    Purpose::Message(start) => reader.add(bytes.split_off(start)),
+                    Purpose::Control(control) => found.push(ControlMessage { at, control, bytes }),
+                    Purpose::Nothing => {}
                 }
             }
         }
-        self.handle(&control);
+        self.handle(&found);
     }
 }
 

@@ -1,9 +1,7 @@
 //! What has been received and not been taken.
 
-use cutline_signal::frame::{DATAGRAM_HEADER, Frame, datagram};
-use cutline_signal::monitor::Arrival;
-use cutline_signal::negotiation::{Framing, framing};
-use cutline_signal::session::{Inbound, Outbound, Session, Standing};
+use cutline_signal::frame::{Frame, datagram};
+use cutline_signal::session::{Control, Inbound, Purpose, Standing};
 use cutline_sys::datagrams::{Datagram, Inbox, Wait};
 use cutline_units::Instant;
 use rustix::fd::AsFd;
@@ -44,23 +42,12 @@ impl Reader {
     }
 }
 
-/// A control message.
+/// A control message, and when it arrived.
 #[derive(Debug)]
-pub enum Control {
-    /// Of a negotiation.
-    Negotiation(Vec<u8>),
-    /// A report.
-    Report(Vec<u8>),
-}
-
-impl Control {
-    /// Gives the message to a session.
-    pub fn handle(&self, session: &mut Session, at: Instant, out: &mut Outbound, inbound: &mut Inbound) {
-        match self {
-            Self::Negotiation(bytes) => session.on_negotiation(at, bytes, out, inbound),
-            Self::Report(bytes) => session.on_report(at, bytes, out, inbound),
-        }
-    }
+pub struct ControlMessage {
+    pub at: Instant,
+    pub control: Control,
+    pub bytes: Vec<u8>,
 }
 
 impl Reader {
@@ -95,24 +82,20 @@ impl Reader {
         count > 0 && (0..count).all(|number| self.inbox.datagram(number).is_none_or(|it| it.length == 0))
     }
 
-    /// Finds the messages in the datagrams that were received, and measures them. Returns the control messages among them,
-    /// with their times of arrival.
-    pub fn sort(
-        &mut self,
-        count: usize,
-        standing: Standing,
-        inbound: &mut Inbound,
-    ) -> Vec<(Instant, Control)> {
-        let mut control = Vec::new();
+    /// Finds the messages in the datagrams that were received, and measures them. Returns the control messages among them.
+    pub fn sort(&mut self, count: usize, standing: Standing, inbound: &mut Inbound) -> Vec<ControlMessage> {
+        let mut found = Vec::new();
         for number in 0..count {
             let Some(Datagram { head, at, .. }) = self.inbox.datagram(number) else { continue };
-            match sort(head, at, standing, inbound) {
-                Sorted::Message(start) => self.messages.push_back((number, start)),
-                Sorted::Control(message) => control.push((at, message)),
-                Sorted::Nothing => {}
+            match inbound.on_datagram(at, head, standing) {
+                Purpose::Message(start) => self.messages.push_back((number, start)),
+                Purpose::Control(control) => {
+                    found.push(ControlMessage { at, control, bytes: head.to_vec() });
+                }
+                Purpose::Nothing => {}
             }
         }
-        control
+        found
     }
 }
 
@@ -127,56 +110,30 @@ impl Reader {
         socket: impl AsFd,
         standing: Standing,
         inbound: &mut Inbound,
-    ) -> io::Result<Option<(Instant, Sorted)>> {
+    ) -> io::Result<Option<Taken>> {
         let (length, _) = recv(&socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
-        let bytes = &self.glance[..length];
-        let is_message = match standing {
-            Standing::Joined(token) => matches!(datagram(bytes, token), Frame::Data { .. }),
-            Standing::Joining | Standing::Alone => framing(bytes) != Framing::Whole(length),
-        };
+        let frame = datagram(&self.glance[..length], standing.token());
+        let is_message = matches!(frame, Frame::Data { .. } | Frame::Plain);
         if is_message || self.single.fill(socket, Wait::No)? == 0 {
             return Ok(None);
         }
         let Some(Datagram { head, at, .. }) = self.single.datagram(0) else { return Ok(None) };
-        let mut sorted = sort(head, at, standing, inbound);
-        if let Sorted::Message(start) = sorted {
-            self.early.push_back(head[start..].to_vec());
-            sorted = Sorted::Nothing;
-        }
-        Ok(Some((at, sorted)))
-    }
-}
-
-/// What a datagram is for.
-pub enum Sorted {
-    /// A message for the application, which begins here.
-    Message(usize),
-    Control(Control),
-    /// Nothing: a duplicate, or something that is not of this session.
-    Nothing,
-}
-
-/// Finds out what a datagram is for, and measures it if it is a message.
-pub fn sort(bytes: &[u8], at: Instant, standing: Standing, inbound: &mut Inbound) -> Sorted {
-    let Standing::Joined(token) = standing else {
-        if framing(bytes) == Framing::Whole(bytes.len()) {
-            return Sorted::Control(Control::Negotiation(bytes.to_vec()));
-        }
-        inbound.on_plain(at, bytes.len() as u64);
-        return Sorted::Message(0);
-    };
-    match datagram(bytes, token) {
-        Frame::Data { number, sent } => {
-            let length = bytes.len() - DATAGRAM_HEADER;
-            match inbound.on_message(at, number, sent, length as u64) {
-                Arrival::InOrder { .. } | Arrival::Late => Sorted::Message(DATAGRAM_HEADER),
-                Arrival::Duplicate | Arrival::Impossible => Sorted::Nothing,
+        Ok(Some(match inbound.on_datagram(at, head, standing) {
+            Purpose::Message(start) => {
+                self.early.push_back(head[start..].to_vec());
+                Taken::Other
             }
-        }
-        Frame::Report => Sorted::Control(Control::Report(bytes.to_vec())),
-        Frame::Negotiation => Sorted::Control(Control::Negotiation(bytes.to_vec())),
-        Frame::Foreign => Sorted::Nothing,
+            Purpose::Control(control) => Taken::Control(ControlMessage { at, control, bytes: head.to_vec() }),
+            Purpose::Nothing => Taken::Other,
+        }))
     }
+}
+
+/// What was taken that is none of the application's.
+pub enum Taken {
+    Control(ControlMessage),
+    /// Nothing that anybody has to handle.
+    Other,
 }
 
 fn copy(message: &[u8], buffer: &mut [u8]) -> usize {

@@ -16,19 +16,26 @@
 //! With an end that does not speak this protocol a session is *alone*: its messages are those of a plain connection, and only
 //! what one end sees is measured.
 
+mod inbound;
+mod outbound;
+#[cfg(test)]
+mod tests;
+
+pub use inbound::{Control, Inbound, Purpose};
+pub use outbound::Outbound;
+
 use crate::authentication::Key;
-use crate::clock::{ClockOffset, ClockParams, OffsetEstimator, Stamper};
+use crate::clock::{ClockParams, OffsetEstimator, Stamper};
 use crate::frame::{self, Frame};
 use crate::mib::{Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
-use crate::monitor::{Arrival, Arrivals, Departures, MonitorParams, PeerReports, Report, SentInterval};
+use crate::monitor::{MonitorParams, PeerReports, Report, SentInterval};
 use crate::negotiation::{self, Agreed, Carrier, Negotiation, NegotiationParams, Nonce, Reason};
 use crate::operation::{Operation, OperationParams};
-use crate::pacing::Pacer;
 use crate::violation::{self, Violation, Watch, WatchParams};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Region, Specification};
 use cutline_quality::{Class, Combination, HintControl, HintParams};
-use cutline_units::{Bytes, Duration, Hint, Instant, RandomStream, Rate};
+use cutline_units::{Duration, Hint, Instant, RandomStream};
 use std::collections::VecDeque;
 
 /// What happens automatically.
@@ -106,23 +113,27 @@ pub enum Standing {
     Alone,
 }
 
-/// What an end sends.
-#[derive(Clone, Debug)]
-pub struct Outbound {
-    departures: Departures,
-    pacer: Pacer,
-    /// What holds.
-    effective: Specification,
-    /// The rate at which the application should send, messages/s, if the rate adapts.
-    rate: Option<f64>,
+impl Standing {
+    /// The token of messages; `None` while the other end does not take part.
+    #[inline]
+    pub const fn token(self) -> Option<u32> {
+        match self {
+            Self::Joined(token) => Some(token),
+            Self::Joining | Self::Alone => None,
+        }
+    }
 }
 
-/// What an end receives.
-#[derive(Clone, Debug)]
-pub struct Inbound {
-    arrivals: Arrivals,
-    /// The other end's clock minus ours; `None` while it is unknown.
-    offset: Option<ClockOffset>,
+/// What has come to an end while nobody knew whether the other end takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// A message of a negotiation, which has been handled.
+    Negotiation,
+    /// A message or a report of this session, although the other end has not confirmed it: the confirmation is lost. Now both ends
+    /// agree, as if it had come.
+    Confirmed,
+    /// Something else: the other end takes no part.
+    Foreign,
 }
 
 /// Everything of an end but its two directions.
@@ -177,89 +188,6 @@ const CHECKED: &str = "the session has checked its parameters";
 const MISSED: u64 = 3;
 /// The most events that wait to be read. Older ones are forgotten: what holds now is in the [`Mib`].
 const MOST_EVENTS: usize = 256;
-
-impl Outbound {
-    fn new(now: Instant, monitor: &MonitorParams, effective: &Specification) -> Self {
-        let departures = Departures::new(now, monitor).expect(CHECKED);
-        Self { departures, pacer: Pacer::new(effective), effective: effective.clone(), rate: None }
-    }
-
-    /// Another specification holds from now on.
-    fn renegotiate(&mut self, effective: &Specification) {
-        self.pacer.renegotiate(effective);
-        self.effective = effective.clone();
-        self.rate = None;
-    }
-
-    /// The application should send at this rate, messages/s.
-    fn set_rate(&mut self, rate: f64) {
-        self.pacer.set_rate(&self.effective, rate);
-        self.rate = Some(rate);
-    }
-
-    /// The number of the next message.
-    #[inline]
-    pub const fn number(&self) -> u64 {
-        self.departures.total().messages
-    }
-
-    /// When the next message may be sent: `now`, or a later time.
-    #[inline]
-    pub fn ready_at(&self, now: Instant) -> Instant {
-        self.pacer.ready_at(now)
-    }
-
-    /// The highest throughput at which messages may be sent, for who paces bytes instead of messages; `None` if there is none.
-    pub fn throughput(&self) -> Option<Rate> {
-        let Self { effective, rate, .. } = self;
-        let highest = match rate {
-            Some(rate) => Specification { max_rate: Some(*rate), ..effective.clone() }.max_throughput(),
-            None => effective.peak_throughput(),
-        };
-        highest.or_else(|| effective.max_throughput())
-    }
-
-    /// The longest message that was agreed on, bytes; `None` if any length is allowed.
-    #[inline]
-    pub fn longest(&self) -> Option<u64> {
-        self.effective.size.map(Bytes::get)
-    }
-
-    /// A message was sent.
-    #[inline]
-    pub fn on_send(&mut self, now: Instant, bytes: u64) {
-        self.departures.on_send(now, bytes);
-        self.pacer.on_send(now, bytes);
-    }
-
-    /// The application wants to send and has to wait from now on, until [`Outbound::release`].
-    pub fn hold(&mut self, now: Instant) {
-        self.departures.hold(now);
-    }
-
-    /// The application waits no longer.
-    pub fn release(&mut self, now: Instant) {
-        self.departures.release(now);
-    }
-}
-
-impl Inbound {
-    fn new(now: Instant, monitor: &MonitorParams) -> Self {
-        Self { arrivals: Arrivals::new(now, monitor).expect(CHECKED), offset: None }
-    }
-
-    /// A message has arrived that was sent at a time of the sender's clock.
-    #[inline]
-    pub fn on_message(&mut self, arrived: Instant, number: u64, sent: Instant, bytes: u64) -> Arrival {
-        self.arrivals.on_message(arrived, number, sent, bytes, self.offset)
-    }
-
-    /// A message of an end that takes no part has arrived.
-    #[inline]
-    pub fn on_plain(&mut self, arrived: Instant, bytes: u64) {
-        self.arrivals.on_plain(arrived, bytes);
-    }
-}
 
 impl Side {
     fn new(specification: Specification, params: &WatchParams) -> Result<Self, ParameterError> {
@@ -357,10 +285,7 @@ impl Session {
 
     /// The token of messages; `None` while the other end does not take part.
     pub const fn token(&self) -> Option<u32> {
-        match self.standing {
-            Standing::Joined(token) => Some(token),
-            Standing::Joining | Standing::Alone => None,
-        }
+        self.standing.token()
     }
 
     /// The hint that packets should have; `None` if nothing adapts it.
@@ -402,6 +327,21 @@ impl Session {
         }
     }
 
+    /// Handles a control message that has come: [`Inbound::on_datagram`] or a [`StreamReader`](crate::frame::StreamReader) has found it.
+    pub fn on_control(
+        &mut self,
+        now: Instant,
+        control: Control,
+        bytes: &[u8],
+        out: &mut Outbound,
+        inbound: &mut Inbound,
+    ) {
+        match control {
+            Control::Negotiation => self.on_negotiation(now, bytes, out, inbound),
+            Control::Report => self.on_report(now, bytes, out, inbound),
+        }
+    }
+
     /// Handles a message of a negotiation.
     pub fn on_negotiation(&mut self, now: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
         // An end that was left alone sends plain messages, and a late answer would be one too many among them.
@@ -411,9 +351,26 @@ impl Session {
         }
     }
 
-    /// Whether a datagram has the token of this session, although the other end has not confirmed it: the confirmation is lost.
-    /// Then both ends agree, as if it had come.
-    pub fn confirm_by(
+    /// Handles a datagram that has come to an end that was asked, while nobody knows yet whether the other end takes part.
+    ///
+    /// Of a [message](Opening::Confirmed) the caller has to [take](Inbound::on_datagram) the datagram then. After a
+    /// [foreign](Opening::Foreign) one nothing has changed: the caller calls [`Session::on_foreign`] or forgets the session.
+    pub fn on_opening(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+        out: &mut Outbound,
+        inbound: &mut Inbound,
+    ) -> Opening {
+        if frame::datagram(datagram, None) == Frame::Negotiation {
+            self.on_negotiation(now, datagram, out, inbound);
+            return Opening::Negotiation;
+        }
+        if self.confirm_by(now, datagram, out, inbound) { Opening::Confirmed } else { Opening::Foreign }
+    }
+
+    /// Agrees if a datagram has the token of this session, as if the other end's confirmation had come. Returns whether it has.
+    fn confirm_by(
         &mut self,
         now: Instant,
         datagram: &[u8],
@@ -427,7 +384,7 @@ impl Session {
         };
         let token = negotiation.token();
         let is_of_session = token.is_some_and(|token| {
-            matches!(frame::datagram(datagram, token), Frame::Data { .. } | Frame::Report)
+            matches!(frame::datagram(datagram, Some(token)), Frame::Data { .. } | Frame::Report)
         });
         if is_of_session {
             negotiation.on_token(now);
@@ -624,7 +581,3 @@ impl Session {
         self.events.push_back(event);
     }
 }
-
-#[cfg(test)]
-#[path = "session_tests.rs"]
-mod tests;

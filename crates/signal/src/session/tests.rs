@@ -1,7 +1,7 @@
 //! Two sessions with a network between them.
 
 use super::*;
-use crate::frame::Frame;
+use crate::monitor::{Arrivals, Departures};
 use cutline_quality::spec::{Measure, Preset};
 use cutline_units::Streams;
 use proptest::prelude::*;
@@ -86,14 +86,15 @@ impl World {
     fn arrive(&mut self, to: usize, bytes: &[u8]) {
         let End { session, out, inbound, ahead, .. } = &mut self.ends[to];
         let now = self.now + *ahead;
-        match frame::datagram(bytes, session.token().unwrap_or_default()) {
-            Frame::Data { number, sent } => {
-                let length = bytes.len() - frame::DATAGRAM_HEADER;
-                inbound.on_message(now, number, sent, length as u64);
+        if session.is_joining() {
+            match session.on_opening(now, bytes, out, inbound) {
+                Opening::Negotiation => return,
+                Opening::Confirmed => {}
+                Opening::Foreign => session.on_foreign(now, out, inbound),
             }
-            Frame::Report => session.on_report(now, bytes, out, inbound),
-            Frame::Negotiation => session.on_negotiation(now, bytes, out, inbound),
-            Frame::Foreign => session.on_foreign(now, out, inbound),
+        }
+        if let Purpose::Control(control) = inbound.on_datagram(now, bytes, session.standing()) {
+            session.on_control(now, control, bytes, out, inbound);
         }
     }
 
@@ -261,6 +262,52 @@ fn a_peer_that_lies_is_not_believed() {
     let after = world.ends[0].mib(world.now);
     assert_eq!((before.send.received, before.reports.used), (after.send.received, after.reports.used));
     assert_eq!(after.reports.refused, before.reports.refused + 3);
+}
+
+#[test]
+fn a_datagram_is_for_one_thing() {
+    const TOKEN: u32 = 77;
+    let joined = Standing::Joined(TOKEN);
+    let now = Instant::ZERO + ms(10);
+    let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
+    let offer = world.ends[0].session.transmit().unwrap();
+    let inbound = &mut world.ends[0].inbound;
+    let message = [&frame::datagram_header(TOKEN, 0, now)[..], b"hello"].concat();
+    let report = frame::report(TOKEN, b"content", None::<fn(&[u8]) -> [u8; 32]>);
+    for (bytes, standing, purpose) in [
+        (&message, joined, Purpose::Message(frame::DATAGRAM_HEADER)),
+        (&message, joined, Purpose::Nothing),
+        (&message, Standing::Joined(TOKEN + 1), Purpose::Nothing),
+        (&report, joined, Purpose::Control(Control::Report)),
+        (&offer, joined, Purpose::Control(Control::Negotiation)),
+        (&offer, Standing::Joining, Purpose::Control(Control::Negotiation)),
+        (&offer, Standing::Alone, Purpose::Control(Control::Negotiation)),
+        (&report, Standing::Alone, Purpose::Message(0)),
+        (&b"GET /".to_vec(), Standing::Joining, Purpose::Message(0)),
+        (&b"GET /".to_vec(), joined, Purpose::Nothing),
+    ] {
+        assert_eq!(inbound.on_datagram(now, bytes, standing), purpose, "{bytes:?} at {standing:?}");
+    }
+    assert_eq!(inbound.arrivals.total().messages, 3, "those for the application are measured, and no others");
+}
+
+#[test]
+fn a_message_with_the_token_stands_for_a_lost_confirmation() {
+    let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
+    let [asking, asked] = &mut world.ends;
+    let now = world.now;
+    let there = now + asked.ahead;
+    let offer = asking.session.transmit().unwrap();
+    let opening =
+        |end: &mut End, bytes: &[u8]| end.session.on_opening(there, bytes, &mut end.out, &mut end.inbound);
+    assert_eq!(opening(asked, b"GET /"), Opening::Foreign);
+    assert!(asked.session.is_joining(), "the caller decides what becomes of a foreign datagram");
+    assert_eq!(opening(asked, &offer), Opening::Negotiation);
+    let answer = asked.session.transmit().unwrap();
+    asking.session.on_negotiation(now, &answer, &mut asking.out, &mut asking.inbound);
+    let message = frame::datagram_header(asking.session.token().unwrap(), 0, now);
+    assert_eq!(opening(asked, &message), Opening::Confirmed);
+    assert_eq!(asked.session.token(), asking.session.token());
 }
 
 proptest! {
