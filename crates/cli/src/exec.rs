@@ -4,12 +4,13 @@ use crate::exit::Failure;
 use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
 use cutline_exec::cgroup::{Running, Target};
-use cutline_exec::{ExecDocument, ExecError, Options, Program, Way, hint_of};
+use cutline_exec::{ExecDocument, ExecError, Options, Program, Way};
 use cutline_marking::Settings;
 use cutline_params::Choice as _;
-use cutline_quality::spec::Preset;
+use cutline_quality::spec::{ConnectionSpecification, Preset};
 use cutline_text::Printable;
-use cutline_units::{Dscp, DscpPool2, HintBits, HintCodec as _, Rate};
+use cutline_translate::{Request, Service, translate};
+use cutline_units::{Dscp, DscpPool2, Duration, HintBits, HintCodec as _, Rate};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -23,9 +24,12 @@ use std::sync::atomic::Ordering;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Class of application, which has a hint: game 4, audio and video 6, telemetry 8, web 10, file 16
+    /// Class of application (audio, video, file, web, game, telemetry): its hint is the one that `cutline translate CLASS` finds
     #[arg(long, value_parser = class, value_name = "CLASS")]
     class: Option<Preset>,
+    /// Round-trip time of the path without queues, such as 300ms, on which the hint of a class depends [default: 50ms]
+    #[arg(long, value_parser = arguments::duration, requires = "class", value_name = "TIME")]
+    rtt: Option<Duration>,
     /// Delay hint, 1 (as little delay as possible) to 16 (throughput only) [default: that of the class]
     #[arg(long, value_parser = hint, conflicts_with = "dscp", value_name = "LEVEL")]
     hint: Option<Dscp>,
@@ -65,10 +69,10 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   cutline exec --class video --rate 500kbit -- ffmpeg -re -i film.mp4 -f mpegts udp://192.0.2.1:5000
   cutline exec --hint 10 -- curl -O https://www.example.org/file
-  cutline exec --class web --json report.json -- python3 -m http.server
+  cutline exec --class audio --rtt 300ms --json report.json -- python3 call.py
   sudo cutline exec --class game --by cgroup -- ./server
   sudo cutline exec --class video --pid 1234
-  cutline exec --class web --systemd nginx.service
+  cutline exec --class telemetry --systemd collector.service
 
 Exit codes: that of the program; 128 and the number of the signal that ended it; 125 a failure of cutline exec; 126 the
 program cannot be executed; 127 there is no such program; 2 invalid arguments.";
@@ -182,14 +186,27 @@ impl Args {
     }
 
     fn settings(&self) -> Result<Settings, Failure> {
-        let of_class = || self.class.and_then(|class| DscpPool2.encode(hint_of(class)));
-        let dscp = self.dscp.or(self.hint).or_else(of_class);
-        if dscp.is_none() && self.rate.is_none() {
+        let of_class = match self.class {
+            Some(class) => code_point(class, self.rtt)?,
+            None => None,
+        };
+        let dscp = self.dscp.or(self.hint).or(of_class);
+        if dscp.is_none() && self.rate.is_none() && self.class.is_none() {
             let message = "nothing is asked for: give --class, --hint, --dscp or --rate";
             return Err(Failure::Code(OWN, message.to_owned()));
         }
         Ok(Settings::new(dscp, self.rate))
     }
+}
+
+/// The code point of a class of application on a path with this round-trip time; `None` where it is to stay unmarked.
+fn code_point(class: Preset, rtt: Option<Duration>) -> Result<Option<Dscp>, Failure> {
+    let both = class.specification();
+    let both = ConnectionSpecification { send: both.clone(), receive: both, profile: None };
+    let mut request = Request { service: Some(Service::Hint), ..Request::new(both) };
+    request.path.rtt = rtt;
+    let translation = translate(&request).map_err(|error| Failure::Code(OWN, error.to_string()))?;
+    Ok(translation.network.dscp)
 }
 
 /// What is set, in words.
@@ -199,7 +216,8 @@ fn described(settings: &Settings) -> String {
         None => format!("DSCP {dscp}"),
     });
     let rate = settings.rate.map(|rate| format!("at most {} kbit/s a socket", rate.as_kbps_f64()));
-    mark.into_iter().chain(rate).collect::<Vec<_>>().join(", ")
+    let mark = mark.unwrap_or_else(|| "no mark".to_owned());
+    [Some(mark), rate].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn write(file: &Path, document: &ExecDocument) -> Result<(), Failure> {

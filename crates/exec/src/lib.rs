@@ -5,7 +5,6 @@
 //! says which way works, why, and what it cannot do; [`run`] starts the program, waits for it and reads what was counted.
 //!
 //! ```text
-//! class    the hint of a class of application
 //! program  what kind of program a file is
 //! way      which way works for it
 //! library  where the preloaded library is
@@ -17,7 +16,6 @@
 //! ```
 
 pub mod cgroup;
-mod class;
 mod ending;
 mod error;
 mod library;
@@ -27,7 +25,6 @@ mod run;
 mod systemd;
 mod way;
 
-pub use class::hint_of;
 pub use ending::Ending;
 pub use error::ExecError;
 pub use library::{LIBRARY_VARIABLE, find_library};
