@@ -27,7 +27,7 @@ __all__ = [
     "start_server",
 ]
 
-KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate"]
+KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate", "asked"]
 SIDES = [None, "send", "receive"]
 MEASURES = ["rate", "delay", "gap", "jitter", "loss", "recovery"]
 
@@ -37,7 +37,7 @@ class Event:
     """Something that has happened to a connection. What does not belong to its kind is None."""
 
     kind: str
-    """agreed, refused, one-sided, violated, restored, hint or rate."""
+    """agreed, refused, one-sided, violated, restored, hint, rate or asked."""
     text: str
     """The same in words."""
     side: str | None = None

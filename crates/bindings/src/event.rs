@@ -25,6 +25,8 @@ pub enum EventKind {
     Hint = 6,
     /// The application should send at this rate from now on.
     Rate = 7,
+    /// This end asks by itself for another specification that the application accepts.
+    Asked = 8,
 }
 
 /// A direction of a connection, as its end sees it.
@@ -136,6 +138,8 @@ impl From<&socket::Event> for Event {
                 Self::new(EventKind::Refused, &format!("the ends do not agree: {}", parts.join("; ")))
             }
             E::OneSided(_) => Self::new(EventKind::OneSided, "the other end takes no part"),
+            E::Asked(0) => Self::new(EventKind::Asked, "asks for the application's own specification again"),
+            E::Asked(place) => Self::new(EventKind::Asked, &format!("asks for alternative {place}")),
             E::Violated(direction, violation) => Self::violation(EventKind::Violated, *direction, violation),
             E::Restored { direction, violation, after } => Self {
                 after_ns: nanos(*after),

@@ -2,10 +2,11 @@
 
 use cutline_config::kind::{self, Kind};
 use cutline_config::{Document, Errors, TableReader, parameter, read, specification};
-use cutline_params::Parameters;
+use cutline_params::{Choice as _, Parameters};
 use cutline_quality::spec::ConnectionSpecification;
-use cutline_quality::{Class, HintParams};
+use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_signal::operation::OperationParams;
+use cutline_signal::renegotiation::Alternatives;
 use cutline_socket::{Marking, Pacing, Peer, QosOptions};
 use cutline_units::Hint;
 use std::time::Duration;
@@ -22,10 +23,12 @@ const NAME: &str = "options";
 /// | `peer` | what is known of the other end | `detect`, `speaks`, `plain` |
 /// | `pacing` | what sending datagrams too fast does | `block`, `refuse`, `count` |
 /// | `marking` | the packets' delay hint | `translated`, `none`, 1 to 16, `adaptive-audio` and other classes |
+/// | `hint-goal` | what an adaptive marking looks for | `within-limit`, `quality` |
+/// | `weakest.*` | a weaker specification that the socket may ask for | as the specification, whose values absent keys have |
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
 /// | `detection` | how long a stream asks whether the other end is a QoS socket | a time |
 /// | `path.*` | what is known of the path | as `cutline translate` |
-/// | `negotiation.*`, `monitor.*`, `operation.*` | how the protocol is carried out | the parameters of those names |
+/// | `negotiation.*`, `monitor.*`, `operation.*`, `renegotiation.*` | how the protocol is carried out | the parameters of those names |
 #[derive(Clone, Debug)]
 pub struct Options {
     document: Document,
@@ -115,17 +118,32 @@ fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptio
         let adapts = root.or("adapt-rate", &kind::flag(), false);
         let operation: Option<OperationParams> = parameters(root, "operation");
         let detection = root.optional("detection", &kind::positive_duration());
+        let own = specification.clone().unwrap_or_default();
+        let weakest = root.table("weakest", "a specification").and_then(|table| {
+            let weakest = specification::change(&table, &own);
+            table.finish();
+            weakest
+        });
+        let renegotiation = parameters(root, "renegotiation").unwrap_or_default();
+        let goal = root.or("hint-goal", &hint_goal(), HintGoal::WithinLimit);
         let options = specification.clone().map(|it| {
             let options = QosOptions::new(it)
                 .peer(root.or("peer", &peer(), Peer::default()))
                 .pacing(root.or("pacing", &pacing(), Pacing::default()))
-                .marking(root.or("marking", &marking(), Marking::default()))
+                .marking(with_goal(root.or("marking", &marking(), Marking::default()), goal))
                 .path(parameters(root, "path").unwrap_or_default());
             let negotiation = parameters(root, "negotiation").unwrap_or_default();
             let monitor = parameters(root, "monitor").unwrap_or_default();
             let options = options.negotiation(negotiation).monitor(monitor);
             let options = match detection {
                 Some(time) => options.detection(Duration::from_nanos(time.as_nanos())),
+                None => options,
+            };
+            let options = match weakest {
+                Some(weakest) => {
+                    let specifications = vec![weakest];
+                    options.alternatives(Alternatives { specifications, params: renegotiation })
+                }
                 None => options,
             };
             if adapts { options.adapt_rate(operation.unwrap_or_default()) } else { options }
@@ -165,6 +183,18 @@ fn marking() -> Kind<Marking> {
     kind::choice("how packets are marked", words).or(level)
 }
 
+fn with_goal(marking: Marking, goal: HintGoal) -> Marking {
+    match marking {
+        Marking::Adaptive(class, params) => Marking::Adaptive(class, HintParams { goal, ..params }),
+        marking => marking,
+    }
+}
+
+fn hint_goal() -> Kind<HintGoal> {
+    let words = [HintGoal::WithinLimit, HintGoal::Quality].map(|goal| (goal.name(), goal));
+    kind::one_of("what an adaptive marking looks for", &words)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +219,9 @@ mod tests {
             ("marking", "adaptive-audio"),
             ("adapt-rate", "true"),
             ("operation.decrease", "0.5"),
+            ("hint-goal", "quality"),
+            ("weakest.send.min-rate", "100"),
+            ("renegotiation.patience", "2 s"),
             ("detection", "50 ms"),
             ("negotiation.give-up", "1 s"),
             ("monitor.interval", "100 ms"),

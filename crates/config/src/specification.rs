@@ -41,14 +41,22 @@ pub fn specification(document: &Document) -> Result<ConnectionSpecification, Err
 
 /// The specification in a table. The caller reads the table's other keys, if it has any, and finishes it.
 pub fn connection(table: &TableReader<'_>) -> Option<ConnectionSpecification> {
-    let class = table.optional("class", &class());
-    let profile = table.optional("connCapacityProfile", &profile());
-    let start = class.map_or(Specification::OPEN, Preset::specification);
-    let side = |key, rates| match table.table(key, "a table of parameters") {
-        Some(table) => direction(&table, start.clone(), rates),
-        None => (!table.has(key)).then(|| start.clone()),
+    change(table, &ConnectionSpecification::default())
+}
+
+/// The specification in a table in which absent keys are those of another specification.
+pub fn change(table: &TableReader<'_>, other: &ConnectionSpecification) -> Option<ConnectionSpecification> {
+    let class = table.optional("class", &class()).map(Preset::specification);
+    let profile = table.optional("connCapacityProfile", &profile()).or(other.profile);
+    let side = |key, other: &Specification, rates| {
+        let start = class.as_ref().unwrap_or(other).clone();
+        match table.table(key, "a table of parameters") {
+            Some(table) => direction(&table, start, rates),
+            None => (!table.has(key)).then_some(start),
+        }
     };
-    let (send, receive) = (side("send", SEND_RATES), side("receive", RECEIVE_RATES));
+    let (send, receive) =
+        (side("send", &other.send, SEND_RATES), side("receive", &other.receive, RECEIVE_RATES));
     Some(ConnectionSpecification { send: send?, receive: receive?, profile })
 }
 

@@ -31,6 +31,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
 #define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
 #define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
+#define CUTLINE_EVENT_ASKED 8 /* This end asks by itself for another specification that the application accepts. */
 
 /* A direction of a connection, as its end sees it. */
 #define CUTLINE_SIDE_SEND 1 /* What this end sends. */

@@ -43,6 +43,6 @@ mod web;
 pub use class::Class;
 pub use emodel::{Codec, EModel, Rating};
 pub use game::Perspective;
-pub use hint_control::{DeliveryReport, HintControl, HintControlStats, HintParams};
+pub use hint_control::{DeliveryReport, HintControl, HintControlStats, HintGoal, HintParams};
 pub use level::{Combination, Quality, QualityError, UnknownName};
 pub use power::{Power, PowerError};

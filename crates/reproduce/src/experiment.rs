@@ -1,7 +1,7 @@
 //! An experiment: a scenario file of a study, or a variant of one.
 
 use crate::options::Options;
-use crate::qos::connections;
+use crate::qos::connections::{self, Judgement};
 use cutline_config::Errors;
 use cutline_lab::Stack;
 use cutline_results::{Existing, Lock, Planned, RunResult, RunStore, StoreError, Summary};
@@ -38,18 +38,9 @@ pub enum Platform {
     /// In the simulator.
     Simulator,
     /// In the simulator, with an application over a QoS socket in the place of each flow over UDP.
-    QosSockets(HintGoal),
+    QosSockets(Judgement),
     /// In the laboratory: with real packets and this variant of Linux's TCP, in real time.
     Laboratory(Stack),
-}
-
-/// What a hint that adapts is judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HintGoal {
-    /// The quality Q(d, T), in which loss counts as lost throughput alone.
-    Quality,
-    /// The quality less the loss, weighted as the E-model does.
-    QualityAndLoss,
 }
 
 /// Settings: paths of keys in the scenario file, and their values.
@@ -194,8 +185,9 @@ impl Platform {
     const fn label(self) -> &'static str {
         match self {
             Self::Simulator => "",
-            Self::QosSockets(HintGoal::Quality) => "QoS sockets",
-            Self::QosSockets(HintGoal::QualityAndLoss) => "QoS sockets that count loss",
+            Self::QosSockets(Judgement::Quality) => "QoS sockets",
+            Self::QosSockets(Judgement::QualityAndLoss) => "QoS sockets that count loss",
+            Self::QosSockets(Judgement::WithinLimit) => "QoS sockets within the limit of loss",
             Self::Laboratory(stack) => stack.label(),
         }
     }
@@ -221,7 +213,7 @@ impl Platform {
     fn run(self, scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, String> {
         match self {
             Self::Simulator => scenario.simulate(seed, cancel).map_err(|error| error.to_string()),
-            Self::QosSockets(goal) => connections::simulate(scenario, goal, seed, cancel),
+            Self::QosSockets(judgement) => connections::simulate(scenario, judgement, seed, cancel),
             Self::Laboratory(stack) => {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())

@@ -11,6 +11,7 @@
 //! - [`monitor`]: what is sent and received, measured at both ends, and what they report to each other.
 //! - [`violation`]: whether that is what was agreed on.
 //! - [`operation`]: moves a sender inside its region of operation.
+//! - [`renegotiation`]: asks for another specification when that does not help, and for the better one again.
 //! - [`mib`]: all that is known of a connection, as one struct.
 //! - [`authentication`]: the key that both ends may share, and the tags of messages.
 
@@ -23,5 +24,6 @@ pub mod negotiation;
 pub mod operation;
 pub mod pacing;
 pub mod presence;
+pub mod renegotiation;
 pub mod session;
 pub mod violation;

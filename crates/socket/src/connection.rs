@@ -94,7 +94,11 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
         params: SessionParams {
             negotiation: options.negotiation.clone(),
             monitor: options.monitor.clone(),
-            policies: Policies { adapt_hint, adapt_rate: options.operation.clone() },
+            policies: Policies {
+                adapt_hint,
+                adapt_rate: options.operation.clone(),
+                renegotiate: options.alternatives.clone(),
+            },
             ..SessionParams::default()
         },
         key: options.key,

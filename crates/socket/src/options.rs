@@ -6,6 +6,7 @@ use cutline_signal::authentication::Key;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::operation::OperationParams;
+use cutline_signal::renegotiation::Alternatives;
 use cutline_translate::Path;
 use cutline_units::{Duration, Hint};
 
@@ -69,6 +70,7 @@ pub struct QosOptions {
     pub(crate) path: Path,
     pub(crate) key: Option<Key>,
     pub(crate) operation: Option<OperationParams>,
+    pub(crate) alternatives: Option<Alternatives>,
     /// How long to ask whether the other end is a QoS socket.
     pub(crate) detection: Duration,
     pub(crate) negotiation: NegotiationParams,
@@ -97,6 +99,7 @@ impl Default for QosOptions {
             path: Path::default(),
             key: None,
             operation: None,
+            alternatives: None,
             detection: DETECTION,
             negotiation: NegotiationParams::default(),
             monitor: MonitorParams::default(),
@@ -163,6 +166,14 @@ impl QosOptions {
     #[must_use]
     pub fn adapt_rate(self, operation: OperationParams) -> Self {
         Self { operation: Some(operation), ..self }
+    }
+
+    /// Says what else is acceptable, best first. When a limit stays violated and nothing else helps, the socket asks the other end for the
+    /// next of these, and for the better one when that can be had again: [`Event::Asked`](crate::Event::Asked), then
+    /// [`Event::Agreed`](crate::Event::Agreed) with what holds.
+    #[must_use]
+    pub fn alternatives(self, alternatives: Alternatives) -> Self {
+        Self { alternatives: Some(alternatives), ..self }
     }
 
     /// Sets how long an end that connects asks whether the other end is a QoS socket, with [`Peer::Detect`]: 300 ms unless set. It

@@ -1,7 +1,6 @@
 //! How the longest acceptable delay is divided.
 
 use crate::path::Path;
-use crate::stream::Stream;
 use cutline_quality::spec::Specification;
 use cutline_units::{Duration, Rate};
 
@@ -32,13 +31,13 @@ impl DelayBudget {
     }
 
     /// What leaves at this rate while data may wait in the sender, B, and why it is so much.
-    pub(crate) fn in_the_sender(&self, rate: Rate, stream: &Stream<'_>) -> (u64, String) {
+    pub(crate) fn in_the_sender(&self, rate: Rate, path: &Path) -> (u64, String) {
         if self.share < WAKE_UP {
             let why =
                 format!("what leaves at {rate} within {WAKE_UP}, which a host may take to wake a sender");
             return (rate.bytes_in(WAKE_UP).get(), why);
         }
-        let why = format!("what leaves at {rate} within {}, {}", self.share, self.because(stream.path));
+        let why = format!("what leaves at {rate} within {}, {}", self.share, self.because(path));
         (rate.bytes_in(self.share).get(), why)
     }
 

@@ -25,6 +25,11 @@
 //! on either side of the top points the wrong way. A law without trials, "raise the hint while Qd > Qt", would be faster,
 //! and wrong for an application that the network does not limit: a codec of 64 kbit/s always has a Qt of 0.83.
 //!
+//! - **The limit of the loss** ([`HintControl::set_loss_limit`]) is a constraint, as in the exact penalty method (Zangwill 1967): what
+//!   is judged falls by 1 for each time that the loss exceeds the limit by as much again, which is more than delay can gain. A trial
+//!   of a smaller hint ends with the first interval outside the limit, since TSQ drops more of what has a smaller hint, and so costs
+//!   the application one interval. Where the largest hint is outside, too, the least loss is the best.
+//!
 //! The controller sees what a receiver can report and a sender can count, nothing else: see [`DeliveryReport`]. It has no clock
 //! and no timer; reports drive it.
 //!
@@ -37,7 +42,7 @@ mod trial;
 mod watch;
 
 use crate::{Class, Combination};
-use cutline_params::{ParameterError, Parameters};
+use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Hint, HintBits, Instant, RandomStream, Rate};
 use search::Search;
 use std::fmt;
@@ -46,6 +51,18 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 /// Levels of 8 bits, the most there are.
 const LEVELS: u64 = 256;
+
+/// The least limit of the loss by which an excess is measured: a limit of 0 has no scale.
+const LEAST_LIMIT: f64 = 0.01;
+
+/// What the controller looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum HintGoal {
+    /// The best quality with a loss within its limit, if there is one.
+    WithinLimit,
+    /// The best quality at any loss: TSQ's Q.
+    Quality,
+}
 
 /// What can be set. [`HintParams::new`] has the defaults for any number of hint bits; those here are for four.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
@@ -99,6 +116,18 @@ pub struct HintParams {
     /// What is judged is the quality less this times the share of packets lost.
     #[param(default = 0.0, range = (0.0, 10.0), source = "0: TSQ's Q")]
     pub loss_weight: f64,
+    /// What is looked for. It matters where there is a [limit](HintControl::set_loss_limit).
+    #[param(default = HintGoal::WithinLimit, skip)]
+    pub goal: HintGoal,
+}
+
+/// An interval, as it was judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Judged {
+    /// The quality, less the cost of loss.
+    quality: f64,
+    /// Whether more was lost than the limit allows.
+    is_outside: bool,
 }
 
 /// What a receiver has received so far: totals, as in RTCP's reports (RFC 3550 section 6.4), so that a lost report does no
@@ -135,6 +164,8 @@ pub struct HintControl {
     params: HintParams,
     class: Class,
     combination: Combination,
+    /// The largest acceptable share of packets lost; `None` if any is.
+    loss_limit: Option<f64>,
     hint: Hint,
     /// When the hint was set.
     changed: Instant,
@@ -193,11 +224,18 @@ impl HintControl {
             params: *params,
             class,
             combination,
+            loss_limit: None,
             hint: params.start,
             changed: now.saturating_add(lead),
             begin: None,
             search: Search::new(params, random),
         })
+    }
+
+    /// Sets the largest share of packets that may be lost, 0 to 1; `None` if any may be, as at first. It counts from the interval under
+    /// way on, unless the [goal](HintGoal) is the quality alone.
+    pub fn set_loss_limit(&mut self, limit: Option<f64>) {
+        self.loss_limit = limit;
     }
 
     /// The hint that packets carry now.
@@ -232,10 +270,10 @@ impl HintControl {
         if report.at.saturating_since(begin.at) < self.params.measure {
             return self.hint;
         }
-        let quality = self.judge(&begin, report, sent.saturating_sub(sent_before));
+        let judged = self.judge(&begin, report, sent.saturating_sub(sent_before));
         // The next interval begins here, unless the hint changes.
         self.begin = Some((*report, sent));
-        let level = self.search.on_interval(now, quality);
+        let level = self.search.on_interval(now, judged);
         if level != self.hint.level() {
             self.hint = Hint::from_level(level);
             self.changed = now;
@@ -245,19 +283,27 @@ impl HintControl {
     }
 
     /// The quality of what was received between two reports (TSQ eq. 1), less the cost of loss.
-    fn judge(&self, from: &DeliveryReport, to: &DeliveryReport, sent: u64) -> f64 {
+    fn judge(&self, from: &DeliveryReport, to: &DeliveryReport, sent: u64) -> Judged {
         // The totals of a broken receiver may fall.
         let received = to.received.saturating_sub(from.received);
+        if sent == 0 && received == 0 {
+            // Nothing was sent, so there is nothing to judge.
+            return Judged { quality: 1.0, is_outside: false };
+        }
+        let (all, lost) = (sent.max(received) as f64, sent.saturating_sub(received) as f64);
+        let limit = self.loss_limit.filter(|_| self.params.goal == HintGoal::WithinLimit);
+        let excess =
+            limit.map_or(0.0, |limit| (lost - limit * all).max(0.0) / (limit.max(LEAST_LIMIT) * all));
+        let is_outside = excess > 0.0;
         if received == 0 {
-            // If nothing was sent there is nothing to judge. If all packets were lost it is the worst.
-            return if sent == 0 { 1.0 } else { 0.0 };
+            // If all packets were lost it is the worst.
+            return Judged { quality: -excess, is_outside };
         }
         let seconds = to.at.saturating_since(from.at).as_secs_f64();
         let bits = to.delivered_bytes.saturating_sub(from.delivered_bytes) as f64 * 8.0;
         let delay = Duration::from_nanos(to.delay.saturating_sub(from.delay).as_nanos() / received);
         let quality = self.class.quality(delay, Rate::from_bps((bits / seconds) as u64), self.combination);
-        let lost = (1.0 - received as f64 / sent.max(1) as f64).max(0.0);
-        quality.get() - self.params.loss_weight * lost
+        Judged { quality: quality.get() - self.params.loss_weight * lost / all - excess, is_outside }
     }
 }
 

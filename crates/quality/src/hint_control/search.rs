@@ -2,7 +2,7 @@
 
 use super::trial::{Finding, Noise, Trial};
 use super::watch::{Cusum, Expected};
-use super::{HintControlStats, HintParams};
+use super::{HintControlStats, HintParams, Judged};
 use cutline_units::{Duration, Instant, RandomStream};
 
 /// A side of the centre.
@@ -32,6 +32,8 @@ struct Comparison {
     at_level: bool,
     /// The quality of the pair's first interval.
     first: Option<f64>,
+    /// Whether an interval was outside the limit of the loss. Such intervals differ more than others.
+    was_outside: bool,
 }
 
 /// The search of one flow.
@@ -82,23 +84,27 @@ impl Search {
         self.stats
     }
 
-    /// Takes the quality of an interval that has ended, and returns the level of the next one.
-    pub(super) fn on_interval(&mut self, now: Instant, quality: f64) -> u16 {
+    /// Takes an interval that has ended, and returns the level of the next one.
+    pub(super) fn on_interval(&mut self, now: Instant, judged: Judged) -> u16 {
         self.stats.intervals += 1;
         match self.phase {
             Phase::Begin => {
-                self.expected.add(quality);
+                self.expected.add(judged.quality);
                 self.try_next(now)
             }
-            Phase::Trying(comparison) => self.compare(now, comparison, quality),
-            Phase::Resting { until, alarm } => self.watch(now, until, alarm, quality),
+            Phase::Trying(comparison) => self.compare(now, comparison, judged),
+            Phase::Resting { until, alarm } => self.watch(now, until, alarm, judged),
         }
     }
 
     /// An interval of a pair has ended.
-    fn compare(&mut self, now: Instant, mut comparison: Comparison, quality: f64) -> u16 {
+    fn compare(&mut self, now: Instant, mut comparison: Comparison, judged: Judged) -> u16 {
+        let Judged { quality, is_outside } = judged;
+        comparison.was_outside |= is_outside;
         if !comparison.at_level {
             self.expected.add(quality);
+        } else if is_outside && comparison.level < self.centre {
+            return self.turn(now, &comparison);
         }
         let Some(first) = comparison.first else {
             comparison.first = Some(quality);
@@ -125,6 +131,7 @@ impl Search {
                     trial: Trial::default(),
                     at_level: true,
                     first: None,
+                    was_outside: false,
                 });
             }
             self.failed += 1;
@@ -159,7 +166,7 @@ impl Search {
 
     /// The trial's level is better: it becomes the centre, and the span doubles. The old centre needs no trial.
     fn move_to(&mut self, now: Instant, comparison: &Comparison) -> u16 {
-        self.noise.learn(&comparison.trial);
+        self.learn(comparison);
         self.stats.moves += 1;
         self.centre = comparison.level;
         self.span = (self.span * 2).min(self.params.span);
@@ -171,10 +178,17 @@ impl Search {
 
     /// The trial's level is not better: tries the other side or a smaller span, or rests.
     fn turn(&mut self, now: Instant, comparison: &Comparison) -> u16 {
-        self.noise.learn(&comparison.trial);
+        self.learn(comparison);
         self.failed += 1;
         self.side = self.side.other();
         self.try_next(now)
+    }
+
+    /// Learns how much intervals within the limit differ.
+    fn learn(&mut self, comparison: &Comparison) {
+        if !comparison.was_outside {
+            self.noise.learn(&comparison.trial);
+        }
     }
 
     fn rest(&mut self, now: Instant) -> u16 {
@@ -185,12 +199,16 @@ impl Search {
     }
 
     /// At rest: searches again if quality has changed, or the rest is over.
-    fn watch(&mut self, now: Instant, until: Instant, mut alarm: Cusum, quality: f64) -> u16 {
+    fn watch(&mut self, now: Instant, until: Instant, mut alarm: Cusum, judged: Judged) -> u16 {
+        let Judged { quality, is_outside } = judged;
         if alarm.add(self.expected.surprise(quality)) {
             self.stats.alarms += 1;
             self.span = self.params.span;
             self.next_rest = self.params.rest;
             self.expected = Expected::default();
+            if is_outside {
+                self.side = Side::Above;
+            }
             return self.look_again(now);
         }
         self.expected.add(quality);

@@ -13,8 +13,12 @@ struct Bed {
     noise: RandomStream,
     report: DeliveryReport,
     sent: u64,
+    /// The share of packets lost, by hint.
+    loss: fn(u16) -> f64,
 }
 
+/// Packets of 160 B that arrive in a second: audio's full rate.
+const RATE: u64 = 100;
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Bed {
@@ -29,6 +33,7 @@ impl Bed {
             noise: streams.stream("path", "noise"),
             report: DeliveryReport::default(),
             sent: 0,
+            loss: |_| 0.0,
         }
     }
 
@@ -36,15 +41,26 @@ impl Bed {
     fn second(&mut self, hill: impl Fn(u16) -> f64, noise: f64) {
         let off = noise * (self.noise.uniform() * 2.0 - 1.0) * 3.0_f64.sqrt();
         let quality = (hill(self.control.hint().level()) + off).clamp(0.6, 0.97);
-        // 16 packets of 1000 B are audio's full rate; what is left to judge is delay: Qd = 1.268 - 0.00192 d.
+        // What is left to judge is delay: Qd = 1.268 - 0.00192 d.
         let delay = Duration::from_secs_f64((1.268 - quality) / 1.92);
         self.now += SECOND;
-        self.sent += 16;
+        self.sent += RATE + self.lost();
         self.report.at = self.now;
-        self.report.received += 16;
-        self.report.delivered_bytes += 16_000;
-        self.report.delay += delay * 16;
+        self.report.received += RATE;
+        self.report.delivered_bytes += RATE * 160;
+        self.report.delay += delay * RATE;
         self.control.on_report(self.now, &self.report, self.sent);
+    }
+
+    /// Packets lost until the second's have arrived.
+    fn lost(&mut self) -> u64 {
+        let loss = (self.loss)(self.control.hint().level());
+        let mut lost = 0;
+        let mut arrived = 0;
+        while loss > 0.0 && arrived < RATE {
+            if self.noise.uniform() < loss { lost += 1 } else { arrived += 1 }
+        }
+        lost
     }
 
     fn run(&mut self, seconds: u32, hill: impl Fn(u16) -> f64 + Copy, noise: f64) {
@@ -147,8 +163,8 @@ fn on_a_noisy_plateau_the_hint_rarely_moves() {
 fn the_loss_of_every_packet_has_the_worst_quality() {
     let control = Bed::new(&from(4), 1).control;
     let later = DeliveryReport { at: Instant::ZERO + SECOND, ..DeliveryReport::default() };
-    assert_eq!(control.judge(&DeliveryReport::default(), &later, 20), 0.0);
-    assert_eq!(control.judge(&DeliveryReport::default(), &later, 0), 1.0);
+    assert_eq!(control.judge(&DeliveryReport::default(), &later, 20).quality, 0.0);
+    assert_eq!(control.judge(&DeliveryReport::default(), &later, 0).quality, 1.0);
 }
 
 /// 128 kbit/s at 150 ms with a fifth lost: Q = 0.98005, less twice 0.2.
@@ -162,10 +178,94 @@ fn loss_counts_with_its_weight() {
     };
     let judged = |loss_weight| {
         let control = Bed::new(&HintParams { loss_weight, ..from(4) }, 1).control;
-        control.judge(&DeliveryReport::default(), &report, 20)
+        control.judge(&DeliveryReport::default(), &report, 20).quality
     };
     assert!((judged(0.0) - 0.98005).abs() < 1e-9);
     assert!((judged(2.0) - 0.58005).abs() < 1e-9);
+}
+
+/// A limit of 3 %, which hints below 8 exceed: 10 % at the top of the hill, 4.
+fn costly(level: u16) -> f64 {
+    (1.6 / f64::from(level).powi(2)).min(0.5)
+}
+
+#[test]
+fn the_hint_keeps_the_limit_of_the_loss_and_the_goal_of_quality_does_not() {
+    assert!((costly(8) - 0.025).abs() < 1e-9 && (costly(4) - 0.1).abs() < 1e-9);
+    let end = |goal, start: u16, seed| {
+        let mut bed = Bed::new(&HintParams { goal, ..from(start) }, seed);
+        bed.loss = costly;
+        bed.control.set_loss_limit(Some(0.03));
+        bed.run(1800, hill(4), 0.03);
+        bed.centre()
+    };
+    for start in [1, 8, 16] {
+        let ends: Vec<u16> = (0..50).map(|seed| end(HintGoal::WithinLimit, start, seed)).collect();
+        let kept = ends.iter().filter(|level| costly(**level) <= 0.03).count();
+        assert!(kept >= 48, "from {start}: {ends:?}");
+        let used = ends.iter().filter(|level| **level <= 12).count();
+        assert!(used >= 45, "the quality within the limit is used, from {start}: {ends:?}");
+        let pure = (0..50).filter(|seed| end(HintGoal::Quality, start, *seed) <= 6).count();
+        assert!(pure >= 45, "from {start}: {pure} of 50 come near the top");
+    }
+}
+
+/// A trial below the centre that loses too much ends with its first interval: 10 s, and 5 s to settle.
+#[test]
+fn a_trial_outside_the_limit_takes_one_interval() {
+    for seed in 0..20 {
+        let mut bed = Bed::new(&from(9), seed);
+        bed.loss = |level| if level < 9 { 0.2 } else { 0.0 };
+        bed.control.set_loss_limit(Some(0.03));
+        let mut longest = 0;
+        let mut outside = 0;
+        for _ in 0..900 {
+            bed.second(hill(4), 0.01);
+            outside = if bed.control.hint().level() < 9 { outside + 1 } else { 0 };
+            longest = longest.max(outside);
+        }
+        assert!((1..=16).contains(&longest), "seed {seed}: {longest} s");
+        assert_eq!(bed.centre(), 9, "seed {seed}");
+    }
+}
+
+/// Where every hint loses too much, the one that loses least is the best.
+#[test]
+fn without_a_hint_within_the_limit_the_loss_is_the_least() {
+    let largest = (0..50).filter(|seed| {
+        let mut bed = Bed::new(&from(6), *seed);
+        bed.loss = |level| 0.4 - 0.02 * f64::from(level);
+        bed.control.set_loss_limit(Some(0.03));
+        bed.run(1800, hill(4), 0.03);
+        bed.centre() >= 15
+    });
+    let largest = largest.count();
+    assert!(largest >= 48, "{largest} of 50 end at the largest hint");
+}
+
+/// 3 % of 100 packets is the limit: with 6 lost the excess is once the limit.
+#[test]
+fn an_excess_costs_one_for_each_limit() {
+    let report = |received| DeliveryReport {
+        at: Instant::ZERO + SECOND,
+        received,
+        delivered_bytes: 16_000,
+        delay: Duration::from_millis(150) * received,
+    };
+    let judged = |limit, received| {
+        let mut control = Bed::new(&from(4), 1).control;
+        control.set_loss_limit(limit);
+        control.judge(&DeliveryReport::default(), &report(received), 100)
+    };
+    let free = judged(None, 94);
+    assert!(!free.is_outside);
+    assert_eq!(judged(Some(0.03), 97), judged(None, 97));
+    let outside = judged(Some(0.03), 94);
+    assert!(outside.is_outside && (free.quality - outside.quality - 1.0).abs() < 1e-9, "{outside:?}");
+    // A limit of 0 counts as 1 %.
+    assert!((free.quality - judged(Some(0.0), 94).quality - 6.0).abs() < 1e-9);
+    let none = judged(Some(0.03), 0);
+    assert!(none.is_outside && none.quality < -30.0, "{none:?}");
 }
 
 #[test]

@@ -145,6 +145,26 @@ impl Specification {
         throughput(self.peak_rate, self.size)
     }
 
+    /// Checks that no parameter demands more than in another specification.
+    ///
+    /// # Errors
+    /// The first parameter that does, its value, and what is allowed.
+    pub fn demands_no_more_than(&self, other: &Self) -> Result<(), ParameterError> {
+        for parameter in SpecParameter::ALL {
+            let Some(value) = self.get(parameter) else { continue };
+            let allowed = match other.get(parameter) {
+                None => "off".to_owned(),
+                Some(limit) if value != limit && !parameter.is_weaker(&value, &limit) => {
+                    let side = if parameter.larger_is_weaker() { "at least" } else { "at most" };
+                    format!("{side} {limit}")
+                }
+                Some(_) => continue,
+            };
+            return Err(ParameterError::new(parameter.name(), value, allowed));
+        }
+        Ok(())
+    }
+
     /// The first pair of limits that contradict each other, and the values of both.
     fn contradiction(&self) -> Option<[(SpecParameter, Value); 2]> {
         SpecParameter::ORDERED.into_iter().find_map(|pair| {
@@ -208,6 +228,21 @@ mod tests {
         assert_eq!(video.max_throughput(), Some(Rate::from_bps(819_200)));
         assert_eq!(video.peak_throughput(), Some(Rate::from_kbps(1024)));
         assert_eq!(Specification { size: None, ..video }.min_throughput(), None);
+    }
+
+    #[test]
+    fn a_specification_that_demands_more_is_named() {
+        let video = Preset::Video.specification();
+        let weaker =
+            video.clone().change().min_rate(10.0).max_delay(Duration::from_millis(500)).build().unwrap();
+        assert_eq!(video.demands_no_more_than(&video), Ok(()));
+        assert_eq!(weaker.demands_no_more_than(&video), Ok(()));
+        assert_eq!(Specification::OPEN.demands_no_more_than(&video), Ok(()));
+        let error = |one: &Specification, other| one.demands_no_more_than(other).unwrap_err().to_string();
+        assert_eq!(error(&video, &weaker), "min-rate = 40: allowed is at most 10");
+        let late = Specification { min_rate: None, ..video.clone() };
+        assert_eq!(error(&late, &weaker), "max-delay = 400 ms: allowed is at least 500 ms");
+        assert_eq!(error(&video, &late), "min-rate = 40: allowed is off");
     }
 
     #[test]

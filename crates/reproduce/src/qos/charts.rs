@@ -2,7 +2,7 @@
 
 use super::measure::{CODECS, LINK_KBPS, LOADS, MAX_DELAY_MS, NARROW, Video, call_values};
 use crate::data::{Data, mean};
-use crate::measure::{Measure, voice};
+use crate::measure::{Measure, lost, voice};
 use cutline_report::chart::{Axis, Chart, Line, Point as Dot};
 use cutline_results::SeriesRow;
 
@@ -42,6 +42,11 @@ pub(super) fn calls(qos: &Data, plain: &Data) -> Vec<Chart> {
 /// The E-model's quality by load, a chart for each rate of the call.
 pub(super) fn voices(qos: &Data, plain: &Data) -> Vec<Chart> {
     by_load(qos, plain, "Quality by the E-model", voice)
+}
+
+/// Loss by load, a chart for each rate of the call.
+pub(super) fn losses(qos: &Data, plain: &Data) -> Vec<Chart> {
+    by_load(qos, plain, "Messages lost, %", lost)
 }
 
 fn by_load(qos: &Data, plain: &Data, title: &str, measure: Measure) -> Vec<Chart> {

@@ -4,9 +4,8 @@
 //! rate that is the flow's. Its class is that of its specification and policies: audio has one rate, and its hint adapts; video may send
 //! fewer messages, and its rate adapts. The connection's measures take the place of the flow's in the rows.
 
-use crate::experiment::HintGoal;
 use cutline_quality::spec::Preset;
-use cutline_quality::{Class, HintParams};
+use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_results::RunResult;
 use cutline_scenario::Scenario;
 use cutline_scenario::spec::{ClassSpec, FlowSpec as GroupSpec};
@@ -29,13 +28,24 @@ const LOSS_WEIGHT: f64 = 4.0;
 /// What a message has on the wire besides its payload: the session's header, and those of UDP and IPv4.
 const HEADERS: u64 = DATAGRAM_HEADER as u64 + 8 + 20;
 
+/// What a hint that adapts is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The quality Q(d, T), in which loss counts as lost throughput alone.
+    Quality,
+    /// The quality less the loss, weighted as the E-model does.
+    QualityAndLoss,
+    /// The quality, as long as the loss is within the limit of the specification: what a session does unless told otherwise.
+    WithinLimit,
+}
+
 /// Simulates a scenario with a seed.
 ///
 /// # Errors
 /// When the scenario cannot be simulated, a flow over UDP cannot be a QoS connection, or the run was cancelled.
 pub(crate) fn simulate(
     scenario: &Scenario,
-    goal: HintGoal,
+    judgement: Judgement,
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<RunResult, String> {
@@ -48,7 +58,7 @@ pub(crate) fn simulate(
         .for_each(|group| group.stop = Some(Duration::ZERO));
     let mut network = silent.network().map_err(|error| error.to_string())?;
     let settings = scenario.settings(seed);
-    let logs = connect(scenario, goal, &mut network, Streams::new(seed))?;
+    let logs = connect(scenario, judgement, &mut network, Streams::new(seed))?;
     let simulation = Simulation::new(&network, &settings);
     let mut simulation = simulation.map_err(|error| error.to_string())?;
     let (mut now, end) = (Instant::ZERO, Instant::ZERO + scenario.duration);
@@ -78,7 +88,7 @@ fn is_connection(group: &GroupSpec) -> bool {
 /// Adds a connection for each flow over UDP. Returns the flows' indices with the connections' logs.
 fn connect(
     scenario: &Scenario,
-    goal: HintGoal,
+    judgement: Judgement,
     network: &mut Network,
     streams: Streams,
 ) -> Result<Vec<(usize, QosLog)>, String> {
@@ -86,7 +96,7 @@ fn connect(
     let group = |flow: &FlowSpec| &scenario.flows[flow.group.0 as usize];
     let connections = flows.into_iter().filter(|(_, flow)| is_connection(group(flow)));
     let add = |(index, flow): (usize, FlowSpec)| {
-        let connection = connection((group(&flow), &flow), goal, network, streams)?;
+        let connection = connection((group(&flow), &flow), judgement, network, streams)?;
         let log = connection.connect(network).map_err(|error| error.to_string())?;
         Ok((index, log))
     };
@@ -95,7 +105,7 @@ fn connect(
 
 fn connection(
     (group, flow): (&GroupSpec, &FlowSpec),
-    goal: HintGoal,
+    judgement: Judgement,
     network: &Network,
     streams: Streams,
 ) -> Result<QosConnection, String> {
@@ -106,8 +116,12 @@ fn connection(
     let best = rate.as_bps() as f64 / (8.0 * size.get() as f64);
     let (preset, policies) = match group.class {
         ClassSpec::Audio => {
-            let loss_weight = if goal == HintGoal::QualityAndLoss { LOSS_WEIGHT } else { 0.0 };
-            let hint = HintParams { loss_weight, ..HintParams::new(HintBits::PAPER) };
+            let (goal, loss_weight) = match judgement {
+                Judgement::Quality => (HintGoal::Quality, 0.0),
+                Judgement::QualityAndLoss => (HintGoal::Quality, LOSS_WEIGHT),
+                Judgement::WithinLimit => (HintGoal::WithinLimit, 0.0),
+            };
+            let hint = HintParams { goal, loss_weight, ..HintParams::new(HintBits::PAPER) };
             let adapt_hint = Some((Class::Audio, hint));
             (Preset::Audio, Policies { adapt_hint, ..Policies::default() })
         }

@@ -6,9 +6,10 @@ mod measure;
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean};
-use crate::experiment::{Experiment, HintGoal, Platform};
+use crate::experiment::{Experiment, Platform};
 use crate::measure::{lost, voice};
 use crate::study::{ExperimentData, Study};
+use connections::Judgement;
 use cutline_report::chart::{Chart, Figure};
 use cutline_report::report::{Claim, Section};
 use measure::{CODECS, LOADS, Video, call_quality, call_values, one_way_ms};
@@ -34,15 +35,18 @@ const VIDEO: (&str, &str) = ("video.toml", include_str!("../../../../experiments
 const QUICK: &[(&str, &str)] = &[("duration", "60 s"), ("warm-up", "30 s"), ("seeds", "2")];
 const QUICK_VIDEO: &[(&str, &str)] = &[("seeds", "2")];
 
-const SOCKETS: Platform = Platform::QosSockets(HintGoal::Quality);
+const SOCKETS: Platform = Platform::QosSockets(Judgement::Quality);
 
-const EXPERIMENTS: [Experiment; 5] = [
+const EXPERIMENTS: [Experiment; 6] = [
     Experiment::new("qos-video", "QoS socket", VIDEO).shortened_by(QUICK_VIDEO).on(SOCKETS),
     Experiment::new("qos-video-plain", "plain socket", VIDEO).shortened_by(QUICK_VIDEO),
     Experiment::new("qos-call", "QoS socket", CALL).shortened_by(QUICK).on(SOCKETS),
     Experiment::new("qos-call-loss", "QoS socket that counts loss", CALL)
         .shortened_by(QUICK)
-        .on(Platform::QosSockets(HintGoal::QualityAndLoss)),
+        .on(Platform::QosSockets(Judgement::QualityAndLoss)),
+    Experiment::new("qos-call-limit", "QoS socket that keeps its limit of loss", CALL)
+        .shortened_by(QUICK)
+        .on(Platform::QosSockets(Judgement::WithinLimit)),
     Experiment::new("qos-call-plain", "plain socket", CALL).shortened_by(QUICK),
 ];
 
@@ -51,13 +55,18 @@ type JudgeBoth = fn(Claim, &str, &Data, &Data) -> Claim;
 
 /// The largest loss of quality that counts as none.
 const TOLERANCE: f64 = 0.005;
+/// The largest share of its messages that a call accepts to lose, %.
+const CALL_LIMIT: f64 = 3.0;
+/// How much more lost messages count as none, %.
+const LOSS_TOLERANCE: f64 = 0.5;
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let [(experiment, qos), (_, plain)] = *stored else { return Vec::new() };
     let (charts, we_see, judge): (Vec<Chart>, String, JudgeBoth) = match figure.number {
         1 => (charts::video(qos, plain), videos_seen(qos, plain), judge_video),
         2 => (charts::calls(qos, plain), calls_seen(qos, plain), judge_calls),
-        _ => (charts::voices(qos, plain), calls_seen(qos, plain), judge_voices),
+        3 => (charts::voices(qos, plain), calls_seen(qos, plain), judge_voices),
+        _ => (charts::losses(qos, plain), calls_seen(qos, plain), judge_limits),
     };
     let claims = figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, qos, plain));
     vec![Section {
@@ -102,6 +111,27 @@ fn judge_voices(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
         Some(("fast", load)) => gain(CODECS[1], load),
         Some(("slow", load)) => gain(CODECS[0], load),
         _ => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
+    }
+}
+
+/// The rules: the loss is within the limit of the specification, or no more than that of a plain call, but for [`LOSS_TOLERANCE`]; and
+/// the quality is no worse, and better where a plain call is well within the limit.
+fn judge_limits(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
+    let parts: Vec<_> = id.splitn(3, '-').collect();
+    let [kind, codec, load] = parts[..] else { unreachable!("figures.toml has the claim `{id}`") };
+    let codec = CODECS[usize::from(codec == "fast")];
+    let load = load.parse().expect("the last part of a claim's id is a number of transfers");
+    let of = |data, measure| call_values(data, load, codec, measure);
+    match kind {
+        "loss" => {
+            let allowed: Vec<f64> = of(plain, lost).into_iter().map(|lost| lost.max(CALL_LIMIT)).collect();
+            judged(claim, difference(&of(qos, lost), &allowed), |estimate| estimate.is_below(LOSS_TOLERANCE))
+        }
+        kind => {
+            let gain = difference(&call_quality(qos, load, codec), &call_quality(plain, load, codec));
+            let least = if kind == "gain" { 0.0 } else { -TOLERANCE };
+            judged(claim, gain, |estimate| estimate.is_above(least))
+        }
     }
 }
 

@@ -115,7 +115,8 @@ pub struct Operation {
     failed_at: f64,
     patience: Duration,
     phase: Phase,
-    outside_since: Option<Instant>,
+    /// Since when the position has been 0.
+    worst_since: Option<Instant>,
     stats: OperationStats,
 }
 
@@ -136,7 +137,7 @@ enum Phase {
 }
 
 /// The measures that a lower rate makes better.
-const DEPENDENT: [Measure; 3] = [Measure::Delay, Measure::Jitter, Measure::Loss];
+pub const DEPENDENT: [Measure; 3] = [Measure::Delay, Measure::Jitter, Measure::Loss];
 /// The weight of an interval whose headroom is smaller than usual.
 const FORGETTING: f64 = 1.0 / 64.0;
 /// The share of its rate that a sender must use before it gets a higher one.
@@ -181,7 +182,7 @@ impl Operation {
             failed_at: 0.0,
             patience,
             phase: Phase::Steady,
-            outside_since: None,
+            worst_since: None,
             stats: OperationStats::default(),
         }))
     }
@@ -196,9 +197,9 @@ impl Operation {
         self.axis.at(self.position)
     }
 
-    /// Since when the worst acceptable rate has been too much; `None` if it is not. Then only another specification helps.
-    pub const fn outside_since(&self) -> Option<Instant> {
-        self.outside_since
+    /// Since when the rate has been the worst acceptable; `None` if it is higher. Then a lower rate can mend nothing any more.
+    pub const fn worst_since(&self) -> Option<Instant> {
+        self.worst_since
     }
 
     /// What was counted.
@@ -216,8 +217,6 @@ impl Operation {
         assessment: &Assessment,
     ) -> f64 {
         if let Some(headroom) = assessment.worst(&DEPENDENT) {
-            let is_worst = self.position <= 0.0 && headroom < 0.0;
-            self.outside_since = if is_worst { self.outside_since.or(Some(now)) } else { None };
             self.decide(now, headroom, delivery.rate(), demand);
         }
         self.target()
@@ -310,6 +309,7 @@ impl Operation {
 
     fn move_to(&mut self, now: Instant, position: f64, phase: Phase) {
         (self.position, self.changed, self.phase) = (position, now, phase);
+        self.worst_since = (position <= 0.0).then(|| self.worst_since.unwrap_or(now));
     }
 }
 

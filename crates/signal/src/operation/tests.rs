@@ -159,12 +159,12 @@ fn without_a_better_rate_the_region_is_exhausted() {
     let (mut sender, mut path) = (Sender::new(&spec()), Path::new(10.0, 1000.0));
     sender.run(&mut path, 20);
     assert_eq!((sender.control.position(), sender.control.target()), (0.0, 20.0));
-    let since = sender.control.outside_since().unwrap();
+    let since = sender.control.worst_since().unwrap();
     sender.run(&mut path, 10);
-    assert_eq!(sender.control.outside_since(), Some(since));
+    assert_eq!(sender.control.worst_since(), Some(since));
     path.rate = 1000.0;
-    sender.run(&mut path, 3);
-    assert_eq!(sender.control.outside_since(), None);
+    sender.run(&mut path, 100);
+    assert_eq!(sender.control.worst_since(), None);
 }
 
 #[test]

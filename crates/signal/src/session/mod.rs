@@ -30,10 +30,11 @@ use crate::frame::{self, Frame};
 use crate::mib::{Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
 use crate::monitor::{MonitorParams, PeerReports, Report, SentInterval};
 use crate::negotiation::{self, Agreed, Carrier, Negotiation, NegotiationParams, Nonce, Reason};
-use crate::operation::{Operation, OperationParams};
+use crate::operation::{DEPENDENT, Operation, OperationParams};
+use crate::renegotiation::{Alternatives, Renegotiation, Seen};
 use crate::violation::{self, Violation, Watch, WatchParams};
 use cutline_params::{ParameterError, Parameters as _};
-use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Region, Specification};
+use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Measure, Region, Specification};
 use cutline_quality::{Class, Combination, HintControl, HintParams};
 use cutline_units::{Duration, Hint, Instant, RandomStream};
 use std::collections::VecDeque;
@@ -41,10 +42,13 @@ use std::collections::VecDeque;
 /// What happens automatically.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policies {
-    /// The hint follows the quality that the other end reports, judged for this class of application.
+    /// The hint follows the quality that the other end reports, judged for this class of application, within the limit of the loss that
+    /// was agreed on. The paper's goal, quality at any loss, is [`HintGoal::Quality`](cutline_quality::HintGoal::Quality).
     pub adapt_hint: Option<(Class, HintParams)>,
     /// The rate moves inside the region of operation.
     pub adapt_rate: Option<OperationParams>,
+    /// When the others cannot keep the limits, a weaker specification is asked for, and the better one when it can be had again.
+    pub renegotiate: Option<Alternatives>,
 }
 
 /// What can be set of a session.
@@ -85,6 +89,9 @@ pub enum Event {
     },
     /// The other end takes no part in the negotiation.
     OneSided(Reason),
+    /// This end asks by itself for another specification ([`Policies::renegotiate`]): its place among the alternatives, from 1, or 0 for
+    /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] says what becomes of it.
+    Asked(usize),
     /// A measure is outside its limit.
     Violated(Direction, Violation),
     /// A measure is within its limit again.
@@ -155,6 +162,7 @@ pub struct Session {
     receive: Side,
     hint: Option<HintControl>,
     operation: Option<Operation>,
+    renegotiation: Option<Renegotiation>,
     events: VecDeque<Event>,
     outbox: VecDeque<Vec<u8>>,
     /// The end of the interval under way.
@@ -239,7 +247,7 @@ impl Session {
     fn new(now: Instant, start: Start, negotiation: Option<Negotiation>) -> Result<Self, ParameterError> {
         let Start { specification, params, random, .. } = start;
         params.monitor.validate()?;
-        let Policies { adapt_hint, adapt_rate } = &params.policies;
+        let Policies { adapt_hint, adapt_rate, renegotiate } = &params.policies;
         let hint = match adapt_hint {
             Some((class, hint)) => Some(HintControl::new(hint, *class, Combination::Min, now, random)?),
             None => None,
@@ -247,6 +255,9 @@ impl Session {
         if let Some(rate) = adapt_rate {
             rate.validate()?;
         }
+        let own = || specification.clone();
+        let renegotiation =
+            renegotiate.clone().map(|them| Renegotiation::new(now, own(), them)).transpose()?;
         let (send, receive) = (specification.send, specification.receive);
         Ok(Self {
             negotiation,
@@ -260,6 +271,7 @@ impl Session {
             receive: Side::new(receive, &params.watch)?,
             hint,
             operation: None,
+            renegotiation,
             events: VecDeque::new(),
             outbox: VecDeque::new(),
             next: now.saturating_add(params.monitor.interval),
@@ -311,6 +323,9 @@ impl Session {
 
     /// Asks the other end for something else. An end that is alone takes it at once.
     pub fn renegotiate(&mut self, now: Instant, specification: ConnectionSpecification, out: &mut Outbound) {
+        if let Some(renegotiation) = &mut self.renegotiation {
+            renegotiation.restart(now, specification.clone());
+        }
         if let (Standing::Joined(_) | Standing::Joining, Some(negotiation)) =
             (self.standing, &mut self.negotiation)
         {
@@ -469,9 +484,10 @@ impl Session {
             self.receive.watch.on_interval(&delivery, error, self.peer.demand());
         }
         self.next = inbound.arrivals.deadline();
+        let silence = now.saturating_since(self.heard);
+        let is_silent = silence > self.params.monitor.interval * MISSED;
         if let (Standing::Joined(token), Some(negotiation)) = (self.standing, &self.negotiation) {
-            let silence = now.saturating_since(self.heard);
-            if silence > self.params.monitor.interval * MISSED {
+            if is_silent {
                 self.send.watch.on_silence(now, silence);
             }
             self.reports += 1;
@@ -479,8 +495,81 @@ impl Session {
             let report =
                 Report::new(self.reports, &inbound.arrivals, &out.departures, clock, stamps).encode();
             self.outbox.push_back(frame::report(token, &report, negotiation.tagger()));
+            // Who is not heard does not answer.
+            if !is_silent {
+                self.reconsider(now);
+            }
         }
         self.collect();
+    }
+
+    /// Asks for another specification if it is time to.
+    fn reconsider(&mut self, now: Instant) {
+        let Some(better) = self.renegotiation.as_ref().map(Renegotiation::better) else { return };
+        let seen = self.seen(better);
+        let (Some(renegotiation), Some(negotiation)) = (&mut self.renegotiation, &mut self.negotiation)
+        else {
+            return;
+        };
+        if negotiation.is_under_way() {
+            return;
+        }
+        if let Some((place, specification)) = renegotiation.on_interval(now, &seen) {
+            negotiation.renegotiate(now, specification.clone());
+            self.tell(Event::Asked(place));
+        }
+    }
+
+    /// What the last interval says of the specification that holds, and of a better one.
+    fn seen(&self, better: Option<&ConnectionSpecification>) -> Seen {
+        let sides = [
+            (&self.send, better.map(|better| &better.send)),
+            (&self.receive, better.map(|better| &better.receive)),
+        ];
+        let sent = self.send.watch.violations().filter_map(|violation| {
+            self.beyond_mending(violation.measure).map(|since| since.max(violation.since))
+        });
+        let received = self.receive.watch.violations().map(|violation| violation.since);
+        let headroom = |(side, better): &(&Side, Option<&Specification>)| {
+            let (region, assessment) = (Region::new((*better)?), side.watch.assessment());
+            let position = |measure| {
+                let (axis, judged) = (region.axis(measure)?, assessment.get(measure)?);
+                Some(axis.position(judged.value))
+            };
+            DEPENDENT.into_iter().filter_map(position).reduce(f64::min)
+        };
+        let is_violated = sides.iter().any(|(side, _)| side.watch.violations().next().is_some());
+        // Up to the best rate that holds, it is known what the network carries.
+        let least = better.and_then(|better| better.send.min_rate);
+        let is_slow = self
+            .operation
+            .as_ref()
+            .zip(least)
+            .is_some_and(|(operation, least)| operation.position() < 1.0 && operation.target() < least);
+        Seen {
+            violated_since: sent.chain(received).min(),
+            headroom: sides.iter().filter_map(headroom).reduce(f64::min),
+            is_short: is_violated || is_slow,
+        }
+    }
+
+    /// Since when neither rate nor hint can mend a measure of what this end sends; `None` if one of them still can.
+    fn beyond_mending(&self, measure: Measure) -> Option<Instant> {
+        let hint_helps = self.hint.as_ref().zip(self.params.policies.adapt_hint.as_ref()).is_some_and(
+            |(control, (_, params))| {
+                let is_bound = match measure {
+                    Measure::Loss => control.hint() == params.bits.largest(),
+                    Measure::Delay | Measure::Jitter => control.hint().level() == 1,
+                    Measure::Rate | Measure::Gap | Measure::Recovery => true,
+                };
+                !control.is_at_rest() && !is_bound
+            },
+        );
+        match &self.operation {
+            _ if hint_helps => None,
+            Some(operation) if DEPENDENT.contains(&measure) => operation.worst_since(),
+            Some(_) | None => Some(Instant::ZERO),
+        }
     }
 
     /// Everything that is known of the connection.
@@ -514,7 +603,10 @@ impl Session {
         while let Some(event) = self.negotiation.as_mut().and_then(Negotiation::event) {
             match event {
                 negotiation::Event::Agreed(agreed) => self.agree(now, agreed, out, inbound),
-                negotiation::Event::Refused { send, receive } => self.tell(Event::Refused { send, receive }),
+                negotiation::Event::Refused { send, receive } => {
+                    self.renegotiation.iter_mut().for_each(|them| them.on_refused(now));
+                    self.tell(Event::Refused { send, receive });
+                }
                 negotiation::Event::OneSided(reason) => self.leave(now, reason, inbound),
             }
         }
@@ -532,9 +624,15 @@ impl Session {
         } else {
             out.renegotiate(&agreed.send.effective);
         }
+        if let Some(control) = &mut self.hint {
+            control.set_loss_limit(agreed.send.effective.loss.map(|percent| percent / 100.0));
+        }
         if let Some(params) = &self.params.policies.adapt_rate {
             let region = Region::new(&agreed.send.effective);
             self.operation = Operation::new(now, &region, params.clone()).ok().flatten();
+        }
+        if let (Some(renegotiation), Some(negotiation)) = (&mut self.renegotiation, &self.negotiation) {
+            renegotiation.on_agreed(now, negotiation.ours());
         }
         self.tell(Event::Agreed(agreed));
     }
@@ -547,6 +645,7 @@ impl Session {
             inbound.arrivals.restart(now);
             self.next = inbound.arrivals.deadline();
         }
+        self.renegotiation.iter_mut().for_each(|them| them.on_refused(now));
         self.tell(Event::OneSided(reason));
     }
 

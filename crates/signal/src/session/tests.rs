@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::monitor::{Arrivals, Departures};
-use cutline_quality::spec::{Measure, Preset};
+use cutline_quality::spec::{Coerced, Measure, Preset, SpecParameter};
 use cutline_units::Streams;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -25,6 +25,9 @@ struct World {
     now: Instant,
     sent: u64,
     delay: [Duration; 2],
+    /// How long a bottleneck takes for each message of the first end; one that would wait for more than a second is lost.
+    service: Duration,
+    busy_until: Instant,
     loss: f64,
     random: RandomStream,
 }
@@ -62,14 +65,22 @@ impl World {
         ];
         let delay = [Duration::from_millis(30), Duration::from_millis(10)];
         let random = Streams::new(1).stream("network", "loss");
-        Self { ends, under_way: BTreeMap::new(), now, sent: 0, delay, loss: 0.0, random }
+        let (service, busy_until) = (Duration::ZERO, now);
+        Self { ends, under_way: BTreeMap::new(), now, sent: 0, delay, service, busy_until, loss: 0.0, random }
     }
 
     fn post(&mut self, from: usize, bytes: Vec<u8>) {
         self.sent += 1;
-        if self.random.uniform() >= self.loss {
-            self.under_way.insert((self.now + self.delay[from], self.sent), (1 - from, bytes));
+        let begin = if from == 0 { self.now.max(self.busy_until) } else { self.now };
+        let is_full = begin.saturating_since(self.now) > Duration::from_secs(1);
+        if is_full || self.random.uniform() < self.loss {
+            return;
         }
+        if from == 0 {
+            self.busy_until = begin + self.service;
+        }
+        let service = if from == 0 { self.service } else { Duration::ZERO };
+        self.under_way.insert((begin + service + self.delay[from], self.sent), (1 - from, bytes));
     }
 
     /// Sends a message of the application at the first end, if it may.
@@ -262,6 +273,76 @@ fn a_peer_that_lies_is_not_believed() {
     let after = world.ends[0].mib(world.now);
     assert_eq!((before.send.received, before.reports.used), (after.send.received, after.reports.used));
     assert_eq!(after.reports.refused, before.reports.refused + 3);
+}
+
+#[test]
+fn an_alternative_is_asked_for_when_nothing_else_helps_and_given_up_again() {
+    let call = Preset::Audio.specification();
+    let slower = call.clone().change().rates(25.0, 25.0, 25.0).build().unwrap();
+    let specifications = vec![needs(slower.clone(), Specification::OPEN)];
+    let renegotiate = Some(Alternatives { specifications, ..Alternatives::default() });
+    let policies = Policies { renegotiate, ..Policies::default() };
+    let mut world = World::new(call.clone(), SessionParams::default(), None);
+    let params = SessionParams { policies, ..SessionParams::default() };
+    let asks = start(needs(call.clone(), Specification::OPEN), None, params);
+    let session = Session::initiate(world.now, asks, (77, [1; 16])).unwrap();
+    world.ends[0] = End::new(session, world.now, Duration::ZERO);
+
+    let holds = |world: &World| {
+        let [ours, theirs] = [0, 1].map(|i| world.ends[i].mib(world.now));
+        let (ours, theirs) = (ours.send.contract, theirs.receive.contract);
+        assert_eq!(ours.effective, theirs.effective);
+        let agreement = ours.agreement.unwrap();
+        let rate = agreement.items.iter().find(|item| item.parameter == SpecParameter::MaxRate).unwrap();
+        let [offered, requested] = [&rate.offered, &rate.requested];
+        assert_eq!(requested, &call.get(SpecParameter::MaxRate), "the other end's wish stays what it is");
+        assert_eq!(offered.as_ref(), Some(&rate.effective));
+        ours.effective.max_rate.unwrap()
+    };
+    let asked = |world: &World| -> Vec<usize> {
+        let asked = world.ends[0].events.iter().filter_map(|event| match event {
+            Event::Asked(place) => Some(*place),
+            _ => None,
+        });
+        asked.collect()
+    };
+    world.run(Duration::from_secs(20), ms(20), 160);
+    assert_eq!((holds(&world), asked(&world)), (50.0, vec![]));
+    // 30 messages/s: the delay grows, and is violated after a second at the latest.
+    world.service = Duration::from_micros(33_333);
+    world.run(Duration::from_secs(4), ms(20), 160);
+    assert_eq!((holds(&world), asked(&world)), (50.0, vec![]), "the patience is not over");
+    world.run(Duration::from_secs(6), ms(20), 160);
+    assert_eq!((holds(&world), asked(&world)), (25.0, vec![1]));
+    // The queue empties. A return after 30 s is taken back.
+    world.run(Duration::from_secs(60), ms(20), 160);
+    assert_eq!((holds(&world), asked(&world)), (25.0, vec![1, 0, 1]));
+    world.service = Duration::ZERO;
+    world.run(Duration::from_secs(80), ms(20), 160);
+    assert_eq!((holds(&world), asked(&world)), (50.0, vec![1, 0, 1, 0]));
+    assert!(world.ends[1].events.iter().all(|event| !matches!(event, Event::Asked(_))));
+}
+
+#[test]
+fn what_the_other_end_keeps_is_not_weakened() {
+    let call = Preset::Audio.specification();
+    let slower = call.clone().change().rates(25.0, 25.0, 25.0).build().unwrap();
+    let specifications = vec![needs(slower, Specification::OPEN)];
+    let renegotiate = Some(Alternatives { specifications, ..Alternatives::default() });
+    let policies = Policies { renegotiate, ..Policies::default() };
+    let params = SessionParams { policies, ..SessionParams::default() };
+    let strict = Specification { coerced: Coerced::NONE, ..call.clone() };
+    let mut world = World::new(strict, SessionParams::default(), None);
+    let asks = start(needs(call, Specification::OPEN), None, params);
+    let session = Session::initiate(world.now, asks, (77, [1; 16])).unwrap();
+    world.ends[0] = End::new(session, world.now, Duration::ZERO);
+    world.run(Duration::from_secs(5), ms(20), 160);
+    world.service = Duration::from_micros(33_333);
+    world.run(Duration::from_secs(20), ms(20), 160);
+    let events = &world.ends[0].events;
+    let asked = events.iter().position(|event| *event == Event::Asked(1)).unwrap();
+    assert!(matches!(events[asked + 1..], [.., Event::Refused { send: Some(_), .. }]), "{events:?}");
+    assert_eq!(world.ends[0].mib(world.now).send.contract.effective.max_rate, Some(50.0));
 }
 
 #[test]

@@ -178,8 +178,11 @@ impl End {
                 }
                 Event::Hint(hint) => self.hint = *hint,
                 Event::Rate(rate) => self.target = Some(*rate),
-                Event::Refused { .. } | Event::OneSided(_) | Event::Violated(..) | Event::Restored { .. } => {
-                }
+                Event::Refused { .. }
+                | Event::OneSided(_)
+                | Event::Asked(_)
+                | Event::Violated(..)
+                | Event::Restored { .. } => {}
             }
             self.note(|record| record.events.push((now, event)));
         }

@@ -141,7 +141,7 @@ impl QosConnection {
         if self.sample.is_zero() {
             return Err(ParameterError::new("sample", self.sample, "above 0"));
         }
-        let Policies { adapt_hint, adapt_rate } = &self.params.policies;
+        let Policies { adapt_hint, adapt_rate, renegotiate } = &self.params.policies;
         self.send.validate()?;
         self.receive.validate()?;
         self.params.negotiation.validate()?;
@@ -149,7 +149,21 @@ impl QosConnection {
         self.params.watch.validate()?;
         self.params.clock.validate()?;
         adapt_hint.as_ref().map_or(Ok(()), |(_, hint)| hint.validate())?;
-        adapt_rate.as_ref().map_or(Ok(()), OperationParams::validate)
+        adapt_rate.as_ref().map_or(Ok(()), OperationParams::validate)?;
+        let own = ConnectionSpecification { send: self.send.clone(), ..Default::default() };
+        let Some(alternatives) = renegotiate else { return Ok(()) };
+        alternatives.validate(&own)?;
+        let lacks = |open: fn(&Specification) -> bool| {
+            alternatives.specifications.iter().any(|alternative| open(&alternative.send))
+        };
+        let missing = |what| Err(ParameterError::new(what, "off", "a value, which the application uses"));
+        if lacks(|send| send.max_rate.is_none()) {
+            return missing("alternative: send.max-rate");
+        }
+        if lacks(|send| send.size.is_none_or(|size| size.get() < SHORTEST_MESSAGE)) {
+            return missing("alternative: send.size");
+        }
+        Ok(())
     }
 }
 

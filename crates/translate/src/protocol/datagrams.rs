@@ -24,7 +24,7 @@ pub(super) fn send_buffer(send: &Stream<'_>) -> Chosen<Bytes> {
     let Some(rate) = send.drain_rate() else {
         return Chosen::leave(source, "the rate is open");
     };
-    let (waiting, because) = budget.in_the_sender(rate, send);
+    let (waiting, because) = budget.in_the_sender(rate, send.path);
     let datagrams = waiting / send.longest_payload();
     let message = send.spec.size.map_or(1, |size| send.packets_of(size));
     let least = 2 * message;

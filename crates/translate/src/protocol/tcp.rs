@@ -158,7 +158,7 @@ fn not_sent_lowat(send: &Stream<'_>) -> Chosen<Bytes> {
         );
         return Chosen::set(buffer(INITIAL_WINDOW * segment), "RFC 6928 section 2", why);
     };
-    let (waiting, because) = budget.in_the_sender(rate, send);
+    let (waiting, because) = budget.in_the_sender(rate, send.path);
     let least = if waiting < segment { "; at least a segment" } else { "" };
     let why = format!("{because}{least}. The rest stays with the application, which can still change it");
     Chosen::set(buffer(waiting.max(segment)), source, why)
