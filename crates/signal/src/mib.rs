@@ -53,6 +53,18 @@ pub struct SendMib {
     pub conformance: Conformance,
     /// The rate at which the application should send, messages/s; `None` if nothing asks for one.
     pub target_rate: Option<f64>,
+    /// How much more the application may send; `None` while no rate holds, and before the first interval is over.
+    pub residual: Option<Residual>,
+}
+
+/// How much more an application may send than it did in the last interval (QUANTA section 5: residual bandwidth). The most that it may send
+/// is the rate that it is asked for, or the highest that was agreed on. After a burst above that it is nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Residual {
+    /// Messages/s; of the longest ones, where their size was agreed on.
+    pub rate: f64,
+    /// Throughput; `None` where no size of messages was agreed on.
+    pub throughput: Option<Rate>,
 }
 
 /// What is known of the direction in which this end receives.
@@ -114,10 +126,11 @@ pub struct Distribution {
 /// What the layers below tell the sending end (QUANTA section 5). It is filled in by who owns the socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalFeedback {
-    /// Bytes in the socket's send queue.
-    pub send_queue: Bytes,
-    /// The room of the socket's send queue, bytes.
-    pub send_buffer: Bytes,
+    /// What is in the socket's send queue: of a stream what was written and not acknowledged, of datagrams what the host's interface has not
+    /// sent, with the kernel's overhead. `None` without a socket.
+    pub send_queue: Option<Bytes>,
+    /// The memory that the socket's send queue may take, with the kernel's overhead (`SO_SNDBUF`). `None` without a socket.
+    pub send_buffer: Option<Bytes>,
     /// How often sending had to wait because the send queue was full.
     pub queue_full: u64,
     /// How often sending had to wait for its turn at the rate agreed on.
@@ -126,10 +139,10 @@ pub struct LocalFeedback {
     pub unpaced: u64,
     /// How long sending has waited altogether, for either.
     pub waited: Duration,
-    /// How often the interface's queue had no room (`ENOBUFS`).
+    /// Datagrams that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not say it of a stream.
     pub no_buffers: u64,
-    /// Messages that were dropped at this end, not sent.
-    pub dropped: u64,
+    /// How often the network has said that datagrams did not reach the other end for the time being (ICMP).
+    pub unreachable: u64,
 }
 
 /// What TCP tells of a connection. It is filled in by who owns the socket.
@@ -173,6 +186,22 @@ impl Conformance {
     }
 }
 
+impl Residual {
+    /// What holds minus what was sent in an interval. Where messages have a size, bytes count, as they do for pacing
+    /// ([`crate::pacing`]).
+    fn new(holds: &Specification, target_rate: Option<f64>, sent: &SentInterval) -> Option<Self> {
+        let rate = target_rate.or(holds.max_rate).or(holds.peak_rate)?;
+        let most = Specification { max_rate: Some(rate), ..holds.clone() }.max_throughput();
+        let Some((most, size)) = most.zip(holds.size) else {
+            let seconds = sent.until.saturating_since(sent.since).as_secs_f64();
+            let used = if seconds > 0.0 { sent.sent.messages as f64 / seconds } else { 0.0 };
+            return Some(Self { rate: (rate - used).max(0.0), throughput: None });
+        };
+        let left = most.as_bps().saturating_sub(sent.throughput().as_bps());
+        Some(Self { rate: left as f64 / (size.get() as f64 * 8.0), throughput: Some(Rate::from_bps(left)) })
+    }
+}
+
 impl SendMib {
     /// What is known of the direction in which this end sends.
     pub fn new(
@@ -182,10 +211,13 @@ impl SendMib {
         watch: &Watch,
         target_rate: Option<f64>,
     ) -> Self {
+        let last_sent = departures.last().copied();
+        let residual = |sent: &SentInterval| Residual::new(&contract.effective, target_rate, sent);
         Self {
+            residual: last_sent.as_ref().and_then(residual),
             contract,
             sent: departures.total(),
-            last_sent: departures.last().copied(),
+            last_sent,
             received: reports.last().map(|report| report.received).unwrap_or_default(),
             last: reports.delivery().copied(),
             conformance: Conformance::new(watch),
@@ -256,5 +288,32 @@ mod tests {
             "{delay:?}"
         );
         assert_eq!(Distribution::new(&Histogram::default()), None);
+    }
+
+    #[test]
+    fn what_is_left_is_what_holds_minus_what_was_sent() {
+        let second = Instant::ZERO + Duration::from_secs(1);
+        let sent = |messages, bytes| SentInterval {
+            since: Instant::ZERO,
+            until: second,
+            sent: Sent { messages, bytes, held: Duration::ZERO },
+        };
+        let left = |spec: &Specification, target, sent: &SentInterval| {
+            let left = Residual::new(spec, target, sent);
+            left.map(|left| (left.rate, left.throughput.map(Rate::as_bps)))
+        };
+        // 80 messages/s of 1000 B are 640 kbit/s; 50 full ones and 10 of half the length leave 200 kbit/s.
+        let spec = Specification::builder().rates(60.0, 80.0, 100.0).size(Bytes::new(1000)).build().unwrap();
+        assert_eq!(left(&spec, None, &sent(60, 55_000)), Some((25.0, Some(200_000))));
+        // A rate that has fallen to 60/s leaves 40 kbit/s; what was sent above it leaves nothing.
+        assert_eq!(left(&spec, Some(60.0), &sent(60, 55_000)), Some((5.0, Some(40_000))));
+        assert_eq!(left(&spec, None, &sent(100, 100_000)), Some((0.0, Some(0))));
+        // Without a size messages count; a peak alone is the most; without a rate nothing is known.
+        let messages = Specification { size: None, ..spec.clone() };
+        assert_eq!(left(&messages, None, &sent(60, 55_000)), Some((20.0, None)));
+        let peak = Specification { max_rate: None, ..messages.clone() };
+        assert_eq!(left(&peak, None, &sent(60, 55_000)), Some((40.0, None)));
+        let open = Specification { peak_rate: None, min_rate: Some(60.0), ..peak };
+        assert_eq!(left(&open, None, &sent(60, 55_000)), None);
     }
 }

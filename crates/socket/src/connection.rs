@@ -6,11 +6,12 @@ use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Nonce};
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
-use cutline_sys::now;
+use cutline_sys::{now, send_queue};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::traffic_class::set_traffic_class;
-use cutline_units::{DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
+use cutline_units::{Bytes, DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
 use rustix::fd::AsFd;
+use rustix::net::sockopt::socket_send_buffer_size;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::VecDeque;
 use std::io;
@@ -265,9 +266,14 @@ impl Connection {
         }
     }
 
-    pub fn mib(&self, tcp: Option<TcpFigures>) -> Mib {
+    /// All that is known of the connection over this socket.
+    pub fn mib(&self, socket: impl AsFd, tcp: Option<TcpFigures>) -> Mib {
         let session = lock(&self.session);
-        let feedback = *lock(&self.feedback);
+        let feedback = LocalFeedback {
+            send_queue: send_queue(&socket).ok().map(Bytes::new),
+            send_buffer: socket_send_buffer_size(&socket).ok().map(|bytes| Bytes::new(bytes as u64)),
+            ..*lock(&self.feedback)
+        };
         session.mib(now(), (&self.outbound(), &self.inbound()), (feedback, tcp))
     }
 

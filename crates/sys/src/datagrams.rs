@@ -21,7 +21,7 @@ const BATCH: usize = 64;
 /// Room for a socket address of any kind, bytes.
 const NAME: usize = size_of::<libc::sockaddr_storage>();
 /// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
-const CONTROL: usize = 256;
+pub(crate) const CONTROL: usize = 256;
 /// How long a datagram has waited at most of which no other one is likely to wait behind it.
 const FRESH: Duration = Duration::from_micros(15);
 /// How long the offset of the wall clock is taken to be the same.
@@ -84,7 +84,7 @@ unsafe impl Send for Inbox {}
 /// Aligned as control messages are.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; CONTROL]);
+pub(crate) struct Control(pub(crate) [u8; CONTROL]);
 
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -282,21 +282,9 @@ struct Ancillary {
 }
 
 impl Ancillary {
-    /// Control messages follow one another, each with its length, level and kind in front (cmsg(3)).
-    fn read(mut control: &[u8]) -> Self {
-        const HEADER: usize = size_of::<libc::cmsghdr>();
-        const WORD: usize = size_of::<usize>();
+    fn read(control: &[u8]) -> Self {
         let mut read = Self::default();
-        while let Some(header) = control.first_chunk::<HEADER>() {
-            let word =
-                |at: usize| i32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-            let length = header.first_chunk().map_or(0, |bytes| usize::from_ne_bytes(*bytes));
-            if length < HEADER || length > control.len() {
-                break;
-            }
-            read.note(word(WORD), word(WORD + 4), &control[HEADER..length]);
-            control = control.get(length.next_multiple_of(WORD)..).unwrap_or_default();
-        }
+        each_control(control, |level, kind, data| read.note(level, kind, data));
         read
     }
 
@@ -316,6 +304,23 @@ impl Ancillary {
             }
             _ => {}
         }
+    }
+}
+
+/// Passes the level, kind and data of each control message on. They follow one another, each with its length, level and kind in front
+/// (cmsg(3)).
+pub(crate) fn each_control(mut control: &[u8], mut each: impl FnMut(i32, i32, &[u8])) {
+    const HEADER: usize = size_of::<libc::cmsghdr>();
+    const WORD: usize = size_of::<usize>();
+    while let Some(header) = control.first_chunk::<HEADER>() {
+        let word =
+            |at: usize| i32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let length = header.first_chunk().map_or(0, |bytes| usize::from_ne_bytes(*bytes));
+        if length < HEADER || length > control.len() {
+            break;
+        }
+        each(word(WORD), word(WORD + 4), &control[HEADER..length]);
+        control = control.get(length.next_multiple_of(WORD)..).unwrap_or_default();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests about interfaces: ioctls with a `struct ifreq` (netdevice(7)).
+//! Requests about interfaces: ioctls with a `struct ifreq` (netdevice(7)); and the one about a socket's send queue.
 #![expect(unsafe_code, reason = "ioctls that no safe crate wraps")]
 
 use crate::sockopt::check;
@@ -11,6 +11,19 @@ use std::ptr::from_mut;
 /// Opens a socket without a protocol, to ask about interfaces with.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Returns how much is in a socket's send queue, bytes (`SIOCOUTQ`). Of TCP it is what was written and not acknowledged (tcp(7)); of
+/// datagrams, what no interface has sent, with the kernel's overhead.
+///
+/// # Errors
+/// When the file is no socket, or one that listens.
+pub fn send_queue(socket: impl AsFd) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: this request writes one int.
+    let code =
+        unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ as _, from_mut(&mut bytes)) };
+    check(code.into()).map(|_| u64::try_from(bytes).unwrap_or(0))
 }
 
 /// Returns the MTU of an interface, bytes (`SIOCGIFMTU`).

@@ -11,6 +11,7 @@
 //! tcp         what the kernel has counted of a TCP connection (TCP_INFO)
 //! traffic_class   the code point of a socket's packets
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
+//! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
 //!   ring      their ring of arriving frames
@@ -34,6 +35,7 @@ pub mod bpf;
 pub mod clock;
 pub mod datagrams;
 mod error;
+pub mod error_queue;
 pub mod ethtool;
 pub mod interface;
 mod ioctl;
@@ -53,4 +55,5 @@ pub mod xdp;
 
 pub use clock::now;
 pub use error::SysError;
+pub use ioctl::send_queue;
 pub use offload::Offloads;

@@ -51,6 +51,13 @@ pub const SO_DOMAIN: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, lib
 /// Whether a datagram comes with the time when the kernel received it; 1 or 0 (socket(7)).
 pub const SO_TIMESTAMPNS: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
 
+/// Whether a socket queues the errors that concern it, and a full queue of the interface is an error; 1 or 0 (ip(7)). A socket of
+/// IPv6 has this option for IPv4 as mapped addresses.
+pub const IP_RECVERR: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_RECVERR);
+
+/// The same for IPv6 (ipv6(7)).
+pub const IPV6_RECVERR: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVERR);
+
 /// Whether a datagram comes with the number of datagrams that the socket has dropped; 1 or 0 (socket(7)).
 pub const SO_RXQ_OVFL: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RXQ_OVFL);
 

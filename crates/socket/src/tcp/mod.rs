@@ -325,7 +325,7 @@ impl Inner {
             delivery_rate: info.delivery_rate,
             pacing_rate: info.pacing_rate,
         });
-        self.connection.mib(figures)
+        self.connection.mib(&self.socket, figures)
     }
 
     /// Negotiates until it is known whether the other end takes part.

@@ -3,6 +3,7 @@
 //! Each datagram of the application is a message. Between two QoS sockets it has a header with its number and the time when it was
 //! sent ([`cutline_signal::frame`]); control messages are datagrams of their own, which the application never sees.
 
+mod errors;
 mod listener;
 mod reader;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
+use errors::{Errors, Judged, count};
 use reader::{ControlMessage, Reader, Taken};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
@@ -45,6 +47,7 @@ pub struct QosUdpSocket(Arc<Inner>);
 
 struct Inner {
     socket: UdpSocket,
+    errors: Errors,
     peer: SocketAddr,
     connection: Connection,
     /// What has been received and not been taken. It is locked while a call waits for datagrams.
@@ -101,8 +104,10 @@ impl QosUdpSocket {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
+        let errors = Errors::of(&socket).map_err(QosError::system("cannot ask for errors"))?;
         Ok(Self(Arc::new(Inner {
             socket,
+            errors,
             peer,
             connection: Connection::new(session, directions),
             reader: Mutex::new(Reader::new(peer)),
@@ -116,7 +121,8 @@ impl QosUdpSocket {
     /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] says what happens.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when the message is longer than was agreed on; otherwise as [`UdpSocket::send`].
+    /// [`io::ErrorKind::InvalidInput`] when the message is longer than was agreed on; `ENOBUFS` when the interface's queue has no room for
+    /// it, where the message was not sent; otherwise as [`UdpSocket::send`].
     pub fn send(&self, message: &[u8]) -> io::Result<usize> {
         self.0.send(message)
     }
@@ -146,7 +152,7 @@ impl QosUdpSocket {
 
     /// All that is known of the connection.
     pub fn mib(&self) -> Mib {
-        self.0.connection.mib(None)
+        self.0.connection.mib(&self.0.socket, None)
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
@@ -253,7 +259,7 @@ impl Inner {
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
         let send = |message: &[u8]| {
             // A control message that is lost is sent again, or made up for by the next report.
-            let _lost = self.socket.send(message);
+            let _lost = self.try_to_send(|| self.socket.send(message));
         };
         let mark_with = |hint: Hint| {
             let _unmarked = mark(&self.socket, self.peer, hint);
@@ -303,10 +309,10 @@ impl Inner {
         }
         let (mut out, now) = self.pace(out)?;
         let sent = match self.connection.standing() {
-            Standing::Joining | Standing::Alone => self.socket.send(message),
+            Standing::Joining | Standing::Alone => self.try_to_send(|| self.socket.send(message)),
             Standing::Joined(token) => {
                 let header = datagram_header(token, out.number(), now);
-                let sent = send_parts(&self.socket, &header, message);
+                let sent = self.try_to_send(|| send_parts(&self.socket, &header, message));
                 sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER))
             }
         };
@@ -319,6 +325,22 @@ impl Inner {
             }),
         }
         sent
+    }
+
+    /// Makes a call that sends a datagram. What a plain socket does not see is no error.
+    fn try_to_send<T>(&self, call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        self.errors.retry((&self.socket, &self.connection), call)
+    }
+
+    /// The error of a call that receives, if the application is to see it.
+    fn shown(&self, error: io::Error) -> io::Result<()> {
+        match self.errors.judge(&self.socket, error) {
+            Judged::Shown(error) => Err(error),
+            Judged::Hidden(messages, _) => {
+                count(&self.connection, messages);
+                Ok(())
+            }
+        }
     }
 
     /// Waits until the next message may be sent, as the application has chosen.
@@ -378,7 +400,10 @@ impl Inner {
 
     /// Receives datagrams into an empty reader, measures them, and handles those that are control messages.
     fn fill(&self, reader: &mut Reader, wait: Wait) -> io::Result<Filled> {
-        let count = reader.fill(&self.socket, wait)?;
+        let count = match reader.fill(&self.socket, wait) {
+            Ok(count) => count,
+            Err(error) => return self.shown(error).map(|()| Filled::Datagrams),
+        };
         // A direction that was shut down reads like empty datagrams, as many as there is room for.
         if reader.has_only_empty(count) && is_shut_down(&self.socket)? {
             return Ok(Filled::End);
@@ -404,9 +429,15 @@ impl Inner {
         for _ in 0..MOST_CONTROL {
             let standing = self.connection.standing();
             let taken = reader.take_control(&self.socket, standing, &mut self.connection.inbound());
-            let Ok(Some(taken)) = taken else { break };
-            if let Taken::Control(message) = taken {
-                self.handle(&[message]);
+            match taken {
+                Ok(Some(Taken::Control(message))) => self.handle(&[message]),
+                Ok(Some(Taken::Other)) => {}
+                Ok(None) => break,
+                Err(error) => {
+                    if self.shown(error).is_err() {
+                        break;
+                    }
+                }
             }
         }
     }
