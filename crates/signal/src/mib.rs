@@ -139,7 +139,7 @@ pub struct LocalFeedback {
     pub unpaced: u64,
     /// How long sending has waited altogether, for either.
     pub waited: Duration,
-    /// Datagrams that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not say it of a stream.
+    /// Messages that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not say it of a stream.
     pub no_buffers: u64,
     /// How often the network has said that datagrams did not reach the other end for the time being (ICMP).
     pub unreachable: u64,

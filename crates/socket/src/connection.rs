@@ -6,9 +6,9 @@ use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Nonce};
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
-use cutline_sys::{now, send_queue};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::traffic_class::set_traffic_class;
+use cutline_sys::{now, send_queue};
 use cutline_units::{Bytes, DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
 use rustix::fd::AsFd;
 use rustix::net::sockopt::socket_send_buffer_size;
@@ -141,10 +141,14 @@ impl Until {
     pub fn wait(&self, socket: impl AsFd) -> io::Result<()> {
         let Some(until) = self.0 else { return Ok(()) };
         let mut readable = [PollFd::new(&socket, PollFlags::IN)];
-        if wait(&mut readable, until.saturating_since(now()))? {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::WouldBlock.into())
+        loop {
+            // One wait is shorter than the whole time may be.
+            if wait(&mut readable, until.saturating_since(now()))? {
+                return Ok(());
+            }
+            if now() >= until {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
         }
     }
 }

@@ -119,8 +119,10 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
     fn an_error_says_which_message_it_comes_from() {
-        let causes =
-            [("127.0.0.1:0", Cause::Icmp { kind: 3, code: 3 }), ("[::1]:0", Cause::Icmp6 { kind: 1, code: 4 })];
+        let causes = [
+            ("127.0.0.1:0", Cause::Icmp { kind: 3, code: 3 }),
+            ("[::1]:0", Cause::Icmp6 { kind: 1, code: 4 }),
+        ];
         for (address, cause) in causes {
             let nobody = UdpSocket::bind(address).unwrap().local_addr().unwrap();
             let socket = UdpSocket::bind(address).unwrap();

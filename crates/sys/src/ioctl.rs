@@ -21,8 +21,7 @@ pub(crate) fn socket() -> io::Result<OwnedFd> {
 pub fn send_queue(socket: impl AsFd) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: this request writes one int.
-    let code =
-        unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ as _, from_mut(&mut bytes)) };
+    let code = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ as _, from_mut(&mut bytes)) };
     check(code.into()).map(|_| u64::try_from(bytes).unwrap_or(0))
 }
 

@@ -118,13 +118,21 @@ mod tests {
     #[test]
     fn what_a_plain_socket_does_not_see_is_transient() {
         let is_transient = |cause| is_transient(QueuedError { errno: 113, cause });
-        for (code, soft) in [(0, true), (1, true), (2, false), (3, false), (4, false), (10, false), (13, false)] {
+        for (code, soft) in
+            [(0, true), (1, true), (2, false), (3, false), (4, false), (10, false), (13, false)]
+        {
             assert_eq!(is_transient(Cause::Icmp { kind: 3, code }), soft, "ICMP 3/{code}");
         }
         for (code, soft) in [(0, true), (1, false), (2, true), (3, true), (4, false), (5, false)] {
             assert_eq!(is_transient(Cause::Icmp6 { kind: 1, code }), soft, "ICMPv6 1/{code}");
         }
-        assert!(is_transient(Cause::Icmp { kind: 11, code: 0 }) && !is_transient(Cause::Icmp { kind: 12, code: 0 }));
-        assert!(is_transient(Cause::Icmp6 { kind: 3, code: 0 }) && !is_transient(Cause::Icmp6 { kind: 4, code: 0 }));
+        assert!(
+            is_transient(Cause::Icmp { kind: 11, code: 0 })
+                && !is_transient(Cause::Icmp { kind: 12, code: 0 })
+        );
+        assert!(
+            is_transient(Cause::Icmp6 { kind: 3, code: 0 })
+                && !is_transient(Cause::Icmp6 { kind: 4, code: 0 })
+        );
     }
 }

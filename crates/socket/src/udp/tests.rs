@@ -280,17 +280,22 @@ fn a_listener_need_not_wait() {
 }
 
 #[test]
-fn reports_do_not_make_a_timeout_longer() {
+fn reports_do_not_make_a_timeout_longer_or_shorter() {
+    for interval in [10, 90] {
+        a_timeout_is_kept(Duration::from_millis(interval));
+    }
+}
+
+fn a_timeout_is_kept(interval: Duration) {
     let often = |options: QosOptions| {
-        let interval = Duration::from_millis(10);
         quick(options).monitor(cutline_signal::monitor::MonitorParams { interval, ..Default::default() })
     };
     let (ours, theirs) = pair(LOOPBACK[0], &often(QosOptions::default()), &often(QosOptions::default()));
-    ours.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+    ours.set_read_timeout(Some(time::Duration::from_millis(250))).unwrap();
     let begin = now();
     assert_eq!(ours.recv(&mut [0; 10]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     let took = now().saturating_since(begin);
-    assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(5), "{took}");
+    assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(5), "{took}");
     assert!(theirs.has_qos_peer());
 }
 
@@ -392,4 +397,45 @@ fn receiving_ends_when_the_direction_was_shut_down() {
     let to = plain.local_addr().unwrap();
     shut(&QosUdpSocket::connect(to, &QosOptions::default().peer(Peer::Plain)).unwrap());
     assert_eq!(plain.recv(&mut [0; 100]).unwrap(), 15);
+}
+
+#[test]
+fn the_kernel_says_what_waits_and_what_is_left_is_known() {
+    let spec = || {
+        Specification::builder()
+            .rates(10.0, 1000.0, 2000.0)
+            .size(Bytes::new(500))
+            .coerce_all()
+            .build()
+            .unwrap()
+    };
+    let (ours, _theirs) = pair(LOOPBACK[0], &QosOptions::sending(spec()), &QosOptions::receiving(spec()));
+    let mib = ours.mib();
+    assert!(mib.feedback.send_buffer.unwrap() >= Bytes::new(500), "{:?}", mib.feedback);
+    // On the loopback, what was sent has arrived.
+    ours.send(&[0; 500]).unwrap();
+    assert_eq!(ours.mib().feedback.send_queue, Some(Bytes::new(0)));
+    assert_eq!(mib.send.residual, None, "the first interval is not over");
+    let residual = || ours.mib().send.residual;
+    while residual().is_none() {
+        sleep(Duration::from_millis(10));
+    }
+    // 1000 messages/s of 500 B, minus the one that was sent in 500 ms; or none, if it came into the next interval.
+    let left = residual().unwrap();
+    assert!([998.0, 1000.0].contains(&left.rate), "{left:?}");
+    assert_eq!(left.throughput.unwrap().as_bps() as f64, left.rate * 4000.0);
+}
+
+#[test]
+fn an_application_that_reads_its_errors_itself_goes_on_to_do_so() {
+    let nobody = UdpSocket::bind(LOOPBACK[0]).unwrap().local_addr().unwrap();
+    let socket = UdpSocket::bind(LOOPBACK[0]).unwrap();
+    socket.connect(nobody).unwrap();
+    assert!(cutline_sys::error_queue::enable(&socket).unwrap());
+    let own = socket.try_clone().unwrap();
+    let over = QosUdpSocket::over(socket, &QosOptions::default().peer(Peer::Plain)).unwrap();
+    over.send(b"message").unwrap();
+    over.set_nonblocking(true).unwrap();
+    over.send(b"again").unwrap_err();
+    assert!(cutline_sys::error_queue::take(&own).unwrap().is_some());
 }

@@ -1,0 +1,222 @@
+//! What the host and the network tell a datagram socket.
+//!
+//! These tests need root, for network namespaces of their own. Without it they say so and pass:
+//! `sudo -E cargo test -p cutline-socket --test feedback`.
+
+use cutline_socket::{Marking, Peer, QosOptions, QosUdpSocket};
+use cutline_sys::namespace::Namespace;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_testbed::may_make_namespaces;
+use cutline_units::Duration;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Command;
+use std::thread;
+use std::time::{self, Instant};
+
+const COMMAND: &str = "sudo -E cargo test -p cutline-socket --test feedback";
+const ENOBUFS: i32 = 105;
+const EACCES: i32 = 13;
+const EHOSTUNREACH: i32 = 113;
+const ECONNREFUSED: i32 = 111;
+
+/// Options of a socket whose other end is none: nothing is sent but the test's messages.
+fn alone() -> QosOptions {
+    QosOptions::default().peer(Peer::Plain).marking(Marking::None)
+}
+
+fn tc(arguments: &str) -> String {
+    let output = Command::new("tc").args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// How many packets the interface's queue has dropped, and how many it has sent or still has.
+fn counted(interface: &str) -> (usize, usize) {
+    let shown = tc(&format!("-s qdisc show dev {interface}"));
+    let number = |before: &str, after: &str| -> usize {
+        let (_, rest) = shown.split_once(before).unwrap_or_else(|| panic!("no `{before}` in {shown}"));
+        let (number, _) = rest.split_once(after).unwrap_or_else(|| panic!("no `{after}` in {shown}"));
+        number.trim().parse().unwrap_or_else(|error| panic!("{number}: {error} in {shown}"))
+    };
+    let waiting = shown.split_once("backlog ").and_then(|(_, rest)| rest.split_once("b ")).unwrap().1;
+    let waiting: usize = waiting.split_once('p').unwrap().0.parse().unwrap();
+    let sent = shown.split_once("bytes ").unwrap().1.split_once(" pkt").unwrap().0;
+    (number("dropped ", ","), sent.parse::<usize>().unwrap() + waiting)
+}
+
+#[test]
+fn a_full_queue_of_the_interface_is_told_and_counted() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    for (local, neighbor) in [("10.9.0.1/24", "10.9.0.2"), ("fd09::1/64", "fd09::2")] {
+        let peer = SocketAddr::new(neighbor.parse().unwrap(), 9);
+        let is_v4 = peer.is_ipv4();
+        let namespace = Namespace::create("full").unwrap();
+        if is_v4 {
+            // So that nothing but the test sends.
+            namespace.set("net.ipv6.conf.all.disable_ipv6", "1").unwrap();
+        }
+        // The other end's address is known, so that nobody asks for it.
+        namespace
+            .ip_batch(&format!(
+                "link add eth9 type veth peer name eth8\nlink set eth8 up\nlink set eth9 up\naddress add {local} dev eth9 nodad\n\
+                 neighbor add {neighbor} lladdr 02:00:00:00:00:09 dev eth9 nud permanent\n"
+            ))
+            .unwrap();
+        namespace
+            .within(|| {
+                // Room for three messages.
+                tc("qdisc add dev eth9 root tbf rate 8kbit burst 2000 limit 3000");
+                let (dropped_before, taken_before) = counted("eth9");
+                let socket = QosUdpSocket::connect(peer, &alone()).unwrap();
+                let (mut sent, mut refused) = (0, 0);
+                for _ in 0..20 {
+                    match socket.send(&[7; 900]) {
+                        Ok(length) => {
+                            assert_eq!(length, 900);
+                            sent += 1;
+                        }
+                        Err(error) => {
+                            assert_eq!(error.raw_os_error(), Some(ENOBUFS), "{error}");
+                            refused += 1;
+                        }
+                    }
+                }
+                assert!(sent >= 2 && refused >= 10, "{sent} sent, {refused} refused");
+                let mib = socket.mib();
+                assert_eq!((mib.send.sent.messages, mib.feedback.no_buffers), (sent, refused));
+                let (room, queued) = (mib.feedback.send_buffer.unwrap(), mib.feedback.send_queue.unwrap());
+                assert!(queued.get() >= 900 && queued <= room, "{queued:?} of {room:?}");
+                if is_v4 {
+                    // Nothing was sent again.
+                    let (dropped, taken) = counted("eth9");
+                    assert_eq!(
+                        (dropped - dropped_before, taken - taken_before),
+                        (refused as usize, sent as usize)
+                    );
+                }
+                // A plain socket is not told.
+                let (before, _) = counted("eth9");
+                let plain = UdpSocket::bind(if is_v4 { "0.0.0.0:0" } else { "[::]:0" }).unwrap();
+                plain.connect(peer).unwrap();
+                (0..5).for_each(|_| assert_eq!(plain.send(&[7; 900]).unwrap(), 900));
+                assert!(counted("eth9").0 > before);
+            })
+            .unwrap();
+    }
+}
+
+/// Sends and receives until `is_over`, or an error other than that nothing has come, which it returns.
+fn exchange(
+    send: impl Fn() -> io::Result<usize>,
+    receive: impl Fn() -> io::Result<usize>,
+    is_over: impl Fn() -> bool,
+) -> Option<i32> {
+    let begun = Instant::now();
+    while !is_over() {
+        assert!(begun.elapsed() < time::Duration::from_secs(20), "no message of ICMP has come");
+        if let Err(error) = send() {
+            return error.raw_os_error();
+        }
+        thread::sleep(time::Duration::from_millis(20));
+        match receive() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return error.raw_os_error(),
+            Ok(length) => panic!("{length} bytes from nobody"),
+        }
+    }
+    None
+}
+
+/// A host, and the next router on its way to anywhere: one that has no way to some networks, and bars the way to others.
+fn host_and_router([host, router]: [&str; 2]) -> (Namespace, Namespace) {
+    let (host, router) = (Namespace::create(host).unwrap(), Namespace::create(router).unwrap());
+    host.ip(&["link", "add", "eth9", "type", "veth", "peer", "name", "eth8", "netns", router.name()])
+        .unwrap();
+    for (namespace, interface, last) in [(&host, "eth9", 1), (&router, "eth8", 2)] {
+        let v4 = format!("address add 10.9.0.{last}/24 dev {interface}");
+        let v6 = format!("address add fd09::{last}/64 dev {interface} nodad");
+        namespace.ip_batch(&format!("{v4}\n{v6}\nlink set {interface} up\n")).unwrap();
+    }
+    host.ip_batch("route add default via 10.9.0.2\nroute add default via fd09::2\n").unwrap();
+    for (parameter, value) in [
+        ("net.ipv4.ip_forward", "1"),
+        ("net.ipv6.conf.all.forwarding", "1"),
+        ("net.ipv4.icmp_ratelimit", "0"),
+        ("net.ipv6.icmp.ratelimit", "0"),
+    ] {
+        router.set(parameter, value).unwrap();
+    }
+    for route in
+        ["unreachable 10.9.2.0/24", "prohibit 10.9.3.0/24", "unreachable fd09:2::/64", "prohibit fd09:3::/64"]
+    {
+        let [kind, network] = route.split(' ').collect::<Vec<_>>()[..] else { panic!("{route}") };
+        router.ip(&["route", "add", kind, network]).unwrap();
+    }
+    (host, router)
+}
+
+#[test]
+fn a_socket_shows_the_errors_that_a_plain_one_shows() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    let (host, _router) = host_and_router(["shows", "router1"]);
+    host.within(|| {
+        for (place, peer, shown) in [
+            ("0.0.0.0:0", "10.9.2.1:9", None),
+            ("0.0.0.0:0", "10.9.3.1:9", Some(EHOSTUNREACH)),
+            ("0.0.0.0:0", "10.9.0.2:9", Some(ECONNREFUSED)),
+            ("[::]:0", "[fd09:2::1]:9", None),
+            ("[::]:0", "[fd09:3::1]:9", Some(EACCES)),
+            ("[::]:0", "[fd09::2]:9", Some(ECONNREFUSED)),
+            // IPv4 of a socket of IPv6.
+            ("[::]:0", "[::ffff:10.9.2.1]:9", None),
+            ("[::]:0", "[::ffff:10.9.0.2]:9", Some(ECONNREFUSED)),
+        ] {
+            let plain = UdpSocket::bind(place).unwrap();
+            plain.connect(peer).unwrap();
+            let over = plain.try_clone().unwrap();
+            plain.set_nonblocking(true).unwrap();
+            if shown.is_some() {
+                let found = exchange(|| plain.send(b"plain"), || plain.recv(&mut [0; 9]), || false);
+                assert_eq!(found, shown, "a plain socket to {peer}");
+            }
+            let socket = QosUdpSocket::over(over, &alone()).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let unreachable = || socket.mib().feedback.unreachable;
+            let found =
+                exchange(|| socket.send(b"message"), || socket.recv(&mut [0; 9]), || unreachable() > 0);
+            assert_eq!((found, unreachable() > 0), (shown, shown.is_none()), "to {peer}");
+            // What was judged leaves nothing behind that makes the descriptor ready.
+            thread::sleep(time::Duration::from_millis(50));
+            let _late = socket.recv(&mut [0; 9]);
+            let mut ready = [PollFd::new(&socket, PollFlags::IN)];
+            assert!(!wait(&mut ready, Duration::ZERO).unwrap(), "{peer}: {:?}", ready[0].revents());
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_call_that_waits_goes_on_waiting() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    let (host, _router) = host_and_router(["waits", "router2"]);
+    host.within(|| {
+        let socket = QosUdpSocket::connect("10.9.2.1:9", &alone()).unwrap();
+        let patience = time::Duration::from_millis(500);
+        socket.set_read_timeout(Some(patience)).unwrap();
+        socket.send(b"message").unwrap();
+        let begun = Instant::now();
+        let error = socket.recv(&mut [0; 9]).unwrap_err();
+        let waited = begun.elapsed();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+        assert!(patience <= waited && waited < patience * 8, "{waited:?}");
+        assert_eq!(socket.mib().feedback.unreachable, 1);
+    })
+    .unwrap();
+}
