@@ -30,6 +30,8 @@ __all__ = [
 KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate", "asked"]
 SIDES = [None, "send", "receive"]
 MEASURES = ["rate", "delay", "gap", "jitter", "loss", "recovery"]
+REQUIREMENTS = ["min_rate", "max_rate", "peak_rate", "size", "min_delay", "max_delay", "max_gap", "jitter", "loss",
+                "recovery", "reordering"]
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,26 @@ def _plain(value):
         elif name == "violations":
             fields[name] = dict(zip(MEASURES, field))
         elif name == "violated":
-            fields[name] = {measure for bit, measure in enumerate(MEASURES) if field >> bit & 1}
+            fields[name] = _names(MEASURES, field) if isinstance(field, int) else field
+        elif name == "coerced":
+            fields[name] = _names(REQUIREMENTS, field)
+        elif name == "operation":
+            fields[name] = dict(zip(MEASURES, map(_plain, field)))
         else:
             fields[name] = None if field == -1 and name != "lost" else _plain(field)
     return SimpleNamespace(**fields)
+
+
+def _names(names, bits):
+    """The names whose bits are set."""
+    return {name for place, name in enumerate(names) if bits >> place & 1}
+
+
+def _mib(found):
+    """All that is known of a connection. C has what belongs to a direction in two places, since structs do not grow."""
+    for direction in ("send", "receive"):
+        found[direction] |= found.pop(f"{direction}_details")
+    return _plain(found)
 
 
 def _document(spec):
@@ -229,7 +247,7 @@ class Connection(_Base):
     @property
     def mib(self):
         """All that is known of the connection. Times are in seconds; what is unknown is None."""
-        return _plain(json.loads(self._native.mib()))
+        return _mib(json.loads(self._native.mib()))
 
     def events(self, timeout=0.0):
         """The events that were not taken yet; waits so many seconds for each."""

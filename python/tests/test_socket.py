@@ -47,8 +47,39 @@ class Blocking(unittest.TestCase):
                 self.assertIsNone(mib.send.effective.max_delay)
                 self.assertEqual(mib.receive.violations["delay"], 0)
                 self.assertEqual(mib.tcp.rtt is not None, type == SOCK_STREAM)
+                self.assertEqual((mib.receive.offered.size, mib.receive.requested.size), (None, 1000))
+                self.assertIn("size", mib.receive.coerced)
+                self.assertGreaterEqual(mib.negotiation.received, 1)
+                self.assertEqual((mib.negotiation.unauthenticated, mib.reports_refused), (0, 0))
+                feedback = ours.mib
+                self.assertGreater(feedback.send_buffer, 1000)
+                self.assertGreaterEqual(feedback.send_buffer, feedback.send_queue)
+                self.assertEqual((feedback.no_buffers, feedback.unreachable, feedback.residual_rate), (0, 0, None))
                 ours.renegotiate({"send": {"size": "800 B", "coerce": True}})
                 self.assertEqual(next(ours.events(10)).kind, "agreed")
+
+    def test_the_region_of_operation_and_what_is_left(self):
+        # Messages come less often than they are to.
+        spec = {"send": {"min-rate": 50, "max-rate": 100, "size": "1000 B", "max-delay": "1 s", "coerce": True}}
+        ours, theirs = pair(SOCK_DGRAM, spec)
+        with ours, theirs:
+            until = time.monotonic() + 20
+            while not theirs.mib.receive.violated or ours.mib.residual_rate is None:
+                self.assertLess(time.monotonic(), until)
+                ours.send(bytes(1000))
+                theirs.recv(1000)
+                time.sleep(0.1)
+            rate, delay = (theirs.mib.receive.operation[measure] for measure in ("rate", "delay"))
+            self.assertEqual((rate.best, rate.worst, delay.worst), (100, 50, 1000))
+            self.assertLess(rate.violated, 50)
+            self.assertLessEqual(rate.worst_measured, rate.violated)
+            self.assertLess(rate.violated_since, theirs.mib.at)
+            self.assertIsNone(delay.violated_since)
+            self.assertIsNone(theirs.mib.receive.operation["jitter"].best)
+            left = ours.mib
+            self.assertTrue(70 <= left.residual_rate < 100)
+            self.assertAlmostEqual(left.residual_bps / 8000, left.residual_rate)
+            self.assertEqual(left.last_sent.bytes, 1000 * left.last_sent.messages)
 
     def test_a_timeout_and_a_call_that_does_not_wait(self):
         ours, theirs = pair(SOCK_DGRAM)

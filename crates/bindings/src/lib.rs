@@ -12,7 +12,10 @@ mod mib;
 mod options;
 
 pub use event::{Event, EventKind, Side, TEXT};
-pub use mib::{Direction, Distribution, Interval, MEASURES, Mib, Requirements, Tcp, Totals};
+pub use mib::{
+    Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements, SentInterval,
+    Tcp, Totals,
+};
 pub use options::Options;
 
 use cutline_units::Duration;

@@ -1,9 +1,10 @@
 //! The MIB of a connection as plain data.
 
 use crate::{count, nanos, nanos_or_unknown};
-use cutline_quality::spec::{Measure, Specification};
+use cutline_quality::spec::{Agreement, Measure, Specification};
 use cutline_signal::mib::{self, Conformance, Contract, TcpFigures};
-use cutline_signal::monitor::{Delivery, Received, Sent};
+use cutline_signal::monitor::{self, Delivery, Received, Sent};
+use cutline_signal::negotiation::NegotiationStats;
 use serde::Serialize;
 
 /// How many measures there are: rate, delay, gap, jitter, loss, recovery, in this order.
@@ -133,6 +134,84 @@ pub struct Direction {
     pub violations: [i64; MEASURES],
 }
 
+/// A measure in the region of operation, in its unit: messages/s, ms, or per cent. A number that is not known is NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Axis {
+    /// The best value; anything better is worth no more. NaN if any value is acceptable: then nothing is measured.
+    pub best: f64,
+    /// The worst value that is acceptable.
+    pub worst: f64,
+    /// The best value measured since the specification holds.
+    pub best_measured: f64,
+    /// The worst value measured since the specification holds.
+    pub worst_measured: f64,
+    /// While the measure is outside its limit: the worst value of this violation.
+    pub violated: f64,
+    /// The largest error of that because of the two clocks.
+    pub violated_error: f64,
+    /// When the violation began, by the monotonic clock, ns; -1 if there is none.
+    pub violated_since_ns: i64,
+}
+
+/// What else is known of a direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Details {
+    /// What this end has asked for. All is open if the ends have not agreed.
+    pub offered: Requirements,
+    /// What the other end has asked for. All is open if the ends have not agreed.
+    pub requested: Requirements,
+    /// The requirements that hold and may be weakened: bit 1 << place for each, min_rate being the first one.
+    pub coerced: i64,
+    /// The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery.
+    pub operation: [Axis; MEASURES],
+    /// When the last interval of measurement began, by the monotonic clock of the end that receives, ns; -1 before the first.
+    pub last_since_ns: i64,
+    /// The time from the last arrival to the end of that interval, ns.
+    pub silence_ns: i64,
+    /// Messages received with an impossible number, which are not counted otherwise.
+    pub impossible: i64,
+    /// The sum of the delays of the messages received, ns.
+    pub delay_sum_ns: i64,
+}
+
+/// What this end has sent in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct SentInterval {
+    /// When it began, by the monotonic clock, ns; -1 if there was none yet.
+    pub since_ns: i64,
+    /// How long it was, ns; -1 if there was none yet: then the rest is 0.
+    pub length_ns: i64,
+    /// Messages.
+    pub messages: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// The throughput, bit/s.
+    pub throughput_bps: i64,
+    /// How long the application was held back, ns.
+    pub held_ns: i64,
+}
+
+/// The messages of negotiations.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Negotiation {
+    /// Messages sent.
+    pub sent: i64,
+    /// Messages of them that were sent again.
+    pub sent_again: i64,
+    /// Messages received and used.
+    pub received: i64,
+    /// Messages received that repeat an earlier one, or came too late.
+    pub stale: i64,
+    /// Messages of another session, kind or version, or that are none.
+    pub ignored: i64,
+    /// Messages with a wrong tag, or none.
+    pub unauthenticated: i64,
+}
+
 /// What TCP knows. Of a datagram socket all are -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
@@ -192,10 +271,36 @@ pub struct Mib {
     pub unpaced: i64,
     /// How long sending has waited altogether, ns.
     pub waited_ns: i64,
-    /// How often the interface's queue had no room.
+    /// Messages that were not sent because the interface's queue had no room; only datagrams show it.
     pub no_buffers: i64,
     /// What TCP knows.
     pub tcp: Tcp,
+    /// What else is known of what this end sends.
+    pub send_details: Details,
+    /// What else is known of what this end receives.
+    pub receive_details: Details,
+    /// What this end has sent in the last interval.
+    pub last_sent: SentInterval,
+    /// How much more the application may send than in the last interval, messages/s of the longest; NaN if it is unknown, or no rate
+    /// holds.
+    pub residual_rate: f64,
+    /// The same as a throughput, bit/s; -1 also if no size of messages holds.
+    pub residual_bps: i64,
+    /// What is in the socket's send queue, bytes: of a stream what was written and not acknowledged, of datagrams what the interface has
+    /// not sent, with the kernel's overhead; -1 if it is unknown.
+    pub send_queue: i64,
+    /// The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown.
+    pub send_buffer: i64,
+    /// How often the network has said that datagrams did not reach the other end for the time being.
+    pub unreachable: i64,
+    /// The messages of negotiations.
+    pub negotiation: Negotiation,
+    /// Reports of the other end that were not newer than one before.
+    pub reports_stale: i64,
+    /// Reports that contradict themselves, earlier ones, or what was sent.
+    pub reports_refused: i64,
+    /// How often one of the two clocks was set.
+    pub clock_steps: i64,
 }
 
 impl From<&Specification> for Requirements {
@@ -287,6 +392,71 @@ impl Direction {
     }
 }
 
+impl Details {
+    fn new(
+        contract: &Contract,
+        (received, last): (&Received, Option<&Delivery>),
+        conformance: &Conformance,
+    ) -> Self {
+        let agreed = |asked: fn(&Agreement) -> Specification| {
+            contract.agreement.as_ref().map_or(Specification::OPEN, asked)
+        };
+        Self {
+            offered: (&agreed(Agreement::offered)).into(),
+            requested: (&agreed(Agreement::requested)).into(),
+            coerced: contract.effective.coerced.bits().into(),
+            operation: Measure::ALL.map(|measure| Axis::new(measure, conformance)),
+            last_since_ns: last.map_or(-1, |last| count(last.since.as_nanos())),
+            silence_ns: last.map_or(0, |last| nanos(last.silence)),
+            impossible: count(received.impossible),
+            delay_sum_ns: nanos(received.delay),
+        }
+    }
+}
+
+impl Axis {
+    fn new(measure: Measure, conformance: &Conformance) -> Self {
+        let axis = conformance.operation.region().axis(measure);
+        let seen = conformance.operation.seen().find(|(axis, ..)| axis.measure == measure);
+        let violation = conformance.violations.iter().find(|violation| violation.measure == measure);
+        Self {
+            best: axis.map_or(f64::NAN, |axis| axis.best),
+            worst: axis.map_or(f64::NAN, |axis| axis.worst),
+            best_measured: seen.map_or(f64::NAN, |(_, best, _)| best),
+            worst_measured: seen.map_or(f64::NAN, |(_, _, worst)| worst),
+            violated: violation.map_or(f64::NAN, |violation| violation.measured),
+            violated_error: violation.map_or(f64::NAN, |violation| violation.error),
+            violated_since_ns: violation.map_or(-1, |violation| count(violation.since.as_nanos())),
+        }
+    }
+}
+
+impl From<Option<monitor::SentInterval>> for SentInterval {
+    fn from(it: Option<monitor::SentInterval>) -> Self {
+        Self {
+            since_ns: it.map_or(-1, |it| count(it.since.as_nanos())),
+            length_ns: nanos_or_unknown(it.map(|it| it.until.saturating_since(it.since))),
+            messages: it.map_or(0, |it| count(it.sent.messages)),
+            bytes: it.map_or(0, |it| count(it.sent.bytes)),
+            throughput_bps: it.map_or(0, |it| count(it.throughput().as_bps())),
+            held_ns: it.map_or(0, |it| nanos(it.sent.held)),
+        }
+    }
+}
+
+impl From<&NegotiationStats> for Negotiation {
+    fn from(it: &NegotiationStats) -> Self {
+        Self {
+            sent: count(it.sent),
+            sent_again: count(it.sent_again),
+            received: count(it.received),
+            stale: count(it.stale),
+            ignored: count(it.ignored),
+            unauthenticated: count(it.unauthenticated),
+        }
+    }
+}
+
 impl From<Option<TcpFigures>> for Tcp {
     fn from(it: Option<TcpFigures>) -> Self {
         Self {
@@ -334,6 +504,29 @@ impl From<&mib::Mib> for Mib {
             waited_ns: nanos(it.feedback.waited),
             no_buffers: count(it.feedback.no_buffers),
             tcp: it.tcp.into(),
+            send_details: Details::new(
+                &send.contract,
+                (&send.received, send.last.as_ref()),
+                &send.conformance,
+            ),
+            receive_details: Details::new(
+                &receive.contract,
+                (&receive.received, receive.last.as_ref()),
+                &receive.conformance,
+            ),
+            last_sent: send.last_sent.into(),
+            residual_rate: send.residual.map_or(f64::NAN, |left| left.rate),
+            residual_bps: send
+                .residual
+                .and_then(|left| left.throughput)
+                .map_or(-1, |left| count(left.as_bps())),
+            send_queue: it.feedback.send_queue.map_or(-1, |bytes| count(bytes.get())),
+            send_buffer: it.feedback.send_buffer.map_or(-1, |bytes| count(bytes.get())),
+            unreachable: count(it.feedback.unreachable),
+            negotiation: (&it.negotiation).into(),
+            reports_stale: count(it.reports.stale),
+            reports_refused: count(it.reports.refused),
+            clock_steps: count(it.clock_steps),
         }
     }
 }

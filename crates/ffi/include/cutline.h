@@ -197,6 +197,76 @@ typedef struct cutline_direction {
     int64_t violations[CUTLINE_MEASURES];
 } cutline_direction;
 
+/* A measure in the region of operation, in its unit: messages/s, ms, or per cent. A number that is not known is NaN. */
+typedef struct cutline_axis {
+    /* The best value; anything better is worth no more. NaN if any value is acceptable: then nothing is measured. */
+    double best;
+    /* The worst value that is acceptable. */
+    double worst;
+    /* The best value measured since the specification holds. */
+    double best_measured;
+    /* The worst value measured since the specification holds. */
+    double worst_measured;
+    /* While the measure is outside its limit: the worst value of this violation. */
+    double violated;
+    /* The largest error of that because of the two clocks. */
+    double violated_error;
+    /* When the violation began, by the monotonic clock, ns; -1 if there is none. */
+    int64_t violated_since_ns;
+} cutline_axis;
+
+/* What else is known of a direction of a connection. */
+typedef struct cutline_details {
+    /* What this end has asked for. All is open if the ends have not agreed. */
+    cutline_requirements offered;
+    /* What the other end has asked for. All is open if the ends have not agreed. */
+    cutline_requirements requested;
+    /* The requirements that hold and may be weakened: bit 1 << place for each, min_rate being the first one. */
+    int64_t coerced;
+    /* The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery. */
+    cutline_axis operation[CUTLINE_MEASURES];
+    /* When the last interval of measurement began, by the monotonic clock of the end that receives, ns; -1 before the first. */
+    int64_t last_since_ns;
+    /* The time from the last arrival to the end of that interval, ns. */
+    int64_t silence_ns;
+    /* Messages received with an impossible number, which are not counted otherwise. */
+    int64_t impossible;
+    /* The sum of the delays of the messages received, ns. */
+    int64_t delay_sum_ns;
+} cutline_details;
+
+/* What this end has sent in an interval. */
+typedef struct cutline_sent_interval {
+    /* When it began, by the monotonic clock, ns; -1 if there was none yet. */
+    int64_t since_ns;
+    /* How long it was, ns; -1 if there was none yet: then the rest is 0. */
+    int64_t length_ns;
+    /* Messages. */
+    int64_t messages;
+    /* Their bytes. */
+    int64_t bytes;
+    /* The throughput, bit/s. */
+    int64_t throughput_bps;
+    /* How long the application was held back, ns. */
+    int64_t held_ns;
+} cutline_sent_interval;
+
+/* The messages of negotiations. */
+typedef struct cutline_negotiation {
+    /* Messages sent. */
+    int64_t sent;
+    /* Messages of them that were sent again. */
+    int64_t sent_again;
+    /* Messages received and used. */
+    int64_t received;
+    /* Messages received that repeat an earlier one, or came too late. */
+    int64_t stale;
+    /* Messages of another session, kind or version, or that are none. */
+    int64_t ignored;
+    /* Messages with a wrong tag, or none. */
+    int64_t unauthenticated;
+} cutline_negotiation;
+
 /* What TCP knows. Of a datagram socket all are -1. */
 typedef struct cutline_tcp {
     /* The smoothed round-trip time, ns. */
@@ -251,10 +321,36 @@ typedef struct cutline_mib {
     int64_t unpaced;
     /* How long sending has waited altogether, ns. */
     int64_t waited_ns;
-    /* How often the interface's queue had no room. */
+    /* Messages that were not sent because the interface's queue had no room; only datagrams show it. */
     int64_t no_buffers;
     /* What TCP knows. */
     cutline_tcp tcp;
+    /* What else is known of what this end sends. */
+    cutline_details send_details;
+    /* What else is known of what this end receives. */
+    cutline_details receive_details;
+    /* What this end has sent in the last interval. */
+    cutline_sent_interval last_sent;
+    /* How much more the application may send than in the last interval, messages/s of the longest; NaN if it is unknown, or no rate
+     * holds. */
+    double residual_rate;
+    /* The same as a throughput, bit/s; -1 also if no size of messages holds. */
+    int64_t residual_bps;
+    /* What is in the socket's send queue, bytes: of a stream what was written and not acknowledged, of datagrams what the interface has
+     * not sent, with the kernel's overhead; -1 if it is unknown. */
+    int64_t send_queue;
+    /* The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown. */
+    int64_t send_buffer;
+    /* How often the network has said that datagrams did not reach the other end for the time being. */
+    int64_t unreachable;
+    /* The messages of negotiations. */
+    cutline_negotiation negotiation;
+    /* Reports of the other end that were not newer than one before. */
+    int64_t reports_stale;
+    /* Reports that contradict themselves, earlier ones, or what was sent. */
+    int64_t reports_refused;
+    /* How often one of the two clocks was set. */
+    int64_t clock_steps;
 } cutline_mib;
 
 /* Returns new options. class is the class of application where both directions start, such as "video"; a null pointer demands

@@ -89,6 +89,14 @@ static int talk(int type, cutline_options *options)
     CHECK(mib.send.effective.max_delay_ns == 150000000 && mib.send.effective.size == 1000);
     CHECK(isnan(mib.send.effective.min_rate) && mib.send.effective.reordering == -1);
     CHECK((mib.tcp.congestion_window > 0) == (type == SOCK_STREAM));
+    CHECK(mib.send_details.offered.max_delay_ns == 150000000 && mib.send_details.offered.size == 1000);
+    CHECK(mib.send_details.requested.max_delay_ns == -1 && isnan(mib.send_details.requested.loss));
+    const cutline_axis *delay = &mib.send_details.operation[CUTLINE_MEASURE_DELAY];
+    CHECK(delay->best == 0 && delay->worst == 150 && isnan(delay->violated) && delay->violated_since_ns == -1);
+    CHECK(isnan(mib.send_details.operation[CUTLINE_MEASURE_GAP].best));
+    CHECK(mib.negotiation.sent >= 1 && mib.negotiation.received >= 1 && mib.negotiation.unauthenticated == 0);
+    CHECK(mib.send_buffer > 1000 && mib.send_queue >= 0 && mib.send_queue <= mib.send_buffer);
+    CHECK(isnan(mib.residual_rate) && mib.residual_bps == -1 && mib.no_buffers == 0 && mib.unreachable == 0);
 
     CHECK(cutline_options_set(options, "send.max-delay", "90 ms") == 0);
     CHECK(cutline_renegotiate(socket, options) == 0);

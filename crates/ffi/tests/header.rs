@@ -4,7 +4,8 @@
 mod c;
 
 use cutline_bindings::{
-    Direction, Distribution, Event, Interval, MEASURES, Mib, Requirements, TEXT, Tcp, Totals,
+    Axis, Details, Direction, Distribution, Event, Interval, MEASURES, Mib, Negotiation, Requirements,
+    SentInterval, TEXT, Tcp, Totals,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -245,7 +246,12 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "distribution" Distribution: count max_ns;
         "direction" Direction: effective agreed received last violated violations;
         "tcp" Tcp: rtt_ns pacing_rate_bps;
-        "mib" Mib: size at_ns send receive delay jitter target_rate hint reports tcp;
+        "mib" Mib: size at_ns send receive delay jitter target_rate hint reports tcp
+            send_details receive_details last_sent residual_rate send_queue unreachable negotiation clock_steps;
+        "axis" Axis: best worst_measured violated_since_ns;
+        "details" Details: offered requested coerced operation last_since_ns delay_sum_ns;
+        "sent_interval" SentInterval: since_ns held_ns;
+        "negotiation" Negotiation: sent unauthenticated;
     }
     let functions = functions();
     assert!(functions.len() > 20, "{functions:?}");

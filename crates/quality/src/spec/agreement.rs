@@ -39,6 +39,28 @@ pub struct Conflict {
     pub value: Value,
 }
 
+impl Agreement {
+    /// What the first end has asked for. What it would weaken is not known here.
+    pub fn offered(&self) -> Specification {
+        self.asked(|item| item.offered.as_ref())
+    }
+
+    /// What the other end has asked for. What it would weaken is not known here.
+    pub fn requested(&self) -> Specification {
+        self.asked(|item| item.requested.as_ref())
+    }
+
+    fn asked(&self, of: impl Fn(&Item) -> Option<&Value>) -> Specification {
+        let mut asked = Specification::OPEN;
+        for item in &self.items {
+            if let Some(value) = of(item) {
+                item.parameter.field().set(&mut asked, value);
+            }
+        }
+        asked
+    }
+}
+
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { parameter, kept, against, value } = self;
