@@ -1,6 +1,7 @@
 """QoS sockets in asyncio: transports that work with any asyncio.Protocol, and with its streams."""
 
 import asyncio
+import errno
 from collections import deque
 from socket import SOCK_DGRAM, SOCK_STREAM
 
@@ -71,7 +72,10 @@ class Transport(asyncio.Transport):
                     self._loop.call_later(0.001, self._write)
                 break
             except OSError as error:
-                return self._end(error)
+                if self._is_stream or error.errno != errno.ENOBUFS:
+                    return self._end(error)
+                # The interface's queue has no room for this datagram. It is lost, as it would be with a plain socket.
+                self._protocol.error_received(error)
             self._size -= sent if self._is_stream else len(data)
             if self._is_stream and sent < len(data):
                 self._waiting.appendleft(data[sent:])

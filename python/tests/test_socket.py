@@ -1,11 +1,13 @@
 """Two ends on the loopback interface."""
 
 import asyncio
+import errno
 import select
 import socket as plain
 import threading
 import time
 import unittest
+from unittest import mock
 
 import cutline
 from cutline import socket
@@ -187,6 +189,10 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
         class Collect(asyncio.DatagramProtocol):
             def __init__(self):
                 self.got = asyncio.Queue()
+                self.errors = []
+
+            def error_received(self, exc):
+                self.errors.append(exc.errno)
 
             def datagram_received(self, data, addr):
                 self.got.put_nowait(data)
@@ -202,6 +208,12 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(await asyncio.to_thread(theirs.recv, 10), bytes([number]))
                 theirs.send(b"answer")
                 self.assertEqual(await asyncio.wait_for(protocol.got.get(), 10), b"answer")
+            # A datagram that the interface's queue has no room for is lost, and the next one is sent.
+            with mock.patch.object(transport._connection, "send", side_effect=OSError(errno.ENOBUFS, "no room")):
+                transport.sendto(b"lost")
+            self.assertEqual((protocol.errors, transport.get_write_buffer_size()), ([errno.ENOBUFS], 0))
+            transport.sendto(b"next")
+            self.assertEqual(await asyncio.to_thread(theirs.recv, 10), b"next")
             transport.close()
 
 

@@ -162,7 +162,7 @@ pub struct Details {
     pub offered: Requirements,
     /// What the other end has asked for. All is open if the ends have not agreed.
     pub requested: Requirements,
-    /// The requirements that hold and may be weakened: bit 1 << place for each, min_rate being the first one.
+    /// The requirements that hold and may be weakened: bit 1 << place for each, `min_rate` being the first one.
     pub coerced: i64,
     /// The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery.
     pub operation: [Axis; MEASURES],

@@ -40,7 +40,7 @@ pub enum Cause {
         /// Its code.
         code: u8,
     },
-    /// A message of ICMPv6.
+    /// A message of ICMP for IPv6.
     Icmp6 {
         /// Its type.
         kind: u8,

@@ -363,7 +363,7 @@ fn reports_do_not_make_a_timeout_longer() {
 fn what_nobody_reads_is_in_the_send_queue() {
     let (mut ours, _theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
     ours.set_nonblocking(true).unwrap();
-    while ours.write(&[0; 100_000]).is_ok() {}
+    while ours.write(&[0; 10_000]).is_ok() {}
     let feedback = ours.mib().feedback;
     let (queued, room) = (feedback.send_queue.unwrap(), feedback.send_buffer.unwrap());
     assert!(Bytes::new(10_000) < queued && queued <= room, "{feedback:?}");

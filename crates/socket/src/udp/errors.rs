@@ -97,7 +97,7 @@ pub fn count(connection: &Connection, messages: usize) {
 }
 
 /// Whether a connected socket that does not queue its errors does not see this one: the kernel's tables of what is fatal
-/// (`icmp_err_convert` of ICMP, `icmpv6_err_convert` of ICMPv6).
+/// (`icmp_err_convert`, `icmpv6_err_convert`).
 const fn is_transient(error: QueuedError) -> bool {
     match error.cause {
         // Network or host unreachable, source route failed, and unreachable for this type of service (RFC 1122 section 3.2.2.1); time

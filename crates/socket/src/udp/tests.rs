@@ -326,7 +326,8 @@ fn slow_path(listener: SocketAddr, delay: time::Duration) -> SocketAddr {
         socket.set_read_timeout(Some(time::Duration::from_millis(1))).unwrap();
     }
     thread::spawn(move || {
-        let mut under_way: std::collections::VecDeque<(time::Instant, bool, Vec<u8>)> = Default::default();
+        let mut under_way: std::collections::VecDeque<(time::Instant, bool, Vec<u8>)> =
+            std::collections::VecDeque::default();
         let (mut client, mut heard, mut bytes) = (None, time::Instant::now(), [0; 2000]);
         while heard.elapsed() < time::Duration::from_secs(2) {
             if let Ok((length, from)) = front.recv_from(&mut bytes) {
