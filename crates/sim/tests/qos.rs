@@ -167,6 +167,13 @@ fn both_ends_agree_over_a_lossy_path_and_know_what_the_simulator_knows() {
         assert_eq!((ours.send.received, theirs.receive.sent.messages), (theirs.receive.received, seen));
         assert_eq!(ours.reports.refused + theirs.reports.refused, 0, "seed {seed}");
 
+        // What is left is what was agreed on, or nothing where an interval had a message more.
+        let most = ours.send.contract.effective.max_throughput().unwrap();
+        let sent = ours.send.last_sent.unwrap().throughput();
+        let left = most.as_bps().saturating_sub(sent.as_bps());
+        assert_eq!(ours.send.residual.unwrap().throughput, Some(Rate::from_bps(left)), "seed {seed}");
+        assert_eq!(ours.feedback.send_queue, None, "there is no socket");
+
         // Delays are those of the simulator, within the error that is stated, although one clock is ahead.
         for two in record.sink.mibs.windows(2) {
             let ([Some(before), Some(now)], Some(delivery)) =

@@ -55,7 +55,6 @@ static int send_frames(const char *address, double duration, cutline_options *op
     double rate = 100, end = seconds() + duration, report = 0;
     while (seconds() < end) {
         print_events(socket, &rate);
-        /* A message for which this host has no room is lost. */
         if (cutline_send(socket, frame, sizeof frame, 0) < 0 && errno != EAGAIN && errno != ENOBUFS)
             return fail("cannot send");
         struct timespec rest = {.tv_nsec = (long)(1e9 / (rate > 1 ? rate : 1.1))};
