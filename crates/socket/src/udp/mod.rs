@@ -125,6 +125,14 @@ impl QosUdpSocket {
     /// # Errors
     /// As [`UdpSocket::recv`].
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(self.0.recv(buffer)?.0)
+    }
+
+    /// As [`QosUdpSocket::recv`]. Also returns when the kernel received the message, on the scale of the MIB's times.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::recv`].
+    pub fn recv_stamped(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
         self.0.recv(buffer)
     }
 
@@ -334,16 +342,16 @@ impl Inner {
         Ok((out, time))
     }
 
-    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
         let mut reader = lock(&self.reader);
-        if let Some(length) = reader.take(buffer) {
-            return Ok(length);
+        if let Some(message) = reader.take(buffer) {
+            return Ok(message);
         }
         let until = self.patience.until();
         self.fill(&mut reader, Wait::ForOne)?;
         loop {
-            if let Some(length) = reader.take(buffer) {
-                return Ok(length);
+            if let Some(message) = reader.take(buffer) {
+                return Ok(message);
             }
             // Control messages alone have come, which do not make the time longer.
             until.wait(&self.socket)?;
@@ -389,7 +397,7 @@ impl Inner {
             let (mut reader, mut inbound) = (lock(&self.reader), self.connection.inbound());
             for (at, mut bytes) in datagrams {
                 match sort(&bytes, at, self.connection.standing(), &mut inbound) {
-                    Sorted::Message(start) => reader.add(bytes.split_off(start)),
+                    Sorted::Message(start) => reader.add(at, bytes.split_off(start)),
                     Sorted::Control(message) => control.push((at, message)),
                     Sorted::Nothing => {}
                 }
