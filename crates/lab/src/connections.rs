@@ -15,10 +15,10 @@
 use crate::LabError;
 use crate::hosts::{qos_sink, source};
 use cutline_quality::spec::Specification;
-use cutline_sim::FlowSpec;
-use cutline_sim::qos::{EndRecord, Passage, QosConnection, QosRecord, Service};
 use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::session::SessionParams;
+use cutline_sim::FlowSpec;
+use cutline_sim::qos::{EndRecord, Passage, QosConnection, QosRecord, Service};
 use cutline_socket::{Event, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -81,8 +81,7 @@ pub fn check(connections: &Connections, flows: &[FlowSpec]) -> Result<(), LabErr
             index: *index,
             flows: flows.len(),
         })?;
-        let refuse =
-            |what, instead| Err(LabError::OnlySimulated { flow: flow.name.clone(), what, instead });
+        let refuse = |what, instead| Err(LabError::OnlySimulated { flow: flow.name.clone(), what, instead });
         connection.validate().map_err(|error| LabError::Connection {
             flow: flow.name.clone(),
             error: Box::new(error.into()),
@@ -90,7 +89,10 @@ pub fn check(connections: &Connections, flows: &[FlowSpec]) -> Result<(), LabErr
         let SessionParams { watch, clock, .. } = &connection.params;
         let plain = SessionParams::default();
         if !matches!(flow.transport, TransportParams::Udp(_)) {
-            return refuse("a QoS connection in the place of a flow that is not UDP", "set `protocol = \"udp\"`");
+            return refuse(
+                "a QoS connection in the place of a flow that is not UDP",
+                "set `protocol = \"udp\"`",
+            );
         } else if connection.key.is_some() {
             return refuse("a QoS connection with a key", "leave it out");
         } else if !connection.clock_ahead.is_zero() {
@@ -197,7 +199,8 @@ fn depart(
     if course.is_over() {
         return Ok(Sent::default());
     }
-    let socket = QosUdpSocket::over(connected(index).map_err(system("cannot connect"))?, &source_options(connection))?;
+    let socket =
+        QosUdpSocket::over(connected(index).map_err(system("cannot connect"))?, &source_options(connection))?;
     let mut work = Work::new(&socket, connection, course);
     std::thread::scope(|scope| {
         // Nothing of the application's comes back, but reports do.

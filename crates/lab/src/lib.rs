@@ -35,8 +35,8 @@ mod timing;
 mod traffic;
 mod tuning;
 
-pub use error::LabError;
 pub use connections::Connections;
+pub use error::LabError;
 pub use run::{Measured, MeasuredConnection, Options, check, measure, run};
 use side::Side;
 pub use timing::Bounds;

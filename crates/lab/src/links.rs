@@ -87,11 +87,7 @@ impl Links {
     ///
     /// # Errors
     /// When an interface has failed.
-    pub fn run(
-        mut self,
-        zero: Instant,
-        ended: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Crossed, LabError> {
+    pub fn run(mut self, zero: Instant, ended: &(dyn Fn() -> bool + Sync)) -> Result<Crossed, LabError> {
         set_realtime();
         self.zero = zero;
         let end = zero + self.duration;

@@ -89,14 +89,7 @@ impl Reader {
             PacketRole::Segment { len, .. } | PacketRole::Datagram { len } => len + flow.header,
             PacketRole::Control | PacketRole::Return => flow.answer,
         };
-        Some(InjectedPacket {
-            flow: u32::from(number),
-            role,
-            size: size.max(1),
-            hint,
-            ecn: ip.ecn(),
-            key,
-        })
+        Some(InjectedPacket { flow: u32::from(number), role, size: size.max(1), hint, ecn: ip.ecn(), key })
     }
 
     /// How many packets of the source of a QoS connection have had which hint.

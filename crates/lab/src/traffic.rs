@@ -12,12 +12,7 @@ use cutline_units::{DscpPool2, Ecn, HintCodec, Instant, Streams};
 use std::net::SocketAddr;
 
 /// The plans of the flows, in the order of the flows. A flow starts at the same time as in the simulation with this seed.
-pub fn plans(
-    scenario: &Scenario,
-    network: &Network,
-    connections: &Connections,
-    seed: u64,
-) -> Vec<FlowPlan> {
+pub fn plans(scenario: &Scenario, network: &Network, connections: &Connections, seed: u64) -> Vec<FlowPlan> {
     let streams = Streams::new(seed);
     let flows = network.flows().iter().enumerate().filter(|(number, _)| !connections.contains_key(number));
     flows.map(|(number, flow)| plan(scenario, flow, number, streams)).collect()

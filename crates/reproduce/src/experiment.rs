@@ -41,6 +41,8 @@ pub enum Platform {
     QosSockets(HintGoal),
     /// In the laboratory: with real packets and this variant of Linux's TCP, in real time.
     Laboratory(Stack),
+    /// In the laboratory, with an application over a real QoS socket in the place of each flow over UDP.
+    LaboratorySockets(Stack, HintGoal),
 }
 
 /// What a hint that adapts is judged by.
@@ -50,6 +52,9 @@ pub enum HintGoal {
     Quality,
     /// The quality less the loss, weighted as the E-model does.
     QualityAndLoss,
+    /// The quality, over intervals short enough for runs in real time. They suit a constant bit rate, whose loss and delay
+    /// follow the hint at once.
+    QualitySoon,
 }
 
 /// Settings: paths of keys in the scenario file, and their values.
@@ -186,7 +191,9 @@ impl Platform {
     fn version(self, version: &str) -> String {
         match self {
             Self::Simulator => version.to_owned(),
-            Self::QosSockets(_) | Self::Laboratory(_) => format!("{version} {}", self.label()),
+            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
+                format!("{version} {}", self.label())
+            }
         }
     }
 
@@ -196,7 +203,8 @@ impl Platform {
             Self::Simulator => "",
             Self::QosSockets(HintGoal::Quality) => "QoS sockets",
             Self::QosSockets(HintGoal::QualityAndLoss) => "QoS sockets that count loss",
-            Self::Laboratory(stack) => stack.label(),
+            Self::QosSockets(HintGoal::QualitySoon) => "QoS sockets that adapt soon",
+            Self::Laboratory(stack) | Self::LaboratorySockets(stack, _) => stack.label(),
         }
     }
 
@@ -204,7 +212,7 @@ impl Platform {
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
             Self::Simulator => version,
-            Self::QosSockets(_) | Self::Laboratory(_) => {
+            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
                 version.strip_suffix(self.label()).unwrap_or(version).trim_end()
             }
         }
@@ -213,7 +221,7 @@ impl Platform {
     /// What happens to existing results. Measurements in real time are only repeated on request.
     fn existing(self, existing: Existing) -> Existing {
         match (self, existing) {
-            (Self::Laboratory(_), Existing::Repeat) => Existing::Refuse,
+            (Self::Laboratory(_) | Self::LaboratorySockets(..), Existing::Repeat) => Existing::Refuse,
             _ => existing,
         }
     }
@@ -222,6 +230,7 @@ impl Platform {
         match self {
             Self::Simulator => scenario.simulate(seed, cancel).map_err(|error| error.to_string()),
             Self::QosSockets(goal) => connections::simulate(scenario, goal, seed, cancel),
+            Self::LaboratorySockets(stack, goal) => connections::measure(scenario, goal, stack, seed, cancel),
             Self::Laboratory(stack) => {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())
