@@ -52,8 +52,9 @@ pub fn run(
 /// What was measured in a run.
 #[derive(Debug)]
 pub struct Measured {
+    /// The beginning of the scenario, on the scale of the times of connections' MIBs.
+    pub zero: Instant,
     /// The scenario's network.
-    pub network: Network,
     /// What the links have measured. Of a flow that is a QoS connection they have measured nothing.
     pub outcome: Outcome,
     /// The timing of the run.
@@ -98,7 +99,8 @@ pub fn measure(
     let hosts = Hosts::create(network.flows(), connections, options.stack)?;
     let before = Busy::now();
     let experiment = Experiment { scenario, network: &network, connections, seed };
-    let (Crossed { mut outcome, mut timing, mut hints }, sent, records) = experiment.run(&hosts, cancel)?;
+    let Ran { zero, crossed, sent, records } = experiment.run(&hosts, cancel)?;
+    let Crossed { mut outcome, mut timing, mut hints } = crossed;
     if cancel.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);
     }
@@ -116,7 +118,7 @@ pub fn measure(
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
     let timing = timing.row(&options.bounds, scenario.duration, machine, failed);
-    Ok(Measured { network, outcome, timing, connections: measured })
+    Ok(Measured { zero, network, outcome, timing, connections: measured })
 }
 
 /// A scenario, its network, its QoS connections, and the seed of a run.
@@ -131,14 +133,18 @@ struct Experiment<'e> {
 /// What has happened to connections, with the lateness of their applications, by the indices of their flows.
 type Records = BTreeMap<usize, (QosRecord, Histogram)>;
 
+/// What the threads of a run have seen.
+struct Ran {
+    zero: Instant,
+    crossed: Crossed,
+    sent: Vec<SenderReport>,
+    records: Records,
+}
+
 impl Experiment<'_> {
     /// Runs sources, network and sinks, each on a separate thread, until the end of the scenario. If one fails, the others
     /// stop.
-    fn run(
-        self,
-        hosts: &Hosts,
-        cancel: &AtomicBool,
-    ) -> Result<(Crossed, Vec<SenderReport>, Records), LabError> {
+    fn run(self, hosts: &Hosts, cancel: &AtomicBool) -> Result<Ran, LabError> {
         let settings = self.scenario.settings(self.seed);
         let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
         let window =
@@ -180,7 +186,7 @@ impl Experiment<'_> {
             let (calls, called) = (joined(callers), joined(called));
             let crossed = result?;
             received?;
-            Ok((crossed, sent?, records(connections, calls?, called?, course)))
+            Ok(Ran { zero, crossed, sent: sent?, records: records(connections, calls?, called?, course) })
         })
     }
 }

@@ -7,10 +7,11 @@ use cutline_quality::spec::Preset;
 use cutline_quality::{Class, HintParams};
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_signal::authentication::Key;
+use cutline_signal::mib::Mib;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::session::{Event, Policies, SessionParams};
 use cutline_sim::measure::Window;
-use cutline_sim::qos::{QosConnection, Service};
+use cutline_sim::qos::{Passage, QosConnection, QosRecord, Service};
 use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::{in_time, skip, undisturbed};
@@ -141,6 +142,31 @@ fn hints_told(connection: &MeasuredConnection) -> Vec<Hint> {
     told.collect()
 }
 
+/// For each interval that the receiving session has measured: the mean delay that it states, the bounds of what it was, and the
+/// error that it states. The session reads the time of sending after the application has made a message and before it has sent it.
+fn delays_measured(zero: Instant, connection: &MeasuredConnection) -> Vec<[Duration; 4]> {
+    let QosRecord { messages, sink, .. } = &connection.record;
+    let scenario = |at: Instant| Instant::ZERO + at.saturating_since(zero);
+    let mean = |of: &dyn Fn(&Passage) -> Option<Duration>, part: &[&Passage]| {
+        let sum: Duration =
+            part.iter().filter_map(|message| of(message)).fold(Duration::ZERO, |sum, one| sum + one);
+        Duration::from_nanos(sum.as_nanos() / part.len() as u64)
+    };
+    let interval = |two: &[Mib]| {
+        let (delivery, clocks) = (two[1].receive.last?, [two[0].clock?, two[1].clock?]);
+        let (since, until) = (scenario(delivery.since), scenario(delivery.until));
+        let is_in = |message: &&Passage| message.arrived.is_some_and(|at| since <= at && at < until);
+        let part: Vec<&Passage> = messages.iter().filter(is_in).collect();
+        // One that arrives when an interval ends may be counted in the next one.
+        let counted = (part.len() as u64).abs_diff(delivery.messages) == 0 && !part.is_empty();
+        let from_sent = |message: &Passage| Some(message.arrived?.saturating_since(message.sent));
+        let bounds = counted.then(|| [mean(&from_sent, &part), mean(&Passage::delay, &part)])?;
+        let error = clocks.map(|clock| clock.error).into_iter().max()?;
+        Some([delivery.delay?.mean, bounds[0], bounds[1], error])
+    };
+    sink.mibs.windows(2).filter_map(interval).collect()
+}
+
 #[test]
 fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
     if !may_make_namespaces() {
@@ -187,6 +213,14 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
         };
         let counted = video.record.sink.mibs.last().unwrap().receive.received.messages;
         assert!(counted <= arrived(video) && counted + 100 > arrived(video), "{counted} {}", arrived(video));
+
+        // Each end knows the delays of the messages, which have one clock here, within the error that it states.
+        let delays = delays_measured(measured.zero, video);
+        in_time!(delays.len() >= 8, "{delays:?}");
+        for [stated, least, most, error] in delays {
+            let range = least.saturating_sub(error)..=most + error;
+            assert!(range.contains(&stated), "{least} to {most} is measured as {stated} +- {error}");
+        }
 
         // The video moves inside its region when the link shrinks, and each end is told why.
         let rates = video.record.source.events.iter().filter_map(|(told, event)| match event {

@@ -85,7 +85,7 @@ pub(crate) fn measure(
     let connections = connections(scenario, goal, &network, Streams::new(seed))?;
     let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
     let measured = cutline_lab::measure(scenario, &connections, seed, &options, cancel);
-    let cutline_lab::Measured { network, outcome, timing, connections } =
+    let cutline_lab::Measured { network, outcome, timing, connections, .. } =
         measured.map_err(|error| error.to_string())?;
     let records = connections.into_iter().map(|(flow, measured)| (flow, measured.record)).collect();
     let mut rows = rows(scenario, &network, outcome, &records, &scenario.settings(seed));
