@@ -55,6 +55,7 @@ pub struct Measured {
     /// The beginning of the scenario, on the scale of the times of connections' MIBs.
     pub zero: Instant,
     /// The scenario's network.
+    pub network: Network,
     /// What the links have measured. Of a flow that is a QoS connection they have measured nothing.
     pub outcome: Outcome,
     /// The timing of the run.

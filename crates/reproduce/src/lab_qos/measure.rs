@@ -26,7 +26,7 @@ pub(super) const LOADS: [u32; 4] = [25, 50, 100, 200];
 /// From when until when the video's link is narrow, s.
 pub(super) const NARROW: (f64, f64) = (20.0, 60.0);
 /// The end of a video, s.
-pub(super) const END_S: f64 = 120.0;
+pub(super) const END_S: f64 = 160.0;
 /// The hint with which a call begins.
 const FIRST_HINT: u64 = 16;
 
