@@ -23,7 +23,7 @@ use cutline_socket::{Event, Marking, Peer, QosError, QosOptions, QosUdpListener,
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_transport::endpoint::TransportParams;
-use cutline_units::{Duration, Histogram, Instant, Streams};
+use cutline_units::{Bytes, Duration, Histogram, Instant, Streams};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::UdpSocket;
@@ -106,7 +106,7 @@ pub fn check(connections: &Connections, flows: &[FlowSpec]) -> Result<(), LabErr
 
 /// The longest payload of a connection's datagrams, bytes.
 pub fn largest_payload(connection: &QosConnection) -> u32 {
-    let size = connection.send.size.map_or(0, |size| size.get()) + DATAGRAM_HEADER as u64;
+    let size = connection.send.size.map_or(0, Bytes::get) + DATAGRAM_HEADER as u64;
     u32::try_from(size).unwrap_or(u32::MAX)
 }
 
@@ -194,7 +194,7 @@ fn depart(
 ) -> Result<Sent, QosError> {
     let begin = course.real(connection.start);
     while !course.is_over() && now() < begin {
-        std::thread::sleep(standard(begin.saturating_since(now()).min(GLANCE)));
+        wait(&mut [], begin.saturating_since(now()).min(GLANCE)).map_err(system("cannot wait"))?;
     }
     if course.is_over() {
         return Ok(Sent::default());

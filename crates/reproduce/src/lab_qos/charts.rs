@@ -48,22 +48,17 @@ pub(super) fn hints(stored: &[ExperimentData<'_>]) -> Vec<Chart> {
     all.map(chart).collect()
 }
 
-fn steps(name: &str, video: &Video<'_>, of: fn(&SeriesRow) -> Option<f64>) -> Line {
+fn steps(name: &str, video: &Video<'_>, of: Value) -> Line {
     let dots = video.first().iter().filter_map(|row| Some((row.end_s, of(row)?)));
     Line::new(name, dots.collect::<Vec<_>>())
 }
 
-fn sent(row: &SeriesRow) -> Option<f64> {
-    Some(row.sent_bps / 1e3)
-}
+/// A value of an interval; `None` if nothing was measured.
+type Value = fn(&SeriesRow) -> Option<f64>;
 
-fn delivered(row: &SeriesRow) -> Option<f64> {
-    Some(row.goodput_bps / 1e3)
-}
-
-fn delay(row: &SeriesRow) -> Option<f64> {
-    row.one_way_mean_ms
-}
+const SENT: Value = |row| Some(row.sent_bps / 1e3);
+const DELIVERED: Value = |row| Some(row.goodput_bps / 1e3);
+const DELAY: Value = |row| row.one_way_mean_ms;
 
 /// Empty charts of rates and delays over time, the first one with the link.
 fn empty() -> (Chart, Chart) {
@@ -85,10 +80,10 @@ pub(super) fn video(stored: &[ExperimentData<'_>]) -> Vec<Chart> {
     let (Some(qos), Some(plain)) = (of(QOS_VIDEO), of(PLAIN_VIDEO)) else { return Vec::new() };
     vec![
         rates
-            .plot(steps("QoS socket, sent", &qos, sent))
-            .plot(steps("QoS socket, delivered", &qos, delivered))
-            .plot(steps("plain socket, delivered", &plain, delivered)),
-        delays.plot(steps("QoS socket", &qos, delay)).plot(steps("plain socket", &plain, delay)),
+            .plot(steps("QoS socket, sent", &qos, SENT))
+            .plot(steps("QoS socket, delivered", &qos, DELIVERED))
+            .plot(steps("plain socket, delivered", &plain, DELIVERED)),
+        delays.plot(steps("QoS socket", &qos, DELAY)).plot(steps("plain socket", &plain, DELAY)),
     ]
 }
 
@@ -98,7 +93,7 @@ pub(super) fn both_videos(stored: &[ExperimentData<'_>]) -> Vec<Chart> {
     let of = |id| data(stored, id).map(|data| Video::new(data, NARROW));
     let (Some(lab), Some(simulated)) = (of(QOS_VIDEO), of(SIMULATED_VIDEO)) else { return Vec::new() };
     vec![
-        rates.plot(steps("laboratory, sent", &lab, sent)).plot(steps("simulated, sent", &simulated, sent)),
-        delays.plot(steps("laboratory", &lab, delay)).plot(steps("simulated", &simulated, delay)),
+        rates.plot(steps("laboratory, sent", &lab, SENT)).plot(steps("simulated, sent", &simulated, SENT)),
+        delays.plot(steps("laboratory", &lab, DELAY)).plot(steps("simulated", &simulated, DELAY)),
     ]
 }
