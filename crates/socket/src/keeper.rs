@@ -37,6 +37,28 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// # Errors
 /// When the thread cannot be started.
 pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<()> {
+    let keeper = started()?;
+    let mut agenda = keeper.lock();
+    let number = agenda.next;
+    agenda.next += 1;
+    agenda.entries.insert((due, number), service);
+    keeper.earlier.notify_one();
+    Ok(())
+}
+
+/// Starts the thread that serves the connections of this process, unless it runs. It is started with the first connection
+/// otherwise.
+///
+/// The thread stays in the network namespace of the thread that starts it, and keeps that namespace alive. A program whose
+/// connections are in namespaces that end before the process calls this outside of them.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn start() -> std::io::Result<()> {
+    started().map(drop)
+}
+
+fn started() -> std::io::Result<&'static Keeper> {
     static KEEPER: OnceLock<Keeper> = OnceLock::new();
     static STARTED: Mutex<bool> = Mutex::new(false);
     let keeper = KEEPER.get_or_init(Keeper::default);
@@ -45,12 +67,7 @@ pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<()> {
         std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| keeper.run())?;
         *started = true;
     }
-    let mut agenda = keeper.lock();
-    let number = agenda.next;
-    agenda.next += 1;
-    agenda.entries.insert((due, number), service);
-    keeper.earlier.notify_one();
-    Ok(())
+    Ok(keeper)
 }
 
 impl Keeper {

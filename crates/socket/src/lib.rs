@@ -48,6 +48,7 @@ pub use cutline_quality::spec::ConnectionSpecification;
 pub use cutline_signal::mib::Mib;
 pub use cutline_signal::session::{Direction, Event};
 pub use error::QosError;
+pub use keeper::start;
 pub use options::{Marking, Pacing, Peer, QosOptions};
 pub use tcp::{QosTcpListener, QosTcpStream};
 pub use udp::{QosUdpListener, QosUdpSocket};

@@ -126,6 +126,14 @@ impl QosUdpSocket {
     /// # Errors
     /// As [`UdpSocket::recv`].
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(self.0.recv(buffer)?.0)
+    }
+
+    /// As [`QosUdpSocket::recv`]. Also returns when the kernel received the message, on the scale of the MIB's times.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::recv`].
+    pub fn recv_stamped(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
         self.0.recv(buffer)
     }
 
@@ -358,18 +366,18 @@ impl Inner {
         Ok((out, time))
     }
 
-    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
         let mut reader = lock(&self.reader);
-        if let Some(length) = reader.take(buffer) {
-            return Ok(length);
+        if let Some(message) = reader.take(buffer) {
+            return Ok(message);
         }
         let until = self.patience.until();
         loop {
             if self.fill(&mut reader, Wait::ForOne)? == Filled::End {
-                return Ok(0);
+                return Ok((0, now()));
             }
-            if let Some(length) = reader.take(buffer) {
-                return Ok(length);
+            if let Some(message) = reader.take(buffer) {
+                return Ok(message);
             }
             // Control messages alone have come, which do not make the time longer.
             until.wait(&self.socket)?;
@@ -418,7 +426,7 @@ impl Inner {
             let (mut reader, mut inbound) = (lock(&self.reader), self.connection.inbound());
             for (at, mut bytes) in datagrams {
                 match inbound.on_datagram(at, &bytes, self.connection.standing()) {
-                    Purpose::Message(start) => reader.add(bytes.split_off(start)),
+                    Purpose::Message(start) => reader.add(at, bytes.split_off(start)),
                     Purpose::Control(control) => found.push(ControlMessage { at, control, bytes }),
                     Purpose::Nothing => {}
                 }
