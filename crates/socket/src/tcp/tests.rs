@@ -11,12 +11,12 @@ use std::thread;
 
 const LOOPBACK: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
 
-fn bulk() -> Specification {
+pub(super) fn bulk() -> Specification {
     Specification::builder().size(Bytes::new(4000)).coerce_all().build().unwrap()
 }
 
 /// Options of an end that gives up soon, and reports often, so that reports are everywhere between messages.
-fn quick(options: QosOptions) -> QosOptions {
+pub(super) fn quick(options: QosOptions) -> QosOptions {
     let [first_timeout, give_up, interval] = [20, 500, 10].map(Duration::from_millis);
     options
         .negotiation(NegotiationParams { first_timeout, give_up })
