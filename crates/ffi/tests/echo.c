@@ -110,7 +110,7 @@ static int talk(int type, cutline_options *options)
     CHECK(cutline_renegotiate(socket, options) == 0);
     for (int waited = 0; seen.agreed == 0; waited++) {
         CHECK(waited < 10000);
-        usleep(1000);
+        poll(NULL, 0, 1);
     }
     CHECK(cutline_next_event(socket, &event, 0) == 1);
     if (type == SOCK_DGRAM)

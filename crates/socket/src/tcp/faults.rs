@@ -276,7 +276,7 @@ fn a_peer_that_has_vanished_is_told_within_the_recovery_time() {
     }
     assert!(now().saturating_since(begin) < Duration::from_secs(8));
     while (&ours).read(&mut [0; 1000]).is_ok() {}
-    while (&ours).write(&[0; 100_000]).is_ok() {}
+    while (&ours).write(&vec![0; 100_000]).is_ok() {}
     thread::sleep(ms(300));
     assert!(lock(&ours.0.outlet).pending_bytes() < 1 << 14, "control messages that wait are bounded");
 }
