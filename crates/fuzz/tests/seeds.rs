@@ -81,8 +81,9 @@ fn sessions() {
     let report = untagged(&[1; 20]);
     let data = [&frame::datagram_header(TOKEN, 0, sent)[..], b"hello"].concat();
     let datagrams = [&data, &report, &data].map(|each| [&[each.len() as u8], &each[..]].concat()).concat();
-    let fragment =
-        |bytes: &[u8], is_last| [&frame::stream_header(TOKEN, bytes.len(), is_last, sent)[..], bytes].concat();
+    let fragment = |bytes: &[u8], is_last| {
+        [&frame::stream_header(TOKEN, bytes.len(), is_last, sent)[..], bytes].concat()
+    };
     let stream = [fragment(b"hel", false), fragment(b"lo", true), report, fragment(b"", true)].concat();
     let question = presence::question([7; 16], None);
     check("session", vec![seed("datagrams", datagrams), seed("stream", stream), seed("question", question)]);

@@ -5,8 +5,8 @@ mod measure;
 
 use crate::claims::FigureText;
 use crate::experiment::{Experiment, Platform};
-use crate::qos::connections::Judgement;
 use crate::lab::{timing, with_invalid_timing};
+use crate::qos::connections::Judgement;
 use crate::study::{ExperimentData, Study};
 use cutline_lab::Stack;
 use cutline_report::report::Section;

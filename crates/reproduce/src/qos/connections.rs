@@ -139,7 +139,9 @@ pub(crate) fn connections(
 ) -> Result<BTreeMap<usize, QosConnection>, String> {
     let group = |flow: &FlowSpec| &scenario.flows[flow.group.0 as usize];
     let flows = network.flows().iter().enumerate().filter(|(_, flow)| is_connection(group(flow)));
-    flows.map(|(index, flow)| Ok((index, connection((group(flow), flow), judgement, network, streams)?))).collect()
+    flows
+        .map(|(index, flow)| Ok((index, connection((group(flow), flow), judgement, network, streams)?)))
+        .collect()
 }
 
 fn connection(
