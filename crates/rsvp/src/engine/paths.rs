@@ -194,7 +194,10 @@ impl Engine {
             let event = Event::Path { session: s.session, sender: path.sender, tspec: *tspec, adspec: adspec.clone() };
             self.event(event);
         }
-        self.send_paths(now, s, key);
+        // A new path is sent where its route is.
+        if !is_new {
+            self.send_paths(now, s, key);
+        }
         self.path_changed(now, s, &path.sender);
         self.refresh_upstream(now, s, (interface, neighbour), Cause::Changed);
         self.path_is_back(now, s, (interface, neighbour));
@@ -345,10 +348,15 @@ impl Engine {
     pub(super) fn path_refresh_due(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         if let Some(psb) = s.paths.get_mut(&key) {
             psb.refresh = Slot::EMPTY;
-            let outgoing: Vec<_> = psb.outgoing.iter().map(|out| out.interface).collect();
-            outgoing.into_iter().for_each(|interface| self.send_path_on(now, s, key, interface));
-            self.arm_next_path_refresh(now, s, key);
+            self.refresh_path(now, s, key);
         }
+    }
+
+    fn refresh_path(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
+        let Some(psb) = s.paths.get(&key) else { return };
+        let outgoing: Vec<_> = psb.outgoing.iter().map(|out| out.interface).collect();
+        outgoing.into_iter().for_each(|interface| self.send_path_on(now, s, key, interface));
+        self.arm_next_path_refresh(now, s, key);
     }
 
     /// Sends new or changed path state.
@@ -356,7 +364,7 @@ impl Engine {
         if let Some(psb) = s.paths.get_mut(&key) {
             psb.early = 0;
         }
-        self.path_refresh_due(now, s, key);
+        self.refresh_path(now, s, key);
     }
 
     /// Sends a Path message by an interface (RFC 2209: PATH REFRESH).
@@ -521,11 +529,10 @@ impl Engine {
                 // RFC 2205 section 3.6: routing may not have settled yet.
                 let after = if is_first { cutline_units::Duration::ZERO } else { self.params.local_repair };
                 let at = now + after;
-                self.timers.set(&mut psb.refresh, at, Timer::PathRefresh(s.id, path));
                 if after.is_zero() {
-                    let mut refresh = std::mem::take(&mut psb.refresh);
-                    self.timers.cancel(&mut refresh);
                     self.send_paths(now, s, path);
+                } else {
+                    self.timers.set(&mut psb.refresh, at, Timer::PathRefresh(s.id, path));
                 }
             }
         }

@@ -59,6 +59,7 @@ pub struct World {
     pub controls: Vec<(Instant, usize, Control)>,
     pub passed: Vec<Passed>,
     pub keeps_messages: bool,
+    pub is_v6: bool,
     in_flight: BTreeMap<(Instant, u64), (End, Datagram)>,
     sequence: u64,
     seed: u64,
@@ -76,6 +77,7 @@ impl World {
             controls: Vec::new(),
             passed: Vec::new(),
             keeps_messages: false,
+            is_v6: false,
             in_flight: BTreeMap::new(),
             sequence: 0,
             seed,
@@ -109,7 +111,11 @@ impl World {
         let link = self.links.len();
         let ends = [(a, 1), (b, 2)].map(|(node, side)| {
             let (high, low) = ((link / 256) as u8, (link % 256) as u8);
-            let config = config(IpAddr::from([10, high, low, side]));
+            let address = match self.is_v6 {
+                false => IpAddr::from([10, high, low, side]),
+                true => IpAddr::from([0x2001, 0xdb8, 0, link as u16, 0, 0, 0, u16::from(side)]),
+            };
+            let config = config(address);
             self.nodes[node].interfaces.push(config.clone());
             (node, self.nodes[node].engine.add_interface(config).unwrap())
         });
@@ -151,6 +157,12 @@ impl World {
         }
         self.nodes[node].engine = engine;
         self.nodes[node].asked.clear();
+    }
+
+    /// The node starts again with other parameters.
+    pub fn set_params(&mut self, node: usize, params: EngineParams) {
+        self.nodes[node].params = params;
+        self.restart(node);
     }
 
     /// The node says nothing any more.
@@ -381,7 +393,10 @@ pub fn session(destination: IpAddr, port: u16) -> Session {
 
 /// A host, routers and a host in a row. Interface 1 of a router is towards the first host.
 pub fn line(seed: u64, routers: usize, params: &EngineParams) -> World {
-    let mut world = World::new(seed);
+    line_of(World::new(seed), routers, params)
+}
+
+pub fn line_of(mut world: World, routers: usize, params: &EngineParams) -> World {
     let nodes: Vec<usize> = (0..routers + 2).map(|_| world.add_node(params.clone())).collect();
     for pair in nodes.windows(2) {
         world.join(pair[0], pair[1], Rate::from_mbps(10));
