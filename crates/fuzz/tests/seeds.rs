@@ -12,9 +12,9 @@ use cutline_results::{
 use cutline_router_service::{
     Counted, Direction, HintStatistics, Interface, ReloadStatus, RouterSpec, Statistics, configuration,
 };
-use cutline_scenario::ScenarioFile;
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
 use cutline_rsvp::{message as rsvp, object};
+use cutline_scenario::ScenarioFile;
 use cutline_scenario::runner::plan;
 use cutline_signal::clock::{ClockOffset, Echo, Stamps};
 use cutline_signal::monitor::{Arrivals, Departures, MonitorParams, Report};
@@ -89,7 +89,16 @@ fn rsvp_messages() {
     let path = rsvp::Path { session, polices_entry: true, hop, refresh, policy, sender, tspec, adspec };
     let resv = |style, flows| {
         let (hop, policy) = (next_hop, Vec::new());
-        rsvp::Body::Resv(rsvp::Resv { session, hop, refresh, confirm: None, scope: None, policy, style, flows })
+        rsvp::Body::Resv(rsvp::Resv {
+            session,
+            hop,
+            refresh,
+            confirm: None,
+            scope: None,
+            policy,
+            style,
+            flows,
+        })
     };
     let flow = rsvp::Descriptor { flowspec, filters: vec![sender] };
     let all = rsvp::Descriptor { flowspec, filters: Vec::new() };
@@ -103,7 +112,12 @@ fn rsvp_messages() {
         flow: Some(flow.clone()),
     };
     let path_error = rsvp::PathErr { session, error, policy: Vec::new(), sender, tspec: Some(tspec) };
-    let resv_tear = rsvp::ResvTear { session, hop: next_hop, style: object::Style::FixedFilter, flows: vec![flow.clone()] };
+    let resv_tear = rsvp::ResvTear {
+        session,
+        hop: next_hop,
+        style: object::Style::FixedFilter,
+        flows: vec![flow.clone()],
+    };
     let confirmation = rsvp::ResvConf {
         session,
         error,
@@ -130,7 +144,8 @@ fn rsvp_messages() {
     let seeds = bodies.map(|(name, body)| {
         let is_bare = matches!(body, rsvp::Body::Bundle(_) | rsvp::Body::IntegrityChallenge(_));
         let id = (!is_bare).then_some(object::MessageId { wants_ack: true, epoch: 1, id: 2 });
-        let mut bytes = rsvp::Message { id, reduces_refreshes: true, ..rsvp::Message::new(64, body) }.encode();
+        let mut bytes =
+            rsvp::Message { id, reduces_refreshes: true, ..rsvp::Message::new(64, body) }.encode();
         // Without a checksum, so that what is changed is read.
         bytes[2..4].fill(0);
         seed(name, bytes)

@@ -59,7 +59,10 @@ impl Encapsulation {
                 vec![Copy { carrier: Carrier::Udp(PORT_FROM_HOSTS), destination: group }]
             }
             Self::Udp { router } => {
-                vec![Copy { carrier: Carrier::Udp(PORT_FROM_HOSTS), destination: router.unwrap_or(destination) }]
+                vec![Copy {
+                    carrier: Carrier::Udp(PORT_FROM_HOSTS),
+                    destination: router.unwrap_or(destination),
+                }]
             }
             Self::RawAndUdp => vec![raw, udp],
             Self::Raw if heard_udp => vec![raw, udp],

@@ -18,6 +18,8 @@ use std::net::IpAddr;
 pub const KEY_BITS: u64 = 0xffff_ffff_ffff;
 /// The bytes of an INTEGRITY object before its digest.
 const FIXED: usize = 16;
+/// The bytes of the longest INTEGRITY object.
+pub const LONGEST_OBJECT: usize = OBJECT_HEADER + FIXED + 32;
 /// The flag of a sender that answers challenges.
 const HANDSHAKE: u8 = 0x80;
 /// The most senders whose sequence numbers are remembered.
@@ -52,7 +54,10 @@ pub struct SecurityKey {
 /// The secret is not shown.
 impl fmt::Debug for SecurityKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecurityKey").field("id", &self.id).field("algorithm", &self.algorithm).finish_non_exhaustive()
+        f.debug_struct("SecurityKey")
+            .field("id", &self.id)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
     }
 }
 
@@ -154,7 +159,11 @@ impl IntegrityConfig {
     /// Returns the key with which to sign: of those that are valid, the one that has become so last. If none is valid any more, the one
     /// that was so last is used (RFC 2747 section 5.3), and the second value is `true`.
     pub fn signing_key(&self, now: Instant, own: IpAddr) -> Option<(&SecurityKey, bool)> {
-        let ours = || self.keys.iter().filter(move |key| key.sender.is_none_or(|sender| sender == own) && key.from <= now);
+        let ours = || {
+            self.keys
+                .iter()
+                .filter(move |key| key.sender.is_none_or(|sender| sender == own) && key.from <= now)
+        };
         let valid = ours().filter(|key| now < key.until).max_by_key(|key| key.from);
         valid.map(|key| (key, false)).or_else(|| ours().max_by_key(|key| key.until).map(|key| (key, true)))
     }
@@ -238,7 +247,13 @@ impl Guard {
     }
 
     /// Checks the answer to a challenge (RFC 2747 section 4.3). Messages from then on are newer than it.
-    pub fn check_response(&mut self, now: Instant, sender: IpAddr, message: &[u8], answer: &Challenge) -> Verdict {
+    pub fn check_response(
+        &mut self,
+        now: Instant,
+        sender: IpAddr,
+        message: &[u8],
+        answer: &Challenge,
+    ) -> Verdict {
         let fields = match self.authenticate(now, sender, message) {
             Ok(fields) => fields,
             Err(verdict) => return verdict,
@@ -255,7 +270,8 @@ impl Guard {
 
     fn authenticate(&self, now: Instant, sender: IpAddr, message: &[u8]) -> Result<Integrity, Verdict> {
         let (fields, digest) = integrity_of(message).ok_or(Verdict::Missing)?;
-        let is_key = |key: &&SecurityKey| key.id == fields.key && key.sender.is_none_or(|owner| owner == sender);
+        let is_key =
+            |key: &&SecurityKey| key.id == fields.key && key.sender.is_none_or(|owner| owner == sender);
         let is_valid = |key: &&SecurityKey| key.from <= now && now < key.until;
         // RFC 2747 section 5.3: the last key of a neighbour stays valid.
         let last = || {
@@ -343,10 +359,14 @@ mod tests {
     /// RFC 2202 test case 2 and RFC 4231 section 4.3.
     #[test]
     fn digests_are_those_of_the_published_test_cases() {
-        let digest = |algorithm| SecurityKey::new(1, algorithm, *b"Jefe").digest(b"what do ya want for nothing?");
+        let digest =
+            |algorithm| SecurityKey::new(1, algorithm, *b"Jefe").digest(b"what do ya want for nothing?");
         let md5 = 0x750c_783e_6ab0_b503_eaa8_6e31_0a5d_b738_u128;
         assert_eq!(digest(Algorithm::HmacMd5), md5.to_be_bytes());
-        assert_eq!(digest(Algorithm::HmacSha256)[..16], 0x5bdc_c146_bf60_754e_6a04_2426_0895_75c7_u128.to_be_bytes());
+        assert_eq!(
+            digest(Algorithm::HmacSha256)[..16],
+            0x5bdc_c146_bf60_754e_6a04_2426_0895_75c7_u128.to_be_bytes()
+        );
     }
 
     /// RFC 2747 section 4.2: whoever changes a byte, and whoever repeats a message, is refused.
@@ -391,7 +411,9 @@ mod tests {
             bytes
         };
         let old = signed(&message(), 10);
-        let Verdict::Challenge(challenge) = guard.check(Instant::ZERO, SOURCE, &old) else { panic!("no challenge") };
+        let Verdict::Challenge(challenge) = guard.check(Instant::ZERO, SOURCE, &old) else {
+            panic!("no challenge")
+        };
         assert_eq!(guard.check(Instant::ZERO, SOURCE, &old), Verdict::Awaiting);
         let wrong = Challenge { cookie: challenge.cookie ^ 1, ..challenge };
         for (answer, verdict) in [(wrong, Verdict::Replayed), (challenge, Verdict::Accept)] {
@@ -414,7 +436,10 @@ mod tests {
         let keys = vec![key(1, 0, 100), key(2, 80, 200)];
         let config = IntegrityConfig::new(keys.clone());
         let used = |s| config.signing_key(at(s), SOURCE).map(|(key, is_over)| (key.id, is_over));
-        assert_eq!([50, 90, 150, 250].map(used), [Some((1, false)), Some((2, false)), Some((2, false)), Some((2, true))]);
+        assert_eq!(
+            [50, 90, 150, 250].map(used),
+            [Some((1, false)), Some((2, false)), Some((2, false)), Some((2, true))]
+        );
         let mut guard = guard(keys.clone(), false);
         let mut check = |s, key: &SecurityKey, sequence| {
             let mut bytes = message().encode();

@@ -389,7 +389,9 @@ impl Adspec {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0, 0, 0, 0, GENERAL, if self.is_broken { BREAK } else { 0 }, 0, 8];
         let values = [self.hops, self.bandwidth.to_bits(), self.latency_us, self.mtu];
-        for ((number, flags), value) in [HOPS, BANDWIDTH, LATENCY, MTU].into_iter().zip(self.flags).zip(values) {
+        for ((number, flags), value) in
+            [HOPS, BANDWIDTH, LATENCY, MTU].into_iter().zip(self.flags).zip(values)
+        {
             bytes.extend([number, flags, 0, 1]);
             bytes.extend(value.to_be_bytes());
         }

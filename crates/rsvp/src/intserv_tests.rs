@@ -55,7 +55,10 @@ fn services_are_not_merged_with_each_other() {
     let rspec = |rate, slack_us| Rspec { rate, slack_us };
     let controlled = Flowspec::ControlledLoad(bucket);
     let guaranteed = |rate, slack| Flowspec::Guaranteed(bucket, rspec(rate, slack));
-    assert_eq!((controlled.merge(&guaranteed(1.0, 1)), controlled.covers(&guaranteed(1.0, 1))), (None, false));
+    assert_eq!(
+        (controlled.merge(&guaranteed(1.0, 1)), controlled.covers(&guaranteed(1.0, 1))),
+        (None, false)
+    );
     assert_eq!(guaranteed(1.0, 1).merge(&guaranteed(2.0, 5)), Some(guaranteed(2.0, 1)));
     assert_eq!(guaranteed(1.0, 1).min(&guaranteed(2.0, 5)), Some(guaranteed(1.0, 5)));
 }
@@ -64,8 +67,15 @@ fn services_are_not_merged_with_each_other() {
 fn an_error_names_field_value_and_range() {
     let wrong = |tspec: Tspec| tspec.validate().unwrap_err().to_string();
     assert_eq!(wrong(Tspec::new(-1.0, 0.0)), "rate = -1: allowed is 0 to 40e12 bytes per second");
-    assert_eq!(wrong(Tspec { min_unit: 0, ..Tspec::new(1.0, 1.0) }), "min_unit = 0: allowed is at least 1 byte");
-    for tspec in [Tspec::new(f32::NAN, 1.0), Tspec::new(1.0, f32::INFINITY), Tspec { max_packet: 63, ..Tspec::new(1.0, 1.0) }] {
+    assert_eq!(
+        wrong(Tspec { min_unit: 0, ..Tspec::new(1.0, 1.0) }),
+        "min_unit = 0: allowed is at least 1 byte"
+    );
+    for tspec in [
+        Tspec::new(f32::NAN, 1.0),
+        Tspec::new(1.0, f32::INFINITY),
+        Tspec { max_packet: 63, ..Tspec::new(1.0, 1.0) },
+    ] {
         assert!(tspec.validate().is_err() && Tspec::decode(&tspec.encode()).is_none(), "{tspec:?}");
     }
 }
@@ -94,7 +104,8 @@ fn parts_of_services_are_composed_or_marked() {
     bytes[3] = words;
     let adspec = Adspec::decode(&bytes).unwrap();
     assert_eq!(adspec.encode(), bytes);
-    let composed = adspec.compose(&LinkCharacter { bandwidth: 1.0, latency_us: 1, mtu: 1000 }, false).encode();
+    let composed =
+        adspec.compose(&LinkCharacter { bandwidth: 1.0, latency_us: 1, mtu: 1000 }, false).encode();
     let parts = &composed[composed.len() - 32..];
     assert_eq!(parts[..4], [2, 0x80, 0, 2]);
     assert_eq!(parts[12..], [5, 0, 0, 4, 10, 0, 0, 1, 0, 0, 3, 0xe8, 200, 0x80, 0, 1, 0, 0, 0, 1]);

@@ -9,8 +9,8 @@
 
 use crate::intserv::{Adspec, Flowspec, Tspec};
 use crate::object::{
-    Acknowledgement, Challenge, ErrorSpec, Hop, IdList, MessageId, OBJECT_HEADER, Opaque, Selector, Sender, Session,
-    Style, class, code, put, put_confirm, put_scope, put_time, read_confirm, read_scope, read_time,
+    Acknowledgement, Challenge, ErrorSpec, Hop, IdList, MessageId, OBJECT_HEADER, Opaque, Selector, Sender,
+    Session, Style, class, code, put, put_confirm, put_scope, put_time, read_confirm, read_scope, read_time,
 };
 use cutline_units::Duration;
 use std::net::IpAddr;
@@ -293,7 +293,14 @@ pub struct Refused {
 impl Message {
     /// A message without a number and acknowledgements.
     pub const fn new(ttl: u8, body: Body) -> Self {
-        Self { ttl, reduces_refreshes: false, acknowledgements: Vec::new(), id: None, body, passed_on: Vec::new() }
+        Self {
+            ttl,
+            reduces_refreshes: false,
+            acknowledgements: Vec::new(),
+            id: None,
+            body,
+            passed_on: Vec::new(),
+        }
     }
 
     /// Returns the type.
@@ -301,8 +308,30 @@ impl Message {
         self.body.kind()
     }
 
+    /// Returns the bytes of the objects that are passed on as they came.
+    pub(crate) fn opaque_bytes(&self) -> usize {
+        let policy = match &self.body {
+            Body::Path(path) => &path.policy[..],
+            Body::Resv(resv) => &resv.policy,
+            Body::PathErr(error) => &error.policy,
+            Body::ResvErr(error) => &error.policy,
+            _ => &[],
+        };
+        policy.iter().chain(&self.passed_on).map(|object| object.content.len() + OBJECT_HEADER).sum()
+    }
+
     /// Writes the message with its checksum.
+    ///
+    /// # Panics
+    /// When the message is longer than [`LONGEST`].
     pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.encode_unfinished();
+        finish(&mut bytes);
+        bytes
+    }
+
+    /// Writes the message without length and checksum. It may be too long for a datagram.
+    pub(crate) fn encode_unfinished(&self) -> Vec<u8> {
         let flags = if self.reduces_refreshes { REFRESH_REDUCTION } else { 0 };
         let mut bytes = vec![VERSION << 4 | flags, self.kind() as u8, 0, 0, self.ttl, 0, 0, 0];
         self.acknowledgements.iter().for_each(|acknowledgement| acknowledgement.put(&mut bytes));
@@ -311,7 +340,6 @@ impl Message {
         }
         self.body.put(&mut bytes);
         self.passed_on.iter().for_each(|object| object.put(&mut bytes));
-        finish(&mut bytes);
         bytes
     }
 
@@ -355,7 +383,8 @@ pub(crate) fn finish(bytes: &mut [u8]) {
 
 /// Returns the checksum of a message whose checksum field is 0 (RFC 2205 section 3.1.1); 0 of one whose field is right.
 fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low)));
+    let words =
+        bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low)));
     let mut sum: u32 = words.sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -371,7 +400,7 @@ fn check_header(bytes: &[u8]) -> Result<Kind, DecodeError> {
         return Err(DecodeError::Version(header[0] >> 4));
     }
     let said = usize::from(u16::from_be_bytes([header[6], header[7]]));
-    if said != bytes.len() {
+    if said != bytes.len() || said > LONGEST {
         return Err(DecodeError::Length { found: bytes.len(), said });
     }
     // RFC 2205 section 3.1.1: zero means that no checksum was sent.
@@ -385,9 +414,12 @@ fn check_header(bytes: &[u8]) -> Result<Kind, DecodeError> {
 fn split_bundle(mut rest: &[u8]) -> Result<Vec<Vec<u8>>, DecodeError> {
     let mut messages = Vec::new();
     while !rest.is_empty() {
-        let length = rest.first_chunk::<HEADER>().map(|header| usize::from(u16::from_be_bytes([header[6], header[7]])));
+        let length = rest
+            .first_chunk::<HEADER>()
+            .map(|header| usize::from(u16::from_be_bytes([header[6], header[7]])));
         let length = length.filter(|length| *length >= HEADER && *length <= rest.len());
-        let (message, after) = rest.split_at(length.ok_or(DecodeError::Malformed("a bundle's message is cut off"))?);
+        let (message, after) =
+            rest.split_at(length.ok_or(DecodeError::Malformed("a bundle's message is cut off"))?);
         if message[1] == Kind::Bundle as u8 {
             return Err(DecodeError::Malformed("a bundle in a bundle"));
         }
@@ -476,7 +508,9 @@ impl Parts {
     fn object(&mut self, class: u8, kind: u8, content: &[u8]) -> Result<(), DecodeError> {
         const MALFORMED: DecodeError = DecodeError::Malformed("the content of an object is not possible");
         let known_kinds = match class {
-            class::SESSION | class::RSVP_HOP | class::ERROR_SPEC | class::SCOPE | class::RESV_CONFIRM => 1..=2,
+            class::SESSION | class::RSVP_HOP | class::ERROR_SPEC | class::SCOPE | class::RESV_CONFIRM => {
+                1..=2
+            }
             class::FILTER_SPEC | class::SENDER_TEMPLATE => 1..=3,
             class::TIME_VALUES | class::STYLE | class::MESSAGE_ID | class::CHALLENGE => 1..=1,
             class::FLOWSPEC | class::SENDER_TSPEC | class::ADSPEC => 2..=2,
@@ -498,7 +532,9 @@ impl Parts {
             class::STYLE => once(&mut self.style, Style::read(content).ok_or(MALFORMED)?)?,
             class::RESV_CONFIRM => once(&mut self.confirm, read_confirm(kind, content).ok_or(MALFORMED)?)?,
             class::SENDER_TEMPLATE => once(&mut self.sender, Sender::read(kind, content).ok_or(MALFORMED)?)?,
-            class::FILTER_SPEC => self.flows.push(FlowItem::Filter(Sender::read(kind, content).ok_or(MALFORMED)?)),
+            class::FILTER_SPEC => {
+                self.flows.push(FlowItem::Filter(Sender::read(kind, content).ok_or(MALFORMED)?))
+            }
             class::FLOWSPEC => match Flowspec::decode(content) {
                 Some(flowspec) => self.flows.push(FlowItem::Flowspec(flowspec)),
                 None => self.refuse(code::TRAFFIC_CONTROL, code::BAD_FLOWSPEC),
@@ -553,10 +589,16 @@ impl Parts {
                 let adspec = self.adspec.take();
                 Body::Path(Path { session, polices_entry, hop, refresh, policy, sender, tspec, adspec })
             }
-            Kind::PathTear => Body::PathTear(PathTear { session: session()?.0, hop: hop?, sender: sender?, tspec }),
-            Kind::PathErr => {
-                Body::PathErr(PathErr { session: session()?.0, error: error?, policy, sender: sender?, tspec })
+            Kind::PathTear => {
+                Body::PathTear(PathTear { session: session()?.0, hop: hop?, sender: sender?, tspec })
             }
+            Kind::PathErr => Body::PathErr(PathErr {
+                session: session()?.0,
+                error: error?,
+                policy,
+                sender: sender?,
+                tspec,
+            }),
             Kind::Resv => {
                 let style = style?;
                 let flows = self.descriptors(style, true)?;
@@ -574,14 +616,24 @@ impl Parts {
                     [] => None,
                     _ => self.descriptors(style, true)?.pop(),
                 };
-                Body::ResvErr(ResvErr { session: session()?.0, hop: hop?, error: error?, scope, policy, style, flow })
+                Body::ResvErr(ResvErr {
+                    session: session()?.0,
+                    hop: hop?,
+                    error: error?,
+                    scope,
+                    policy,
+                    style,
+                    flow,
+                })
             }
             Kind::ResvConf => {
                 let (style, receiver) = (style?, self.confirm.ok_or(missing("RESV_CONFIRM is missing"))?);
                 let flows = self.descriptors(style, true)?;
                 Body::ResvConf(ResvConf { session: session()?.0, error: error?, receiver, style, flows })
             }
-            Kind::Ack if self.acknowledgements.is_empty() => return Err(missing("MESSAGE_ID_ACK is missing")),
+            Kind::Ack if self.acknowledgements.is_empty() => {
+                return Err(missing("MESSAGE_ID_ACK is missing"));
+            }
             Kind::Ack if self.id.is_some() => return Err(missing("a number in an Ack message")),
             Kind::Ack => Body::Ack,
             Kind::Srefresh if self.lists.is_empty() => return Err(missing("MESSAGE_ID_LIST is missing")),

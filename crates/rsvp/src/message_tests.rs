@@ -8,21 +8,31 @@ use proptest::prelude::*;
 pub(crate) fn samples() -> Vec<Message> {
     let v4 = |last: u8| IpAddr::from([10, 0, 0, last]);
     let v6 = |last: u16| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, last]);
-    [bodies([v4(1), v4(2), v4(3)], Selector::Port(5004)), bodies([v6(1), v6(2), v6(3)], Selector::FlowLabel(0xabcde))]
-        .concat()
-        .into_iter()
-        .map(|body| {
-            let plain = matches!(body, Body::Ack | Body::Bundle(_) | Body::IntegrityChallenge(_) | Body::IntegrityResponse(_));
-            let is_ack = matches!(body, Body::Ack);
-            let acknowledgement = |is_known| Acknowledgement { is_known, epoch: 7, id: 8 };
-            Message {
-                reduces_refreshes: true,
-                acknowledgements: if is_ack { vec![acknowledgement(true), acknowledgement(false)] } else { Vec::new() },
-                id: (!plain).then_some(MessageId { wants_ack: true, epoch: 0x0012_3456, id: 9 }),
-                ..Message::new(63, body)
-            }
-        })
-        .collect()
+    [
+        bodies([v4(1), v4(2), v4(3)], Selector::Port(5004)),
+        bodies([v6(1), v6(2), v6(3)], Selector::FlowLabel(0xabcde)),
+    ]
+    .concat()
+    .into_iter()
+    .map(|body| {
+        let plain = matches!(
+            body,
+            Body::Ack | Body::Bundle(_) | Body::IntegrityChallenge(_) | Body::IntegrityResponse(_)
+        );
+        let is_ack = matches!(body, Body::Ack);
+        let acknowledgement = |is_known| Acknowledgement { is_known, epoch: 7, id: 8 };
+        Message {
+            reduces_refreshes: true,
+            acknowledgements: if is_ack {
+                vec![acknowledgement(true), acknowledgement(false)]
+            } else {
+                Vec::new()
+            },
+            id: (!plain).then_some(MessageId { wants_ack: true, epoch: 0x0012_3456, id: 9 }),
+            ..Message::new(63, body)
+        }
+    })
+    .collect()
 }
 
 fn bodies([from, to, node]: [IpAddr; 3], selector: Selector) -> Vec<Body> {
@@ -32,9 +42,19 @@ fn bodies([from, to, node]: [IpAddr; 3], selector: Selector) -> Vec<Body> {
     let tspec = Tspec { peak: 8000.0, ..Tspec::new(4000.0, 1500.0) };
     let flowspec = Flowspec::ControlledLoad(tspec);
     let refresh = Duration::from_secs(30);
-    let error = ErrorSpec { node, in_place: true, not_guilty: false, code: code::ADMISSION, value: code::BANDWIDTH };
+    let error =
+        ErrorSpec { node, in_place: true, not_guilty: false, code: code::ADMISSION, value: code::BANDWIDTH };
     let flow = |flowspec, filters: &[Sender]| Descriptor { flowspec, filters: filters.to_vec() };
-    let resv = |style, flows| Resv { session, hop, refresh, confirm: None, scope: None, policy: Vec::new(), style, flows };
+    let resv = |style, flows| Resv {
+        session,
+        hop,
+        refresh,
+        confirm: None,
+        scope: None,
+        policy: Vec::new(),
+        style,
+        flows,
+    };
     let fixed = vec![flow(Some(flowspec), &[sender])];
     let challenge = Challenge { key: 0x1234_5678_9abc, cookie: 77 };
     let policy = vec![Opaque { class: class::POLICY_DATA, kind: 1, content: [0, 4, 0, 0].into() }];
@@ -56,8 +76,16 @@ fn bodies([from, to, node]: [IpAddr; 3], selector: Selector) -> Vec<Body> {
         Body::PathErr(PathErr { session, error, policy: Vec::new(), sender, tspec: Some(tspec) }),
         Body::Resv(Resv { confirm: Some(to), policy, ..resv(Style::FixedFilter, fixed.clone()) }),
         Body::Resv(resv(Style::SharedExplicit, vec![flow(Some(flowspec), &[sender, sender])])),
-        Body::Resv(Resv { scope: Some(vec![from]), ..resv(Style::WildcardFilter, vec![flow(Some(flowspec), &[])]) }),
-        Body::ResvTear(ResvTear { session, hop, style: Style::SharedExplicit, flows: vec![flow(None, &[sender])] }),
+        Body::Resv(Resv {
+            scope: Some(vec![from]),
+            ..resv(Style::WildcardFilter, vec![flow(Some(flowspec), &[])])
+        }),
+        Body::ResvTear(ResvTear {
+            session,
+            hop,
+            style: Style::SharedExplicit,
+            flows: vec![flow(None, &[sender])],
+        }),
         Body::ResvTear(ResvTear { session, hop, style: Style::WildcardFilter, flows: vec![flow(None, &[])] }),
         Body::ResvErr(ResvErr {
             session,
@@ -129,7 +157,10 @@ fn unknown_classes_are_refused_ignored_or_passed_on() {
     assert_eq!((refused.code, refused.value, refused.kind), (code::UNKNOWN_CLASS, 100 << 8 | 1, Kind::Path));
     assert!(refused.sender.is_some());
     assert_eq!(unknown(150), Ok(path.clone()));
-    assert_eq!(unknown(200).unwrap().passed_on, [Opaque { class: 200, kind: 1, content: [1, 2, 3, 4].into() }]);
+    assert_eq!(
+        unknown(200).unwrap().passed_on,
+        [Opaque { class: 200, kind: 1, content: [1, 2, 3, 4].into() }]
+    );
     assert_eq!(Message::decode(&unknown(200).unwrap().encode()), unknown(200));
     let Err(DecodeError::Refused(refused)) = with_object(path, &[0, 8, class::ADSPEC, 9, 0, 0, 0, 0]) else {
         panic!("not refused")

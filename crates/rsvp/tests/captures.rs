@@ -17,7 +17,9 @@ use std::{env, fs};
 
 /// The captures: name and packets.
 fn captures() -> Vec<(&'static str, Vec<u8>)> {
-    let integrity = |algorithm| IntegrityConfig::new(vec![SecurityKey::new(7, algorithm, *b"a secret of both neighbours")]);
+    let integrity = |algorithm| {
+        IntegrityConfig::new(vec![SecurityKey::new(7, algorithm, *b"a secret of both neighbours")])
+    };
     let secured = |algorithm| {
         let mut world = line(1, 2, &EngineParams::default());
         world.set_integrity(&integrity(algorithm));
@@ -110,7 +112,9 @@ fn capture(world: &World) -> Vec<u8> {
         file.extend(packet);
     };
     for passed in &world.passed {
-        let count = counts.entry((passed.datagram.bytes[1], passed.from, passed.to, passed.datagram.carrier)).or_default();
+        let count = counts
+            .entry((passed.datagram.bytes[1], passed.from, passed.to, passed.datagram.carrier))
+            .or_default();
         *count += 1;
         if *count <= 3 {
             add(passed.at.saturating_since(cutline_units::Instant::ZERO), &passed.datagram);
@@ -119,7 +123,10 @@ fn capture(world: &World) -> Vec<u8> {
     let first = &world.passed[0].datagram;
     let messages = world.passed.iter().take(2).map(|passed| passed.datagram.bytes.clone()).collect();
     let bytes = Message::new(64, Body::Bundle(messages)).encode();
-    add(world.now.saturating_since(cutline_units::Instant::ZERO), &Datagram { bytes, router_alert: false, ..first.clone() });
+    add(
+        world.now.saturating_since(cutline_units::Instant::ZERO),
+        &Datagram { bytes, router_alert: false, ..first.clone() },
+    );
     file
 }
 
@@ -216,7 +223,16 @@ fn tshark_reads_every_message() {
         let path = folder().join(format!("{name}.pcap"));
         let fields = ["rsvp.msg", "_ws.malformed", "_ws.expert.message", "ip.checksum.status"];
         let mut command = Command::new("tshark");
-        command.args(["-r", &path.to_string_lossy(), "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=/t"]);
+        command.args([
+            "-r",
+            &path.to_string_lossy(),
+            "-o",
+            "ip.check_checksum:TRUE",
+            "-T",
+            "fields",
+            "-E",
+            "separator=/t",
+        ]);
         command.args(["-d", "udp.port==1698,rsvp", "-d", "udp.port==1699,rsvp"]);
         command.args(fields.iter().flat_map(|field| ["-e", field]));
         let output = command.output().expect("tshark is installed");

@@ -56,10 +56,16 @@ fn lost_messages_delay_and_do_not_end_a_reservation() {
                     world.run(SECOND);
                     missing += u32::from(!is_there(&world));
                 }
-                assert!(missing == 0, "loss {loss}, {refresh_reduction}, seed {seed}: missing for {missing} s of 1200");
+                assert!(
+                    missing == 0,
+                    "loss {loss}, {refresh_reduction}, seed {seed}: missing for {missing} s of 1200"
+                );
             }
             times.sort_by(f64::total_cmp);
-            println!("loss {loss}, refresh reduction {refresh_reduction}: set-up median {} s, most {} s", times[5], times[9]);
+            println!(
+                "loss {loss}, refresh reduction {refresh_reduction}: set-up median {} s, most {} s",
+                times[5], times[9]
+            );
             assert!(times[9] < 3.0 * REFRESH.as_secs_f64(), "{times:?}");
         }
     }
@@ -167,7 +173,10 @@ fn forged_and_repeated_messages_are_refused_and_counted() {
         let (session, _) = set_up(&mut world);
         world.run(SECOND * 100);
         assert_eq!(along(&world), [100_000; 3], "after challenges");
-        assert!(world.sent(Kind::IntegrityChallenge) > 0 && world.sent(Kind::IntegrityChallenge) == world.sent(Kind::IntegrityResponse));
+        assert!(
+            world.sent(Kind::IntegrityChallenge) > 0
+                && world.sent(Kind::IntegrityChallenge) == world.sent(Kind::IntegrityResponse)
+        );
         // Everything that router 2 has received comes again; nothing of it counts.
         let before = world.nodes[2].engine.stats().clone();
         let recorded: Vec<_> = world.passed.iter().filter(|passed| passed.to == 2).cloned().collect();
@@ -188,7 +197,12 @@ fn forged_and_repeated_messages_are_refused_and_counted() {
         let datagram = repeated[0].datagram.clone();
         let mut signed = |id, secret: &[u8]| {
             let mut bytes = message.clone();
-            cutline_rsvp::integrity::sign(&mut bytes, &SecurityKey::new(id, algorithm, secret), 1 << 60, false);
+            cutline_rsvp::integrity::sign(
+                &mut bytes,
+                &SecurityKey::new(id, algorithm, secret),
+                1 << 60,
+                false,
+            );
             bytes
         };
         let forged = [message.clone(), signed(7, b"guessed"), signed(8, b"a secret of both neighbours")];
@@ -213,7 +227,8 @@ fn a_restarted_router_challenges_its_neighbours() {
     world.keeps_messages = true;
     set_up(&mut world);
     world.run(SECOND * 200);
-    let recorded: Vec<_> = world.passed.iter().filter(|passed| passed.to == 2 && passed.from == 1).cloned().collect();
+    let recorded: Vec<_> =
+        world.passed.iter().filter(|passed| passed.to == 2 && passed.from == 1).cloned().collect();
     world.restart(2);
     for passed in &recorded {
         if passed.datagram.bytes[1] == Kind::Path as u8 {
@@ -295,7 +310,9 @@ fn state_is_limited() {
     let engine = &world.nodes[1].engine;
     assert_eq!((engine.sizes().sessions, engine.sizes().paths), (10, 12));
     assert!(engine.stats().full >= 14);
-    assert!(world.events.iter().any(|(_, node, event)| *node == 0 && matches!(event, Event::PathError { .. })));
+    assert!(
+        world.events.iter().any(|(_, node, event)| *node == 0 && matches!(event, Event::PathError { .. }))
+    );
 }
 
 proptest! {

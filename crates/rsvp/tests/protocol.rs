@@ -21,14 +21,19 @@ fn a_reservation_is_set_up_confirmed_and_released() {
         world.engine(3).watch(session, true).unwrap();
         let sender = world.send_path(0, session, tspec(RATE));
         world.run(Duration::from_millis(20));
-        let Some((_, 3, Event::Path { adspec: Some(adspec), .. })) = world.events.last() else { panic!("no path") };
+        let Some((_, 3, Event::Path { adspec: Some(adspec), .. })) = world.events.last() else {
+            panic!("no path")
+        };
         assert_eq!((adspec.hops, adspec.bandwidth, adspec.mtu), (3, 1_250_000.0, 1500));
         world.reserve(3, session, Style::FixedFilter, &[sender], RATE);
         world.run(Duration::from_millis(35));
         assert_eq!([(0, 1), (1, 2), (2, 2)].map(|(node, at)| world.reserved(node, at)), [100_000; 3]);
         assert_eq!((world.reserved(1, 1), world.reserved(3, 1)), (0, 0), "the way back is not reserved");
         assert_eq!(world.confirmations(3), 1);
-        let reserved = world.events.iter().filter(|(_, node, event)| *node == 0 && matches!(event, Event::Reserved { .. }));
+        let reserved = world
+            .events
+            .iter()
+            .filter(|(_, node, event)| *node == 0 && matches!(event, Event::Reserved { .. }));
         assert_eq!(reserved.count(), 1);
         world.run(SECOND * 600);
         assert_eq!([(0, 1), (1, 2), (2, 2)].map(|(node, at)| world.reserved(node, at)), [100_000; 3]);
@@ -41,7 +46,8 @@ fn a_reservation_is_set_up_confirmed_and_released() {
         world.run(SECOND);
         world.assert_empty();
         let adds = world.controls.iter().filter(|(_, _, control)| matches!(control, Control::Add(_))).count();
-        let deletes = world.controls.iter().filter(|(_, _, control)| matches!(control, Control::Delete { .. })).count();
+        let deletes =
+            world.controls.iter().filter(|(_, _, control)| matches!(control, Control::Delete { .. })).count();
         assert_eq!((adds, deletes), (3, 3));
     }
 }
@@ -132,19 +138,17 @@ fn wildcard_reservations_have_scopes_where_previous_hops_differ() {
     world.keeps_messages = true;
     world.reserve(4, session, Style::WildcardFilter, &[], RATE);
     world.run(SECOND);
-    let scopes = world.passed.iter().filter_map(|passed| match Message::decode(&passed.datagram.bytes).unwrap().body {
-        Body::Resv(resv) => Some((passed.to, resv.scope)),
-        _ => None,
+    let scopes = world.passed.iter().filter_map(|passed| {
+        match Message::decode(&passed.datagram.bytes).unwrap().body {
+            Body::Resv(resv) => Some((passed.to, resv.scope)),
+            _ => None,
+        }
     });
     let mut scopes: Vec<_> = scopes.collect();
     scopes.sort();
     scopes.dedup();
-    let expected = [
-        (0, Some(vec![senders[0].address])),
-        (1, Some(vec![senders[1].address])),
-        (2, None),
-        (3, None),
-    ];
+    let expected =
+        [(0, Some(vec![senders[0].address])), (1, Some(vec![senders[1].address])), (2, None), (3, None)];
     assert_eq!(scopes, expected);
 }
 
@@ -162,7 +166,9 @@ fn traffic_control_hears_where_to_police() {
     world.run(SECOND * 100);
     let last = |node: usize, interface: u32| {
         let flows = world.controls.iter().filter_map(|(_, at, control)| match control {
-            Control::Add(flow) | Control::Modify(flow) if *at == node && flow.interface.0 == interface => Some(flow),
+            Control::Add(flow) | Control::Modify(flow) if *at == node && flow.interface.0 == interface => {
+                Some(flow)
+            }
             _ => None,
         });
         flows.last().unwrap_or_else(|| panic!("nothing at {node}, {interface}")).police
@@ -214,7 +220,10 @@ fn what_is_in_place_stays_when_more_is_refused() {
     world.run(SECOND);
     world.reserve(3, session, Style::FixedFilter, &[sender], 250_000.0);
     world.run(SECOND);
-    assert_eq!((world.reserved(1, 2), world.reserved(2, 2), world.reserved(0, 1)), (150_000, 250_000, 150_000));
+    assert_eq!(
+        (world.reserved(1, 2), world.reserved(2, 2), world.reserved(0, 1)),
+        (150_000, 250_000, 150_000)
+    );
     let in_place = world.events.iter().any(|(_, node, event)| {
         matches!(event, Event::ResvError { error, .. } if *node == 3 && error.in_place && error.code == code::ADMISSION)
     });
@@ -223,7 +232,10 @@ fn what_is_in_place_stays_when_more_is_refused() {
     assert_eq!(world.reserved(1, 2), 150_000);
     world.reserve(3, session, Style::FixedFilter, &[sender], 200_000.0);
     world.run(SECOND);
-    assert_eq!((world.reserved(1, 2), world.reserved(2, 2), world.reserved(0, 1)), (200_000, 200_000, 200_000));
+    assert_eq!(
+        (world.reserved(1, 2), world.reserved(2, 2), world.reserved(0, 1)),
+        (200_000, 200_000, 200_000)
+    );
 }
 
 /// RFC 2211: what is reserved is what the senders announce, if that is less.
@@ -281,7 +293,9 @@ fn a_gap_in_the_path_is_advertised() {
     world.engine(3).watch(session, true).unwrap();
     world.send_path(0, session, tspec(RATE));
     world.run(SECOND);
-    let Some((_, 3, Event::Path { adspec: Some(adspec), .. })) = world.events.last() else { panic!("no path") };
+    let Some((_, 3, Event::Path { adspec: Some(adspec), .. })) = world.events.last() else {
+        panic!("no path")
+    };
     assert!(adspec.is_broken && adspec.has_controlled_load() == Some(false));
 }
 
@@ -317,10 +331,15 @@ fn a_call_with_an_impossible_value_is_refused() {
         world.engine(2).reserve(now, session, wanted).unwrap_err().to_string()
     };
     assert_eq!(refused(Style::WildcardFilter, &[sender], load(1.0)), "senders = 1: allowed is none with WF");
-    assert_eq!(refused(Style::FixedFilter, &[], load(1.0)), "senders = 0: allowed is at least one with FF and SE");
+    assert_eq!(
+        refused(Style::FixedFilter, &[], load(1.0)),
+        "senders = 0: allowed is at least one with FF and SE"
+    );
     assert!(refused(Style::FixedFilter, &[sender], load(-1.0)).starts_with("rate = -1: allowed is"));
     let v6 = cutline_rsvp::object::Sender::new(IpAddr::from([1_u16; 8]), 1);
-    assert!(refused(Style::FixedFilter, &[v6], load(1.0)).starts_with("sender = 1:1:1:1:1:1:1:1: allowed is"));
+    assert!(
+        refused(Style::FixedFilter, &[v6], load(1.0)).starts_with("sender = 1:1:1:1:1:1:1:1: allowed is")
+    );
     assert_eq!(world.nodes[2].engine.sizes().sessions, 0);
 }
 
@@ -337,7 +356,8 @@ fn summaries_replace_refreshes() {
         }
         world.run(SECOND * 120);
         let whole = |world: &World| world.sent(Kind::Path) + world.sent(Kind::Resv);
-        let (before, all_before): (u64, u64) = (whole(&world), world.nodes.iter().map(|node| node.engine.stats().sent_messages()).sum());
+        let (before, all_before): (u64, u64) =
+            (whole(&world), world.nodes.iter().map(|node| node.engine.stats().sent_messages()).sum());
         world.run(SECOND * 300);
         assert_eq!([(0, 1), (1, 2), (2, 2)].map(|(node, at)| world.reserved(node, at)), [50_000; 3]);
         let all: u64 = world.nodes.iter().map(|node| node.engine.stats().sent_messages()).sum();

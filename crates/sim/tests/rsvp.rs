@@ -19,7 +19,16 @@ fn join(network: &mut Network, a: NodeId, b: NodeId, rate: Rate) {
     for (from, to) in [(a, b), (b, a)] {
         let queue = QueueSpec::drop_tail(Limit::Packets(1000), rate);
         let delay = Duration::from_millis(5);
-        network.add_link(LinkSpec { from, to, rate, delay, queue, rate_changes: Vec::new(), pass_on: None, series: false });
+        network.add_link(LinkSpec {
+            from,
+            to,
+            rate,
+            delay,
+            queue,
+            rate_changes: Vec::new(),
+            pass_on: None,
+            series: false,
+        });
     }
 }
 
@@ -47,7 +56,12 @@ fn tspec(rate: f32) -> Tspec {
 }
 
 /// A sender at one node and a receiver at another one.
-fn reserve((from, to): (NodeId, NodeId), port: u16, rate: f32, start: Instant) -> [(Instant, NodeId, Action); 2] {
+fn reserve(
+    (from, to): (NodeId, NodeId),
+    port: u16,
+    rate: f32,
+    start: Instant,
+) -> [(Instant, NodeId, Action); 2] {
     let (session, sender, tspec) = (session(to, port), sender(from), tspec(rate));
     let flowspec = Flowspec::ControlledLoad(tspec);
     let wanted = Reservation { style: Style::FixedFilter, senders: vec![sender], flowspec, confirm: true };
@@ -79,7 +93,8 @@ fn reserved(record: &RsvpRecord, hops: &[(NodeId, NodeId)]) -> Vec<(f64, Vec<u64
 #[test]
 fn a_reservation_is_set_up_over_the_networks_links() {
     let (mut network, [a, r1, r2, b, _]) = network();
-    let rsvp = Rsvp { actions: reserve((a, b), 1, 100_000.0, at(1.0)).into(), sample: SECOND, ..Rsvp::default() };
+    let rsvp =
+        Rsvp { actions: reserve((a, b), 1, 100_000.0, at(1.0)).into(), sample: SECOND, ..Rsvp::default() };
     let record = simulate(&mut network, rsvp, SECOND * 100);
     let confirmed: Vec<_> =
         record.events.iter().filter(|(_, _, event)| matches!(event, Event::Confirmed { .. })).collect();
@@ -126,7 +141,8 @@ fn a_full_link_refuses_a_reservation() {
         actions.extend(reserve((a, b), port, 100_000.0, at(1.0 + 0.1 * f64::from(port))));
     }
     let record = simulate(&mut network, Rsvp { actions, ..Rsvp::default() }, SECOND * 10);
-    let is_refused = |event: &Event| matches!(event, Event::ResvError { error, .. } if error.code == code::ADMISSION);
+    let is_refused =
+        |event: &Event| matches!(event, Event::ResvError { error, .. } if error.code == code::ADMISSION);
     let count = |is: &dyn Fn(&Event) -> bool| record.events.iter().filter(|(_, _, event)| is(event)).count();
     assert_eq!(count(&|event| matches!(event, Event::Confirmed { .. })), 8);
     assert!(count(&is_refused) >= 2);
@@ -172,13 +188,15 @@ fn many(count: u16, refresh_reduction: bool, loss: f64) -> RsvpRecord {
     }
     latencies.sort_by(f64::total_cmp);
     let of_router = |s: f64| {
-        let mut samples = record.samples.iter().filter(|(when, node, _)| *node == r && when.as_secs_f64() == s);
+        let mut samples =
+            record.samples.iter().filter(|(when, node, _)| *node == r && when.as_secs_f64() == s);
         samples.next().map(|(_, _, sample)| sample.clone()).unwrap()
     };
     let (first, last) = (of_router(100.0), of_router(250.0));
     let sent = last.stats.sent_messages() - first.stats.sent_messages();
     let bytes = last.stats.sent_bytes - first.stats.sent_bytes;
-    let percentile = |p: f64| latencies.get((latencies.len() as f64 * p) as usize).map_or(f64::NAN, |s| s * 1e3);
+    let percentile =
+        |p: f64| latencies.get((latencies.len() as f64 * p) as usize).map_or(f64::NAN, |s| s * 1e3);
     println!(
         "{count} reservations, refresh reduction {refresh_reduction}, loss {loss:?}: set up {} (first {begin} s), confirmed {}, \
          latency median {:.1} ms, 99th {:.1} ms; in steady state the router sends {:.1} messages/s, {:.0} bytes/s; \

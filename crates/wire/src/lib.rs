@@ -155,7 +155,10 @@ mod tests {
         assert_eq!((reader.u64(), reader.duration(), reader.number(1.0)), (Some(8), Some(time), Some(0.5)));
         assert!(reader.is_at_end() && reader.u8().is_none());
         let mut reader = Reader::new(&bytes[..3]);
-        assert_eq!((reader.bytes(2), reader.bytes(2), reader.bytes(1)), (Some(&[1, 2][..]), None, Some(&[3][..])));
+        assert_eq!(
+            (reader.bytes(2), reader.bytes(2), reader.bytes(1)),
+            (Some(&[1, 2][..]), None, Some(&[3][..]))
+        );
     }
 
     #[test]

@@ -157,14 +157,7 @@ const TARGETS: [Target; 22] = [
         tries: 300_000,
         memory: LITTLE,
     },
-    Target {
-        name: "rsvp",
-        parse: rsvp::parse,
-        seeds: &[],
-        longest: 512,
-        tries: 8_000,
-        memory: TREE,
-    },
+    Target { name: "rsvp", parse: rsvp::parse, seeds: &[], longest: 512, tries: 8_000, memory: TREE },
     Target {
         name: "scenario",
         parse: toml_files::scenario,

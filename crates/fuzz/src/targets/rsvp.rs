@@ -126,7 +126,8 @@ fn collect(engine: &mut Engine, now: Instant) {
             Output::AskRoute(key) => {
                 let to_second = key.destination == address(2, 2);
                 let outgoing = to_second.then_some((InterfaceId(2), Some(address(2, 2))));
-                let route = Route { incoming: Some(InterfaceId(1)), outgoing: outgoing.into_iter().collect() };
+                let route =
+                    Route { incoming: Some(InterfaceId(1)), outgoing: outgoing.into_iter().collect() };
                 engine.set_route(now, key, &route);
             }
             Output::Control(_) | Output::ForgetRoute(_) | Output::Event(_) => {}

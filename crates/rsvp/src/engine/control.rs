@@ -1,10 +1,10 @@
 //! Traffic control state: what is reserved on interfaces, and admission (RFC 2209: UPDATE TRAFFIC CONTROL).
 
+use super::Engine;
 use super::outputs::{Control, Event, Flow, Output};
 use super::params::InterfaceId;
 use super::state::{NextHop, Police, SessionState, Tcsb};
 use super::upstream::Cause;
-use super::Engine;
 use crate::admission::Handle;
 use crate::intserv::{Flowspec, Tspec};
 use crate::object::{Sender, Session, Style, code};
@@ -52,7 +52,8 @@ impl Engine {
                 let handle = Handle(self.next_handle);
                 self.next_handle += 1;
                 let Needed { flowspec, filters, path_tspec, police } = needed;
-                let control = Tcsb { interface, handle, style, filters, flowspec, path_tspec, police, confirm: None };
+                let control =
+                    Tcsb { interface, handle, style, filters, flowspec, path_tspec, police, confirm: None };
                 self.admit(&control)?;
                 self.by_handle.insert(handle, s.id);
                 self.control(&control, s.session, Control::Add);
@@ -61,7 +62,8 @@ impl Engine {
             }
             (Some(needed), Some(at)) => self.modify(s.session, &mut s.controls[at], needed)?,
         };
-        if changed && (s.is_watched || s.paths.values().any(|psb| psb.from.is_none())) && interface.is_some() {
+        if changed && (s.is_watched || s.paths.values().any(|psb| psb.from.is_none())) && interface.is_some()
+        {
             let control = s.controls.iter().find(|control| is_it(control));
             let (flowspec, senders) = match control {
                 Some(control) => (Some(control.flowspec), control.filters.iter().copied().collect()),
@@ -107,11 +109,15 @@ impl Engine {
         let Flowspec::ControlledLoad(tspec) = &control.flowspec else {
             return Err((code::TRAFFIC_CONTROL, code::SERVICE_UNSUPPORTED));
         };
-        share.admit(control.handle, &tspec.installed(&control.path_tspec)).map_err(|refusal| (code::ADMISSION, refusal.value()))
+        share
+            .admit(control.handle, &tspec.installed(&control.path_tspec))
+            .map_err(|refusal| (code::ADMISSION, refusal.value()))
     }
 
     fn control(&mut self, control: &Tcsb, session: Session, make: impl FnOnce(Flow) -> Control) {
-        let Some(interface) = control.interface.filter(|interface| self.controls_traffic(*interface)) else { return };
+        let Some(interface) = control.interface.filter(|interface| self.controls_traffic(*interface)) else {
+            return;
+        };
         let flow = Flow {
             interface,
             handle: control.handle,
@@ -127,7 +133,9 @@ impl Engine {
     fn release(&mut self, control: &Tcsb) {
         self.by_handle.remove(&control.handle);
         let Some(interface) = control.interface else { return };
-        let Some(share) = self.interfaces.get_mut(&interface).and_then(|place| place.share.as_mut()) else { return };
+        let Some(share) = self.interfaces.get_mut(&interface).and_then(|place| place.share.as_mut()) else {
+            return;
+        };
         share.release(control.handle);
         self.outputs.push_back(Output::Control(Control::Delete { interface, handle: control.handle }));
     }
@@ -176,11 +184,14 @@ impl Engine {
         let failure = if is_preempted { (code::PREEMPTED, 0) } else { (code::SYSTEM, 0) };
         let Some(id) = self.by_handle.get(&handle).copied() else { return };
         self.in_session(id, |this, s| {
-            let Some(control) = s.controls.iter().find(|control| control.handle == handle).cloned() else { return };
+            let Some(control) = s.controls.iter().find(|control| control.handle == handle).cloned() else {
+                return;
+            };
             let is_its = |rsb: &super::state::Rsb| {
                 rsb.next_hop.interface() == control.interface
                     && rsb.style == control.style
-                    && (rsb.style == Style::WildcardFilter || rsb.filters.keys().any(|sender| control.filters.contains(sender)))
+                    && (rsb.style == Style::WildcardFilter
+                        || rsb.filters.keys().any(|sender| control.filters.contains(sender)))
             };
             let (revoked, kept) = std::mem::take(&mut s.reservations).into_iter().partition(is_its);
             s.reservations = kept;
@@ -219,7 +230,8 @@ fn needed(
         filters.retain(|sender| *sender == filter);
     }
     let selects = |sender: &Sender| style == Style::WildcardFilter || filters.contains(sender);
-    let mut senders = s.routed_to(interface).filter(|(sender, _)| selects(sender)).map(|(_, psb)| psb).peekable();
+    let mut senders =
+        s.routed_to(interface).filter(|(sender, _)| selects(sender)).map(|(_, psb)| psb).peekable();
     let (Some(flowspec), Some(first)) = (flowspec, senders.peek()) else { return Ok(None) };
     let mut path_tspec = first.tspec;
     let mut police = Police::default();

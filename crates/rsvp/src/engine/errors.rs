@@ -1,12 +1,12 @@
 //! Errors: `PathErr` and `ResvErr` messages, made here and passed on, and blockade state (RFC 2209: PERR, RERR).
 
+use super::Engine;
 use super::control::Failure;
 use super::neighbours::Target;
 use super::outputs::Event;
 use super::params::InterfaceId;
 use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState};
 use super::upstream::Cause;
-use super::Engine;
 use crate::message::{Body, Descriptor, Kind, Message, Path, PathErr, Refused, Resv, ResvErr};
 use crate::object::{ErrorSpec, Hop, Sender, Session, Style, code};
 use cutline_units::Instant;
@@ -14,7 +14,14 @@ use std::net::IpAddr;
 
 impl Engine {
     /// Answers a Path message with an error.
-    pub(super) fn path_error(&mut self, now: Instant, interface: InterfaceId, path: &Path, code: u8, value: u16) {
+    pub(super) fn path_error(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        path: &Path,
+        code: u8,
+        value: u16,
+    ) {
         let Some(node) = self.address_of(interface) else { return };
         let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
         let error = PathErr {
@@ -39,7 +46,15 @@ impl Engine {
             }
             (Kind::Resv, _, Some(style)) => {
                 let hop = Hop { address: node, handle: hop.handle };
-                Body::ResvErr(ResvErr { session, hop, error, scope: None, policy: Vec::new(), style, flow: None })
+                Body::ResvErr(ResvErr {
+                    session,
+                    hop,
+                    error,
+                    scope: None,
+                    policy: Vec::new(),
+                    style,
+                    flow: None,
+                })
             }
             _ => return,
         };
@@ -50,11 +65,17 @@ impl Engine {
     pub(super) fn on_path_error(&mut self, now: Instant, error: PathErr, message: &Message) {
         let id = self.by_session.get(&error.session);
         let s = id.and_then(|id| self.sessions.get(id));
-        let psb = s.and_then(|s| s.paths.iter().find(|((sender, _), psb)| *sender == error.sender && !psb.is_local_only));
+        let psb = s.and_then(|s| {
+            s.paths.iter().find(|((sender, _), psb)| *sender == error.sender && !psb.is_local_only)
+        });
         match psb.map(|(_, psb)| psb.from) {
             None => self.stats.without_state += 1,
             Some(None) => {
-                self.event(Event::PathError { session: error.session, error: error.error, sender: error.sender });
+                self.event(Event::PathError {
+                    session: error.session,
+                    error: error.error,
+                    sender: error.sender,
+                });
             }
             Some(Some((interface, hop))) => {
                 let passed_on = message.passed_on.clone();
@@ -76,7 +97,8 @@ impl Engine {
         in_place: bool,
         flow: Option<Descriptor>,
     ) {
-        let scope = s.reservations.iter().find(|rsb| rsb.next_hop == next_hop).and_then(|rsb| rsb.scope.clone());
+        let scope =
+            s.reservations.iter().find(|rsb| rsb.next_hop == next_hop).and_then(|rsb| rsb.scope.clone());
         self.send_failure(now, (s.session, scope), (next_hop, handle), style, (code, value, in_place), flow);
     }
 
@@ -89,7 +111,14 @@ impl Engine {
         (code, value): Failure,
         flow: Option<Descriptor>,
     ) {
-        self.send_failure(now, (resv.session, resv.scope.clone()), to, resv.style, (code, value, false), flow);
+        self.send_failure(
+            now,
+            (resv.session, resv.scope.clone()),
+            to,
+            resv.style,
+            (code, value, false),
+            flow,
+        );
     }
 
     fn send_failure(
@@ -102,11 +131,14 @@ impl Engine {
         flow: Option<Descriptor>,
     ) {
         let any = || self.interfaces.values().next().map(|place| place.config.address);
-        let Some(node) = next_hop.interface().map_or_else(any, |interface| self.address_of(interface)) else { return };
+        let Some(node) = next_hop.interface().map_or_else(any, |interface| self.address_of(interface)) else {
+            return;
+        };
         let error = ErrorSpec { node, in_place, not_guilty: false, code, value };
         match next_hop {
             NextHop::Application => {
-                let (flowspec, senders) = flow.map_or((None, Vec::new()), |flow| (flow.flowspec, flow.filters));
+                let (flowspec, senders) =
+                    flow.map_or((None, Vec::new()), |flow| (flow.flowspec, flow.filters));
                 self.event(Event::ResvError { session, error, style, flowspec, senders });
             }
             NextHop::Neighbour(interface, address) => {
@@ -127,7 +159,8 @@ impl Engine {
         failure: Failure,
         in_place: bool,
     ) {
-        let flow = Descriptor { flowspec: Some(rsb.flowspec), filters: rsb.filters.keys().copied().collect() };
+        let flow =
+            Descriptor { flowspec: Some(rsb.flowspec), filters: rsb.filters.keys().copied().collect() };
         self.report_failure(now, s, (rsb.next_hop, rsb.handle), rsb.style, failure, in_place, Some(flow));
     }
 
@@ -149,7 +182,9 @@ impl Engine {
         error: ResvErr,
     ) {
         let key = (interface, error.hop.address);
-        if matches!(error.error.code, code::NO_PATH | code::NO_SENDER) && let Some(upstream) = s.upstream.get_mut(&key) {
+        if matches!(error.error.code, code::NO_PATH | code::NO_SENDER)
+            && let Some(upstream) = s.upstream.get_mut(&key)
+        {
             upstream.lose();
         }
         let failed = error.flow.as_ref().and_then(|flow| flow.flowspec);
@@ -162,7 +197,11 @@ impl Engine {
             };
             let keys: Vec<BlockadeKey> = match error.style {
                 Style::WildcardFilter => vec![BlockadeKey::Hop(key)],
-                _ => filters.iter().filter(|sender| from_there(sender)).map(|sender| BlockadeKey::Sender(*sender)).collect(),
+                _ => filters
+                    .iter()
+                    .filter(|sender| from_there(sender))
+                    .map(|sender| BlockadeKey::Sender(*sender))
+                    .collect(),
             };
             s.blockades.extend(keys.into_iter().map(|key| (key, Bsb { flowspec, until })));
             self.refresh_upstream(now, s, key, Cause::AfterError);
@@ -172,7 +211,9 @@ impl Engine {
         let is_concerned = |rsb: &&Rsb| {
             rsb.next_hop.interface() != Some(interface)
                 && rsb.style == error.style
-                && (rsb.style == Style::WildcardFilter || filters.is_empty() || filters.iter().any(|sender| rsb.selects(sender)))
+                && (rsb.style == Style::WildcardFilter
+                    || filters.is_empty()
+                    || filters.iter().any(|sender| rsb.selects(sender)))
         };
         let concerned: Vec<Rsb> = s.reservations.iter().filter(is_concerned).cloned().collect();
         for rsb in concerned {
@@ -181,14 +222,17 @@ impl Engine {
             if is_admission && error.error.in_place && is_smaller {
                 continue;
             }
-            let senders: Vec<Sender> = rsb.filters.keys().copied().filter(|sender| filters.contains(sender)).collect();
+            let senders: Vec<Sender> =
+                rsb.filters.keys().copied().filter(|sender| filters.contains(sender)).collect();
             match rsb.next_hop {
                 NextHop::Application => {
                     let spec = ErrorSpec { not_guilty: is_smaller, ..error.error };
                     let (session, style) = (s.session, rsb.style);
                     self.event(Event::ResvError { session, error: spec, style, flowspec: failed, senders });
                 }
-                NextHop::Neighbour(out, address) => self.forward_resv_error(now, s, (out, address), (&rsb, senders), &error),
+                NextHop::Neighbour(out, address) => {
+                    self.forward_resv_error(now, s, (out, address), (&rsb, senders), &error)
+                }
             }
         }
     }
@@ -204,7 +248,10 @@ impl Engine {
         let Some(own) = self.address_of(out) else { return };
         // RFC 2205 section 3.4: only the senders that route there.
         let routes = |source: &IpAddr| s.routed_to(Some(out)).any(|(sender, _)| sender.address == *source);
-        let scope = error.scope.as_ref().map(|scope| scope.iter().copied().filter(|source| routes(source)).collect::<Vec<_>>());
+        let scope = error
+            .scope
+            .as_ref()
+            .map(|scope| scope.iter().copied().filter(|source| routes(source)).collect::<Vec<_>>());
         if scope.as_ref().is_some_and(Vec::is_empty) {
             return;
         }

@@ -41,8 +41,8 @@ mod timers;
 mod upstream;
 
 pub use outputs::{Arrival, Control, Datagram, Event, Flow, Output, Route, RouteKey};
-pub use paths::LocalSender;
 pub use params::{EngineParams, InterfaceConfig, InterfaceId};
+pub use paths::LocalSender;
 pub use state::{Police, Reservation};
 pub use stats::Stats;
 
@@ -95,7 +95,9 @@ pub enum CallError {
     #[error("style = {0:#x}: allowed is WF, FF or SE")]
     Style(u32),
     /// Addresses of both versions of IP, or ports in a session without them.
-    #[error("sender = {0}: allowed is an address of the same version of IP as the session's, without a port if that has none")]
+    #[error(
+        "sender = {0}: allowed is an address of the same version of IP as the session's, without a port if that has none"
+    )]
     Sender(IpAddr),
     /// There are as many sessions or senders as are allowed.
     #[error("the {what} are {most} already: allowed is at most that")]
@@ -208,7 +210,9 @@ impl Engine {
 
     /// Replaces the keys of an interface. Nothing happens if its messages are not authenticated.
     pub fn set_keys(&mut self, interface: InterfaceId, integrity: IntegrityConfig) {
-        if let Some(guard) = self.interfaces.get_mut(&interface).and_then(|interface| interface.guard.as_mut()) {
+        if let Some(guard) =
+            self.interfaces.get_mut(&interface).and_then(|interface| interface.guard.as_mut())
+        {
             guard.set_keys(integrity.keys);
         }
     }
@@ -252,9 +256,15 @@ impl Engine {
     pub fn handle_deadline(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
-                Timer::PathRefresh(id, key) => self.in_session(id, |this, s| this.path_refresh_due(now, s, key)),
-                Timer::PathCleanup(id, key) => self.in_session(id, |this, s| this.path_cleanup_due(now, s, key)),
-                Timer::ResvRefresh(id, key) => self.in_session(id, |this, s| this.resv_refresh_due(now, s, key)),
+                Timer::PathRefresh(id, key) => {
+                    self.in_session(id, |this, s| this.path_refresh_due(now, s, key))
+                }
+                Timer::PathCleanup(id, key) => {
+                    self.in_session(id, |this, s| this.path_cleanup_due(now, s, key))
+                }
+                Timer::ResvRefresh(id, key) => {
+                    self.in_session(id, |this, s| this.resv_refresh_due(now, s, key))
+                }
                 Timer::ResvCleanup(id) => self.in_session(id, |this, s| this.resv_cleanup_due(now, s)),
                 Timer::Retransmit(id) => self.retransmit_due(now, id),
                 Timer::Acknowledge(neighbour) => self.acknowledge_due(now, neighbour),

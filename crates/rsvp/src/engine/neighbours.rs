@@ -1,13 +1,13 @@
 //! Sending, and refresh reduction with neighbours: numbers of messages, acknowledgements, summaries (RFC 2961).
 
+use super::Engine;
 use super::outputs::{Datagram, Output};
 use super::params::InterfaceId;
 use super::state::{NextHop, PathKey, Received, Sent, SessionId, UpKey};
 use super::timers::{Slot, Timer};
-use super::Engine;
 use crate::encapsulation::{Carrier, Copy};
-use crate::integrity::sign;
-use crate::message::{Body, Message};
+use crate::integrity::{LONGEST_OBJECT, sign};
+use crate::message::{Body, LONGEST, Message, finish};
 use crate::object::{Acknowledgement, IdList, Ids, MessageId, Session};
 use cutline_units::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -83,7 +83,13 @@ pub(super) enum Target {
 
 impl Engine {
     /// Sends a message with the acknowledgements that wait for its receiver.
-    pub(super) fn transmit(&mut self, now: Instant, interface: InterfaceId, target: Target, mut message: Message) {
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        target: Target,
+        mut message: Message,
+    ) {
         message.reduces_refreshes = self.params.refresh_reduction;
         if let Target::Neighbour(address) = target {
             message.acknowledgements = self.take_acknowledgements(address);
@@ -95,9 +101,16 @@ impl Engine {
                 let has_udp = self.neighbours.get(&address).is_some_and(|neighbour| neighbour.has_udp);
                 vec![place.config.encapsulation.towards_neighbour(address, has_udp)]
             }
-            Target::Session(_, session) => place.config.encapsulation.towards_session(&session, place.heard_udp),
+            Target::Session(_, session) => {
+                place.config.encapsulation.towards_session(&session, place.heard_udp)
+            }
         };
-        let mut bytes = message.encode();
+        let mut bytes = message.encode_unfinished();
+        if bytes.len() + LONGEST_OBJECT > LONGEST {
+            self.stats.too_long += 1;
+            return;
+        }
+        finish(&mut bytes);
         let is_unsigned = matches!(message.body, Body::IntegrityChallenge(_));
         if let Some(guard) = place.guard.as_ref().filter(|_| !is_unsigned) {
             let Some((key, is_over)) = guard.config().signing_key(now, own) else {
@@ -309,9 +322,12 @@ impl Engine {
 
     fn drop_idle_neighbour(&mut self) -> bool {
         let is_idle = |neighbour: &Neighbour| {
-            neighbour.received.is_empty() && neighbour.summarised.is_empty() && neighbour.acknowledgements.is_empty()
+            neighbour.received.is_empty()
+                && neighbour.summarised.is_empty()
+                && neighbour.acknowledgements.is_empty()
         };
-        let idle = self.neighbours.iter().find(|(_, neighbour)| is_idle(neighbour)).map(|(address, _)| *address);
+        let idle =
+            self.neighbours.iter().find(|(_, neighbour)| is_idle(neighbour)).map(|(address, _)| *address);
         let removed = idle.and_then(|address| self.neighbours.remove(&address));
         removed.map(|mut neighbour| self.timers.cancel(&mut neighbour.summary)).is_some()
     }
@@ -358,7 +374,11 @@ impl Engine {
     /// Says that a message has arrived, if its sender wants to know.
     pub(super) fn acknowledge(&mut self, now: Instant, neighbour: IpAddr, id: Option<MessageId>) {
         if let Some(id) = id.filter(|id| id.wants_ack) {
-            self.add_acknowledgement(now, neighbour, Acknowledgement { is_known: true, epoch: id.epoch, id: id.id });
+            self.add_acknowledgement(
+                now,
+                neighbour,
+                Acknowledgement { is_known: true, epoch: id.epoch, id: id.id },
+            );
         }
     }
 
@@ -386,14 +406,26 @@ impl Engine {
 
     /// Sends the acknowledgements that no message has taken along.
     pub(super) fn acknowledge_due(&mut self, now: Instant, address: IpAddr) {
-        while let Some(neighbour) = self.neighbours.get(&address).filter(|each| !each.acknowledgements.is_empty()) {
+        while let Some(neighbour) =
+            self.neighbours.get(&address).filter(|each| !each.acknowledgements.is_empty())
+        {
             let interface = neighbour.interface;
-            self.transmit(now, interface, Target::Neighbour(address), Message::new(self.params.ttl, Body::Ack));
+            self.transmit(
+                now,
+                interface,
+                Target::Neighbour(address),
+                Message::new(self.params.ttl, Body::Ack),
+            );
         }
     }
 
     /// Handles what a neighbour says of our messages (RFC 2961 sections 4.6 and 5.4).
-    pub(super) fn on_acknowledgement(&mut self, now: Instant, address: IpAddr, acknowledgement: Acknowledgement) {
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        acknowledgement: Acknowledgement,
+    ) {
         let Acknowledgement { is_known, epoch, id } = acknowledgement;
         if epoch != self.epoch {
             return;
@@ -416,7 +448,9 @@ impl Engine {
     /// From now on summaries refresh this state.
     fn summarise(&mut self, now: Instant, address: IpAddr, id: u32, installs: Installs) {
         let next = now + self.jittered();
-        let Some(neighbour) = self.neighbours.get_mut(&address).filter(|each| each.reduces_refreshes) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(&address).filter(|each| each.reduces_refreshes) else {
+            return;
+        };
         let mut is_ours = false;
         neighbour.summarised.insert(id, installs);
         if neighbour.summary.at().is_none() {
@@ -458,7 +492,13 @@ impl Engine {
     }
 
     /// Handles a neighbour's summary: what it names lives on, and what is not known here is asked for again.
-    pub(super) fn on_summary(&mut self, now: Instant, address: IpAddr, destination: IpAddr, lists: &[IdList]) {
+    pub(super) fn on_summary(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        destination: IpAddr,
+        lists: &[IdList],
+    ) {
         for IdList { epoch, ids } in lists {
             let numbers: Vec<(u32, bool)> = match ids {
                 Ids::Plain(ids) => ids.iter().map(|id| (*id, true)).collect(),
@@ -471,11 +511,17 @@ impl Engine {
                 }
             };
             for (id, is_wanted) in numbers {
-                let neighbour = self.neighbours.get(&address).filter(|neighbour| neighbour.epoch == Some(*epoch));
+                let neighbour =
+                    self.neighbours.get(&address).filter(|neighbour| neighbour.epoch == Some(*epoch));
                 let installed = neighbour.and_then(|neighbour| neighbour.received.get(&id)).copied();
-                let is_known = installed.is_some_and(|installed| self.prolong(now, address, (*epoch, id), installed));
+                let is_known =
+                    installed.is_some_and(|installed| self.prolong(now, address, (*epoch, id), installed));
                 if !is_known && is_wanted {
-                    self.add_acknowledgement(now, address, Acknowledgement { is_known: false, epoch: *epoch, id });
+                    self.add_acknowledgement(
+                        now,
+                        address,
+                        Acknowledgement { is_known: false, epoch: *epoch, id },
+                    );
                 }
             }
         }
@@ -488,7 +534,13 @@ impl Engine {
         route.is_some_and(|route| !route.outgoing.is_empty())
     }
 
-    fn prolong(&mut self, now: Instant, neighbour: IpAddr, (epoch, id): (u32, u32), installed: Installed) -> bool {
+    fn prolong(
+        &mut self,
+        now: Instant,
+        neighbour: IpAddr,
+        (epoch, id): (u32, u32),
+        installed: Installed,
+    ) -> bool {
         let received = Some(Received { neighbour, epoch, id });
         match installed {
             Installed::Path(session, key) => {
@@ -498,7 +550,8 @@ impl Engine {
             }
             Installed::Resv(session, next_hop) => {
                 let Some(s) = self.sessions.get_mut(&session) else { return false };
-                let theirs = |rsb: &&mut super::state::Rsb| rsb.next_hop == next_hop && rsb.received == received;
+                let theirs =
+                    |rsb: &&mut super::state::Rsb| rsb.next_hop == next_hop && rsb.received == received;
                 let mut is_known = false;
                 for rsb in s.reservations.iter_mut().filter(theirs) {
                     is_known = true;

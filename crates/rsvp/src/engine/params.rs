@@ -63,8 +63,11 @@ pub struct EngineParams {
     #[param(default = 100_000, range = (1, 10_000_000), source = "ours: some 200 MB")]
     pub most_sessions: u32,
     /// The most senders, and the most reservations, of a session.
-    #[param(default = 1024, range = (1, 100_000), source = "ours")]
+    #[param(default = 500, range = (1, 800), source = "ours: a Resv message for more does not fit a datagram")]
     pub most_per_session: u32,
+    /// The most bytes of POLICY_DATA, and of objects of unknown classes, in a message that is taken, and in one that is sent.
+    #[param(default = 2048, range = (0, 4096), unit = "B", source = "ours: such objects are kept with the state")]
+    pub most_opaque: u32,
     /// The most neighbours.
     #[param(default = 4096, range = (1, 1_000_000), source = "ours")]
     pub most_neighbours: u32,

@@ -191,7 +191,12 @@ impl Engine {
         }
         if s.is_watched || s.request.is_some() {
             let Psb { tspec, adspec, .. } = &s.paths[&key];
-            let event = Event::Path { session: s.session, sender: path.sender, tspec: *tspec, adspec: adspec.clone() };
+            let event = Event::Path {
+                session: s.session,
+                sender: path.sender,
+                tspec: *tspec,
+                adspec: adspec.clone(),
+            };
             self.event(event);
         }
         // A new path is sent where its route is.
@@ -207,7 +212,9 @@ impl Engine {
     fn path_changed(&mut self, now: Instant, s: &mut SessionState, sender: &Sender) {
         self.apply_request(now, s);
         let concerned = s.controls.iter().filter(|control| control.selects(sender));
-        let concerned: Vec<_> = concerned.map(|control| (control.interface, control.style, control.filters.first().copied())).collect();
+        let concerned: Vec<_> = concerned
+            .map(|control| (control.interface, control.style, control.filters.first().copied()))
+            .collect();
         for (interface, style, first) in concerned {
             let filter = first.filter(|_| style == Style::FixedFilter);
             // A larger sum of senders that is not admitted leaves what is there.
@@ -255,7 +262,8 @@ impl Engine {
         let s = self.by_session.get(&path.session).and_then(|id| self.sessions.get(id))?;
         let Selector::Port(port) = path.sender.selector else { return None };
         let from = (Sender::new(path.sender.address, 0), None);
-        let same_host = s.paths.range(from..).take_while(|((sender, _), _)| sender.address == path.sender.address);
+        let same_host =
+            s.paths.range(from..).take_while(|((sender, _), _)| sender.address == path.sender.address);
         let is_other = |((sender, _), _): (&PathKey, &Psb)| match sender.selector {
             Selector::Port(other) => other != port && (other == 0 || port == 0),
             Selector::FlowLabel(_) => false,
@@ -434,14 +442,19 @@ impl Engine {
             return;
         }
         for psb in s.paths.values_mut() {
-            for out in psb.outgoing.iter_mut().filter(|out| out.interface == interface && out.next_hop.is_none()) {
+            for out in
+                psb.outgoing.iter_mut().filter(|out| out.interface == interface && out.next_hop.is_none())
+            {
                 out.next_hop = Some(next_hop);
             }
         }
     }
 
     fn route_key(session: &Session, sender: &Sender) -> RouteKey {
-        RouteKey { destination: session.destination, source: session.is_multicast().then_some(sender.address) }
+        RouteKey {
+            destination: session.destination,
+            source: session.is_multicast().then_some(sender.address),
+        }
     }
 
     /// Takes the route that is known, or asks for it.
@@ -459,7 +472,10 @@ impl Engine {
 
     fn release_route(&mut self, s: &SessionState, path: PathKey) {
         let key = Self::route_key(&s.session, &path.0);
-        let is_needed = s.paths.iter().any(|((sender, _), psb)| psb.from.is_some() && Self::route_key(&s.session, sender) == key);
+        let is_needed = s
+            .paths
+            .iter()
+            .any(|((sender, _), psb)| psb.from.is_some() && Self::route_key(&s.session, sender) == key);
         if is_needed {
             return;
         }
@@ -500,20 +516,29 @@ impl Engine {
 
     fn apply_route(&mut self, now: Instant, s: &mut SessionState, key: &RouteKey, route: &Route) {
         let is_multicast = s.session.is_multicast();
-        let paths: Vec<PathKey> = s.paths.keys().copied().filter(|(sender, _)| Self::route_key(&s.session, sender) == *key).collect();
+        let paths: Vec<PathKey> = s
+            .paths
+            .keys()
+            .copied()
+            .filter(|(sender, _)| Self::route_key(&s.session, sender) == *key)
+            .collect();
         let mut has_changed = false;
         for path in paths {
             let Some(psb) = s.paths.get_mut(&path).filter(|psb| psb.from.is_some()) else { continue };
             let incoming = psb.from.map(|(interface, _)| interface);
             // RFC 2209, PATH MESSAGE ARRIVES: of several paths of a sender to a group, the one that routing uses is forwarded.
             psb.is_local_only = is_multicast && route.incoming != incoming;
-            let leaves = route.outgoing.iter().filter(|(interface, _)| !psb.is_local_only && Some(*interface) != incoming);
+            let leaves = route
+                .outgoing
+                .iter()
+                .filter(|(interface, _)| !psb.is_local_only && Some(*interface) != incoming);
             let wanted: Vec<(InterfaceId, Option<IpAddr>)> = leaves.copied().collect();
             let is_first = psb.outgoing.is_empty();
             let mut old = std::mem::take(&mut psb.outgoing);
             let outgoing = wanted.into_iter().map(|(interface, next_hop)| {
                 let same = old.iter().position(|out| {
-                    out.interface == interface && (next_hop.is_none() || out.next_hop.is_none() || out.next_hop == next_hop)
+                    out.interface == interface
+                        && (next_hop.is_none() || out.next_hop.is_none() || out.next_hop == next_hop)
                 });
                 match same.map(|at| old.swap_remove(at)) {
                     Some(kept) => (Outgoing { next_hop: next_hop.or(kept.next_hop), ..kept }, false),
@@ -538,8 +563,19 @@ impl Engine {
         }
         if has_changed {
             self.prune(s);
+            self.check_upstream_later(now, s);
         }
         self.apply_request(now, s);
+    }
+}
+
+impl Engine {
+    /// What is reserved towards the senders stays while the reservation may come back by the new route, and is computed again after that.
+    fn check_upstream_later(&mut self, now: Instant, s: &mut SessionState) {
+        let at = now + self.params.local_repair + self.jittered();
+        for (key, upstream) in &mut s.upstream {
+            self.timers.set(&mut upstream.refresh, at, Timer::ResvRefresh(s.id, *key));
+        }
     }
 }
 
@@ -563,7 +599,7 @@ pub(super) fn check_senders(session: &Session, senders: &[Sender]) -> Result<(),
 /// A hash of a message without what differs between one that installs state and one that refreshes it.
 pub(super) fn hash_of(message: &Message) -> u64 {
     let mut hasher = DefaultHasher::new();
-    message.encode().hash(&mut hasher);
+    message.encode_unfinished().hash(&mut hasher);
     hasher.finish()
 }
 

@@ -1,11 +1,11 @@
 //! Messages that arrive: whether they are believed, and whose they are.
 
+use super::Engine;
 use super::neighbours::Target;
 use super::outputs::Arrival;
 use super::params::InterfaceId;
 use super::paths::ArrivedPath;
 use super::reservations::ArrivedResv;
-use super::Engine;
 use crate::encapsulation::Carrier;
 use crate::integrity::{Verdict, sender_of};
 use crate::message::{Body, DecodeError, Kind, Message};
@@ -56,6 +56,10 @@ impl Engine {
                 return;
             }
         };
+        if message.opaque_bytes() > self.params.most_opaque as usize {
+            self.stats.full += 1;
+            return;
+        }
         *self.stats.received.entry(message.kind()).or_default() += 1;
         let neighbour = neighbour_of(&message.body).unwrap_or(arrival.source);
         let is_hop = !matches!(message.body, Body::ResvConf(_) | Body::IntegrityChallenge(_));
@@ -74,7 +78,14 @@ impl Engine {
         self.dispatch(now, arrival, neighbour, ttl, message);
     }
 
-    fn dispatch(&mut self, now: Instant, arrival: &Arrival<'_>, neighbour: IpAddr, ttl: (u8, u8), message: Message) {
+    fn dispatch(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        neighbour: IpAddr,
+        ttl: (u8, u8),
+        message: Message,
+    ) {
         let (interface, id) = (arrival.interface, message.id);
         // What installs state is acknowledged where that is done, in the order of numbers.
         if !matches!(message.body, Body::Path(_) | Body::Resv(_)) {
@@ -91,14 +102,17 @@ impl Engine {
             Body::ResvErr(error) => self.on_resv_error(now, interface, error),
             Body::ResvConf(_) => self.on_confirmation(now, Message { ttl: ttl.0, ..message }),
             Body::Srefresh(lists) => self.on_summary(now, neighbour, arrival.destination, &lists),
-            Body::IntegrityChallenge(challenge) => self.on_challenge(now, interface, arrival.source, challenge),
+            Body::IntegrityChallenge(challenge) => {
+                self.on_challenge(now, interface, arrival.source, challenge)
+            }
             Body::Ack | Body::IntegrityResponse(_) | Body::Bundle(_) => {}
         }
     }
 
     /// Whether a message may be believed (RFC 2747 section 4.2).
     fn is_authentic(&mut self, now: Instant, arrival: &Arrival<'_>) -> bool {
-        let Some(guard) = self.interfaces.get_mut(&arrival.interface).and_then(|place| place.guard.as_mut()) else {
+        let Some(guard) = self.interfaces.get_mut(&arrival.interface).and_then(|place| place.guard.as_mut())
+        else {
             return true;
         };
         let kind = arrival.bytes.get(1).copied();
@@ -122,7 +136,13 @@ impl Engine {
     }
 
     /// Proves that this node's messages are recent (RFC 2747 section 4.3).
-    fn on_challenge(&mut self, now: Instant, interface: InterfaceId, challenger: IpAddr, challenge: Challenge) {
+    fn on_challenge(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        challenger: IpAddr,
+        challenge: Challenge,
+    ) {
         let has_guard = self.interfaces.get(&interface).is_some_and(|place| place.guard.is_some());
         if has_guard {
             let message = Message::new(self.params.ttl, Body::IntegrityResponse(challenge));

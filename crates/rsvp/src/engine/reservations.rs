@@ -33,7 +33,9 @@ impl Engine {
         let senders = |allowed| Err(CallError::Senders { found, allowed });
         match wanted.style {
             Style::WildcardFilter if found > 0 => return senders("none with WF"),
-            Style::FixedFilter | Style::SharedExplicit if found == 0 => return senders("at least one with FF and SE"),
+            Style::FixedFilter | Style::SharedExplicit if found == 0 => {
+                return senders("at least one with FF and SE");
+            }
             Style::Other(vector) => return Err(CallError::Style(vector)),
             _ if found > self.params.most_per_session as usize => return senders("most-per-session"),
             _ => {}
@@ -87,7 +89,8 @@ impl Engine {
     pub(super) fn apply_request(&mut self, now: Instant, s: &mut SessionState) {
         let Some(request) = s.request.clone() else { return };
         let there: BTreeSet<Sender> = s.routed_to(None).map(|(sender, _)| *sender).collect();
-        let senders: Vec<Sender> = request.senders.iter().copied().filter(|sender| there.contains(sender)).collect();
+        let senders: Vec<Sender> =
+            request.senders.iter().copied().filter(|sender| there.contains(sender)).collect();
         let wanted: Vec<Vec<Sender>> = match request.style {
             _ if there.is_empty() => Vec::new(),
             Style::WildcardFilter => vec![Vec::new()],
@@ -98,7 +101,8 @@ impl Engine {
         let mut hops: BTreeSet<UpKey> = BTreeSet::new();
         for senders in wanted {
             let selects = |sender: &Sender| senders.is_empty() || senders.contains(sender);
-            let confirm = s.previous_hops(selects).first().and_then(|(interface, _)| self.address_of(*interface));
+            let confirm =
+                s.previous_hops(selects).first().and_then(|(interface, _)| self.address_of(*interface));
             let asked = Asked {
                 next_hop: NextHop::Application,
                 handle: 0,
@@ -114,7 +118,15 @@ impl Engine {
                 Ok(true) => hops.extend(s.previous_hops(selects)),
                 Ok(false) => {}
                 Err((failure, descriptor)) => {
-                    self.report_failure(now, s, (NextHop::Application, 0), request.style, failure, false, Some(descriptor));
+                    self.report_failure(
+                        now,
+                        s,
+                        (NextHop::Application, 0),
+                        request.style,
+                        failure,
+                        false,
+                        Some(descriptor),
+                    );
                 }
             }
         }
@@ -145,7 +157,13 @@ impl Engine {
         }
     }
 
-    fn on_session_resv(&mut self, now: Instant, s: &mut SessionState, interface: InterfaceId, arrived: ArrivedResv) {
+    fn on_session_resv(
+        &mut self,
+        now: Instant,
+        s: &mut SessionState,
+        interface: InterfaceId,
+        arrived: ArrivedResv,
+    ) {
         let ArrivedResv { id, passed_on, resv } = arrived;
         let neighbour = resv.hop.address;
         let next_hop = NextHop::Neighbour(interface, neighbour);
@@ -186,7 +204,9 @@ impl Engine {
         let lifetime = self.params.lifetime_of(resv.refresh);
         for named in &resv.flows {
             let mut descriptor = named.clone();
-            descriptor.filters.retain(|sender| s.routed_to(Some(interface)).any(|(other, _)| other == sender));
+            descriptor
+                .filters
+                .retain(|sender| s.routed_to(Some(interface)).any(|(other, _)| other == sender));
             let is_known = match resv.style {
                 Style::WildcardFilter => s.routed_to(Some(interface)).next().is_some(),
                 _ => !descriptor.filters.is_empty(),
@@ -208,7 +228,11 @@ impl Engine {
                 passed_on: passed_on.clone(),
                 lifetime,
             };
-            let at = |s: &SessionState| s.reservations.iter().position(|rsb| rsb.next_hop == next_hop && (filters.is_empty() || rsb.filters.contains_key(&filters[0])));
+            let at = |s: &SessionState| {
+                s.reservations.iter().position(|rsb| {
+                    rsb.next_hop == next_hop && (filters.is_empty() || rsb.filters.contains_key(&filters[0]))
+                })
+            };
             match self.install_reservation(now, s, asked) {
                 Ok(changed) => {
                     if changed {
@@ -246,7 +270,8 @@ impl Engine {
         s: &mut SessionState,
         asked: Asked,
     ) -> Result<bool, (Failure, Descriptor)> {
-        let Asked { next_hop, handle, style, descriptor, scope, confirm, policy, passed_on, lifetime } = asked;
+        let Asked { next_hop, handle, style, descriptor, scope, confirm, policy, passed_on, lifetime } =
+            asked;
         let interface = next_hop.interface();
         let filter = descriptor.filters.first().copied().filter(|_| style == Style::FixedFilter);
         let Some(flowspec) = descriptor.flowspec else {
@@ -255,7 +280,9 @@ impl Engine {
         if next_hop == NextHop::Application && s.reservations.iter().any(|rsb| rsb.style != style) {
             return Err(((code::CONFLICTING_STYLE, 0), descriptor));
         }
-        let is_it = |rsb: &Rsb| rsb.next_hop == next_hop && filter.is_none_or(|filter| rsb.filters.contains_key(&filter));
+        let is_it = |rsb: &Rsb| {
+            rsb.next_hop == next_hop && filter.is_none_or(|filter| rsb.filters.contains_key(&filter))
+        };
         let until = now.saturating_add(lifetime);
         let filters = descriptor.filters.iter().map(|sender| (*sender, until));
         let (at, before) = match s.reservations.iter().position(is_it) {
@@ -311,7 +338,8 @@ impl Engine {
                         let kept = kept.collect();
                         let rsb = &mut s.reservations[at];
                         (rsb.filters, rsb.flowspec) = (kept, before.flowspec);
-                        (rsb.scope, rsb.policy, rsb.passed_on) = (before.scope, before.policy, before.passed_on);
+                        (rsb.scope, rsb.policy, rsb.passed_on) =
+                            (before.scope, before.policy, before.passed_on);
                     }
                     None => {
                         s.reservations.swap_remove(at);
@@ -339,12 +367,14 @@ impl Engine {
                 this.stats.without_state += 1;
                 return;
             }
-            let is_old = |rsb: &Rsb| theirs(rsb) && Self::order(rsb.received, tear.hop.address, id) == Order::Old;
+            let is_old =
+                |rsb: &Rsb| theirs(rsb) && Self::order(rsb.received, tear.hop.address, id) == Order::Old;
             if s.reservations.iter().any(is_old) {
                 this.stats.out_of_order += 1;
                 return;
             }
-            let named: BTreeSet<Sender> = tear.flows.iter().flat_map(|flow| flow.filters.iter().copied()).collect();
+            let named: BTreeSet<Sender> =
+                tear.flows.iter().flat_map(|flow| flow.filters.iter().copied()).collect();
             let is_wildcard = tear.style == Style::WildcardFilter;
             for rsb in s.reservations.iter_mut().filter(|rsb| theirs(rsb)) {
                 rsb.filters.retain(|sender, _| !named.contains(sender));
@@ -386,7 +416,8 @@ impl Engine {
     }
 
     fn remove_reservations(&mut self, s: &mut SessionState, is_gone: impl Fn(&Rsb) -> bool) {
-        let (gone, kept): (Vec<Rsb>, Vec<Rsb>) = std::mem::take(&mut s.reservations).into_iter().partition(is_gone);
+        let (gone, kept): (Vec<Rsb>, Vec<Rsb>) =
+            std::mem::take(&mut s.reservations).into_iter().partition(is_gone);
         s.reservations = kept;
         for mut rsb in gone {
             self.uninstall_resv(s, &mut rsb);

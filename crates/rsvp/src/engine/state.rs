@@ -236,7 +236,10 @@ impl SessionState {
 
     /// The senders whose packets leave by an interface, or reach an application here, with their state.
     pub fn routed_to(&self, interface: Option<InterfaceId>) -> impl Iterator<Item = (&Sender, &Psb)> {
-        self.paths.iter().filter(move |(_, psb)| psb.leads_to(interface)).map(|((sender, _), psb)| (sender, psb))
+        self.paths
+            .iter()
+            .filter(move |(_, psb)| psb.leads_to(interface))
+            .map(|((sender, _), psb)| (sender, psb))
     }
 
     /// The neighbours towards the senders that a reservation selects.

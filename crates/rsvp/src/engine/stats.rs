@@ -45,6 +45,8 @@ pub struct Stats {
     pub not_admitted: u64,
     /// States that ended because they were not refreshed.
     pub expired: u64,
+    /// Messages that were not sent because they do not fit a datagram.
+    pub too_long: u64,
     /// Messages that were not forwarded because their TTL had ended.
     pub ttl_ended: u64,
 }

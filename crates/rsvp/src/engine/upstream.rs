@@ -1,12 +1,12 @@
 //! What is reserved at the nodes towards the senders: merging, blockade, scopes, confirmations (RFC 2209: RESV REFRESH).
 
+use super::Engine;
 use super::neighbours::{Installs, Target};
 use super::outputs::{Event, Route, RouteKey};
 use super::params::InterfaceId;
 use super::paths::hash_of;
 use super::state::{BlockadeKey, NextHop, SessionState, Tcsb, UpKey, Upstream};
 use super::timers::{Slot, Timer};
-use super::Engine;
 use crate::intserv::Flowspec;
 use crate::message::{Body, Descriptor, Message, Resv, ResvConf, ResvTear};
 use crate::object::{ErrorSpec, Hop, Opaque, Sender, Session, Style, code};
@@ -42,7 +42,11 @@ impl Engine {
     /// Sends what is reserved at a previous hop, or that it is no more.
     pub(super) fn refresh_upstream(&mut self, now: Instant, s: &mut SessionState, key: UpKey, cause: Cause) {
         let Ok(merged) = self.merge(now, s, key, cause) else { return };
-        let hop_handle = s.paths.values().filter_map(|psb| psb.from).find(|(interface, hop)| (*interface, hop.address) == key);
+        let hop_handle = s
+            .paths
+            .values()
+            .filter_map(|psb| psb.from)
+            .find(|(interface, hop)| (*interface, hop.address) == key);
         let (Some(address), Some((_, previous))) = (self.address_of(key.0), hop_handle) else { return };
         // RFC 2205 section 3.3: the neighbour's own handle comes back to it.
         let hop = Hop { address, handle: previous.handle };
@@ -55,12 +59,18 @@ impl Engine {
             }
             return;
         };
-        let filters: BTreeSet<Sender> = merged.flows.iter().flat_map(|flow| flow.filters.iter().copied()).collect();
+        let filters: BTreeSet<Sender> =
+            merged.flows.iter().flat_map(|flow| flow.filters.iter().copied()).collect();
         let upstream = s.upstream.entry(key).or_default();
         let has_style = upstream.style == Some(merged.style);
-        let gone: BTreeSet<Sender> = if has_style { upstream.filters.difference(&filters).copied().collect() } else { BTreeSet::new() };
+        let gone: BTreeSet<Sender> = if has_style {
+            upstream.filters.difference(&filters).copied().collect()
+        } else {
+            BTreeSet::new()
+        };
         let is_wanted = merged.confirm.is_some();
-        let waiting = upstream.confirm.filter(|_| upstream.sent.id.is_some() && !upstream.sent.is_acknowledged);
+        let waiting =
+            upstream.confirm.filter(|_| upstream.sent.id.is_some() && !upstream.sent.is_acknowledged);
         let confirm = merged.confirm.or(waiting);
         let resv = Resv {
             session: s.session,
@@ -112,9 +122,10 @@ impl Engine {
             None => return,
             Some(Style::WildcardFilter) => vec![Descriptor { flowspec: None, filters: Vec::new() }],
             Some(_) if filters.is_empty() => return,
-            Some(Style::FixedFilter) => {
-                filters.into_iter().map(|sender| Descriptor { flowspec: None, filters: vec![sender] }).collect()
-            }
+            Some(Style::FixedFilter) => filters
+                .into_iter()
+                .map(|sender| Descriptor { flowspec: None, filters: vec![sender] })
+                .collect(),
             Some(_) => vec![Descriptor { flowspec: None, filters: filters.into_iter().collect() }],
         };
         let Some(style) = style else { return };
@@ -169,11 +180,21 @@ impl Engine {
     ///
     /// # Errors
     /// When only what has failed is left, and that is why it was asked for.
-    fn merge(&mut self, now: Instant, s: &mut SessionState, key: UpKey, cause: Cause) -> Result<Option<Merged>, ()> {
+    fn merge(
+        &mut self,
+        now: Instant,
+        s: &mut SessionState,
+        key: UpKey,
+        cause: Cause,
+    ) -> Result<Option<Merged>, ()> {
         s.blockades.retain(|_, blockade| now < blockade.until);
         let Some(style) = s.reservations.first().map(|rsb| rsb.style) else { return Ok(None) };
-        let senders: Vec<Sender> =
-            s.paths.iter().filter(|(_, psb)| psb.up_key() == Some(key)).map(|((sender, _), _)| *sender).collect();
+        let senders: Vec<Sender> = s
+            .paths
+            .iter()
+            .filter(|(_, psb)| psb.up_key() == Some(key))
+            .map(|((sender, _), _)| *sender)
+            .collect();
         let hops: BTreeSet<UpKey> = s.paths.values().filter_map(super::state::Psb::up_key).collect();
         let needs_scope = style == Style::WildcardFilter && s.session.is_multicast() && hops.len() > 1;
         let mut flows: Vec<Descriptor> = Vec::new();
@@ -183,7 +204,10 @@ impl Engine {
         let mut confirm = None;
         for sender in &senders {
             let leads = |control: &Tcsb| {
-                control.selects(sender) && s.paths.iter().any(|((other, _), psb)| other == sender && psb.up_key() == Some(key) && psb.leads_to(control.interface))
+                control.selects(sender)
+                    && s.paths.iter().any(|((other, _), psb)| {
+                        other == sender && psb.up_key() == Some(key) && psb.leads_to(control.interface)
+                    })
             };
             let matching: Vec<usize> = (0..s.controls.len()).filter(|at| leads(&s.controls[*at])).collect();
             if matching.is_empty() {
@@ -224,7 +248,9 @@ impl Engine {
                 }
             }
         }
-        if style != Style::FixedFilter && let Some(flowspec) = shared {
+        if style != Style::FixedFilter
+            && let Some(flowspec) = shared
+        {
             flows.push(Descriptor { flowspec: Some(flowspec), filters });
         }
         if flows.is_empty() || needs_scope && scope.is_empty() {
@@ -232,7 +258,13 @@ impl Engine {
         }
         let unique = |all: &dyn Fn(&super::state::Rsb) -> Vec<Opaque>| -> Vec<Opaque> {
             let objects: BTreeSet<Opaque> = s.reservations.iter().flat_map(all).collect();
-            objects.into_iter().collect()
+            let mut left = self.params.most_opaque as usize;
+            let fits = |object: &Opaque| {
+                let rest = left.checked_sub(object.content.len());
+                left = rest.unwrap_or(left);
+                rest.is_some()
+            };
+            objects.into_iter().filter(fits).collect()
         };
         // RFC 2205 section 3.10: the union of what the reservations carry.
         let passed_on = unique(&|rsb| rsb.passed_on.clone());
@@ -242,11 +274,18 @@ impl Engine {
     }
 
     /// Of the confirmations that are wanted, that of the largest reservation goes on, and the others are given here.
-    fn take_confirmation(&mut self, now: Instant, s: &mut SessionState, places: &[usize], confirm: &mut Option<IpAddr>) {
+    fn take_confirmation(
+        &mut self,
+        now: Instant,
+        s: &mut SessionState,
+        places: &[usize],
+        confirm: &mut Option<IpAddr>,
+    ) {
         for &at in places {
             let Some(receiver) = s.controls[at].confirm.take() else { continue };
             let own = s.controls[at].flowspec;
-            let is_largest = places.iter().all(|&other| other == at || own.exceeds(&s.controls[other].flowspec));
+            let is_largest =
+                places.iter().all(|&other| other == at || own.exceeds(&s.controls[other].flowspec));
             if is_largest && confirm.is_none() {
                 *confirm = Some(receiver);
             } else {
@@ -268,9 +307,11 @@ impl Engine {
         let interface = rsb.next_hop.interface();
         let filter = rsb.filters.keys().next().copied().filter(|_| rsb.style == Style::FixedFilter);
         let same_place = |other: &super::state::Rsb| {
-            other.next_hop.interface() == interface && filter.is_none_or(|filter| other.filters.contains_key(&filter))
+            other.next_hop.interface() == interface
+                && filter.is_none_or(|filter| other.filters.contains_key(&filter))
         };
-        let mut others = s.reservations.iter().enumerate().filter(|(other, rsb)| *other != at && same_place(rsb));
+        let mut others =
+            s.reservations.iter().enumerate().filter(|(other, rsb)| *other != at && same_place(rsb));
         let is_biggest = others.all(|(_, other)| rsb.flowspec.exceeds(&other.flowspec));
         let its = |control: &&mut Tcsb| {
             control.interface == interface && filter.is_none_or(|filter| control.filters.contains(&filter))
@@ -289,7 +330,9 @@ impl Engine {
     pub(super) fn confirm_at_sender(&mut self, now: Instant, s: &mut SessionState) {
         for at in 0..s.controls.len() {
             let Some(interface) = s.controls[at].interface else { continue };
-            let ends_here = s.routed_to(Some(interface)).any(|(sender, psb)| psb.from.is_none() && s.controls[at].selects(sender));
+            let ends_here = s
+                .routed_to(Some(interface))
+                .any(|(sender, psb)| psb.from.is_none() && s.controls[at].selects(sender));
             if ends_here && let Some(receiver) = s.controls[at].confirm.take() {
                 let control = s.controls[at].clone();
                 self.confirm(now, s.session, &control, receiver);
@@ -300,8 +343,12 @@ impl Engine {
     /// Sends a confirmation.
     fn confirm(&mut self, now: Instant, session: Session, control: &Tcsb, receiver: IpAddr) {
         let any = || self.interfaces.values().next().map(|place| place.config.address);
-        let Some(node) = control.interface.and_then(|interface| self.address_of(interface)).or_else(any) else { return };
-        let error = ErrorSpec { node, in_place: false, not_guilty: false, code: code::CONFIRMATION, value: 0 };
+        let Some(node) = control.interface.and_then(|interface| self.address_of(interface)).or_else(any)
+        else {
+            return;
+        };
+        let error =
+            ErrorSpec { node, in_place: false, not_guilty: false, code: code::CONFIRMATION, value: 0 };
         let filters: Vec<Sender> = control.filters.iter().copied().collect();
         let flowspec = Some(control.flowspec);
         let flows = vec![Descriptor { flowspec, filters }];
@@ -331,7 +378,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn forward_confirmation(&mut self, now: Instant, route: &Route, receiver: IpAddr, message: Message) {
+    pub(super) fn forward_confirmation(
+        &mut self,
+        now: Instant,
+        route: &Route,
+        receiver: IpAddr,
+        message: Message,
+    ) {
         let Some((interface, _)) = route.outgoing.first() else {
             self.stats.without_state += 1;
             return;

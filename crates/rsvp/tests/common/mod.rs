@@ -6,8 +6,8 @@
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{
-    Arrival, Control, Datagram, Engine, EngineParams, Event, InterfaceConfig, InterfaceId, LocalSender, Output,
-    Reservation, Route, RouteKey, Start,
+    Arrival, Control, Datagram, Engine, EngineParams, Event, InterfaceConfig, InterfaceId, LocalSender,
+    Output, Reservation, Route, RouteKey, Start,
 };
 use cutline_rsvp::integrity::IntegrityConfig;
 use cutline_rsvp::intserv::{Flowspec, Tspec};
@@ -88,14 +88,22 @@ impl World {
     pub fn add_node(&mut self, params: EngineParams) -> usize {
         let index = self.nodes.len();
         let engine = self.start(index, 0, &params);
-        let node = Node { engine, interfaces: Vec::new(), asked: BTreeSet::new(), is_alive: true, params, starts: 0 };
+        let node = Node {
+            engine,
+            interfaces: Vec::new(),
+            asked: BTreeSet::new(),
+            is_alive: true,
+            params,
+            starts: 0,
+        };
         self.nodes.push(node);
         index
     }
 
     fn start(&self, node: usize, starts: u64, params: &EngineParams) -> Engine {
         let random = Streams::new(self.seed).stream(&format!("node.{node}.{starts}"), "rsvp");
-        let start = Start { params: params.clone(), secret: [node as u8; 32], sequence: starts << 40, random };
+        let start =
+            Start { params: params.clone(), secret: [node as u8; 32], sequence: starts << 40, random };
         Engine::new(start).unwrap()
     }
 
@@ -192,7 +200,9 @@ impl World {
     }
 
     fn node_of(&self, address: IpAddr) -> Option<usize> {
-        self.nodes.iter().position(|node| node.interfaces.iter().any(|interface| interface.address == address))
+        self.nodes
+            .iter()
+            .position(|node| node.interfaces.iter().any(|interface| interface.address == address))
     }
 
     /// The first ends of the shortest ways from every node to one.
@@ -220,7 +230,8 @@ impl World {
         };
         match key.source.and_then(|source| self.node_of(source)) {
             None => {
-                let outgoing = self.node_of(key.destination).and_then(|to| self.towards(to).get(&node).copied());
+                let outgoing =
+                    self.node_of(key.destination).and_then(|to| self.towards(to).get(&node).copied());
                 Route { incoming: None, outgoing: outgoing.map(step).into_iter().collect() }
             }
             Some(source) => {
@@ -297,7 +308,10 @@ impl World {
         loop {
             let arrival = self.in_flight.first_key_value().map_or(Instant::FAR_FUTURE, |((at, _), _)| *at);
             let alive = self.nodes.iter().enumerate().filter(|(_, node)| node.is_alive);
-            let due = alive.map(|(at, node)| (node.engine.deadline(), at)).min().unwrap_or((Instant::FAR_FUTURE, 0));
+            let due = alive
+                .map(|(at, node)| (node.engine.deadline(), at))
+                .min()
+                .unwrap_or((Instant::FAR_FUTURE, 0));
             if arrival.min(due.0) > until {
                 break;
             }
@@ -359,7 +373,11 @@ impl World {
     pub fn assert_empty(&self) {
         for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.is_alive) {
             let sizes = node.engine.sizes();
-            assert_eq!((sizes.sessions, sizes.paths, sizes.reservations, sizes.controls, sizes.routes), (0, 0, 0, 0, 0), "node {at}");
+            assert_eq!(
+                (sizes.sessions, sizes.paths, sizes.reservations, sizes.controls, sizes.routes),
+                (0, 0, 0, 0, 0),
+                "node {at}"
+            );
             for interface in 1..=node.interfaces.len() as u32 {
                 assert_eq!(self.reserved(at, interface), 0, "node {at}, interface {interface}");
             }
@@ -367,14 +385,18 @@ impl World {
     }
 
     pub fn confirmations(&self, node: usize) -> usize {
-        self.events.iter().filter(|(_, at, event)| *at == node && matches!(event, Event::Confirmed { .. })).count()
+        self.events
+            .iter()
+            .filter(|(_, at, event)| *at == node && matches!(event, Event::Confirmed { .. }))
+            .count()
     }
 
     pub fn resv_errors(&self, node: usize) -> Vec<(u8, u16)> {
-        let errors = self.events.iter().filter(|(_, at, _)| *at == node).filter_map(|(_, _, event)| match event {
-            Event::ResvError { error, .. } => Some((error.code, error.value)),
-            _ => None,
-        });
+        let errors =
+            self.events.iter().filter(|(_, at, _)| *at == node).filter_map(|(_, _, event)| match event {
+                Event::ResvError { error, .. } => Some((error.code, error.value)),
+                _ => None,
+            });
         errors.collect()
     }
 }

@@ -54,7 +54,8 @@ impl RsvpAgent {
             }
         }
         let engine = engine(&rsvp, &topology, address.node, &next_nodes, 1, &mut random);
-        let next_sample = if rsvp.sample.is_zero() { Instant::FAR_FUTURE } else { Instant::ZERO + rsvp.sample };
+        let next_sample =
+            if rsvp.sample.is_zero() { Instant::FAR_FUTURE } else { Instant::ZERO + rsvp.sample };
         let mut this = Self {
             rsvp,
             topology,
@@ -122,10 +123,12 @@ impl RsvpAgent {
             IpAddr::V6(_) => None,
         };
         let next = |to: NodeId| {
-            let is_node = |node: NodeId| self.topology.links().iter().any(|link| link.from == node || link.to == node);
+            let is_node =
+                |node: NodeId| self.topology.links().iter().any(|link| link.from == node || link.to == node);
             let known = self.rerouted.get(&to).copied();
             known.or_else(|| {
-                let links = if is_node(to) { self.topology.route(self.address.node, to).ok()? } else { return None };
+                let links =
+                    if is_node(to) { self.topology.route(self.address.node, to).ok()? } else { return None };
                 links.first().map(|link| self.topology.link(*link).to)
             })
         };
@@ -145,7 +148,9 @@ impl RsvpAgent {
                     self.engine.set_route(now, key, &route);
                 }
                 Output::ForgetRoute(key) => self.asked.retain(|asked| *asked != key),
-                Output::Event(event) => self.log.with(|record| record.events.push((now, self.address.node, event))),
+                Output::Event(event) => {
+                    self.log.with(|record| record.events.push((now, self.address.node, event)))
+                }
                 // The links of the simulator do not police.
                 Output::Control(_) => {}
             }
@@ -203,7 +208,10 @@ fn engine(
     for next in next_nodes {
         let link = topology.links().iter().find(|link| link.from == node && link.to == *next);
         let rate = link.map_or(Rate::ZERO, |link| link.rate);
-        let config = InterfaceConfig { share: Some(rsvp.share.clone()), ..InterfaceConfig::new(address_of(node), rate) };
+        let config = InterfaceConfig {
+            share: Some(rsvp.share.clone()),
+            ..InterfaceConfig::new(address_of(node), rate)
+        };
         engine.add_interface(config).expect("the share has been checked");
     }
     engine
@@ -212,7 +220,10 @@ fn engine(
 impl Agent for RsvpAgent {
     fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
         let at = self.next_nodes.iter().position(|node| *node == message.from.node);
-        let (Some(at), Some((envelope, bytes))) = (at, message.payload.split_first_chunk::<ENVELOPE>()) else { return };
+        let (Some(at), Some((envelope, bytes))) = (at, message.payload.split_first_chunk::<ENVELOPE>())
+        else {
+            return;
+        };
         if !self.is_alive {
             return;
         }

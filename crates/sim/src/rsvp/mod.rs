@@ -159,7 +159,8 @@ impl Rsvp {
         let everything = Arc::new(self);
         for node in nodes {
             let name = format!("rsvp.{}", network.node_name(node));
-            let spec = NodeSpec { rsvp: Arc::clone(&everything), topology: Arc::clone(&topology), log: log.clone() };
+            let spec =
+                NodeSpec { rsvp: Arc::clone(&everything), topology: Arc::clone(&topology), log: log.clone() };
             network.add_agent(name, Address { node, port: everything.port }, Arc::new(spec))?;
         }
         Ok(log)
@@ -176,6 +177,12 @@ struct NodeSpec {
 impl AgentSpec for NodeSpec {
     fn build(&self, address: Address, random: RandomStream) -> Box<dyn Agent> {
         self.log.with(|record| *record = RsvpRecord::default());
-        Box::new(RsvpAgent::new(Arc::clone(&self.rsvp), Arc::clone(&self.topology), address, random, self.log.clone()))
+        Box::new(RsvpAgent::new(
+            Arc::clone(&self.rsvp),
+            Arc::clone(&self.topology),
+            address,
+            random,
+            self.log.clone(),
+        ))
     }
 }
