@@ -206,6 +206,9 @@ pub struct Guard {
     senders: BTreeMap<(u64, IpAddr), Seen>,
 }
 
+/// Of a neighbour of whom nothing was known, everything older than the first message counts as seen.
+const ALL_SEEN: u64 = u64::MAX;
+
 /// How long to wait for the answer to a challenge.
 const CHALLENGE_TIMEOUT: cutline_units::Duration = cutline_units::Duration::from_secs(2);
 
@@ -240,7 +243,7 @@ impl Guard {
             Some(Seen::Challenged { at, .. }) if now < *at + CHALLENGE_TIMEOUT => Verdict::Awaiting,
             _ if self.config.challenges && fields.handshakes => self.challenge(now, place),
             _ => {
-                self.remember(place, Seen::Numbers { largest: fields.sequence, seen: 1 });
+                self.remember(place, Seen::Numbers { largest: fields.sequence, seen: ALL_SEEN });
                 Verdict::Accept
             }
         }
@@ -261,7 +264,7 @@ impl Guard {
         let place = (fields.key, sender);
         match self.senders.get(&place) {
             Some(Seen::Challenged { cookie, .. }) if *cookie == answer.cookie && answer.key == fields.key => {
-                self.remember(place, Seen::Numbers { largest: fields.sequence, seen: 1 });
+                self.remember(place, Seen::Numbers { largest: fields.sequence, seen: ALL_SEEN });
                 Verdict::Accept
             }
             _ => Verdict::Replayed,

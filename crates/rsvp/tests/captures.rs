@@ -45,7 +45,7 @@ fn exchange(mut world: World) -> Vec<u8> {
     world.keeps_messages = true;
     let last = world.nodes.len() - 1;
     let session = session(world.address(last, 1), 5004);
-    let sender = world.send_path(0, session, tspec(1e6));
+    let sender = world.send_path(0, session, tspec(6e6));
     world.run(SECOND * 3);
     world.reserve(last, session, Style::FixedFilter, &[sender], 100_000.0);
     world.run(SECOND * 100);
@@ -242,7 +242,12 @@ fn tshark_reads_every_message() {
         for (number, line) in (1..).zip(text.lines()) {
             let values: Vec<&str> = line.split('\t').collect();
             assert!(!values[0].is_empty(), "{name}, packet {number} is not dissected: {line}");
-            assert!(values[1].is_empty() && values[2].is_empty(), "{name}, packet {number}: {line}");
+            // The handshake has no session, which the dissector remarks on.
+            let is_handshake = ["25", "26"].contains(&values[0]) && values[2] == "Unknown session type";
+            assert!(
+                values[1].is_empty() && (values[2].is_empty() || is_handshake),
+                "{name}, packet {number}: {line}"
+            );
             assert!(["", "1", "Good"].contains(&values[3]), "{name}, packet {number}: {line}");
         }
     }

@@ -195,7 +195,7 @@ fn forged_and_repeated_messages_are_refused_and_counted() {
         let tear = cutline_rsvp::message::PathTear { session, hop, sender, tspec: None };
         let message = Message::new(60, cutline_rsvp::message::Body::PathTear(tear)).encode();
         let datagram = repeated[0].datagram.clone();
-        let mut signed = |id, secret: &[u8]| {
+        let signed = |id, secret: &[u8]| {
             let mut bytes = message.clone();
             cutline_rsvp::integrity::sign(
                 &mut bytes,

@@ -356,7 +356,10 @@ impl Engine {
         self.uninstall(slot, installed);
         let Some((id, known)) = id.zip(self.neighbours.get_mut(&neighbour)) else { return };
         known.see_epoch(id.epoch);
-        known.received.insert(id.id, installed);
+        // A number stands for one state, so that a forged copy of a message cannot take over its refreshes.
+        if *known.received.entry(id.id).or_insert(installed) != installed {
+            return;
+        }
         *slot = Some(Received { neighbour, epoch: id.epoch, id: id.id });
     }
 
