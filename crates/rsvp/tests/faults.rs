@@ -383,7 +383,8 @@ proptest! {
     fn damaged_messages_do_no_harm(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..80),
     ) {
-        let mut world = line(1, 2, &EngineParams { refresh: SECOND * 2, ..Default::default() });
+        let params = EngineParams { refresh: SECOND * 2, whole_refresh: 4, ..Default::default() };
+        let mut world = line(1, 2, &params);
         world.keeps_messages = true;
         set_up(&mut world);
         world.run(SECOND * 20);

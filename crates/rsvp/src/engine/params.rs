@@ -36,6 +36,9 @@ pub struct EngineParams {
     /// Whether to use refresh reduction with neighbours that have it.
     #[param(default = true, source = "RFC 2961")]
     pub refresh_reduction: bool,
+    /// How many refresh periods pass between whole messages about state that summaries refresh. They mend state that has been damaged.
+    #[param(default = 20, range = (1, 1_000_000), source = "ours: RFC 2961 section 5.5 leaves it open")]
+    pub whole_refresh: u32,
     /// Rf: how long to wait for an acknowledgement before a message is sent again; twice as long each further time.
     #[param(
         default = Duration::from_millis(500),

@@ -132,13 +132,8 @@ impl Engine {
                     self.stats.out_of_order += 1;
                     return;
                 }
-                Order::Same => {
-                    psb.expires = now + psb.lifetime;
-                    self.acknowledge(now, neighbour, id);
-                    self.path_is_back(now, s, (interface, neighbour));
-                    return;
-                }
-                Order::New => {}
+                // What has the number of the state here and says something else mends it (RFC 2961 section 5.5).
+                Order::Same | Order::New => {}
             }
         } else if s.paths.len() >= self.params.most_per_session as usize {
             self.stats.full += 1;
@@ -407,7 +402,7 @@ impl Engine {
         self.transmit(now, by, Target::Session(key.0.address, s.session), message);
     }
 
-    /// Sets the next refresh, if no summary makes it needless.
+    /// Sets the next refresh: an early one of what is new, a rare one of what summaries refresh.
     fn arm_next_path_refresh(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let period = self.jittered();
         let Some(psb) = s.paths.get_mut(&key) else { return };
@@ -418,22 +413,21 @@ impl Engine {
         } else {
             period
         };
-        if psb.outgoing.is_empty() || psb.is_summarised() {
+        if psb.outgoing.is_empty() {
             self.timers.cancel(&mut psb.refresh);
+        } else if psb.is_summarised() {
+            self.arm_path_refresh(now, s, key);
         } else {
             self.timers.set(&mut psb.refresh, now + after.min(period), Timer::PathRefresh(s.id, key));
         }
     }
 
-    /// Begins or ends refreshes, after an acknowledgement or because there are no summaries any more.
+    /// Sets the next refresh anew, after an acknowledgement or because there are no summaries any more.
     pub(super) fn arm_path_refresh(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let period = self.jittered();
         let Some(psb) = s.paths.get_mut(&key) else { return };
-        if psb.is_summarised() {
-            self.timers.cancel(&mut psb.refresh);
-        } else if psb.refresh.at().is_none() {
-            self.timers.set(&mut psb.refresh, now + period, Timer::PathRefresh(s.id, key));
-        }
+        let periods = if psb.is_summarised() { self.params.whole_refresh } else { 1 };
+        self.timers.set(&mut psb.refresh, now + period * u64::from(periods), Timer::PathRefresh(s.id, key));
     }
 
     /// A reservation tells who the next RSVP node is.

@@ -190,11 +190,8 @@ impl Engine {
             return;
         }
         self.acknowledge(now, neighbour, id);
-        if !orders.is_empty() && orders.iter().all(|order| *order == Order::Same) {
-            let theirs = s.reservations.iter_mut().filter(|rsb| rsb.next_hop == next_hop);
-            theirs.for_each(|rsb| rsb.prolong(now));
-            return;
-        }
+        // What has the number of the state here and says something else mends it. A confirmation was asked for with the first.
+        let is_repeated = orders.contains(&Order::Same);
         let mut hops = BTreeSet::new();
         if s.reservations.iter().any(|rsb| rsb.next_hop == next_hop && rsb.style != resv.style) {
             hops.extend(s.previous_hops(|_| true));
@@ -223,7 +220,7 @@ impl Engine {
                 style: resv.style,
                 descriptor,
                 scope: resv.scope.clone(),
-                confirm: resv.confirm,
+                confirm: resv.confirm.filter(|_| !is_repeated),
                 policy: resv.policy.clone(),
                 passed_on: passed_on.clone(),
                 lifetime,

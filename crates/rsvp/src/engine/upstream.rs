@@ -156,24 +156,26 @@ impl Engine {
         } else {
             period
         };
-        // A blockade that ends lets a larger reservation be tried, so it is computed again at times.
-        if upstream.sent.is_acknowledged && s.blockades.is_empty() {
-            self.timers.cancel(&mut upstream.refresh);
+        if upstream.sent.is_acknowledged {
+            self.arm_resv_refresh(now, s, key);
         } else {
             self.timers.set(&mut upstream.refresh, now + after.min(period), Timer::ResvRefresh(s.id, key));
         }
     }
 
-    /// Begins or ends refreshes, after an acknowledgement or because there are no summaries any more.
+    /// Sets the next refresh anew, after an acknowledgement or because there are no summaries any more.
     pub(super) fn arm_resv_refresh(&mut self, now: Instant, s: &mut SessionState, key: UpKey) {
         let period = self.jittered();
+        // A blockade that ends lets a larger reservation be tried, so it is computed again soon.
         let is_blockaded = !s.blockades.is_empty();
         let Some(upstream) = s.upstream.get_mut(&key) else { return };
-        if upstream.sent.is_acknowledged && !is_blockaded {
-            self.timers.cancel(&mut upstream.refresh);
-        } else if upstream.refresh.at().is_none() {
-            self.timers.set(&mut upstream.refresh, now + period, Timer::ResvRefresh(s.id, key));
-        }
+        let is_summarised = upstream.sent.is_acknowledged && !is_blockaded;
+        let periods = if is_summarised { self.params.whole_refresh } else { 1 };
+        self.timers.set(
+            &mut upstream.refresh,
+            now + period * u64::from(periods),
+            Timer::ResvRefresh(s.id, key),
+        );
     }
 
     /// Merges what is reserved for the senders behind a previous hop; `Ok(None)` if nothing is.
