@@ -142,9 +142,10 @@ impl Share {
 
     /// RFC 2210 section 3.1: the headers of the link's layer on packets of the minimum policed unit.
     fn charge(&self, tspec: &Tspec) -> Charge {
-        let with_headers = 1.0 + f64::from(self.overhead) / f64::from(tspec.min_unit);
+        let (unit, headers) = (f64::from(tspec.min_unit), f64::from(self.overhead));
         let up = |number: f64| number.ceil() as u64;
-        Charge { bps: up(f64::from(tspec.rate) * 8.0 * with_headers), bytes: up(f64::from(tspec.bucket)) }
+        let bps = f64::from(tspec.rate) * 8.0 * (unit + headers) / unit;
+        Charge { bps: up(bps), bytes: up(f64::from(tspec.bucket)) }
     }
 }
 

@@ -83,11 +83,11 @@ impl Encapsulation {
     /// Returns whether a message that came by this carrier is taken. One that came by UDP to a node with raw sockets is, unless
     /// it came raw as well.
     pub const fn takes(self, carrier: Carrier) -> bool {
-        match (self, carrier) {
+        matches!(
+            (self, carrier),
             (Self::Raw | Self::RawAndUdp, Carrier::Raw | Carrier::Udp(PORT_FROM_HOSTS))
-            | (Self::Udp { .. }, Carrier::Udp(PORT_FROM_HOSTS | PORT_TO_HOSTS)) => true,
-            _ => false,
-        }
+                | (Self::Udp { .. }, Carrier::Udp(PORT_FROM_HOSTS | PORT_TO_HOSTS))
+        )
     }
 }
 

@@ -61,7 +61,7 @@ fn exchange(mut world: World) -> Vec<u8> {
         advertise: false,
     };
     let now = world.now;
-    world.engine(0).send_path(now, without_port, local).unwrap();
+    world.engine(0).send_path(now, without_port, &local).unwrap();
     world.collect(0);
     world.release(last, session);
     world.run(SECOND);

@@ -303,7 +303,7 @@ fn state_is_limited() {
             advertise: false,
         };
         let now = world.now;
-        world.engine(0).send_path(now, session(destination, 1), local).unwrap();
+        world.engine(0).send_path(now, session(destination, 1), &local).unwrap();
         world.collect(0);
     }
     world.run(SECOND);

@@ -277,7 +277,7 @@ fn conflicts_are_answered_with_their_errors() {
         advertise: false,
     };
     let now = world.now;
-    world.engine(1).send_path(now, other, local).unwrap();
+    world.engine(1).send_path(now, other, &local).unwrap();
     world.collect(1);
     world.run(SECOND);
     let conflict = |event: &Event| matches!(event, Event::PathError { error, .. } if error.code == code::CONFLICTING_PORTS);

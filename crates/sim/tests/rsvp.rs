@@ -116,7 +116,7 @@ fn faults_are_survived_in_the_simulator() {
     actions.push((at(200.5), r1, Action::Reroute { destination: b, via: r3 }));
     actions.push((at(400.5), b, Action::Vanish));
     let rsvp = Rsvp { actions, sample: SECOND, loss: Probability::new(0.02).unwrap(), ..Rsvp::default() };
-    let record = simulate(&mut network, rsvp, SECOND * 700);
+    let record = simulate(&mut network, rsvp, SECOND * 701);
     let rows = reserved(&record, &[(r1, r2), (r1, r3), (r3, r2), (r2, b)]);
     let row = |s: usize| {
         let (time, row) = &rows[s - 1];
@@ -172,10 +172,9 @@ fn many(count: u16, refresh_reduction: bool, loss: f64) -> RsvpRecord {
     for port in 1..=count {
         actions.extend(reserve((a, b), port, 5_000.0, at(1.0 + f64::from(port) * 0.001)));
     }
-    let begin = actions.len() as f64 / 2000.0 + 1.0;
     let params = EngineParams { refresh_reduction, ..EngineParams::default() };
     let loss = Probability::new(loss).unwrap();
-    let (duration, sample) = (SECOND * 250, SECOND * 50);
+    let (duration, sample) = (SECOND * 251, SECOND * 50);
     let rsvp = Rsvp { params, actions: actions.clone(), sample, loss, ..Rsvp::default() };
     let (memory, processor) = (resident(), processor_time());
     let record = simulate(&mut network, rsvp, duration);
@@ -188,8 +187,7 @@ fn many(count: u16, refresh_reduction: bool, loss: f64) -> RsvpRecord {
     }
     latencies.sort_by(f64::total_cmp);
     let of_router = |s: f64| {
-        let mut samples =
-            record.samples.iter().filter(|(when, node, _)| *node == r && when.as_secs_f64() == s);
+        let mut samples = record.samples.iter().filter(|(when, node, _)| *node == r && *when == at(s));
         samples.next().map(|(_, _, sample)| sample.clone()).unwrap()
     };
     let (first, last) = (of_router(100.0), of_router(250.0));
@@ -198,7 +196,7 @@ fn many(count: u16, refresh_reduction: bool, loss: f64) -> RsvpRecord {
     let percentile =
         |p: f64| latencies.get((latencies.len() as f64 * p) as usize).map_or(f64::NAN, |s| s * 1e3);
     println!(
-        "{count} reservations, refresh reduction {refresh_reduction}, loss {loss:?}: set up {} (first {begin} s), confirmed {}, \
+        "{count} reservations, refresh reduction {refresh_reduction}, loss {loss:?}: set up {}, confirmed {}, \
          latency median {:.1} ms, 99th {:.1} ms; in steady state the router sends {:.1} messages/s, {:.0} bytes/s; \
          memory of three nodes and the simulator {} kB, processor {processor:.2} s for 250 s",
         last.sizes.controls,
@@ -219,7 +217,7 @@ fn many_reservations_cost_little_with_summaries() {
     let rate = |refresh_reduction| {
         let record = many(1000, refresh_reduction, 0.0);
         let sent = |s: f64| {
-            let samples = record.samples.iter().filter(|(when, _, _)| when.as_secs_f64() == s);
+            let samples = record.samples.iter().filter(|(when, _, _)| *when == at(s));
             samples.map(|(_, _, sample)| sample.stats.sent_messages()).sum::<u64>()
         };
         (sent(250.0) - sent(100.0)) as f64 / 150.0

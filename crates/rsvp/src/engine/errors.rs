@@ -165,7 +165,7 @@ impl Engine {
     }
 
     /// Handles a `ResvErr` message: larger reservations are blockaded, and those concerned hear of it.
-    pub(super) fn on_resv_error(&mut self, now: Instant, interface: InterfaceId, error: ResvErr) {
+    pub(super) fn on_resv_error(&mut self, now: Instant, interface: InterfaceId, error: &ResvErr) {
         let id = self.by_session.get(&error.session).copied();
         let has_path = |id: &u64| self.sessions.get(id).is_some_and(|s| !s.paths.is_empty());
         match id.filter(has_path) {
@@ -179,7 +179,7 @@ impl Engine {
         now: Instant,
         s: &mut SessionState,
         interface: InterfaceId,
-        error: ResvErr,
+        error: &ResvErr,
     ) {
         let key = (interface, error.hop.address);
         if matches!(error.error.code, code::NO_PATH | code::NO_SENDER)
@@ -231,7 +231,7 @@ impl Engine {
                     self.event(Event::ResvError { session, error: spec, style, flowspec: failed, senders });
                 }
                 NextHop::Neighbour(out, address) => {
-                    self.forward_resv_error(now, s, (out, address), (&rsb, senders), &error)
+                    self.forward_resv_error(now, s, (out, address), (&rsb, senders), error);
                 }
             }
         }

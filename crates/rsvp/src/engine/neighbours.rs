@@ -195,12 +195,11 @@ impl Engine {
             return None;
         };
         let old = sent.id.filter(|(_, address)| *address == neighbour && sent.hash == hash && !is_once);
-        let id = match old {
-            Some((id, _)) => id,
-            None => {
-                self.forget(sent);
-                self.next_number()
-            }
+        let id = if let Some((id, _)) = old {
+            id
+        } else {
+            self.forget(sent);
+            self.next_number()
         };
         if !sent.is_acknowledged && !self.unacknowledged.contains_key(&id) {
             // What was given up is sent once with every refresh.

@@ -68,7 +68,7 @@ pub struct EngineParams {
     /// The most senders, and the most reservations, of a session.
     #[param(default = 500, range = (1, 800), source = "ours: a Resv message for more does not fit a datagram")]
     pub most_per_session: u32,
-    /// The most bytes of POLICY_DATA, and of objects of unknown classes, in a message that is taken, and in one that is sent.
+    /// The most bytes of `POLICY_DATA`, and of objects of unknown classes, in a message that is taken, and in one that is sent.
     #[param(default = 2048, range = (0, 4096), unit = "B", source = "ours: such objects are kept with the state")]
     pub most_opaque: u32,
     /// The most neighbours.

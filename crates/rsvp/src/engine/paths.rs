@@ -45,8 +45,13 @@ impl Engine {
     ///
     /// # Errors
     /// When a value is not allowed, or there are too many sessions or senders.
-    pub fn send_path(&mut self, now: Instant, session: Session, local: LocalSender) -> Result<(), CallError> {
-        let LocalSender { sender, tspec, interface, next_hop, advertise } = local;
+    pub fn send_path(
+        &mut self,
+        now: Instant,
+        session: Session,
+        local: &LocalSender,
+    ) -> Result<(), CallError> {
+        let LocalSender { sender, tspec, interface, next_hop, advertise } = *local;
         tspec.validate()?;
         check_sender(&session, &sender)?;
         let place = self.interfaces.get(&interface).ok_or(CallError::Interface(interface.0))?;
@@ -80,7 +85,7 @@ impl Engine {
                 early: 0,
                 received: None,
             };
-            if let Some(mut old) = s.paths.insert(key, psb) {
+            if let Some(mut old) = s.paths.insert(key, Box::new(psb)) {
                 this.timers.cancel(&mut old.refresh);
                 old.outgoing.iter_mut().for_each(|out| this.forget(&mut out.sent));
             }
@@ -160,7 +165,7 @@ impl Engine {
             early: 0,
             received: None,
         };
-        let psb = s.paths.entry(key).or_insert_with(|| fresh.blank());
+        let psb = s.paths.entry(key).or_insert_with(|| Box::new(fresh.blank()));
         let has_moved = psb.from != from;
         let is_other = is_new || has_moved || !psb.says_the_same(&fresh);
         let old_hop = psb.up_key().filter(|_| has_moved && !is_new);
@@ -185,7 +190,7 @@ impl Engine {
             return;
         }
         if s.is_watched || s.request.is_some() {
-            let Psb { tspec, adspec, .. } = &s.paths[&key];
+            let Psb { tspec, adspec, .. } = &*s.paths[&key];
             let event = Event::Path {
                 session: s.session,
                 sender: path.sender,
@@ -259,11 +264,14 @@ impl Engine {
         let from = (Sender::new(path.sender.address, 0), None);
         let same_host =
             s.paths.range(from..).take_while(|((sender, _), _)| sender.address == path.sender.address);
-        let is_other = |((sender, _), _): (&PathKey, &Psb)| match sender.selector {
+        let is_other = |sender: &Sender| match sender.selector {
             Selector::Port(other) => other != port && (other == 0 || port == 0),
             Selector::FlowLabel(_) => false,
         };
-        same_host.into_iter().any(is_other).then_some(code::CONFLICTING_SENDER_PORTS)
+        same_host
+            .into_iter()
+            .any(|((sender, _), _)| is_other(sender))
+            .then_some(code::CONFLICTING_SENDER_PORTS)
     }
 
     /// Handles a `PathTear` message.
@@ -358,7 +366,9 @@ impl Engine {
     fn refresh_path(&mut self, now: Instant, s: &mut SessionState, key: PathKey) {
         let Some(psb) = s.paths.get(&key) else { return };
         let outgoing: Vec<_> = psb.outgoing.iter().map(|out| out.interface).collect();
-        outgoing.into_iter().for_each(|interface| self.send_path_on(now, s, key, interface));
+        for interface in outgoing {
+            self.send_path_on(now, s, key, interface);
+        }
         self.arm_next_path_refresh(now, s, key);
     }
 
@@ -428,20 +438,6 @@ impl Engine {
         let Some(psb) = s.paths.get_mut(&key) else { return };
         let periods = if psb.is_summarised() { self.params.whole_refresh } else { 1 };
         self.timers.set(&mut psb.refresh, now + period * u64::from(periods), Timer::PathRefresh(s.id, key));
-    }
-
-    /// A reservation tells who the next RSVP node is.
-    pub(super) fn learn_next_hop(&mut self, s: &mut SessionState, interface: InterfaceId, next_hop: IpAddr) {
-        if s.session.is_multicast() {
-            return;
-        }
-        for psb in s.paths.values_mut() {
-            for out in
-                psb.outgoing.iter_mut().filter(|out| out.interface == interface && out.next_hop.is_none())
-            {
-                out.next_hop = Some(next_hop);
-            }
-        }
     }
 
     fn route_key(session: &Session, sender: &Sender) -> RouteKey {
@@ -542,7 +538,9 @@ impl Engine {
             let (outgoing, added): (Vec<_>, Vec<bool>) = outgoing.unzip();
             psb.outgoing = outgoing;
             has_changed |= !old.is_empty();
-            old.iter_mut().for_each(|out| self.forget(&mut out.sent));
+            for out in &mut old {
+                self.forget(&mut out.sent);
+            }
             if added.contains(&true) {
                 psb.early = 0;
                 // RFC 2205 section 3.6: routing may not have settled yet.

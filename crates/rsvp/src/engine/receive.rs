@@ -99,11 +99,11 @@ impl Engine {
             Body::PathTear(tear) => self.on_path_tear(now, interface, id, &tear),
             Body::ResvTear(tear) => self.on_resv_tear(now, id, &tear),
             Body::PathErr(ref error) => self.on_path_error(now, error.clone(), &message),
-            Body::ResvErr(error) => self.on_resv_error(now, interface, error),
+            Body::ResvErr(error) => self.on_resv_error(now, interface, &error),
             Body::ResvConf(_) => self.on_confirmation(now, Message { ttl: ttl.0, ..message }),
             Body::Srefresh(lists) => self.on_summary(now, neighbour, arrival.destination, &lists),
             Body::IntegrityChallenge(challenge) => {
-                self.on_challenge(now, interface, arrival.source, challenge)
+                self.on_challenge(now, interface, arrival.source, challenge);
             }
             Body::Ack | Body::IntegrityResponse(_) | Body::Bundle(_) => {}
         }

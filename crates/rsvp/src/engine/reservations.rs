@@ -144,16 +144,15 @@ impl Engine {
         }
         let id = self.by_session.get(&arrived.resv.session).copied();
         let has_path = |id: &u64| self.sessions.get(id).is_some_and(|s| !s.paths.is_empty());
-        match id.filter(has_path) {
-            Some(id) => self.in_session(id, |this, s| this.on_session_resv(now, s, interface, arrived)),
-            None => {
-                let resv = &arrived.resv;
-                self.acknowledge(now, resv.hop.address, arrived.id);
-                let to = (NextHop::Neighbour(interface, resv.hop.address), resv.hop.handle);
-                for descriptor in &resv.flows {
-                    self.report_stray(now, resv, to, (code::NO_PATH, 0), Some(descriptor.clone()));
-                }
-            }
+        if let Some(id) = id.filter(has_path) {
+            self.in_session(id, |this, s| this.on_session_resv(now, s, interface, arrived));
+            return;
+        }
+        let resv = &arrived.resv;
+        self.acknowledge(now, resv.hop.address, arrived.id);
+        let to = (NextHop::Neighbour(interface, resv.hop.address), resv.hop.handle);
+        for descriptor in &resv.flows {
+            self.report_stray(now, resv, to, (code::NO_PATH, 0), Some(descriptor.clone()));
         }
     }
 
@@ -182,7 +181,7 @@ impl Engine {
             fail(self, s, (code::CONFLICTING_STYLE, vector), resv.flows.first().cloned());
             return;
         }
-        self.learn_next_hop(s, interface, neighbour);
+        s.learn_next_hop(interface, neighbour);
         let theirs = s.reservations.iter().filter(|rsb| rsb.next_hop == next_hop);
         let orders: Vec<Order> = theirs.map(|rsb| Self::order(rsb.received, neighbour, id)).collect();
         if orders.contains(&Order::Old) {

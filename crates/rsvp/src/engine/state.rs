@@ -24,11 +24,12 @@ pub(super) type UpKey = (InterfaceId, IpAddr);
 pub(super) struct SessionState {
     pub id: SessionId,
     pub session: Session,
-    pub paths: BTreeMap<PathKey, Psb>,
+    /// Boxed, as are others below: a node of a map has room for eleven, and most sessions have one.
+    pub paths: BTreeMap<PathKey, Box<Psb>>,
     pub reservations: Vec<Rsb>,
     pub controls: Vec<Tcsb>,
     pub blockades: BTreeMap<BlockadeKey, Bsb>,
-    pub upstream: BTreeMap<UpKey, Upstream>,
+    pub upstream: BTreeMap<UpKey, Box<Upstream>>,
     /// What the application here wants to reserve.
     pub request: Option<Reservation>,
     /// Whether the application here wants to hear of the session.
@@ -229,6 +230,20 @@ impl SessionState {
         }
     }
 
+    /// A reservation tells who the next RSVP node is.
+    pub fn learn_next_hop(&mut self, interface: InterfaceId, next_hop: IpAddr) {
+        if self.session.is_multicast() {
+            return;
+        }
+        for psb in self.paths.values_mut() {
+            for out in
+                psb.outgoing.iter_mut().filter(|out| out.interface == interface && out.next_hop.is_none())
+            {
+                out.next_hop = Some(next_hop);
+            }
+        }
+    }
+
     /// Whether nothing is left that would need the session.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && self.reservations.is_empty() && self.request.is_none() && !self.is_watched
@@ -239,7 +254,7 @@ impl SessionState {
         self.paths
             .iter()
             .filter(move |(_, psb)| psb.leads_to(interface))
-            .map(|((sender, _), psb)| (sender, psb))
+            .map(|((sender, _), psb)| (sender, &**psb))
     }
 
     /// The neighbours towards the senders that a reservation selects.

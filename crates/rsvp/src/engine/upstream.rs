@@ -197,7 +197,7 @@ impl Engine {
             .filter(|(_, psb)| psb.up_key() == Some(key))
             .map(|((sender, _), _)| *sender)
             .collect();
-        let hops: BTreeSet<UpKey> = s.paths.values().filter_map(super::state::Psb::up_key).collect();
+        let hops: BTreeSet<UpKey> = s.paths.values().filter_map(|psb| psb.up_key()).collect();
         let needs_scope = style == Style::WildcardFilter && s.session.is_multicast() && hops.len() > 1;
         let mut flows: Vec<Descriptor> = Vec::new();
         let mut shared: Option<Flowspec> = None;
@@ -234,7 +234,9 @@ impl Engine {
             } else {
                 // RFC 2205 section 3.5: if all are blockaded, the least that they have in common.
                 let merged = all(&matching, Flowspec::min);
-                matching.iter().for_each(|at| s.controls[*at].confirm = None);
+                for at in &matching {
+                    s.controls[*at].confirm = None;
+                }
                 merged
             };
             let Some(merged) = merged else { continue };

@@ -336,7 +336,7 @@ impl World {
         let sender = Sender::new(self.address(node, 1), 5000);
         let local = LocalSender { sender, tspec, interface: InterfaceId(1), next_hop: None, advertise: true };
         let now = self.now;
-        self.engine(node).send_path(now, session, local).unwrap();
+        self.engine(node).send_path(now, session, &local).unwrap();
         self.collect(node);
         sender
     }

@@ -88,7 +88,7 @@ impl RsvpAgent {
                 let route = self.route(RouteKey { destination: session.destination, source: None });
                 let Some((interface, next_hop)) = route.outgoing.first().copied() else { return };
                 let local = LocalSender { sender, tspec, interface, next_hop, advertise: true };
-                self.engine.send_path(now, session, local).expect(ALLOWED);
+                self.engine.send_path(now, session, &local).expect(ALLOWED);
             }
             Action::EndSend { session, sender } => self.engine.end_path(now, session, sender),
             Action::Reserve(session, wanted) => self.engine.reserve(now, session, wanted).expect(ALLOWED),
