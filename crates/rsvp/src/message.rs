@@ -533,7 +533,7 @@ impl Parts {
             class::RESV_CONFIRM => once(&mut self.confirm, read_confirm(kind, content).ok_or(MALFORMED)?)?,
             class::SENDER_TEMPLATE => once(&mut self.sender, Sender::read(kind, content).ok_or(MALFORMED)?)?,
             class::FILTER_SPEC => {
-                self.flows.push(FlowItem::Filter(Sender::read(kind, content).ok_or(MALFORMED)?))
+                self.flows.push(FlowItem::Filter(Sender::read(kind, content).ok_or(MALFORMED)?));
             }
             class::FLOWSPEC => match Flowspec::decode(content) {
                 Some(flowspec) => self.flows.push(FlowItem::Flowspec(flowspec)),
@@ -814,7 +814,9 @@ fn put_flows(to: &mut Vec<u8>, flows: &[Descriptor]) {
         if let Some(flowspec) = flowspec {
             put(to, class::FLOWSPEC, 2, |to| to.extend(flowspec.encode()));
         }
-        filters.iter().for_each(|sender| sender.put(to, class::FILTER_SPEC));
+        for sender in filters {
+            sender.put(to, class::FILTER_SPEC);
+        }
     }
 }
 

@@ -354,14 +354,11 @@ proptest! {
             let (from, to) = [(0, 2), (1, 3), (2, 0), (3, 1)][pair];
             let session = session(world.address(to, 1), port);
             let rate = kbytes as f32 * 1000.0;
-            match action {
-                0 => world.release(to, session),
-                _ => {
-                    let style = if port < 3 { Style::SharedExplicit } else { Style::FixedFilter };
-                    let sender = world.send_path(from, session, tspec(rate));
-                    world.reserve(to, session, style, &[sender], rate);
-                    sessions.push((from, to, session, sender));
-                }
+            if action == 0 { world.release(to, session) } else {
+                let style = if port < 3 { Style::SharedExplicit } else { Style::FixedFilter };
+                let sender = world.send_path(from, session, tspec(rate));
+                world.reserve(to, session, style, &[sender], rate);
+                sessions.push((from, to, session, sender));
             }
         }
         for _ in 0..200 {

@@ -42,7 +42,9 @@ fn a_reservation_is_set_up_confirmed_and_released() {
         world.run(SECOND);
         assert_eq!([(0, 1), (1, 2), (2, 2)].map(|(node, at)| world.reserved(node, at)), [0; 3]);
         world.end_path(0, session, sender);
-        [0, 3].iter().for_each(|node| world.engine(*node).watch(session, false).unwrap());
+        for node in [0, 3] {
+            world.engine(node).watch(session, false).unwrap();
+        }
         world.run(SECOND);
         world.assert_empty();
         let adds = world.controls.iter().filter(|(_, _, control)| matches!(control, Control::Add(_))).count();
@@ -165,13 +167,13 @@ fn traffic_control_hears_where_to_police() {
     world.reserve(5, session, Style::SharedExplicit, &senders, 60_000.0);
     world.run(SECOND * 100);
     let last = |node: usize, interface: u32| {
-        let flows = world.controls.iter().filter_map(|(_, at, control)| match control {
+        let mut flows = world.controls.iter().filter_map(|(_, at, control)| match control {
             Control::Add(flow) | Control::Modify(flow) if *at == node && flow.interface.0 == interface => {
                 Some(flow)
             }
             _ => None,
         });
-        flows.last().unwrap_or_else(|| panic!("nothing at {node}, {interface}")).police
+        flows.next_back().unwrap_or_else(|| panic!("nothing at {node}, {interface}")).police
     };
     let police = |entry, merge, branch| cutline_rsvp::engine::Police { entry, merge, branch };
     assert_eq!(last(2, 3), police(true, true, false), "node 0 cannot police, and two flows merge");

@@ -10,6 +10,8 @@ use cutline_units::{Duration, Instant, Probability, Rate};
 use rustix::time::{ClockId, clock_gettime};
 
 const SECOND: Duration = Duration::from_secs(1);
+/// What a reservation of 100 kB/s takes, bit/s: 18 bytes of Ethernet's headers on packets of 200.
+const SET: u64 = 872_000;
 
 fn at(s: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(s)
@@ -104,8 +106,7 @@ fn a_reservation_is_set_up_over_the_networks_links() {
     let took = when.as_secs_f64() - 1.0;
     assert!((0.045..0.048).contains(&took), "{took}");
     let rows = reserved(&record, &[(a, r1), (r1, r2), (r2, b)]);
-    // 18 bytes of Ethernet's headers on packets of 200.
-    assert!(rows[1..].iter().all(|(_, row)| row[..] == [872_000; 3]), "{rows:?}");
+    assert!(rows[1..].iter().all(|(_, row)| row[..] == [SET; 3]), "{rows:?}");
 }
 
 #[test]
@@ -123,7 +124,6 @@ fn faults_are_survived_in_the_simulator() {
         assert_eq!(*time, s as f64);
         row.clone()
     };
-    const SET: u64 = 872_000;
     assert_eq!(row(100), [SET, 0, 0, SET]);
     assert_eq!(row(101), [0, 0, 0, SET], "the router has restarted");
     assert_eq!(row(200), [SET, 0, 0, SET], "and has its state back");

@@ -257,13 +257,13 @@ impl Engine {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::PathRefresh(id, key) => {
-                    self.in_session(id, |this, s| this.path_refresh_due(now, s, key))
+                    self.in_session(id, |this, s| this.path_refresh_due(now, s, key));
                 }
                 Timer::PathCleanup(id, key) => {
-                    self.in_session(id, |this, s| this.path_cleanup_due(now, s, key))
+                    self.in_session(id, |this, s| this.path_cleanup_due(now, s, key));
                 }
                 Timer::ResvRefresh(id, key) => {
-                    self.in_session(id, |this, s| this.resv_refresh_due(now, s, key))
+                    self.in_session(id, |this, s| this.resv_refresh_due(now, s, key));
                 }
                 Timer::ResvCleanup(id) => self.in_session(id, |this, s| this.resv_cleanup_due(now, s)),
                 Timer::Retransmit(id) => self.retransmit_due(now, id),

@@ -119,9 +119,10 @@ impl World {
         let link = self.links.len();
         let ends = [(a, 1), (b, 2)].map(|(node, side)| {
             let (high, low) = ((link / 256) as u8, (link % 256) as u8);
-            let address = match self.is_v6 {
-                false => IpAddr::from([10, high, low, side]),
-                true => IpAddr::from([0x2001, 0xdb8, 0, link as u16, 0, 0, 0, u16::from(side)]),
+            let address = if self.is_v6 {
+                IpAddr::from([0x2001, 0xdb8, 0, link as u16, 0, 0, 0, u16::from(side)])
+            } else {
+                IpAddr::from([10, high, low, side])
             };
             let config = config(address);
             self.nodes[node].interfaces.push(config.clone());

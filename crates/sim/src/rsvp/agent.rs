@@ -149,7 +149,7 @@ impl RsvpAgent {
                 }
                 Output::ForgetRoute(key) => self.asked.retain(|asked| *asked != key),
                 Output::Event(event) => {
-                    self.log.with(|record| record.events.push((now, self.address.node, event)))
+                    self.log.with(|record| record.events.push((now, self.address.node, event)));
                 }
                 // The links of the simulator do not police.
                 Output::Control(_) => {}
