@@ -14,7 +14,7 @@
 //!
 //! - For a session with one destination, path state is found without regard to the previous hop, which may change (RFC 2205 section
 //!   3.1.3). Such a change sends the reservation to the new hop at once.
-//! - A blockade's flowspec is greater than a reservation's if it covers it and is not the same ([`Flowspec::exceeds`]). Word by word, as in the example of
+//! - A blockade's flowspec is greater than a reservation's if it covers it and is not the same ([`Flowspec::exceeds`](crate::intserv::Flowspec::exceeds)). Word by word, as in the example of
 //!   RFC 2205 section 3.5, no request would ever be greater than one with the same packet size.
 //! - A reservation that no sender routes to any more ends at once. An application's request stays, and is reserved again when
 //!   the path comes back.
