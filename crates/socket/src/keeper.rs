@@ -6,13 +6,17 @@
 
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// What is served.
 pub trait Service: Send + Sync {
     /// Does what is due and returns when something is due again.
     fn serve(&self, now: Instant) -> Instant;
+
+    /// Calls the application's handler of events with those that it has not seen.
+    fn call_handler(&self) {}
 }
 
 /// Connections by when they are due and by a number.
@@ -21,6 +25,16 @@ struct Agenda {
     entries: BTreeMap<(Instant, u64), Weak<dyn Service>>,
     /// The number of the next connection.
     next: u64,
+    /// Connections whose handler is to be called.
+    calls: VecDeque<Weak<dyn Service>>,
+}
+
+/// What is to be done.
+enum Due {
+    /// A connection's work, by its number.
+    Serve(u64, Weak<dyn Service>),
+    /// A call of a connection's handler.
+    Call(Weak<dyn Service>),
 }
 
 #[derive(Default)]
@@ -32,19 +46,32 @@ struct Keeper {
 /// The longest time that a connection is not served, and so the longest that one that was dropped is remembered.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
+fn keeper() -> &'static Keeper {
+    static KEEPER: OnceLock<Keeper> = OnceLock::new();
+    KEEPER.get_or_init(Keeper::default)
+}
+
+thread_local! {
+    static IS_KEEPER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is the thread that serves connections.
+pub fn is_keeper() -> bool {
+    IS_KEEPER.get()
+}
+
+/// Has the thread call the handler of a connection that is served.
+pub fn call_soon(service: Weak<dyn Service>) {
+    keeper().lock().calls.push_back(service);
+    keeper().earlier.notify_one();
+}
+
 /// Serves a connection from `due` on.
 ///
 /// # Errors
 /// When the thread cannot be started.
 pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<()> {
-    static KEEPER: OnceLock<Keeper> = OnceLock::new();
-    static STARTED: Mutex<bool> = Mutex::new(false);
-    let keeper = KEEPER.get_or_init(Keeper::default);
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !*started {
-        std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| keeper.run())?;
-        *started = true;
-    }
+    let keeper = started()?;
     let mut agenda = keeper.lock();
     let number = agenda.next;
     agenda.next += 1;
@@ -53,15 +80,47 @@ pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Starts the thread that serves the connections of this process, unless it runs. It is started with the first connection
+/// otherwise.
+///
+/// The thread stays in the network namespace of the thread that starts it, and keeps that namespace alive. A program whose
+/// connections are in namespaces that end before the process calls this outside of them.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn start() -> std::io::Result<()> {
+    started().map(drop)
+}
+
+fn started() -> std::io::Result<&'static Keeper> {
+    static STARTED: Mutex<bool> = Mutex::new(false);
+    let keeper = keeper();
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*started {
+        std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| keeper.run())?;
+        *started = true;
+    }
+    Ok(keeper)
+}
+
 impl Keeper {
     fn lock(&self) -> MutexGuard<'_, Agenda> {
         self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self) -> ! {
+        IS_KEEPER.set(true);
         loop {
-            let (number, weak) = self.next_due();
             // Nobody waits for the agenda while a connection is served.
+            let (number, weak) = match self.next_due() {
+                Due::Serve(number, weak) => (number, weak),
+                Due::Call(weak) => {
+                    if let Some(service) = weak.upgrade() {
+                        service.call_handler();
+                    }
+                    continue;
+                }
+            };
             let Some(service) = weak.upgrade() else { continue };
             let now = now();
             let due = service.serve(now).clamp(now, now.saturating_add(LONGEST_REST));
@@ -71,15 +130,18 @@ impl Keeper {
     }
 
     /// Waits for a connection that is due, and takes it from the agenda.
-    fn next_due(&self) -> (u64, Weak<dyn Service>) {
+    fn next_due(&self) -> Due {
         let mut agenda = self.lock();
         loop {
+            if let Some(weak) = agenda.calls.pop_front() {
+                return Due::Call(weak);
+            }
             let wait = match agenda.entries.first_entry() {
                 Some(entry) => {
                     let wait = entry.key().0.saturating_since(now());
                     if wait.is_zero() {
                         let ((_, number), weak) = entry.remove_entry();
-                        return (number, weak);
+                        return Due::Serve(number, weak);
                     }
                     wait
                 }
