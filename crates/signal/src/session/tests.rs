@@ -88,7 +88,7 @@ impl World {
         let Some(token) = self.ends[0].session.token() else { return };
         let (now, out) = (self.now, &mut self.ends[0].out);
         if out.ready_at(now) == now {
-            let header = frame::datagram_header(token, out.number(), now);
+            let header = frame::datagram_header(token, out.number(), now, out.stated_rtt());
             out.on_send(now, bytes as u64);
             self.post(0, [&header[..], &vec![b'm'; bytes]].concat());
         }
@@ -125,7 +125,7 @@ impl World {
             for i in [0, 1] {
                 let now = self.now;
                 let End { session, out, inbound, ahead, events } = &mut self.ends[i];
-                if session.deadline() <= now + *ahead {
+                if session.deadline(out, inbound) <= now + *ahead {
                     session.advance(now + *ahead, out, inbound);
                 }
                 events.extend(std::iter::from_fn(|| session.event()));
@@ -224,7 +224,7 @@ fn the_time_of_a_negotiation_that_fails_is_no_silence() {
             session.on_foreign(now, out, inbound);
         }
         inbound.on_plain(now, 160);
-        if session.deadline() <= now {
+        if session.deadline(out, inbound) <= now {
             session.advance(now, out, inbound);
         }
     }
@@ -353,7 +353,7 @@ fn a_datagram_is_for_one_thing() {
     let mut world = World::new(Preset::Audio.specification(), SessionParams::default(), None);
     let offer = world.ends[0].session.transmit().unwrap();
     let inbound = &mut world.ends[0].inbound;
-    let message = [&frame::datagram_header(TOKEN, 0, now)[..], b"hello"].concat();
+    let message = [&frame::datagram_header(TOKEN, 0, now, None)[..], b"hello"].concat();
     let report = frame::report(TOKEN, b"content", None::<fn(&[u8]) -> [u8; 32]>);
     for (bytes, standing, purpose) in [
         (&message, joined, Purpose::Message(frame::DATAGRAM_HEADER)),
@@ -386,7 +386,7 @@ fn a_message_with_the_token_stands_for_a_lost_confirmation() {
     assert_eq!(opening(asked, &offer), Opening::Negotiation);
     let answer = asked.session.transmit().unwrap();
     asking.session.on_negotiation(now, &answer, &mut asking.out, &mut asking.inbound);
-    let message = frame::datagram_header(asking.session.token().unwrap(), 0, now);
+    let message = frame::datagram_header(asking.session.token().unwrap(), 0, now, None);
     assert_eq!(opening(asked, &message), Opening::Confirmed);
     assert_eq!(asked.session.token(), asking.session.token());
 }
@@ -404,7 +404,7 @@ proptest! {
         for (bytes, kind, to) in datagrams {
             let head = match kind {
                 0 => vec![],
-                1 => frame::datagram_header(token, bytes.len() as u64, world.now).to_vec(),
+                1 => frame::datagram_header(token, bytes.len() as u64, world.now, None).to_vec(),
                 2 => vec![0xc7, 0x51, 1],
                 _ => frame::report(token, &bytes, None::<fn(&[u8]) -> [u8; 32]>),
             };

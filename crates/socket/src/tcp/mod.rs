@@ -311,7 +311,7 @@ impl Inner {
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         let weak: Weak<dyn Service> = Arc::downgrade(self) as Weak<dyn Service>;
-        keep(weak, now()).map_err(QosError::system("cannot start a thread"))
+        keep(weak, now()).map(drop).map_err(QosError::system("cannot start a thread"))
     }
 
     fn mib(&self) -> Mib {

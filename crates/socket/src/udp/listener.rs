@@ -59,6 +59,12 @@ struct Joining {
     sent: usize,
 }
 
+impl Joining {
+    fn deadline(&self) -> Instant {
+        self.session.deadline(&self.directions.0, &self.directions.1)
+    }
+}
+
 /// The longest datagram, bytes.
 const LONGEST: usize = 65_535;
 /// How many datagrams one system call returns.
@@ -262,7 +268,7 @@ impl Arrivals {
         let due: Vec<SocketAddr> = self
             .joining
             .iter()
-            .filter(|(_, it)| it.session.deadline() <= now)
+            .filter(|(_, it)| it.deadline() <= now)
             .map(|(from, _)| *from)
             .collect();
         for from in due {
@@ -273,6 +279,6 @@ impl Arrivals {
         }
         let longest = options.negotiation.give_up;
         self.joining.retain(|_, joining| now.saturating_since(joining.since) <= longest);
-        self.joining.values().map(|it| it.session.deadline()).min().unwrap_or(Instant::FAR_FUTURE)
+        self.joining.values().map(Joining::deadline).min().unwrap_or(Instant::FAR_FUTURE)
     }
 }
