@@ -21,6 +21,7 @@
 //! rate (RFC 5348 section 4.4).
 
 use crate::mib::TfrcFigures;
+use crate::negotiation::Carrier;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_transport::tfrc::{Feedback, Packet, Receiver, Sender, Tfrc};
 use cutline_transport::wire::DatagramTransport as _;
@@ -68,6 +69,17 @@ impl RateControl {
             Self::Agreed => Ok(()),
             Self::Tfrc(params) => params.validate(),
         }
+    }
+
+    /// Checks whether messages may be carried so.
+    ///
+    /// # Errors
+    /// When that is TFRC in a stream.
+    pub fn check_carrier(&self, carrier: Carrier) -> Result<(), ParameterError> {
+        if self.needs_feedback() && carrier == Carrier::Stream {
+            return Err(Self::refusal("for a stream, whose transport controls the rate"));
+        }
+        Ok(())
     }
 
     /// The error of a connection that cannot have TFRC.

@@ -83,6 +83,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], QosError> {
 
 /// A session as its options say, that begins now.
 pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Session, QosError> {
+    options.rate_control.check_carrier(carrier)?;
     if options.rate_control.needs_feedback() && options.peer == Peer::Plain {
         let why = "with peer = plain: a plain socket sends no feedback";
         return Err(RateControl::refusal(why).into());

@@ -251,9 +251,7 @@ impl Session {
         let Start { specification, params, random, carrier, .. } = start;
         params.monitor.validate()?;
         params.rate_control.validate()?;
-        if params.rate_control.needs_feedback() && carrier != Carrier::Datagrams {
-            return Err(RateControl::refusal("for a stream, whose transport controls the rate"));
-        }
+        params.rate_control.check_carrier(carrier)?;
         let Policies { adapt_hint, adapt_rate, renegotiate } = &params.policies;
         let hint = match adapt_hint {
             Some((class, hint)) => Some(HintControl::new(hint, *class, Combination::Min, now, random)?),

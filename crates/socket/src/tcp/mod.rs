@@ -79,6 +79,7 @@ impl QosTcpStream {
     /// When an option is not allowed, the ends do not agree, or nobody listens there.
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot connect";
+        options.rate_control.check_carrier(Carrier::Stream)?;
         let peer = resolve(address, doing)?;
         let settings = |role: &Role| -> Result<_, QosError> {
             let session = begin(options, role, Carrier::Stream)?;
