@@ -89,16 +89,24 @@ fn sessions() {
         let rtt = if number == 0 { Duration::ZERO } else { Duration::from_millis(20) };
         [&frame::datagram_header(TOKEN, number, sent, Some(rtt))[..], b"hello"].concat()
     });
-    let [first, last] = feedback().map(|content| {
-        frame::feedback(TOKEN, &content, None::<fn(&[u8]) -> [u8; 32]>)
-    });
+    let [first, last] =
+        feedback().map(|content| frame::feedback(TOKEN, &content, None::<fn(&[u8]) -> [u8; 32]>));
     let [a, b, c, d, e] = &controlled;
     let controlled = with_lengths(&[a, &first, b, c, d, e, &last, &last]);
-    let fragment =
-        |bytes: &[u8], is_last| [&frame::stream_header(TOKEN, bytes.len(), is_last, sent)[..], bytes].concat();
+    let fragment = |bytes: &[u8], is_last| {
+        [&frame::stream_header(TOKEN, bytes.len(), is_last, sent)[..], bytes].concat()
+    };
     let stream = [fragment(b"hel", false), fragment(b"lo", true), report, fragment(b"", true)].concat();
     let question = presence::question([7; 16], None);
-    check("session", vec![seed("datagrams", datagrams), seed("rate-control", controlled), seed("stream", stream), seed("question", question)]);
+    check(
+        "session",
+        vec![
+            seed("datagrams", datagrams),
+            seed("rate-control", controlled),
+            seed("stream", stream),
+            seed("question", question),
+        ],
+    );
 }
 
 /// Feedback of rate control: the first, and one after losses.

@@ -245,7 +245,14 @@ impl RateReceiver {
     }
 
     /// Takes a message that has arrived for the first time.
-    pub(crate) fn on_message(&mut self, arrived: Instant, number: u64, sent: Instant, rtt: Duration, bytes: u64) {
+    pub(crate) fn on_message(
+        &mut self,
+        arrived: Instant,
+        number: u64,
+        sent: Instant,
+        rtt: Duration,
+        bytes: u64,
+    ) {
         if number >= self.expected {
             let excess = (number - self.expected).saturating_sub(LONGEST_GAP);
             if excess > 0 {
@@ -306,7 +313,9 @@ mod tests {
             FeedbackMessage::decode(&bytes)
         };
         // p, and the receive rate: what is no number, negative, infinite or too large.
-        for (place, value) in [(28, f64::NAN), (28, 1.01), (28, -0.1), (20, f64::INFINITY), (20, 2e15), (20, f64::NAN)] {
+        for (place, value) in
+            [(28, f64::NAN), (28, 1.01), (28, -0.1), (20, f64::INFINITY), (20, 2e15), (20, f64::NAN)]
+        {
             assert_eq!(with(place, value.to_bits().to_be_bytes()), None, "{value} at {place}");
         }
         assert_eq!(with(12, u64::MAX.to_be_bytes()), None, "a time of centuries");
@@ -318,15 +327,14 @@ mod tests {
     fn feedback_that_cannot_be_is_refused() {
         let mut sender = RateSender::new(at(1000), &TfrcParams::default(), None);
         sender.on_send(at(1010), 1000);
-        for (number, echo, t_delay) in [
-            (1, at(1101), ms(0)),
-            (1, at(999), ms(0)),
-            (1, at(1010), ms(91)),
-        ] {
+        for (number, echo, t_delay) in [(1, at(1101), ms(0)), (1, at(999), ms(0)), (1, at(1010), ms(91))] {
             sender.on_feedback(at(1100), Some(message(number, echo, t_delay)));
         }
         sender.on_feedback(at(1100), None);
-        assert_eq!((sender.figures().refused, sender.figures().feedback, sender.rtt()), (4, 0, Duration::ZERO));
+        assert_eq!(
+            (sender.figures().refused, sender.figures().feedback, sender.rtt()),
+            (4, 0, Duration::ZERO)
+        );
         sender.on_feedback(at(1100), Some(message(5, at(1010), ms(10))));
         assert_eq!(sender.rtt(), ms(80));
         // The same again, an older one, and one with an older echo.

@@ -508,7 +508,13 @@ fn a_connection_with_tfrc_is_fair_to_tcp_and_is_the_simulators_flow() {
     let [connection, greedy] = [tfrc, RateControl::Agreed].map(Rival::Connection);
     let (fair, half_width) = share(connection);
     println!("connection {fair} +- {half_width}, loses {}", loss(connection));
-    println!("flow {:?}, loses {}; greedy {:?}, loses {}", share(Rival::Flow), loss(Rival::Flow), share(greedy), loss(greedy));
+    println!(
+        "flow {:?}, loses {}; greedy {:?}, loses {}",
+        share(Rival::Flow),
+        loss(Rival::Flow),
+        share(greedy),
+        loss(greedy)
+    );
     assert!((0.5..=2.0).contains(&fair) && loss(connection) <= 0.03);
     assert!(share(greedy).0 > 3.0 && loss(greedy) > loss(connection));
     let ratio = fair / share(Rival::Flow).0;

@@ -409,7 +409,10 @@ impl Session {
         };
         let token = negotiation.token();
         let is_of_session = token.is_some_and(|token| {
-            matches!(frame::datagram(datagram, Some(token)), Frame::Data { .. } | Frame::Report | Frame::Feedback)
+            matches!(
+                frame::datagram(datagram, Some(token)),
+                Frame::Data { .. } | Frame::Report | Frame::Feedback
+            )
         });
         if is_of_session {
             negotiation.on_token(now);

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::monitor::{Arrivals, Departures};
-use cutline_quality::spec::{Coerced, Measure, Preset, SpecParameter};
 use crate::rate_control::TfrcParams;
+use cutline_quality::spec::{Coerced, Measure, Preset, SpecParameter};
 use cutline_transport::tfrc;
 use cutline_units::{Bytes, Streams};
 use proptest::prelude::*;
@@ -428,7 +428,11 @@ fn the_rate_is_that_of_the_throughput_equation() {
         assert!((0.85..1.15).contains(&ratio), "loss {loss}: {measured} B/s, {equation} B/s by the equation");
         let figures = world.ends[0].mib(world.now).tfrc.expect("there is rate control");
         assert!(figures.rtt.is_some_and(|average| average.abs_diff(rtt) < ms(3)), "{figures:?}");
-        assert_eq!((figures.refused, world.ends[1].mib(world.now).tfrc.unwrap().feedback), (0, 0), "{figures:?}");
+        assert_eq!(
+            (figures.refused, world.ends[1].mib(world.now).tfrc.unwrap().feedback),
+            (0, 0),
+            "{figures:?}"
+        );
         // Once per round trip, and at each loss event.
         assert!((2_500..9_000).contains(&figures.feedback), "{figures:?}");
     }

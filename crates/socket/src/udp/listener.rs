@@ -265,12 +265,8 @@ impl Arrivals {
     /// Does what is due. Returns when something is due again.
     fn advance(&mut self, socket: &UdpSocket, options: &QosOptions) -> Instant {
         let now = now();
-        let due: Vec<SocketAddr> = self
-            .joining
-            .iter()
-            .filter(|(_, it)| it.deadline() <= now)
-            .map(|(from, _)| *from)
-            .collect();
+        let due: Vec<SocketAddr> =
+            self.joining.iter().filter(|(_, it)| it.deadline() <= now).map(|(from, _)| *from).collect();
         for from in due {
             if let Some(Joining { session, directions: (out, inbound), .. }) = self.joining.get_mut(&from) {
                 session.advance(now, out, inbound);

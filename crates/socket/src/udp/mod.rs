@@ -384,7 +384,11 @@ impl Inner {
             out.hold(time);
             drop(out);
             let wait = ready.saturating_since(time);
-            if is_controlled { self.sleep_or_hear(wait) } else { sleep(wait) }
+            if is_controlled {
+                self.sleep_or_hear(wait)
+            } else {
+                sleep(wait)
+            }
             out = self.connection.outbound();
             time = now();
             out.release(time);

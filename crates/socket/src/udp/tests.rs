@@ -463,7 +463,11 @@ fn rate_control_refuses_counts_or_blocks_as_pacing_does() {
     assert!((0..50).all(|_| ours.send(&[1; 1200]).is_ok()));
     assert!(ours.mib().feedback.unpaced > 0);
 
-    let (ours, theirs) = pair(LOOPBACK[1], &controlled().key(&[7; 32]).unwrap(), &QosOptions::default().key(&[7; 32]).unwrap());
+    let (ours, theirs) = pair(
+        LOOPBACK[1],
+        &controlled().key(&[7; 32]).unwrap(),
+        &QosOptions::default().key(&[7; 32]).unwrap(),
+    );
     ours.set_nonblocking(true).unwrap();
     let (mut sent, until) = (0, deadline());
     while sent < 50 {
