@@ -385,9 +385,9 @@ impl Inner {
             drop(out);
             let wait = ready.saturating_since(time);
             if is_controlled {
-                self.sleep_or_hear(wait)
+                self.sleep_or_hear(wait);
             } else {
-                sleep(wait)
+                sleep(wait);
             }
             out = self.connection.outbound();
             time = now();

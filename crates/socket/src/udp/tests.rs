@@ -7,6 +7,7 @@ use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_sys::datagrams::Inbox;
 use cutline_units::Bytes;
+use std::collections::VecDeque;
 use std::thread;
 
 const LOOPBACK: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
@@ -323,7 +324,7 @@ fn slow_path(listener: SocketAddr, delay: time::Duration, lost: Option<u64>) -> 
         socket.set_nonblocking(true).unwrap();
     }
     thread::spawn(move || {
-        let mut under_way: std::collections::VecDeque<(time::Instant, bool, Vec<u8>)> = Default::default();
+        let mut under_way = VecDeque::<(time::Instant, bool, Vec<u8>)>::new();
         let (mut client, mut heard, mut bytes) = (None, time::Instant::now(), [0; 2000]);
         let mut number = 0;
         while heard.elapsed() < time::Duration::from_secs(2) {
