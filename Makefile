@@ -14,7 +14,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces validate-exec install install-command install-library install-service wheel test-python clean
+.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces validate-exec validate-rsvp install install-command install-library install-service wheel test-python clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -30,7 +30,7 @@ help:
 	@echo "make miri      the tests of unsafe code in Miri, which finds undefined behaviour"
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
-	@echo "make validate  against ns-2, which writes docs/validation/ns2.md; traces read by tshark and flent; cutline exec with a browser and"
+	@echo "make validate  against ns-2, which writes docs/validation/ns2.md; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
 	@echo "               iperf3 (installs them; root)"
 	@echo "make install   the command and the library of cutline exec into $(PREFIX); the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
@@ -71,8 +71,8 @@ properties: setup
 	done
 
 bless: setup
-	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-translate -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi \
-		--test header --test pages --test goldens --test broken --test guide_pages --test seeds --test schemas
+	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-translate -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi -p cutline-rsvp \
+		--test header --test pages --test goldens --test broken --test guide_pages --test seeds --test schemas --test captures
 
 # Guided by coverage, with new seeds. What fails is kept in crates/fuzz/failures, and the command that replays it is printed.
 fuzz: setup
@@ -104,7 +104,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri validate-traces validate-exec validate-ns2
+validate: miri validate-traces validate-exec validate-rsvp validate-ns2
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -118,6 +118,11 @@ validate-traces: setup
 validate-exec: setup
 	@tools/setup.sh peers
 	$(CARGO) test --locked -p cutline-cli --test exec --test exec_peers
+
+# RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends.
+validate-rsvp: setup
+	@tools/setup.sh traces
+	$(CARGO) test --locked -p cutline-rsvp --test captures -- --include-ignored
 
 install: install-command install-library
 

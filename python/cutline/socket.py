@@ -236,6 +236,20 @@ class Connection(_Base):
         while (found := self._native.event(timeout)) is not None:
             yield Event._from(found)
 
+    def on_event(self, handler):
+        """Has `handler(event)` called with each event, first with those that were not taken yet; None removes it.
+
+        A thread of the library calls it, so it should return soon. What it raises goes to sys.unraisablehook. Events can be taken
+        with `events`, too. When this returns, an earlier handler is running no more, unless that one has called this.
+        """
+        self._native.on_event(handler and (lambda *found: handler(Event._from(found))))
+
+    def close(self):
+        """Closes the socket, when calls of other threads have returned. A handler is not called any more."""
+        if self._socket is not None:
+            self._socket.on_event(None)
+        super().close()
+
     def renegotiate(self, spec, options=None):
         """Asks the other end for something else. The outcome is an event."""
         settings = [(name, _text(value)) for name, value in (options or {}).items()]

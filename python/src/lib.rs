@@ -4,7 +4,9 @@
 //! waits, other threads of Python run.
 
 use cutline_bindings::{Event, Mib, Options};
-use cutline_socket::{QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use cutline_socket::{
+    Event as QosEvent, QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyConnectionRefusedError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -238,6 +240,37 @@ impl Socket {
         });
         let event = event.map_err(failed_io)?.map(|event| Event::from(&event));
         Ok(event.map(|event| (json(&event), event.words().to_owned())))
+    }
+
+    /// Has a callable called with each event, as JSON and in words; `None` removes it.
+    fn on_event(&self, py: Python<'_>, handler: Option<Py<PyAny>>) -> PyResult<()> {
+        // A handler that is running needs the interpreter.
+        py.detach(|| {
+            let Some(handler) = handler else {
+                match &self.0 {
+                    Kind::Stream(it) => it.remove_handler(),
+                    Kind::Datagrams(it) => it.remove_handler(),
+                    _ => return Err(listening()),
+                }
+                return Ok(());
+            };
+            let call = move |event: QosEvent| {
+                let event = Event::from(&event);
+                // While the interpreter ends nobody is called.
+                let _called = Python::try_attach(|py| {
+                    if let Err(error) = handler.call1(py, (json(&event), event.words())) {
+                        error.write_unraisable(py, Some(handler.bind(py)));
+                    }
+                });
+            };
+            match &self.0 {
+                Kind::Stream(it) => it.on_event(call),
+                Kind::Datagrams(it) => it.on_event(call),
+                _ => return Err(listening()),
+            }
+            Ok(())
+        })
+        .map_err(failed_io)
     }
 
     /// All that is known of the connection, as JSON.

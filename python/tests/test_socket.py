@@ -1,8 +1,10 @@
 """Two ends on the loopback interface."""
 
 import asyncio
+import queue
 import select
 import socket as plain
+import sys
 import threading
 import unittest
 
@@ -49,6 +51,27 @@ class Blocking(unittest.TestCase):
                 self.assertEqual(mib.tcp.rtt is not None, type == SOCK_STREAM)
                 ours.renegotiate({"send": {"size": "800 B", "coerce": True}})
                 self.assertEqual(next(ours.events(10)).kind, "agreed")
+
+    def test_a_handler_is_called_with_each_event(self):
+        ours, theirs = pair(SOCK_DGRAM)
+        seen, raised = queue.Queue(), queue.Queue()
+        hook, sys.unraisablehook = sys.unraisablehook, raised.put
+
+        def handler(event):
+            seen.put((event.kind, ours.has_qos_peer))
+            raise ValueError("on purpose")
+
+        try:
+            with ours, theirs:
+                ours.on_event(handler)
+                self.assertEqual(seen.get(timeout=10), ("agreed", True))
+                self.assertIs(raised.get(timeout=10).exc_type, ValueError)
+                theirs.renegotiate({"receive": {"size": "800 B", "coerce": True}})
+                self.assertEqual(seen.get(timeout=10)[0], "agreed")
+                self.assertEqual([event.kind for event in ours.events()], ["agreed", "agreed"])
+                ours.on_event(None)
+        finally:
+            sys.unraisablehook = hook
 
     def test_a_timeout_and_a_call_that_does_not_wait(self):
         ours, theirs = pair(SOCK_DGRAM)

@@ -7,8 +7,8 @@ use crate::progress::Bar;
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Claims, Verdict};
 use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, MODERN, Options, QOS, REDW, RIVALS,
-    ReproduceError, STUDIES, TSQ,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options, QOS, REDW,
+    RIVALS, ReproduceError, STUDIES, TSQ,
 };
 use cutline_results::Existing;
 use cutline_text::Printable;
@@ -72,6 +72,8 @@ pub enum Study {
     Qos,
     /// TSQ with real packets and Linux's TCP, compared with the simulation; in real time, as root
     Lab,
+    /// Real QoS sockets in the laboratory, compared with the simulation; in real time, as root
+    LabQos,
     /// All studies that are simulated
     All,
 }
@@ -90,6 +92,7 @@ impl Study {
             Self::Cascade => &[&CASCADE],
             Self::Qos => &[&QOS],
             Self::Lab => &[&LAB],
+            Self::LabQos => &[&LAB_QOS],
             Self::All => &STUDIES,
         }
     }

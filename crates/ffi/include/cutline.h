@@ -257,6 +257,9 @@ typedef struct cutline_mib {
     cutline_tcp tcp;
 } cutline_mib;
 
+/* A function that takes events, with the data that it was set with. */
+typedef void (*cutline_handler)(const cutline_event *event, void *data);
+
 /* Returns new options. class is the class of application where both directions start, such as "video"; a null pointer demands
  * nothing. Free them with cutline_options_free. */
 cutline_options *cutline_options_new(const char *class);
@@ -338,6 +341,12 @@ int cutline_close(cutline_socket *socket);
 /* Takes the next event of a connection. It waits for it for at most timeout_ms; 0 does not wait, and -1 waits as long as it
  * takes. event->size must be set to sizeof *event. Returns 1, or 0 if there was none. */
 int cutline_next_event(cutline_socket *socket, cutline_event *event, int timeout_ms);
+
+/* Has a function called with each event from now on, and first with those that were not taken yet; a null pointer removes it.
+ * data is passed on. Events can be taken as before, too. The function is called by a thread of the library, which serves all
+ * connections: it may call everything of this library but cutline_close() of this socket, and must return soon. The event is there until
+ * it returns. When this call or cutline_close() returns, an earlier function is running no more, unless it is that function that calls. */
+int cutline_on_event(cutline_socket *socket, cutline_handler handler, void *data);
 
 /* Reads all that is known of a connection. mib->size must be set to sizeof *mib. */
 int cutline_get_mib(cutline_socket *socket, cutline_mib *mib);

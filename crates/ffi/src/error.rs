@@ -113,7 +113,7 @@ fn number(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::WouldBlock => libc::EAGAIN,
         io::ErrorKind::InvalidInput => libc::EINVAL,
         io::ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
-        io::ErrorKind::ConnectionReset => libc::ECONNRESET,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => libc::ECONNRESET,
         io::ErrorKind::ConnectionAborted => libc::ECONNABORTED,
         io::ErrorKind::NotConnected => libc::ENOTCONN,
         io::ErrorKind::AddrInUse => libc::EADDRINUSE,

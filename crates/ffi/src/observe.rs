@@ -5,7 +5,7 @@ use crate::error::{Failure, call};
 use crate::options;
 use crate::socket::Socket;
 use cutline_bindings::{Event, Mib, Options};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::time::Duration;
 
@@ -32,6 +32,44 @@ pub unsafe extern "C" fn cutline_next_event(
             }
             None => Ok(0),
         }
+    })
+}
+
+/// A function of C that takes events.
+pub type Handler = Option<unsafe extern "C" fn(event: *const Event, data: *mut c_void)>;
+
+/// What a handler is given, on its way to the thread that calls it.
+struct Data(*mut c_void);
+
+// SAFETY: it is never read here; the caller promises that the thread of the library may have it.
+unsafe impl Send for Data {}
+
+impl Data {
+    const fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Has a function called with each event from now on, and first with those that were not taken yet; a null pointer removes it.
+/// `data` is passed on. Events can be taken as before, too. The function is called by a thread of the library, which serves all
+/// connections: it may call everything of this library but cutline_close() of this socket, and must return soon. The event is there until
+/// it returns. When this call or cutline_close() returns, an earlier function is running no more, unless it is that function that calls.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cutline_on_event(socket: *mut Socket, handler: Handler, data: *mut c_void) -> c_int {
+    call(-1, || {
+        // SAFETY: the caller of a function of C promises what its arguments are.
+        let socket = unsafe { borrow(socket, "socket") }?;
+        let Some(handler) = handler else {
+            socket.remove_handler()?;
+            return Ok(0);
+        };
+        let data = Data(data);
+        socket.on_event(move |found| {
+            let event = Event::from(&found);
+            // SAFETY: the caller promises that the function may be called so until it is removed.
+            unsafe { handler(&raw const event, data.get()) };
+        })?;
+        Ok(0)
     })
 }
 

@@ -81,6 +81,24 @@ impl Socket {
         }
     }
 
+    pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) -> Result<(), Failure> {
+        match self {
+            Self::Stream(it) => it.on_event(handler),
+            Self::Datagrams(it) => it.on_event(handler),
+            _ => return Err(self.has_no("events")),
+        }
+        Ok(())
+    }
+
+    pub fn remove_handler(&self) -> Result<(), Failure> {
+        match self {
+            Self::Stream(it) => it.remove_handler(),
+            Self::Datagrams(it) => it.remove_handler(),
+            _ => return Err(self.has_no("events")),
+        }
+        Ok(())
+    }
+
     pub fn mib(&self) -> Result<Mib, Failure> {
         match self {
             Self::Stream(it) => Ok(it.mib()),
@@ -395,7 +413,9 @@ pub unsafe extern "C" fn cutline_close(socket: *mut Socket) -> c_int {
     call(-1, || {
         if !socket.is_null() {
             // SAFETY: the caller promises that a call above returned it, and that it is not used again.
-            drop(unsafe { Box::from_raw(socket) });
+            let socket = unsafe { Box::from_raw(socket) };
+            // The data of a handler may be gone when this returns. A listening socket has none.
+            let _has_none = socket.remove_handler();
         }
         Ok(0)
     })

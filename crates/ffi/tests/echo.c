@@ -44,6 +44,19 @@ static void *echo(void *listener)
     return NULL;
 }
 
+struct seen {
+    atomic_int agreed, others;
+};
+
+static void on_event(const cutline_event *event, void *data)
+{
+    struct seen *seen = data;
+    if (event->kind == CUTLINE_EVENT_AGREED && strcmp(event->text, "both ends agree") == 0)
+        seen->agreed++;
+    else
+        seen->others++;
+}
+
 static int talk(int type, cutline_options *options)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -90,8 +103,18 @@ static int talk(int type, cutline_options *options)
     CHECK(isnan(mib.send.effective.min_rate) && mib.send.effective.reordering == -1);
     CHECK((mib.tcp.congestion_window > 0) == (type == SOCK_STREAM));
 
+    struct seen seen = {0};
+    CHECK(cutline_on_event(listener, on_event, &seen) == -1 && errno == EOPNOTSUPP);
+    CHECK(cutline_on_event(socket, on_event, &seen) == 0);
     CHECK(cutline_options_set(options, "send.max-delay", "90 ms") == 0);
     CHECK(cutline_renegotiate(socket, options) == 0);
+    for (int waited = 0; seen.agreed == 0; waited++) {
+        CHECK(waited < 10000);
+        poll(NULL, 0, 1);
+    }
+    CHECK(cutline_next_event(socket, &event, 0) == 1);
+    if (type == SOCK_DGRAM)
+        CHECK(cutline_on_event(socket, NULL, NULL) == 0);
     CHECK(cutline_options_set(options, "send.max-delay", "150 ms") == 0);
 
     CHECK(cutline_set_nonblocking(socket, 1) == 0);

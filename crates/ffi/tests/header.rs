@@ -77,6 +77,8 @@ fn header() -> String {
     for path in ["bindings/src/event.rs", "bindings/src/mib.rs"] {
         parse(path).items.iter().for_each(|item| structure(item, &mut out));
     }
+    out.push_str("\n/* A function that takes events, with the data that it was set with. */\n");
+    out.push_str("typedef void (*cutline_handler)(const cutline_event *event, void *data);\n");
     for path in SOURCES.into_iter().chain(["ffi/src/error.rs"]) {
         parse(path).items.iter().for_each(|item| function(item, &mut out));
     }

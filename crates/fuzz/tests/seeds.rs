@@ -12,6 +12,8 @@ use cutline_results::{
 use cutline_router_service::{
     Counted, Direction, HintStatistics, Interface, ReloadStatus, RouterSpec, Statistics, configuration,
 };
+use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
+use cutline_rsvp::{message as rsvp, object};
 use cutline_scenario::ScenarioFile;
 use cutline_scenario::runner::plan;
 use cutline_signal::clock::{ClockOffset, Echo, Stamps};
@@ -70,6 +72,86 @@ fn negotiations() {
             .encode(Role::Initiator, None)
     };
     check("negotiation", contents.map(|(name, content)| seed(name, bytes(content))).into());
+}
+
+/// Messages about the path and the reservation that the target's router has, and acknowledgements.
+#[test]
+fn rsvp_messages() {
+    let at = |link: u8, end: u8| std::net::IpAddr::from([10, 0, link, end]);
+    let session = object::Session { destination: at(2, 2), protocol: 17, port: 5004 };
+    let sender = object::Sender::new(at(1, 2), 5000);
+    let [hop, next_hop] = [(1, 9), (2, 2)].map(|(link, handle)| object::Hop { address: at(link, 2), handle });
+    let tspec = Tspec::new(20_000.0, 1000.0);
+    let flowspec = Some(Flowspec::ControlledLoad(tspec));
+    let refresh = Duration::from_secs(30);
+    let code = object::code::ADMISSION;
+    let error = object::ErrorSpec { node: at(1, 2), in_place: false, not_guilty: false, code, value: 2 };
+    let (policy, adspec) = (Vec::new(), Some(Adspec::new(1500)));
+    let path = rsvp::Path { session, polices_entry: true, hop, refresh, policy, sender, tspec, adspec };
+    let resv = |style, flows| {
+        let (hop, policy) = (next_hop, Vec::new());
+        rsvp::Body::Resv(rsvp::Resv {
+            session,
+            hop,
+            refresh,
+            confirm: None,
+            scope: None,
+            policy,
+            style,
+            flows,
+        })
+    };
+    let flow = rsvp::Descriptor { flowspec, filters: vec![sender] };
+    let all = rsvp::Descriptor { flowspec, filters: Vec::new() };
+    let resv_error = rsvp::ResvErr {
+        session,
+        hop,
+        error,
+        scope: None,
+        policy: Vec::new(),
+        style: object::Style::FixedFilter,
+        flow: Some(flow.clone()),
+    };
+    let path_error = rsvp::PathErr { session, error, policy: Vec::new(), sender, tspec: Some(tspec) };
+    let resv_tear = rsvp::ResvTear {
+        session,
+        hop: next_hop,
+        style: object::Style::FixedFilter,
+        flows: vec![flow.clone()],
+    };
+    let confirmation = rsvp::ResvConf {
+        session,
+        error,
+        receiver: at(2, 2),
+        style: object::Style::FixedFilter,
+        flows: vec![flow.clone()],
+    };
+    let list = object::IdList { epoch: 1, ids: object::Ids::Plain(vec![1, 2, 3]) };
+    let one = rsvp::Message::new(64, rsvp::Body::Path(path.clone())).encode();
+    let bodies = [
+        ("path", rsvp::Body::Path(path)),
+        ("path-tear", rsvp::Body::PathTear(rsvp::PathTear { session, hop, sender, tspec: Some(tspec) })),
+        ("path-err", rsvp::Body::PathErr(path_error)),
+        ("resv-ff", resv(object::Style::FixedFilter, vec![flow.clone()])),
+        ("resv-se", resv(object::Style::SharedExplicit, vec![flow])),
+        ("resv-wf", resv(object::Style::WildcardFilter, vec![all])),
+        ("resv-tear", rsvp::Body::ResvTear(resv_tear)),
+        ("resv-err", rsvp::Body::ResvErr(resv_error)),
+        ("resv-conf", rsvp::Body::ResvConf(confirmation)),
+        ("srefresh", rsvp::Body::Srefresh(vec![list])),
+        ("bundle", rsvp::Body::Bundle(vec![one])),
+        ("challenge", rsvp::Body::IntegrityChallenge(object::Challenge { key: 7, cookie: 8 })),
+    ];
+    let seeds = bodies.map(|(name, body)| {
+        let is_bare = matches!(body, rsvp::Body::Bundle(_) | rsvp::Body::IntegrityChallenge(_));
+        let id = (!is_bare).then_some(object::MessageId { wants_ack: true, epoch: 1, id: 2 });
+        let mut bytes =
+            rsvp::Message { id, reduces_refreshes: true, ..rsvp::Message::new(64, body) }.encode();
+        // Without a checksum, so that what is changed is read.
+        bytes[2..4].fill(0);
+        seed(name, bytes)
+    });
+    check("rsvp", seeds.into());
 }
 
 /// What comes to one end of a connection: as datagrams with their lengths in front, as a stream, and a question before it. The token

@@ -3,6 +3,7 @@
 use cutline_ports::PortError;
 use cutline_scenario::LowerError;
 use cutline_sim::NetworkError;
+use cutline_socket::QosError;
 use cutline_sys::SysError;
 use cutline_traffic::TrafficError;
 
@@ -84,6 +85,24 @@ pub enum LabError {
     WideHints {
         /// The number of bits.
         bits: u8,
+    },
+    /// A QoS connection cannot be made, or has failed.
+    #[error("flow `{flow}`: {error}")]
+    Connection {
+        /// The flow.
+        flow: String,
+        /// What its socket says.
+        error: Box<QosError>,
+    },
+    /// A QoS connection is in the place of a flow that the scenario does not have.
+    #[error("connection `{connection}`: flow number {index}; allowed is 0..{flows}, without the end")]
+    NoSuchFlow {
+        /// The connection.
+        connection: String,
+        /// The index of its flow.
+        index: usize,
+        /// The number of flows.
+        flows: usize,
     },
     /// The run was interrupted.
     #[error("interrupted")]

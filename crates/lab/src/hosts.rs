@@ -10,7 +10,8 @@
 //! sources share a namespace and so do all sinks: a node of the scenario is a place in the network and not a kernel.
 //! Nobody asks for addresses: each host knows the other's hardware address as its gateway's.
 
-use crate::reader::{FIRST_PORT, LONGEST_HEADERS, SINK_PORT};
+use crate::connections::{Connections, largest_payload};
+use crate::reader::{FIRST_PORT, LONGEST_HEADERS, QOS_PORT, SINK_PORT};
 use crate::tuning::{self, Stack};
 use crate::{LabError, Side};
 use cutline_sim::FlowSpec;
@@ -43,8 +44,8 @@ const LARGEST_PACKET: u32 = 9_000;
 ///
 /// # Errors
 /// When two flows want different hosts, or one has packets that are too large.
-pub fn check(flows: &[FlowSpec]) -> Result<(), LabError> {
-    mtu(flows)?;
+pub fn check(flows: &[FlowSpec], connections: &Connections) -> Result<(), LabError> {
+    mtu(flows, connections)?;
     tuning::parameters(flows, Stack::Stock)?;
     Ok(())
 }
@@ -54,10 +55,10 @@ impl Hosts {
     ///
     /// # Errors
     /// When the process lacks the privileges, or a flow needs what is not available.
-    pub fn create(flows: &[FlowSpec], stack: Stack) -> Result<Self, LabError> {
+    pub fn create(flows: &[FlowSpec], connections: &Connections, stack: Stack) -> Result<Self, LabError> {
         static RUNS: AtomicU32 = AtomicU32::new(1);
         let parameters = tuning::parameters(flows, stack)?;
-        let mtu = mtu(flows)?;
+        let mtu = mtu(flows, connections)?;
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let create = |label: &str| Namespace::create(&format!("lab{run}{label}"));
         let hosts = Self { sources: create("s")?, sinks: create("d")?, network: create("n")? };
@@ -102,6 +103,11 @@ pub fn sink(flow: usize) -> SocketAddrV4 {
     SocketAddrV4::new(address(Side::Sinks, flow), SINK_PORT)
 }
 
+/// Where its data goes to if it is a QoS connection.
+pub fn qos_sink(flow: usize) -> SocketAddrV4 {
+    SocketAddrV4::new(address(Side::Sinks, flow), QOS_PORT)
+}
+
 fn address(side: Side, flow: usize) -> Ipv4Addr {
     let net = match side {
         Side::Sources => 1,
@@ -143,9 +149,12 @@ fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
 }
 
 /// What the interfaces must carry whole.
-fn mtu(flows: &[FlowSpec]) -> Result<u32, LabError> {
+fn mtu(flows: &[FlowSpec], connections: &Connections) -> Result<u32, LabError> {
+    let payload = |(number, flow): (usize, &FlowSpec)| {
+        connections.get(&number).map_or_else(|| flow.transport.largest_payload(), largest_payload)
+    };
     let largest =
-        flows.iter().map(|flow| (flow.transport.largest_payload(), flow)).max_by_key(|(payload, _)| *payload);
+        flows.iter().enumerate().map(|flow| (payload(flow), flow.1)).max_by_key(|(payload, _)| *payload);
     let Some((payload, flow)) = largest else { return Ok(1500) };
     let needed = payload + LONGEST_HEADERS;
     if needed > LARGEST_PACKET {

@@ -7,6 +7,7 @@
 //!   tuning     the scenario's parameters of TCP as settings of Linux
 //!   congestion whether the kernel has the congestion controls of the flows
 //!   traffic    the flows as plans for the traffic generator
+//!   connections  applications over QoS sockets in the place of flows
 //!   links      the network between the hosts
 //!     reader   the flow of a frame, and its role in the flow
 //!     frames   storage of frames that are in the network
@@ -17,9 +18,12 @@
 //! Laboratory and simulator measure the same quantities at the same points with the same code, and write the same tables.
 //! They differ in the senders: handshakes, Linux's loss recovery and pacing, the kernel's timers.
 //!
-//! The laboratory has no hints that adapt, and uses only this machine.
+//! A flow may be a QoS connection ([`measure`]): an application over real QoS sockets, from the description that the simulator takes.
+//!
+//! The laboratory has no hints that adapt but those of QoS connections, and uses only this machine.
 
 mod congestion;
+mod connections;
 mod error;
 mod frames;
 mod hosts;
@@ -31,8 +35,9 @@ mod timing;
 mod traffic;
 mod tuning;
 
+pub use connections::Connections;
 pub use error::LabError;
-pub use run::{Options, check, run};
+pub use run::{Measured, MeasuredConnection, Options, check, measure, run};
 use side::Side;
 pub use timing::Bounds;
 pub use tuning::Stack;

@@ -15,7 +15,7 @@ use cutline_sim::{FinishedPacket, Network, Outcome, PacketOutcome, Settings, Sim
 use cutline_sys::now;
 use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The running links between the hosts of the sources and those of the sinks.
 pub struct Links {
@@ -33,6 +33,18 @@ pub struct Links {
     zero: Instant,
     duration: Duration,
     timing: TimingMeasures,
+    /// The flows that are QoS connections.
+    connections: Vec<usize>,
+}
+
+/// What the links have measured.
+pub struct Crossed {
+    /// The outcome of the simulation of which the links are.
+    pub outcome: Outcome,
+    /// The timing of the run.
+    pub timing: TimingMeasures,
+    /// For each QoS connection, how many packets of its source have had which hint.
+    pub hints: BTreeMap<usize, BTreeMap<Hint, u64>>,
 }
 
 /// A frame that is to leave.
@@ -49,7 +61,12 @@ impl Links {
     ///
     /// # Errors
     /// When the network cannot be built or an interface is not available.
-    pub fn new(network: &Network, settings: &Settings, interfaces: [&str; 2]) -> Result<Self, LabError> {
+    pub fn new(
+        network: &Network,
+        settings: &Settings,
+        interfaces: [&str; 2],
+        connections: Vec<usize>,
+    ) -> Result<Self, LabError> {
         let [sources, sinks] = interfaces.map(PacketPort::open);
         Ok(Self {
             simulation: Simulation::new(network, settings)?,
@@ -62,6 +79,7 @@ impl Links {
             zero: Instant::ZERO,
             duration: settings.duration,
             timing: TimingMeasures::default(),
+            connections,
         })
     }
 
@@ -69,11 +87,7 @@ impl Links {
     ///
     /// # Errors
     /// When an interface has failed.
-    pub fn run(
-        mut self,
-        zero: Instant,
-        ended: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Outcome, TimingMeasures), LabError> {
+    pub fn run(mut self, zero: Instant, ended: &(dyn Fn() -> bool + Sync)) -> Result<Crossed, LabError> {
         set_realtime();
         self.zero = zero;
         let end = zero + self.duration;
@@ -97,7 +111,8 @@ impl Links {
             self.timing.missed += stats.missed + stats.truncated.packets;
         }
         self.simulation.advance(Instant::ZERO + self.duration);
-        Ok((self.simulation.finish(), self.timing))
+        let hints = self.connections.iter().map(|flow| (*flow, self.reader.hints_of(*flow))).collect();
+        Ok(Crossed { outcome: self.simulation.finish(), timing: self.timing, hints })
     }
 
     fn next_event(&mut self) -> Instant {

@@ -2,18 +2,24 @@
 //!
 //! The ports identify the flow: a source's port is [`FIRST_PORT`] plus the flow's number. On the links a packet has the size
 //! that the scenario specifies, its payload plus the header of the flow's transport, and not its size in Linux. Otherwise a
-//! scenario without headers (such as the papers') would have another load here than in the simulation.
+//! scenario without headers (such as the papers') would have another load here than in the simulation. Only the packets of QoS
+//! connections have their size in Linux, as those of the simulator's have.
 
 use crate::Side;
 use cutline_router::{ETHERNET, Headers};
 use cutline_sim::{FlowSpec, InjectedPacket, PacketRole};
-use cutline_units::HintTable;
+use cutline_units::{Hint, HintTable};
 use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
+use std::collections::BTreeMap;
 
 /// The port of the first flow's source.
 pub const FIRST_PORT: u16 = 20_000;
 /// The port of all sinks.
 pub const SINK_PORT: u16 = 5_001;
+/// The port of the sinks of QoS connections.
+pub const QOS_PORT: u16 = 5_002;
+/// The headers of UDP and IPv4, bytes.
+const UDP_HEADERS: u32 = 8 + 20;
 
 /// Reads frames of all flows.
 pub struct Reader {
@@ -28,6 +34,8 @@ struct FlowReader {
     /// Size of an acknowledgement or feedback, bytes.
     answer: u32,
     stream: Stream,
+    /// How many packets of its source have had which hint, if it is a QoS connection.
+    hints: BTreeMap<Hint, u64>,
 }
 
 /// The sequence numbers of a connection, unfolded.
@@ -46,6 +54,7 @@ impl Reader {
             header: flow.transport.header_size(),
             answer: flow.transport.reply_size(),
             stream: Stream::default(),
+            hints: BTreeMap::new(),
         };
         Self { flows: flows.iter().map(reader).collect(), hints: HintTable::standard() }
     }
@@ -55,8 +64,19 @@ impl Reader {
         let ip = Headers::parse(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
         let transport = packet.transport?;
-        let number = number_of(from, &transport)?;
+        let (number, is_connection) = number_of(from, &transport)?;
         let flow = self.flows.get_mut(usize::from(number))?;
+        let hint = self.hints.hint(ip.dscp());
+        if is_connection {
+            let TransportSlice::Udp(datagram) = &transport else { return None };
+            // What arrives is known from the connection.
+            let role = if from == Side::Sources { PacketRole::Control } else { PacketRole::Return };
+            if from == Side::Sources {
+                *flow.hints.entry(hint).or_default() += 1;
+            }
+            let size = datagram.payload().len() as u32 + UDP_HEADERS;
+            return Some(InjectedPacket { flow: u32::from(number), role, size, hint, ecn: ip.ecn(), key });
+        }
         let role = match (from, &transport) {
             (Side::Sinks, _) => PacketRole::Return,
             (Side::Sources, TransportSlice::Tcp(segment)) => flow.stream.role(segment),
@@ -69,13 +89,17 @@ impl Reader {
             PacketRole::Segment { len, .. } | PacketRole::Datagram { len } => len + flow.header,
             PacketRole::Control | PacketRole::Return => flow.answer,
         };
-        let (hint, ecn) = (self.hints.hint(ip.dscp()), ip.ecn());
-        Some(InjectedPacket { flow: u32::from(number), role, size: size.max(1), hint, ecn, key })
+        Some(InjectedPacket { flow: u32::from(number), role, size: size.max(1), hint, ecn: ip.ecn(), key })
+    }
+
+    /// How many packets of the source of a QoS connection have had which hint.
+    pub fn hints_of(&self, flow: usize) -> BTreeMap<Hint, u64> {
+        self.flows.get(flow).map(|flow| flow.hints.clone()).unwrap_or_default()
     }
 }
 
-/// Returns the number of a frame's flow.
-fn number_of(from: Side, transport: &TransportSlice<'_>) -> Option<u16> {
+/// Returns the number of a frame's flow, and whether it is a QoS connection.
+fn number_of(from: Side, transport: &TransportSlice<'_>) -> Option<(u16, bool)> {
     let (source, destination) = match transport {
         TransportSlice::Tcp(tcp) => (tcp.source_port(), tcp.destination_port()),
         TransportSlice::Udp(udp) => (udp.source_port(), udp.destination_port()),
@@ -85,7 +109,9 @@ fn number_of(from: Side, transport: &TransportSlice<'_>) -> Option<u16> {
         Side::Sources => (source, destination),
         Side::Sinks => (destination, source),
     };
-    (of_sink == SINK_PORT).then(|| of_source.checked_sub(FIRST_PORT))?
+    let is_connection = of_sink == QOS_PORT;
+    let number = (is_connection || of_sink == SINK_PORT).then(|| of_source.checked_sub(FIRST_PORT))??;
+    Some((number, is_connection))
 }
 
 impl Stream {
@@ -188,6 +214,25 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         assert_eq!((answer.role, answer.size, answer.flow, answer.key), (PacketRole::Return, 40, 0, 3));
         assert_eq!(reader.read(Side::Sources, &tcp(Side::Sinks, 5, false, 0), 0), None);
         assert_eq!(reader.read(Side::Sources, &[0; 60], 0), None);
+    }
+
+    #[test]
+    fn packets_of_a_qos_connection_have_their_size_in_both_directions_and_their_hints_are_counted() {
+        let mut reader = reader();
+        let udp = |source, sink, len: usize| {
+            let builder = PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4([10, 1, 0, 2], [10, 2, 0, 2], 64);
+            let mut frame = Vec::new();
+            builder.udp(source, sink).write(&mut frame, &vec![0; len]).unwrap();
+            frame
+        };
+        let source = FIRST_PORT + 1;
+        let sent = reader.read(Side::Sources, &udp(source, QOS_PORT, 184), 0).unwrap();
+        assert_eq!((sent.flow, sent.role, sent.size), (1, PacketRole::Control, 212));
+        let report = reader.read(Side::Sinks, &udp(QOS_PORT, source, 204), 0).unwrap();
+        assert_eq!((report.flow, report.role, report.size), (1, PacketRole::Return, 232));
+        assert_eq!(reader.hints_of(1), BTreeMap::from([(sent.hint, 1)]));
+        assert!(reader.hints_of(0).is_empty());
+        assert_eq!(reader.read(Side::Sources, &tcp(Side::Sinks, 5, false, 0), 0), None);
     }
 
     #[test]

@@ -2,20 +2,23 @@
 
 use crate::LabError;
 use crate::congestion;
+use crate::connections::{self, Arrived, Connections, Course, Listeners, Sent};
 use crate::hosts::{self, Hosts, INTERFACES, MAX_FLOWS};
-use crate::links::Links;
+use crate::links::{Crossed, Links};
 use crate::reader::SINK_PORT;
-use crate::timing::{Bounds, Busy, TimingMeasures};
+use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;
-use cutline_results::RunResult;
+use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
+use cutline_sim::qos::QosRecord;
 use cutline_sim::{FlowOutcome, Network, Outcome};
 use cutline_sys::namespace::sweep;
 use cutline_sys::{SysError, now};
 use cutline_traffic::{Generator, Meter, MeterParams, SenderReport, TrafficError, Window};
 use cutline_transport::endpoint::TransportCounts;
-use cutline_units::{Duration, HintBits, Instant, Streams};
+use cutline_units::{Duration, Hint, HintBits, Histogram, Instant, Streams};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,88 +46,177 @@ pub fn run(
     options: &Options,
     cancel: &AtomicBool,
 ) -> Result<RunResult, LabError> {
-    check(scenario)?;
+    Ok(measure(scenario, &Connections::new(), seed, options, cancel)?.rows(scenario))
+}
+
+/// What was measured in a run.
+#[derive(Debug)]
+pub struct Measured {
+    /// The beginning of the scenario, on the scale of the times of connections' MIBs.
+    pub zero: Instant,
+    /// The scenario's network.
+    pub network: Network,
+    /// What the links have measured. Of a flow that is a QoS connection they have measured nothing.
+    pub outcome: Outcome,
+    /// The timing of the run.
+    pub timing: TimingRow,
+    /// The QoS connections, by the indices of their flows.
+    pub connections: BTreeMap<usize, MeasuredConnection>,
+}
+
+/// What was measured of a QoS connection.
+#[derive(Clone, Debug)]
+pub struct MeasuredConnection {
+    /// What both ends have seen.
+    pub record: QosRecord,
+    /// How many packets of the source, control messages included, have had which hint on the links.
+    pub hints: BTreeMap<Hint, u64>,
+}
+
+impl Measured {
+    /// The rows of the result tables.
+    pub fn rows(self, scenario: &Scenario) -> RunResult {
+        let mut rows = scenario.rows(&self.network, &self.outcome);
+        rows.timing.push(self.timing);
+        rows
+    }
+}
+
+/// As [`run`], with QoS connections in the place of some flows over UDP. Returns what was measured instead of rows.
+///
+/// # Errors
+/// As [`run`], and when the ends of a connection do not agree.
+pub fn measure(
+    scenario: &Scenario,
+    connections: &Connections,
+    seed: u64,
+    options: &Options,
+    cancel: &AtomicBool,
+) -> Result<Measured, LabError> {
+    check_all(scenario, connections)?;
     sweep()?;
     let mut network = scenario.network()?;
     network.use_external_endpoints();
-    let hosts = Hosts::create(network.flows(), options.stack)?;
+    let hosts = Hosts::create(network.flows(), connections, options.stack)?;
     let before = Busy::now();
-    let (mut outcome, mut timing, sent) =
-        Experiment { scenario, network: &network, seed }.run(&hosts, cancel)?;
+    let experiment = Experiment { scenario, network: &network, connections, seed };
+    let Ran { zero, crossed, sent, records } = experiment.run(&hosts, cancel)?;
+    let Crossed { mut outcome, mut timing, mut hints } = crossed;
     if cancel.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);
     }
     let failed = sent.iter().filter(|report| report.error.is_some()).count() as u64;
-    for (flow, report) in outcome.flows.iter_mut().zip(sent) {
+    for report in sent {
         timing.sources.merge(&report.lateness);
-        set_sender_counts(flow, report);
+        set_sender_counts(&mut outcome.flows[report.flow as usize], report);
+    }
+    let mut measured = BTreeMap::new();
+    for (flow, (record, lateness)) in records {
+        timing.sources.merge(&lateness);
+        let hints = hints.remove(&flow).unwrap_or_default();
+        measured.insert(flow, MeasuredConnection { record, hints });
     }
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
-    let mut result = scenario.rows(&network, &outcome);
-    result.timing.push(timing.row(&options.bounds, scenario.duration, machine, failed));
-    Ok(result)
+    let timing = timing.row(&options.bounds, scenario.duration, machine, failed);
+    Ok(Measured { zero, network, outcome, timing, connections: measured })
 }
 
-/// A scenario, its network, and the seed of a run.
+/// A scenario, its network, its QoS connections, and the seed of a run.
 #[derive(Clone, Copy)]
 struct Experiment<'e> {
     scenario: &'e Scenario,
     network: &'e Network,
+    connections: &'e Connections,
     seed: u64,
+}
+
+/// What has happened to connections, with the lateness of their applications, by the indices of their flows.
+type Records = BTreeMap<usize, (QosRecord, Histogram)>;
+
+/// What the threads of a run have seen.
+struct Ran {
+    zero: Instant,
+    crossed: Crossed,
+    sent: Vec<SenderReport>,
+    records: Records,
 }
 
 impl Experiment<'_> {
     /// Runs sources, network and sinks, each on a separate thread, until the end of the scenario. If one fails, the others
     /// stop.
-    fn run(
-        self,
-        hosts: &Hosts,
-        cancel: &AtomicBool,
-    ) -> Result<(Outcome, TimingMeasures, Vec<SenderReport>), LabError> {
+    fn run(self, hosts: &Hosts, cancel: &AtomicBool) -> Result<Ran, LabError> {
         let settings = self.scenario.settings(self.seed);
         let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
         let window =
             Window { from: since_zero(settings.window.from), until: since_zero(settings.window.until) };
-        let plans = plans(self.scenario, self.network, self.seed);
-        let generator = Generator::new(plans, Streams::new(self.seed))?.with_window(window);
+        let Self { connections, .. } = self;
+        let (plans, streams) =
+            (plans(self.scenario, self.network, connections, self.seed), Streams::new(self.seed));
+        let generator = Generator::new(plans, streams)?.with_window(window);
         let any_address = SocketAddr::from(([0, 0, 0, 0], SINK_PORT));
         let params = MeterParams { flows: self.network.flows().len() as u32, ..MeterParams::default() };
         let meter = hosts.sinks.within(|| Meter::bind(any_address, params))??;
+        if !connections.is_empty() {
+            // Otherwise it would keep the first run's namespace alive.
+            cutline_socket::start().map_err(|error| SysError::new("a thread cannot be started", error))?;
+        }
+        let listeners = hosts.sinks.within(|| Listeners::bind(connections))??;
         // The kernel needs some time to allocate the rings, so the links are created before the beginning is set.
-        let links = hosts.network.within(|| Links::new(self.network, &settings, INTERFACES))??;
+        let links = hosts.network.within(|| {
+            Links::new(self.network, &settings, INTERFACES, connections.keys().copied().collect())
+        })??;
         let (zero, end) = (now() + LEAD, settings.duration);
         let stop = AtomicBool::new(false);
         let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+        let course = Course { zero, end: zero + end, ended: &ended };
         std::thread::scope(|scope| {
             let sinks = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| meter.run(zero, end, &stop))));
             let sources =
                 scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));
+            let called = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| listeners.run(course))));
+            let callers = scope.spawn(|| {
+                or_stop(&stop, hosts.sources.within(|| connections::send(connections, streams, course)))
+            });
             // On a separate thread, because real-time scheduling is set for the whole thread.
             let result = joined(scope.spawn(|| links.run(zero, &ended)));
             if ended() || result.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
             let (sent, received) = (joined(sources), joined(sinks));
-            let (outcome, timing) = result?;
+            let (calls, called) = (joined(callers), joined(called));
+            let crossed = result?;
             received?;
-            Ok((outcome, timing, sent?))
+            Ok(Ran { zero, crossed, sent: sent?, records: records(connections, calls?, called?, course) })
         })
     }
 }
 
 /// Returns the result of a host's thread. If it is an error, stops the other threads.
-fn or_stop<T>(stop: &AtomicBool, ended: Result<Result<T, TrafficError>, SysError>) -> Result<T, LabError> {
-    let ended = ended.map_err(LabError::from).and_then(|ended| ended.map_err(LabError::from));
+fn or_stop<T, E: Into<LabError>>(
+    stop: &AtomicBool,
+    ended: Result<Result<T, E>, SysError>,
+) -> Result<T, LabError> {
+    let ended = ended.map_err(LabError::from).and_then(|ended| ended.map_err(Into::into));
     if ended.is_err() {
         stop.store(true, Ordering::Relaxed);
     }
     ended
 }
 
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     // A panic of a thread is a bug. It continues here with its message.
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Puts together what both ends of each connection have seen.
+fn records(connections: &Connections, sent: Vec<Sent>, arrived: Vec<Arrived>, course: Course<'_>) -> Records {
+    let both = connections.keys().zip(sent).zip(arrived);
+    both.map(|((flow, mut sent), arrived)| {
+        let lateness = std::mem::take(&mut sent.lateness);
+        (*flow, (connections::record(sent, arrived, course), lateness))
+    })
+    .collect()
 }
 
 /// Sets the counts that only the sender has.
@@ -144,6 +236,10 @@ fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
 /// # Errors
 /// The first feature that only the simulator has.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
+    check_all(scenario, &Connections::new())
+}
+
+fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {
     if let Some(group) = scenario.flows.iter().find(|group| group.adaptive.is_some()) {
         return Err(LabError::OnlySimulated {
             flow: group.name.clone(),
@@ -159,9 +255,10 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         return Err(LabError::WideHints { bits: scenario.hint_bits.get() });
     }
     let network = scenario.network()?;
-    hosts::check(network.flows())?;
+    connections::check(connections, network.flows())?;
+    hosts::check(network.flows(), connections)?;
     congestion::check(&scenario.flows)?;
-    for plan in plans(scenario, &network, scenario.seed) {
+    for plan in plans(scenario, &network, connections, scenario.seed) {
         plan.validate().map_err(TrafficError::from)?;
     }
     Ok(())

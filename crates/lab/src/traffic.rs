@@ -1,5 +1,6 @@
-//! The flows of the scenario as plans for the traffic generator.
+//! The flows of the scenario as plans for the traffic generator. Those that are QoS connections have none.
 
+use crate::connections::Connections;
 use crate::hosts::{sink, source};
 use cutline_scenario::Scenario;
 use cutline_scenario::spec::TransportSpec;
@@ -11,9 +12,10 @@ use cutline_units::{DscpPool2, Ecn, HintCodec, Instant, Streams};
 use std::net::SocketAddr;
 
 /// The plans of the flows, in the order of the flows. A flow starts at the same time as in the simulation with this seed.
-pub fn plans(scenario: &Scenario, network: &Network, seed: u64) -> Vec<FlowPlan> {
+pub fn plans(scenario: &Scenario, network: &Network, connections: &Connections, seed: u64) -> Vec<FlowPlan> {
     let streams = Streams::new(seed);
-    network.flows().iter().enumerate().map(|(number, flow)| plan(scenario, flow, number, streams)).collect()
+    let flows = network.flows().iter().enumerate().filter(|(number, _)| !connections.contains_key(number));
+    flows.map(|(number, flow)| plan(scenario, flow, number, streams)).collect()
 }
 
 fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -> FlowPlan {

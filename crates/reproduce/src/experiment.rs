@@ -41,6 +41,8 @@ pub enum Platform {
     QosSockets(Judgement),
     /// In the laboratory: with real packets and this variant of Linux's TCP, in real time.
     Laboratory(Stack),
+    /// In the laboratory, with an application over a real QoS socket in the place of each flow over UDP.
+    LaboratorySockets(Stack, Judgement),
 }
 
 /// Settings: paths of keys in the scenario file, and their values.
@@ -177,7 +179,9 @@ impl Platform {
     fn version(self, version: &str) -> String {
         match self {
             Self::Simulator => version.to_owned(),
-            Self::QosSockets(_) | Self::Laboratory(_) => format!("{version} {}", self.label()),
+            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
+                format!("{version} {}", self.label())
+            }
         }
     }
 
@@ -188,7 +192,8 @@ impl Platform {
             Self::QosSockets(Judgement::Quality) => "QoS sockets",
             Self::QosSockets(Judgement::QualityAndLoss) => "QoS sockets that count loss",
             Self::QosSockets(Judgement::WithinLimit) => "QoS sockets within the limit of loss",
-            Self::Laboratory(stack) => stack.label(),
+            Self::QosSockets(Judgement::QualitySoon) => "QoS sockets that adapt soon",
+            Self::Laboratory(stack) | Self::LaboratorySockets(stack, _) => stack.label(),
         }
     }
 
@@ -196,7 +201,7 @@ impl Platform {
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
             Self::Simulator => version,
-            Self::QosSockets(_) | Self::Laboratory(_) => {
+            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
                 version.strip_suffix(self.label()).unwrap_or(version).trim_end()
             }
         }
@@ -205,7 +210,7 @@ impl Platform {
     /// What happens to existing results. Measurements in real time are only repeated on request.
     fn existing(self, existing: Existing) -> Existing {
         match (self, existing) {
-            (Self::Laboratory(_), Existing::Repeat) => Existing::Refuse,
+            (Self::Laboratory(_) | Self::LaboratorySockets(..), Existing::Repeat) => Existing::Refuse,
             _ => existing,
         }
     }
@@ -214,6 +219,9 @@ impl Platform {
         match self {
             Self::Simulator => scenario.simulate(seed, cancel).map_err(|error| error.to_string()),
             Self::QosSockets(judgement) => connections::simulate(scenario, judgement, seed, cancel),
+            Self::LaboratorySockets(stack, judgement) => {
+                connections::measure(scenario, judgement, stack, seed, cancel)
+            }
             Self::Laboratory(stack) => {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())

@@ -15,6 +15,7 @@ mod error;
 mod evaluation;
 mod experiment;
 mod lab;
+mod lab_qos;
 mod measure;
 mod modern;
 mod options;
@@ -35,6 +36,7 @@ pub use error::{ReproduceError, UnknownFigure};
 pub use evaluation::{Evaluation, EvaluationEvent};
 pub use experiment::{Experiment, Platform};
 pub use lab::LAB;
+pub use lab_qos::LAB_QOS;
 pub use modern::MODERN;
 pub use options::Options;
 pub use qos::QOS;
@@ -44,5 +46,5 @@ pub use rivals::RIVALS;
 pub use study::{ReadyStudy, Study};
 pub use tsq::TSQ;
 
-/// The studies that are simulated. [`LAB`] is not among them, because it runs in real time and needs root.
+/// The studies that are simulated. [`LAB`] and [`LAB_QOS`] are not among them, because they run in real time and need root.
 pub const STUDIES: [&Study; 9] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE, &QOS];

@@ -3,19 +3,22 @@
 mod common;
 
 use common::{measured, measured_and_drawn, quick};
-use cutline_reproduce::{BITS, CHEATERS, Experiment, LAB, MODERN, Platform, RIVALS, STUDIES, Study};
+use cutline_reproduce::{BITS, CHEATERS, Experiment, LAB, LAB_QOS, MODERN, Platform, RIVALS, STUDIES, Study};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-/// The simulated studies and the one in the laboratory.
+/// The studies in the laboratory.
+const IN_LAB: [&Study; 2] = [&LAB, &LAB_QOS];
+
+/// The simulated studies and those in the laboratory.
 fn all() -> impl Iterator<Item = &'static Study> {
-    STUDIES.into_iter().chain([&LAB])
+    STUDIES.into_iter().chain(IN_LAB)
 }
 
 #[test]
 fn the_names_of_studies_and_experiments_are_unique() {
     let names: BTreeSet<&str> = all().map(|study| study.id).collect();
-    assert_eq!(names.len(), STUDIES.len() + 1);
+    assert_eq!(names.len(), STUDIES.len() + IN_LAB.len());
     let experiments: Vec<&str> =
         all().flat_map(|study| study.experiments).map(|experiment| experiment.id).collect();
     assert_eq!(experiments.iter().collect::<BTreeSet<_>>().len(), experiments.len(), "{experiments:?}");
@@ -45,8 +48,11 @@ fn every_experiment_is_a_scenario_of_ten_seeds() {
 
 #[test]
 fn every_experiment_in_the_laboratory_is_valid_and_is_simulated_too() {
-    let (simulated, in_lab): (Vec<&Experiment>, Vec<&Experiment>) =
-        LAB.experiments.iter().partition(|experiment| experiment.platform == Platform::Simulator);
+    let is_simulated = |platform: Platform| matches!(platform, Platform::Simulator | Platform::QosSockets(_));
+    let (simulated, in_lab): (Vec<&Experiment>, Vec<&Experiment>) = IN_LAB
+        .iter()
+        .flat_map(|study| study.experiments)
+        .partition(|experiment| is_simulated(experiment.platform));
     for experiment in &in_lab {
         for point in experiment.scenario_file(false).unwrap().expand().unwrap() {
             cutline_lab::check(&point.scenario).unwrap();
@@ -55,7 +61,8 @@ fn every_experiment_in_the_laboratory_is_valid_and_is_simulated_too() {
         let has_simulation = simulated.iter().any(|other| other.file == experiment.file);
         assert!(has_simulation, "{} is not simulated", experiment.id);
     }
-    assert_eq!(simulated.len() + in_lab.len(), LAB.experiments.len());
+    let seeds = |experiment: &&Experiment| experiment.scenario_file(false).unwrap().scenario().unwrap().seeds;
+    assert!(simulated.iter().all(|experiment| seeds(experiment) == 10));
 }
 
 #[test]

@@ -127,7 +127,12 @@ pub fn stream_header(token: u32, length: usize, is_last: bool, sent: Instant) ->
 
 /// Returns whether this is the header of a fragment of a message.
 pub const fn is_data(header: &[u8; STREAM_HEADER]) -> bool {
-    matches!(header[0], FRAGMENT | LAST_FRAGMENT)
+    is_data_kind(header[0])
+}
+
+/// Returns whether the header of a fragment of a message begins with this byte.
+pub const fn is_data_kind(first: u8) -> bool {
+    matches!(first, FRAGMENT | LAST_FRAGMENT)
 }
 
 /// Returns a report as a datagram or a part of a stream. `tag` computes the tag of what comes before it, if there is a key.
@@ -246,6 +251,11 @@ impl StreamReader {
     /// Payload that comes next without a header in between, bytes.
     pub const fn rest(&self) -> usize {
         self.rest
+    }
+
+    /// Whether a message has begun and not ended.
+    pub const fn is_within_message(&self) -> bool {
+        self.sent.is_some()
     }
 
     /// Returns the next item at the beginning of `bytes`, and how many bytes before it are a header to be skipped; `None`

@@ -10,8 +10,8 @@
 //!   limit was violated. That one is asked for. Whether the network carries its rate is not known before, so a return is a trial.
 //! - *Back-off*: a return has not lasted if the weaker specification is asked for again within the rest. Then the rest is twice as long,
 //!   up to [`RenegotiationParams::longest_rest`], and as long as at first after a return that has lasted. A return that has not lasted yet is
-//!   taken back after a fifth of the patience. What the other end refuses, or does not answer, is not asked for again during the rest,
-//!   which is twice as long the next time, too.
+//!   taken back after a fifth of the patience. What the other end refuses is not asked for again during the rest, which is twice as long
+//!   the next time, too; what it does not answer, during the patience.
 //!
 //! Example: a telephone call of 50 messages/s accepts 25 as well, and the link carries 40 for five minutes. After 5 s it has 25. After
 //! 30 s within all limits it asks for 50, and has 25 again 1 s after the limits are violated; the next times after 60 s and 120 s.
@@ -222,11 +222,25 @@ impl Renegotiation {
         self.settle(now);
     }
 
-    /// The other end has refused, or has not answered.
+    /// Whether a weaker specification is asked for than the one that holds. Until the other end answers, the sender keeps to the lowest
+    /// rate of what is asked for: the queue that it has filled would drop the question.
+    pub fn is_asking_for_less(&self) -> bool {
+        self.asked.is_some_and(|place| place > self.place)
+    }
+
+    /// The other end has refused.
     pub fn on_refused(&mut self, now: Instant) {
         if self.asked.take().is_some() {
             self.hold_until = now.saturating_add(self.rest);
             self.back_off();
+            self.inside = Duration::ZERO;
+        }
+    }
+
+    /// The other end has not answered: the question or the answer may be lost.
+    pub fn on_no_answer(&mut self, now: Instant) {
+        if self.asked.take().is_some() {
+            self.hold_until = now.saturating_add(self.alternatives.params.patience);
             self.inside = Duration::ZERO;
         }
     }

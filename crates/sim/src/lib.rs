@@ -19,6 +19,7 @@
 //!   agent             programs at nodes that send each other messages, such as control planes
 //!   adaptive          two agents that adapt a flow's hint to the reports of its receiver
 //!   qos               QoS connections: the end system's protocols as agents
+//!   rsvp              reservations: the engine of `rsvp` as an agent at hosts and routers
 //! measure             histograms, interval series, records
 //! watch               what a capture at a link would show
 //! external            flows whose endpoints are real hosts
@@ -42,6 +43,7 @@ mod packet;
 pub mod qos;
 mod queued_link;
 mod route;
+pub mod rsvp;
 mod watch;
 
 pub use adaptive::AdaptiveHint;

@@ -402,8 +402,8 @@ fn poor_video(alternatives: bool, seed: u64) -> QosRecord {
 }
 
 /// The rules: a weaker specification holds within 15 s; then more than 0.7 of the two minutes' messages come in time, against less than
-/// 0.1 without alternatives; the better one holds again before the fourth rest, of 240 s, is over, with the best rate; and no more than a
-/// trial for each rest is made: at most 3 in the two minutes.
+/// 0.1 without alternatives. It is not left in vain: the rate inside its region shows that the link does not carry the least of the
+/// better one. That holds again within 32 s + 20 steps of 2 s + the rest of 30 s after the recovery, and 10 s more, with the best rate.
 #[test]
 fn video_goes_below_its_region_with_the_applications_leave_and_returns() {
     for seed in 1..=5 {
@@ -419,9 +419,9 @@ fn video_goes_below_its_region_with_the_applications_leave_and_returns() {
         let weaker = agreed.iter().find(|(_, least)| *least == 10.0).expect("a weaker one is agreed on").0;
         assert!((60.0..75.0).contains(&weaker), "seed {seed}: {agreed:?}");
         let trials = agreed.iter().filter(|(at, least)| (75.0..180.0).contains(at) && *least == 40.0).count();
-        assert!((1..=3).contains(&trials), "seed {seed}: {agreed:?}");
+        assert!(trials == 0, "seed {seed}: {agreed:?}");
         let last_return = agreed.last().expect("there are some");
-        assert!(last_return.1 == 40.0 && last_return.0 < 180.0 + 240.0, "seed {seed}: {agreed:?}");
+        assert!(last_return.1 == 40.0 && last_return.0 < 180.0 + 112.0, "seed {seed}: {agreed:?}");
         let rate = last(&record.source.mibs).send.target_rate;
         assert!(rate.is_some_and(|rate| rate > 150.0), "seed {seed}: {rate:?}");
         let theirs = last(&record.sink.mibs).receive.contract.effective.min_rate;
@@ -569,15 +569,12 @@ fn a_call_that_looks_for_quality_beats_a_plain_one_at_every_load() {
 #[test]
 fn a_call_keeps_its_limit_of_loss_or_loses_what_a_plain_one_loses() {
     for transfers in [5, 10, 20, 40] {
-        let kept = Some(HintGoal::WithinLimit);
-        let (loss, _) = mean(|seed| call(transfers, kept, seed).loss());
-        let (plain, _) = mean(|seed| call(transfers, None, seed).loss());
-        let quality = |goal, seed| call(transfers, goal, seed).quality(Class::Audio);
-        let (gain, half_width) = mean(|seed| quality(kept, seed) - quality(None, seed));
-        println!(
-            "{transfers}: {loss} {plain} {gain} {half_width} pure {:?}",
-            mean(|seed| call(transfers, Some(HintGoal::Quality), seed).loss())
-        );
+        let both = |seed| [Some(HintGoal::WithinLimit), None].map(|goal| call(transfers, goal, seed));
+        let calls: Vec<[Passed; 2]> = (1..=10).map(both).collect();
+        let of = |seed: u64| &calls[seed as usize - 1];
+        let (loss, plain) = (mean(|seed| of(seed)[0].loss()).0, mean(|seed| of(seed)[1].loss()).0);
+        let quality = |passed: &Passed| passed.quality(Class::Audio);
+        let (gain, half_width) = mean(|seed| quality(&of(seed)[0]) - quality(&of(seed)[1]));
         assert!(loss <= 0.03_f64.max(plain + 0.005), "{transfers} transfers: {loss}, plain {plain}");
         assert!(plain > 0.03 || gain - half_width > 0.0, "{transfers} transfers: {gain} +- {half_width}");
     }

@@ -50,7 +50,7 @@ fn main() {
             compare(
                 ("tcp", size, burst),
                 &[&|bytes| exchange_streams(&plain.0, &plain.1, bytes, burst), &|bytes| {
-                    exchange_streams(&qos.0, &qos.1, bytes, burst)
+                    exchange_streams(&qos.0, &qos.1, bytes, burst);
                 }],
             );
         }
@@ -188,8 +188,13 @@ fn is_wanted(name: &str, kind: &str) -> bool {
     words.iter().all(|word| word == name || word == kind)
 }
 
+/// A program that sends and receives messages in this memory.
+type Run<'r> = &'r dyn Fn(&mut [u8]);
+/// The time and the CPU time of a message, ns, of each program.
+type Turn = Vec<(f64, f64)>;
+
 /// Runs all by turns and prints what a message takes: plain sockets, QoS sockets, and what else they are compared with.
-fn compare((name, size, burst): (&str, usize, usize), programs: &[&dyn Fn(&mut [u8])]) {
+fn compare((name, size, burst): (&str, usize, usize), programs: &[Run<'_>]) {
     let kind = if burst > 1 { "bursts" } else { "single" };
     if !is_wanted(name, kind) {
         return;
@@ -204,7 +209,7 @@ fn compare((name, size, burst): (&str, usize, usize), programs: &[&dyn Fn(&mut [
     (0..programs.len()).for_each(|program| {
         measure(program);
     });
-    let turns: Vec<Vec<(f64, f64)>> = (0..TURNS)
+    let turns: Vec<Turn> = (0..TURNS)
         .map(|turn| {
             let mut all = vec![(0.0, 0.0); programs.len()];
             // None is always the first.
@@ -214,8 +219,8 @@ fn compare((name, size, burst): (&str, usize, usize), programs: &[&dyn Fn(&mut [
             all
         })
         .collect();
-    let sorted = |of: &dyn Fn(&[(f64, f64)]) -> f64| {
-        let mut values: Vec<f64> = turns.iter().map(|turn| of(turn)).collect();
+    let sorted = |of: &dyn Fn(&Turn) -> f64| {
+        let mut values: Vec<f64> = turns.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         values
     };

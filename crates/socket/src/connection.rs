@@ -1,6 +1,8 @@
 //! What every kind of QoS socket has: the session, its two directions, its events.
 
 use crate::error::QosError;
+use crate::handler::{Handler, Handling};
+use crate::keeper::Service;
 use crate::options::{Marking, Peer, QosOptions};
 use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
@@ -17,7 +19,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A session whose parts are locked separately, so that sending and receiving never wait for each other.
 ///
@@ -29,6 +31,7 @@ pub struct Connection {
     outbound: Mutex<Outbound>,
     inbound: Mutex<Inbound>,
     events: Mutex<VecDeque<Event>>,
+    handling: Handling,
     /// There are new events.
     told: Condvar,
     feedback: Mutex<LocalFeedback>,
@@ -179,6 +182,7 @@ impl Connection {
             outbound: Mutex::new(outbound),
             inbound: Mutex::new(inbound),
             events: Mutex::default(),
+            handling: Handling::default(),
             told: Condvar::new(),
             feedback: Mutex::default(),
             control: Mutex::default(),
@@ -248,10 +252,29 @@ impl Connection {
             if events.len() == MOST_EVENTS {
                 events.pop_front();
             }
+            self.handling.add(&event);
             events.push_back(event);
             self.told.notify_all();
         }
         due
+    }
+
+    /// Sets the handler of events, which is called first with those that were not taken.
+    pub fn set_handler(&self, service: Weak<dyn Service>, handler: Handler) {
+        // An earlier one may be running, and may want the events.
+        self.handling.remove();
+        let events = lock(&self.events);
+        self.handling.set(service, handler, events.iter().cloned());
+    }
+
+    /// Removes the handler of events.
+    pub fn remove_handler(&self) {
+        self.handling.remove();
+    }
+
+    /// Calls the handler with the events that it has not seen.
+    pub fn call_handler(&self) {
+        self.handling.call();
     }
 
     /// The next event that the application has not taken.

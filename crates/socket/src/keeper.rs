@@ -6,13 +6,17 @@
 
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// What is served.
 pub trait Service: Send + Sync {
     /// Does what is due and returns when something is due again.
     fn serve(&self, now: Instant) -> Instant;
+
+    /// Calls the application's handler of events with those that it has not seen.
+    fn call_handler(&self) {}
 }
 
 /// Connections by when they are due and by a number.
@@ -25,6 +29,16 @@ struct Agenda {
     hastened: BTreeMap<u64, Instant>,
     /// The number of the next connection.
     next: u64,
+    /// Connections whose handler is to be called.
+    calls: VecDeque<Weak<dyn Service>>,
+}
+
+/// What is to be done.
+enum Due {
+    /// A connection's work, by its number.
+    Serve(u64, Weak<dyn Service>),
+    /// A call of a connection's handler.
+    Call(Weak<dyn Service>),
 }
 
 #[derive(Default)]
@@ -39,8 +53,6 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// a processor busy otherwise.
 const LEAST_REST: Duration = Duration::from_millis(1);
 
-static KEEPER: OnceLock<Keeper> = OnceLock::new();
-
 /// A connection that is served, by its number.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept(u64);
@@ -48,12 +60,30 @@ pub struct Kept(u64);
 impl Kept {
     /// Serves the connection at `due` if it would be served later, or a millisecond from now.
     pub fn hasten(self, due: Instant) {
-        if let Some(keeper) = KEEPER.get()
-            && keeper.lock().hasten(self.0, due.max(now().saturating_add(LEAST_REST)))
-        {
-            keeper.earlier.notify_one();
+        if keeper().lock().hasten(self.0, due.max(now().saturating_add(LEAST_REST))) {
+            keeper().earlier.notify_one();
         }
     }
+}
+
+fn keeper() -> &'static Keeper {
+    static KEEPER: OnceLock<Keeper> = OnceLock::new();
+    KEEPER.get_or_init(Keeper::default)
+}
+
+thread_local! {
+    static IS_KEEPER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is the thread that serves connections.
+pub fn is_keeper() -> bool {
+    IS_KEEPER.get()
+}
+
+/// Has the thread call the handler of a connection that is served.
+pub fn call_soon(service: Weak<dyn Service>) {
+    keeper().lock().calls.push_back(service);
+    keeper().earlier.notify_one();
 }
 
 /// Serves a connection from `due` on.
@@ -61,13 +91,7 @@ impl Kept {
 /// # Errors
 /// When the thread cannot be started.
 pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<Kept> {
-    static STARTED: Mutex<bool> = Mutex::new(false);
-    let keeper = KEEPER.get_or_init(Keeper::default);
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !*started {
-        std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| keeper.run())?;
-        *started = true;
-    }
+    let keeper = started()?;
     let mut agenda = keeper.lock();
     let number = agenda.next;
     agenda.next += 1;
@@ -117,15 +141,47 @@ impl Agenda {
     }
 }
 
+/// Starts the thread that serves the connections of this process, unless it runs. It is started with the first connection
+/// otherwise.
+///
+/// The thread stays in the network namespace of the thread that starts it, and keeps that namespace alive. A program whose
+/// connections are in namespaces that end before the process calls this outside of them.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn start() -> std::io::Result<()> {
+    started().map(drop)
+}
+
+fn started() -> std::io::Result<&'static Keeper> {
+    static STARTED: Mutex<bool> = Mutex::new(false);
+    let keeper = keeper();
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*started {
+        std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| keeper.run())?;
+        *started = true;
+    }
+    Ok(keeper)
+}
+
 impl Keeper {
     fn lock(&self) -> MutexGuard<'_, Agenda> {
         self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self) -> ! {
+        IS_KEEPER.set(true);
         loop {
-            let (number, weak) = self.next_due();
             // Nobody waits for the agenda while a connection is served.
+            let (number, weak) = match self.next_due() {
+                Due::Serve(number, weak) => (number, weak),
+                Due::Call(weak) => {
+                    if let Some(service) = weak.upgrade() {
+                        service.call_handler();
+                    }
+                    continue;
+                }
+            };
             let Some(service) = weak.upgrade() else {
                 self.lock().hastened.remove(&number);
                 continue;
@@ -139,11 +195,14 @@ impl Keeper {
     }
 
     /// Waits for a connection that is due, and takes it from the agenda.
-    fn next_due(&self) -> (u64, Weak<dyn Service>) {
+    fn next_due(&self) -> Due {
         let mut agenda = self.lock();
         loop {
+            if let Some(weak) = agenda.calls.pop_front() {
+                return Due::Call(weak);
+            }
             let wait = match agenda.take(now()) {
-                Ok(due) => return due,
+                Ok((number, weak)) => return Due::Serve(number, weak),
                 Err(wait) => wait,
             };
             let wait = std::time::Duration::from_nanos(wait.as_nanos());

@@ -32,11 +32,13 @@
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! udp         datagrams
 //! tcp         streams
+//! handler     the application's handler of events
 //! keeper      the thread that serves connections while the application does something else
 //! ```
 
 mod connection;
 mod error;
+mod handler;
 mod keeper;
 mod options;
 mod settings;
@@ -49,6 +51,7 @@ pub use cutline_signal::mib::Mib;
 pub use cutline_signal::rate_control::{RateControl, TfrcParams};
 pub use cutline_signal::session::{Direction, Event};
 pub use error::QosError;
+pub use keeper::start;
 pub use options::{Marking, Pacing, Peer, QosOptions};
 pub use tcp::{QosTcpListener, QosTcpStream};
-pub use udp::{QosUdpListener, QosUdpSocket};
+pub use udp::{Attempt, QosUdpListener, QosUdpSocket};

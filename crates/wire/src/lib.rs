@@ -1,7 +1,7 @@
 //! Reads and writes the fields of messages on the wire in order. All numbers are big-endian.
 //!
 //! The layouts are in the crates whose messages they are: the datagrams of transports in `transport`, negotiation and the
-//! reports of a connection in `signal`.
+//! reports of a connection in `signal`, RSVP in `rsvp`.
 
 use cutline_units::{Duration, Instant};
 
@@ -23,6 +23,13 @@ impl<'b> Reader<'b> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*taken)
+    }
+
+    /// Reads this many bytes, without copying them.
+    pub fn bytes(&mut self, length: usize) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
     }
 
     /// Reads a number of one byte.
@@ -147,6 +154,11 @@ mod tests {
         assert_eq!((reader.u8(), reader.u16(), reader.u32()), (Some(1), Some(0x0203), Some(0x0405_0607)));
         assert_eq!((reader.u64(), reader.duration(), reader.number(1.0)), (Some(8), Some(time), Some(0.5)));
         assert!(reader.is_at_end() && reader.u8().is_none());
+        let mut reader = Reader::new(&bytes[..3]);
+        assert_eq!(
+            (reader.bytes(2), reader.bytes(2), reader.bytes(1)),
+            (Some(&[1, 2][..]), None, Some(&[3][..]))
+        );
     }
 
     #[test]

@@ -368,9 +368,11 @@ pub fn assert_a_backlog_crosses([from, to]: [UdpSocket; 2], router: &mut Router)
     (0..DATAGRAMS).for_each(|number| send_number(&from, number));
     router.signal(Signal::CONT);
     let numbers = numbers.join().unwrap();
-    if numbers != (0..DATAGRAMS).collect::<Vec<_>>() {
-        panic!("of {DATAGRAMS} datagrams these came: {numbers:?}; the router counted {:#}", router.end().1);
-    }
+    assert!(
+        numbers.iter().copied().eq(0..DATAGRAMS),
+        "of {DATAGRAMS} datagrams these came: {numbers:?}; the router counted {:#}",
+        router.end().1
+    );
 }
 
 pub fn packets(document: &Value, path: &str) -> u64 {

@@ -18,7 +18,7 @@ const LINK: &str = "r1->r2";
 /// The tolerance of comparisons of quality.
 const NEAR_QUALITY: f64 = 0.1;
 /// The range of ratios that count as equal.
-const NEAR_RATIO: (f64, f64) = (0.8, 1.25);
+pub(crate) const NEAR_RATIO: (f64, f64) = (0.8, 1.25);
 
 type Measure = fn(&FlowRow) -> Option<f64>;
 
@@ -29,7 +29,7 @@ pub(super) const KBPS: Measure = |row| Some(row.goodput_bps / 1e3);
 pub(super) const LOSS: Measure = |row| Some(100.0 * row.loss_ratio?);
 
 /// The results of an experiment.
-pub(super) fn data<'s>(stored: &'s [ExperimentData<'_>], id: &str) -> Option<&'s Data> {
+pub(crate) fn data<'s>(stored: &'s [ExperimentData<'_>], id: &str) -> Option<&'s Data> {
     stored.iter().find(|(experiment, _)| experiment.id == id).map(|(_, data)| *data)
 }
 
@@ -67,14 +67,14 @@ pub(super) fn queue(data: &Data, measure: fn(&QueueRow) -> f64) -> Vec<f64> {
 pub(super) const DROPS: fn(&QueueRow) -> f64 = |row| 100.0 * row.drop_ratio.unwrap_or(f64::NAN);
 
 /// The difference of two means with independent seeds.
-fn unpaired_difference(lab: &[f64], simulated: &[f64]) -> Option<Estimate> {
+pub(crate) fn unpaired_difference(lab: &[f64], simulated: &[f64]) -> Option<Estimate> {
     let numbered = |values: &[f64], from: u64| (from..).zip(values.iter().copied()).collect::<Vec<_>>();
     let estimate = Comparison::new(&numbered(lab, 0), &numbered(simulated, 1 << 32))?;
     Some(Estimate { mean: estimate.difference, std_error: None, interval: estimate.interval, n: lab.len() })
 }
 
 /// The ratio of two means with independent seeds: their difference in units of the second, plus 1.
-fn unpaired_ratio(lab: &[f64], simulated: &[f64]) -> Option<Estimate> {
+pub(crate) fn unpaired_ratio(lab: &[f64], simulated: &[f64]) -> Option<Estimate> {
     let unit = mean(simulated)?.mean;
     let scaled = |values: &[f64]| values.iter().map(|value| value / unit).collect::<Vec<_>>();
     let estimate =

@@ -1,7 +1,7 @@
 //! The laboratory compared with the simulator: the TSQ paper's experiments with real packets and Linux's TCP.
 
 mod charts;
-mod measure;
+pub(crate) mod measure;
 
 use crate::claims::FigureText;
 use crate::data::Data;
@@ -93,7 +93,7 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
 }
 
 /// The claim if the timing of some runs is not valid. A difference is then unclear, because the machine may be its cause.
-fn with_invalid_timing(claim: Claim) -> Claim {
+pub(crate) fn with_invalid_timing(claim: Claim) -> Claim {
     if claim.holds != Verdict::Differs {
         return claim;
     }
@@ -103,7 +103,7 @@ fn with_invalid_timing(claim: Claim) -> Claim {
 }
 
 /// A note about the timing of an experiment's runs; `None` for a simulation.
-fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
+pub(crate) fn timing(experiment: &Experiment, data: &Data) -> Option<String> {
     let worst = data.timing.iter().filter_map(|row| row.departure_error_p99_ms).fold(f64::NAN, f64::max);
     let bad: Vec<String> = data
         .timing

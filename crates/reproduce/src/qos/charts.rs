@@ -8,7 +8,7 @@ use cutline_results::SeriesRow;
 
 /// Rates and delays of the first seed over time.
 pub(super) fn video(qos: &Data, plain: &Data) -> Vec<Chart> {
-    let [qos, plain] = [qos, plain].map(Video::new);
+    let [qos, plain] = [qos, plain].map(|data| Video::new(data, NARROW));
     let time = || Axis::linear("Time, s");
     let steps = |name: &str, video: &Video<'_>, of: fn(&SeriesRow) -> Option<f64>| {
         let dots = video.first().iter().filter_map(|row| Some((row.end_s, of(row)?)));

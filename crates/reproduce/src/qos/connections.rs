@@ -1,23 +1,26 @@
-//! Simulates a scenario whose datagram flows are applications over QoS sockets instead of plain ones.
+//! Runs a scenario whose datagram flows are applications over QoS sockets instead of plain ones: in the simulator, where the ends of
+//! a connection are agents, or in the laboratory, where they are sockets. Both take the same descriptions of the connections.
 //!
 //! A flow over UDP with a constant bit rate becomes a QoS connection between the same hosts: messages of the same size, at a highest
 //! rate that is the flow's. Its class is that of its specification and policies: audio has one rate, and its hint adapts; video may send
 //! fewer messages, and its rate adapts. The connection's measures take the place of the flow's in the rows.
 
-use cutline_quality::spec::Preset;
+use cutline_lab::Stack;
+use cutline_quality::spec::{Measure as QosMeasure, Preset};
 use cutline_quality::{Class, HintGoal, HintParams};
-use cutline_results::RunResult;
+use cutline_results::{DistributionRow, RunResult};
 use cutline_scenario::Scenario;
 use cutline_scenario::spec::{ClassSpec, FlowSpec as GroupSpec};
 use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::operation::OperationParams;
-use cutline_signal::session::{Event, Policies, SessionParams};
+use cutline_signal::session::{Direction, Event, Policies, SessionParams};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord};
-use cutline_sim::qos::{QosConnection, QosLog, QosRecord};
-use cutline_sim::{FlowOutcome, FlowSpec, Network, Settings, Simulation};
+use cutline_sim::qos::{EndRecord, Passage, QosConnection, QosLog, QosRecord};
+use cutline_sim::{FlowOutcome, FlowSpec, Network, Outcome, Settings, Simulation};
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, HintBits, Instant, Streams};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Simulated time between two checks of the cancel flag.
@@ -35,6 +38,9 @@ pub enum Judgement {
     Quality,
     /// The quality less the loss, weighted as the E-model does.
     QualityAndLoss,
+    /// The quality, over intervals short enough for runs in real time. They suit a constant bit rate, whose loss and delay
+    /// follow the hint at once.
+    QualitySoon,
     /// The quality, as long as the loss is within the limit of the specification: what a session does unless told otherwise.
     WithinLimit,
 }
@@ -58,7 +64,11 @@ pub(crate) fn simulate(
         .for_each(|group| group.stop = Some(Duration::ZERO));
     let mut network = silent.network().map_err(|error| error.to_string())?;
     let settings = scenario.settings(seed);
-    let logs = connect(scenario, judgement, &mut network, Streams::new(seed))?;
+    let connections = connections(scenario, judgement, &network, Streams::new(seed))?;
+    let connect = |(flow, connection): (usize, QosConnection)| {
+        Ok((flow, connection.connect(&mut network).map_err(|error| error.to_string())?))
+    };
+    let logs: Vec<(usize, QosLog)> = connections.into_iter().map(connect).collect::<Result<_, String>>()?;
     let simulation = Simulation::new(&network, &settings);
     let mut simulation = simulation.map_err(|error| error.to_string())?;
     let (mut now, end) = (Instant::ZERO, Instant::ZERO + scenario.duration);
@@ -69,38 +79,69 @@ pub(crate) fn simulate(
         now = (now + STEP).min(end);
         simulation.advance(now);
     }
-    let mut outcome = simulation.finish();
-    for (flow, log) in &logs {
-        replace(&mut outcome.flows[*flow], &log.take(), &settings);
-    }
-    let mut rows = scenario.rows(&network, &outcome);
-    forget_queuing(
-        &mut rows,
-        &logs.iter().map(|(flow, _)| network.flows()[*flow].name.as_str()).collect::<Vec<_>>(),
-    );
+    let records = logs.iter().map(|(flow, log)| (*flow, log.take())).collect();
+    Ok(rows(scenario, &network, simulation.finish(), &records, &settings))
+}
+
+/// Measures a scenario in the laboratory with a seed.
+///
+/// # Errors
+/// When the laboratory does not support the scenario, a flow over UDP cannot be a QoS connection, or the run was interrupted.
+pub(crate) fn measure(
+    scenario: &Scenario,
+    judgement: Judgement,
+    stack: Stack,
+    seed: u64,
+    cancel: &AtomicBool,
+) -> Result<RunResult, String> {
+    let network = scenario.network().map_err(|error| error.to_string())?;
+    let connections = connections(scenario, judgement, &network, Streams::new(seed))?;
+    let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
+    let measured = cutline_lab::measure(scenario, &connections, seed, &options, cancel);
+    let cutline_lab::Measured { network, outcome, timing, connections, .. } =
+        measured.map_err(|error| error.to_string())?;
+    let records = connections.into_iter().map(|(flow, measured)| (flow, measured.record)).collect();
+    let mut rows = rows(scenario, &network, outcome, &records, &scenario.settings(seed));
+    rows.timing.push(timing);
     Ok(rows)
+}
+
+/// The rows of a run, with what has happened to connections in the places of their flows.
+fn rows(
+    scenario: &Scenario,
+    network: &Network,
+    mut outcome: Outcome,
+    records: &BTreeMap<usize, QosRecord>,
+    settings: &Settings,
+) -> RunResult {
+    for (flow, record) in records {
+        replace(&mut outcome.flows[*flow], record, settings);
+    }
+    let mut rows = scenario.rows(network, &outcome);
+    let name = |flow: &usize| network.flows()[*flow].name.as_str();
+    forget_queuing(&mut rows, &records.keys().map(name).collect::<Vec<_>>());
+    for (flow, record) in records {
+        rows.distributions.extend(reported(name(flow), record));
+    }
+    rows
 }
 
 fn is_connection(group: &GroupSpec) -> bool {
     matches!(group.transport.params, TransportParams::Udp(_))
 }
 
-/// Adds a connection for each flow over UDP. Returns the flows' indices with the connections' logs.
-fn connect(
+/// The connections of a scenario, by the indices of their flows: one for each flow over UDP.
+pub(crate) fn connections(
     scenario: &Scenario,
     judgement: Judgement,
-    network: &mut Network,
+    network: &Network,
     streams: Streams,
-) -> Result<Vec<(usize, QosLog)>, String> {
-    let flows: Vec<(usize, FlowSpec)> = network.flows().iter().cloned().enumerate().collect();
+) -> Result<BTreeMap<usize, QosConnection>, String> {
     let group = |flow: &FlowSpec| &scenario.flows[flow.group.0 as usize];
-    let connections = flows.into_iter().filter(|(_, flow)| is_connection(group(flow)));
-    let add = |(index, flow): (usize, FlowSpec)| {
-        let connection = connection((group(&flow), &flow), judgement, network, streams)?;
-        let log = connection.connect(network).map_err(|error| error.to_string())?;
-        Ok((index, log))
-    };
-    connections.map(add).collect()
+    let flows = network.flows().iter().enumerate().filter(|(_, flow)| is_connection(group(flow)));
+    flows
+        .map(|(index, flow)| Ok((index, connection((group(flow), flow), judgement, network, streams)?)))
+        .collect()
 }
 
 fn connection(
@@ -116,13 +157,7 @@ fn connection(
     let best = rate.as_bps() as f64 / (8.0 * size.get() as f64);
     let (preset, policies) = match group.class {
         ClassSpec::Audio => {
-            let (goal, loss_weight) = match judgement {
-                Judgement::Quality => (HintGoal::Quality, 0.0),
-                Judgement::QualityAndLoss => (HintGoal::Quality, LOSS_WEIGHT),
-                Judgement::WithinLimit => (HintGoal::WithinLimit, 0.0),
-            };
-            let hint = HintParams { goal, loss_weight, ..HintParams::new(HintBits::PAPER) };
-            let adapt_hint = Some((Class::Audio, hint));
+            let adapt_hint = Some((Class::Audio, hint_params(judgement)));
             (Preset::Audio, Policies { adapt_hint, ..Policies::default() })
         }
         ClassSpec::Video => {
@@ -145,6 +180,19 @@ fn connection(
         stop: group.stop.map_or(Instant::FAR_FUTURE, |stop| Instant::ZERO + stop),
         ..QosConnection::new(&flow.name, ends, send.map_err(|error| error.to_string())?)
     })
+}
+
+/// The parameters of the controller of a hint.
+fn hint_params(judgement: Judgement) -> HintParams {
+    let hint = HintParams { goal: HintGoal::Quality, ..HintParams::new(HintBits::PAPER) };
+    match judgement {
+        Judgement::Quality => hint,
+        Judgement::QualityAndLoss => HintParams { loss_weight: LOSS_WEIGHT, ..hint },
+        Judgement::QualitySoon => {
+            HintParams { settle: Duration::from_secs(1), measure: Duration::from_secs(3), ..hint }
+        }
+        Judgement::WithinLimit => HintParams { goal: HintGoal::WithinLimit, ..hint },
+    }
 }
 
 /// Puts what has happened to a connection in the place of a flow's outcome.
@@ -219,6 +267,40 @@ fn set_hints(series: &mut [FlowInterval], outcome: &FlowOutcome, record: &QosRec
         }
         open.hint = Some(hint);
     }
+}
+
+/// How long after the arrival of the first message that is later than agreed on, beyond the error of the clocks, each end is told of
+/// the violation.
+fn reported(flow: &str, record: &QosRecord) -> Vec<DistributionRow> {
+    let limit = record.sink.events.iter().find_map(|(_, event)| match event {
+        Event::Agreed(agreed) => agreed.receive.effective.max_delay,
+        _ => None,
+    });
+    let clock = record.sink.mibs.last().and_then(|mib| mib.clock);
+    let (Some(limit), Some(clock)) = (limit, clock) else { return Vec::new() };
+    let is_late = |message: &&Passage| message.delay().is_some_and(|delay| delay > limit + clock.error);
+    let Some(late) = record.messages.iter().find(is_late).and_then(|message| message.arrived) else {
+        return Vec::new();
+    };
+    let told = |quantity: &str, end: &EndRecord, of: Direction| {
+        let is_it = |event: &Event| matches!(event, Event::Violated(direction, violation) if *direction == of && violation.measure == QosMeasure::Delay);
+        let (at, _) = end.events.iter().find(|(at, event)| *at >= late && is_it(event))?;
+        let after = at.saturating_since(late).as_millis_f64();
+        Some(DistributionRow {
+            subject_kind: "flow".into(),
+            subject: flow.into(),
+            quantity: quantity.into(),
+            low: after,
+            high: after,
+            count: 1,
+            ..DistributionRow::default()
+        })
+    };
+    let ends = [
+        told("receiver_told_ms", &record.sink, Direction::Receive),
+        told("sender_told_ms", &record.source, Direction::Send),
+    ];
+    ends.into_iter().flatten().collect()
 }
 
 /// The waiting times of connections' packets are not measured.

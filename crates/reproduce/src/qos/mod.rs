@@ -2,7 +2,7 @@
 
 mod charts;
 pub(crate) mod connections;
-mod measure;
+pub(crate) mod measure;
 
 use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, difference, mean};
@@ -12,7 +12,7 @@ use crate::study::{ExperimentData, Study};
 use connections::Judgement;
 use cutline_report::chart::{Chart, Figure};
 use cutline_report::report::{Claim, Section};
-use measure::{CODECS, LOADS, Video, call_quality, call_values, one_way_ms};
+use measure::{CODECS, LOADS, NARROW, Video, call_quality, call_values, one_way_ms};
 
 /// The study.
 pub const QOS: Study = Study {
@@ -78,7 +78,7 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
 }
 
 fn judge_video(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
-    let [qos, plain] = [qos, plain].map(Video::new);
+    let [qos, plain] = [qos, plain].map(|data| Video::new(data, NARROW));
     match id {
         "moves" => judged(claim, mean(&qos.time_to_move()), |estimate| estimate.is_below(2.5)),
         "within" => judged(claim, mean(&qos.within()), |estimate| estimate.is_above(90.0)),
@@ -136,7 +136,7 @@ fn judge_limits(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
 }
 
 /// The mean and half the width of the interval, or a dash without values.
-fn shown(values: &[f64], decimals: usize) -> String {
+pub(crate) fn shown(values: &[f64], decimals: usize) -> String {
     mean(values).map_or_else(
         || "-".to_owned(),
         |estimate| format!("{:.decimals$} ± {:.decimals$}", estimate.mean, estimate.half_width()),
@@ -144,7 +144,7 @@ fn shown(values: &[f64], decimals: usize) -> String {
 }
 
 fn videos_seen(qos: &Data, plain: &Data) -> String {
-    let [qos, plain] = [qos, plain].map(Video::new);
+    let [qos, plain] = [qos, plain].map(|data| Video::new(data, NARROW));
     let of = |name: &str, video: &Video<'_>| {
         format!(
             "{name}: {} % of the minute's intervals within the limits, {} % of its messages lost, {} kbit/s delivered in it.",

@@ -467,7 +467,8 @@ impl Session {
                 self.tell(Event::Hint(hint));
             }
         }
-        if let Some(operation) = &mut self.operation {
+        let is_asking = self.renegotiation.as_ref().is_some_and(Renegotiation::is_asking_for_less);
+        if let Some(operation) = self.operation.as_mut().filter(|_| !is_asking) {
             let before = operation.target();
             let demand = demand.unwrap_or_else(|| delivery.demand());
             let rate = operation.on_interval(arrived, &delivery, demand, &assessment);
@@ -527,14 +528,14 @@ impl Session {
             self.outbox.push_back(frame::report(token, &report, negotiation.tagger()));
             // Who is not heard does not answer.
             if !is_silent {
-                self.reconsider(now);
+                self.reconsider(now, out);
             }
         }
         self.collect();
     }
 
     /// Asks for another specification if it is time to.
-    fn reconsider(&mut self, now: Instant) {
+    fn reconsider(&mut self, now: Instant, out: &mut Outbound) {
         let Some(better) = self.renegotiation.as_ref().map(Renegotiation::better) else { return };
         let seen = self.seen(better);
         let (Some(renegotiation), Some(negotiation)) = (&mut self.renegotiation, &mut self.negotiation)
@@ -545,8 +546,32 @@ impl Session {
             return;
         }
         if let Some((place, specification)) = renegotiation.on_interval(now, &seen) {
+            let send = &specification.send;
+            let least = send.min_rate.or(send.max_rate);
             negotiation.renegotiate(now, specification.clone());
+            let least = least.filter(|_| renegotiation.is_asking_for_less());
             self.tell(Event::Asked(place));
+            if let Some(rate) = least {
+                out.set_rate(rate);
+                self.tell(Event::Rate(rate));
+            }
+        }
+    }
+
+    /// What was asked for is refused, or not answered: the rate is again that of what holds.
+    fn resume(&mut self, out: &mut Outbound, end: impl FnOnce(&mut Renegotiation)) {
+        let Some(renegotiation) = &mut self.renegotiation else { return };
+        let was_less = renegotiation.is_asking_for_less();
+        end(renegotiation);
+        if was_less {
+            out.renegotiate(&self.send.contract.effective);
+            let target = self.operation.as_ref().map(Operation::target);
+            if let Some(rate) = target {
+                out.set_rate(rate);
+            }
+            if let Some(rate) = target.or(self.send.contract.effective.max_rate) {
+                self.tell(Event::Rate(rate));
+            }
         }
     }
 
@@ -635,10 +660,13 @@ impl Session {
             match event {
                 negotiation::Event::Agreed(agreed) => self.agree(now, agreed, out, inbound),
                 negotiation::Event::Refused { send, receive } => {
-                    self.renegotiation.iter_mut().for_each(|them| them.on_refused(now));
                     self.tell(Event::Refused { send, receive });
+                    self.resume(out, |renegotiation| renegotiation.on_refused(now));
                 }
-                negotiation::Event::OneSided(reason) => self.leave(now, reason, inbound),
+                negotiation::Event::OneSided(reason) => {
+                    self.leave(now, reason, inbound);
+                    self.resume(out, |renegotiation| renegotiation.on_no_answer(now));
+                }
             }
         }
         self.collect();
@@ -680,7 +708,6 @@ impl Session {
             inbound.arrivals.restart(now);
             self.next = inbound.arrivals.deadline();
         }
-        self.renegotiation.iter_mut().for_each(|them| them.on_refused(now));
         self.tell(Event::OneSided(reason));
     }
 

@@ -127,7 +127,11 @@ impl QosConnection {
         Ok(log)
     }
 
-    fn validate(&self) -> Result<(), ParameterError> {
+    /// Checks that all parameters are allowed.
+    ///
+    /// # Errors
+    /// The first parameter that is not; the error says what is allowed.
+    pub fn validate(&self) -> Result<(), ParameterError> {
         if self.send.max_rate.is_none() {
             return Err(ParameterError::new("max-rate", "off", "a rate, which the application uses"));
         }

@@ -1,9 +1,10 @@
 //! What has been received and not been taken.
 
-use cutline_signal::frame::{End, Item, STREAM_HEADER, StreamReader, is_data};
+use super::kernel::{receive, receive_parts};
+use cutline_signal::frame::{End, Item, STREAM_HEADER, StreamReader, is_data, is_data_kind};
 use cutline_signal::negotiation::{Framing, framing};
-use rustix::net::{RecvAncillaryBuffer, RecvFlags, recv, recvmsg};
-use std::io::{self, IoSliceMut};
+use rustix::net::RecvFlags;
+use std::io;
 use std::net::TcpStream;
 
 /// How many bytes are read ahead: room for a message of 64 KB with its header.
@@ -60,9 +61,9 @@ impl Inlet {
         loop {
             if self.is_empty() && self.frames.rest() >= DIRECT && to.len() >= DIRECT {
                 let most = self.frames.rest().min(to.len());
-                let (bytes, _) = recv(socket, &mut to[..most], RecvFlags::empty())?;
+                let bytes = receive(socket, &mut to[..most], RecvFlags::empty())?;
                 if bytes == 0 {
-                    return Ok(Taken::End);
+                    return self.ended();
                 }
                 return Ok(Taken::Payload { bytes, end: self.frames.take(bytes) });
             }
@@ -73,7 +74,7 @@ impl Inlet {
                 return Ok(taken);
             }
             if self.fill(socket, RecvFlags::empty())? == 0 {
-                return Ok(Taken::End);
+                return self.ended();
             }
         }
     }
@@ -83,11 +84,9 @@ impl Inlet {
     fn read_message(&mut self, socket: &TcpStream, to: &mut [u8], token: u32) -> io::Result<Taken> {
         let mut header = [0; STREAM_HEADER];
         let most = to.len().min(ROOM - STREAM_HEADER);
-        let parts = &mut [IoSliceMut::new(&mut header), IoSliceMut::new(&mut to[..most])];
-        let none = &mut RecvAncillaryBuffer::default();
-        let received = recvmsg(socket, parts, none, RecvFlags::empty())?.bytes;
+        let received = receive_parts(socket, [&mut header, &mut to[..most]])?;
         if received == 0 {
-            return Ok(Taken::End);
+            return self.ended();
         }
         let there = received.saturating_sub(STREAM_HEADER);
         if received >= STREAM_HEADER && is_data(&header) {
@@ -102,6 +101,16 @@ impl Inlet {
         }
         self.keep(&[&header[..received.min(STREAM_HEADER)], &to[..there]]);
         self.read(socket, to, token)
+    }
+
+    /// The other end has closed its direction, which is an error within a message: its rest is missing.
+    fn ended(&self) -> io::Result<Taken> {
+        let begins_message = matches!(self.buffer[self.start..self.end], [kind, ..] if is_data_kind(kind));
+        if self.frames.is_within_message() || begins_message {
+            let text = "the stream ends within a message: its rest is missing";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        }
+        Ok(Taken::End)
     }
 
     /// Puts bytes into the buffer, which is empty.
@@ -186,7 +195,7 @@ impl Inlet {
     fn receive_up_to(&mut self, socket: &TcpStream, length: usize) -> io::Result<()> {
         while self.end - self.start < length {
             let end = self.start + length;
-            let (bytes, _) = recv(socket, &mut self.buffer[self.end..end], RecvFlags::DONTWAIT)?;
+            let bytes = receive(socket, &mut self.buffer[self.end..end], RecvFlags::DONTWAIT)?;
             if bytes == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -201,7 +210,7 @@ impl Inlet {
     /// Those of the socket.
     pub fn read_plain(&mut self, socket: &TcpStream, to: &mut [u8]) -> io::Result<usize> {
         if self.is_empty() {
-            return Ok(recv(socket, to, RecvFlags::empty())?.0);
+            return Ok(receive(socket, to, RecvFlags::empty())?);
         }
         let bytes = to.len().min(self.end - self.start);
         to[..bytes].copy_from_slice(self.take(bytes));
@@ -260,8 +269,7 @@ impl Inlet {
             (self.start, self.end) = (0, self.end - self.start);
         }
         debug_assert!(self.end < ROOM, "a header or a control message is shorter than the buffer");
-        let (bytes, _) = recv(socket, &mut self.buffer[self.end..], flags)?;
-        Ok(bytes)
+        Ok(receive(socket, &mut self.buffer[self.end..], flags)?)
     }
 }
 

@@ -4,7 +4,10 @@
 //! ([`cutline_signal::frame`]), and control messages come between messages. The application reads the bytes that the other one has
 //! written, as from any stream. What it writes is in the kernel when the call returns; nothing waits here.
 
+#[cfg(test)]
+mod faults;
 mod inlet;
+mod kernel;
 mod listener;
 mod outlet;
 mod probe;
@@ -147,6 +150,23 @@ impl QosTcpStream {
         self.0.connection.wait_for_event(duration(time))
     }
 
+    /// Has a handler called with each event from now on, and first with those that were not taken yet. Events can be taken as before,
+    /// too. An earlier handler is replaced.
+    ///
+    /// The thread that serves all connections calls it, and holds no lock then: the handler may call everything of this socket, but
+    /// should not wait in it, since reports of all connections wait meanwhile. One that panics is called again with the next event. When
+    /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket
+    /// keeps it open until [`remove_handler`](Self::remove_handler).
+    pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
+        let service = Arc::downgrade(&self.0) as Weak<dyn Service>;
+        self.0.connection.set_handler(service, Box::new(handler));
+    }
+
+    /// Removes the handler of events. When this returns it is not called any more, unless this is called by the handler itself.
+    pub fn remove_handler(&self) {
+        self.0.connection.remove_handler();
+    }
+
     /// All that is known of the connection.
     pub fn mib(&self) -> Mib {
         self.0.mib()
@@ -165,6 +185,13 @@ impl QosTcpStream {
     pub fn has_qos_peer(&self) -> Result<bool, QosError> {
         self.0.join()?;
         Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
+    }
+
+    /// Whether it is not known yet if the other end is a QoS socket. Then a stream that was accepted and does not wait
+    /// ([`QosTcpStream::set_nonblocking`]) refuses to write, unless the other end is a plain one for certain: what it waits for is no
+    /// room, and comes from the other end.
+    pub fn is_joining(&self) -> bool {
+        self.0.connection.standing() == Standing::Joining
     }
 
     /// Whether bytes were received already, so that reading does not wait. The descriptor does not show it.
@@ -311,7 +338,7 @@ impl Inner {
     }
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
-        let weak: Weak<dyn Service> = Arc::downgrade(self) as Weak<dyn Service>;
+        let weak = Arc::downgrade(self) as Weak<dyn Service>;
         keep(weak, now()).map(drop).map_err(QosError::system("cannot start a thread"))
     }
 
@@ -346,7 +373,12 @@ impl Inner {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.nonblocking.load(Ordering::Relaxed) {
-                        return Err(failed()(error));
+                        if inlet.is_empty() || now() < self.since.saturating_add(self.patience) {
+                            return Err(failed()(error));
+                        }
+                        // It has begun like an offer, and said no more.
+                        self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
+                        continue;
                     }
                     let due = if inlet.is_empty() { due } else { due.min(until) };
                     let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
@@ -449,6 +481,10 @@ impl Inner {
 }
 
 impl Service for Inner {
+    fn call_handler(&self) {
+        self.connection.call_handler();
+    }
+
     fn serve(&self, now: Instant) -> Instant {
         // While the application reads, it reads what comes.
         if let (Standing::Joined(token), Ok(mut inlet)) = (self.connection.standing(), self.inlet.try_lock())

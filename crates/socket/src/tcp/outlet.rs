@@ -1,11 +1,12 @@
 //! What has been begun and not been sent.
 
+use super::kernel;
 use crate::connection::Connection;
 use cutline_signal::frame::{LONGEST_FRAGMENT, STREAM_HEADER, stream_header};
 use cutline_sys::now;
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-use std::io::{self, IoSlice};
+use rustix::net::SendFlags;
+use std::io;
 use std::net::TcpStream;
 
 /// The longest message that one call writes, bytes.
@@ -36,22 +37,24 @@ impl Outlet {
         if bytes.is_empty() {
             return Ok(0);
         }
+        let mut begins = None;
         if self.owed == 0 {
             // Control messages go before the header.
             self.pending.extend(connection.take_control().into_iter().flatten());
             let (now, length) = (now(), bytes.len().min(LONGEST));
             self.pending.extend(stream_header(token, length, true, now));
             self.owed = length;
-            connection.outbound().on_send(now, length as u64);
+            begins = Some(now);
         }
         let bytes = &bytes[..bytes.len().min(self.owed)];
         let mut written = 0;
         while written < bytes.len() {
-            let parts = [IoSlice::new(&self.pending), IoSlice::new(&bytes[written..])];
-            let none = &mut SendAncillaryBuffer::default();
-            match sendmsg(socket, &parts, none, SendFlags::NOSIGNAL) {
+            match kernel::send(socket, [&self.pending, &bytes[written..]], SendFlags::empty()) {
                 Ok(taken) => {
                     let payload = self.took(taken);
+                    if let Some(at) = begins.take_if(|_| self.pending.len() < STREAM_HEADER) {
+                        connection.outbound().on_send(at, self.owed as u64);
+                    }
                     written += payload;
                     self.owed -= payload;
                 }
@@ -60,6 +63,9 @@ impl Outlet {
                     if errno == Errno::AGAIN {
                         connection.feed_back(|feedback| feedback.queue_full += 1);
                     }
+                    if begins.is_some() {
+                        self.retract();
+                    }
                     return if written > 0 { Ok(written) } else { Err(errno.into()) };
                 }
             }
@@ -67,7 +73,16 @@ impl Outlet {
                 break;
             }
         }
+        if begins.is_some() {
+            self.retract();
+        }
         if written == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(written) }
+    }
+
+    /// Takes back a message of which the kernel has nothing, not even of its header: its bytes may never be written.
+    fn retract(&mut self) {
+        self.pending.truncate(self.pending.len() - STREAM_HEADER);
+        self.owed = 0;
     }
 
     /// Sends control messages without waiting, unless a message is under way.
@@ -77,11 +92,16 @@ impl Outlet {
         }
         self.pending.extend(connection.take_control().into_iter().flatten());
         while !self.pending.is_empty() {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            let taken = rustix::net::send(socket, &self.pending, flags)?;
+            let taken = kernel::send(socket, [&self.pending, &[]], SendFlags::DONTWAIT)?;
             self.took(taken);
         }
         Ok(())
+    }
+
+    /// How much waits for the kernel.
+    #[cfg(test)]
+    pub const fn pending_bytes(&self) -> usize {
+        self.pending.len()
     }
 
     /// The kernel has taken so many bytes, pending ones first. Returns how many were payload.

@@ -58,6 +58,16 @@ struct Inner {
     kept: OnceLock<Kept>,
 }
 
+/// What has become of a message ([`QosUdpSocket::try_send`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It was sent, with so many bytes.
+    Sent(usize),
+    /// It was not: it is within what was agreed on after so long. Under rate control it may be longer, or feedback makes it
+    /// shorter.
+    Early(time::Duration),
+}
+
 /// The most control messages that are taken at a time, by who does not wait for messages of the application.
 const MOST_CONTROL: usize = 16;
 /// The longest time between looks for feedback, while sending waits for its turn under rate control and another thread
@@ -129,11 +139,32 @@ impl QosUdpSocket {
         self.0.send(message)
     }
 
+    /// Sends a message if it may be sent now, and does not wait for that.
+    ///
+    /// # Errors
+    /// As [`QosUdpSocket::send`]; [`io::ErrorKind::WouldBlock`] if the kernel has no room for it.
+    pub fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
+        self.0.try_send(message)
+    }
+
+    /// What happens when the application sends faster than was agreed on.
+    pub fn pacing(&self) -> Pacing {
+        self.0.pacing
+    }
+
     /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer.
     ///
     /// # Errors
     /// As [`UdpSocket::recv`].
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(self.0.recv(buffer)?.0)
+    }
+
+    /// As [`QosUdpSocket::recv`]. Also returns when the kernel received the message, on the scale of the MIB's times.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::recv`].
+    pub fn recv_stamped(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
         self.0.recv(buffer)
     }
 
@@ -150,6 +181,23 @@ impl QosUdpSocket {
     /// Waits for the next event, at most so long.
     pub fn wait_for_event(&self, time: time::Duration) -> Option<Event> {
         self.0.connection.wait_for_event(duration(time))
+    }
+
+    /// Has a handler called with each event from now on, and first with those that were not taken yet. Events can be taken as before,
+    /// too. An earlier handler is replaced.
+    ///
+    /// The thread that serves all connections calls it, and holds no lock then: the handler may call everything of this socket, but
+    /// should not wait in it, since reports of all connections wait meanwhile. One that panics is called again with the next event. When
+    /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket
+    /// keeps it open until [`remove_handler`](Self::remove_handler).
+    pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
+        let service = Arc::downgrade(&self.0) as Weak<dyn Service>;
+        self.0.connection.set_handler(service, Box::new(handler));
+    }
+
+    /// Removes the handler of events. When this returns it is not called any more, unless this is called by the handler itself.
+    pub fn remove_handler(&self) {
+        self.0.connection.remove_handler();
     }
 
     /// All that is known of the connection.
@@ -314,7 +362,7 @@ impl Inner {
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         // What has happened before is told at once.
         self.act(|session, out, inbound| session.advance(now(), out, inbound));
-        let weak: Weak<dyn Service> = Arc::downgrade(self) as Weak<dyn Service>;
+        let weak = Arc::downgrade(self) as Weak<dyn Service>;
         let kept = keep(weak, now()).map_err(QosError::system("cannot start a thread"))?;
         // A connection begins once, so there is none yet.
         let _none = self.kept.set(kept);
@@ -322,12 +370,43 @@ impl Inner {
     }
 
     fn send(&self, message: &[u8]) -> io::Result<usize> {
+        let out = self.may_send(message)?;
+        let (out, now) = self.pace(out)?;
+        self.transmit(out, now, message)
+    }
+
+    /// Whether a message is not too long.
+    fn may_send(&self, message: &[u8]) -> io::Result<MutexGuard<'_, Outbound>> {
         let out = self.connection.outbound();
         if let Some(longest) = out.longest().filter(|longest| message.len() as u64 > *longest) {
             let text = format!("a message of {} B: agreed on are at most {longest} B", message.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let (mut out, now) = self.pace(out)?;
+        Ok(out)
+    }
+
+    fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
+        let (mut out, now) = (self.may_send(message)?, now());
+        let mut wait = out.ready_at(now).saturating_since(now);
+        if !wait.is_zero() && out.has_rate_control() {
+            // Feedback may allow it, that has come or that comes.
+            out = self.with_feedback(out);
+            wait = out.ready_at(now).saturating_since(now).min(LONGEST_LOOK);
+        }
+        if !wait.is_zero() {
+            out.on_refused(now);
+        }
+        if !wait.is_zero() && self.pacing != Pacing::Count {
+            self.connection.feed_back(|feedback| feedback.pacing_waits += 1);
+            return Ok(Attempt::Early(time::Duration::from_nanos(wait.as_nanos())));
+        }
+        if !wait.is_zero() {
+            self.connection.feed_back(|feedback| feedback.unpaced += 1);
+        }
+        self.transmit(out, now, message).map(Attempt::Sent)
+    }
+
+    fn transmit(&self, mut out: MutexGuard<'_, Outbound>, now: Instant, message: &[u8]) -> io::Result<usize> {
         let sent = match self.connection.standing() {
             Standing::Joining | Standing::Alone => self.socket.send(message),
             Standing::Joined(token) => {
@@ -438,18 +517,18 @@ impl Inner {
         self.fill(reader, Wait::No).is_ok_and(|filled| filled == Filled::Datagrams)
     }
 
-    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
         let mut reader = lock(&self.reader);
-        if let Some(length) = reader.take(buffer) {
-            return Ok(length);
+        if let Some(message) = reader.take(buffer) {
+            return Ok(message);
         }
         let until = self.patience.until();
         loop {
             if self.fill(&mut reader, Wait::ForOne)? == Filled::End {
-                return Ok(0);
+                return Ok((0, now()));
             }
-            if let Some(length) = reader.take(buffer) {
-                return Ok(length);
+            if let Some(message) = reader.take(buffer) {
+                return Ok(message);
             }
             // Control messages alone have come, which do not make the time longer.
             until.wait(&self.socket)?;
@@ -518,7 +597,7 @@ impl Inner {
             let (mut reader, mut inbound) = (lock(&self.reader), self.connection.inbound());
             for (at, mut bytes) in datagrams {
                 match inbound.on_datagram(at, &bytes, self.connection.standing()) {
-                    Purpose::Message(start) => reader.add(bytes.split_off(start)),
+                    Purpose::Message(start) => reader.add(at, bytes.split_off(start)),
                     Purpose::Control(control) => found.push(ControlMessage { at, control, bytes }),
                     Purpose::Nothing => {}
                 }
@@ -531,6 +610,10 @@ impl Inner {
 }
 
 impl Service for Inner {
+    fn call_handler(&self) {
+        self.connection.call_handler();
+    }
+
     fn serve(&self, now: Instant) -> Instant {
         // While the application waits for messages it reads what comes.
         if let Ok(mut reader) = self.reader.try_lock() {

@@ -21,8 +21,8 @@ pub struct Reader {
     inbox: Inbox,
     /// Messages in the inbox: the number of the datagram, and where in it the message begins.
     messages: VecDeque<(usize, usize)>,
-    /// Messages that came before, outside of the inbox.
-    early: VecDeque<Vec<u8>>,
+    /// Messages that came before, outside of the inbox, with their times of arrival.
+    early: VecDeque<(Instant, Vec<u8>)>,
     /// Takes one datagram at a time.
     single: Inbox,
     /// What was looked at and not taken.
@@ -57,18 +57,18 @@ impl Reader {
     }
 
     /// Adds a message that was received elsewhere.
-    pub fn add(&mut self, message: Vec<u8>) {
-        self.early.push_back(message);
+    pub fn add(&mut self, at: Instant, message: Vec<u8>) {
+        self.early.push_back((at, message));
     }
 
-    /// Takes the next message. Returns its length in the buffer.
-    pub fn take(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        if let Some(message) = self.early.pop_front() {
-            return Some(copy(&message, buffer));
+    /// Takes the next message. Returns its length in the buffer, and when it arrived.
+    pub fn take(&mut self, buffer: &mut [u8]) -> Option<(usize, Instant)> {
+        if let Some((at, message)) = self.early.pop_front() {
+            return Some((copy(&message, buffer), at));
         }
         let (number, start) = self.messages.pop_front()?;
-        let datagram = self.inbox.datagram(number)?;
-        Some(copy(&datagram.head[start..], buffer))
+        let Datagram { head, at, .. } = self.inbox.datagram(number)?;
+        Some((copy(&head[start..], buffer), at))
     }
 
     /// Receives datagrams; there must be none to take. Returns how many.
@@ -120,7 +120,7 @@ impl Reader {
         let Some(Datagram { head, at, .. }) = self.single.datagram(0) else { return Ok(None) };
         Ok(Some(match inbound.on_datagram(at, head, standing) {
             Purpose::Message(start) => {
-                self.early.push_back(head[start..].to_vec());
+                self.early.push_back((at, head[start..].to_vec()));
                 Taken::Other
             }
             Purpose::Control(control) => Taken::Control(ControlMessage { at, control, bytes: head.to_vec() }),

@@ -248,8 +248,12 @@ fn the_descriptor_shows_messages_that_nobody_has_received() {
     };
     let (ours, theirs) = pair(LOOPBACK[0], &often(QosOptions::default()), &often(QosOptions::default()));
     let _watched = theirs.as_fd();
-    thread::sleep(time::Duration::from_millis(300));
-    assert!(theirs.mib().reports.used > 3, "the keeper takes reports: {:?}", theirs.mib());
+    let begin = now();
+    while theirs.mib().reports.used <= 3 {
+        let waited = now().saturating_since(begin);
+        assert!(waited < Duration::from_secs(20), "the keeper takes reports: {:?}", theirs.mib());
+        thread::sleep(time::Duration::from_millis(10));
+    }
     for message in [b"one", b"two"] {
         ours.send(message).unwrap();
     }
@@ -316,7 +320,7 @@ fn a_silent_plain_server_is_recognised_within_the_time_of_detection() {
 
 /// Datagrams between two ends, each after some time. Of those of the end that connects each `lost`-th is lost. Ends when both have
 /// been silent for two seconds.
-fn slow_path(listener: SocketAddr, delay: time::Duration, lost: Option<u64>) -> SocketAddr {
+fn slow_path(listener: SocketAddr, delay: Duration, lost: Option<u64>) -> SocketAddr {
     let [front, back] = [0, 0].map(|_: u8| UdpSocket::bind(LOOPBACK[0]).unwrap());
     let here = front.local_addr().unwrap();
     back.connect(listener).unwrap();
@@ -324,21 +328,21 @@ fn slow_path(listener: SocketAddr, delay: time::Duration, lost: Option<u64>) -> 
         socket.set_nonblocking(true).unwrap();
     }
     thread::spawn(move || {
-        let mut under_way = VecDeque::<(time::Instant, bool, Vec<u8>)>::new();
-        let (mut client, mut heard, mut bytes) = (None, time::Instant::now(), [0; 2000]);
+        let mut under_way = VecDeque::<(Instant, bool, Vec<u8>)>::new();
+        let (mut client, mut heard, mut bytes) = (None, now(), [0; 2000]);
         let mut number = 0;
-        while heard.elapsed() < time::Duration::from_secs(2) {
+        while now().saturating_since(heard) < Duration::from_secs(2) {
             while let Ok((length, from)) = front.recv_from(&mut bytes) {
-                (client, heard, number) = (Some(from), time::Instant::now(), number + 1);
+                (client, heard, number) = (Some(from), now(), number + 1);
                 if lost.is_none_or(|lost| number % lost > 0) {
                     under_way.push_back((heard + delay, true, bytes[..length].to_vec()));
                 }
             }
             while let Ok(length) = back.recv(&mut bytes) {
-                heard = time::Instant::now();
+                heard = now();
                 under_way.push_back((heard + delay, false, bytes[..length].to_vec()));
             }
-            while let Some((_, forward, bytes)) = under_way.pop_front_if(|it| it.0 <= time::Instant::now()) {
+            while let Some((_, forward, bytes)) = under_way.pop_front_if(|it| it.0 <= now()) {
                 let _lost = if forward { back.send(&bytes) } else { front.send_to(&bytes, client.unwrap()) };
             }
             thread::sleep(time::Duration::from_micros(500));
@@ -350,7 +354,7 @@ fn slow_path(listener: SocketAddr, delay: time::Duration, lost: Option<u64>) -> 
 #[test]
 fn an_answer_that_comes_after_the_time_of_detection_does_no_harm() {
     let listener = QosUdpListener::bind(LOOPBACK[0], &QosOptions::default()).unwrap();
-    let to = slow_path(listener.local_addr().unwrap(), time::Duration::from_millis(200), None);
+    let to = slow_path(listener.local_addr().unwrap(), Duration::from_millis(200), None);
     thread::scope(|scope| {
         let accepts = scope.spawn(|| listener.accept().unwrap().0);
         let options = QosOptions::default().detection(time::Duration::from_millis(100));
@@ -411,7 +415,7 @@ fn controlled() -> QosOptions {
 #[test]
 fn a_rate_that_is_fair_to_tcp_is_found_over_a_path_that_loses() {
     let listener = QosUdpListener::bind(LOOPBACK[0], &QosOptions::default()).unwrap();
-    let to = slow_path(listener.local_addr().unwrap(), time::Duration::from_millis(10), Some(100));
+    let to = slow_path(listener.local_addr().unwrap(), Duration::from_millis(10), Some(100));
     thread::scope(|scope| {
         let receives = scope.spawn(|| {
             let theirs = listener.accept().unwrap().0;
@@ -504,4 +508,207 @@ fn rate_control_needs_another_qos_socket_and_datagrams() {
     let params = TfrcParams { q: 2.0, ..TfrcParams::default() };
     let error = QosUdpListener::bind(LOOPBACK[0], &controlled().rate_control(RateControl::Tfrc(params)));
     assert!(error.map(drop).unwrap_err().to_string().starts_with("q = 2: allowed is"));
+}
+
+/// A path that repeats, replays and reorders datagrams, and loses none.
+fn wild_path(listener: SocketAddr, seed: u64) -> SocketAddr {
+    let [front, back] = [0, 0].map(|_: u8| UdpSocket::bind(LOOPBACK[0]).unwrap());
+    let here = front.local_addr().unwrap();
+    back.connect(listener).unwrap();
+    for socket in [&front, &back] {
+        socket.set_read_timeout(Some(time::Duration::from_millis(1))).unwrap();
+    }
+    thread::spawn(move || {
+        let mut random = cutline_units::Streams::new(seed).stream("path", "wild");
+        let mut ways: [Vec<Vec<u8>>; 2] = Default::default();
+        let mut history: [Vec<Vec<u8>>; 2] = Default::default();
+        let (mut client, mut heard, mut bytes) = (None, now(), [0; 2000]);
+        while now().saturating_since(heard) < Duration::from_secs(1) {
+            if let Ok((length, from)) = front.recv_from(&mut bytes) {
+                (client, heard) = (Some(from), now());
+                ways[0].push(bytes[..length].to_vec());
+            }
+            if let Ok(length) = back.recv(&mut bytes) {
+                heard = now();
+                ways[1].push(bytes[..length].to_vec());
+            }
+            for way in [0, 1] {
+                let send = |bytes: &[u8]| match way {
+                    0 => drop(back.send(bytes)),
+                    _ => drop(front.send_to(bytes, client.unwrap())),
+                };
+                while random.uniform() < 0.8 && !ways[way].is_empty() {
+                    let place = (random.uniform() * ways[way].len() as f64) as usize;
+                    let datagram = ways[way].swap_remove(place);
+                    (0..=(random.uniform() * 3.0) as usize).for_each(|_| send(&datagram));
+                    history[way].push(datagram);
+                    // An old one, perhaps of the negotiation.
+                    let old = (random.uniform() * history[way].len() as f64) as usize;
+                    send(&history[way][old]);
+                }
+            }
+        }
+    });
+    here
+}
+
+#[test]
+fn what_the_path_repeats_replays_and_reorders_arrives_once() {
+    for (seed, key) in [(1, false), (2, true), (3, false), (4, true)] {
+        let with = |options: QosOptions| {
+            let options = options.peer(Peer::Speaks);
+            if key { options.key(&[b'k'; 32]).unwrap() } else { options }
+        };
+        let listener = QosUdpListener::bind(LOOPBACK[0], &with(QosOptions::default())).unwrap();
+        let to = wild_path(listener.local_addr().unwrap(), seed);
+        let (ours, theirs) = thread::scope(|scope| {
+            let accepts = scope.spawn(|| listener.accept().unwrap().0);
+            (QosUdpSocket::connect(to, &with(QosOptions::default())).unwrap(), accepts.join().unwrap())
+        });
+        for (from, to) in [(&ours, &theirs), (&theirs, &ours)] {
+            let sent: Vec<[u8; 40]> = (0..200).map(|i| [i; 40]).collect();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for message in &sent {
+                        from.send(message).unwrap();
+                        thread::sleep(time::Duration::from_micros(300));
+                    }
+                });
+                to.set_read_timeout(Some(time::Duration::from_millis(700))).unwrap();
+                let mut received = Vec::new();
+                let mut buffer = [0; 100];
+                while let Ok(length) = to.recv(&mut buffer) {
+                    received.push(<[u8; 40]>::try_from(&buffer[..length]).unwrap());
+                }
+                received.sort_unstable();
+                let times = |number: u8| received.iter().filter(|message| **message == [number; 40]).count();
+                let wrong: Vec<_> =
+                    (0..200).map(|i| (i, times(i))).filter(|(_, times)| *times != 1).collect();
+                assert!(
+                    wrong.is_empty() && received.len() == 200,
+                    "seed {seed}: number and times: {wrong:?}"
+                );
+            });
+            let mib = to.mib();
+            assert!(mib.receive.received.duplicated > 0 && mib.receive.received.messages == 200);
+        }
+    }
+}
+
+#[test]
+fn datagrams_that_nobody_should_send_are_no_messages() {
+    let (ours, theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    let Standing::Joined(token) = theirs.0.connection.standing() else { panic!("they have agreed") };
+    let mut random = cutline_units::Streams::new(5).stream("datagrams", "wrong");
+    theirs.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+    let (stop, drained) = (Arc::new(AtomicBool::new(false)), theirs.clone());
+    let stopped = Arc::clone(&stop);
+    let drains = thread::spawn(move || {
+        let mut messages = 0;
+        loop {
+            match drained.recv(&mut [0; 400]) {
+                Ok(_) => messages += 1,
+                Err(_) if stopped.load(Ordering::Relaxed) => return messages,
+                Err(_) => {}
+            }
+        }
+    });
+    let mut lies = 0;
+    for i in 0..2000_u64 {
+        let noise: Vec<u8> =
+            (0..(random.uniform() * 300.0) as usize).map(|_| (random.uniform() * 256.0) as u8).collect();
+        let head = match i % 6 {
+            0 => vec![],
+            1 => datagram_header(token ^ 1, i, now(), None).to_vec(),
+            2 => datagram_header(token, u64::MAX - i, now(), None)[..20].to_vec(),
+            3 => vec![0xc7, 0x51, (i % 4) as u8, 1, 0, 40],
+            4 => vec![0xc7, 0x53, 0xff, 0xff],
+            _ => {
+                lies += 1;
+                let none = None::<fn(&[u8]) -> [u8; 32]>;
+                ours.0.socket.send(&cutline_signal::frame::report(token, &noise, none)).unwrap();
+                continue;
+            }
+        };
+        // Past the layer, as another program could that sees the path.
+        ours.0.socket.send(&[head, noise].concat()[..]).unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(drains.join().unwrap(), 0, "nothing of it is a message");
+    patient(&theirs);
+    ours.send(b"honest").unwrap();
+    let mut buffer = [0; 400];
+    let length = theirs.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"honest");
+    let mib = theirs.mib();
+    assert_eq!(mib.receive.received.messages, 1);
+    assert!(mib.reports.refused > lies / 2 && mib.reports.refused <= lies, "{:?}", mib.reports);
+    assert!(theirs.has_qos_peer());
+}
+
+/// Waits until something holds.
+fn soon(what: &str, holds: impl Fn() -> bool) {
+    let begin = now();
+    while !holds() {
+        assert!(now().saturating_since(begin) < Duration::from_secs(20), "{what}");
+        thread::sleep(time::Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_handler_is_called_with_each_event_and_may_call_the_socket() {
+    let (ours, theirs) = pair(LOOPBACK[0], &QosOptions::sending(bulk()), &QosOptions::receiving(bulk()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (kept, socket) = (Arc::clone(&seen), ours.clone());
+    ours.on_event(move |event| {
+        let name = thread::current().name().map(str::to_owned);
+        // No lock is held.
+        let _mib = (socket.mib(), socket.has_pending(), socket.local_addr());
+        lock(&kept).push((event, name));
+        panic!("on purpose, which ends nothing");
+    });
+    soon("what was agreed on before", || lock(&seen).len() == 1);
+    let ask = |size| {
+        let spec = Specification::builder().size(Bytes::new(size)).coerce_all().build().unwrap();
+        theirs.renegotiate(ConnectionSpecification { receive: spec, ..ConnectionSpecification::default() });
+    };
+    ask(300);
+    soon("a second event, after a panic", || lock(&seen).len() == 2);
+    for (event, name) in lock(&seen).iter() {
+        assert!(matches!(event, Event::Agreed(_)), "{event:?}");
+        assert_eq!(name.as_deref(), Some("cutline-qos"));
+    }
+    assert_eq!(ours.events().count(), 2, "they can be taken as well");
+    // Another one, that removes itself.
+    let (count, socket) = (Arc::new(Mutex::new(0)), ours.clone());
+    let counted = Arc::clone(&count);
+    ours.on_event(move |_| {
+        *lock(&counted) += 1;
+        socket.remove_handler();
+    });
+    ask(200);
+    soon("the other handler", || *lock(&count) == 1);
+    ask(100);
+    soon("a third event", || {
+        ours.events().any(
+            |event| matches!(event, Event::Agreed(it) if it.send.effective.size == Some(Bytes::new(100))),
+        )
+    });
+    assert_eq!((*lock(&count), lock(&seen).len()), (1, 2));
+    soon("both handlers are gone, and with them their clones", || Arc::strong_count(&ours.0) == 1);
+}
+
+#[test]
+fn a_handler_that_was_removed_is_running_no_more() {
+    let (ours, _theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (begins, ends) = (Arc::clone(&begun), Arc::clone(&ended));
+    ours.on_event(move |_| {
+        begins.store(true, Ordering::SeqCst);
+        thread::sleep(time::Duration::from_millis(100));
+        ends.store(true, Ordering::SeqCst);
+    });
+    soon("the handler", || begun.load(Ordering::SeqCst));
+    ours.remove_handler();
+    assert!(ended.load(Ordering::SeqCst));
 }

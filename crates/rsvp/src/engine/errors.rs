@@ -1,0 +1,264 @@
+//! Errors: `PathErr` and `ResvErr` messages, made here and passed on, and blockade state (RFC 2209: PERR, RERR).
+
+use super::Engine;
+use super::control::Failure;
+use super::neighbours::Target;
+use super::outputs::Event;
+use super::params::InterfaceId;
+use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState};
+use super::upstream::Cause;
+use crate::message::{Body, Descriptor, Kind, Message, Path, PathErr, Refused, Resv, ResvErr};
+use crate::object::{ErrorSpec, Hop, Sender, Session, Style, code};
+use cutline_units::Instant;
+use std::net::IpAddr;
+
+impl Engine {
+    /// Answers a Path message with an error.
+    pub(super) fn path_error(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        path: &Path,
+        code: u8,
+        value: u16,
+    ) {
+        let Some(node) = self.address_of(interface) else { return };
+        let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
+        let error = PathErr {
+            session: path.session,
+            error,
+            policy: Vec::new(),
+            sender: path.sender,
+            tspec: Some(path.tspec),
+        };
+        let message = Message::new(self.params.ttl, Body::PathErr(error));
+        self.transmit(now, interface, Target::Neighbour(path.hop.address), message);
+    }
+
+    /// Answers a message that is not understood.
+    pub(super) fn refuse(&mut self, now: Instant, interface: InterfaceId, refused: &Refused) {
+        let Some(node) = self.address_of(interface) else { return };
+        let Refused { code, value, kind, session, hop, sender, style } = *refused;
+        let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
+        let body = match (kind, sender, style) {
+            (Kind::Path, Some(sender), _) => {
+                Body::PathErr(PathErr { session, error, policy: Vec::new(), sender, tspec: None })
+            }
+            (Kind::Resv, _, Some(style)) => {
+                let hop = Hop { address: node, handle: hop.handle };
+                Body::ResvErr(ResvErr {
+                    session,
+                    hop,
+                    error,
+                    scope: None,
+                    policy: Vec::new(),
+                    style,
+                    flow: None,
+                })
+            }
+            _ => return,
+        };
+        self.transmit(now, interface, Target::Neighbour(hop.address), Message::new(self.params.ttl, body));
+    }
+
+    /// Passes an error on to the sender.
+    pub(super) fn on_path_error(&mut self, now: Instant, error: PathErr, message: &Message) {
+        let id = self.by_session.get(&error.session);
+        let s = id.and_then(|id| self.sessions.get(id));
+        let psb = s.and_then(|s| {
+            s.paths.iter().find(|((sender, _), psb)| *sender == error.sender && !psb.is_local_only)
+        });
+        match psb.map(|(_, psb)| psb.from) {
+            None => self.stats.without_state += 1,
+            Some(None) => {
+                self.event(Event::PathError {
+                    session: error.session,
+                    error: error.error,
+                    sender: error.sender,
+                });
+            }
+            Some(Some((interface, hop))) => {
+                let passed_on = message.passed_on.clone();
+                let message = Message { passed_on, ..Message::new(self.params.ttl, Body::PathErr(error)) };
+                self.transmit_reliably(now, interface, hop.address, Target::Neighbour(hop.address), message);
+            }
+        }
+    }
+
+    /// Tells a next hop, or an application here, that its reservation has failed.
+    #[expect(clippy::too_many_arguments, reason = "each is a field of the message")]
+    pub(super) fn report_failure(
+        &mut self,
+        now: Instant,
+        s: &SessionState,
+        (next_hop, handle): (NextHop, u32),
+        style: Style,
+        (code, value): Failure,
+        in_place: bool,
+        flow: Option<Descriptor>,
+    ) {
+        let scope =
+            s.reservations.iter().find(|rsb| rsb.next_hop == next_hop).and_then(|rsb| rsb.scope.clone());
+        self.send_failure(now, (s.session, scope), (next_hop, handle), style, (code, value, in_place), flow);
+    }
+
+    /// The same about a session that is not known here.
+    pub(super) fn report_stray(
+        &mut self,
+        now: Instant,
+        resv: &Resv,
+        to: (NextHop, u32),
+        (code, value): Failure,
+        flow: Option<Descriptor>,
+    ) {
+        self.send_failure(
+            now,
+            (resv.session, resv.scope.clone()),
+            to,
+            resv.style,
+            (code, value, false),
+            flow,
+        );
+    }
+
+    fn send_failure(
+        &mut self,
+        now: Instant,
+        (session, scope): (Session, Option<Vec<IpAddr>>),
+        (next_hop, handle): (NextHop, u32),
+        style: Style,
+        (code, value, in_place): (u8, u16, bool),
+        flow: Option<Descriptor>,
+    ) {
+        let any = || self.interfaces.values().next().map(|place| place.config.address);
+        let Some(node) = next_hop.interface().map_or_else(any, |interface| self.address_of(interface)) else {
+            return;
+        };
+        let error = ErrorSpec { node, in_place, not_guilty: false, code, value };
+        match next_hop {
+            NextHop::Application => {
+                let (flowspec, senders) =
+                    flow.map_or((None, Vec::new()), |flow| (flow.flowspec, flow.filters));
+                self.event(Event::ResvError { session, error, style, flowspec, senders });
+            }
+            NextHop::Neighbour(interface, address) => {
+                let hop = Hop { address: node, handle };
+                let error = ResvErr { session, hop, error, scope, policy: Vec::new(), style, flow };
+                let message = Message::new(self.params.ttl, Body::ResvErr(error));
+                self.transmit_reliably(now, interface, address, Target::Neighbour(address), message);
+            }
+        }
+    }
+
+    /// Tells whoever has made a reservation that it has gone.
+    pub(super) fn resv_error(
+        &mut self,
+        now: Instant,
+        s: &SessionState,
+        rsb: &Rsb,
+        failure: Failure,
+        in_place: bool,
+    ) {
+        let flow =
+            Descriptor { flowspec: Some(rsb.flowspec), filters: rsb.filters.keys().copied().collect() };
+        self.report_failure(now, s, (rsb.next_hop, rsb.handle), rsb.style, failure, in_place, Some(flow));
+    }
+
+    /// Handles a `ResvErr` message: larger reservations are blockaded, and those concerned hear of it.
+    pub(super) fn on_resv_error(&mut self, now: Instant, interface: InterfaceId, error: &ResvErr) {
+        let id = self.by_session.get(&error.session).copied();
+        let has_path = |id: &u64| self.sessions.get(id).is_some_and(|s| !s.paths.is_empty());
+        match id.filter(has_path) {
+            Some(id) => self.in_session(id, |this, s| this.on_session_resv_error(now, s, interface, error)),
+            None => self.stats.without_state += 1,
+        }
+    }
+
+    fn on_session_resv_error(
+        &mut self,
+        now: Instant,
+        s: &mut SessionState,
+        interface: InterfaceId,
+        error: &ResvErr,
+    ) {
+        let key = (interface, error.hop.address);
+        if matches!(error.error.code, code::NO_PATH | code::NO_SENDER)
+            && let Some(upstream) = s.upstream.get_mut(&key)
+        {
+            upstream.lose();
+        }
+        let failed = error.flow.as_ref().and_then(|flow| flow.flowspec);
+        let filters = error.flow.as_ref().map_or(&[][..], |flow| &flow.filters);
+        let is_admission = error.error.code == code::ADMISSION;
+        if let Some(flowspec) = failed.filter(|_| is_admission) {
+            let until = now + self.params.refresh.mul_f64(self.params.blockade);
+            let from_there = |sender: &Sender| {
+                s.paths.iter().any(|((other, _), psb)| other == sender && psb.up_key() == Some(key))
+            };
+            let keys: Vec<BlockadeKey> = match error.style {
+                Style::WildcardFilter => vec![BlockadeKey::Hop(key)],
+                _ => filters
+                    .iter()
+                    .filter(|sender| from_there(sender))
+                    .map(|sender| BlockadeKey::Sender(*sender))
+                    .collect(),
+            };
+            s.blockades.extend(keys.into_iter().map(|key| (key, Bsb { flowspec, until })));
+            self.refresh_upstream(now, s, key, Cause::AfterError);
+            // What was acknowledged is not refreshed by summaries while something is blockaded.
+            self.arm_resv_refresh(now, s, key);
+        }
+        let is_concerned = |rsb: &&Rsb| {
+            rsb.next_hop.interface() != Some(interface)
+                && rsb.style == error.style
+                && (rsb.style == Style::WildcardFilter
+                    || filters.is_empty()
+                    || filters.iter().any(|sender| rsb.selects(sender)))
+        };
+        let concerned: Vec<Rsb> = s.reservations.iter().filter(is_concerned).cloned().collect();
+        for rsb in concerned {
+            let is_smaller = failed.is_some_and(|failed| failed.exceeds(&rsb.flowspec));
+            // RFC 2205 section 3.5: what was there stays, so who asks for less has lost nothing.
+            if is_admission && error.error.in_place && is_smaller {
+                continue;
+            }
+            let senders: Vec<Sender> =
+                rsb.filters.keys().copied().filter(|sender| filters.contains(sender)).collect();
+            match rsb.next_hop {
+                NextHop::Application => {
+                    let spec = ErrorSpec { not_guilty: is_smaller, ..error.error };
+                    let (session, style) = (s.session, rsb.style);
+                    self.event(Event::ResvError { session, error: spec, style, flowspec: failed, senders });
+                }
+                NextHop::Neighbour(out, address) => {
+                    self.forward_resv_error(now, s, (out, address), (&rsb, senders), error);
+                }
+            }
+        }
+    }
+
+    fn forward_resv_error(
+        &mut self,
+        now: Instant,
+        s: &SessionState,
+        (out, address): (InterfaceId, IpAddr),
+        (rsb, senders): (&Rsb, Vec<Sender>),
+        error: &ResvErr,
+    ) {
+        let Some(own) = self.address_of(out) else { return };
+        // RFC 2205 section 3.4: only the senders that route there.
+        let routes = |source: &IpAddr| s.routed_to(Some(out)).any(|(sender, _)| sender.address == *source);
+        let scope = error
+            .scope
+            .as_ref()
+            .map(|scope| scope.iter().copied().filter(|source| routes(source)).collect::<Vec<_>>());
+        if scope.as_ref().is_some_and(Vec::is_empty) {
+            return;
+        }
+        let flow = error.flow.as_ref().map(|flow| Descriptor { flowspec: flow.flowspec, filters: senders });
+        let hop = Hop { address: own, handle: rsb.handle };
+        let body = ResvErr { hop, scope, flow, ..error.clone() };
+        let message = Message::new(self.params.ttl, Body::ResvErr(body));
+        self.transmit_reliably(now, out, address, Target::Neighbour(address), message);
+    }
+}

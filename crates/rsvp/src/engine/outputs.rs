@@ -1,0 +1,202 @@
+//! What comes into an engine, and what goes out.
+
+use super::params::InterfaceId;
+use super::state::Police;
+use crate::admission::Handle;
+use crate::encapsulation::Carrier;
+use crate::intserv::{Adspec, Flowspec, Tspec};
+use crate::object::{ErrorSpec, Sender, Session, Style};
+use std::net::IpAddr;
+
+/// A message that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'b> {
+    /// Where.
+    pub interface: InterfaceId,
+    /// Its source in the header of IP.
+    pub source: IpAddr,
+    /// Its destination there.
+    pub destination: IpAddr,
+    /// The TTL with which it arrived; `None` if it is not known, as with UDP.
+    pub ttl: Option<u8>,
+    /// What carried it.
+    pub carrier: Carrier,
+    /// Its bytes, after the headers of IP and UDP.
+    pub bytes: &'b [u8],
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Send a message.
+    Send(Datagram),
+    /// Change what is reserved on an interface.
+    Control(Control),
+    /// Say where packets go, and say it again whenever it changes ([`Engine::set_route`](super::Engine::set_route)).
+    AskRoute(RouteKey),
+    /// The route is not needed any more.
+    ForgetRoute(RouteKey),
+    /// Something that an application here wants to know.
+    Event(Event),
+}
+
+/// A message that is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// By which interface.
+    pub interface: InterfaceId,
+    /// Its source in the header of IP. For a Path message that is the sender of the packets.
+    pub source: IpAddr,
+    /// Its destination.
+    pub destination: IpAddr,
+    /// Its TTL.
+    pub ttl: u8,
+    /// Whether it has the Router Alert option.
+    pub router_alert: bool,
+    /// What carries it.
+    pub carrier: Carrier,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A route that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteKey {
+    /// Where packets go.
+    pub destination: IpAddr,
+    /// Where they come from, if that matters: for a group.
+    pub source: Option<IpAddr>,
+}
+
+/// A route.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// For a group, the interface at which its packets arrive.
+    pub incoming: Option<InterfaceId>,
+    /// The interfaces by which packets leave, each with the next node if that is known. None if they end here.
+    pub outgoing: Vec<(InterfaceId, Option<IpAddr>)>,
+}
+
+/// A request to traffic control (RFC 2205 section 3.11.2).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Control {
+    /// Reserve.
+    Add(Flow),
+    /// Reserve something else instead.
+    Modify(Flow),
+    /// Packets of this sender use the reservation, too.
+    AddFilter {
+        /// Where.
+        interface: InterfaceId,
+        /// Which reservation.
+        handle: Handle,
+        /// The session.
+        session: Session,
+        /// The sender.
+        sender: Sender,
+    },
+    /// Packets of this sender do not use it any more.
+    RemoveFilter {
+        /// Where.
+        interface: InterfaceId,
+        /// Which reservation.
+        handle: Handle,
+        /// The session.
+        session: Session,
+        /// The sender.
+        sender: Sender,
+    },
+    /// End the reservation.
+    Delete {
+        /// Where.
+        interface: InterfaceId,
+        /// Which reservation.
+        handle: Handle,
+    },
+}
+
+/// What is reserved on an interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Where.
+    pub interface: InterfaceId,
+    /// The number of the reservation.
+    pub handle: Handle,
+    /// The session.
+    pub session: Session,
+    /// The style.
+    pub style: Style,
+    /// The senders whose packets use it; none in style WF, where all do.
+    pub senders: Vec<Sender>,
+    /// The bucket to serve and to police by.
+    pub tspec: Tspec,
+    /// Where to police.
+    pub police: Police,
+}
+
+/// What an application hears of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A sender of a session has appeared, or sends something else.
+    Path {
+        /// The session.
+        session: Session,
+        /// The sender.
+        sender: Sender,
+        /// Its traffic.
+        tspec: Tspec,
+        /// What the path offers.
+        adspec: Option<Adspec>,
+    },
+    /// A sender has gone.
+    PathEnded {
+        /// The session.
+        session: Session,
+        /// The sender.
+        sender: Sender,
+    },
+    /// What is reserved for the sender's packets has changed.
+    Reserved {
+        /// The session.
+        session: Session,
+        /// The style.
+        style: Style,
+        /// The senders; none in style WF.
+        senders: Vec<Sender>,
+        /// What is reserved; `None` if nothing is any more.
+        flowspec: Option<Flowspec>,
+    },
+    /// The path of a sender here cannot be set up.
+    PathError {
+        /// The session.
+        session: Session,
+        /// The error.
+        error: ErrorSpec,
+        /// The sender.
+        sender: Sender,
+    },
+    /// A reservation has failed.
+    ResvError {
+        /// The session.
+        session: Session,
+        /// The error.
+        error: ErrorSpec,
+        /// The style.
+        style: Style,
+        /// What has failed.
+        flowspec: Option<Flowspec>,
+        /// The senders.
+        senders: Vec<Sender>,
+    },
+    /// A reservation is probably there along the whole path.
+    Confirmed {
+        /// The session.
+        session: Session,
+        /// The node that says so.
+        node: IpAddr,
+        /// The style.
+        style: Style,
+        /// The senders.
+        senders: Vec<Sender>,
+    },
+}

@@ -1,0 +1,122 @@
+//! What can be set of an engine and of its interfaces.
+
+use crate::admission::ShareParams;
+use crate::encapsulation::Encapsulation;
+use crate::integrity::IntegrityConfig;
+use cutline_params::Parameters;
+use cutline_units::{Duration, Rate};
+use std::net::IpAddr;
+
+/// What can be set of an engine.
+#[derive(Clone, Debug, PartialEq, Parameters)]
+pub struct EngineParams {
+    /// The refresh period R: state is sent again at random times between half of it and one and a half of it.
+    #[param(
+        default = Duration::from_secs(30),
+        range = (Duration::from_millis(100), Duration::from_secs(3600)),
+        source = "RFC 2205 section 3.7"
+    )]
+    pub refresh: Duration,
+    /// K: how many refreshes in a row may be lost, plus one, before state ends.
+    #[param(default = 3, range = (1, 20), source = "RFC 2205 section 3.7")]
+    pub lifetime: u32,
+    /// Kb: how long a failed reservation keeps larger ones out of merging, in refresh periods.
+    #[param(default = 4.0, range = (1.0, 100.0), source = "ours: RFC 2205 section 3.5 leaves it open")]
+    pub blockade: f64,
+    /// W: how long to wait after a route has changed until Path messages take the new one.
+    #[param(
+        default = Duration::from_secs(2),
+        range = (Duration::ZERO, Duration::from_secs(60)),
+        source = "RFC 2205 section 3.6"
+    )]
+    pub local_repair: Duration,
+    /// How often new state is sent early, beside the refreshes, to a neighbour that acknowledges nothing.
+    #[param(default = 1, range = (0, 10), source = "ours: RFC 2205 section 3.7 allows it; one lost message costs half a second")]
+    pub early_refreshes: u32,
+    /// Whether to use refresh reduction with neighbours that have it.
+    #[param(default = true, source = "RFC 2961")]
+    pub refresh_reduction: bool,
+    /// How many refresh periods pass between whole messages about state that summaries refresh. They mend state that has been damaged.
+    #[param(default = 20, range = (1, 1_000_000), source = "ours: RFC 2961 section 5.5 leaves it open")]
+    pub whole_refresh: u32,
+    /// Rf: how long to wait for an acknowledgement before a message is sent again; twice as long each further time.
+    #[param(
+        default = Duration::from_millis(500),
+        range = (Duration::from_millis(1), Duration::from_secs(60)),
+        source = "RFC 2961 section 6.2"
+    )]
+    pub rapid_retransmission: Duration,
+    /// Rl: how often a message is sent without being acknowledged.
+    #[param(default = 3, range = (1, 20), source = "RFC 2961 section 6.2")]
+    pub rapid_limit: u32,
+    /// How long an acknowledgement waits for others, or for a message that takes it along.
+    #[param(
+        default = Duration::from_millis(20),
+        range = (Duration::ZERO, Duration::from_secs(1)),
+        source = "ours: well below the default of rapid-retransmission"
+    )]
+    pub ack_delay: Duration,
+    /// The longest message that summarises refreshes or acknowledges, bytes.
+    #[param(default = 1400, range = (100, 60_000), unit = "B", source = "ours: with IP's headers it fits Ethernet")]
+    pub longest_list: u32,
+    /// The TTL of messages.
+    #[param(default = 64, range = (1, 255), source = "RFC 1700")]
+    pub ttl: u8,
+    /// The most sessions.
+    #[param(default = 100_000, range = (1, 10_000_000), source = "ours: some 200 MB")]
+    pub most_sessions: u32,
+    /// The most senders, and the most reservations, of a session.
+    #[param(default = 500, range = (1, 800), source = "ours: a Resv message for more does not fit a datagram")]
+    pub most_per_session: u32,
+    /// The most bytes of `POLICY_DATA`, and of objects of unknown classes, in a message that is taken, and in one that is sent.
+    #[param(default = 2048, range = (0, 4096), unit = "B", source = "ours: such objects are kept with the state")]
+    pub most_opaque: u32,
+    /// The most neighbours.
+    #[param(default = 4096, range = (1, 1_000_000), source = "ours")]
+    pub most_neighbours: u32,
+}
+
+impl EngineParams {
+    /// Returns how long state lives that a neighbour refreshes with this period (RFC 2205 section 3.7).
+    pub fn lifetime_of(&self, refresh: Duration) -> Duration {
+        refresh.min(LONGEST_REFRESH).mul_f64((f64::from(self.lifetime) + 0.5) * 1.5)
+    }
+}
+
+/// The longest refresh period of a neighbour that is believed.
+const LONGEST_REFRESH: Duration = Duration::from_secs(3600);
+
+/// An interface, or a tunnel. Its number is the logical interface handle in messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceId(pub u32);
+
+/// What an interface is.
+#[derive(Clone, Debug)]
+pub struct InterfaceConfig {
+    /// Its address.
+    pub address: IpAddr,
+    /// The rate of its link.
+    pub rate: Rate,
+    /// The MTU of its link, bytes.
+    pub mtu: u32,
+    /// What can be reserved; `None` if this node does not control the traffic there.
+    pub share: Option<ShareParams>,
+    /// How messages are authenticated; `None` if they are not.
+    pub integrity: Option<IntegrityConfig>,
+    /// How messages travel.
+    pub encapsulation: Encapsulation,
+}
+
+impl InterfaceConfig {
+    /// An interface with raw messages, whose traffic is controlled, and without authentication.
+    pub fn new(address: IpAddr, rate: Rate) -> Self {
+        Self {
+            address,
+            rate,
+            mtu: 1500,
+            share: Some(ShareParams::default()),
+            integrity: None,
+            encapsulation: Encapsulation::Raw,
+        }
+    }
+}

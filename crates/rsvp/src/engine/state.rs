@@ -1,0 +1,291 @@
+//! What is remembered of a session (RFC 2209 section 1). The blocks have the RFC's names.
+
+use super::params::InterfaceId;
+use super::timers::Slot;
+use crate::admission::Handle;
+use crate::intserv::{Adspec, Flowspec, Tspec};
+use crate::object::{Hop, Opaque, Sender, Session, Style};
+use cutline_units::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// The number of a session in this engine.
+pub(super) type SessionId = u64;
+
+/// A sender of a session, and for a group the interface at which its messages arrive. For one destination the previous hop may change
+/// (RFC 2205 section 3.1.3).
+pub(super) type PathKey = (Sender, Option<InterfaceId>);
+
+/// A neighbour towards the senders: the interface to it, and its address.
+pub(super) type UpKey = (InterfaceId, IpAddr);
+
+/// All state of a session.
+#[derive(Debug)]
+pub(super) struct SessionState {
+    pub id: SessionId,
+    pub session: Session,
+    /// Boxed, as are others below: a node of a map has room for eleven, and most sessions have one.
+    pub paths: BTreeMap<PathKey, Box<Psb>>,
+    pub reservations: Vec<Rsb>,
+    pub controls: Vec<Tcsb>,
+    pub blockades: BTreeMap<BlockadeKey, Bsb>,
+    pub upstream: BTreeMap<UpKey, Box<Upstream>>,
+    /// What the application here wants to reserve.
+    pub request: Option<Reservation>,
+    /// Whether the application here wants to hear of the session.
+    pub is_watched: bool,
+    /// When the first reservation ends.
+    pub cleanup: Slot,
+}
+
+/// Path state block: a sender.
+#[derive(Debug)]
+pub(super) struct Psb {
+    /// Where its messages come from; `None` if the sender is an application here.
+    pub from: Option<(InterfaceId, Hop)>,
+    pub tspec: Tspec,
+    pub adspec: Option<Adspec>,
+    pub polices_entry: bool,
+    pub has_gap: bool,
+    pub ttl: u8,
+    pub policy: Vec<Opaque>,
+    pub passed_on: Vec<Opaque>,
+    /// It is not the one that routing uses (RFC 2209 section 1).
+    pub is_local_only: bool,
+    pub outgoing: Vec<Outgoing>,
+    pub expires: Instant,
+    pub lifetime: Duration,
+    pub cleanup: Slot,
+    pub refresh: Slot,
+    /// How often it has been sent early since it changed.
+    pub early: u32,
+    pub received: Option<Received>,
+}
+
+/// An interface that a path leaves by.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Outgoing {
+    pub interface: InterfaceId,
+    /// The next RSVP node, if routing or a reservation has told.
+    pub next_hop: Option<IpAddr>,
+    pub sent: Sent,
+}
+
+/// A message that has installed state at a neighbour.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sent {
+    /// A hash of its content.
+    pub hash: u64,
+    /// Its number and the neighbour.
+    pub id: Option<(u32, IpAddr)>,
+    pub is_acknowledged: bool,
+}
+
+/// The number of the message that has installed state here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub neighbour: IpAddr,
+    pub epoch: u32,
+    pub id: u32,
+}
+
+/// Where a reservation comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum NextHop {
+    /// An application here.
+    Application,
+    /// A neighbour, by an interface.
+    Neighbour(InterfaceId, IpAddr),
+}
+
+impl NextHop {
+    /// The outgoing interface; `None` for an application.
+    pub const fn interface(self) -> Option<InterfaceId> {
+        match self {
+            Self::Application => None,
+            Self::Neighbour(interface, _) => Some(interface),
+        }
+    }
+}
+
+/// Reservation state block: what a next hop has reserved.
+#[derive(Clone, Debug)]
+pub(super) struct Rsb {
+    pub next_hop: NextHop,
+    /// The handle by which a neighbour knows its interface.
+    pub handle: u32,
+    pub style: Style,
+    /// The senders, each with the time at which it ends; none in style WF.
+    pub filters: BTreeMap<Sender, Instant>,
+    /// When it ends in style WF.
+    pub expires: Instant,
+    pub flowspec: Flowspec,
+    pub scope: Option<Vec<IpAddr>>,
+    pub policy: Vec<Opaque>,
+    pub passed_on: Vec<Opaque>,
+    pub received: Option<Received>,
+    pub lifetime: Duration,
+}
+
+impl Rsb {
+    /// Whether it is for this sender.
+    pub fn selects(&self, sender: &Sender) -> bool {
+        self.style == Style::WildcardFilter || self.filters.contains_key(sender)
+    }
+
+    /// The time at which the first part of it ends.
+    pub fn ends(&self) -> Instant {
+        self.filters.values().copied().min().unwrap_or(self.expires)
+    }
+}
+
+/// Traffic control state block: what is reserved on an interface.
+#[derive(Clone, Debug)]
+pub(super) struct Tcsb {
+    /// `None` towards an application here, for which nothing is controlled.
+    pub interface: Option<InterfaceId>,
+    pub handle: Handle,
+    pub style: Style,
+    pub filters: BTreeSet<Sender>,
+    pub flowspec: Flowspec,
+    /// The sum of the senders' buckets.
+    pub path_tspec: Tspec,
+    pub police: Police,
+    pub confirm: Option<IpAddr>,
+}
+
+impl Tcsb {
+    pub fn selects(&self, sender: &Sender) -> bool {
+        self.style == Style::WildcardFilter || self.filters.contains(sender)
+    }
+}
+
+/// Where traffic must be policed (RFC 2205 section 3.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Police {
+    /// At the first node that can.
+    pub entry: bool,
+    /// Where flows of several senders share a reservation.
+    pub merge: bool,
+    /// Where less is reserved than on another branch.
+    pub branch: bool,
+}
+
+/// What blockade state is about (RFC 2205 section 3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum BlockadeKey {
+    Sender(Sender),
+    Hop(UpKey),
+}
+
+/// Blockade state block: what could not be reserved upstream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bsb {
+    pub flowspec: Flowspec,
+    pub until: Instant,
+}
+
+/// What was last reserved at a neighbour towards the senders.
+#[derive(Debug, Default)]
+pub(super) struct Upstream {
+    /// The neighbour's handle.
+    pub handle: u32,
+    pub style: Option<Style>,
+    pub filters: BTreeSet<Sender>,
+    pub sent: Sent,
+    pub refresh: Slot,
+    pub early: u32,
+    /// The receiver that waits for a confirmation, until the neighbour has acknowledged that.
+    pub confirm: Option<IpAddr>,
+    /// It has lost the path, and is to hear of the reservation when the path is back.
+    pub waits_for_path: bool,
+}
+
+/// What an application reserves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reservation {
+    /// The style.
+    pub style: Style,
+    /// The senders; none in style WF.
+    pub senders: Vec<Sender>,
+    /// What is reserved: for each sender in style FF, for all together otherwise.
+    pub flowspec: Flowspec,
+    /// Whether the application wants a confirmation.
+    pub confirm: bool,
+}
+
+impl SessionState {
+    pub const fn new(id: SessionId, session: Session) -> Self {
+        Self {
+            id,
+            session,
+            paths: BTreeMap::new(),
+            reservations: Vec::new(),
+            controls: Vec::new(),
+            blockades: BTreeMap::new(),
+            upstream: BTreeMap::new(),
+            request: None,
+            is_watched: false,
+            cleanup: Slot::EMPTY,
+        }
+    }
+
+    /// A reservation tells who the next RSVP node is.
+    pub fn learn_next_hop(&mut self, interface: InterfaceId, next_hop: IpAddr) {
+        if self.session.is_multicast() {
+            return;
+        }
+        for psb in self.paths.values_mut() {
+            for out in
+                psb.outgoing.iter_mut().filter(|out| out.interface == interface && out.next_hop.is_none())
+            {
+                out.next_hop = Some(next_hop);
+            }
+        }
+    }
+
+    /// Whether nothing is left that would need the session.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.reservations.is_empty() && self.request.is_none() && !self.is_watched
+    }
+
+    /// The senders whose packets leave by an interface, or reach an application here, with their state.
+    pub fn routed_to(&self, interface: Option<InterfaceId>) -> impl Iterator<Item = (&Sender, &Psb)> {
+        self.paths
+            .iter()
+            .filter(move |(_, psb)| psb.leads_to(interface))
+            .map(|((sender, _), psb)| (sender, &**psb))
+    }
+
+    /// The neighbours towards the senders that a reservation selects.
+    pub fn previous_hops(&self, selects: impl Fn(&Sender) -> bool) -> BTreeSet<UpKey> {
+        let selected = self.paths.iter().filter(|((sender, _), _)| selects(sender));
+        selected.filter_map(|(_, psb)| psb.from.map(|(interface, hop)| (interface, hop.address))).collect()
+    }
+}
+
+impl Psb {
+    /// Whether the packets leave by this interface, or for `None` may reach an application here.
+    pub fn leads_to(&self, interface: Option<InterfaceId>) -> bool {
+        match interface {
+            None => self.from.is_some(),
+            Some(interface) => {
+                let is_back = self.from.is_some_and(|(from, _)| from == interface);
+                !self.is_local_only && !is_back && self.outgoing.iter().any(|out| out.interface == interface)
+            }
+        }
+    }
+
+    pub fn up_key(&self) -> Option<UpKey> {
+        self.from.map(|(interface, hop)| (interface, hop.address))
+    }
+}
+
+impl Rsb {
+    /// Starts the lifetime of all of it again.
+    pub fn prolong(&mut self, now: Instant) {
+        let until = now.saturating_add(self.lifetime);
+        self.filters.values_mut().for_each(|expires| *expires = until);
+        self.expires = until;
+    }
+}

@@ -1,0 +1,119 @@
+//! The application's handler of events (QoSockets calls it an exception handler).
+//!
+//! The thread that serves connections calls it, without any lock of this crate.
+
+use crate::connection::lock;
+use crate::keeper::{Service, call_soon, is_keeper};
+use cutline_signal::session::Event;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, PoisonError, Weak};
+
+/// What the application has called with events.
+pub type Handler = Box<dyn FnMut(Event) + Send>;
+
+/// The most events that wait for a handler that has not returned; of more, the oldest are forgotten.
+const MOST_EVENTS: usize = 256;
+
+/// A connection's handler, if it has one.
+#[derive(Default)]
+pub struct Handling {
+    state: Mutex<State>,
+    /// A call has returned.
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None` also while it is called.
+    handler: Option<Handler>,
+    /// The connection, while there is a handler.
+    service: Option<Weak<dyn Service>>,
+    /// Counts changes of the handler.
+    changes: u64,
+    is_called: bool,
+    /// Whether the thread knows that there are events.
+    is_announced: bool,
+    events: VecDeque<Event>,
+}
+
+impl Handling {
+    /// Removes the handler. When this returns it is not called any more, unless it is the handler that does this.
+    pub fn remove(&self) {
+        let mut state = lock(&self.state);
+        state.changes += 1;
+        state.service = None;
+        state.events.clear();
+        let before = state.handler.take();
+        while state.is_called && !is_keeper() {
+            state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        // What the application has put into it may do anything when it goes.
+        drop(before);
+    }
+
+    /// Sets the handler, which is called first with earlier events.
+    pub fn set(
+        &self,
+        service: Weak<dyn Service>,
+        handler: Handler,
+        earlier: impl IntoIterator<Item = Event>,
+    ) {
+        let mut state = lock(&self.state);
+        state.changes += 1;
+        state.service = Some(service);
+        let before = state.handler.replace(handler);
+        for event in earlier {
+            state.add(event);
+        }
+        drop(state);
+        drop(before);
+    }
+
+    /// Has the handler called with an event.
+    pub fn add(&self, event: &Event) {
+        let mut state = lock(&self.state);
+        if state.service.is_some() {
+            state.add(event.clone());
+        }
+    }
+
+    /// Calls the handler with all events that wait. One that panics has been called.
+    pub fn call(&self) {
+        loop {
+            let mut state = lock(&self.state);
+            let next = state.events.pop_front();
+            let Some((event, mut handler)) = next.and_then(|event| Some((event, state.handler.take()?)))
+            else {
+                state.is_announced = false;
+                return;
+            };
+            state.is_called = true;
+            let changes = state.changes;
+            drop(state);
+            // The default hook has printed what it says.
+            let _panicked = catch_unwind(AssertUnwindSafe(|| handler(event)));
+            let mut state = lock(&self.state);
+            state.is_called = false;
+            let is_current = state.changes == changes;
+            let before = if is_current { state.handler.replace(handler) } else { Some(handler) };
+            drop(state);
+            self.returned.notify_all();
+            drop(before);
+        }
+    }
+}
+
+impl State {
+    fn add(&mut self, event: Event) {
+        if self.events.len() == MOST_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+        if let Some(service) = self.service.clone().filter(|_| !self.is_announced) {
+            self.is_announced = true;
+            call_soon(service);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Datagrams.
+
+use crate::watched::{Descriptor, Watched, made, system, watch};
+use cutline_socket::{Attempt, ConnectionSpecification, Event, Mib, Pacing, QosError, QosOptions};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{sleep, timeout};
+
+/// A datagram socket with quality of service, connected to one other end. Tasks can share it: each call takes `&self`.
+pub struct QosUdpSocket(Watched<cutline_socket::QosUdpSocket>);
+
+impl QosUdpSocket {
+    /// Connects to an address, and negotiates with the QoS socket there.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosUdpSocket::connect`].
+    pub async fn connect(
+        address: impl ToSocketAddrs + Send + 'static,
+        options: &QosOptions,
+    ) -> Result<Self, QosError> {
+        let options = options.clone();
+        let socket = made(move || cutline_socket::QosUdpSocket::connect(address, &options)).await?;
+        Self::from_blocking(socket).map_err(|error| system("cannot watch the socket", error))
+    }
+
+    /// A socket that was connected elsewhere. It must have no clones.
+    ///
+    /// # Errors
+    /// When the runtime cannot watch it.
+    pub fn from_blocking(socket: cutline_socket::QosUdpSocket) -> io::Result<Self> {
+        Watched::new(socket).map(Self)
+    }
+
+    /// Sends a message. If the application sends faster than was agreed on, [`Pacing`] says what happens; waiting is a timer of the
+    /// runtime. Safe to cancel: then the message was not sent.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosUdpSocket::send`].
+    pub async fn send(&self, message: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.0.socket().try_send(message) {
+                Ok(Attempt::Sent(sent)) => return Ok(sent),
+                Ok(Attempt::Early(wait)) if self.0.socket().pacing() == Pacing::Block => sleep(wait).await,
+                Ok(Attempt::Early(_)) => return Err(io::ErrorKind::WouldBlock.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let mut guard = self.0.io().writable().await?;
+                    // Only the kernel's refusal ends what it has said before.
+                    match self.0.socket().try_send(message) {
+                        Ok(Attempt::Sent(sent)) => return Ok(sent),
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                        Ok(Attempt::Early(_)) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer. Safe to cancel: then no message
+    /// was taken.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosUdpSocket::recv`].
+    pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            // What was received already, the descriptor does not show.
+            match self.0.socket().recv(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                received => return received,
+            }
+            let mut guard = self.0.io().readable().await?;
+            if let Ok(received) = guard.try_io(|io| io.get_ref().0.recv(buffer)) {
+                return received;
+            }
+        }
+    }
+
+    /// Waits for the next event. Safe to cancel: then no event was taken.
+    pub async fn event(&self) -> Event {
+        self.0.event().await
+    }
+
+    /// The next event that was not taken; `None` if there is none.
+    pub fn try_event(&self) -> Option<Event> {
+        self.0.try_event()
+    }
+
+    /// All that is known of the connection.
+    pub fn mib(&self) -> Mib {
+        self.0.socket().mib()
+    }
+
+    /// Asks the other end for something else. The outcome is an [`Event`].
+    pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        self.0.socket().renegotiate(specification);
+    }
+
+    /// Whether the other end is a QoS socket.
+    pub fn has_qos_peer(&self) -> bool {
+        self.0.socket().has_qos_peer()
+    }
+
+    /// The address of the other end.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.0.socket().peer_addr()
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// As [`tokio::net::UdpSocket::local_addr`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.socket().local_addr()
+    }
+}
+
+impl AsFd for QosUdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.socket().as_fd()
+    }
+}
+
+/// A socket that datagram connections come to.
+pub struct QosUdpListener(AsyncFd<Descriptor<cutline_socket::QosUdpListener>>);
+
+/// How often a listener looks what is to be sent again.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl QosUdpListener {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosUdpListener::bind`].
+    pub async fn bind(
+        address: impl ToSocketAddrs + Send + 'static,
+        options: &QosOptions,
+    ) -> Result<Self, QosError> {
+        let options = options.clone();
+        let listener = made(move || cutline_socket::QosUdpListener::bind(address, &options)).await?;
+        let watched = listener.set_nonblocking(true).and_then(|()| watch(listener));
+        watched.map(Self).map_err(|error| system("cannot watch the socket", error))
+    }
+
+    /// Waits for the next connection. Safe to cancel: then no connection was taken.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosUdpListener::accept`].
+    pub async fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
+        loop {
+            match self.0.get_ref().0.accept() {
+                Ok((socket, peer)) => return Ok((QosUdpSocket::from_blocking(socket)?, peer)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if let Ok(guard) = timeout(LOOK, self.0.readable()).await {
+                let accepted = guard?.try_io(|io| io.get_ref().0.accept());
+                if let Ok(accepted) = accepted {
+                    let (socket, peer) = accepted?;
+                    return Ok((QosUdpSocket::from_blocking(socket)?, peer));
+                }
+            }
+        }
+    }
+
+    /// The address of this socket.
+    ///
+    /// # Errors
+    /// As [`tokio::net::UdpSocket::local_addr`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.get_ref().0.local_addr()
+    }
+}

@@ -1,0 +1,289 @@
+//! Streams.
+
+use crate::watched::{Descriptor, Watched, made, system, watch};
+use cutline_socket::{ConnectionSpecification, Event, Mib, QosError, QosOptions};
+use std::future::Future as _;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// A stream with quality of service. It is read and written as a [`tokio::net::TcpStream`], and can be split.
+pub struct QosTcpStream {
+    stream: Arc<Watched<cutline_socket::QosTcpStream>>,
+    pause: Pause,
+}
+
+/// How often a writer looks whether the other end has begun. It is read by the thread that serves connections.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A writer's pause while the other end has not begun.
+#[derive(Default)]
+struct Pause(Option<Pin<Box<Sleep>>>);
+
+type Inner = Watched<cutline_socket::QosTcpStream>;
+
+fn poll_read(stream: &Inner, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    if buffer.remaining() == 0 {
+        return Poll::Ready(Ok(()));
+    }
+    let read = |buffer: &mut ReadBuf<'_>| -> io::Result<()> {
+        let length = stream.socket().read(buffer.initialize_unfilled())?;
+        buffer.advance(length);
+        Ok(())
+    };
+    loop {
+        // What was received already, the descriptor does not show.
+        match read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            outcome => return Poll::Ready(outcome),
+        }
+        let mut guard = ready!(stream.io().poll_read_ready(cx))?;
+        if let Ok(outcome) = guard.try_io(|_| read(buffer)) {
+            return Poll::Ready(outcome);
+        }
+    }
+}
+
+fn poll_write(
+    stream: &Inner,
+    pause: &mut Pause,
+    cx: &mut Context<'_>,
+    bytes: &[u8],
+) -> Poll<io::Result<usize>> {
+    loop {
+        match stream.socket().write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            outcome => {
+                pause.0 = None;
+                return Poll::Ready(outcome);
+            }
+        }
+        if stream.socket().is_joining() {
+            let pausing = pause.0.get_or_insert_with(|| Box::pin(sleep(LOOK)));
+            ready!(pausing.as_mut().poll(cx));
+            pause.0 = None;
+            continue;
+        }
+        let mut guard = ready!(stream.io().poll_write_ready(cx))?;
+        if let Ok(outcome) = guard.try_io(|_| stream.socket().write(bytes)) {
+            return Poll::Ready(outcome);
+        }
+    }
+}
+
+fn poll_shutdown(stream: &Inner) -> Poll<io::Result<()>> {
+    match stream.socket().shutdown(Shutdown::Write) {
+        // The other end has closed.
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+        outcome => Poll::Ready(outcome),
+    }
+}
+
+impl QosTcpStream {
+    /// Connects to an address, and negotiates with the QoS socket there.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosTcpStream::connect`].
+    pub async fn connect(
+        address: impl ToSocketAddrs + Send + 'static,
+        options: &QosOptions,
+    ) -> Result<Self, QosError> {
+        let options = options.clone();
+        let stream = made(move || cutline_socket::QosTcpStream::connect(address, &options)).await?;
+        Self::from_blocking(stream).map_err(|error| system("cannot watch the socket", error))
+    }
+
+    /// A stream that was connected elsewhere. It must have no clones.
+    ///
+    /// # Errors
+    /// When the runtime cannot watch it.
+    pub fn from_blocking(stream: cutline_socket::QosTcpStream) -> io::Result<Self> {
+        Ok(Self { stream: Arc::new(Watched::new(stream)?), pause: Pause::default() })
+    }
+
+    /// Waits for the next event. Safe to cancel: then no event was taken.
+    pub async fn event(&self) -> Event {
+        self.stream.event().await
+    }
+
+    /// The next event that was not taken; `None` if there is none.
+    pub fn try_event(&self) -> Option<Event> {
+        self.stream.try_event()
+    }
+
+    /// All that is known of the connection.
+    pub fn mib(&self) -> Mib {
+        self.stream.socket().mib()
+    }
+
+    /// Asks the other end for something else. The outcome is an [`Event`].
+    pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        self.stream.socket().renegotiate(specification);
+    }
+
+    /// The address of the other end.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.stream.socket().peer_addr()
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// As [`tokio::net::TcpStream::local_addr`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.socket().local_addr()
+    }
+
+    /// Sets whether small messages are sent at once.
+    ///
+    /// # Errors
+    /// As [`tokio::net::TcpStream::set_nodelay`].
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.stream.socket().set_nodelay(nodelay)
+    }
+
+    /// Splits it into halves that one task uses at a time.
+    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+        (ReadHalf(&self.stream), WriteHalf(&self.stream, Pause::default()))
+    }
+
+    /// Splits it into halves for different tasks. The writing half ends its direction when it is dropped.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        let reads = OwnedReadHalf(Arc::clone(&self.stream));
+        (reads, OwnedWriteHalf(self.stream, Pause::default()))
+    }
+}
+
+/// Reads from a stream that was split ([`QosTcpStream::split`]).
+pub struct ReadHalf<'s>(&'s Inner);
+
+/// Writes to a stream that was split ([`QosTcpStream::split`]).
+pub struct WriteHalf<'s>(&'s Inner, Pause);
+
+/// Reads from a stream that was split ([`QosTcpStream::into_split`]).
+pub struct OwnedReadHalf(Arc<Inner>);
+
+/// Writes to a stream that was split ([`QosTcpStream::into_split`]).
+pub struct OwnedWriteHalf(Arc<Inner>, Pause);
+
+impl OwnedReadHalf {
+    /// Waits for the next event of the connection. Safe to cancel: then no event was taken.
+    pub async fn event(&self) -> Event {
+        self.0.event().await
+    }
+
+    /// All that is known of the connection.
+    pub fn mib(&self) -> Mib {
+        self.0.socket().mib()
+    }
+}
+
+impl Drop for OwnedWriteHalf {
+    fn drop(&mut self) {
+        let _gone = self.0.socket().shutdown(Shutdown::Write);
+    }
+}
+
+macro_rules! reads {
+    ($reader:ty, $stream:tt) => {
+        /// A read that is dropped has taken nothing.
+        impl AsyncRead for $reader {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                poll_read(&self.$stream, cx, buffer)
+            }
+        }
+    };
+}
+
+macro_rules! writes {
+    ($writer:ty, $stream:tt, $pause:tt) => {
+        /// A write that is dropped has sent nothing; `write_all` may have sent a part. A message that the kernel has begun to take
+        /// goes on with what is written next.
+        impl AsyncWrite for $writer {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                let this = self.get_mut();
+                poll_write(&this.$stream, &mut this.$pause, cx, bytes)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                poll_shutdown(&self.$stream)
+            }
+        }
+    };
+}
+
+reads!(QosTcpStream, stream);
+reads!(ReadHalf<'_>, 0);
+reads!(OwnedReadHalf, 0);
+writes!(QosTcpStream, stream, pause);
+writes!(WriteHalf<'_>, 0, 1);
+writes!(OwnedWriteHalf, 0, 1);
+
+impl AsFd for QosTcpStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.socket().as_fd()
+    }
+}
+
+/// A socket that streams come to.
+pub struct QosTcpListener(AsyncFd<Descriptor<cutline_socket::QosTcpListener>>);
+
+impl QosTcpListener {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosTcpListener::bind`].
+    pub async fn bind(
+        address: impl ToSocketAddrs + Send + 'static,
+        options: &QosOptions,
+    ) -> Result<Self, QosError> {
+        let options = options.clone();
+        let listener = made(move || cutline_socket::QosTcpListener::bind(address, &options)).await?;
+        let watched = listener.set_nonblocking(true).and_then(|()| watch(listener));
+        watched.map(Self).map_err(|error| system("cannot watch the socket", error))
+    }
+
+    /// Waits for the next stream. Whether its other end is a QoS socket is found out with what is read or written first. Safe to
+    /// cancel: then no stream was taken.
+    ///
+    /// # Errors
+    /// As [`cutline_socket::QosTcpListener::accept`].
+    pub async fn accept(&self) -> io::Result<(QosTcpStream, SocketAddr)> {
+        loop {
+            let mut guard = self.0.readable().await?;
+            if let Ok(accepted) = guard.try_io(|io| io.get_ref().0.accept()) {
+                let (stream, peer) = accepted?;
+                return Ok((QosTcpStream::from_blocking(stream)?, peer));
+            }
+        }
+    }
+
+    /// The address of this socket.
+    ///
+    /// # Errors
+    /// As [`tokio::net::TcpListener::local_addr`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.get_ref().0.local_addr()
+    }
+}

@@ -1,0 +1,233 @@
+//! Two ends on the loopback interface, in one runtime with a single thread: whatever blocks it is noticed.
+
+use cutline_quality::spec::Specification;
+use cutline_tokio::{
+    Event, Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+};
+use cutline_units::Bytes;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Instant, sleep, timeout};
+
+const LOOPBACK: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
+
+const fn ms(time: u64) -> Duration {
+    Duration::from_millis(time)
+}
+
+async fn streams(address: &'static str, options: &QosOptions) -> (QosTcpStream, QosTcpStream) {
+    let listener = QosTcpListener::bind(address, options).await.unwrap();
+    let to = listener.local_addr().unwrap();
+    let (connected, accepted) = tokio::join!(QosTcpStream::connect(to, options), listener.accept());
+    (connected.unwrap(), accepted.unwrap().0)
+}
+
+async fn datagrams(asks: &QosOptions, asked: &QosOptions) -> (QosUdpSocket, QosUdpSocket) {
+    let listener = QosUdpListener::bind(LOOPBACK[0], asked).await.unwrap();
+    let to = listener.local_addr().unwrap();
+    let (connected, accepted) = tokio::join!(QosUdpSocket::connect(to, asks), listener.accept());
+    (connected.unwrap(), accepted.unwrap().0)
+}
+
+/// Runs `work` beside a task that wakes up each 5 ms. Returns what it returns, how long it took, and how often the task woke up.
+async fn beside_a_clock<T>(work: impl Future<Output = T>) -> (T, Duration, usize) {
+    let ticks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&ticks);
+    let clock = tokio::spawn(async move {
+        loop {
+            sleep(ms(5)).await;
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let begin = Instant::now();
+    let out = work.await;
+    clock.abort();
+    (out, begin.elapsed(), ticks.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn streams_echo_split_or_whole() {
+    for address in LOOPBACK {
+        let (ours, mut theirs) = streams(address, &QosOptions::default()).await;
+        let length = 2_000_000;
+        let echo = tokio::spawn(async move {
+            let (mut reads, mut writes) = theirs.split();
+            tokio::io::copy(&mut reads, &mut writes).await.unwrap();
+            writes.shutdown().await.unwrap();
+            theirs.mib()
+        });
+        let (mut reads, mut writes) = ours.into_split();
+        let sender = tokio::spawn(async move {
+            let bytes: Vec<u8> = (0..length).map(|i| (i >> 3) as u8).collect();
+            for piece in bytes.chunks(7001) {
+                writes.write_all(piece).await.unwrap();
+            }
+        });
+        assert!(matches!(reads.event().await, Event::Agreed(_)));
+        let mut answer = Vec::new();
+        reads.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.iter().enumerate().all(|(i, byte)| *byte == (i >> 3) as u8));
+        assert_eq!(answer.len(), length);
+        sender.await.unwrap();
+        let mib = echo.await.unwrap();
+        assert_eq!((mib.receive.received.bytes, mib.receive.received.lost()), (length as u64, 0));
+        assert_eq!(reads.mib().receive.received.bytes, length as u64);
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_speak_first_to_any_client() {
+    for is_plain in [false, true] {
+        let listener = QosTcpListener::bind(LOOPBACK[0], &QosOptions::default()).await.unwrap();
+        let to = listener.local_addr().unwrap();
+        let client = tokio::spawn(async move {
+            let mut answer = [0; 9];
+            if is_plain {
+                let mut stream = tokio::net::TcpStream::connect(to).await.unwrap();
+                stream.read_exact(&mut answer).await.unwrap();
+            } else {
+                let mut stream = QosTcpStream::connect(to, &QosOptions::default()).await.unwrap();
+                stream.read_exact(&mut answer).await.unwrap();
+            }
+            answer
+        });
+        let (mut stream, _) = listener.accept().await.unwrap();
+        timeout(ms(10_000), stream.write_all(b"220 ready")).await.unwrap().unwrap();
+        assert_eq!(&client.await.unwrap(), b"220 ready");
+    }
+}
+
+#[tokio::test]
+async fn datagrams_echo() {
+    let bulk = Specification::builder().size(Bytes::new(1200)).coerce_all().build().unwrap();
+    let (ours, theirs) = datagrams(&QosOptions::sending(bulk), &QosOptions::default()).await;
+    assert!(ours.has_qos_peer() && theirs.has_qos_peer());
+    assert!(matches!(ours.event().await, Event::Agreed(_)));
+    let echo = tokio::spawn(async move {
+        let mut buffer = [0; 2000];
+        for _ in 0..200 {
+            let length = theirs.recv(&mut buffer).await.unwrap();
+            assert_eq!(theirs.send(&buffer[..length]).await.unwrap(), length);
+        }
+        theirs
+    });
+    let mut buffer = [0; 2000];
+    for i in 0..200_u8 {
+        ours.send(&[i; 700]).await.unwrap();
+        assert_eq!(ours.recv(&mut buffer).await.unwrap(), 700);
+        assert_eq!(buffer[..700], [i; 700]);
+    }
+    echo.await.unwrap();
+    let error = ours.send(&[0; 1201]).await.unwrap_err();
+    assert_eq!(error.to_string(), "a message of 1201 B: agreed on are at most 1200 B");
+}
+
+#[tokio::test]
+async fn waiting_for_its_turn_blocks_no_other_task() {
+    let slow =
+        Specification::builder().rates(1.0, 20.0, 20.0).size(Bytes::new(100)).coerce_all().build().unwrap();
+    let (ours, _theirs) = datagrams(&QosOptions::sending(slow.clone()), &QosOptions::default()).await;
+    let sends = async {
+        for _ in 0..9 {
+            assert_eq!(ours.send(&[1; 100]).await.unwrap(), 100);
+        }
+    };
+    let ((), took, ticks) = beside_a_clock(sends).await;
+    // Seven of them wait for 50 ms each, while the clock goes on.
+    assert!(took >= ms(349) && ticks >= 20, "{took:?}, {ticks}");
+    let options = QosOptions::sending(slow).pacing(Pacing::Refuse);
+    let (ours, _theirs) = datagrams(&options, &QosOptions::default()).await;
+    let mut refused = 0;
+    for _ in 0..10 {
+        refused += usize::from(ours.send(&[1; 100]).await.is_err());
+    }
+    assert!(refused > 0, "pacing = refuse does not wait");
+}
+
+#[tokio::test]
+async fn connecting_blocks_no_other_task() {
+    // A plain server, of which it takes 300 ms to know that.
+    let silent = tokio::net::UdpSocket::bind(LOOPBACK[0]).await.unwrap();
+    let to = silent.local_addr().unwrap();
+    let (ours, took, ticks) = beside_a_clock(QosUdpSocket::connect(to, &QosOptions::default())).await;
+    assert!(!ours.unwrap().has_qos_peer() && took >= ms(300) && ticks >= 10, "{took:?}, {ticks}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_has_done_nothing() {
+    // Receiving: every message arrives once, though most calls are cancelled.
+    let (ours, theirs) = datagrams(&QosOptions::default(), &QosOptions::default()).await;
+    let sender = tokio::spawn(async move {
+        for i in 0..300_u16 {
+            ours.send(&i.to_be_bytes()).await.unwrap();
+            sleep(ms(1)).await;
+        }
+        ours
+    });
+    let (mut received, mut cancelled, mut buffer) = (Vec::new(), 0, [0; 10]);
+    while received.len() < 300 {
+        match timeout(Duration::from_micros(300), theirs.recv(&mut buffer)).await {
+            Ok(length) => received.push(u16::from_be_bytes(buffer[..length.unwrap()].try_into().unwrap())),
+            Err(_) => cancelled += 1,
+        }
+        assert!(cancelled < 100_000, "{received:?}");
+    }
+    assert!(received.into_iter().eq(0..300) && cancelled > 10, "{cancelled}");
+    drop(sender.await.unwrap());
+
+    // Sending: a message that waits for its turn and is cancelled was not sent.
+    let slow =
+        Specification::builder().rates(0.01, 0.02, 0.02).size(Bytes::new(100)).coerce_all().build().unwrap();
+    let (ours, _theirs) = datagrams(&QosOptions::sending(slow), &QosOptions::default()).await;
+    let mut sent = 0;
+    for _ in 0..6 {
+        sent += u64::from(timeout(ms(5), ours.send(&[1; 100])).await.is_ok());
+    }
+    assert_eq!((sent, ours.mib().send.sent.messages), (2, 2));
+
+    // A stream that nobody reads for a while, and whose reads and writes are cancelled all the time.
+    let options = QosOptions::default().peer(Peer::Speaks);
+    let (mut ours, mut theirs) = streams(LOOPBACK[0], &options).await;
+    let length = 3_000_000;
+    let byte = |i: usize| ((i * 31) >> 3) as u8;
+    let writer = tokio::spawn(async move {
+        let (mut sent, mut cancelled) = (0, 0);
+        while sent < length {
+            let bytes: Vec<u8> = (sent..length.min(sent + 1 + cancelled % 50_000)).map(byte).collect();
+            match timeout(Duration::from_micros(500), ours.write(&bytes)).await {
+                Ok(written) => sent += written.unwrap(),
+                Err(_) => cancelled += 1,
+            }
+            cancelled += 977;
+        }
+        ours.shutdown().await.unwrap();
+        ours
+    });
+    sleep(ms(200)).await;
+    let (mut received, mut buffer) = (0, vec![0; 40_000]);
+    loop {
+        let Ok(read) = timeout(Duration::from_micros(500), theirs.read(&mut buffer)).await else { continue };
+        let read = read.unwrap();
+        if read == 0 {
+            break;
+        }
+        assert!((0..read).all(|i| buffer[i] == byte(received + i)), "at {received}");
+        received += read;
+    }
+    assert_eq!(received, length);
+    drop(writer.await.unwrap());
+}
+
+#[tokio::test]
+async fn an_event_that_was_waited_for_in_vain_is_not_lost() {
+    let (ours, theirs) = datagrams(&QosOptions::default(), &QosOptions::default()).await;
+    assert!(matches!(ours.event().await, Event::Agreed(_)));
+    assert!(timeout(ms(30), ours.event()).await.is_err());
+    let small = Specification::builder().size(Bytes::new(300)).coerce_all().build().unwrap();
+    theirs.renegotiate(cutline_tokio::ConnectionSpecification { receive: small, ..Default::default() });
+    assert!(matches!(timeout(ms(10_000), ours.event()).await.unwrap(), Event::Agreed(_)));
+    assert_eq!(ours.try_event(), None);
+}
