@@ -7,7 +7,7 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_signal::operation::OperationParams;
 use cutline_signal::renegotiation::Alternatives;
-use cutline_socket::{Marking, Pacing, Peer, QosOptions};
+use cutline_socket::{Marking, Pacing, Peer, QosOptions, RateControl, TfrcParams};
 use cutline_units::Hint;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ const NAME: &str = "options";
 /// | --- | --- | --- |
 /// | `peer` | what is known of the other end | `detect`, `speaks`, `plain` |
 /// | `pacing` | what sending datagrams too fast does | `block`, `refuse`, `count` |
+/// | `rate-control` | what limits the rate of datagrams | `agreed`, `tfrc`: fair to TCP as well |
 /// | `marking` | the packets' delay hint | `translated`, `none`, 1 to 16, `adaptive-audio` and other classes |
 /// | `hint-goal` | what an adaptive marking looks for | `within-limit`, `quality` |
 /// | `weakest.*` | a weaker specification that the socket may ask for | as the specification, whose values absent keys have |
@@ -130,6 +131,7 @@ fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptio
             let options = QosOptions::new(it)
                 .peer(root.or("peer", &peer(), Peer::default()))
                 .pacing(root.or("pacing", &pacing(), Pacing::default()))
+                .rate_control(root.or("rate-control", &rate_control(), RateControl::default()))
                 .marking(with_goal(root.or("marking", &marking(), Marking::default()), goal))
                 .path(parameters(root, "path").unwrap_or_default());
             let negotiation = parameters(root, "negotiation").unwrap_or_default();
@@ -170,6 +172,11 @@ fn peer() -> Kind<Peer> {
 fn pacing() -> Kind<Pacing> {
     let words = [("block", Pacing::Block), ("refuse", Pacing::Refuse), ("count", Pacing::Count)];
     kind::one_of("what sending too fast does", &words)
+}
+
+fn rate_control() -> Kind<RateControl> {
+    let words = [("agreed", RateControl::Agreed), ("tfrc", RateControl::Tfrc(TfrcParams::default()))];
+    kind::one_of("what limits the rate of datagrams", &words)
 }
 
 fn marking() -> Kind<Marking> {
@@ -215,6 +222,7 @@ mod tests {
             ("receive.class", "telemetry"),
             ("peer", "speaks"),
             ("pacing", "refuse"),
+            ("rate-control", "tfrc"),
             ("marking", "6"),
             ("marking", "adaptive-audio"),
             ("adapt-rate", "true"),
@@ -266,6 +274,7 @@ mod tests {
                 "options: key \"peer\": value friend is not allowed: expected what is known of the other end: \"detect\"",
             ),
             ("marking", "17", "from 1 to 16"),
+            ("rate-control", "tcp", "\"agreed\", \"tfrc\""),
             ("marking", "adaptive", "\"adaptive-audio\""),
             ("path.mtu", "10 B", "from 576"),
             ("monitor.interval", "1 ms", "from 10 ms"),

@@ -20,6 +20,7 @@ use cutline_signal::clock::{ClockOffset, Echo, Stamps};
 use cutline_signal::monitor::{Arrivals, Departures, MonitorParams, Report};
 use cutline_signal::negotiation::message::Content;
 use cutline_signal::negotiation::{self, Role};
+use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
 use cutline_traffic::control::message::{Hello, Open, PROTOCOL, Reply, Request, Start, write_message};
 use cutline_traffic::header::{Message, Note, Preamble};
@@ -161,17 +162,45 @@ fn sessions() {
     let sent = Instant::from_nanos(1_000_000_000);
     let untagged = |content: &[u8]| frame::report(TOKEN, content, None::<fn(&[u8]) -> [u8; 32]>);
     let report = untagged(&[1; 20]);
-    let data = [&frame::datagram_header(TOKEN, 0, sent)[..], b"hello"].concat();
-    let datagrams = [&data, &report, &data].map(|each| [&[each.len() as u8], &each[..]].concat()).concat();
+    let data = [&frame::datagram_header(TOKEN, 0, sent, None)[..], b"hello"].concat();
+    let with_lengths = |datagrams: &[&Vec<u8>]| {
+        datagrams.iter().flat_map(|each| [&[each.len() as u8], &each[..]].concat()).collect::<Vec<_>>()
+    };
+    let datagrams = with_lengths(&[&data, &report, &data]);
+    let controlled = [0, 1, 5, 6, 7].map(|number| {
+        let rtt = if number == 0 { Duration::ZERO } else { Duration::from_millis(20) };
+        [&frame::datagram_header(TOKEN, number, sent, Some(rtt))[..], b"hello"].concat()
+    });
+    let [first, last] =
+        feedback().map(|content| frame::feedback(TOKEN, &content, None::<fn(&[u8]) -> [u8; 32]>));
+    let [a, b, c, d, e] = &controlled;
+    let controlled = with_lengths(&[a, &first, b, c, d, e, &last, &last]);
     let fragment = |bytes: &[u8], is_last| {
         [&frame::stream_header(TOKEN, bytes.len(), is_last, sent)[..], bytes].concat()
     };
     let stream = [fragment(b"hel", false), fragment(b"lo", true), report, fragment(b"", true)].concat();
     let question = presence::question([7; 16], None);
-    check("session", vec![seed("datagrams", datagrams), seed("stream", stream), seed("question", question)]);
+    check(
+        "session",
+        vec![
+            seed("datagrams", datagrams),
+            seed("rate-control", controlled),
+            seed("stream", stream),
+            seed("question", question),
+        ],
+    );
 }
 
-/// Reports of a connection: the first, one after losses, and a row of them.
+/// Feedback of rate control: the first, and one after losses.
+fn feedback() -> [Vec<u8>; 2] {
+    let message = |number, ms: u64, x_recv, p| {
+        let (echo, t_delay) = (Instant::ZERO + Duration::from_millis(ms), Duration::from_millis(1));
+        FeedbackMessage { number, feedback: tfrc::Feedback { echo, t_delay, x_recv, p } }.encode().to_vec()
+    };
+    [message(1, 1000, 0.0, 0.0), message(2, 2500, 5e4, 0.01)]
+}
+
+/// Reports of a connection, and feedback of its rate control: the first, one after losses, and a row of them.
 #[test]
 fn reports() {
     let params = MonitorParams::default();
@@ -206,6 +235,7 @@ fn reports() {
             seed("first", reports[0].clone()),
             seed("losses", reports[1].clone()),
             seed("row", reports.concat()),
+            seed("feedback", feedback().concat()),
         ],
     );
 }

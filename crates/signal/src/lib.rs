@@ -7,6 +7,7 @@
 //! - [`presence`]: whether somebody speaks this protocol, asked before a stream is begun.
 //! - [`frame`]: what messages of the application and reports look like on the wire.
 //! - [`pacing`]: when an application may send.
+//! - [`rate_control`]: TFRC beside that, if the application asks for it.
 //! - [`clock`]: the offset between the clocks of two ends, and its error.
 //! - [`monitor`]: what is sent and received, measured at both ends, and what they report to each other.
 //! - [`violation`]: whether that is what was agreed on.
@@ -24,6 +25,7 @@ pub mod negotiation;
 pub mod operation;
 pub mod pacing;
 pub mod presence;
+pub mod rate_control;
 pub mod renegotiation;
 pub mod session;
 pub mod violation;

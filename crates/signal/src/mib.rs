@@ -34,6 +34,8 @@ pub struct Mib {
     pub feedback: LocalFeedback,
     /// The figures of TCP; `None` for other transports.
     pub tcp: Option<TcpFigures>,
+    /// The figures of TFRC; `None` without it.
+    pub tfrc: Option<TfrcFigures>,
 }
 
 /// What is known of the direction in which this end sends.
@@ -164,6 +166,23 @@ pub struct TcpFigures {
     pub delivery_rate: Rate,
     /// The rate at which data is paced.
     pub pacing_rate: Rate,
+}
+
+/// What TFRC knows of the direction in which this end sends ([`crate::rate_control`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TfrcFigures {
+    /// The allowed rate, of messages without headers.
+    pub rate: Rate,
+    /// The average round-trip time; `None` before the first feedback.
+    pub rtt: Option<Duration>,
+    /// The loss event rate that the other end has reported, 0 to 1.
+    pub loss_event_rate: f64,
+    /// Feedback that was used.
+    pub feedback: u64,
+    /// How often feedback was missing for so long that the nofeedback timer expired.
+    pub nofeedback: u64,
+    /// Feedback that was stale, impossible, or not authentic.
+    pub refused: u64,
 }
 
 impl Distribution {

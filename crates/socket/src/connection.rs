@@ -3,10 +3,11 @@
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
 use crate::keeper::Service;
-use crate::options::{Marking, QosOptions};
+use crate::options::{Marking, Peer, QosOptions};
 use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Nonce};
+use cutline_signal::rate_control::RateControl;
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::traffic_class::set_traffic_class;
@@ -86,6 +87,11 @@ pub fn random<const N: usize>() -> Result<[u8; N], QosError> {
 
 /// A session as its options say, that begins now.
 pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Session, QosError> {
+    options.rate_control.check_carrier(carrier)?;
+    if options.rate_control.needs_feedback() && options.peer == Peer::Plain {
+        let why = "with peer = plain: a plain socket sends no feedback";
+        return Err(RateControl::refusal(why).into());
+    }
     let now = now();
     let seed = u64::from_ne_bytes(random()?);
     let adapt_hint = match &options.marking {
@@ -103,6 +109,7 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
                 adapt_rate: options.operation.clone(),
                 renegotiate: options.alternatives.clone(),
             },
+            rate_control: options.rate_control.tolerating_lateness(),
             ..SessionParams::default()
         },
         key: options.key,
@@ -233,7 +240,11 @@ impl Connection {
         mut mark: impl FnMut(Hint),
     ) -> Instant {
         let mut session = lock(&self.session);
-        act(&mut session, &mut self.outbound(), &mut self.inbound());
+        let due = {
+            let (mut out, mut inbound) = (self.outbound(), self.inbound());
+            act(&mut session, &mut out, &mut inbound);
+            session.deadline(&out, &inbound)
+        };
         self.standing.store(pack(session.standing()), Ordering::Relaxed);
         while let Some(message) = session.transmit() {
             send(&message);
@@ -250,7 +261,7 @@ impl Connection {
             events.push_back(event);
             self.told.notify_all();
         }
-        session.deadline()
+        due
     }
 
     /// Sets the handler of events, which is called first with those that were not taken.

@@ -23,6 +23,10 @@ pub trait Service: Send + Sync {
 #[derive(Default)]
 struct Agenda {
     entries: BTreeMap<(Instant, u64), Weak<dyn Service>>,
+    /// When each of them is due.
+    due: BTreeMap<u64, Instant>,
+    /// What became due earlier while it was served.
+    hastened: BTreeMap<u64, Instant>,
     /// The number of the next connection.
     next: u64,
     /// Connections whose handler is to be called.
@@ -45,6 +49,22 @@ struct Keeper {
 
 /// The longest time that a connection is not served, and so the longest that one that was dropped is remembered.
 const LONGEST_REST: Duration = Duration::from_secs(1);
+/// The shortest time that a connection is not served. On paths with shorter round-trip times feedback of rate control would keep
+/// a processor busy otherwise.
+const LEAST_REST: Duration = Duration::from_millis(1);
+
+/// A connection that is served, by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept(u64);
+
+impl Kept {
+    /// Serves the connection at `due` if it would be served later, or a millisecond from now.
+    pub fn hasten(self, due: Instant) {
+        if keeper().lock().hasten(self.0, due.max(now().saturating_add(LEAST_REST))) {
+            keeper().earlier.notify_one();
+        }
+    }
+}
 
 fn keeper() -> &'static Keeper {
     static KEEPER: OnceLock<Keeper> = OnceLock::new();
@@ -70,14 +90,55 @@ pub fn call_soon(service: Weak<dyn Service>) {
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<()> {
+pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<Kept> {
     let keeper = started()?;
     let mut agenda = keeper.lock();
     let number = agenda.next;
     agenda.next += 1;
-    agenda.entries.insert((due, number), service);
+    agenda.insert(number, due, service);
     keeper.earlier.notify_one();
-    Ok(())
+    Ok(Kept(number))
+}
+
+impl Agenda {
+    fn insert(&mut self, number: u64, due: Instant, service: Weak<dyn Service>) {
+        self.due.insert(number, due);
+        self.entries.insert((due, number), service);
+    }
+
+    /// Takes the connection that is due first, and says how long until another one is, if there is none yet.
+    fn take(&mut self, now: Instant) -> Result<(u64, Weak<dyn Service>), Duration> {
+        let Some(entry) = self.entries.first_entry() else { return Err(LONGEST_REST) };
+        let (due, number) = *entry.key();
+        if due > now {
+            return Err(due.saturating_since(now));
+        }
+        self.due.remove(&number);
+        self.hastened.remove(&number);
+        Ok((number, entry.remove()))
+    }
+
+    /// Adds a connection that has been served.
+    fn put_back(&mut self, number: u64, due: Instant, service: Weak<dyn Service>) {
+        let hastened = self.hastened.remove(&number);
+        self.insert(number, hastened.map_or(due, |hastened| hastened.min(due)), service);
+    }
+
+    /// Makes a connection due earlier. Returns whether the thread has to know.
+    fn hasten(&mut self, number: u64, due: Instant) -> bool {
+        let Some(later) = self.due.get(&number).copied() else {
+            let hastened = self.hastened.entry(number).or_insert(due);
+            *hastened = due.min(*hastened);
+            return false;
+        };
+        if due >= later {
+            return false;
+        }
+        if let Some(service) = self.entries.remove(&(later, number)) {
+            self.insert(number, due, service);
+        }
+        true
+    }
 }
 
 /// Starts the thread that serves the connections of this process, unless it runs. It is started with the first connection
@@ -121,11 +182,15 @@ impl Keeper {
                     continue;
                 }
             };
-            let Some(service) = weak.upgrade() else { continue };
+            let Some(service) = weak.upgrade() else {
+                self.lock().hastened.remove(&number);
+                continue;
+            };
             let now = now();
-            let due = service.serve(now).clamp(now, now.saturating_add(LONGEST_REST));
+            let due = service.serve(now);
+            let due = due.clamp(now.saturating_add(LEAST_REST), now.saturating_add(LONGEST_REST));
             drop(service);
-            self.lock().entries.insert((due, number), weak);
+            self.lock().put_back(number, due, weak);
         }
     }
 
@@ -136,16 +201,9 @@ impl Keeper {
             if let Some(weak) = agenda.calls.pop_front() {
                 return Due::Call(weak);
             }
-            let wait = match agenda.entries.first_entry() {
-                Some(entry) => {
-                    let wait = entry.key().0.saturating_since(now());
-                    if wait.is_zero() {
-                        let ((_, number), weak) = entry.remove_entry();
-                        return Due::Serve(number, weak);
-                    }
-                    wait
-                }
-                None => LONGEST_REST,
+            let wait = match agenda.take(now()) {
+                Ok((number, weak)) => return Due::Serve(number, weak),
+                Err(wait) => wait,
             };
             let wait = std::time::Duration::from_nanos(wait.as_nanos());
             (agenda, _) = self.earlier.wait_timeout(agenda, wait).unwrap_or_else(PoisonError::into_inner);
@@ -171,6 +229,27 @@ mod tests {
             let _gone = self.told.lock().unwrap().send(served);
             if served < 3 { now } else { Instant::FAR_FUTURE }
         }
+    }
+
+    #[test]
+    fn a_connection_that_is_hastened_is_served_earlier() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let (told, _served) = channel();
+        let counter = Arc::new(Counter { served: AtomicU64::new(0), told: Mutex::new(told) });
+        let weak = || Arc::downgrade(&counter) as Weak<dyn Service>;
+        let mut agenda = Agenda::default();
+        agenda.insert(1, at(500), weak());
+        agenda.insert(2, at(400), weak());
+        assert_eq!([agenda.hasten(1, at(600)), agenda.hasten(1, at(20))], [false, true]);
+        assert_eq!(agenda.take(at(19)).map(|due| due.0).unwrap_err(), Duration::from_millis(1));
+        assert_eq!(agenda.take(at(20)).map(|due| due.0).ok(), Some(1));
+        // While it is served, what becomes due earlier is noted.
+        assert!(!agenda.hasten(1, at(50)) && !agenda.hasten(1, at(70)));
+        agenda.put_back(1, at(520), weak());
+        assert_eq!(agenda.take(at(50)).map(|due| due.0).ok(), Some(1));
+        agenda.put_back(1, at(550), weak());
+        assert_eq!(agenda.take(at(400)).map(|due| due.0).ok(), Some(2));
+        assert!(agenda.take(at(549)).is_err() && agenda.hastened.is_empty());
     }
 
     #[test]

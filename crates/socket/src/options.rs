@@ -6,6 +6,7 @@ use cutline_signal::authentication::Key;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::operation::OperationParams;
+use cutline_signal::rate_control::RateControl;
 use cutline_signal::renegotiation::Alternatives;
 use cutline_translate::Path;
 use cutline_units::{Duration, Hint};
@@ -66,6 +67,7 @@ pub struct QosOptions {
     pub(crate) specification: ConnectionSpecification,
     pub(crate) peer: Peer,
     pub(crate) pacing: Pacing,
+    pub(crate) rate_control: RateControl,
     pub(crate) marking: Marking,
     pub(crate) path: Path,
     pub(crate) key: Option<Key>,
@@ -95,6 +97,7 @@ impl Default for QosOptions {
             specification: ConnectionSpecification::default(),
             peer: Peer::default(),
             pacing: Pacing::default(),
+            rate_control: RateControl::default(),
             marking: Marking::default(),
             path: Path::default(),
             key: None,
@@ -138,6 +141,14 @@ impl QosOptions {
     #[must_use]
     pub fn pacing(self, pacing: Pacing) -> Self {
         Self { pacing, ..self }
+    }
+
+    /// Says whether a UDP socket keeps to a rate that is fair to TCP, beside what was agreed on ([`RateControl::Tfrc`]). Sending too
+    /// fast for it is as sending too fast for the agreement ([`Pacing`]). It needs feedback, so another end that is a plain
+    /// socket is an error, as with a key. The other end needs no option. For streams it is an error: TCP controls its rate.
+    #[must_use]
+    pub fn rate_control(self, rate_control: RateControl) -> Self {
+        Self { rate_control, ..self }
     }
 
     /// Says how packets are marked.
@@ -184,9 +195,10 @@ impl QosOptions {
         Self { detection: crate::time::duration(time), ..self }
     }
 
-    /// Whether an end that takes no part is an error: it was said to take part, or has to show that it has the key.
+    /// Whether an end that takes no part is an error: it was said to take part, has to show that it has the key, or has to send
+    /// feedback.
     pub(crate) const fn demands_peer(&self) -> bool {
-        matches!(self.peer, Peer::Speaks) || self.key.is_some()
+        matches!(self.peer, Peer::Speaks) || self.key.is_some() || self.rate_control.needs_feedback()
     }
 
     /// How often and how long a datagram socket sends its first offer: a plain socket never answers.

@@ -1,14 +1,26 @@
-//! The report of one end of a connection to the other: what is accepted is what would be written, and whatever it says, the end
-//! that takes it stays within what it has sent.
+//! The report of one end of a connection to the other, and its feedback for rate control: what is accepted is what would be written,
+//! and whatever a report says, the end that takes it stays within what it has sent.
 
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::clock::{ClockParams, OffsetEstimator, Stamper};
 use cutline_signal::monitor::{PeerReports, Report, Sent};
+use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::violation::{Watch, WatchParams};
 use cutline_units::{Duration, Instant};
 
 /// What the end that takes the reports has sent.
 const SENT: Sent = Sent { messages: 1000, bytes: 1_000_000, held: Duration::ZERO };
+
+/// Takes the bytes as one feedback after the other. Returns whether one is accepted.
+fn feedback(bytes: &[u8]) -> bool {
+    let mut is_accepted = false;
+    for bytes in bytes.chunks(FeedbackMessage::LENGTH) {
+        let Some(message) = FeedbackMessage::decode(bytes) else { continue };
+        assert_eq!(message.encode(), bytes, "it is what would be written");
+        is_accepted = true;
+    }
+    is_accepted
+}
 
 /// Takes the bytes as one report after the other.
 pub(crate) fn parse(bytes: &[u8]) -> bool {
@@ -19,6 +31,7 @@ pub(crate) fn parse(bytes: &[u8]) -> bool {
     let mut watch = Watch::new(&spec, WatchParams::default()).expect("the defaults are allowed");
     let mut now = Instant::ZERO;
     let mut is_accepted = false;
+    is_accepted |= feedback(bytes);
     for bytes in bytes.chunks(Report::LENGTH) {
         now += Duration::from_millis(500);
         stamper.stamp(now);

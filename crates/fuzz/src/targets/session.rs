@@ -8,8 +8,9 @@ use cutline_signal::frame::{Frame, Item, StreamReader, datagram};
 use cutline_signal::mib::LocalFeedback;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::presence::answer;
+use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_signal::session::{Purpose, Session, SessionParams, Start};
-use cutline_units::{Duration, Instant, Streams};
+use cutline_units::{Duration, Instant, Rate, Streams};
 
 /// The nonces of both ends, and the token that follows from them.
 const NONCES: [[u8; 16]; 2] = [[1; 16], [2; 16]];
@@ -56,7 +57,10 @@ fn feed(mut bytes: &[u8]) -> bool {
             profile: None,
         },
         carrier: Carrier::Datagrams,
-        params: SessionParams::default(),
+        params: SessionParams {
+            rate_control: RateControl::Tfrc(TfrcParams::default()),
+            ..SessionParams::default()
+        },
         key: None,
         random: Streams::new(1).stream("fuzz", "session"),
     };
@@ -87,10 +91,12 @@ fn feed(mut bytes: &[u8]) -> bool {
         }
         session.advance(now, &mut out, &mut inbound);
         let sent = std::iter::from_fn(|| session.transmit()).count();
-        assert!(sent <= 3, "{sent} messages for one");
+        assert!(sent <= 4, "{sent} messages for one");
         let _events = std::iter::from_fn(|| session.event()).count();
         let mib = session.mib(now, (&out, &inbound), (LocalFeedback::default(), None));
         assert!(mib.send.received.messages <= mib.send.sent.messages, "{mib:?}");
+        let tfrc = mib.tfrc.expect("both ends take part");
+        assert!((0.0..=1.0).contains(&tfrc.loss_event_rate) && tfrc.rate > Rate::ZERO, "{tfrc:?}");
     }
     is_of_session
 }

@@ -4,7 +4,8 @@ use super::{CHECKED, Standing};
 use crate::clock::ClockOffset;
 use crate::frame::{self, DATAGRAM_HEADER, Frame};
 use crate::monitor::{Arrival, Arrivals, MonitorParams};
-use cutline_units::Instant;
+use crate::rate_control::{FeedbackMessage, RateReceiver, segment};
+use cutline_units::{Bytes, Duration, Instant};
 
 /// What a datagram is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum Control {
     Negotiation,
     /// A report.
     Report,
+    /// Feedback of rate control.
+    Feedback,
 }
 
 /// What an end receives.
@@ -32,21 +35,55 @@ pub struct Inbound {
     pub(super) arrivals: Arrivals,
     /// The other end's clock minus ours; `None` while it is unknown.
     pub(super) offset: Option<ClockOffset>,
+    /// The messages' segment, for rate control, bytes.
+    segment: u32,
+    /// What rate control of the other end needs; `None` before a message says that it has some.
+    tfrc: Option<Box<RateReceiver>>,
 }
 
 impl Inbound {
     pub(super) fn new(now: Instant, monitor: &MonitorParams) -> Self {
-        Self { arrivals: Arrivals::new(now, monitor).expect(CHECKED), offset: None }
+        let arrivals = Arrivals::new(now, monitor).expect(CHECKED);
+        Self { arrivals, offset: None, segment: segment(None), tfrc: None }
+    }
+
+    /// Messages of this size were agreed on.
+    pub(super) fn set_size(&mut self, size: Option<Bytes>) {
+        self.segment = segment(size);
+        if let Some(tfrc) = &mut self.tfrc {
+            tfrc.set_segment(self.segment);
+        }
+    }
+
+    /// When feedback for the other end's rate control has to leave, by [`Session::advance`](super::Session::advance).
+    #[inline]
+    pub fn feedback_due(&self) -> Instant {
+        self.tfrc.as_ref().map_or(Instant::FAR_FUTURE, |tfrc| tfrc.deadline())
+    }
+
+    pub(super) fn feedback(&mut self, now: Instant) -> Option<FeedbackMessage> {
+        self.tfrc.as_mut()?.feedback(now)
+    }
+
+    #[cold]
+    fn control_rate(&mut self, arrived: Instant, (number, sent): (u64, Instant), rtt: Duration, bytes: u64) {
+        let tfrc = self.tfrc.get_or_insert_with(|| Box::new(RateReceiver::new(self.segment)));
+        tfrc.on_message(arrived, number, sent, rtt, bytes);
     }
 
     /// A datagram has arrived. Returns what it is for; a message is measured.
     #[inline]
     pub fn on_datagram(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
         match frame::datagram(bytes, standing.token()) {
-            Frame::Data { number, sent } => {
-                let length = bytes.len() - DATAGRAM_HEADER;
-                match self.on_message(arrived, number, sent, length as u64) {
-                    Arrival::InOrder { .. } | Arrival::Late => Purpose::Message(DATAGRAM_HEADER),
+            Frame::Data { number, sent, rtt } => {
+                let length = (bytes.len() - DATAGRAM_HEADER) as u64;
+                match self.on_message(arrived, number, sent, length) {
+                    Arrival::InOrder { .. } | Arrival::Late => {
+                        if let Some(rtt) = rtt {
+                            self.control_rate(arrived, (number, sent), rtt, length);
+                        }
+                        Purpose::Message(DATAGRAM_HEADER)
+                    }
                     Arrival::Duplicate | Arrival::Impossible => Purpose::Nothing,
                 }
             }
@@ -56,6 +93,7 @@ impl Inbound {
             }
             Frame::Negotiation => Purpose::Control(Control::Negotiation),
             Frame::Report => Purpose::Control(Control::Report),
+            Frame::Feedback => Purpose::Control(Control::Feedback),
             Frame::Foreign => Purpose::Nothing,
         }
     }

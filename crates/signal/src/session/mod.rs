@@ -3,7 +3,7 @@
 //!
 //! It has three parts, so that a socket may protect each by a lock of its own and the two directions never wait for each other:
 //!
-//! - [`Outbound`]: what the application sends: numbers, pacing, counters.
+//! - [`Outbound`]: what the application sends: numbers, pacing, rate control, counters.
 //! - [`Inbound`]: what it receives: counters, delays, jitter.
 //! - [`Session`]: everything else, which is needed a few times a second.
 //!
@@ -31,6 +31,7 @@ use crate::mib::{Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
 use crate::monitor::{MonitorParams, PeerReports, Report, SentInterval};
 use crate::negotiation::{self, Agreed, Carrier, Negotiation, NegotiationParams, Nonce, Reason};
 use crate::operation::{DEPENDENT, Operation, OperationParams};
+use crate::rate_control::{FeedbackMessage, RateControl};
 use crate::renegotiation::{Alternatives, Renegotiation, Seen};
 use crate::violation::{self, Violation, Watch, WatchParams};
 use cutline_params::{ParameterError, Parameters as _};
@@ -62,6 +63,8 @@ pub struct SessionParams {
     pub watch: WatchParams,
     /// Of the offset between the clocks.
     pub clock: ClockParams,
+    /// What limits the rate of what this end sends, once the other end takes part. Streams have [`RateControl::Agreed`].
+    pub rate_control: RateControl,
     /// What happens automatically.
     pub policies: Policies,
 }
@@ -245,8 +248,10 @@ impl Session {
     }
 
     fn new(now: Instant, start: Start, negotiation: Option<Negotiation>) -> Result<Self, ParameterError> {
-        let Start { specification, params, random, .. } = start;
+        let Start { specification, params, random, carrier, .. } = start;
         params.monitor.validate()?;
+        params.rate_control.validate()?;
+        params.rate_control.check_carrier(carrier)?;
         let Policies { adapt_hint, adapt_rate, renegotiate } = &params.policies;
         let hint = match adapt_hint {
             Some((class, hint)) => Some(HintControl::new(hint, *class, Combination::Min, now, random)?),
@@ -315,10 +320,14 @@ impl Session {
         self.events.pop_front()
     }
 
-    /// When [`Session::advance`] is to be called.
-    pub fn deadline(&self) -> Instant {
+    /// When [`Session::advance`] is to be called, as things are: messages that are sent or arrive may bring it forward if there
+    /// is rate control.
+    pub fn deadline(&self, out: &Outbound, inbound: &Inbound) -> Instant {
         let negotiation = self.negotiation.as_ref().map_or(Instant::FAR_FUTURE, Negotiation::deadline);
-        if self.is_joining() { negotiation } else { negotiation.min(self.next) }
+        if self.is_joining() {
+            return negotiation;
+        }
+        negotiation.min(self.next).min(out.deadline()).min(inbound.feedback_due())
     }
 
     /// Asks the other end for something else. An end that is alone takes it at once.
@@ -354,6 +363,7 @@ impl Session {
         match control {
             Control::Negotiation => self.on_negotiation(now, bytes, out, inbound),
             Control::Report => self.on_report(now, bytes, out, inbound),
+            Control::Feedback => self.on_feedback(now, bytes, out),
         }
     }
 
@@ -399,7 +409,10 @@ impl Session {
         };
         let token = negotiation.token();
         let is_of_session = token.is_some_and(|token| {
-            matches!(frame::datagram(datagram, Some(token)), Frame::Data { .. } | Frame::Report)
+            matches!(
+                frame::datagram(datagram, Some(token)),
+                Frame::Data { .. } | Frame::Report | Frame::Feedback
+            )
         });
         if is_of_session {
             negotiation.on_token(now);
@@ -467,12 +480,29 @@ impl Session {
         self.collect();
     }
 
+    /// Handles feedback of rate control that has arrived, with its header and its tag.
+    pub fn on_feedback(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound) {
+        let authentic = self.negotiation.as_ref().and_then(|negotiation| negotiation.authentic(bytes));
+        out.on_feedback(arrived, authentic.map(frame::report_content).and_then(FeedbackMessage::decode));
+    }
+
+    /// Sends the feedback that is due.
+    fn feed_back(&mut self, now: Instant, inbound: &mut Inbound) {
+        if let (Standing::Joined(token), Some(negotiation)) = (self.standing, &self.negotiation)
+            && let Some(feedback) = inbound.feedback(now)
+        {
+            self.outbox.push_back(frame::feedback(token, &feedback.encode(), negotiation.tagger()));
+        }
+    }
+
     /// Does what is due: sends again what was not answered, ends intervals, reports.
     pub fn advance(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         if let Some(negotiation) = &mut self.negotiation {
             negotiation.on_deadline(now);
         }
         self.settle(now, out, inbound);
+        out.on_deadline(now);
+        self.feed_back(now, inbound);
         if self.is_joining() || now < self.next {
             return;
         }
@@ -620,6 +650,7 @@ impl Session {
             reports: self.peer.stats(),
             feedback,
             tcp,
+            tfrc: out.tfrc(),
         }
     }
 
@@ -648,10 +679,14 @@ impl Session {
         if let (Standing::Joining, Some(token)) = (self.standing, token) {
             (self.standing, self.heard) = (Standing::Joined(token), now);
             (*out, *inbound) = self.directions(now);
+            if let RateControl::Tfrc(params) = &self.params.rate_control {
+                out.control_rate(now, params);
+            }
             self.next = inbound.arrivals.deadline();
         } else {
             out.renegotiate(&agreed.send.effective);
         }
+        inbound.set_size(agreed.receive.effective.size);
         if let Some(control) = &mut self.hint {
             control.set_loss_limit(agreed.send.effective.loss.map(|percent| percent / 100.0));
         }

@@ -1,16 +1,20 @@
-//! What an end sends: numbers, pacing, counters.
+//! What an end sends: numbers, pacing, rate control, counters.
 
 use super::CHECKED;
+use crate::mib::TfrcFigures;
 use crate::monitor::{Departures, MonitorParams};
 use crate::pacing::Pacer;
+use crate::rate_control::{FeedbackMessage, RateSender, TfrcParams};
 use cutline_quality::spec::Specification;
-use cutline_units::{Bytes, Instant, Rate};
+use cutline_units::{Bytes, Duration, Instant, Rate};
 
 /// What an end sends.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     pub(super) departures: Departures,
     pacer: Pacer,
+    /// TFRC, if the application has asked for it.
+    tfrc: Option<Box<RateSender>>,
     /// What holds.
     effective: Specification,
     /// The rate at which the application should send, messages/s, if the rate adapts.
@@ -20,7 +24,35 @@ pub struct Outbound {
 impl Outbound {
     pub(super) fn new(now: Instant, monitor: &MonitorParams, effective: &Specification) -> Self {
         let departures = Departures::new(now, monitor).expect(CHECKED);
-        Self { departures, pacer: Pacer::new(effective), effective: effective.clone(), rate: None }
+        let pacer = Pacer::new(effective);
+        Self { departures, pacer, tfrc: None, effective: effective.clone(), rate: None }
+    }
+
+    /// From now on TFRC limits the rate, too.
+    pub(super) fn control_rate(&mut self, now: Instant, params: &TfrcParams) {
+        self.tfrc = Some(Box::new(RateSender::new(now, params, self.effective.size)));
+    }
+
+    /// Takes feedback of the other end; `None` is something that is none.
+    pub(super) fn on_feedback(&mut self, arrived: Instant, feedback: Option<FeedbackMessage>) {
+        if let Some(tfrc) = &mut self.tfrc {
+            tfrc.on_feedback(arrived, feedback);
+        }
+    }
+
+    /// When feedback has been missing for too long.
+    pub(super) fn deadline(&self) -> Instant {
+        self.tfrc.as_ref().map_or(Instant::FAR_FUTURE, |tfrc| tfrc.deadline())
+    }
+
+    pub(super) fn on_deadline(&mut self, now: Instant) {
+        if let Some(tfrc) = &mut self.tfrc {
+            tfrc.on_deadline(now);
+        }
+    }
+
+    pub(super) fn tfrc(&self) -> Option<TfrcFigures> {
+        self.tfrc.as_ref().map(|tfrc| tfrc.figures())
     }
 
     /// Another specification holds from now on.
@@ -28,6 +60,9 @@ impl Outbound {
         self.pacer.renegotiate(effective);
         self.effective = effective.clone();
         self.rate = None;
+        if let Some(tfrc) = &mut self.tfrc {
+            tfrc.set_size(effective.size);
+        }
     }
 
     /// The application should send at this rate, messages/s.
@@ -45,7 +80,25 @@ impl Outbound {
     /// When the next message may be sent: `now`, or a later time.
     #[inline]
     pub fn ready_at(&self, now: Instant) -> Instant {
-        self.pacer.ready_at(now)
+        let paced = self.pacer.ready_at(now);
+        self.tfrc.as_ref().map_or(paced, |tfrc| paced.max(tfrc.ready_at()))
+    }
+
+    /// The round-trip time for the header of the next message, if there is rate control; zero while it is unknown.
+    #[inline]
+    pub fn stated_rtt(&self) -> Option<Duration> {
+        self.tfrc.as_ref().map(|tfrc| tfrc.rtt())
+    }
+
+    /// Whether feedback may change when the next message may be sent.
+    #[inline]
+    pub const fn has_rate_control(&self) -> bool {
+        self.tfrc.is_some()
+    }
+
+    /// Whether feedback is to be expected within a round trip.
+    pub fn awaits_feedback(&self) -> bool {
+        self.tfrc.as_ref().is_some_and(|tfrc| tfrc.awaits_feedback())
     }
 
     /// The highest throughput at which messages may be sent, for who paces bytes instead of messages; `None` if there is none.
@@ -69,11 +122,22 @@ impl Outbound {
     pub fn on_send(&mut self, now: Instant, bytes: u64) {
         self.departures.on_send(now, bytes);
         self.pacer.on_send(now, bytes);
+        if let Some(tfrc) = &mut self.tfrc {
+            tfrc.on_send(now, bytes);
+        }
     }
 
     /// The application wants to send and has to wait from now on, until [`Outbound::release`].
     pub fn hold(&mut self, now: Instant) {
         self.departures.hold(now);
+        self.on_refused(now);
+    }
+
+    /// The application has wanted to send before its time, and does not wait.
+    pub fn on_refused(&mut self, now: Instant) {
+        if let Some(tfrc) = &mut self.tfrc {
+            tfrc.hold(now);
+        }
     }
 
     /// The application waits no longer.

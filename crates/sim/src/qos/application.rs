@@ -49,6 +49,7 @@ impl Sender {
         if self.next.is_none() {
             self.next = Some(now.saturating_add(self.interval().mul_f64(self.phase)));
         }
+        self.look_again(now);
         if self.waiting.is_some_and(|waiting| waiting.until <= now) {
             self.go_on(now, context);
         }
@@ -67,6 +68,15 @@ impl Sender {
                 return;
             }
             self.send(now, now, context);
+        }
+    }
+
+    /// Feedback of rate control may have changed when the message that waits may be sent.
+    fn look_again(&mut self, now: Instant) {
+        if let (Some(waiting), Some((out, _))) = (&mut self.waiting, self.end.outbound())
+            && out.has_rate_control()
+        {
+            waiting.until = out.ready_at(now);
         }
     }
 
@@ -97,7 +107,7 @@ impl Sender {
         let Some((out, token)) = self.end.outbound() else { return };
         let mut bytes = Vec::with_capacity(size as usize + 64);
         if let Some(token) = token {
-            bytes.extend(datagram_header(token, out.number(), now));
+            bytes.extend(datagram_header(token, out.number(), now, out.stated_rtt()));
         }
         let length = bytes.len() + size as usize;
         bytes.extend(number.to_be_bytes());

@@ -134,7 +134,13 @@ impl End {
         }
         let Running { session, out, inbound } = self.running.as_mut()?;
         match inbound.on_datagram(clock, bytes, session.standing()) {
-            Purpose::Message(begin) => return Some(begin),
+            Purpose::Message(begin) => {
+                if inbound.feedback_due() <= clock {
+                    session.advance(clock, out, inbound);
+                    self.act(now, context, |_, _| {});
+                }
+                return Some(begin);
+            }
             Purpose::Control(control) => session.on_control(clock, control, bytes, out, inbound),
             Purpose::Nothing => {}
         }
@@ -144,14 +150,15 @@ impl End {
 
     /// When [`End::advance`] is to be called.
     pub(super) fn deadline(&self) -> Instant {
-        let session = self.running.as_ref().map(|running| self.simulated(running.session.deadline()));
+        let due = |Running { session, out, inbound }: &Running| session.deadline(out, inbound);
+        let session = self.running.as_ref().map(|running| self.simulated(due(running)));
         session.map_or(Instant::FAR_FUTURE, |session| session.min(self.next_sample))
     }
 
     /// Does what is due.
     pub(super) fn advance(&mut self, now: Instant, context: &mut Context<'_>) {
         self.act(now, context, |clock, Running { session, out, inbound }| {
-            if session.deadline() <= clock {
+            if session.deadline(out, inbound) <= clock {
                 session.advance(clock, out, inbound);
             }
         });

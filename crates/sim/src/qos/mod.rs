@@ -35,6 +35,7 @@ use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_signal::authentication::Key;
 use cutline_signal::negotiation::{Carrier, Nonce};
 use cutline_signal::operation::OperationParams;
+use cutline_signal::rate_control::RateControl;
 use cutline_signal::session::{Policies, Session, SessionParams, Start};
 use cutline_units::{Bytes, Duration, Hint, HintBits, Instant, RandomStream};
 use rand_core::Rng as _;
@@ -152,6 +153,10 @@ impl QosConnection {
         self.params.monitor.validate()?;
         self.params.watch.validate()?;
         self.params.clock.validate()?;
+        self.params.rate_control.validate()?;
+        if self.params.rate_control.needs_feedback() && self.service == Service::Plain {
+            return Err(RateControl::refusal("between plain sockets, which send no feedback"));
+        }
         adapt_hint.as_ref().map_or(Ok(()), |(_, hint)| hint.validate())?;
         adapt_rate.as_ref().map_or(Ok(()), OperationParams::validate)?;
         let own = ConnectionSpecification { send: self.send.clone(), ..Default::default() };

@@ -82,6 +82,7 @@ impl QosTcpStream {
     /// When an option is not allowed, the ends do not agree, or nobody listens there.
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot connect";
+        options.rate_control.check_carrier(Carrier::Stream)?;
         let peer = resolve(address, doing)?;
         let settings = |role: &Role| -> Result<_, QosError> {
             let session = begin(options, role, Carrier::Stream)?;
@@ -338,7 +339,7 @@ impl Inner {
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         let weak = Arc::downgrade(self) as Weak<dyn Service>;
-        keep(weak, now()).map_err(QosError::system("cannot start a thread"))
+        keep(weak, now()).map(drop).map_err(QosError::system("cannot start a thread"))
     }
 
     fn mib(&self) -> Mib {

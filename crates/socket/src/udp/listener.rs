@@ -59,6 +59,12 @@ struct Joining {
     sent: usize,
 }
 
+impl Joining {
+    fn deadline(&self) -> Instant {
+        self.session.deadline(&self.directions.0, &self.directions.1)
+    }
+}
+
 /// The longest datagram, bytes.
 const LONGEST: usize = 65_535;
 /// How many datagrams one system call returns.
@@ -259,12 +265,8 @@ impl Arrivals {
     /// Does what is due. Returns when something is due again.
     fn advance(&mut self, socket: &UdpSocket, options: &QosOptions) -> Instant {
         let now = now();
-        let due: Vec<SocketAddr> = self
-            .joining
-            .iter()
-            .filter(|(_, it)| it.session.deadline() <= now)
-            .map(|(from, _)| *from)
-            .collect();
+        let due: Vec<SocketAddr> =
+            self.joining.iter().filter(|(_, it)| it.deadline() <= now).map(|(from, _)| *from).collect();
         for from in due {
             if let Some(Joining { session, directions: (out, inbound), .. }) = self.joining.get_mut(&from) {
                 session.advance(now, out, inbound);
@@ -273,6 +275,6 @@ impl Arrivals {
         }
         let longest = options.negotiation.give_up;
         self.joining.retain(|_, joining| now.saturating_since(joining.since) <= longest);
-        self.joining.values().map(|it| it.session.deadline()).min().unwrap_or(Instant::FAR_FUTURE)
+        self.joining.values().map(Joining::deadline).min().unwrap_or(Instant::FAR_FUTURE)
     }
 }

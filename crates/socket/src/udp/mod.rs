@@ -13,7 +13,7 @@ pub use listener::QosUdpListener;
 
 use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
 use crate::error::QosError;
-use crate::keeper::{Service, keep};
+use crate::keeper::{Kept, Service, keep};
 use crate::options::{Pacing, Peer, QosOptions};
 use crate::settings::Settings;
 use crate::time::duration;
@@ -36,7 +36,7 @@ use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time;
 
 /// A datagram socket with quality of service, connected to one other end.
@@ -57,6 +57,8 @@ struct Inner {
     /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
     is_watched: AtomicBool,
     patience: Patience,
+    /// Its place in the keeper's agenda, once it has one.
+    kept: OnceLock<Kept>,
 }
 
 /// What has become of a message ([`QosUdpSocket::try_send`]).
@@ -64,12 +66,18 @@ struct Inner {
 pub enum Attempt {
     /// It was sent, with so many bytes.
     Sent(usize),
-    /// It was not: it is within what was agreed on after so long.
+    /// It was not: it is within what was agreed on after so long. Under rate control it may be longer, or feedback makes it
+    /// shorter.
     Early(time::Duration),
 }
 
-/// The most control messages that the keeper takes at a time.
+/// The most control messages that are taken at a time, by who does not wait for messages of the application.
 const MOST_CONTROL: usize = 16;
+/// The longest time between looks for feedback, while sending waits for its turn under rate control and another thread
+/// receives.
+const LONGEST_LOOK: Duration = Duration::from_millis(5);
+/// How often feedback is looked for while the round-trip time is unknown.
+const FIRST_LOOKS: Duration = Duration::from_millis(10);
 
 impl QosUdpSocket {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
@@ -124,6 +132,7 @@ impl QosUdpSocket {
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             patience: Patience::default(),
+            kept: OnceLock::new(),
         })))
     }
 
@@ -297,6 +306,12 @@ fn is_shut_down(socket: &UdpSocket) -> io::Result<bool> {
     Ok(wait(&mut fds, Duration::ZERO)? && fds[0].revents().contains(PollFlags::RDHUP))
 }
 
+/// How long from now to look for feedback; `None` if none is expected.
+fn time_of_feedback(out: &Outbound) -> Option<Duration> {
+    let rtt = out.stated_rtt().filter(|_| out.awaits_feedback())?;
+    Some(if rtt.is_zero() { FIRST_LOOKS } else { rtt })
+}
+
 fn sleep(time: Duration) {
     std::thread::sleep(time::Duration::from_nanos(time.as_nanos()));
 }
@@ -311,7 +326,16 @@ impl Inner {
         let mark_with = |hint: Hint| {
             let _unmarked = mark(&self.socket, self.peer, hint);
         };
-        self.connection.with_session(act, send, mark_with)
+        let due = self.connection.with_session(act, send, mark_with);
+        self.hasten(due);
+        due
+    }
+
+    /// Has the keeper serve this connection at `due`, if it would later.
+    fn hasten(&self, due: Instant) {
+        if let Some(kept) = self.kept.get().filter(|_| due < Instant::FAR_FUTURE) {
+            kept.hasten(due);
+        }
     }
 
     /// Negotiates until it is known whether the other end takes part.
@@ -345,7 +369,10 @@ impl Inner {
         // What has happened before is told at once.
         self.act(|session, out, inbound| session.advance(now(), out, inbound));
         let weak = Arc::downgrade(self) as Weak<dyn Service>;
-        keep(weak, now()).map_err(QosError::system("cannot start a thread"))
+        let kept = keep(weak, now()).map_err(QosError::system("cannot start a thread"))?;
+        // A connection begins once, so there is none yet.
+        let _none = self.kept.set(kept);
+        Ok(())
     }
 
     fn send(&self, message: &[u8]) -> io::Result<usize> {
@@ -365,8 +392,16 @@ impl Inner {
     }
 
     fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
-        let (out, now) = (self.may_send(message)?, now());
-        let wait = out.ready_at(now).saturating_since(now);
+        let (mut out, now) = (self.may_send(message)?, now());
+        let mut wait = out.ready_at(now).saturating_since(now);
+        if !wait.is_zero() && out.has_rate_control() {
+            // Feedback may allow it, that has come or that comes.
+            out = self.with_feedback(out);
+            wait = out.ready_at(now).saturating_since(now).min(LONGEST_LOOK);
+        }
+        if !wait.is_zero() {
+            out.on_refused(now);
+        }
         if !wait.is_zero() && self.pacing != Pacing::Count {
             self.connection.feed_back(|feedback| feedback.pacing_waits += 1);
             return Ok(Attempt::Early(time::Duration::from_nanos(wait.as_nanos())));
@@ -381,13 +416,18 @@ impl Inner {
         let sent = match self.connection.standing() {
             Standing::Joining | Standing::Alone => self.try_to_send(|| self.socket.send(message)),
             Standing::Joined(token) => {
-                let header = datagram_header(token, out.number(), now);
+                let header = datagram_header(token, out.number(), now, out.stated_rtt());
                 let sent = self.try_to_send(|| send_parts(&self.socket, &header, message));
                 sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER))
             }
         };
         match &sent {
-            Ok(sent) => out.on_send(now, *sent as u64),
+            Ok(sent) => {
+                out.on_send(now, *sent as u64);
+                if let Some(time) = time_of_feedback(&out) {
+                    self.hasten(now.saturating_add(time));
+                }
+            }
             Err(error) => self.connection.feed_back(|feedback| match Errno::from_io_error(error) {
                 Some(Errno::NOBUFS) => feedback.no_buffers += 1,
                 Some(Errno::AGAIN) => feedback.queue_full += 1,
@@ -419,24 +459,37 @@ impl Inner {
         mut out: MutexGuard<'c, Outbound>,
     ) -> io::Result<(MutexGuard<'c, Outbound>, Instant)> {
         let start = now();
-        let mut time = start;
+        let (mut time, mut looked) = (start, false);
         loop {
             let ready = out.ready_at(time);
             if ready <= time {
                 break;
             }
+            let is_controlled = out.has_rate_control();
+            if is_controlled && !looked {
+                // Feedback that has come may allow it.
+                (out, looked) = (self.with_feedback(out), true);
+                continue;
+            }
             let waits = self.pacing == Pacing::Block && !self.nonblocking.load(Ordering::Relaxed);
             if self.pacing == Pacing::Count {
+                out.on_refused(time);
                 self.connection.feed_back(|feedback| feedback.unpaced += 1);
                 break;
             }
             if !waits {
+                out.on_refused(time);
                 self.connection.feed_back(|feedback| feedback.pacing_waits += 1);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             out.hold(time);
             drop(out);
-            sleep(ready.saturating_since(time));
+            let wait = ready.saturating_since(time);
+            if is_controlled {
+                self.sleep_or_hear(wait);
+            } else {
+                sleep(wait);
+            }
             out = self.connection.outbound();
             time = now();
             out.release(time);
@@ -448,6 +501,42 @@ impl Inner {
             });
         }
         Ok((out, time))
+    }
+
+    /// Takes the feedback that has come.
+    fn with_feedback<'c>(&'c self, out: MutexGuard<'c, Outbound>) -> MutexGuard<'c, Outbound> {
+        drop(out);
+        if let Ok(mut reader) = self.reader.try_lock() {
+            self.hear(&mut reader);
+        }
+        self.connection.outbound()
+    }
+
+    /// Waits for the turn of a message, at most so long: feedback that comes may bring it forward. While another thread receives,
+    /// it is that one that gets the feedback.
+    fn sleep_or_hear(&self, wait_for: Duration) {
+        let wait_for = wait_for.min(LONGEST_LOOK);
+        if let Ok(mut reader) = self.reader.try_lock()
+            && reader.is_empty()
+        {
+            let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
+            if !wait(&mut readable, wait_for).unwrap_or(false) || self.hear(&mut reader) {
+                return;
+            }
+        }
+        sleep(wait_for);
+    }
+
+    /// Takes what has come while the application does not receive. Returns whether it took something. An error is the application's
+    /// to see, with its next call.
+    fn hear(&self, reader: &mut Reader) -> bool {
+        if !reader.is_empty() {
+            return false;
+        }
+        if self.is_watched.load(Ordering::Relaxed) {
+            return self.take_control(reader);
+        }
+        self.fill(reader, Wait::No).is_ok_and(|filled| filled == Filled::Datagrams)
     }
 
     fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
@@ -478,13 +567,29 @@ impl Inner {
         if reader.has_only_empty(count) && is_shut_down(&self.socket)? {
             return Ok(Filled::End);
         }
-        let control = reader.sort(count, self.connection.standing(), &mut self.connection.inbound());
+        let (control, due) = {
+            let mut inbound = self.connection.inbound();
+            (reader.sort(count, self.connection.standing(), &mut inbound), inbound.feedback_due())
+        };
         self.handle(&control);
+        self.feed_back(due);
         // Only an end that takes no part sends something else while this one negotiates.
         if self.connection.standing() == Standing::Joining && !reader.is_empty() {
             self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
         }
         Ok(Filled::Datagrams)
+    }
+
+    /// Sends the feedback for the other end's rate control, now or when it is due.
+    fn feed_back(&self, due: Instant) {
+        if due == Instant::FAR_FUTURE {
+            return;
+        }
+        if due <= now() {
+            self.act(|session, out, inbound| session.advance(now(), out, inbound));
+        } else {
+            self.hasten(due);
+        }
     }
 
     fn handle(&self, messages: &[ControlMessage]) {
@@ -494,14 +599,20 @@ impl Inner {
     }
 
     /// Takes control messages that come next, and leaves messages of the application in the kernel, where the descriptor shows
-    /// them. They are measured when the application receives them, with the kernel's time of arrival.
-    fn take_control(&self, reader: &mut Reader) {
+    /// them. They are measured when the application receives them, with the kernel's time of arrival. Returns whether it took
+    /// something.
+    fn take_control(&self, reader: &mut Reader) -> bool {
+        let mut took = false;
         for _ in 0..MOST_CONTROL {
             let standing = self.connection.standing();
             let taken = reader.take_control(&self.socket, standing, &mut self.connection.inbound());
             match taken {
-                Ok(Some(Taken::Control(message))) => self.handle(&[message]),
-                Ok(Some(Taken::Other)) => {}
+                Ok(Some(taken)) => {
+                    took = true;
+                    if let Taken::Control(message) = taken {
+                        self.handle(&[message]);
+                    }
+                }
                 Ok(None) => break,
                 Err(error) => {
                     if self.shown(error).is_err() {
@@ -510,6 +621,7 @@ impl Inner {
                 }
             }
         }
+        took
     }
 
     /// Takes datagrams that were received elsewhere.
@@ -526,6 +638,8 @@ impl Inner {
             }
         }
         self.handle(&found);
+        let due = self.connection.inbound().feedback_due();
+        self.feed_back(due);
     }
 }
 
@@ -535,16 +649,12 @@ impl Service for Inner {
     }
 
     fn serve(&self, now: Instant) -> Instant {
-        // While the application waits for messages it reads what comes. An error is the application's to see, with its next call.
-        if let Ok(mut reader) = self.reader.try_lock()
-            && reader.is_empty()
-        {
-            if self.is_watched.load(Ordering::Relaxed) {
-                self.take_control(&mut reader);
-            } else {
-                let _none = self.fill(&mut reader, Wait::No);
-            }
+        // While the application waits for messages it reads what comes.
+        if let Ok(mut reader) = self.reader.try_lock() {
+            self.hear(&mut reader);
         }
-        self.act(|session, out, inbound| session.advance(now, out, inbound))
+        let due = self.act(|session, out, inbound| session.advance(now, out, inbound));
+        let feedback = time_of_feedback(&self.connection.outbound());
+        feedback.map_or(due, |time| due.min(now.saturating_add(time)))
     }
 }

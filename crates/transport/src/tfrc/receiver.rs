@@ -125,6 +125,11 @@ impl Receiver {
         &self.params
     }
 
+    /// Sets the sender's segment size, for an application whose messages have another size from now on.
+    pub fn set_segment_size(&mut self, bytes: u32) {
+        Arc::make_mut(&mut self.params).segment_size = bytes;
+    }
+
     /// Returns the payload bytes that have arrived.
     pub const fn delivered(&self) -> u64 {
         self.stats.bytes

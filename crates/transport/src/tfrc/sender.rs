@@ -66,6 +66,8 @@ pub struct Sender {
     sent_since: bool,
     /// The nominal time of the last packet; `None` before the first.
     last_nominal: Option<Instant>,
+    /// The length of the last packet, bytes.
+    last_len: u32,
     /// A packet waits for its nominal time, and not for the application.
     paced: bool,
     stats: Stats,
@@ -90,6 +92,7 @@ impl Sender {
             nofeedback: Instant::FAR_FUTURE,
             sent_since: false,
             last_nominal: None,
+            last_len: 0,
             paced: false,
             stats: Stats::default(),
             params: Arc::clone(params),
@@ -154,17 +157,46 @@ impl Sender {
             return None;
         }
         if now < self.send_time() {
-            self.paced = true;
-            self.limits.note_not_limited(now);
+            self.hold(now);
             return None;
         }
-        self.last_nominal = Some(self.nominal_time_of_departure(now));
         let len = self.queue.pop()?;
-        self.paced = !self.queue.is_empty();
-        if self.paced {
-            self.limits.note_not_limited(now);
+        let packet = self.depart(now, len);
+        if !self.queue.is_empty() {
+            self.hold(now);
         }
-        Some(self.packet(now, len))
+        Some(packet)
+    }
+
+    /// Returns when the next packet may leave, for a caller that has a queue of its own and never calls [`Sender::write`].
+    pub fn ready_at(&self) -> Instant {
+        self.send_time()
+    }
+
+    /// Notes that a packet of the caller's own queue waits for its time: the application does not limit the rate.
+    pub fn hold(&mut self, now: Instant) {
+        self.paced = true;
+        self.limits.note_not_limited(now);
+    }
+
+    /// Returns the packet of `len` bytes that the caller takes from its own queue and sends now. One that is longer than a
+    /// segment delays the next one as much longer.
+    pub fn depart(&mut self, now: Instant, len: u32) -> Packet {
+        self.last_nominal = Some(self.nominal_time_of_departure(now));
+        self.last_len = len;
+        self.paced = false;
+        self.packet(now, len)
+    }
+
+    /// Returns whether something was sent since the last feedback, or since the nofeedback timer expired.
+    pub const fn awaits_feedback(&self) -> bool {
+        self.sent_since
+    }
+
+    /// Sets the segment size, for an application whose messages have another size from now on. The rate in bytes stays, until
+    /// the next feedback.
+    pub fn set_segment_size(&mut self, bytes: u32) {
+        Arc::make_mut(&mut self.params).segment_size = bytes;
     }
 
     /// Returns the allowed rate X, bytes per second.
@@ -345,7 +377,7 @@ impl Sender {
 
     /// Returns `t_ipi`, the time from one packet to the next (RFC 5348 section 4.6).
     fn interval(&self) -> Duration {
-        Duration::from_secs_f64(self.params.s() / self.x_inst)
+        Duration::from_secs_f64(self.params.s().max(f64::from(self.last_len)) / self.x_inst)
     }
 
     /// Returns the nominal time of the next packet. A change of the rate applies at once.

@@ -268,6 +268,41 @@ fn with_a_coarse_timer_packets_leave_up_to_half_its_granularity_early() {
 
 // The receiver.
 
+/// A caller with a queue of its own, in which there is always a packet of 1000 B, sends what an endless supply sends.
+#[test]
+fn a_queue_of_the_caller_is_served_as_the_senders_own() {
+    let (mut own, mut callers) = (bulk(plain()), Sender::new(&Arc::new(plain()), ms(0)));
+    let mut sent = 0;
+    for now in 0..3000 {
+        if [100, 200, 300, 800, 1000, 2500].contains(&now) {
+            let p = if now > 500 { 0.02 } else { 0.0 };
+            report(&mut own, now, 2e4, p);
+            report(&mut callers, now, 2e4, p);
+        }
+        own.on_deadline(ms(now));
+        callers.on_deadline(ms(now));
+        while let Some(packet) = own.transmit(ms(now)) {
+            assert!(callers.ready_at() <= ms(now), "at {now} ms");
+            assert_eq!(callers.depart(ms(now), 1000), packet);
+            sent += 1;
+        }
+        assert!(callers.ready_at() > ms(now), "at {now} ms");
+        callers.hold(ms(now));
+        assert_eq!((callers.rate(), callers.awaits_feedback()), (own.rate(), own.awaits_feedback()));
+    }
+    assert!(sent > 50, "{sent}");
+}
+
+#[test]
+fn a_packet_that_is_longer_than_a_segment_delays_the_next_one() {
+    let mut sender = Sender::new(&Arc::new(plain()), ms(0));
+    sender.depart(ms(0), 3000);
+    // 1000 B/s before the first feedback.
+    assert_eq!(sender.ready_at(), ms(3000));
+    sender.set_segment_size(4000);
+    assert_eq!(sender.ready_at(), ms(4000));
+}
+
 fn packet(seq: u64, sent: u64, rtt: u64) -> Packet {
     Packet { seq, sent_at: ms(sent), rtt: Duration::from_millis(rtt), len: 1000 }
 }
