@@ -108,7 +108,7 @@ impl QosUdpListener {
     pub fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
         loop {
             let mut arrivals = lock(&self.arrivals);
-            arrivals.receive(&self.socket, &self.options)?;
+            arrivals.receive(&self.socket, &self.socket, &self.options)?;
             if let Some(peer) = arrivals.ready.front().map(|ready| ready.peer) {
                 return Ok((self.connect(peer, &mut arrivals)?, peer));
             }
@@ -143,7 +143,11 @@ impl QosUdpListener {
     fn connect(&self, peer: SocketAddr, arrivals: &mut Arrivals) -> io::Result<QosUdpSocket> {
         let socket = open(self.socket.local_addr()?, Some(peer));
         // What came for it before is in this listener's queue; nothing will be any more.
-        arrivals.receive(&self.socket, &self.options)?;
+        arrivals.receive(&self.socket, &self.socket, &self.options)?;
+        if let Ok(socket) = &socket {
+            // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue.
+            arrivals.receive(socket, &self.socket, &self.options)?;
+        }
         let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
         let ready = place.and_then(|place| arrivals.ready.remove(place));
         let Ready { session, directions, early, .. } = ready.ok_or(io::ErrorKind::ConnectionAborted)?;
@@ -173,10 +177,10 @@ fn open(address: SocketAddr, peer: Option<SocketAddr>) -> io::Result<UdpSocket> 
 }
 
 impl Arrivals {
-    /// Takes all datagrams that have come.
-    fn receive(&mut self, socket: &UdpSocket, options: &QosOptions) -> io::Result<()> {
+    /// Takes all datagrams that have come to a socket. Answers are sent by the listener's.
+    fn receive(&mut self, from: &UdpSocket, listener: &UdpSocket, options: &QosOptions) -> io::Result<()> {
         loop {
-            let count = match self.inbox.fill(socket, Wait::No) {
+            let count = match self.inbox.fill(from, Wait::No) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
@@ -184,7 +188,7 @@ impl Arrivals {
             for number in 0..count {
                 let Some(datagram) = self.inbox.datagram(number) else { continue };
                 let (from, at, bytes) = (datagram.from, datagram.at, datagram.head.to_vec());
-                self.take(socket, options, from, at, bytes);
+                self.take(listener, options, from, at, bytes);
             }
         }
     }
