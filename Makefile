@@ -120,10 +120,12 @@ validate-exec: setup
 	@tools/setup.sh peers
 	$(CARGO) test --locked -p cutline-cli --test exec --test exec_peers
 
-# RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends.
+# RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends. Then ten thousand
+# reservations through one router of the simulator, with and without losses and refresh reduction.
 validate-rsvp: setup
 	@tools/setup.sh traces
-	$(CARGO) test --locked -p cutline-rsvp --test captures -- --include-ignored
+	$(CARGO) test --locked -p cutline-rsvp --test captures
+	$(CARGO) test --locked -p cutline-sim --test rsvp -- --ignored --nocapture
 
 install: install-command install-library
 

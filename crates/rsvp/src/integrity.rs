@@ -372,7 +372,7 @@ mod tests {
         );
     }
 
-    /// RFC 2747 section 4.2: whoever changes a byte, and whoever repeats a message, is refused.
+    /// RFC 2747 section 4.2: a message with a changed byte is refused, and so is one that is repeated.
     #[test]
     fn a_message_is_accepted_once_and_only_as_it_was_signed() {
         for algorithm in [Algorithm::HmacMd5, Algorithm::HmacSha256] {

@@ -8,6 +8,7 @@ use cutline_rsvp::engine::{Datagram, EngineParams};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};
 use cutline_rsvp::message::{Body, Kind, Message};
 use cutline_rsvp::object::Style;
+use cutline_testbed::skip;
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -217,8 +218,10 @@ fn the_captures_have_every_type_of_message() {
 
 /// tshark finds no message malformed, and nothing else to remark.
 #[test]
-#[ignore = "needs tshark: make validate-rsvp"]
 fn tshark_reads_every_message() {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        return skip("tshark is not installed", "make validate-rsvp");
+    }
     for (name, _) in captures() {
         let path = folder().join(format!("{name}.pcap"));
         let fields = ["rsvp.msg", "_ws.malformed", "_ws.expert.message", "ip.checksum.status"];

@@ -375,7 +375,7 @@ proptest! {
         world.assert_empty();
     }
 
-    /// Messages with changed bytes do no harm, whoever they are for.
+    /// Messages with changed bytes do no harm at any node.
     #[test]
     fn damaged_messages_do_no_harm(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..80),

@@ -4,7 +4,6 @@
 //! | --- | --- | --- |
 //! | data | 24 | magic number c7 52, the sender's round-trip time 2, token 4, number of the message 8, when it was sent 8; then the message |
 //! | report | 8 and more | magic number c7 53, length of the whole 2, token 4; the report; with a key: a tag 32 |
-//!
 //! | feedback | 8 and more | magic number c7 54, then as a report; of [rate control](crate::rate_control), with its content |
 //!
 //! The round-trip time is 0 without rate control and 1 while it is unknown. Otherwise its first 5 bits are e, the others m, and it

@@ -209,7 +209,7 @@ impl Renegotiation {
         Some((place, &self.ladder[place]))
     }
 
-    /// Both ends agree, by whoever's wish; `ours` is what this end asks for now.
+    /// Both ends agree, whether this end has asked or the other one; `ours` is what this end asks for now.
     pub fn on_agreed(&mut self, now: Instant, ours: &ConnectionSpecification) {
         let Some(place) = self.ladder.iter().position(|specification| specification == ours) else { return };
         let is_down = place > self.place;

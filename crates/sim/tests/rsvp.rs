@@ -228,9 +228,9 @@ fn many_reservations_cost_little_with_summaries() {
     assert!(reduced < plain / 15.0, "{reduced} of {plain}");
 }
 
-/// Ten thousand, the measure of the scale: `cargo test -p cutline-sim --test rsvp -- --ignored --nocapture`.
+/// Ten thousand, the measure of the scale.
 #[test]
-#[ignore = "takes minutes; a thousand are tested above"]
+#[ignore = "takes minutes: make validate-rsvp runs it; a thousand are tested above"]
 fn ten_thousand_reservations() {
     for (refresh_reduction, loss) in [(false, 0.0), (true, 0.0), (false, 0.1), (true, 0.1)] {
         many(10_000, refresh_reduction, loss);

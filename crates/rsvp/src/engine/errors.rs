@@ -150,7 +150,7 @@ impl Engine {
         }
     }
 
-    /// Tells whoever has made a reservation that it has gone.
+    /// Tells the end that has made a reservation that it has gone.
     pub(super) fn resv_error(
         &mut self,
         now: Instant,

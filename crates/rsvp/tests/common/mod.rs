@@ -292,7 +292,7 @@ impl World {
         self.in_flight.insert((self.now + link.delay, self.sequence), (end, datagram));
     }
 
-    /// Gives a message to a node, whoever has made it.
+    /// Gives a message to a node, also one that no node has sent.
     pub fn deliver(&mut self, (node, interface): End, datagram: &Datagram) {
         if !self.nodes[node].is_alive {
             return;

@@ -81,7 +81,7 @@ impl RsvpAgent {
     }
 
     fn act(&mut self, now: Instant, action: Action) {
-        // What an application does wrong is an error of whoever wrote the actions.
+        // What an application does wrong is an error in the actions.
         const ALLOWED: &str = "the actions have values that are allowed";
         match action {
             Action::Send { session, sender, tspec } => {

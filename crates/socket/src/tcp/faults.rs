@@ -1,4 +1,4 @@
-//! What a fault does to a stream: whatever is cut, what arrives is a prefix, whole and in order, of what was sent, and whoever has lost
+//! What a fault does to a stream: whatever is cut, what arrives is a prefix, whole and in order, of what was sent, and the end that has lost
 //! something is told.
 
 use super::tests::{bulk, quick};
