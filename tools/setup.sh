@@ -8,7 +8,7 @@
 #   tools/setup.sh python   also, for make wheel: Python, and maturin in target/venv
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
-#   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark and flent
+#   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark, tcpdump and flent
 set -eu
 
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -46,7 +46,7 @@ case "${1:-base}" in
         [ -x "$venv/bin/maturin" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet maturin==1.16.0; } ;;
     ns2) need ns ns2; need python3 python3 ;;
     # flent draws with matplotlib, which is only a recommended package.
-    traces) need tshark tshark; need flent "flent python3-matplotlib" ;;
+    traces) need tshark tshark; need tcpdump tcpdump; need flent "flent python3-matplotlib" ;;
     peers)
         need chromium chromium; need curl curl; need iperf3 iperf3; need go golang-go; need python3 python3; need tshark tshark ;;
     *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, traces, peers" ;;

@@ -1,4 +1,4 @@
-//! The messages of whole exchanges as captures: they are the bytes that are committed, and tshark reads them.
+//! The messages of whole exchanges as captures: they are the bytes that are committed, and tshark and tcpdump read them.
 
 mod common;
 
@@ -252,6 +252,38 @@ fn tshark_reads_every_message() {
                 "{name}, packet {number}: {line}"
             );
             assert!(["", "1", "Good"].contains(&values[3]), "{name}, packet {number}: {line}");
+        }
+    }
+}
+
+/// tcpdump reads every message to its end. It has no names for the two messages of the handshake and their object, and does not look into RSVP over UDP.
+#[test]
+fn tcpdump_reads_every_message() {
+    if Command::new("tcpdump").arg("--version").output().is_err() {
+        return skip("tcpdump is not installed", "make validate-rsvp");
+    }
+    for (name, _) in captures() {
+        let mut command = Command::new("tcpdump");
+        command.args(["-nn", "-v", "-r"]).arg(folder().join(format!("{name}.pcap")));
+        let output = command.output().expect("tcpdump is installed");
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        // A packet begins with its time, a message with its version, what is in it with spaces or tabs.
+        let packets = text.lines().filter(|line| line.contains("(46)")).count();
+        let messages = text.lines().filter(|line| line.starts_with("\tRSVPv1 ")).count();
+        assert!(
+            packets > 5 && messages >= packets,
+            "{name}: {messages} messages in {packets} packets:\n{text}"
+        );
+        for line in text.lines() {
+            let is_handshake = ["unknown, type: 25 ", "unknown, type: 26 ", "Unknown Object (64) "]
+                .into_iter()
+                .any(|name| line.contains(name));
+            let complaint =
+                ["RSVPv1 unknown", "invalid", "[|", "ERROR", "Unknown Object", "bad ", "incorrect"]
+                    .into_iter()
+                    .find(|word| line.contains(word) && !is_handshake);
+            assert_eq!(complaint, None, "{name}: {line}");
         }
     }
 }
