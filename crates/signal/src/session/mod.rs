@@ -636,7 +636,8 @@ impl Session {
     ) -> Mib {
         let target = self.operation.as_ref().map(Operation::target);
         let Side { contract, watch } = &self.send;
-        let send = SendMib::new(contract.clone(), &out.departures, &self.peer, watch, target);
+        let tfrc = out.tfrc();
+        let send = SendMib::new(contract.clone(), &out.departures, &self.peer, watch, target, tfrc.as_ref());
         let Side { contract, watch } = &self.receive;
         let receive = ReceiveMib::new(contract.clone(), &inbound.arrivals, &self.peer, watch);
         Mib {
@@ -650,7 +651,7 @@ impl Session {
             reports: self.peer.stats(),
             feedback,
             tcp,
-            tfrc: out.tfrc(),
+            tfrc,
         }
     }
 
