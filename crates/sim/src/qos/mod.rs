@@ -209,7 +209,7 @@ impl Beginning {
             }
         };
         let (key, random) = (connection.key, self.random.clone());
-        let start = Start { specification, carrier: Carrier::Datagrams, params, key, random };
+        let start = Start { specification, carrier: Carrier::Datagrams, params, key, random, trace: None };
         let session = match (connection.service, self.side) {
             (Service::Plain, _) => {
                 let params = SessionParams { policies: Policies::default(), ..start.params };
