@@ -6,9 +6,9 @@ use cutline_signal::authentication::Key;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::operation::OperationParams;
-use cutline_signal::session::trace::Trace;
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::renegotiation::Alternatives;
+use cutline_signal::session::trace::Trace;
 use cutline_translate::Path;
 use cutline_units::{Duration, Hint};
 
