@@ -92,7 +92,8 @@ pub enum Event {
         /// What they cannot agree on of what this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part in the negotiation.
+    /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
+    /// application leaves messages unread: what was agreed on goes on to hold.
     OneSided(Reason),
     /// This end asks by itself for another specification ([`Policies::renegotiate`]): its place among the alternatives, from 1, or 0 for
     /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] says what becomes of it.
