@@ -97,7 +97,7 @@ fn relay_stream(to: SocketAddr) -> SocketAddr {
 }
 
 fn pass_on(mut from: TcpStream, mut to: TcpStream) {
-    let mut buffer = [0; 1 << 16];
+    let mut buffer = [0; 1 << 12];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         thread::sleep(DELAY);
         if to.write_all(&buffer[..length]).is_err() {
