@@ -26,7 +26,7 @@ typedef struct cutline_options cutline_options;
 /* What has happened. */
 #define CUTLINE_EVENT_AGREED 1 /* Both ends agree. */
 #define CUTLINE_EVENT_REFUSED 2 /* They do not agree. What was agreed on before holds. */
-#define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part. */
+#define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part, or does not answer: what was agreed on before holds. */
 #define CUTLINE_EVENT_VIOLATED 4 /* A measure is outside its limit. */
 #define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
 #define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
