@@ -129,14 +129,14 @@ def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key
 
     `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for calls on the connection.
     """
-    connection = Connection(Socket.connect(*_arguments(type, address, spec, options, key)))
+    connection = Connection(Socket.open(False, *_arguments(type, address, spec, options, key)))
     connection.settimeout(timeout)
     return connection
 
 
 def create_server(address, spec=None, *, type=SOCK_STREAM, options=None, key=None):
     """Listens at (host, port). Datagram connections are accepted like streams."""
-    return Server(Socket.listen(*_arguments(type, address, spec, options, key)))
+    return Server(Socket.open(True, *_arguments(type, address, spec, options, key)))
 
 
 class _Base:

@@ -5,7 +5,7 @@
 
 use cutline_bindings::{Event, Mib, Options};
 use cutline_socket::{
-    Event as QosEvent, QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    Event as QosEvent, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::{PyConnectionRefusedError, PyOSError, PyValueError};
@@ -97,57 +97,34 @@ impl Socket {
     }
 }
 
-/// The options of a socket, of the types that sockets take.
-fn qos_options(document: &str, settings: &[(String, String)], key: Option<&[u8]>) -> PyResult<QosOptions> {
-    options(document, settings, key)?.qos_options().map_err(OptionError::new_err)
-}
-
 fn listening() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "a listening socket has no such call")
 }
 
 #[pymethods]
 impl Socket {
-    /// Connects to an address, "host:port".
+    /// Connects to an address, "host:port", or listens there.
     #[staticmethod]
-    fn connect(
+    fn open(
         py: Python<'_>,
+        listens: bool,
         datagrams: bool,
         address: &str,
         document: &str,
         settings: Vec<(String, String)>,
         key: Option<Vec<u8>>,
     ) -> PyResult<Self> {
-        let options = qos_options(document, &settings, key.as_deref())?;
-        let connected = py.detach(|| {
-            Ok(if datagrams {
-                Kind::Datagrams(QosUdpSocket::connect(address, &options)?)
-            } else {
-                Kind::Stream(QosTcpStream::connect(address, &options)?)
+        let options = options(document, &settings, key.as_deref())?;
+        let options = &options.qos_options().map_err(OptionError::new_err)?;
+        let opened = py.detach(|| {
+            Ok(match (listens, datagrams) {
+                (false, false) => Kind::Stream(QosTcpStream::connect(address, options)?),
+                (false, true) => Kind::Datagrams(QosUdpSocket::connect(address, options)?),
+                (true, false) => Kind::StreamListener(QosTcpListener::bind(address, options)?.into()),
+                (true, true) => Kind::DatagramListener(QosUdpListener::bind(address, options)?.into()),
             })
         });
-        connected.map(Self).map_err(failed)
-    }
-
-    /// Listens at an address, "host:port".
-    #[staticmethod]
-    fn listen(
-        py: Python<'_>,
-        datagrams: bool,
-        address: &str,
-        document: &str,
-        settings: Vec<(String, String)>,
-        key: Option<Vec<u8>>,
-    ) -> PyResult<Self> {
-        let options = qos_options(document, &settings, key.as_deref())?;
-        let listening = py.detach(|| {
-            Ok(if datagrams {
-                Kind::DatagramListener(QosUdpListener::bind(address, &options)?.into())
-            } else {
-                Kind::StreamListener(QosTcpListener::bind(address, &options)?.into())
-            })
-        });
-        listening.map(Self).map_err(failed)
+        opened.map(Self).map_err(failed)
     }
 
     fn accept(&self, py: Python<'_>) -> PyResult<Self> {

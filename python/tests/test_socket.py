@@ -89,6 +89,31 @@ class Blocking(unittest.TestCase):
             self.assertAlmostEqual(left.residual_bps / 8000, left.residual_rate, 2)
             self.assertEqual(left.last_sent.bytes, 1000 * left.last_sent.messages)
 
+    def test_datagrams_that_are_fair_to_tcp(self):
+        spec = {"send": {"min-rate": 1, "max-rate": 1000, "size": "1000 B", "coerce": True}}
+        options = QUICK | {"rate-control": "tfrc", "tfrc.gradual-increase": True, "tfrc.t-mbi": "30 s"}
+        with socket.create_server(LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
+            accepted = []
+            thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
+            thread.start()
+            ours = socket.create_connection(server.getsockname(), spec, type=SOCK_DGRAM, options=options, timeout=10)
+            thread.join()
+        theirs = accepted[0]
+        theirs.settimeout(10)
+        with ours, theirs:
+            until = time.monotonic() + 20
+            while not ours.mib.tfrc.feedback or ours.mib.residual_rate is None:
+                self.assertLess(time.monotonic(), until)
+                ours.send(bytes(1000))
+                theirs.recv(1000)
+            tfrc = ours.mib.tfrc
+            self.assertGreater(tfrc.rate_bps, 0)
+            self.assertLess(tfrc.rtt, 1)
+            self.assertEqual((tfrc.loss_event_rate, tfrc.refused), (0, 0))
+            # The end that receives is not controlled.
+            tfrc = theirs.mib.tfrc
+            self.assertEqual((tfrc.rate_bps, tfrc.rtt, tfrc.loss_event_rate, tfrc.feedback), (None,) * 4)
+
     def test_a_handler_is_called_with_each_event(self):
         ours, theirs = pair(SOCK_DGRAM)
         seen, raised = queue.Queue(), queue.Queue()
@@ -151,6 +176,7 @@ class Blocking(unittest.TestCase):
             ("vidoe", {}, '"video"'),
             (None, {"send.max-dely": "1 s"}, 'did you mean "max-delay"?'),
             (None, {"send.loss": 101}, "from 0 to 100"),
+            (None, {"tfrc.q": 1}, '"tfrc.q": value 1 is not allowed: expected a number such as 1.5, from 0 to 0.999999'),
             ({"send": {"min-rate": 5, "max-rate": 4}}, {}, "at most max-rate, which is 4"),
             ("[send]\nloss = 'many'\n", {}, "options:2:8"),
         ]:

@@ -15,7 +15,7 @@ pub enum EventKind {
     Agreed = 1,
     /// They do not agree. What was agreed on before holds.
     Refused = 2,
-    /// The other end takes no part.
+    /// The other end takes no part, or does not answer: what was agreed on before holds.
     OneSided = 3,
     /// A measure is outside its limit.
     Violated = 4,

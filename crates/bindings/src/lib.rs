@@ -14,7 +14,7 @@ mod options;
 pub use event::{Event, EventKind, Side, TEXT};
 pub use mib::{
     Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements, SentInterval,
-    Tcp, Totals,
+    Tcp, Tfrc, Totals,
 };
 pub use options::Options;
 

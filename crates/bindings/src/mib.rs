@@ -2,7 +2,7 @@
 
 use crate::{count, nanos, nanos_or_unknown};
 use cutline_quality::spec::{Agreement, Measure, Specification};
-use cutline_signal::mib::{self, Conformance, Contract, TcpFigures};
+use cutline_signal::mib::{self, Conformance, Contract, TcpFigures, TfrcFigures};
 use cutline_signal::monitor::{self, Delivery, Received, Sent};
 use cutline_signal::negotiation::NegotiationStats;
 use serde::Serialize;
@@ -234,6 +234,24 @@ pub struct Tcp {
     pub pacing_rate_bps: i64,
 }
 
+/// What TFRC knows of what this end sends. Without it (`rate-control`) the loss event rate is NaN and the rest is -1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Tfrc {
+    /// The allowed rate, of messages without headers, bit/s.
+    pub rate_bps: i64,
+    /// The average round-trip time, ns; -1 also before the first feedback.
+    pub rtt_ns: i64,
+    /// The loss event rate that the other end has reported, 0 to 1.
+    pub loss_event_rate: f64,
+    /// Feedback of the other end that was used.
+    pub feedback: i64,
+    /// How often feedback was missing for so long that the rate was halved.
+    pub nofeedback: i64,
+    /// Feedback that was stale, impossible, or not authentic.
+    pub refused: i64,
+}
+
 /// All that is known of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
@@ -281,10 +299,10 @@ pub struct Mib {
     pub receive_details: Details,
     /// What this end has sent in the last interval.
     pub last_sent: SentInterval,
-    /// How much more the application may send than in the last interval, messages/s of the longest; NaN if it is unknown, or no rate
-    /// holds.
+    /// How much more the application may send than in the last interval, by what was agreed on and by TFRC, messages/s of the longest;
+    /// NaN if it is unknown, or no rate holds.
     pub residual_rate: f64,
-    /// The same as a throughput, bit/s; -1 also if no size of messages holds.
+    /// The same as a throughput, bit/s; -1 also if no size of messages holds, unless there is TFRC.
     pub residual_bps: i64,
     /// What is in the socket's send queue, bytes: of a stream what was written and not acknowledged, of datagrams what the interface has
     /// not sent, with the kernel's overhead; -1 if it is unknown.
@@ -301,6 +319,8 @@ pub struct Mib {
     pub reports_refused: i64,
     /// How often one of the two clocks was set.
     pub clock_steps: i64,
+    /// What TFRC knows of what this end sends.
+    pub tfrc: Tfrc,
 }
 
 impl From<&Specification> for Requirements {
@@ -472,6 +492,19 @@ impl From<Option<TcpFigures>> for Tcp {
     }
 }
 
+impl From<Option<TfrcFigures>> for Tfrc {
+    fn from(it: Option<TfrcFigures>) -> Self {
+        Self {
+            rate_bps: it.map_or(-1, |it| count(it.rate.as_bps())),
+            rtt_ns: nanos_or_unknown(it.and_then(|it| it.rtt)),
+            loss_event_rate: it.map_or(f64::NAN, |it| it.loss_event_rate),
+            feedback: it.map_or(-1, |it| count(it.feedback)),
+            nofeedback: it.map_or(-1, |it| count(it.nofeedback)),
+            refused: it.map_or(-1, |it| count(it.refused)),
+        }
+    }
+}
+
 impl From<&mib::Mib> for Mib {
     fn from(it: &mib::Mib) -> Self {
         let (send, receive) = (&it.send, &it.receive);
@@ -527,6 +560,32 @@ impl From<&mib::Mib> for Mib {
             reports_stale: count(it.reports.stale),
             reports_refused: count(it.reports.refused),
             clock_steps: count(it.clock_steps),
+            tfrc: it.tfrc.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::{Duration, Rate};
+
+    #[test]
+    fn the_figures_of_tfrc_are_numbers_and_without_it_unknown() {
+        let figures = TfrcFigures {
+            rate: Rate::from_kbps(640),
+            rtt: Some(Duration::from_millis(20)),
+            loss_event_rate: 0.01,
+            feedback: 5,
+            nofeedback: 1,
+            refused: 2,
+        };
+        let Tfrc { rate_bps, rtt_ns, loss_event_rate, feedback, nofeedback, refused } = Some(figures).into();
+        assert_eq!((rate_bps, rtt_ns, loss_event_rate), (640_000, 20_000_000, 0.01));
+        assert_eq!((feedback, nofeedback, refused), (5, 1, 2));
+        assert_eq!(Tfrc::from(Some(TfrcFigures { rtt: None, ..figures })).rtt_ns, -1);
+        let Tfrc { rate_bps, rtt_ns, loss_event_rate, feedback, nofeedback, refused } = None.into();
+        assert_eq!([rate_bps, rtt_ns, feedback, nofeedback, refused], [-1; 5]);
+        assert!(loss_event_rate.is_nan());
     }
 }

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// What messages call the options.
 const NAME: &str = "options";
+/// The parameters of TFRC that a QoS socket does not use: its messages have sizes of their own, and it has no queue.
+const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffer"];
 
 /// The options of a socket.
 ///
@@ -29,6 +31,7 @@ const NAME: &str = "options";
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
 /// | `detection` | how long a stream asks whether the other end is a QoS socket | a time |
 /// | `path.*` | what is known of the path | as `cutline translate` |
+/// | `tfrc.*` | how `tfrc` controls the rate | the parameters of TFRC but for sizes, which messages have |
 /// | `negotiation.*`, `monitor.*`, `operation.*`, `renegotiation.*` | how the protocol is carried out | the parameters of those names |
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -127,11 +130,12 @@ fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptio
         });
         let renegotiation = parameters(root, "renegotiation").unwrap_or_default();
         let goal = root.or("hint-goal", &hint_goal(), HintGoal::WithinLimit);
+        let tfrc = parameters_but(&UNUSED, root, "tfrc").unwrap_or_default();
         let options = specification.clone().map(|it| {
             let options = QosOptions::new(it)
                 .peer(root.or("peer", &peer(), Peer::default()))
                 .pacing(root.or("pacing", &pacing(), Pacing::default()))
-                .rate_control(root.or("rate-control", &rate_control(), RateControl::default()))
+                .rate_control(root.or("rate-control", &rate_control(tfrc), RateControl::default()))
                 .marking(with_goal(root.or("marking", &marking(), Marking::default()), goal))
                 .path(parameters(root, "path").unwrap_or_default());
             let negotiation = parameters(root, "negotiation").unwrap_or_default();
@@ -157,8 +161,14 @@ fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptio
 
 /// The parameters that a table sets; `None` if there is no such table, or something in it is wrong, which is reported.
 fn parameters<P: Parameters>(root: &TableReader<'_>, key: &str) -> Option<P> {
+    parameters_but(&[], root, key)
+}
+
+/// As [`parameters`], but those of these names cannot be set.
+fn parameters_but<P: Parameters>(names: &[&str], root: &TableReader<'_>, key: &str) -> Option<P> {
     let table = root.table(key, "a table of parameters")?;
-    let values = parameter::values(&table, &P::describe());
+    let described = P::describe().into_iter().filter(|parameter| !names.contains(&parameter.name));
+    let values = parameter::values(&table, &described.collect::<Vec<_>>());
     let params = parameter::checked(&table, P::from_values(values));
     table.finish();
     params
@@ -174,8 +184,8 @@ fn pacing() -> Kind<Pacing> {
     kind::one_of("what sending too fast does", &words)
 }
 
-fn rate_control() -> Kind<RateControl> {
-    let words = [("agreed", RateControl::Agreed), ("tfrc", RateControl::Tfrc(TfrcParams::default()))];
+fn rate_control(tfrc: TfrcParams) -> Kind<RateControl> {
+    let words = [("agreed", RateControl::Agreed), ("tfrc", RateControl::Tfrc(tfrc))];
     kind::one_of("what limits the rate of datagrams", &words)
 }
 
@@ -222,7 +232,10 @@ mod tests {
             ("receive.class", "telemetry"),
             ("peer", "speaks"),
             ("pacing", "refuse"),
+            ("tfrc.t-mbi", "32 s"),
+            ("tfrc.gradual-increase", "true"),
             ("rate-control", "tfrc"),
+            ("tfrc.q", "0.5"),
             ("marking", "6"),
             ("marking", "adaptive-audio"),
             ("adapt-rate", "true"),
@@ -275,6 +288,13 @@ mod tests {
             ),
             ("marking", "17", "from 1 to 16"),
             ("rate-control", "tcp", "\"agreed\", \"tfrc\""),
+            (
+                "tfrc.q",
+                "1",
+                "key \"tfrc.q\": value 1 is not allowed: expected a number such as 1.5, from 0 to 0.999999",
+            ),
+            ("tfrc.t-mbi", "0.5 s", "from 1 s to 3600 s"),
+            ("tfrc.packet-size", "500 B", "key \"tfrc.packet-size\" is not known here"),
             ("marking", "adaptive", "\"adaptive-audio\""),
             ("path.mtu", "10 B", "from 576"),
             ("monitor.interval", "1 ms", "from 10 ms"),

@@ -26,7 +26,7 @@ typedef struct cutline_options cutline_options;
 /* What has happened. */
 #define CUTLINE_EVENT_AGREED 1 /* Both ends agree. */
 #define CUTLINE_EVENT_REFUSED 2 /* They do not agree. What was agreed on before holds. */
-#define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part. */
+#define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part, or does not answer: what was agreed on before holds. */
 #define CUTLINE_EVENT_VIOLATED 4 /* A measure is outside its limit. */
 #define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
 #define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
@@ -287,6 +287,22 @@ typedef struct cutline_tcp {
     int64_t pacing_rate_bps;
 } cutline_tcp;
 
+/* What TFRC knows of what this end sends. Without it (rate-control) the loss event rate is NaN and the rest is -1. */
+typedef struct cutline_tfrc {
+    /* The allowed rate, of messages without headers, bit/s. */
+    int64_t rate_bps;
+    /* The average round-trip time, ns; -1 also before the first feedback. */
+    int64_t rtt_ns;
+    /* The loss event rate that the other end has reported, 0 to 1. */
+    double loss_event_rate;
+    /* Feedback of the other end that was used. */
+    int64_t feedback;
+    /* How often feedback was missing for so long that the rate was halved. */
+    int64_t nofeedback;
+    /* Feedback that was stale, impossible, or not authentic. */
+    int64_t refused;
+} cutline_tfrc;
+
 /* All that is known of a connection. */
 typedef struct cutline_mib {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
@@ -331,10 +347,10 @@ typedef struct cutline_mib {
     cutline_details receive_details;
     /* What this end has sent in the last interval. */
     cutline_sent_interval last_sent;
-    /* How much more the application may send than in the last interval, messages/s of the longest; NaN if it is unknown, or no rate
-     * holds. */
+    /* How much more the application may send than in the last interval, by what was agreed on and by TFRC, messages/s of the longest;
+     * NaN if it is unknown, or no rate holds. */
     double residual_rate;
-    /* The same as a throughput, bit/s; -1 also if no size of messages holds. */
+    /* The same as a throughput, bit/s; -1 also if no size of messages holds, unless there is TFRC. */
     int64_t residual_bps;
     /* What is in the socket's send queue, bytes: of a stream what was written and not acknowledged, of datagrams what the interface has
      * not sent, with the kernel's overhead; -1 if it is unknown. */
@@ -351,6 +367,8 @@ typedef struct cutline_mib {
     int64_t reports_refused;
     /* How often one of the two clocks was set. */
     int64_t clock_steps;
+    /* What TFRC knows of what this end sends. */
+    cutline_tfrc tfrc;
 } cutline_mib;
 
 /* A function that takes events, with the data that it was set with. */

@@ -102,6 +102,7 @@ static int talk(int type, cutline_options *options)
     CHECK(mib.send.effective.max_delay_ns == 150000000 && mib.send.effective.size == 1000);
     CHECK(isnan(mib.send.effective.min_rate) && mib.send.effective.reordering == -1);
     CHECK((mib.tcp.congestion_window > 0) == (type == SOCK_STREAM));
+    CHECK(mib.tfrc.rate_bps == -1 && mib.tfrc.feedback == -1 && isnan(mib.tfrc.loss_event_rate));
     CHECK(mib.send_details.offered.max_delay_ns == 150000000 && mib.send_details.offered.size == 1000);
     CHECK(mib.send_details.requested.max_delay_ns == -1 && isnan(mib.send_details.requested.loss));
     const cutline_axis *delay = &mib.send_details.operation[CUTLINE_MEASURE_DELAY];
@@ -172,6 +173,9 @@ static int refusals(void)
     CHECK(cutline_options_set(options, "send.loss", "101") == -1);
     CHECK(strstr(cutline_error(), "from 0 to 100"));
     CHECK(cutline_options_set(options, "send.loss", "\xff") == -1 && strstr(cutline_error(), "UTF-8"));
+    CHECK(cutline_options_set(options, "tfrc.t-mbi", "30 s") == 0);
+    CHECK(cutline_options_set(options, "tfrc.t-mbi", "10 ms") == -1);
+    CHECK(strstr(cutline_error(), "tfrc.t-mbi") && strstr(cutline_error(), "from 1 s to 3600 s"));
     CHECK(cutline_options_set_key(options, "short", 5) == -1 && strstr(cutline_error(), "32"));
     CHECK(cutline_options_read(options, "{\"class\": 3}") == -1);
     CHECK(cutline_options_read(options, "class = 'audio'\n[receive]\nmin-rate = 60\nmax-rate = 50\n") == -1);

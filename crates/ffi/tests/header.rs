@@ -5,7 +5,7 @@ mod c;
 
 use cutline_bindings::{
     Axis, Details, Direction, Distribution, Event, Interval, MEASURES, Mib, Negotiation, Requirements,
-    SentInterval, TEXT, Tcp, Totals,
+    SentInterval, TEXT, Tcp, Tfrc, Totals,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -248,8 +248,9 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "distribution" Distribution: count max_ns;
         "direction" Direction: effective agreed received last violated violations;
         "tcp" Tcp: rtt_ns pacing_rate_bps;
+        "tfrc" Tfrc: rate_bps rtt_ns loss_event_rate refused;
         "mib" Mib: size at_ns send receive delay jitter target_rate hint reports tcp
-            send_details receive_details last_sent residual_rate send_queue unreachable negotiation clock_steps;
+            send_details receive_details last_sent residual_rate send_queue unreachable negotiation clock_steps tfrc;
         "axis" Axis: best worst_measured violated_since_ns;
         "details" Details: offered requested coerced operation last_since_ns delay_sum_ns;
         "sent_interval" SentInterval: since_ns held_ns;

@@ -7,6 +7,7 @@ use crate::monitor::{
     Arrivals, Delivery, Departures, PeerReports, Received, ReportStats, Sent, SentInterval,
 };
 use crate::negotiation::NegotiationStats;
+use crate::rate_control::segment;
 use crate::violation::{Violation, Watch};
 use cutline_quality::spec::{Agreement, Interval, Measure, Specification};
 use cutline_units::{Bytes, Duration, Hint, Histogram, Instant, Rate};
@@ -60,12 +61,13 @@ pub struct SendMib {
 }
 
 /// How much more an application may send than it did in the last interval (QUANTA section 5: residual bandwidth). The most that it may send
-/// is the rate that it is asked for, or the highest that was agreed on. After a burst above that it is nothing.
+/// is the rate that it is asked for, or the highest that was agreed on; with TFRC, its allowed rate if that leaves less. After a burst above
+/// that it is nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
     /// Messages/s; of the longest ones, where their size was agreed on.
     pub rate: f64,
-    /// Throughput; `None` where no size of messages was agreed on.
+    /// Throughput; `None` where no size of messages was agreed on, unless there is TFRC.
     pub throughput: Option<Rate>,
 }
 
@@ -206,9 +208,34 @@ impl Conformance {
 }
 
 impl Residual {
+    /// The least of what pacing and TFRC leave.
+    fn new(
+        holds: &Specification,
+        target_rate: Option<f64>,
+        sent: &SentInterval,
+        tfrc: Option<&TfrcFigures>,
+    ) -> Option<Self> {
+        let paced = Self::of_pacing(holds, target_rate, sent);
+        let controlled = tfrc.map(|tfrc| Self::of_tfrc(tfrc.rate, holds.size, sent));
+        paced.into_iter().chain(controlled).reduce(|one, other| Self {
+            rate: one.rate.min(other.rate),
+            throughput: one.throughput.into_iter().chain(other.throughput).min(),
+        })
+    }
+
+    /// The allowed rate minus what was sent in an interval, where a message counts as a segment at least
+    /// ([`crate::rate_control`]).
+    fn of_tfrc(allowed: Rate, size: Option<Bytes>, sent: &SentInterval) -> Self {
+        let segment = u64::from(segment(size));
+        let bytes = sent.sent.bytes.max(sent.sent.messages.saturating_mul(segment));
+        let counted = SentInterval { sent: Sent { bytes, ..sent.sent }, ..*sent };
+        let left = allowed.as_bps().saturating_sub(counted.throughput().as_bps());
+        Self { rate: left as f64 / (segment as f64 * 8.0), throughput: Some(Rate::from_bps(left)) }
+    }
+
     /// What holds minus what was sent in an interval. Where messages have a size, bytes count, as they do for pacing
     /// ([`crate::pacing`]).
-    fn new(holds: &Specification, target_rate: Option<f64>, sent: &SentInterval) -> Option<Self> {
+    fn of_pacing(holds: &Specification, target_rate: Option<f64>, sent: &SentInterval) -> Option<Self> {
         let rate = target_rate.or(holds.max_rate).or(holds.peak_rate)?;
         let most = Specification { max_rate: Some(rate), ..holds.clone() }.max_throughput();
         let Some((most, size)) = most.zip(holds.size) else {
@@ -229,9 +256,10 @@ impl SendMib {
         reports: &PeerReports,
         watch: &Watch,
         target_rate: Option<f64>,
+        tfrc: Option<&TfrcFigures>,
     ) -> Self {
         let last_sent = departures.last().copied();
-        let residual = |sent: &SentInterval| Residual::new(&contract.effective, target_rate, sent);
+        let residual = |sent: &SentInterval| Residual::new(&contract.effective, target_rate, sent, tfrc);
         Self {
             residual: last_sent.as_ref().and_then(residual),
             contract,
@@ -294,7 +322,7 @@ mod tests {
         there.on_interval(&delivery, Duration::ZERO, None);
 
         let contract = Contract { effective: spec.clone(), agreement: None };
-        let send = SendMib::new(contract.clone(), &departures, &reports, &here, Some(9.0));
+        let send = SendMib::new(contract.clone(), &departures, &reports, &here, Some(9.0), None);
         let receive = ReceiveMib::new(contract, &arrivals, &PeerReports::default(), &there);
         assert_eq!((send.received, send.last), (receive.received, receive.last));
         assert_eq!(send.conformance, receive.conformance);
@@ -318,7 +346,7 @@ mod tests {
             sent: Sent { messages, bytes, held: Duration::ZERO },
         };
         let left = |spec: &Specification, target, sent: &SentInterval| {
-            let left = Residual::new(spec, target, sent);
+            let left = Residual::new(spec, target, sent, None);
             left.map(|left| (left.rate, left.throughput.map(Rate::as_bps)))
         };
         // 80 messages/s of 1000 B are 640 kbit/s; 50 full ones and 10 of half the length leave 200 kbit/s.
@@ -334,5 +362,27 @@ mod tests {
         assert_eq!(left(&peak, None, &sent(60, 55_000)), Some((40.0, None)));
         let open = Specification { peak_rate: None, min_rate: Some(60.0), ..peak };
         assert_eq!(left(&open, None, &sent(60, 55_000)), None);
+    }
+
+    #[test]
+    fn tfrc_leaves_less_where_it_allows_less() {
+        let until = Instant::ZERO + Duration::from_secs(1);
+        let sent = Sent { messages: 60, bytes: 55_000, held: Duration::ZERO };
+        let sent = SentInterval { since: Instant::ZERO, until, sent };
+        let left = |spec: &Specification, kbps| {
+            let tfrc = TfrcFigures { rate: Rate::from_kbps(kbps), ..TfrcFigures::default() };
+            let left = Residual::new(spec, None, &sent, Some(&tfrc)).unwrap();
+            (left.rate, left.throughput.map(Rate::as_bps))
+        };
+        // What was agreed on leaves 200 kbit/s of 640. TFRC counts 60 messages of 1000 B, 480 kbit/s.
+        let spec = Specification::builder().rates(60.0, 80.0, 100.0).size(Bytes::new(1000)).build().unwrap();
+        assert_eq!(left(&spec, 560), (10.0, Some(80_000)));
+        assert_eq!(left(&spec, 5000), (25.0, Some(200_000)));
+        assert_eq!(left(&spec, 400), (0.0, Some(0)));
+        // Without a size there are 20 messages/s of any length, and TFRC counts 1000 B at least; without a rate there is TFRC's.
+        let messages = Specification { size: None, ..spec };
+        assert_eq!(left(&messages, 560), (10.0, Some(80_000)));
+        assert_eq!(left(&messages, 5000), (20.0, Some(4_520_000)));
+        assert_eq!(left(&Specification::OPEN, 5000), (565.0, Some(4_520_000)));
     }
 }

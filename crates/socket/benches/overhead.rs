@@ -1,14 +1,20 @@
 //! What a QoS socket costs beside a plain one that does the same work (QoSockets: less than 1 %).
 //!
 //! One thread sends messages over the loopback interface and receives them, so that no scheduling comes in: `cargo bench -p
-//! cutline-socket --bench overhead [-- udp|tcp] [bursts|single]`. *Bursts* of 16 messages are sent before they are received, as a busy connection has them; *single*
+//! cutline-socket --bench overhead [-- udp|tfrc|tcp] [bursts|single]`. *Bursts* of 16 messages are sent before they are received, as a busy connection has them; *single*
 //! ones are received before the next one is sent, as on an idle one. The kinds of socket take turns, so that the machine is the same for all; a ratio
 //! is the median over all turns, with its 97 % confidence interval (order statistics of the binomial distribution).
 //!
 //! Datagrams are compared with a third program, too. It has plain sockets and does what anybody must do who wants to know losses and delays: it puts
 //! a number and a time in front of each message, and takes the kernel's time of arrival from `recvmsg`.
+//!
+//! The rows `tfrc` have datagrams with TFRC in the place of QoS, and QoS without it in the place of the third program. Messages do not wait for
+//! their turn ([`Pacing::Count`]), which is another matter than what they cost.
 
-use cutline_socket::{Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use cutline_socket::{
+    Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, RateControl,
+    TfrcParams,
+};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::thread::cpu_time;
@@ -31,16 +37,27 @@ fn main() {
         "{:>5} {:>7} {:>8}  {:>10} {:>10}  {:>24}  {:>24}",
         "", "B", "", "plain, ns", "QoS, ns", "CPU time, QoS / plain", "QoS / plain, measured"
     );
+    println!("{:>5} {:>48}  {:>24}", "", "TFRC / plain", "TFRC / QoS");
     for burst in [BURST, 1] {
         for size in [64, 1024, 8192] {
             let burst = burst.min(MOST / size);
-            let (plain, qos, measured) = (plain_datagrams(), qos_datagrams(), measured_datagrams());
+            let (plain, qos, measured) =
+                (plain_datagrams(), qos_datagrams(&QosOptions::default()), measured_datagrams());
             compare(
                 ("udp", size, burst),
                 &[
                     &|bytes| exchange_datagrams(&plain, bytes, burst),
                     &|bytes| exchange_datagrams(&qos, bytes, burst),
                     &|bytes| exchange_datagrams(&measured, bytes, burst),
+                ],
+            );
+            let tfrc = qos_datagrams(&with_tfrc());
+            compare(
+                ("tfrc", size, burst),
+                &[
+                    &|bytes| exchange_datagrams(&plain, bytes, burst),
+                    &|bytes| exchange_datagrams(&tfrc, bytes, burst),
+                    &|bytes| exchange_datagrams(&qos, bytes, burst),
                 ],
             );
         }
@@ -134,12 +151,17 @@ fn plain_datagrams() -> [UdpSocket; 2] {
     [a, b]
 }
 
-fn qos_datagrams() -> [QosUdpSocket; 2] {
+fn with_tfrc() -> QosOptions {
+    QosOptions::default().rate_control(RateControl::Tfrc(TfrcParams::default())).pacing(Pacing::Count)
+}
+
+/// The first end has these options.
+fn qos_datagrams(options: &QosOptions) -> [QosUdpSocket; 2] {
     let listener = QosUdpListener::bind(ANY, &QosOptions::default()).unwrap();
     let to = listener.local_addr().unwrap();
     thread::scope(|scope| {
         let accepted = scope.spawn(|| listener.accept().unwrap().0);
-        [QosUdpSocket::connect(to, &QosOptions::default()).unwrap(), accepted.join().unwrap()]
+        [QosUdpSocket::connect(to, options).unwrap(), accepted.join().unwrap()]
     })
 }
 

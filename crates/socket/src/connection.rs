@@ -114,6 +114,7 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
         },
         key: options.key,
         random: Streams::new(seed).stream("socket", "policies"),
+        trace: options.trace.clone(),
     };
     let nonce: Nonce = random()?;
     Ok(match role {

@@ -8,6 +8,7 @@ use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::renegotiation::Alternatives;
+use cutline_signal::session::trace::Trace;
 use cutline_translate::Path;
 use cutline_units::{Duration, Hint};
 
@@ -77,6 +78,7 @@ pub struct QosOptions {
     pub(crate) detection: Duration,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
+    pub(crate) trace: Option<Trace>,
 }
 
 /// What keys of QoS sockets are for.
@@ -106,6 +108,7 @@ impl Default for QosOptions {
             detection: DETECTION,
             negotiation: NegotiationParams::default(),
             monitor: MonitorParams::default(),
+            trace: None,
         }
     }
 }
@@ -222,5 +225,13 @@ impl QosOptions {
     #[must_use]
     pub fn monitor(self, monitor: MonitorParams) -> Self {
         Self { monitor, ..self }
+    }
+
+    /// Has the sessions of these sockets write all that they are given, and all that they do, so that it can be seen later why one has
+    /// decided as it has. The simulator repeats it (`cutline_sim::qos::replay`). It takes memory without end, and has a copy of each
+    /// datagram that was received.
+    #[must_use]
+    pub fn trace(self, trace: &Trace) -> Self {
+        Self { trace: Some(trace.clone()), ..self }
     }
 }

@@ -63,6 +63,7 @@ fn feed(mut bytes: &[u8]) -> bool {
         },
         key: None,
         random: Streams::new(1).stream("fuzz", "session"),
+        trace: None,
     };
     let mut other = Session::initiate(now, start(), (5, NONCES[0])).expect("the defaults are allowed");
     let mut session = Session::respond(now, start(), NONCES[1]).expect("the defaults are allowed");

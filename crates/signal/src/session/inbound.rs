@@ -1,5 +1,6 @@
 //! What an end receives: what each datagram is for, counters, delays, jitter.
 
+use super::trace::{Input, Output, Recorder};
 use super::{CHECKED, Standing};
 use crate::clock::ClockOffset;
 use crate::frame::{self, DATAGRAM_HEADER, Frame};
@@ -39,12 +40,13 @@ pub struct Inbound {
     segment: u32,
     /// What rate control of the other end needs; `None` before a message says that it has some.
     tfrc: Option<Box<RateReceiver>>,
+    recorder: Option<Recorder>,
 }
 
 impl Inbound {
-    pub(super) fn new(now: Instant, monitor: &MonitorParams) -> Self {
+    pub(super) fn new(now: Instant, monitor: &MonitorParams, recorder: Option<Recorder>) -> Self {
         let arrivals = Arrivals::new(now, monitor).expect(CHECKED);
-        Self { arrivals, offset: None, segment: segment(None), tfrc: None }
+        Self { arrivals, offset: None, segment: segment(None), tfrc: None, recorder }
     }
 
     /// Messages of this size were agreed on.
@@ -74,10 +76,20 @@ impl Inbound {
     /// A datagram has arrived. Returns what it is for; a message is measured.
     #[inline]
     pub fn on_datagram(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
+        let purpose = self.purpose(arrived, bytes, standing);
+        if let Some(recorder) = &self.recorder {
+            let input = Input::Datagram(standing, bytes.to_vec());
+            recorder.note(arrived, input, vec![Output::Purpose(purpose)]);
+        }
+        purpose
+    }
+
+    #[inline]
+    fn purpose(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
         match frame::datagram(bytes, standing.token()) {
             Frame::Data { number, sent, rtt } => {
                 let length = (bytes.len() - DATAGRAM_HEADER) as u64;
-                match self.on_message(arrived, number, sent, length) {
+                match self.arrivals.on_message(arrived, number, sent, length, self.offset) {
                     Arrival::InOrder { .. } | Arrival::Late => {
                         if let Some(rtt) = rtt {
                             self.control_rate(arrived, (number, sent), rtt, length);
@@ -88,7 +100,7 @@ impl Inbound {
                 }
             }
             Frame::Plain => {
-                self.on_plain(arrived, bytes.len() as u64);
+                self.arrivals.on_plain(arrived, bytes.len() as u64);
                 Purpose::Message(0)
             }
             Frame::Negotiation => Purpose::Control(Control::Negotiation),
@@ -101,12 +113,19 @@ impl Inbound {
     /// A message has arrived that was sent at a time of the sender's clock.
     #[inline]
     pub fn on_message(&mut self, arrived: Instant, number: u64, sent: Instant, bytes: u64) -> Arrival {
-        self.arrivals.on_message(arrived, number, sent, bytes, self.offset)
+        let arrival = self.arrivals.on_message(arrived, number, sent, bytes, self.offset);
+        if let Some(recorder) = &self.recorder {
+            recorder.note(arrived, Input::Message { number, sent, bytes }, vec![Output::Arrival(arrival)]);
+        }
+        arrival
     }
 
     /// A message of an end that takes no part has arrived.
     #[inline]
     pub fn on_plain(&mut self, arrived: Instant, bytes: u64) {
         self.arrivals.on_plain(arrived, bytes);
+        if let Some(recorder) = &self.recorder {
+            recorder.note(arrived, Input::Plain(bytes), Vec::new());
+        }
     }
 }

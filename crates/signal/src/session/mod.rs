@@ -20,6 +20,7 @@ mod inbound;
 mod outbound;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 
 pub use inbound::{Control, Inbound, Purpose};
 pub use outbound::Outbound;
@@ -39,6 +40,7 @@ use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Measu
 use cutline_quality::{Class, Combination, HintControl, HintParams};
 use cutline_units::{Duration, Hint, Instant, RandomStream};
 use std::collections::VecDeque;
+use trace::{Beginning, Input, Output, Recorder, Role, Trace};
 
 /// What happens automatically.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,7 +92,8 @@ pub enum Event {
         /// What they cannot agree on of what this end receives.
         receive: Option<Conflicts>,
     },
-    /// The other end takes no part in the negotiation.
+    /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
+    /// application leaves messages unread: what was agreed on goes on to hold.
     OneSided(Reason),
     /// This end asks by itself for another specification ([`Policies::renegotiate`]): its place among the alternatives, from 1, or 0 for
     /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] says what becomes of it.
@@ -170,6 +173,9 @@ pub struct Session {
     outbox: VecDeque<Vec<u8>>,
     /// The end of the interval under way.
     next: Instant,
+    recorder: Option<Recorder>,
+    /// What it has done since the last input, if that is recorded.
+    outputs: Vec<Output>,
 }
 
 /// A direction: its specification, and whether it is kept to.
@@ -192,6 +198,8 @@ pub struct Start {
     pub key: Option<Key>,
     /// Where random decisions come from.
     pub random: RandomStream,
+    /// Where to write what the session is given and what it does.
+    pub trace: Option<Trace>,
 }
 
 const CHECKED: &str = "the session has checked its parameters";
@@ -222,7 +230,7 @@ impl Session {
         let Start { specification, carrier, params, key, .. } = start.clone();
         let how = (carrier, params.negotiation);
         let negotiation = Negotiation::initiate(now, specification, how, ids, key)?;
-        let mut this = Self::new(now, start, Some(negotiation))?;
+        let mut this = Self::new(now, start, Role::Initiator(ids.0, ids.1), Some(negotiation))?;
         this.collect();
         Ok(this)
     }
@@ -234,7 +242,7 @@ impl Session {
     pub fn respond(now: Instant, start: Start, nonce: Nonce) -> Result<Self, ParameterError> {
         let Start { specification, carrier, params, key, .. } = start.clone();
         let negotiation = Negotiation::respond(specification, (carrier, params.negotiation), nonce, key)?;
-        Self::new(now, start, Some(negotiation))
+        Self::new(now, start, Role::Responder(nonce), Some(negotiation))
     }
 
     /// An end whose other end is known to take no part.
@@ -242,12 +250,19 @@ impl Session {
     /// # Errors
     /// When a parameter is not allowed.
     pub fn alone(now: Instant, start: Start) -> Result<Self, ParameterError> {
-        let mut this = Self::new(now, start, None)?;
+        let mut this = Self::new(now, start, Role::Alone, None)?;
         this.standing = Standing::Alone;
         Ok(this)
     }
 
-    fn new(now: Instant, start: Start, negotiation: Option<Negotiation>) -> Result<Self, ParameterError> {
+    fn new(
+        now: Instant,
+        mut start: Start,
+        role: Role,
+        negotiation: Option<Negotiation>,
+    ) -> Result<Self, ParameterError> {
+        let trace = start.trace.take();
+        let recorder = trace.map(|trace| trace.begin(Beginning { at: now, start: start.clone(), role }));
         let Start { specification, params, random, carrier, .. } = start;
         params.monitor.validate()?;
         params.rate_control.validate()?;
@@ -281,13 +296,30 @@ impl Session {
             outbox: VecDeque::new(),
             next: now.saturating_add(params.monitor.interval),
             params,
+            recorder,
+            outputs: Vec::new(),
         })
     }
 
     /// The two directions, which begin now.
     pub fn directions(&self, now: Instant) -> (Outbound, Inbound) {
-        let monitor = &self.params.monitor;
-        (Outbound::new(now, monitor, &self.send.contract.effective), Inbound::new(now, monitor))
+        if let Some(recorder) = &self.recorder {
+            recorder.note(now, Input::Directions, Vec::new());
+        }
+        self.new_directions(now)
+    }
+
+    fn new_directions(&self, now: Instant) -> (Outbound, Inbound) {
+        let (monitor, recorder) = (&self.params.monitor, || self.recorder.clone());
+        let out = Outbound::new(now, monitor, &self.send.contract.effective, recorder());
+        (out, Inbound::new(now, monitor, recorder()))
+    }
+
+    /// Records an input and what was done then.
+    fn note(&mut self, at: Instant, input: impl FnOnce() -> Input) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note(at, input(), std::mem::take(&mut self.outputs));
+        }
     }
 
     /// Whether nobody knows yet if the other end takes part.
@@ -332,6 +364,14 @@ impl Session {
 
     /// Asks the other end for something else. An end that is alone takes it at once.
     pub fn renegotiate(&mut self, now: Instant, specification: ConnectionSpecification, out: &mut Outbound) {
+        let recorded = self.recorder.is_some().then(|| Box::new(specification.clone()));
+        self.ask(now, specification, out);
+        if let Some(specification) = recorded {
+            self.note(now, || Input::Renegotiate(specification));
+        }
+    }
+
+    fn ask(&mut self, now: Instant, specification: ConnectionSpecification, out: &mut Outbound) {
         if let Some(renegotiation) = &mut self.renegotiation {
             renegotiation.restart(now, specification.clone());
         }
@@ -374,6 +414,7 @@ impl Session {
             negotiation.on_message(now, bytes);
             self.settle(now, out, inbound);
         }
+        self.note(now, || Input::Control(Control::Negotiation, bytes.to_vec()));
     }
 
     /// Handles a datagram that has come to an end that was asked, while nobody knows yet whether the other end takes part.
@@ -417,6 +458,7 @@ impl Session {
         if is_of_session {
             negotiation.on_token(now);
             self.settle(now, out, inbound);
+            self.note(now, || Input::Confirmation(datagram.to_vec()));
         }
         is_of_session
     }
@@ -430,6 +472,7 @@ impl Session {
             self.leave(now, Reason::Foreign, inbound);
         }
         self.settle(now, out, inbound);
+        self.note(now, || Input::Foreign);
     }
 
     /// Goes on alone because the other end has not answered so far. What it answers later changes nothing.
@@ -438,10 +481,16 @@ impl Session {
             negotiation.on_silence(now);
         }
         self.settle(now, out, inbound);
+        self.note(now, || Input::Silence);
     }
 
     /// Handles a report that has arrived, with its header and its tag.
     pub fn on_report(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
+        self.take_report(arrived, bytes, out, inbound);
+        self.note(arrived, || Input::Control(Control::Report, bytes.to_vec()));
+    }
+
+    fn take_report(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
         let authentic = self.negotiation.as_ref().and_then(|negotiation| negotiation.authentic(bytes));
         let Some(report) = authentic.map(frame::report_content).and_then(Report::decode) else {
             self.peer.refuse();
@@ -484,6 +533,7 @@ impl Session {
     pub fn on_feedback(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound) {
         let authentic = self.negotiation.as_ref().and_then(|negotiation| negotiation.authentic(bytes));
         out.on_feedback(arrived, authentic.map(frame::report_content).and_then(FeedbackMessage::decode));
+        self.note(arrived, || Input::Control(Control::Feedback, bytes.to_vec()));
     }
 
     /// Sends the feedback that is due.
@@ -491,12 +541,18 @@ impl Session {
         if let (Standing::Joined(token), Some(negotiation)) = (self.standing, &self.negotiation)
             && let Some(feedback) = inbound.feedback(now)
         {
-            self.outbox.push_back(frame::feedback(token, &feedback.encode(), negotiation.tagger()));
+            let message = frame::feedback(token, &feedback.encode(), negotiation.tagger());
+            self.post(message);
         }
     }
 
     /// Does what is due: sends again what was not answered, ends intervals, reports.
     pub fn advance(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
+        self.do_due(now, out, inbound);
+        self.note(now, || Input::Advance);
+    }
+
+    fn do_due(&mut self, now: Instant, out: &mut Outbound, inbound: &mut Inbound) {
         if let Some(negotiation) = &mut self.negotiation {
             negotiation.on_deadline(now);
         }
@@ -525,7 +581,8 @@ impl Session {
             let stamps = self.stamper.stamp(now);
             let report =
                 Report::new(self.reports, &inbound.arrivals, &out.departures, clock, stamps).encode();
-            self.outbox.push_back(frame::report(token, &report, negotiation.tagger()));
+            let message = frame::report(token, &report, negotiation.tagger());
+            self.post(message);
             // Who is not heard does not answer.
             if !is_silent {
                 self.reconsider(now, out);
@@ -636,10 +693,11 @@ impl Session {
     ) -> Mib {
         let target = self.operation.as_ref().map(Operation::target);
         let Side { contract, watch } = &self.send;
-        let send = SendMib::new(contract.clone(), &out.departures, &self.peer, watch, target);
+        let tfrc = out.tfrc();
+        let send = SendMib::new(contract.clone(), &out.departures, &self.peer, watch, target, tfrc.as_ref());
         let Side { contract, watch } = &self.receive;
         let receive = ReceiveMib::new(contract.clone(), &inbound.arrivals, &self.peer, watch);
-        Mib {
+        let mib = Mib {
             at: now,
             send,
             receive,
@@ -650,8 +708,12 @@ impl Session {
             reports: self.peer.stats(),
             feedback,
             tcp,
-            tfrc: out.tfrc(),
+            tfrc,
+        };
+        if let Some(recorder) = &self.recorder {
+            recorder.note(now, Input::Mib(feedback, tcp), vec![Output::Mib(Box::new(mib.clone()))]);
         }
+        mib
     }
 
     /// Takes what has become of a negotiation.
@@ -678,7 +740,7 @@ impl Session {
         let token = self.negotiation.as_ref().and_then(Negotiation::token);
         if let (Standing::Joining, Some(token)) = (self.standing, token) {
             (self.standing, self.heard) = (Standing::Joined(token), now);
-            (*out, *inbound) = self.directions(now);
+            (*out, *inbound) = self.new_directions(now);
             if let RateControl::Tfrc(params) = &self.params.rate_control {
                 out.control_rate(now, params);
             }
@@ -714,7 +776,7 @@ impl Session {
     /// Collects what is to be sent and told.
     fn collect(&mut self) {
         while let Some(bytes) = self.negotiation.as_mut().and_then(Negotiation::transmit) {
-            self.outbox.push_back(bytes);
+            self.post(bytes);
         }
         for direction in [Direction::Send, Direction::Receive] {
             while let Some(event) = self.side(direction).watch.event() {
@@ -735,7 +797,17 @@ impl Session {
         }
     }
 
+    fn post(&mut self, message: Vec<u8>) {
+        if self.recorder.is_some() {
+            self.outputs.push(Output::Control(message.clone()));
+        }
+        self.outbox.push_back(message);
+    }
+
     fn tell(&mut self, event: Event) {
+        if self.recorder.is_some() {
+            self.outputs.push(Output::Event(Box::new(event.clone())));
+        }
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
         }

@@ -1,6 +1,7 @@
 //! What an end sends: numbers, pacing, rate control, counters.
 
 use super::CHECKED;
+use super::trace::{Input, Output, Recorder};
 use crate::mib::TfrcFigures;
 use crate::monitor::{Departures, MonitorParams};
 use crate::pacing::Pacer;
@@ -19,13 +20,19 @@ pub struct Outbound {
     effective: Specification,
     /// The rate at which the application should send, messages/s, if the rate adapts.
     rate: Option<f64>,
+    recorder: Option<Recorder>,
 }
 
 impl Outbound {
-    pub(super) fn new(now: Instant, monitor: &MonitorParams, effective: &Specification) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        monitor: &MonitorParams,
+        effective: &Specification,
+        recorder: Option<Recorder>,
+    ) -> Self {
         let departures = Departures::new(now, monitor).expect(CHECKED);
         let pacer = Pacer::new(effective);
-        Self { departures, pacer, tfrc: None, effective: effective.clone(), rate: None }
+        Self { departures, pacer, tfrc: None, effective: effective.clone(), rate: None, recorder }
     }
 
     /// From now on TFRC limits the rate, too.
@@ -120,6 +127,7 @@ impl Outbound {
     /// A message was sent.
     #[inline]
     pub fn on_send(&mut self, now: Instant, bytes: u64) {
+        self.note(now, || Input::Send(bytes));
         self.departures.on_send(now, bytes);
         self.pacer.on_send(now, bytes);
         if let Some(tfrc) = &mut self.tfrc {
@@ -129,12 +137,18 @@ impl Outbound {
 
     /// The application wants to send and has to wait from now on, until [`Outbound::release`].
     pub fn hold(&mut self, now: Instant) {
+        self.note(now, || Input::Hold);
         self.departures.hold(now);
-        self.on_refused(now);
+        self.refuse(now);
     }
 
     /// The application has wanted to send before its time, and does not wait.
     pub fn on_refused(&mut self, now: Instant) {
+        self.note(now, || Input::Refused);
+        self.refuse(now);
+    }
+
+    fn refuse(&mut self, now: Instant) {
         if let Some(tfrc) = &mut self.tfrc {
             tfrc.hold(now);
         }
@@ -142,6 +156,22 @@ impl Outbound {
 
     /// The application waits no longer.
     pub fn release(&mut self, now: Instant) {
+        self.note(now, || Input::Release);
         self.departures.release(now);
+    }
+
+    /// Records an input, and what it says of a message that leaves now.
+    #[inline]
+    fn note(&self, at: Instant, input: impl FnOnce() -> Input) {
+        if let Some(recorder) = &self.recorder {
+            self.record(recorder, at, input());
+        }
+    }
+
+    #[cold]
+    fn record(&self, recorder: &Recorder, at: Instant, input: Input) {
+        let message =
+            Output::Message { number: self.number(), rtt: self.stated_rtt(), ready: self.ready_at(at) };
+        recorder.note(at, input, vec![message]);
     }
 }

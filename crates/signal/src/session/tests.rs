@@ -40,7 +40,7 @@ fn needs(send: Specification, receive: Specification) -> ConnectionSpecification
 
 fn start(specification: ConnectionSpecification, key: Option<Key>, params: SessionParams) -> Start {
     let random = Streams::new(5).stream("session", "test");
-    Start { specification, carrier: Carrier::Datagrams, params, key, random }
+    Start { specification, carrier: Carrier::Datagrams, params, key, random, trace: None }
 }
 
 impl End {

@@ -1,20 +1,13 @@
 //! An end of a QoS connection: its session, and how that is driven.
 
+use super::driver::Driver;
 use super::record::{EndRecord, QosLog, QosRecord};
 use super::{Beginning, LOWER_HEADERS, QosConnection, Side};
 use crate::agent::{Address, Context, Outbound as AgentMessage};
-use cutline_quality::spec::Specification;
 use cutline_signal::mib::LocalFeedback;
-use cutline_signal::session::{Event, Inbound, Opening, Outbound, Purpose, Session};
-use cutline_units::{Hint, Instant};
+use cutline_signal::session::{Opening, Outbound, Purpose};
+use cutline_units::Instant;
 use std::sync::Arc;
-
-/// A session that has begun, with its two directions.
-struct Running {
-    session: Session,
-    out: Outbound,
-    inbound: Inbound,
-}
 
 /// An end of a connection.
 pub(super) struct End {
@@ -22,12 +15,7 @@ pub(super) struct End {
     peer: Address,
     log: QosLog,
     /// `None` before it begins.
-    running: Option<Running>,
-    hint: Hint,
-    /// What holds of what this end sends.
-    effective: Specification,
-    /// The rate at which the application should send, messages/s, if the session asks for one.
-    target: Option<f64>,
+    driver: Option<Driver>,
     feedback: LocalFeedback,
     /// When the MIB is recorded.
     next_sample: Instant,
@@ -35,14 +23,11 @@ pub(super) struct End {
 
 impl End {
     pub(super) fn new(beginning: Beginning, peer: Address, log: QosLog) -> Self {
-        let QosConnection { hint, ref send, start, sample, .. } = *beginning.connection;
+        let QosConnection { start, sample, .. } = *beginning.connection;
         Self {
             peer,
             log,
-            running: None,
-            hint,
-            effective: send.clone(),
-            target: None,
+            driver: None,
             feedback: LocalFeedback::default(),
             next_sample: start.saturating_add(sample),
             beginning,
@@ -70,32 +55,32 @@ impl End {
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.running.is_some()
+        self.driver.is_some()
     }
 
     /// Begins the session.
     pub(super) fn begin(&mut self, now: Instant, context: &mut Context<'_>) {
         let clock = self.clock(now);
         let session = self.beginning.session(clock);
-        let (out, inbound) = session.directions(clock);
-        self.hint = session.hint().unwrap_or(self.hint);
-        self.running = Some(Running { session, out, inbound });
+        let QosConnection { hint, ref send, .. } = *self.beginning.connection;
+        self.driver = Some(Driver::new(session, clock, hint, send.clone()));
         self.act(now, context, |_, _| {});
     }
 
     /// Whether the application may send: both ends agree, or the other one takes no part.
     pub(super) fn may_send(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| !running.session.is_joining())
+        self.driver.as_ref().is_some_and(|driver| !driver.session.is_joining())
     }
 
     /// The rate of the application, messages/s.
     pub(super) fn rate(&self) -> f64 {
-        self.target.or(self.effective.max_rate).expect("the specification has a rate")
+        self.driver.as_ref().and_then(Driver::rate).expect("the specification has a rate")
     }
 
     /// The length of the application's messages, bytes.
     pub(super) fn message_size(&self) -> u64 {
-        self.effective.size.expect("the specification has a size").get()
+        let size = self.driver.as_ref().and_then(|driver| driver.effective().size);
+        size.expect("the specification has a size").get()
     }
 
     pub(super) const fn log(&self) -> &QosLog {
@@ -108,20 +93,21 @@ impl End {
 
     /// What this end sends, and the token of messages.
     pub(super) fn outbound(&mut self) -> Option<(&mut Outbound, Option<u32>)> {
-        self.running.as_mut().map(|running| (&mut running.out, running.session.token()))
+        self.driver.as_mut().map(|driver| (&mut driver.out, driver.session.token()))
     }
 
     /// Sends a datagram.
     pub(super) fn send(&self, bytes: impl Into<Arc<[u8]>>, context: &mut Context<'_>) {
         let payload = bytes.into();
         let size = payload.len() as u32 + LOWER_HEADERS;
-        context.send(AgentMessage { to: self.peer, size, hint: self.hint, payload });
+        let hint = self.driver.as_ref().map_or(self.connection().hint, Driver::hint);
+        context.send(AgentMessage { to: self.peer, size, hint, payload });
     }
 
     /// Takes a datagram. Returns where in it the application's message begins, if it has a new one.
     pub(super) fn take(&mut self, now: Instant, bytes: &[u8], context: &mut Context<'_>) -> Option<usize> {
         let clock = self.clock(now);
-        let Running { session, out, inbound } = self.running.as_mut()?;
+        let Driver { session, out, inbound, .. } = self.driver.as_mut()?;
         if session.is_joining() {
             let opening = session.on_opening(clock, bytes, out, inbound);
             if opening == Opening::Foreign {
@@ -132,7 +118,7 @@ impl End {
                 return None;
             }
         }
-        let Running { session, out, inbound } = self.running.as_mut()?;
+        let Driver { session, out, inbound, .. } = self.driver.as_mut()?;
         match inbound.on_datagram(clock, bytes, session.standing()) {
             Purpose::Message(begin) => {
                 if inbound.feedback_due() <= clock {
@@ -150,14 +136,14 @@ impl End {
 
     /// When [`End::advance`] is to be called.
     pub(super) fn deadline(&self) -> Instant {
-        let due = |Running { session, out, inbound }: &Running| session.deadline(out, inbound);
-        let session = self.running.as_ref().map(|running| self.simulated(due(running)));
+        let due = |Driver { session, out, inbound, .. }: &Driver| session.deadline(out, inbound);
+        let session = self.driver.as_ref().map(|driver| self.simulated(due(driver)));
         session.map_or(Instant::FAR_FUTURE, |session| session.min(self.next_sample))
     }
 
     /// Does what is due.
     pub(super) fn advance(&mut self, now: Instant, context: &mut Context<'_>) {
-        self.act(now, context, |clock, Running { session, out, inbound }| {
+        self.act(now, context, |clock, Driver { session, out, inbound, .. }| {
             if session.deadline(out, inbound) <= clock {
                 session.advance(clock, out, inbound);
             }
@@ -168,29 +154,14 @@ impl End {
     }
 
     /// Lets the session do something, and then sends what it has to send, and follows what it tells.
-    fn act(&mut self, now: Instant, context: &mut Context<'_>, act: impl FnOnce(Instant, &mut Running)) {
+    fn act(&mut self, now: Instant, context: &mut Context<'_>, act: impl FnOnce(Instant, &mut Driver)) {
         let clock = self.clock(now);
-        let Some(running) = &mut self.running else { return };
-        act(clock, running);
-        let messages: Vec<_> = std::iter::from_fn(|| running.session.transmit()).collect();
-        let events: Vec<_> = std::iter::from_fn(|| running.session.event()).collect();
-        for bytes in messages {
+        let Some(driver) = &mut self.driver else { return };
+        act(clock, driver);
+        while let Some(bytes) = self.driver.as_mut().and_then(Driver::transmit) {
             self.send(bytes, context);
         }
-        for event in events {
-            match &event {
-                Event::Agreed(agreed) => {
-                    self.effective = agreed.send.effective.clone();
-                    self.target = None;
-                }
-                Event::Hint(hint) => self.hint = *hint,
-                Event::Rate(rate) => self.target = Some(*rate),
-                Event::Refused { .. }
-                | Event::OneSided(_)
-                | Event::Asked(_)
-                | Event::Violated(..)
-                | Event::Restored { .. } => {}
-            }
+        while let Some(event) = self.driver.as_mut().and_then(Driver::event) {
             self.note(|record| record.events.push((now, event)));
         }
     }
@@ -199,7 +170,7 @@ impl End {
     fn sample(&mut self, now: Instant) {
         self.next_sample = now.saturating_add(self.connection().sample);
         let clock = self.clock(now);
-        if let Some(Running { session, out, inbound }) = &self.running {
+        if let Some(Driver { session, out, inbound, .. }) = &self.driver {
             let mib = session.mib(clock, (out, inbound), (self.feedback, None));
             self.note(|record| record.mibs.push(mib));
         }

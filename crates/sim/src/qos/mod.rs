@@ -18,12 +18,16 @@
 //! Who drives the simulation reads what has happened from the connection's [`QosLog`]. Both clocks begin with the simulation, but the
 //! sink's may be [ahead](QosConnection::clock_ahead), so that the ends have to find out the offset, as real ones do.
 //!
+//! [`replay`] gives an end of the simulator what a session of a QoS socket was given, and shows that it decides the same.
+//!
 //! The payload of a message is its number, 8 bytes, and zeros. Sizes on the wire include the headers of UDP and IPv4.
 
 mod application;
+mod driver;
 mod end;
 mod record;
 
+pub use driver::{Replayed, replay};
 pub use record::{EndRecord, Passage, Passed, QosLog, QosRecord};
 
 use crate::agent::{Address, Agent, AgentSpec};
@@ -209,7 +213,7 @@ impl Beginning {
             }
         };
         let (key, random) = (connection.key, self.random.clone());
-        let start = Start { specification, carrier: Carrier::Datagrams, params, key, random };
+        let start = Start { specification, carrier: Carrier::Datagrams, params, key, random, trace: None };
         let session = match (connection.service, self.side) {
             (Service::Plain, _) => {
                 let params = SessionParams { policies: Policies::default(), ..start.params };

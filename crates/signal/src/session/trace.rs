@@ -1,0 +1,200 @@
+//! What sessions were given and what they did, for who wants to see later why one has decided as it has.
+//!
+//! A session reads no clock and draws its random numbers from what it began with. So a session that begins alike and is given the same
+//! inputs again does the same: [`Beginning::session`] and [`Step::repeat`] do so.
+
+use super::{Control, Event, Inbound, Outbound, Purpose, Session, Standing, Start};
+use crate::mib::{LocalFeedback, Mib, TcpFigures};
+use crate::monitor::Arrival;
+use crate::negotiation::Nonce;
+use cutline_params::ParameterError;
+use cutline_quality::spec::ConnectionSpecification;
+use cutline_units::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where sessions write what they are given and what they do ([`Start::trace`]). It grows without end. Clones are the same trace.
+#[derive(Clone, Debug, Default)]
+pub struct Trace(Arc<Mutex<Vec<Recorder>>>);
+
+/// What one session and its two directions write into.
+#[derive(Clone, Debug)]
+pub(super) struct Recorder(Arc<Mutex<Record>>);
+
+/// What one session was given, and what it did.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// How it began.
+    pub beginning: Beginning,
+    /// What came then, in this order.
+    pub steps: Vec<Step>,
+}
+
+/// How a session began.
+#[derive(Clone, Debug)]
+pub struct Beginning {
+    /// When, by this end's clock.
+    pub at: Instant,
+    /// With what.
+    pub start: Start,
+    /// In which role.
+    pub role: Role,
+}
+
+/// The role of an end, with the random numbers that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// [`Session::initiate`].
+    Initiator(u64, Nonce),
+    /// [`Session::respond`].
+    Responder(Nonce),
+    /// [`Session::alone`].
+    Alone,
+}
+
+/// An input, and all that the session did then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// When, as the caller has said.
+    pub at: Instant,
+    /// The input.
+    pub input: Input,
+    /// What the session did, in this order.
+    pub outputs: Vec<Output>,
+}
+
+/// What a session or one of its directions was given: a call of the function of that name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// [`Session::directions`].
+    Directions,
+    /// A control message, perhaps by [`Session::on_control`].
+    Control(Control, Vec<u8>),
+    /// A datagram of this session before both ends have agreed ([`Session::on_opening`]).
+    Confirmation(Vec<u8>),
+    /// [`Session::on_foreign`].
+    Foreign,
+    /// [`Session::on_silence`].
+    Silence,
+    /// [`Session::advance`].
+    Advance,
+    /// [`Session::renegotiate`].
+    Renegotiate(Box<ConnectionSpecification>),
+    /// [`Session::mib`].
+    Mib(LocalFeedback, Option<TcpFigures>),
+    /// [`Outbound::on_send`], with the length.
+    Send(u64),
+    /// [`Outbound::hold`].
+    Hold,
+    /// [`Outbound::on_refused`].
+    Refused,
+    /// [`Outbound::release`].
+    Release,
+    /// [`Inbound::on_datagram`].
+    Datagram(Standing, Vec<u8>),
+    /// [`Inbound::on_message`].
+    Message {
+        /// Its number.
+        number: u64,
+        /// When it was sent, by the other end's clock.
+        sent: Instant,
+        /// Its length.
+        bytes: u64,
+    },
+    /// [`Inbound::on_plain`], with the length.
+    Plain(u64),
+}
+
+/// What a session or one of its directions did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// It has a control message to send.
+    Control(Vec<u8>),
+    /// It has something to tell.
+    Event(Box<Event>),
+    /// Its MIB.
+    Mib(Box<Mib>),
+    /// What held of the next message at an input of [`Outbound`].
+    Message {
+        /// The number in its header.
+        number: u64,
+        /// The round-trip time in its header.
+        rtt: Option<Duration>,
+        /// When it may leave.
+        ready: Instant,
+    },
+    /// What a datagram was for.
+    Purpose(Purpose),
+    /// How a message has come.
+    Arrival(Arrival),
+}
+
+impl Trace {
+    /// Returns the records of all sessions that have begun with this trace, in this order.
+    pub fn records(&self) -> Vec<Record> {
+        lock(&self.0).iter().map(|recorder| lock(&recorder.0).clone()).collect()
+    }
+
+    pub(super) fn begin(&self, beginning: Beginning) -> Recorder {
+        let recorder = Recorder(Arc::new(Mutex::new(Record { beginning, steps: Vec::new() })));
+        lock(&self.0).push(recorder.clone());
+        recorder
+    }
+}
+
+impl Recorder {
+    pub(super) fn note(&self, at: Instant, input: Input, outputs: Vec<Output>) {
+        lock(&self.0).steps.push(Step { at, input, outputs });
+    }
+}
+
+/// Locks a mutex. Nothing panics half-way under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Beginning {
+    /// Returns a session that begins alike, and writes into this trace.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn session(&self, trace: &Trace) -> Result<Session, ParameterError> {
+        let start = Start { trace: Some(trace.clone()), ..self.start.clone() };
+        match self.role {
+            Role::Initiator(id, nonce) => Session::initiate(self.at, start, (id, nonce)),
+            Role::Responder(nonce) => Session::respond(self.at, start, nonce),
+            Role::Alone => Session::alone(self.at, start),
+        }
+    }
+}
+
+impl Step {
+    /// Gives the same input to another session.
+    pub fn repeat(&self, session: &mut Session, out: &mut Outbound, inbound: &mut Inbound) {
+        let at = self.at;
+        match &self.input {
+            Input::Directions => (*out, *inbound) = session.directions(at),
+            Input::Control(control, bytes) => session.on_control(at, *control, bytes, out, inbound),
+            Input::Confirmation(datagram) => {
+                session.on_opening(at, datagram, out, inbound);
+            }
+            Input::Foreign => session.on_foreign(at, out, inbound),
+            Input::Silence => session.on_silence(at, out, inbound),
+            Input::Advance => session.advance(at, out, inbound),
+            Input::Renegotiate(specification) => session.renegotiate(at, (**specification).clone(), out),
+            Input::Mib(feedback, tcp) => {
+                session.mib(at, (out, inbound), (*feedback, *tcp));
+            }
+            Input::Send(bytes) => out.on_send(at, *bytes),
+            Input::Hold => out.hold(at),
+            Input::Refused => out.on_refused(at),
+            Input::Release => out.release(at),
+            Input::Datagram(standing, bytes) => {
+                inbound.on_datagram(at, bytes, *standing);
+            }
+            Input::Message { number, sent, bytes } => {
+                inbound.on_message(at, *number, *sent, *bytes);
+            }
+            Input::Plain(bytes) => inbound.on_plain(at, *bytes),
+        }
+    }
+}
