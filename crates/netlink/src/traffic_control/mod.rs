@@ -296,7 +296,7 @@ impl Shaper {
         self.class(class)?;
         if let Some((minor, _)) = self.classes.iter().find(|(_, class)| class.filters.contains_key(filter)) {
             let owner = ClassId(*minor);
-            return Err(Error::invalid("filter", format!("{filter:?}"), format!("one that class {owner} does not have")));
+            return Err(Error::invalid("filter", filter, format!("one that class {owner} does not have")));
         }
         let node = self.free_node(filter)?;
         let list = List::of(filter);
@@ -313,7 +313,7 @@ impl Shaper {
     /// When the class has no such filter, or the kernel refuses.
     pub fn remove_filter(&mut self, class: ClassId, filter: &Filter) -> Result<(), Error> {
         let node = self.class(class)?.filters.get(filter).copied();
-        let node = node.ok_or_else(|| Error::invalid("filter", format!("{filter:?}"), format!("one of class {class}")))?;
+        let node = node.ok_or_else(|| Error::invalid("filter", filter, format!("one of class {class}")))?;
         self.delete_filter(List::of(filter), node)?;
         self.nodes.remove(&node);
         self.class(class)?.filters.remove(filter);
@@ -331,9 +331,10 @@ impl Shaper {
         }
         let name = self.name.clone();
         let deleted = message(self.interface, handle(0), handle(class.0), 0, []);
-        self.channel.request(RouteNetlinkMessage::DelTrafficClass(deleted), 0, || {
+        let deleted = self.channel.request(RouteNetlinkMessage::DelTrafficClass(deleted), 0, || {
             format!("class {class} of `{name}` cannot be removed")
-        })?;
+        });
+        removed(deleted)?;
         self.classes.remove(&class.0);
         self.weigh()
     }
@@ -511,7 +512,7 @@ impl Shaper {
         let filter = message(self.interface, handle(0), node.into(), list.info(), attributes);
         let name = &self.name;
         let failed = || format!("a filter of `{name}` cannot be removed");
-        self.channel.request(RouteNetlinkMessage::DelTrafficFilter(filter), 0, failed).map(drop)
+        removed(self.channel.request(RouteNetlinkMessage::DelTrafficFilter(filter), 0, failed))
     }
 
     /// Returns the number of a node for a filter: its table, its bucket, and its place there. The kernel compares the nodes of a bucket
@@ -556,13 +557,18 @@ const fn handle(minor: u16) -> TcHandle {
     TcHandle { major: MAJOR, minor }
 }
 
-/// Removes the discipline, with all that is in it. It is no error if it or the interface is gone.
+/// Removes the discipline, with all that is in it.
 fn delete(channel: &mut Channel, interface: u32, name: &str) -> Result<(), Error> {
     let discipline = message(interface, TcHandle::ROOT, handle(0), 0, []);
     let failed = || format!("the queueing discipline of `{name}` cannot be removed");
-    match channel.request(RouteNetlinkMessage::DelQueueDiscipline(discipline), 0, failed) {
+    removed(channel.request(RouteNetlinkMessage::DelQueueDiscipline(discipline), 0, failed))
+}
+
+/// What was gone before is removed, too: somebody else has done it, or the interface is gone.
+fn removed<T>(answered: Result<T, Error>) -> Result<(), Error> {
+    match answered {
         Err(error) if matches!(error.number(), Some(Errno::NOENT | Errno::NODEV)) => Ok(()),
-        deleted => deleted.map(drop),
+        answered => answered.map(drop),
     }
 }
 
