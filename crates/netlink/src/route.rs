@@ -5,7 +5,9 @@
 
 use crate::Error;
 use crate::channel::Channel;
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType, RouteVia};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType, RouteVia,
+};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::io::Errno;
 use std::net::IpAddr;
@@ -88,7 +90,9 @@ impl Router {
         }
         // For packets of this host, IPv4 refuses a source that is not this host's.
         let source = match (question.source, question.incoming) {
-            (Some(source @ IpAddr::V4(_)), None) if no_route(self.ask(&source.into()))? != Route::Local => None,
+            (Some(source @ IpAddr::V4(_)), None) if no_route(self.ask(&source.into()))? != Route::Local => {
+                None
+            }
             (source, _) => source,
         };
         no_route(self.ask(&Question { source, ..question }))
@@ -101,7 +105,8 @@ impl Router {
             RouteNetlinkMessage::NewRoute(route) => Some(route),
             _ => None,
         });
-        let route = route.ok_or_else(|| Error::Answer(format!("there is no route in it, to {}", question.destination)))?;
+        let route = route
+            .ok_or_else(|| Error::Answer(format!("there is no route in it, to {}", question.destination)))?;
         read(&route)
     }
 }
@@ -110,7 +115,11 @@ fn request(question: &Question) -> RouteMessage {
     let bits = if question.destination.is_ipv4() { 32 } else { 128 };
     let mut message = RouteMessage::default();
     message.header = RouteHeader {
-        address_family: if question.destination.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 },
+        address_family: if question.destination.is_ipv4() {
+            AddressFamily::Inet
+        } else {
+            AddressFamily::Inet6
+        },
         destination_prefix_length: bits,
         source_prefix_length: if question.source.is_some() { bits } else { 0 },
         ..RouteHeader::default()

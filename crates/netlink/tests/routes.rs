@@ -2,7 +2,9 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-netlink`.
 
-use cutline_netlink::{Address, Changes, Hop, Interface, Monitor, NoRoute, Question, Route, Router, interfaces};
+use cutline_netlink::{
+    Address, Changes, Hop, Interface, Monitor, NoRoute, Question, Route, Router, interfaces,
+};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_testbed::may_make_namespaces;
@@ -40,7 +42,10 @@ fn interfaces_have_their_addresses() {
     let names: Vec<&str> = found.iter().map(|interface| interface.name.as_str()).collect();
     assert_eq!(names, ["lo", "west", "east"], "in the order of their numbers");
     let east = &found[2];
-    assert_eq!((east.mtu, east.header, east.is_up, east.is_loopback), (Bytes::new(1400), Bytes::new(14), true, false));
+    assert_eq!(
+        (east.mtu, east.header, east.is_up, east.is_loopback),
+        (Bytes::new(1400), Bytes::new(14), true, false)
+    );
     let address = |text, prefix| Address { address: ip(text), prefix };
     for own in [address("10.0.0.1", 24), address("10.0.0.9", 32), address("fd00::1", 64)] {
         assert!(east.addresses.contains(&own), "{own:?} in {:?}", east.addresses);

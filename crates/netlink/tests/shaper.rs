@@ -52,7 +52,12 @@ impl Hosts {
 }
 
 fn reservation(rate: Rate, size: u64) -> Reservation {
-    Reservation { rate, bucket: Bytes::new(3 * size), min_unit: Bytes::new(size), max_packet: Bytes::new(size) }
+    Reservation {
+        rate,
+        bucket: Bytes::new(3 * size),
+        min_unit: Bytes::new(size),
+        max_packet: Bytes::new(size),
+    }
 }
 
 /// Datagrams to a port of the receiver.
@@ -173,7 +178,7 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     // 40 packets a second are reserved.
     let excess = counters[&sends_twice].excess as usize;
     let reserved = second.received - excess;
-    assert!((190..=210).contains(&reserved), "{reserved} packets within the reservation");
+    assert!((185..=215).contains(&reserved), "{reserved} packets within the reservation");
     assert!(second.received < second.sent * 9 / 10, "not all of the excess fits: {second:?}");
     // While both wait, excess gets a sixteenth of what best effort gets: an eighth, of which this is one of two reservations.
     let best_effort = best_effort as usize;
@@ -254,7 +259,8 @@ fn picked(hosts: &Hosts, shaper: &mut Shaper, classes: &[ClassId], frames: &[Vec
 #[test]
 fn filters_pick_their_packets_and_no_others() {
     let Some(hosts) = Hosts::new("pick") else { return };
-    let mut shaper = hosts.with(|east| Shaper::install(east, Rate::from_mbps(100), Options::default()).unwrap());
+    let mut shaper =
+        hosts.with(|east| Shaper::install(east, Rate::from_mbps(100), Options::default()).unwrap());
     let v4 = |last: u8| std::net::Ipv4Addr::new(10, 0, 0, last);
     let v6 = |last: u16| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last);
     let source = Some("10.0.0.1".parse().unwrap());
@@ -305,10 +311,14 @@ fn filters_pick_their_packets_and_no_others() {
     let control = [
         frame::arp(),
         frame::v4(v4(2), 46, [0, 0], 1, 0),
+        frame::v4(v4(2), UDP, [7, 1698], 0, 0),
         frame::v6(v6(2), 46, [0; 4], 0),
+        frame::v6(v6(2), UDP, [0, 7, 0x06, 0xa3], 0),
         frame::v6(v6(2), 58, [135, 0, 0, 0], 0),
     ];
-    for (i, group) in [&wildcard[..], &fixed, &shared, &host, &ports_v6, &label, &others].into_iter().enumerate() {
+    for (i, group) in
+        [&wildcard[..], &fixed, &shared, &host, &ports_v6, &label, &others].into_iter().enumerate()
+    {
         let mut expected = vec![0; classes.len() + 1];
         expected[i] = group.len() as u32;
         assert_eq!(picked(&hosts, &mut shaper, &classes, group), expected, "group {i}");
@@ -322,7 +332,10 @@ fn filters_pick_their_packets_and_no_others() {
     shaper.add_filter(classes[4], &removed).unwrap();
     assert_eq!(picked(&hosts, &mut shaper, &classes, &shared), [0, 0, 1, 0, 1, 0, 0]);
     let error = shaper.add_filter(classes[0], &removed).unwrap_err().to_string();
-    assert!(error.starts_with("filter = from 10.0.0.1 port 8 to 10.0.0.2 port 10, protocol 17: allowed is one"), "{error}");
+    assert!(
+        error.starts_with("filter = from 10.0.0.1 port 8 to 10.0.0.2 port 10, protocol 17: allowed is one"),
+        "{error}"
+    );
     // What is left of a class that is removed is nothing: its packets use what is there beside it.
     shaper.remove(classes[1]).unwrap();
     let rest: Vec<ClassId> = classes.iter().copied().filter(|class| *class != classes[1]).collect();
@@ -332,7 +345,8 @@ fn filters_pick_their_packets_and_no_others() {
 #[test]
 fn what_cannot_be_finished_is_undone() {
     let Some(hosts) = Hosts::new("undo") else { return };
-    let mut shaper = hosts.with(|east| Shaper::install(east, Rate::from_mbps(10), Options::default()).unwrap());
+    let mut shaper =
+        hosts.with(|east| Shaper::install(east, Rate::from_mbps(10), Options::default()).unwrap());
     let rate = reservation(Rate::from_mbps(1), 1000);
     let first = shaper.add(&rate, &[to_port(1)]).unwrap();
     let (reserved, classes) = (shaper.reserved(), hosts.tc("class show dev east"));
@@ -344,13 +358,19 @@ fn what_cannot_be_finished_is_undone() {
     hosts.tc(&format!("filter add dev east parent c071: {theirs}"));
     let v6 = Filter::to("fd00::2".parse().unwrap());
     let error = shaper.add(&rate, &[to_port(2), v6]).unwrap_err();
-    assert!(matches!(&error, Error::Refused { failure, .. } if failure == "a filter of `east` cannot be added"), "{error}");
+    assert!(
+        matches!(&error, Error::Refused { failure, .. } if failure == "a filter of `east` cannot be added"),
+        "{error}"
+    );
     assert_eq!((shaper.reserved(), hosts.tc("class show dev east")), (reserved, classes.clone()));
     assert_eq!(hosts.tc("filter show dev east").matches("flowid c071:10").count(), 1);
 
     // 98 of 100 parts can be reserved.
     let error = shaper.add(&reservation(Rate::from_mbps(9), 1000), &[]).unwrap_err().to_string();
-    assert_eq!(error, "rate = 9.126 Mbit/s: allowed is up to 8.786 Mbit/s on `east`, headers of the link included");
+    assert_eq!(
+        error,
+        "rate = 9.126 Mbit/s: allowed is up to 8.786 Mbit/s on `east`, headers of the link included"
+    );
     shaper.change(first, &reservation(Rate::from_mbps(9), 1000)).unwrap();
     assert!(hosts.tc("class show dev east").contains("rate 9126Kbit"));
     shaper.change(first, &reservation(Rate::from_mbps(10), 1000)).unwrap_err();
@@ -359,7 +379,10 @@ fn what_cannot_be_finished_is_undone() {
     shaper.change(first, &deep).unwrap_err();
     assert!(hosts.tc("class show dev east").contains("rate 9126Kbit"), "it is as it was");
     shaper.remove(first).unwrap();
-    assert_eq!(shaper.remove(first).unwrap_err().to_string(), "class = c071:10: allowed is one of the 0 that were added");
+    assert_eq!(
+        shaper.remove(first).unwrap_err().to_string(),
+        "class = c071:10: allowed is one of the 0 that were added"
+    );
     assert_eq!(shaper.reserved(), Rate::ZERO);
     shaper.uninstall().unwrap();
     assert!(hosts.tc("qdisc show dev east").contains("qdisc noqueue 0:"), "the default is there again");
@@ -370,7 +393,11 @@ fn what_others_have_set_stays() {
     let Some(hosts) = Hosts::new("others") else { return };
     let rate = Rate::from_mbps(10);
     // A number of theirs, ours with another kind, and ours with the same kind but not the mark.
-    for theirs in ["handle 8: tbf rate 5mbit burst 5kb latency 50ms", "handle c071: pfifo", "handle c071: htb default 3"] {
+    for theirs in [
+        "handle 8: tbf rate 5mbit burst 5kb latency 50ms",
+        "handle c071: pfifo",
+        "handle c071: htb default 3",
+    ] {
         hosts.tc(&format!("qdisc add dev east root {theirs}"));
         let before = hosts.tc("qdisc show dev east");
         let error = hosts.with(|east| Shaper::install(east, rate, Options::default()).unwrap_err());
@@ -391,11 +418,15 @@ fn what_others_have_set_stays() {
     assert!(matches!(error, Error::Installed { .. }), "{error}");
     drop(shaper);
     assert!(hosts.tc("qdisc show dev east").contains("qdisc noqueue 0:"));
-    for (wrong, field) in [(Options { best_effort_weight: 0, ..replace }, "best_effort_weight"), (Options { best_effort_weight: 65, ..replace }, "best_effort_weight")] {
+    for (wrong, field) in [
+        (Options { best_effort_weight: 0, ..replace }, "best_effort_weight"),
+        (Options { best_effort_weight: 65, ..replace }, "best_effort_weight"),
+    ] {
         let error = hosts.with(|east| Shaper::install(east, rate, wrong).unwrap_err().to_string());
         assert!(error.starts_with(field), "{error}");
     }
-    let error = hosts.with(|east| Shaper::install(east, Rate::from_kbps(63), replace).unwrap_err().to_string());
+    let error =
+        hosts.with(|east| Shaper::install(east, Rate::from_kbps(63), replace).unwrap_err().to_string());
     assert_eq!(error, "rate = 63 kbit/s: allowed is at least 64 kbit/s");
 }
 
@@ -416,7 +447,8 @@ fn what_a_killed_process_has_left_is_swept() {
     assert_eq!((is_held, child.wait().unwrap().signal()), (true, Some(9)));
 
     assert!(hosts.tc("class show dev east").contains("class htb c071:10"), "it is still there");
-    let error = hosts.with(|east| Shaper::install(east, Rate::from_mbps(10), Options::default()).unwrap_err());
+    let error =
+        hosts.with(|east| Shaper::install(east, Rate::from_mbps(10), Options::default()).unwrap_err());
     assert!(matches!(error, Error::Installed { .. }), "{error}");
     assert!(hosts.with(|east| sweep(east).unwrap()));
     assert!(hosts.tc("qdisc show dev east").contains("qdisc noqueue 0:"));

@@ -88,6 +88,9 @@ const IPV6: u16 = 0x86dd;
 /// Protocols over IP.
 const RSVP: u32 = 46;
 const ICMPV6: u32 = 58;
+const UDP: u32 = 17;
+/// The ports of RSVP over UDP (RFC 2205 appendix C).
+const RSVP_PORTS: [u32; 2] = [1698, 1699];
 
 /// A list of filters for a protocol: its priority, which is its number, and the table of 256 buckets in it.
 #[derive(Clone, Copy)]
@@ -118,7 +121,8 @@ pub struct Options {
     /// Bytes that each packet takes on the link in addition to those that the kernel counts, which are the IP packet and the Ethernet
     /// header. 24 on Ethernet at its own rate (preamble, checksum, gap); 0 where the rate is one of such frames.
     pub overhead: u16,
-    /// How long best-effort packets wait at most: the fifo holds what the link sends in this time, and 10 packets at least.
+    /// How long best-effort packets wait at most where nothing is reserved: the fifo holds what the link sends in this time, and
+    /// 10 packets at least.
     pub best_effort_delay: Duration,
     /// How long the excess of a reservation waits at most in addition to its bucket, at the reserved rate.
     pub excess_delay: Duration,
@@ -181,7 +185,9 @@ pub struct Shaper {
     /// The largest packet, as the kernel counts it.
     frame: Bytes,
     classes: BTreeMap<u16, Reserved>,
-    /// The nodes of filters that are in use.
+    /// The class of each filter.
+    owners: BTreeMap<Filter, ClassId>,
+    /// The nodes that filters have.
     nodes: BTreeSet<u32>,
     /// Whether there is anything to remove.
     is_installed: bool,
@@ -223,6 +229,7 @@ impl Shaper {
             overhead: interface.header + Bytes::new(options.overhead.into()),
             frame: interface.mtu + interface.header,
             classes: BTreeMap::new(),
+            owners: BTreeMap::new(),
             nodes: BTreeSet::new(),
             is_installed: true,
         };
@@ -238,7 +245,9 @@ impl Shaper {
 
     /// Returns how much is reserved, on the wire.
     pub fn reserved(&self) -> Rate {
-        Rate::from_bps(self.classes.values().map(|class| self.on_wire(&class.reservation).rate.as_bps()).sum())
+        Rate::from_bps(
+            self.classes.values().map(|class| self.on_wire(&class.reservation).rate.as_bps()).sum(),
+        )
     }
 
     /// Adds a class for a reservation, and what leads packets to it. If a filter cannot be added, there is no class either.
@@ -247,8 +256,8 @@ impl Shaper {
     /// When a value is not allowed, a filter is in use, there is not enough left of the link, or the kernel refuses.
     pub fn add(&mut self, reservation: &Reservation, filters: &[Filter]) -> Result<ClassId, Error> {
         self.admit(reservation, Rate::ZERO)?;
-        let minor = CLASSES.clone().find(|minor| !self.classes.contains_key(minor));
-        let minor = minor.ok_or_else(|| {
+        let minor = first_free(CLASSES.map(u32::from), self.classes.keys().copied().map(u32::from));
+        let minor = minor.map(|minor| minor as u16).ok_or_else(|| {
             Error::invalid("reservations", self.classes.len() + 1, format!("0 to {}", CLASSES.len()))
         })?;
         self.set_class(minor, self.class_of(reservation), NLM_F_CREATE | NLM_F_EXCL)?;
@@ -294,8 +303,7 @@ impl Shaper {
     pub fn add_filter(&mut self, class: ClassId, filter: &Filter) -> Result<(), Error> {
         filter.validate()?;
         self.class(class)?;
-        if let Some((minor, _)) = self.classes.iter().find(|(_, class)| class.filters.contains_key(filter)) {
-            let owner = ClassId(*minor);
+        if let Some(owner) = self.owners.get(filter) {
             return Err(Error::invalid("filter", filter, format!("one that class {owner} does not have")));
         }
         let node = self.free_node(filter)?;
@@ -303,6 +311,7 @@ impl Shaper {
         let options = filter::leads_to(handle(class.0), node & 0xffff_f000, filter.keys());
         self.set_filter(list, node, options)?;
         self.nodes.insert(node);
+        self.owners.insert(*filter, class);
         self.class(class)?.filters.insert(*filter, node);
         Ok(())
     }
@@ -316,6 +325,7 @@ impl Shaper {
         let node = node.ok_or_else(|| Error::invalid("filter", filter, format!("one of class {class}")))?;
         self.delete_filter(List::of(filter), node)?;
         self.nodes.remove(&node);
+        self.owners.remove(filter);
         self.class(class)?.filters.remove(filter);
         Ok(())
     }
@@ -355,12 +365,15 @@ impl Shaper {
     /// When the kernel cannot be asked.
     pub fn best_effort(&mut self) -> Result<Counters, Error> {
         let all = self.all_counters()?;
-        all.get(&ClassId(BEST_EFFORT)).copied().ok_or_else(|| Error::Answer("best effort has no class".to_owned()))
+        all.get(&ClassId(BEST_EFFORT))
+            .copied()
+            .ok_or_else(|| Error::Answer("best effort has no class".to_owned()))
     }
 
     fn all_counters(&mut self) -> Result<BTreeMap<ClassId, Counters>, Error> {
         let asked = RouteNetlinkMessage::GetTrafficClass(TcMessage::with_index(self.interface as i32));
-        let answers = self.channel.list(&asked, || format!("the classes of `{}` cannot be listed", self.name))?;
+        let answers =
+            self.channel.list(&asked, || format!("the classes of `{}` cannot be listed", self.name))?;
         let ours = answers.iter().filter_map(htb::read_class).filter(|(handle, _)| handle.major == MAJOR);
         Ok(ours.map(|(handle, attributes)| (ClassId(handle.minor), Counters::read(attributes))).collect())
     }
@@ -459,10 +472,20 @@ impl Shaper {
     /// What must get through when best effort does not: without it there are no neighbours and no reservations.
     fn add_fixed_filters(&mut self) -> Result<(), Error> {
         let control = |keys: Vec<TcU32Key>| filter::leads_to(handle(CONTROL), ROOT_TABLE, keys);
-        let discovery = |kind: u32| vec![filter::key(4, 0xff00, ICMPV6 << 8), filter::key(40, 0xff00_0000, kind << 24)];
+        let discovery =
+            |kind: u32| vec![filter::key(4, 0xff00, ICMPV6 << 8), filter::key(40, 0xff00_0000, kind << 24)];
         self.set_filter(ARP_LIST, 0, control(vec![filter::key(0, 0, 0)]))?;
         self.set_filter(IPV4_LIST, 0, control(vec![filter::key(8, 0x00ff_0000, RSVP << 16)]))?;
         self.set_filter(IPV6_LIST, 0, control(vec![filter::key(4, 0xff00, RSVP << 8)]))?;
+        for port in RSVP_PORTS {
+            // A header without options; no fragment.
+            let [length, whole] = [filter::key(0, 0x0f00_0000, 0x0500_0000), filter::key(4, 0x3fff, 0)];
+            let udp_v4 =
+                vec![length, whole, filter::key(8, 0x00ff_0000, UDP << 16), filter::key(20, 0xffff, port)];
+            let udp_v6 = vec![filter::key(4, 0xff00, UDP << 8), filter::key(40, 0xffff, port)];
+            self.set_filter(IPV4_LIST, 0, control(udp_v4))?;
+            self.set_filter(IPV6_LIST, 0, control(udp_v6))?;
+        }
         // Router and neighbour solicitations and advertisements (RFC 4861 section 4).
         for kind in 133..=136 {
             self.set_filter(IPV6_LIST, 0, control(discovery(kind)))?;
@@ -520,12 +543,18 @@ impl Shaper {
     fn free_node(&self, filter: &Filter) -> Result<u32, Error> {
         let places = if filter.source.is_some() { 0x001..=0x7ff } else { 0x800..=0xfff };
         let bucket = List::of(filter).table | u32::from(filter.bucket()) << 12;
-        let mut nodes = places.map(|place| bucket | place);
-        nodes.find(|node| !self.nodes.contains(node)).ok_or_else(|| {
+        let nodes = bucket | places.start()..=bucket | places.end();
+        first_free(nodes.clone(), self.nodes.range(nodes).copied()).ok_or_else(|| {
             let allowed = "at most 2047 with a source and 2048 without for one destination, and those with the same last byte";
             Error::invalid("filter", filter.destination, allowed)
         })
     }
+}
+
+/// Returns the first number of a range that is not among the used ones, which are in order.
+fn first_free(range: impl Iterator<Item = u32>, used: impl Iterator<Item = u32>) -> Option<u32> {
+    let mut used = used.peekable();
+    range.into_iter().find(|number| used.next_if_eq(number).is_none())
 }
 
 impl Drop for Shaper {
@@ -594,7 +623,8 @@ fn root(channel: &mut Channel, interface: &Interface) -> Result<Root, Error> {
         }
         _ => None,
     });
-    let Some(discipline) = discipline.filter(|discipline| discipline.header.handle != TcHandle::UNSPEC) else {
+    let Some(discipline) = discipline.filter(|discipline| discipline.header.handle != TcHandle::UNSPEC)
+    else {
         return Ok(Root::Default);
     };
     let kind = discipline.attributes.iter().find_map(|attribute| match attribute {
@@ -605,4 +635,16 @@ fn root(channel: &mut Channel, interface: &Interface) -> Result<Root, Error> {
     let is_marked = kind == htb::KIND && Discipline::read(&discipline.attributes) == Some(MARK);
     let handle = discipline.header.handle.major;
     Ok(if is_marked && handle == MAJOR { Root::Ours } else { Root::Other { kind, handle } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_gap_is_used() {
+        let free = |used: &[u32]| first_free(3..=6, used.iter().copied());
+        assert_eq!([free(&[]), free(&[3]), free(&[4]), free(&[3, 4, 6])], [3, 4, 3, 5].map(Some));
+        assert_eq!(free(&[3, 4, 5, 6]), None);
+    }
 }
