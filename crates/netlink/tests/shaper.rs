@@ -1,6 +1,7 @@
 //! Traffic control of an interface, in network namespaces, with real packets.
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-netlink`.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "real packets take real time")]
 
 use cutline_netlink::{ClassId, Counters, Error, Filter, Interface, Options, Reservation, Shaper, sweep};
 use cutline_sys::namespace::Namespace;
@@ -219,7 +220,7 @@ mod frame {
         ethernet(0x0800, &packet)
     }
 
-    /// A packet of IPv6 from fd00::1.
+    /// A packet of IPv6 from `fd00::1`.
     pub fn v6(destination: Ipv6Addr, protocol: u8, behind: [u8; 4], label: u32) -> Vec<u8> {
         let mut packet = (6_u32 << 28 | label).to_be_bytes().to_vec();
         packet.extend([0, 24, protocol, 64]);
