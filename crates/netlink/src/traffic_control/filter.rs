@@ -1,0 +1,332 @@
+//! Which packets use a reservation: u32 classifiers.
+//!
+//! A u32 filter compares words of a packet under masks, at offsets from the IP header. Filters are nodes in tables; a node may lead
+//! to another table instead of a class, and on the way it can note the length of the IP header, to which later offsets are added.
+//!
+//! ```text
+//! IPv4: root table ── protocol 46 ──────────────► control
+//!                  └─ every packet, header length noted ──► table of 256 buckets, by the last byte of the destination
+//!                                                             └─ destination, protocol, source, ports ──► class
+//! ```
+//!
+//! With IPv6, ports are at offset 40. Packets with extension headers have another number than UDP's or TCP's in the field that is
+//! compared, so they match no filter with a protocol and are best effort; so are packets that are encrypted.
+//!
+//! Only the first fragment of a packet has ports. A filter with ports picks no fragment at all, not even the first: it would be
+//! useless without the others. A filter without ports picks all.
+
+use crate::Error;
+use netlink_packet_route::tc::{
+    TcAttribute, TcFilterU32Option, TcHandle, TcOption, TcU32Key, TcU32Selector, TcU32SelectorFlags,
+};
+use std::fmt;
+use std::net::IpAddr;
+
+/// The largest flow label of IPv6.
+const MOST_LABEL: u32 = 0x000f_ffff;
+/// The length of IPv6's header.
+const HEADER_V6: i32 = 40;
+
+/// The packets that use a reservation. What is `None` may be anything. All of a packet's fields have to match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Filter {
+    /// The destination, a host or a group.
+    pub destination: IpAddr,
+    /// The number of the protocol, such as 17 for UDP.
+    pub protocol: Option<u8>,
+    /// The destination port; only with a protocol.
+    pub destination_port: Option<u16>,
+    /// The source: none for all senders.
+    pub source: Option<IpAddr>,
+    /// The source port; only with a protocol.
+    pub source_port: Option<u16>,
+    /// The flow label of IPv6.
+    pub flow_label: Option<u32>,
+}
+
+impl Filter {
+    /// All packets to a destination.
+    pub const fn to(destination: IpAddr) -> Self {
+        Self {
+            destination,
+            protocol: None,
+            destination_port: None,
+            source: None,
+            source_port: None,
+            flow_label: None,
+        }
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let same = |address: IpAddr| address.is_ipv4() == self.destination.is_ipv4();
+        if let Some(source) = self.source.filter(|source| !same(*source)) {
+            return Err(Error::invalid("source", source, "an address of the destination's protocol"));
+        }
+        for (field, port) in [("destination_port", self.destination_port), ("source_port", self.source_port)]
+        {
+            if let (Some(port), None) = (port, self.protocol) {
+                return Err(Error::invalid(field, port, "none without a protocol"));
+            }
+        }
+        match self.flow_label {
+            Some(label) if self.destination.is_ipv4() => {
+                Err(Error::invalid("flow_label", label, "none with IPv4"))
+            }
+            Some(label) if label > MOST_LABEL => Err(Error::invalid("flow_label", label, "0 to 1048575")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the bucket that it belongs into: what [`link`] finds in a packet.
+    pub(super) const fn bucket(&self) -> u8 {
+        match self.destination {
+            IpAddr::V4(address) => address.octets()[3],
+            IpAddr::V6(address) => address.octets()[15],
+        }
+    }
+
+    /// Returns what it compares.
+    pub(super) fn keys(&self) -> Vec<TcU32Key> {
+        let mut keys = Vec::new();
+        match self.destination {
+            IpAddr::V4(destination) => {
+                keys.push(key(16, u32::MAX, destination.to_bits()));
+                keys.extend(self.protocol.map(|protocol| key(8, 0x00ff_0000, u32::from(protocol) << 16)));
+                if self.ports(0).is_some() {
+                    // More fragments, and the offset of this one.
+                    keys.push(key(4, 0x3fff, 0));
+                }
+                if let Some(IpAddr::V4(source)) = self.source {
+                    keys.push(key(12, u32::MAX, source.to_bits()));
+                }
+                // Behind a header of any length.
+                keys.extend(self.ports(0).map(|mut ports| {
+                    ports.offmask = -1;
+                    ports
+                }));
+            }
+            IpAddr::V6(destination) => {
+                keys.extend(self.flow_label.map(|label| key(0, MOST_LABEL, label)));
+                keys.extend(self.protocol.map(|protocol| key(4, 0xff00, u32::from(protocol) << 8)));
+                keys.extend(words(24, destination.to_bits()));
+                if let Some(IpAddr::V6(source)) = self.source {
+                    keys.extend(words(8, source.to_bits()));
+                }
+                keys.extend(self.ports(HEADER_V6));
+            }
+        }
+        keys
+    }
+
+    /// Compares the word of the ports, at the beginning of the headers of TCP, UDP and SCTP.
+    fn ports(&self, off: i32) -> Option<TcU32Key> {
+        let half = |port: Option<u16>| port.map_or((0, 0), |port| (0xffff, u32::from(port)));
+        let (source_mask, source) = half(self.source_port);
+        let (mask, destination) = half(self.destination_port);
+        let word = key(off, source_mask << 16 | mask, source << 16 | destination);
+        (word.mask != 0).then_some(word)
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = |port: Option<u16>| port.map(|port| format!(" port {port}")).unwrap_or_default();
+        if let Some(source) = self.source {
+            write!(f, "from {source} ")?;
+        } else if self.source_port.is_some() {
+            write!(f, "from any ")?;
+        }
+        if self.source_port.is_some() {
+            write!(f, "{} ", port(self.source_port).trim_start())?;
+        }
+        write!(f, "to {}{}", self.destination, port(self.destination_port))?;
+        if let Some(protocol) = self.protocol {
+            write!(f, ", protocol {protocol}")?;
+        }
+        match self.flow_label {
+            Some(label) => write!(f, ", flow label {label:#x}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Compares a word of the packet at an offset from the IP header.
+pub(super) fn key(off: i32, mask: u32, val: u32) -> TcU32Key {
+    let mut key = TcU32Key::default();
+    (key.off, key.mask, key.val) = (off, mask, val);
+    key
+}
+
+fn selector(keys: Vec<TcU32Key>) -> TcU32Selector {
+    let mut selector = TcU32Selector::default();
+    selector.nkeys = keys.len() as u8;
+    selector.keys = keys;
+    selector
+}
+
+/// Compares the four words of an address.
+fn words(off: i32, address: u128) -> [TcU32Key; 4] {
+    std::array::from_fn(|i| key(off + 4 * i as i32, u32::MAX, (address >> (96 - 32 * i)) as u32))
+}
+
+/// The options of a node that leads to a class.
+pub(super) fn leads_to(class: TcHandle, table: u32, keys: Vec<TcU32Key>) -> TcAttribute {
+    let mut selector = selector(keys);
+    selector.flags = TcU32SelectorFlags::Terminal;
+    options([
+        TcFilterU32Option::ClassId(class),
+        TcFilterU32Option::Hash(table),
+        TcFilterU32Option::Selector(selector),
+    ])
+}
+
+/// The options of a new table with a bucket for each value of a byte.
+pub(super) fn table() -> TcAttribute {
+    options([TcFilterU32Option::Divisor(256)])
+}
+
+/// The options of the node that leads every packet to a table, to the bucket of its destination's last byte. With IPv4 it notes
+/// the length of the header: the lower half of the first byte, in words.
+pub(super) fn link(table: u32, is_v4: bool) -> TcAttribute {
+    let mut selector = selector(vec![key(0, 0, 0)]);
+    selector.hmask = 0xff;
+    selector.hoff = if is_v4 { 16 } else { 36 };
+    if is_v4 {
+        selector.flags = TcU32SelectorFlags::VarOffset;
+        selector.offmask = 0x0f00;
+        selector.offshift = 6;
+    }
+    options([TcFilterU32Option::Link(table), TcFilterU32Option::Selector(selector)])
+}
+
+fn options(options: impl IntoIterator<Item = TcFilterU32Option>) -> TcAttribute {
+    TcAttribute::Options(options.into_iter().map(TcOption::U32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the keys match a packet, as the kernel compares them.
+    fn matches(filter: &Filter, packet: &[u8]) -> bool {
+        let header = if filter.destination.is_ipv4() { i32::from(packet[0] & 15) * 4 } else { 0 };
+        filter.keys().iter().all(|key| {
+            let at = (key.off + (header & key.offmask)) as usize;
+            let word = packet.get(at..at + 4).map(|word| u32::from_be_bytes(word.try_into().unwrap()));
+            word.is_some_and(|word| (word ^ key.val) & key.mask == 0)
+        })
+    }
+
+    fn v4(words_of_options: usize, fragment: u16, protocol: u8, ports: [u16; 2]) -> Vec<u8> {
+        let mut packet = vec![0; 20 + 4 * words_of_options];
+        packet[0] = 0x45 + words_of_options as u8;
+        packet[6..8].copy_from_slice(&fragment.to_be_bytes());
+        packet[9] = protocol;
+        packet[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        packet.extend(ports.map(u16::to_be_bytes).concat());
+        packet
+    }
+
+    fn udp() -> Filter {
+        Filter { protocol: Some(17), destination_port: Some(9), ..Filter::to("10.0.0.2".parse().unwrap()) }
+    }
+
+    #[test]
+    fn ports_are_behind_a_header_of_any_length() {
+        for options in 0..=10 {
+            assert!(matches(&udp(), &v4(options, 0, 17, [7, 9])), "{options}");
+            assert!(!matches(&udp(), &v4(options, 0, 17, [9, 7])), "{options}");
+        }
+        let both = Filter { source_port: Some(7), ..udp() };
+        assert!(matches(&both, &v4(2, 0, 17, [7, 9])) && !matches(&both, &v4(2, 0, 17, [8, 9])));
+        assert!(!matches(&udp(), &v4(0, 0, 6, [7, 9])));
+    }
+
+    #[test]
+    fn fragments_have_no_ports() {
+        let whole = Filter::to(udp().destination);
+        // Do not fragment; more fragments; the last of them.
+        for (fragment, with_ports) in [(0x4000, true), (0x2000, false), (0x0003, false)] {
+            let packet = v4(0, fragment, 17, [7, 9]);
+            assert_eq!(
+                (matches(&udp(), &packet), matches(&whole, &packet)),
+                (with_ports, true),
+                "{fragment:x}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_field_is_compared() {
+        let source = Filter { source: Some("10.0.0.1".parse().unwrap()), ..udp() };
+        assert!(matches(&source, &v4(0, 0, 17, [7, 9])));
+        let others = [
+            Filter { source: Some("10.0.0.3".parse().unwrap()), ..udp() },
+            Filter { destination: "10.0.0.3".parse().unwrap(), ..udp() },
+            Filter { protocol: Some(6), ..udp() },
+            Filter { destination_port: Some(10), ..udp() },
+            Filter { source_port: Some(8), ..udp() },
+        ];
+        for other in others {
+            assert!(!matches(&other, &v4(0, 0, 17, [7, 9])), "{other}");
+        }
+    }
+
+    #[test]
+    fn ipv6_is_compared_by_label_protocol_addresses_and_ports() {
+        let mut packet = vec![0; 40];
+        packet[..4].copy_from_slice(&(6_u32 << 28 | 0xabcde).to_be_bytes());
+        packet[6] = 17;
+        packet[8] = 0xfd;
+        packet[23] = 1;
+        packet[24] = 0xfd;
+        packet[39] = 2;
+        packet.extend([0, 7, 0, 9]);
+        let all = Filter {
+            protocol: Some(17),
+            destination_port: Some(9),
+            source: Some("fd00::1".parse().unwrap()),
+            source_port: Some(7),
+            flow_label: Some(0xabcde),
+            ..Filter::to("fd00::2".parse().unwrap())
+        };
+        assert!(matches(&all, &packet) && all.bucket() == 2);
+        let others = [
+            Filter { flow_label: Some(0xabcdf), ..all },
+            Filter { source: Some("fd01::1".parse().unwrap()), ..all },
+            Filter { destination: "fd00::1:2".parse().unwrap(), ..all },
+            Filter { protocol: Some(6), ..all },
+            Filter { destination_port: Some(7), ..all },
+            Filter { source_port: Some(9), ..all },
+        ];
+        for other in others {
+            assert!(!matches(&other, &packet), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_no_packet_can_have_is_refused() {
+        let v6 = Filter::to("fd00::2".parse().unwrap());
+        let wrong = [
+            (Filter { source: Some("fd00::1".parse().unwrap()), ..udp() }, "source"),
+            (Filter { protocol: None, ..udp() }, "destination_port"),
+            (Filter { source_port: Some(1), ..v6 }, "source_port"),
+            (Filter { flow_label: Some(1), ..udp() }, "flow_label"),
+            (Filter { flow_label: Some(1 << 20), ..v6 }, "flow_label"),
+        ];
+        for (filter, name) in wrong {
+            let message = filter.validate().unwrap_err().to_string();
+            assert!(message.starts_with(name), "{message}");
+        }
+        for right in [udp(), v6, Filter { flow_label: Some(MOST_LABEL), ..v6 }] {
+            right.validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_filter_is_shown_in_words() {
+        let all = Filter { source: Some("10.0.0.1".parse().unwrap()), source_port: Some(7), ..udp() };
+        assert_eq!(all.to_string(), "from 10.0.0.1 port 7 to 10.0.0.2 port 9, protocol 17");
+        assert_eq!(Filter::to(all.destination).to_string(), "to 10.0.0.2");
+    }
+}
