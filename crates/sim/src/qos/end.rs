@@ -189,7 +189,10 @@ impl End {
                 | Event::OneSided(_)
                 | Event::Asked(_)
                 | Event::Violated(..)
-                | Event::Restored { .. } => {}
+                | Event::Restored { .. }
+                | Event::Lost { .. }
+                | Event::Recovered { .. }
+                | Event::GaveUp { .. } => {}
             }
             self.note(|record| record.events.push((now, event)));
         }
