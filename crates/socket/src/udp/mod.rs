@@ -8,6 +8,8 @@ mod listener;
 mod reader;
 mod redial;
 #[cfg(test)]
+mod redial_tests;
+#[cfg(test)]
 mod tests;
 
 pub use listener::QosUdpListener;
@@ -625,17 +627,24 @@ impl Inner {
             return Ok(message);
         }
         loop {
-            if self.recovery.is_some() && !self.nonblocking.load(Ordering::Relaxed) {
+            let may_end = self.recovery.is_some() && !self.nonblocking.load(Ordering::Relaxed);
+            if may_end {
                 self.wait_for_datagrams(until)?;
             }
-            if self.fill(reader, Wait::ForOne)? == Filled::End {
-                return Ok((0, now()));
+            match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
+                Ok(Filled::End) => return Ok((0, now())),
+                // The kernel has thrown it away.
+                Err(error) if may_end && error.kind() == io::ErrorKind::WouldBlock => continue,
+                Ok(Filled::Datagrams) => {}
+                Err(error) => return Err(error),
             }
             if let Some(message) = reader.take(buffer) {
                 return Ok(message);
             }
             // Control messages alone have come, which do not make the time longer.
-            until.wait(&self.socket)?;
+            if self.recovery.is_none() {
+                until.wait(&self.socket)?;
+            }
         }
     }
 

@@ -118,6 +118,10 @@ impl Link for Inner {
     }
 
     fn advance(&self, candidate: &mut Box<Candidate>, _: &QosOptions) -> Option<Result<(), QosError>> {
+        if !candidate.session.is_joining() {
+            // What comes from now on is the application's.
+            return candidate.outcome();
+        }
         if let Err(error) = self.receive_for(candidate) {
             return Some(Err(error));
         }
