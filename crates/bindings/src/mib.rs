@@ -301,6 +301,10 @@ pub struct Mib {
     pub reports_refused: i64,
     /// How often one of the two clocks was set.
     pub clock_steps: i64,
+    /// How often the connection was made again. The numbers of messages are of the one that holds.
+    pub reconnections: i64,
+    /// When it was made again last, by the monotonic clock, ns; -1 if it was not.
+    pub reconnected_ns: i64,
 }
 
 impl From<&Specification> for Requirements {
@@ -527,6 +531,8 @@ impl From<&mib::Mib> for Mib {
             reports_stale: count(it.reports.stale),
             reports_refused: count(it.reports.refused),
             clock_steps: count(it.clock_steps),
+            reconnections: count(it.feedback.reconnections),
+            reconnected_ns: it.feedback.reconnected.map_or(-1, |at| count(at.as_nanos())),
         }
     }
 }

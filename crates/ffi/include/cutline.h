@@ -361,6 +361,10 @@ typedef struct cutline_mib {
     int64_t reports_refused;
     /* How often one of the two clocks was set. */
     int64_t clock_steps;
+    /* How often the connection was made again. The numbers of messages are of the one that holds. */
+    int64_t reconnections;
+    /* When it was made again last, by the monotonic clock, ns; -1 if it was not. */
+    int64_t reconnected_ns;
 } cutline_mib;
 
 /* A function that takes events, with the data that it was set with. */
