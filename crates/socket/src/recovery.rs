@@ -263,7 +263,7 @@ impl<A> Recovery<A> {
             let State { options, phase, untold, cause } = &mut *state;
             match std::mem::replace(phase, Phase::Up) {
                 Phase::Up => {
-                    let Some(why) = lock(&self.broken).clone() else { return None };
+                    let why = lock(&self.broken).clone()?;
                     if !link.take_down(&why) {
                         return Some(now.saturating_add(SOON));
                     }

@@ -93,7 +93,7 @@ impl Inlet {
     /// Takes what is left of a connection before this one.
     pub fn take_left(&mut self, to: &mut [u8]) -> usize {
         // A deque of bytes reads as two slices, and never fails.
-        (&mut self.left).read(to).unwrap_or(0)
+        self.left.read(to).unwrap_or(0)
     }
 
     /// Whether something is left of a connection before this one.

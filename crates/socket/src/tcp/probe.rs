@@ -55,7 +55,7 @@ impl Question {
         socket.set_nonblocking(true).map_err(QosError::system(DOING))?;
         settings.mark(&socket, peer)?;
         let nonce = random()?;
-        let (bytes, key) = (question(nonce, options.key.as_ref()), options.key.clone());
+        let (bytes, key) = (question(nonce, options.key.as_ref()), options.key);
         if socket.connect(peer).is_err() {
             return Ok(None);
         }

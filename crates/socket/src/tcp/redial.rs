@@ -70,24 +70,25 @@ fn is_broken(error: &io::Error, met: Met) -> bool {
     }
 }
 
+/// The settings of a stream that is to be connected.
+fn settings(options: &QosOptions) -> Result<Settings, QosError> {
+    Settings::new(options, Protocol::Tcp, &begin(options, &Role::Alone, Carrier::Stream)?)
+}
+
 impl Inner {
     /// Takes notice of an error. Returns whether the connection is being made again because of it.
     pub(super) fn notice(&self, error: Option<&io::Error>, met: Met) -> bool {
         let Some(error) = error.filter(|error| is_broken(error, met)) else { return false };
-        match &self.recovery {
-            Some(recovery) => {
-                let is_lost = recovery.break_off(|| Cause::Failed(error.to_string()));
-                self.connection.hasten(now());
-                is_lost
-            }
-            None => {
-                // The kernel says it once, so the application would not hear of it.
-                if let (Met::ByControl, Some(errno)) = (met, error.raw_os_error()) {
-                    self.fault.store(errno, Ordering::Relaxed);
-                }
-                false
-            }
+        if let Some(recovery) = &self.recovery {
+            let is_lost = recovery.break_off(|| Cause::Failed(error.to_string()));
+            self.connection.hasten(now());
+            return is_lost;
         }
+        // The kernel says it once, so the application would not hear of it.
+        if let (Met::ByControl, Some(errno)) = (met, error.raw_os_error()) {
+            self.fault.store(errno, Ordering::Relaxed);
+        }
+        false
     }
 
     /// What the end of the stream means: an error if the thread that serves connections has met one.
@@ -134,7 +135,7 @@ impl Inner {
 
     /// Begins to connect the socket again, which has no connection.
     fn dial(&self, options: &QosOptions) -> Result<Redial, QosError> {
-        self.settings(options)?.apply(&self.socket, self.peer)?;
+        settings(options)?.apply(&self.socket, self.peer)?;
         let failed = || QosError::system("cannot connect");
         let _none = connect_unspec(&self.socket);
         self.socket.set_nonblocking(true).map_err(failed())?;
@@ -144,10 +145,6 @@ impl Inner {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(Redial::Connecting),
             Err(errno) => Err(failed()(errno.into())),
         }
-    }
-
-    fn settings(&self, options: &QosOptions) -> Result<Settings, QosError> {
-        Settings::new(options, Protocol::Tcp, &begin(options, &Role::Alone, Carrier::Stream)?)
     }
 
     /// Whether the socket is connected; `None` while it is unknown.
@@ -233,7 +230,7 @@ impl Link for Inner {
     fn attempt(&self, options: &QosOptions) -> Result<Redial, QosError> {
         if self.demands_peer
             && options.peer == Peer::Detect
-            && let Some(question) = Question::new(self.peer, options, &self.settings(options)?)?
+            && let Some(question) = Question::new(self.peer, options, &settings(options)?)?
         {
             return Ok(Redial::Asking(question));
         }

@@ -449,7 +449,9 @@ fn no_message_is_lost_and_only_those_are_doubled_that_were_not_reported() {
                     numbers.is_sorted() && numbers.windows(2).all(|two| two[1] == two[0] + 1),
                     "{numbers:?}"
                 );
-                numbers.iter().for_each(|number| times[*number as usize] += 1);
+                for number in numbers {
+                    times[*number as usize] += 1;
+                }
             }
             for (number, times) in times.into_iter().enumerate() {
                 let repeated = again.iter().filter(|again| **again == number as u64).count();

@@ -344,17 +344,16 @@ impl Inner {
         let mark_with = |hint: Hint| {
             let _unmarked = mark(&self.socket, self.peer, hint);
         };
-        let mut lost = None;
+        let mut is_lost = false;
         let act = |session: &mut Session, out: &mut Outbound, inbound: &mut Inbound| {
             act(session, out, inbound);
-            lost = session.lost().cloned();
+            // While the directions are locked, so that nothing is sent which the event does not count.
+            if let (Some(recovery), Some(cause)) = (&self.recovery, session.lost()) {
+                is_lost = recovery.break_off(|| cause.clone());
+            }
         };
-        let mut due = self.connection.with_session(act, send, mark_with);
-        if let (Some(recovery), Some(cause)) = (&self.recovery, lost)
-            && recovery.break_off(|| cause)
-        {
-            due = now();
-        }
+        let due = self.connection.with_session(act, send, mark_with);
+        let due = if is_lost { now() } else { due };
         self.connection.hasten(due);
         due
     }
