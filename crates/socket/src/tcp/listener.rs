@@ -76,7 +76,8 @@ impl QosTcpListener {
         Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
         let demands = self.options.demands_peer();
         let expects = demands || self.callers.expects(peer.ip());
-        let stream = QosTcpStream::new(socket, peer, session, &self.options, (demands, expects), None);
+        let stream =
+            QosTcpStream::new(socket, peer, session, &self.options, (demands, expects), (None, None));
         stream.0.keep()?;
         Ok((stream, peer))
     }

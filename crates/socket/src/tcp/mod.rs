@@ -38,10 +38,11 @@ use cutline_translate::Protocol;
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use inlet::{Inlet, Taken};
 use outlet::Outlet;
+use probe::Question;
 use redial::{Met, Redial};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -73,6 +74,9 @@ struct Inner {
     write_patience: Patience,
     /// What makes the connection again if it breaks; `None` if nothing does.
     recovery: Option<Recovery<Redial>>,
+    /// What asks whether the other end is there before the connection is made again. It is opened by the thread that connects, in whose
+    /// network namespace it stays.
+    asker: Option<UdpSocket>,
     /// Since when the kernel has been waiting for an acknowledgement.
     unheard: Mutex<Option<Instant>>,
     /// The error that ends the stream, if the thread that serves connections has met it; 0 for none.
@@ -118,7 +122,9 @@ impl QosTcpStream {
         settings.apply_tcp(&socket)?;
         connect(&socket, &peer).map_err(QosError::system(doing))?;
         let expects = (takes_part || options.demands_peer(), true);
-        let this = Self::new(socket.into(), peer, session, options, expects, recovery);
+        let asks_again = recovery.is_some() && takes_part && options.peer == Peer::Detect;
+        let asker = if asks_again { Question::socket(peer, &settings)? } else { None };
+        let this = Self::new(socket.into(), peer, session, options, expects, (recovery, asker));
         this.0.join()?;
         this.0.keep()?;
         Ok(this)
@@ -130,7 +136,7 @@ impl QosTcpStream {
         session: Session,
         options: &QosOptions,
         (demands_peer, expects_peer): (bool, bool),
-        recovery: Option<Recovery<Redial>>,
+        (recovery, asker): (Option<Recovery<Redial>>, Option<UdpSocket>),
     ) -> Self {
         let directions = session.directions(now());
         Self(Arc::new(Inner {
@@ -147,6 +153,7 @@ impl QosTcpStream {
             read_patience: Patience::default(),
             write_patience: Patience::default(),
             recovery,
+            asker,
             unheard: Mutex::default(),
             fault: AtomicI32::new(0),
             paced: AtomicU64::new(UNPACED),

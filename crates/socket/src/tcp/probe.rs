@@ -40,13 +40,9 @@ pub struct Question {
 }
 
 impl Question {
-    /// A question that is marked as the stream will be. `None` if the address is of no use for datagrams; whether it is for a stream
-    /// will be seen.
-    pub fn new(
-        peer: SocketAddr,
-        options: &QosOptions,
-        settings: &Settings,
-    ) -> Result<Option<Self>, QosError> {
+    /// A socket for questions, which are marked as the stream will be. `None` if the address is of no use for datagrams; whether it is for
+    /// a stream will be seen.
+    pub fn socket(peer: SocketAddr, settings: &Settings) -> Result<Option<UdpSocket>, QosError> {
         let any: SocketAddr = match peer {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -54,13 +50,16 @@ impl Question {
         let socket = UdpSocket::bind(any).map_err(QosError::system(DOING))?;
         socket.set_nonblocking(true).map_err(QosError::system(DOING))?;
         settings.mark(&socket, peer)?;
+        Ok(socket.connect(peer).is_ok().then_some(socket))
+    }
+
+    pub fn new(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
+        // What an earlier question has met.
+        let _earlier = socket.take_error();
         let nonce = random()?;
         let (bytes, key) = (question(nonce, options.key.as_ref()), options.key);
-        if socket.connect(peer).is_err() {
-            return Ok(None);
-        }
         let share = Duration::from_nanos(options.detection.as_nanos() / TRIES);
-        Ok(Some(Self { socket, nonce, key, bytes, share, asked: 0, until: Instant::ZERO }))
+        Ok(Self { socket, nonce, key, bytes, share, asked: 0, until: Instant::ZERO })
     }
 
     /// Asks if it is time to, and takes what has come. Returns the answer; `None` while there is none.
@@ -89,7 +88,8 @@ impl Question {
 
 /// Returns whether there is a QoS socket at this address.
 pub fn ask(peer: SocketAddr, options: &QosOptions, settings: &Settings) -> Result<bool, QosError> {
-    let Some(mut question) = Question::new(peer, options, settings)? else { return Ok(false) };
+    let Some(socket) = Question::socket(peer, settings)? else { return Ok(false) };
+    let mut question = Question::new(socket, options)?;
     loop {
         if let Some(is_there) = question.advance() {
             return Ok(is_there);

@@ -9,7 +9,7 @@ use super::probe::Question;
 use super::{Inner, kernel};
 use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
-use crate::options::{Peer, QosOptions};
+use crate::options::QosOptions;
 use crate::recovery::{Candidate, Link};
 use crate::settings::Settings;
 use cutline_signal::negotiation::{Carrier, Reason};
@@ -228,11 +228,9 @@ impl Link for Inner {
     }
 
     fn attempt(&self, options: &QosOptions) -> Result<Redial, QosError> {
-        if self.demands_peer
-            && options.peer == Peer::Detect
-            && let Some(question) = Question::new(self.peer, options, &settings(options)?)?
-        {
-            return Ok(Redial::Asking(question));
+        if let Some(asker) = &self.asker {
+            let asker = asker.try_clone().map_err(QosError::system("cannot open a socket"))?;
+            return Ok(Redial::Asking(Question::new(asker, options)?));
         }
         self.dial(options)
     }
