@@ -78,8 +78,11 @@ impl Contact {
         is_new
     }
 
-    /// It is there again. Returns how long it was lost; `None` if it was not.
+    /// It is there again. Returns how long it was lost; `None` if it was not, or is broken.
     pub(super) fn find(&mut self, now: Instant) -> Option<Duration> {
+        if let Some(Cause::Failed(_)) = self.lost() {
+            return None;
+        }
         self.lost.take().map(|(since, _)| now.saturating_since(since))
     }
 }

@@ -473,7 +473,9 @@ impl Inner {
                 }
                 if recovery.admit(Direction::Receive)? == Admission::Up {
                     let read = self.read_from(&mut inlet, buffer);
-                    if !self.notice(read.as_ref().err(), Met::ByCall) {
+                    let is_end = matches!(read, Ok(0)) && !buffer.is_empty();
+                    let is_lost = self.notice(read.as_ref().err(), Met::ByCall) || is_end && self.is_lost();
+                    if !is_lost {
                         return read;
                     }
                 }

@@ -91,6 +91,15 @@ impl Inner {
         false
     }
 
+    /// Whether an end of the stream is the error that a call which writes has met: the kernel says it once.
+    pub(super) fn is_lost(&self) -> bool {
+        if tcp_info(&self.socket).is_ok_and(|info| info.is_closed) {
+            // Who writes takes notice while this is locked, and waits for nothing in the kernel any more.
+            drop(lock(&self.outlet));
+        }
+        self.recovery.as_ref().is_some_and(|recovery| !recovery.is_up())
+    }
+
     /// What the end of the stream means: an error if the thread that serves connections has met one.
     pub(super) fn ended(&self) -> io::Result<usize> {
         match self.fault.swap(0, Ordering::Relaxed) {
@@ -117,7 +126,10 @@ impl Inner {
             |session, out, _| {
                 limit = session.longest_silence();
                 if silence < limit {
-                    session.find(now);
+                    // One that is made again is found in another way.
+                    if self.recovery.is_none() {
+                        session.find(now);
+                    }
                 } else if self.recovery.is_none() {
                     session.lose(now, Cause::Silence(silence), out.number());
                 } else {

@@ -72,12 +72,12 @@ fn is_loss(error: &io::Error) -> bool {
 #[test]
 fn reconnecting_needs_a_time_and_an_end_that_connects() {
     let options = QosOptions::default().reconnect(true);
-    let text = "reconnect = true: expected false, unless the specification has a recovery time: set send.recovery or receive.recovery";
+    let text = "reconnect = true: allowed is false, unless the specification has a recovery time: set send.recovery or receive.recovery";
     let error = QosTcpStream::connect("127.0.0.1:9", &options).map(drop).unwrap_err();
     assert_eq!(error.to_string(), text);
     let error = crate::QosUdpSocket::connect("127.0.0.1:9", &options).map(drop).unwrap_err();
     assert_eq!(error.to_string(), text);
-    let text = "reconnect = true: expected false at the end that listens: only the end that connects can connect again";
+    let text = "reconnect = true: allowed is false at the end that listens: only the end that connects can connect again";
     let error = QosTcpListener::bind("127.0.0.1:0", &within(1000)).map(drop).unwrap_err();
     assert_eq!(error.to_string(), text);
     let error = crate::QosUdpListener::bind("127.0.0.1:0", &within(1000)).map(drop).unwrap_err();
