@@ -1,5 +1,5 @@
 """Cutline for Python: sockets with quality of service, in `cutline.socket`."""
 
-from ._native import NoPeer, OptionError, Refused, __version__
+from ._native import Lost, NoPeer, OptionError, Refused, __version__
 
-__all__ = ["NoPeer", "OptionError", "Refused", "__version__", "socket"]
+__all__ = ["Lost", "NoPeer", "OptionError", "Refused", "__version__", "socket"]

@@ -19,15 +19,16 @@ from socket import SHUT_RD, SHUT_RDWR, SHUT_WR, SOCK_DGRAM, SOCK_STREAM
 from types import SimpleNamespace
 
 from ._aio import create_endpoint, open_connection, start_server
-from ._native import NoPeer, OptionError, Refused, Socket
+from ._native import Lost, NoPeer, OptionError, Refused, Socket
 
 __all__ = [
-    "Connection", "Event", "NoPeer", "OptionError", "Refused", "Server", "SHUT_RD", "SHUT_RDWR", "SHUT_WR",
-    "SOCK_DGRAM", "SOCK_STREAM", "create_connection", "create_endpoint", "create_server", "open_connection",
+    "Connection", "Event", "Lost", "NoPeer", "OptionError", "Refused", "Server", "SHUT_RD", "SHUT_RDWR",
+    "SHUT_WR", "SOCK_DGRAM", "SOCK_STREAM", "create_connection", "create_endpoint", "create_server", "open_connection",
     "start_server",
 ]
 
-KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate", "asked"]
+KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate", "asked",
+         "lost", "recovered", "gave-up"]
 SIDES = [None, "send", "receive"]
 MEASURES = ["rate", "delay", "gap", "jitter", "loss", "recovery"]
 REQUIREMENTS = ["min_rate", "max_rate", "peak_rate", "size", "min_delay", "max_delay", "max_gap", "jitter", "loss",
@@ -39,7 +40,7 @@ class Event:
     """Something that has happened to a connection. What does not belong to its kind is None."""
 
     kind: str
-    """agreed, refused, one-sided, violated, restored, hint, rate or asked."""
+    """agreed, refused, one-sided, violated, restored, hint, rate, asked, lost, recovered or gave-up."""
     text: str
     """The same in words."""
     side: str | None = None
@@ -54,6 +55,14 @@ class Event:
     """The hint of packets from now on, 1 to 16."""
     rate: float | None = None
     """The rate at which to send from now on, messages/s."""
+    sent: int | None = None
+    """Of a connection that is lost: how many messages were sent over it, whole ones."""
+    reported: int | None = None
+    """How many of them the other end has reported as received. It may have received more."""
+    is_new: bool | None = None
+    """Of a connection that works again: whether it is a new one."""
+    after: float | None = None
+    """How long it did not work, or how long it was tried to make it again, s."""
 
     @classmethod
     def _from(cls, found):
@@ -64,6 +73,12 @@ class Event:
                        numbers["measured"])
         if kind in ("hint", "rate"):
             return cls(kind, text, **{kind: numbers[kind]})
+        if kind == "lost":
+            return cls(kind, text, sent=numbers["sent"], reported=numbers["reported"])
+        if kind == "recovered":
+            return cls(kind, text, is_new=bool(numbers["is_new"]), after=numbers["after_ns"] / 1e9)
+        if kind == "gave-up":
+            return cls(kind, text, after=numbers["after_ns"] / 1e9)
         return cls(kind, text)
 
 

@@ -7,7 +7,7 @@ from socket import SOCK_DGRAM as SOCK_DGRAM, SOCK_STREAM as SOCK_STREAM
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
-from . import NoPeer as NoPeer, OptionError as OptionError, Refused as Refused
+from . import Lost as Lost, NoPeer as NoPeer, OptionError as OptionError, Refused as Refused
 from ._aio import AsyncServer, Transport
 
 Address = tuple[str, int]
@@ -24,6 +24,10 @@ class Event:
     measured: float | None = None
     hint: int | None = None
     rate: float | None = None
+    sent: int | None = None
+    reported: int | None = None
+    is_new: bool | None = None
+    after: float | None = None
 
 class _Base:
     def fileno(self) -> int: ...

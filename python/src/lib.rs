@@ -8,7 +8,9 @@ use cutline_socket::{
     Event as QosEvent, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
 use pyo3::create_exception;
-use pyo3::exceptions::{PyConnectionRefusedError, PyOSError, PyValueError};
+use pyo3::exceptions::{
+    PyConnectionAbortedError, PyConnectionRefusedError, PyOSError, PyTimeoutError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -29,6 +31,12 @@ create_exception!(
     PyConnectionRefusedError,
     "The other end is no QoS socket, or has another key."
 );
+create_exception!(
+    cutline,
+    Lost,
+    PyConnectionAbortedError,
+    "The connection was lost and is made again: this call was not carried out, and the next one uses the new connection."
+);
 create_exception!(cutline, OptionError, PyValueError, "An option is not allowed; the text says what is.");
 
 enum Kind {
@@ -48,6 +56,8 @@ fn failed(error: QosError) -> PyErr {
         QosError::Option(_) => OptionError::new_err(text),
         QosError::Refused { .. } => Refused::new_err(text),
         QosError::NoPeer(_) => NoPeer::new_err(text),
+        QosError::Lost(_) => Lost::new_err(text),
+        QosError::NotRecovered { .. } => PyTimeoutError::new_err(text),
         QosError::System { doing, source } => match source.raw_os_error() {
             Some(errno) => PyOSError::new_err((errno, format!("{doing}: {source}"))),
             None => io::Error::new(source.kind(), text).into(),
@@ -296,6 +306,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Socket>()?;
     module.add("Refused", module.py().get_type::<Refused>())?;
     module.add("NoPeer", module.py().get_type::<NoPeer>())?;
+    module.add("Lost", module.py().get_type::<Lost>())?;
     module.add("OptionError", module.py().get_type::<OptionError>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     Ok(())

@@ -189,6 +189,37 @@ class Blocking(unittest.TestCase):
         with plain.create_server(LOOPBACK) as server, self.assertRaises(cutline.NoPeer):
             socket.create_connection(server.getsockname(), key=b"k" * 32, options=QUICK)
 
+    def test_a_connection_that_breaks_is_made_again(self):
+        options = {**QUICK, "reconnect": True}
+        with socket.create_server(LOOPBACK, options=QUICK) as server:
+            address = server.getsockname()
+            with self.assertRaisesRegex(cutline.OptionError, "recovery time"):
+                socket.create_connection(address, options=options)
+            with self.assertRaisesRegex(cutline.OptionError, "only the end that connects"):
+                socket.create_server(LOOPBACK, {"send": {"recovery": "10 s"}}, options=options)
+            accepted = []
+            accepts = threading.Thread(target=lambda: accepted.extend(server.accept()[0] for _ in range(2)))
+            accepts.start()
+            spec = {"send": {"recovery": "20 s", "coerce": True}}
+            with socket.create_connection(address, spec, options=options, timeout=20) as connection:
+                # What nobody has read when a socket is closed makes a reset of it.
+                connection.sendall(b"unread")
+                time.sleep(0.1)
+                accepted[0].close()
+                kinds = {}
+                while "recovered" not in kinds:
+                    kinds |= {event.kind: event for event in connection.events(timeout=20)
+                              if event.kind in ("lost", "recovered")}
+                self.assertEqual((kinds["lost"].sent, kinds["lost"].reported), (1, 0))
+                self.assertTrue(kinds["recovered"].is_new and 0 <= kinds["recovered"].after < 20)
+                with self.assertRaises(cutline.Lost):
+                    connection.send(b"again")
+                connection.sendall(b"again")
+                accepts.join()
+                self.assertEqual(accepted[1].recv(10), b"again")
+                self.assertEqual(connection.mib.reconnections, 1)
+                accepted[1].close()
+
     def test_ends_that_do_not_agree(self):
         stubborn = {"receive": {"max-delay": "10 ms"}}
         with socket.create_server(LOOPBACK, stubborn, type=SOCK_DGRAM, options=QUICK) as server:

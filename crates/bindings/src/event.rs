@@ -27,6 +27,12 @@ pub enum EventKind {
     Rate = 7,
     /// This end asks by itself for another specification that the application accepts.
     Asked = 8,
+    /// The connection is broken, or nothing is heard of the other end.
+    Lost = 9,
+    /// It works again.
+    Recovered = 10,
+    /// It was not made again in the time that the specification gives for that.
+    GaveUp = 11,
 }
 
 /// A direction of a connection, as its end sees it.
@@ -64,11 +70,17 @@ pub struct Event {
     pub rate: f64,
     /// When a violation began, by the monotonic clock, ns.
     pub since_ns: i64,
-    /// How long the violation lasted, ns.
+    /// How long the violation or the loss lasted, or how long it was tried to make the connection again, ns.
     pub after_ns: i64,
     /// The same in words, with a zero at the end.
     #[serde(skip)]
     pub text: [u8; TEXT],
+    /// How many messages were sent over the connection that is lost, whole ones.
+    pub sent: i64,
+    /// How many of them the other end has reported as received. It may have received more.
+    pub reported: i64,
+    /// Whether a connection that works again is a new one: 1, or 0 if the other end is heard again over the one before.
+    pub is_new: i64,
 }
 
 impl Event {
@@ -92,6 +104,9 @@ impl Event {
             since_ns: 0,
             after_ns: 0,
             text: room,
+            sent: 0,
+            reported: 0,
+            is_new: 0,
         }
     }
 
@@ -152,6 +167,24 @@ impl From<&socket::Event> for Event {
             E::Rate(rate) => {
                 Self { rate: *rate, ..Self::new(EventKind::Rate, &format!("send at {rate:.3} messages/s")) }
             }
+            E::Lost { cause, sent, reported } => {
+                let text = format!("lost: {cause}; of {sent} messages sent {reported} are reported");
+                let (sent, reported) = (crate::count(*sent), crate::count(*reported));
+                Self { sent, reported, ..Self::new(EventKind::Lost, &text) }
+            }
+            E::Recovered { after, is_new } => {
+                let how =
+                    if *is_new { "the connection was made again" } else { "the other end is heard again" };
+                Self {
+                    after_ns: nanos(*after),
+                    is_new: i64::from(*is_new),
+                    ..Self::new(EventKind::Recovered, &format!("{how} after {after}"))
+                }
+            }
+            E::GaveUp { after, cause } => {
+                let text = format!("the connection could not be made again in {after}: {cause}");
+                Self { after_ns: nanos(*after), ..Self::new(EventKind::GaveUp, &text) }
+            }
         }
     }
 }
@@ -181,6 +214,21 @@ mod tests {
         assert_eq!((restored.kind, restored.side, restored.after_ns), (5, 1, 9));
         assert_eq!(of(&socket::Event::Hint(Hint::from_level(3))).hint, 3);
         assert_eq!(of(&socket::Event::Rate(9.5)).rate, 9.5);
+        let cause = socket::Cause::Silence(Duration::from_secs(3));
+        let lost = of(&socket::Event::Lost { cause: cause.clone(), sent: 9, reported: 7 });
+        assert_eq!((lost.kind, lost.sent, lost.reported), (9, 9, 7));
+        let silence = format!("nothing was heard of the other end for {}", Duration::from_secs(3));
+        assert_eq!(lost.words(), format!("lost: {silence}; of 9 messages sent 7 are reported"));
+        for (is_new, words) in
+            [(true, "the connection was made again"), (false, "the other end is heard again")]
+        {
+            let back = of(&socket::Event::Recovered { after, is_new });
+            assert_eq!((back.kind, back.after_ns, back.is_new), (10, 9, i64::from(is_new)));
+            assert_eq!(back.words(), format!("{words} after {after}"));
+        }
+        let over = of(&socket::Event::GaveUp { after, cause });
+        assert_eq!((over.kind, over.after_ns), (11, 9));
+        assert!(over.words().ends_with(&silence), "{}", over.words());
     }
 
     #[test]

@@ -321,6 +321,10 @@ pub struct Mib {
     pub clock_steps: i64,
     /// What TFRC knows of what this end sends.
     pub tfrc: Tfrc,
+    /// How often the connection was made again. The numbers of messages are of the one that holds.
+    pub reconnections: i64,
+    /// When it was made again last, by the monotonic clock, ns; -1 if it was not.
+    pub reconnected_ns: i64,
 }
 
 impl From<&Specification> for Requirements {
@@ -561,6 +565,8 @@ impl From<&mib::Mib> for Mib {
             reports_refused: count(it.reports.refused),
             clock_steps: count(it.clock_steps),
             tfrc: it.tfrc.into(),
+            reconnections: count(it.feedback.reconnections),
+            reconnected_ns: it.feedback.reconnected.map_or(-1, |at| count(at.as_nanos())),
         }
     }
 }

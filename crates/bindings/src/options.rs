@@ -30,6 +30,7 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `weakest.*` | a weaker specification that the socket may ask for | as the specification, whose values absent keys have |
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
 /// | `detection` | how long a stream asks whether the other end is a QoS socket | a time |
+/// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
 /// | `path.*` | what is known of the path | as `cutline translate` |
 /// | `tfrc.*` | how `tfrc` controls the rate | the parameters of TFRC but for sizes, which messages have |
 /// | `negotiation.*`, `monitor.*`, `operation.*`, `renegotiation.*` | how the protocol is carried out | the parameters of those names |
@@ -121,6 +122,7 @@ fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptio
         let specification = specification::connection(root);
         let adapts = root.or("adapt-rate", &kind::flag(), false);
         let operation: Option<OperationParams> = parameters(root, "operation");
+        let reconnects = root.or("reconnect", &kind::flag(), false);
         let detection = root.optional("detection", &kind::positive_duration());
         let own = specification.clone().unwrap_or_default();
         let weakest = root.table("weakest", "a specification").and_then(|table| {
@@ -140,7 +142,7 @@ fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptio
                 .path(parameters(root, "path").unwrap_or_default());
             let negotiation = parameters(root, "negotiation").unwrap_or_default();
             let monitor = parameters(root, "monitor").unwrap_or_default();
-            let options = options.negotiation(negotiation).monitor(monitor);
+            let options = options.negotiation(negotiation).monitor(monitor).reconnect(reconnects);
             let options = match detection {
                 Some(time) => options.detection(Duration::from_nanos(time.as_nanos())),
                 None => options,
@@ -244,6 +246,7 @@ mod tests {
             ("weakest.send.min-rate", "100"),
             ("renegotiation.patience", "2 s"),
             ("detection", "50 ms"),
+            ("reconnect", "true"),
             ("negotiation.give-up", "1 s"),
             ("monitor.interval", "100 ms"),
             ("path.rtt", "20 ms"),
@@ -296,6 +299,7 @@ mod tests {
             ("tfrc.t-mbi", "0.5 s", "from 1 s to 3600 s"),
             ("tfrc.packet-size", "500 B", "key \"tfrc.packet-size\" is not known here"),
             ("marking", "adaptive", "\"adaptive-audio\""),
+            ("reconnect", "yes", "true"),
             ("path.mtu", "10 B", "from 576"),
             ("monitor.interval", "1 ms", "from 10 ms"),
             ("", "1", ""),

@@ -32,6 +32,9 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
 #define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
 #define CUTLINE_EVENT_ASKED 8 /* This end asks by itself for another specification that the application accepts. */
+#define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the other end. */
+#define CUTLINE_EVENT_RECOVERED 10 /* It works again. */
+#define CUTLINE_EVENT_GAVE_UP 11 /* It was not made again in the time that the specification gives for that. */
 
 /* A direction of a connection, as its end sees it. */
 #define CUTLINE_SIDE_SEND 1 /* What this end sends. */
@@ -44,6 +47,7 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_ERROR_NO_PEER 3 /* The other end is no QoS socket, or has another key. */
 #define CUTLINE_ERROR_SYSTEM 4 /* The system refused something: errno says what. */
 #define CUTLINE_ERROR_INTERNAL 5 /* A defect of this library; the socket may be of no more use. */
+#define CUTLINE_ERROR_LOST 6 /* The connection was lost and is made again: this call was not carried out, and the next one uses the new connection. */
 
 /* Measures, in the order that structs have. */
 #define CUTLINE_MEASURE_RATE 0
@@ -77,10 +81,16 @@ typedef struct cutline_event {
     double rate;
     /* When a violation began, by the monotonic clock, ns. */
     int64_t since_ns;
-    /* How long the violation lasted, ns. */
+    /* How long the violation or the loss lasted, or how long it was tried to make the connection again, ns. */
     int64_t after_ns;
     /* The same in words, with a zero at the end. */
     char text[CUTLINE_TEXT];
+    /* How many messages were sent over the connection that is lost, whole ones. */
+    int64_t sent;
+    /* How many of them the other end has reported as received. It may have received more. */
+    int64_t reported;
+    /* Whether a connection that works again is a new one: 1, or 0 if the other end is heard again over the one before. */
+    int64_t is_new;
 } cutline_event;
 
 /* What a direction needs. A number that is open is NaN, a time or a size -1. */
@@ -369,6 +379,10 @@ typedef struct cutline_mib {
     int64_t clock_steps;
     /* What TFRC knows of what this end sends. */
     cutline_tfrc tfrc;
+    /* How often the connection was made again. The numbers of messages are of the one that holds. */
+    int64_t reconnections;
+    /* When it was made again last, by the monotonic clock, ns; -1 if it was not. */
+    int64_t reconnected_ns;
 } cutline_mib;
 
 /* A function that takes events, with the data that it was set with. */

@@ -22,6 +22,8 @@ pub enum ErrorCode {
     System = 4,
     /// A defect of this library; the socket may be of no more use.
     Internal = 5,
+    /// The connection was lost and is made again: this call was not carried out, and the next one uses the new connection.
+    Lost = 6,
 }
 
 /// An error on its way to the caller.
@@ -92,6 +94,8 @@ impl From<QosError> for Failure {
         let errno = match &error {
             QosError::Option(_) => libc::EINVAL,
             QosError::Refused { .. } | QosError::NoPeer(_) => libc::ECONNREFUSED,
+            QosError::Lost(_) => libc::ECONNABORTED,
+            QosError::NotRecovered { .. } => libc::ETIMEDOUT,
             QosError::System { source, .. } => source.raw_os_error().unwrap_or_else(|| number(source.kind())),
         };
         Self { code: kind_of(&error), errno, text: error.to_string() }
@@ -103,7 +107,8 @@ fn kind_of(error: &QosError) -> ErrorCode {
         QosError::Option(_) => ErrorCode::Argument,
         QosError::Refused { .. } => ErrorCode::Refused,
         QosError::NoPeer(_) => ErrorCode::NoPeer,
-        QosError::System { .. } => ErrorCode::System,
+        QosError::Lost(_) => ErrorCode::Lost,
+        QosError::NotRecovered { .. } | QosError::System { .. } => ErrorCode::System,
     }
 }
 

@@ -147,6 +147,10 @@ pub struct LocalFeedback {
     pub no_buffers: u64,
     /// How often the network has said that datagrams did not reach the other end for the time being (ICMP).
     pub unreachable: u64,
+    /// How often the connection was made again. The numbers of messages are of the one that holds.
+    pub reconnections: u64,
+    /// When it was made again last; `None` if it was not.
+    pub reconnected: Option<Instant>,
 }
 
 /// What TCP tells of a connection. It is filled in by who owns the socket.

@@ -2,8 +2,9 @@
 
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
-use crate::keeper::Service;
+use crate::keeper::{Kept, Service, keep};
 use crate::options::{Marking, Peer, QosOptions};
+use crate::recovery::Candidate;
 use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Nonce};
@@ -20,7 +21,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A session whose parts are locked separately, so that sending and receiving never wait for each other.
 ///
@@ -38,6 +39,8 @@ pub struct Connection {
     feedback: Mutex<LocalFeedback>,
     /// Control messages that wait for their place in a stream.
     control: Mutex<VecDeque<Vec<u8>>>,
+    /// Its place in the keeper's agenda, once it has one.
+    kept: OnceLock<Kept>,
 }
 
 /// The most control messages that wait; of more, the oldest are forgotten. Reports have totals, so a lost one does no harm.
@@ -145,6 +148,11 @@ impl Patience {
 }
 
 impl Until {
+    /// The time; `None` if it never comes.
+    pub const fn time(&self) -> Option<Instant> {
+        self.0
+    }
+
     /// Waits for data until then, unless the call waits as long as it takes, which the kernel does.
     ///
     /// # Errors
@@ -192,6 +200,7 @@ impl Connection {
             told: Condvar::new(),
             feedback: Mutex::default(),
             control: Mutex::default(),
+            kept: OnceLock::new(),
         }
     }
 
@@ -211,14 +220,57 @@ impl Connection {
         lock(&self.inbound)
     }
 
-    /// Queues control messages for a stream.
-    pub fn queue(&self, messages: Vec<Vec<u8>>) {
+    /// Has the thread that serves connections serve this one from now on.
+    pub fn keep(&self, service: Weak<dyn Service>) -> Result<(), QosError> {
+        let kept = keep(service, now()).map_err(QosError::system("cannot start a thread"))?;
+        // A connection is kept once, so there is none yet.
+        let _none = self.kept.set(kept);
+        Ok(())
+    }
+
+    /// Has it served at `due`, if it would be later.
+    pub fn hasten(&self, due: Instant) {
+        if let Some(kept) = self.kept.get().filter(|_| due < Instant::FAR_FUTURE) {
+            kept.hasten(due);
+        }
+    }
+
+    /// Queues a control message for a stream.
+    pub fn queue(&self, message: &[u8]) {
         let mut control = lock(&self.control);
-        for message in messages {
-            if control.len() == MOST_CONTROL {
-                control.pop_front();
+        if control.len() == MOST_CONTROL {
+            control.pop_front();
+        }
+        control.push_back(message.to_vec());
+    }
+
+    /// Goes on with another session, over a connection that was made again after so long.
+    pub fn replace(&self, candidate: Candidate, after: Duration) {
+        let Candidate { session, out, inbound, events } = candidate;
+        let mut current = lock(&self.session);
+        {
+            let (mut old_out, mut old_inbound) = (self.outbound(), self.inbound());
+            self.standing.store(pack(session.standing()), Ordering::Relaxed);
+            (*current, *old_out, *old_inbound) = (session, out, inbound);
+            lock(&self.control).clear();
+        }
+        self.feed_back(|feedback| {
+            feedback.reconnections += 1;
+            feedback.reconnected = Some(now());
+        });
+        self.tell(events.into_iter().chain([Event::Recovered { after, is_new: true }]));
+    }
+
+    /// Tells the application what has happened.
+    pub fn tell(&self, new: impl IntoIterator<Item = Event>) {
+        let mut events = lock(&self.events);
+        for event in new {
+            if events.len() == MOST_EVENTS {
+                events.pop_front();
             }
-            control.push_back(message);
+            self.handling.add(&event);
+            events.push_back(event);
+            self.told.notify_all();
         }
     }
 
@@ -250,18 +302,12 @@ impl Connection {
         while let Some(message) = session.transmit() {
             send(&message);
         }
-        let mut events = lock(&self.events);
-        while let Some(event) = session.event() {
+        let events = std::iter::from_fn(|| session.event());
+        self.tell(events.inspect(|event| {
             if let Event::Hint(hint) = event {
-                mark(hint);
+                mark(*hint);
             }
-            if events.len() == MOST_EVENTS {
-                events.pop_front();
-            }
-            self.handling.add(&event);
-            events.push_back(event);
-            self.told.notify_all();
-        }
+        }));
         due
     }
 

@@ -3,9 +3,11 @@
 use cutline_params::ParameterError;
 use cutline_quality::spec::Conflicts;
 use cutline_signal::negotiation::Reason;
+use cutline_signal::session::Cause;
+use cutline_units::Duration;
 use std::io;
 
-/// Why a call has not made a connection.
+/// Why a call has not made a connection, or has none any more.
 #[derive(Debug, thiserror::Error)]
 pub enum QosError {
     /// An option is not allowed.
@@ -22,6 +24,20 @@ pub enum QosError {
     /// The other end takes no part, although it was said to.
     #[error("the other end is no QoS socket, or has another key: {}", because(*.0))]
     NoPeer(Reason),
+    /// The connection was lost, and is being made again or was made again. A call fails so once in each direction after each loss: it was not
+    /// carried out, and a message that was under way is not whole.
+    #[error(
+        "the connection was lost and what was under way is not whole; it is made again, and the next call uses it: {0}"
+    )]
+    Lost(Cause),
+    /// The connection was lost, and was not made again within the time that the specification gives for it.
+    #[error("the connection was lost and could not be made again in {after}: {cause}")]
+    NotRecovered {
+        /// How long it was tried.
+        after: Duration,
+        /// Why the last attempt has failed.
+        cause: Cause,
+    },
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
@@ -61,6 +77,8 @@ impl From<QosError> for io::Error {
             QosError::System { source, .. } => source.kind(),
             QosError::Option(_) => io::ErrorKind::InvalidInput,
             QosError::Refused { .. } | QosError::NoPeer(_) => io::ErrorKind::ConnectionRefused,
+            QosError::Lost(_) => io::ErrorKind::ConnectionAborted,
+            QosError::NotRecovered { .. } => io::ErrorKind::TimedOut,
         };
         Self::new(kind, error)
     }

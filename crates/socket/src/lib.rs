@@ -32,6 +32,7 @@
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! udp         datagrams
 //! tcp         streams
+//! recovery    making a broken connection again
 //! handler     the application's handler of events
 //! keeper      the thread that serves connections while the application does something else
 //! ```
@@ -41,6 +42,7 @@ mod error;
 mod handler;
 mod keeper;
 mod options;
+mod recovery;
 mod settings;
 mod tcp;
 mod time;
@@ -49,7 +51,7 @@ mod udp;
 pub use cutline_quality::spec::ConnectionSpecification;
 pub use cutline_signal::mib::Mib;
 pub use cutline_signal::rate_control::{RateControl, TfrcParams};
-pub use cutline_signal::session::{Direction, Event};
+pub use cutline_signal::session::{Cause, Direction, Event};
 pub use error::QosError;
 pub use keeper::start;
 pub use options::{Marking, Pacing, Peer, QosOptions};

@@ -1,5 +1,6 @@
 //! What an application asks of a QoS socket.
 
+use cutline_params::ParameterError;
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_quality::{Class, HintParams};
 use cutline_signal::authentication::Key;
@@ -79,6 +80,7 @@ pub struct QosOptions {
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
     pub(crate) trace: Option<Trace>,
+    pub(crate) reconnect: bool,
 }
 
 /// What keys of QoS sockets are for.
@@ -109,6 +111,7 @@ impl Default for QosOptions {
             negotiation: NegotiationParams::default(),
             monitor: MonitorParams::default(),
             trace: None,
+            reconnect: false,
         }
     }
 }
@@ -213,6 +216,46 @@ impl QosOptions {
         // Offers come after 1 and 3 shares, as the interval doubles.
         let share = Duration::from_nanos(self.detection.as_nanos() / SHARES);
         NegotiationParams { first_timeout: first_timeout.min(share.max(SHORTEST)), give_up }
+    }
+
+    /// Says whether a connection that breaks is made again, within the shorter `recovery` time of the specification's directions: the one
+    /// that the kernel says is broken, or the one of datagrams whose other end has not been heard for too long. [`Event::Lost`] says how
+    /// many messages have arrived for certain, [`Event::Recovered`](crate::Event::Recovered) and [`Event::GaveUp`](crate::Event::GaveUp) how
+    /// it ends.
+    ///
+    /// After a loss the next call of each direction fails once, with [`io::ErrorKind::ConnectionAborted`](std::io::ErrorKind) and
+    /// [`QosError::Lost`](crate::QosError::Lost) in the error, since a message that was under way is not whole. Later calls wait for the
+    /// new connection, and use it. Only the end that has connected can do this: for a listener it is an error, and so it is without a
+    /// `recovery` time. A stream that the other end closes in order is not broken.
+    ///
+    /// [`Event::Lost`]: crate::Event::Lost
+    #[must_use]
+    pub fn reconnect(self, reconnect: bool) -> Self {
+        Self { reconnect, ..self }
+    }
+
+    /// How long to try to make a broken connection again; `None` if it is not to be.
+    ///
+    /// # Errors
+    /// When the specification says no time.
+    pub(crate) fn recovery(&self) -> Result<Option<Duration>, ParameterError> {
+        if !self.reconnect {
+            return Ok(None);
+        }
+        let ConnectionSpecification { send, receive, .. } = &self.specification;
+        let times = [send.recovery, receive.recovery].into_iter().flatten();
+        let without =
+            "false, unless the specification has a recovery time: set send.recovery or receive.recovery";
+        times.min().map(Some).ok_or_else(|| ParameterError::new("reconnect", true, without))
+    }
+
+    /// Whether a listener may have these options.
+    ///
+    /// # Errors
+    /// When its connections are to be made again, which only the other ends can do.
+    pub(crate) fn check_listener(&self) -> Result<(), ParameterError> {
+        let never = "false at the end that listens: only the end that connects can connect again";
+        if self.reconnect { Err(ParameterError::new("reconnect", true, never)) } else { Ok(()) }
     }
 
     /// Sets how long to wait for the other end.

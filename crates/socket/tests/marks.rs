@@ -5,12 +5,16 @@
 
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::monitor::MonitorParams;
-use cutline_socket::{Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use cutline_socket::{
+    Event, Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+};
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::capture::{ACK, Capture, Captured, RST, SYN, check_all, has_all_kinds};
 use cutline_testbed::may_make_namespaces;
 use cutline_translate::Path;
 use cutline_units::{Duration, Hint};
+use rustix::net::connect_unspec;
+use rustix::net::sockopt::set_socket_linger;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, UdpSocket};
@@ -246,4 +250,79 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
     check_all(&theirs, dscp(11));
     has_all_kinds(&ours, [("SYN", 4), ("data", 2)]);
     has_all_kinds(&theirs, [("SYN-ACK", 2), ("data", 2)]);
+}
+
+/// Waits until a connection that was lost is there again.
+fn made_again(event: impl Fn(time::Duration) -> Option<Event>) {
+    loop {
+        match event(time::Duration::from_secs(20)).expect("it is made again in time") {
+            Event::Recovered { is_new: true, .. } => return,
+            Event::GaveUp { after, cause } => panic!("given up after {after}: {cause}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
+    let recovers = Specification::builder().recovery(Duration::from_secs(20)).coerce_all().build().unwrap();
+    let asks = talkative(QosOptions::both(recovers).marking(hint(6))).reconnect(true);
+    let asked = talkative(QosOptions::default().marking(hint(11)));
+    let (mut listening, mut ours) = (Vec::new(), Vec::new());
+    let packets = captured("again", || {
+        for (listen, ip) in &PLACES[..2] {
+            let listener = QosTcpListener::bind(listen, &asked).unwrap();
+            let to = at(ip, listener.local_addr().unwrap());
+            listening.push(to.port());
+            thread::scope(|scope| {
+                let connects = scope.spawn(|| QosTcpStream::connect(to, &asks).unwrap());
+                let (theirs, _) = listener.accept().unwrap();
+                theirs.has_qos_peer().unwrap();
+                let mut stream = connects.join().unwrap();
+                ours.push(stream.local_addr().unwrap().port());
+                set_socket_linger(&theirs, Some(time::Duration::ZERO)).unwrap();
+                connect_unspec(&theirs).unwrap();
+                let (mut next, _) = listener.accept().unwrap();
+                made_again(|time| stream.wait_for_event(time));
+                ours.push(stream.local_addr().unwrap().port());
+                stream.write_all(b"lost").unwrap_err();
+                stream.write_all(b"again").unwrap();
+                next.read_exact(&mut [0; 5]).unwrap();
+                thread::sleep(time::Duration::from_millis(100));
+            });
+            let listener = QosUdpListener::bind(listen, &asked).unwrap();
+            let to = at(ip, listener.local_addr().unwrap());
+            listening.push(to.port());
+            let (socket, theirs) = thread::scope(|scope| {
+                let connects = scope.spawn(|| QosUdpSocket::connect(to, &asks).unwrap());
+                let (theirs, _) = listener.accept().unwrap();
+                (connects.join().unwrap(), theirs)
+            });
+            ours.push(socket.local_addr().unwrap().port());
+            drop((theirs, listener));
+            thread::sleep(time::Duration::from_millis(100));
+            let listener = QosUdpListener::bind(to, &asked).unwrap();
+            let (next, _) = listener.accept().unwrap();
+            made_again(|time| socket.wait_for_event(time));
+            ours.push(socket.local_addr().unwrap().port());
+            socket.send(b"lost").unwrap_err();
+            socket.send(b"again").unwrap();
+            next.recv(&mut [0; 9]).unwrap();
+            thread::sleep(time::Duration::from_millis(100));
+        }
+    });
+    let Some(packets) = packets else { return };
+    // To a segment of a connection that it does not know any more, the kernel answers with its mark.
+    let (theirs, sent): (Vec<_>, Vec<_>) =
+        packets.iter().copied().partition(|packet| listening.contains(&packet.ports[0]));
+    let theirs: Vec<_> = theirs.into_iter().filter(|packet| packet.tcp_flags & RST == 0).collect();
+    check_all(&sent, dscp(6));
+    check_all(&theirs, dscp(11));
+    has_all_kinds(&sent, [("SYN", 4), ("data", 8), ("datagram", 16)]);
+    has_all_kinds(&theirs, [("SYN-ACK", 4), ("datagram", 16)]);
+    assert_eq!(ours.len(), 8);
+    for port in ours {
+        let of = sent.iter().filter(|packet| packet.ports[0] == port).count();
+        assert!(of >= 4, "{of} packets of port {port}, of one connection or the other");
+    }
 }

@@ -23,6 +23,12 @@ pub struct TcpInfo {
     pub slow_start_threshold: u32,
     /// Payload of a full segment, bytes.
     pub max_segment: u32,
+    /// Whether it is closed, in both directions.
+    pub is_closed: bool,
+    /// Segments sent and not acknowledged.
+    pub unacknowledged: u32,
+    /// The time since the last acknowledgement.
+    pub since_acknowledgement: Duration,
     /// Data segments sent, including retransmissions.
     pub data_segments: u32,
     /// Segments retransmitted.
@@ -86,6 +92,10 @@ fn parse(bytes: &[u8]) -> TcpInfo {
     TcpInfo {
         rto: time(8),
         max_segment: word(16),
+        // TCP_CLOSE.
+        is_closed: bytes.first() == Some(&7),
+        unacknowledged: word(24),
+        since_acknowledgement: Duration::from_millis(u64::from(word(56))),
         rtt: time(68),
         rtt_deviation: time(72),
         slow_start_threshold: word(76),

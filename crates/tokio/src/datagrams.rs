@@ -6,6 +6,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{sleep, timeout};
 
@@ -41,21 +42,10 @@ impl QosUdpSocket {
     /// As [`cutline_socket::QosUdpSocket::send`].
     pub async fn send(&self, message: &[u8]) -> io::Result<usize> {
         loop {
-            match self.0.socket().try_send(message) {
-                Ok(Attempt::Sent(sent)) => return Ok(sent),
-                Ok(Attempt::Early(wait)) if self.0.socket().pacing() == Pacing::Block => sleep(wait).await,
-                Ok(Attempt::Early(_)) => return Err(io::ErrorKind::WouldBlock.into()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let mut guard = self.0.io().writable().await?;
-                    // Only the kernel's refusal ends what it has said before.
-                    match self.0.socket().try_send(message) {
-                        Ok(Attempt::Sent(sent)) => return Ok(sent),
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
-                        Ok(Attempt::Early(_)) => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                Err(error) => return Err(error),
+            match self.0.call(Interest::WRITABLE, |socket| socket.try_send(message)).await? {
+                Attempt::Sent(sent) => return Ok(sent),
+                Attempt::Early(wait) if self.0.socket().pacing() == Pacing::Block => sleep(wait).await,
+                Attempt::Early(_) => return Err(io::ErrorKind::WouldBlock.into()),
             }
         }
     }
@@ -66,17 +56,8 @@ impl QosUdpSocket {
     /// # Errors
     /// As [`cutline_socket::QosUdpSocket::recv`].
     pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            // What was received already, the descriptor does not show.
-            match self.0.socket().recv(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => return received,
-            }
-            let mut guard = self.0.io().readable().await?;
-            if let Ok(received) = guard.try_io(|io| io.get_ref().0.recv(buffer)) {
-                return received;
-            }
-        }
+        // What was received already, the descriptor does not show.
+        self.0.call(Interest::READABLE, |socket| socket.recv(buffer)).await
     }
 
     /// Waits for the next event. Safe to cancel: then no event was taken.

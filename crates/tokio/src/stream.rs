@@ -17,19 +17,34 @@ use tokio::time::{Sleep, sleep};
 /// A stream with quality of service. It is read and written as a [`tokio::net::TcpStream`], and can be split.
 pub struct QosTcpStream {
     stream: Arc<Watched<cutline_socket::QosTcpStream>>,
-    pause: Pause,
+    reading: Pause,
+    writing: Pause,
 }
 
-/// How often a writer looks whether the other end has begun. It is read by the thread that serves connections.
+/// How often to look whether the other end has begun, or the connection is there again. The other end's first message is read by the thread that serves connections.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A writer's pause while the other end has not begun.
+/// A pause while the other end has not begun, or the connection is being made again: the descriptor says nothing of either.
 #[derive(Default)]
 struct Pause(Option<Pin<Box<Sleep>>>);
 
+impl Pause {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let pausing = self.0.get_or_insert_with(|| Box::pin(sleep(LOOK)));
+        ready!(pausing.as_mut().poll(cx));
+        self.0 = None;
+        Poll::Ready(())
+    }
+}
+
 type Inner = Watched<cutline_socket::QosTcpStream>;
 
-fn poll_read(stream: &Inner, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+fn poll_read(
+    stream: &Inner,
+    pause: &mut Pause,
+    cx: &mut Context<'_>,
+    buffer: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
     if buffer.remaining() == 0 {
         return Poll::Ready(Ok(()));
     }
@@ -43,9 +58,17 @@ fn poll_read(stream: &Inner, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> 
         match read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            outcome => return Poll::Ready(outcome),
+            outcome => {
+                pause.0 = None;
+                return Poll::Ready(outcome);
+            }
         }
-        let mut guard = ready!(stream.io().poll_read_ready(cx))?;
+        if stream.socket().is_reconnecting() {
+            ready!(pause.poll(cx));
+            continue;
+        }
+        let io = stream.io()?;
+        let mut guard = ready!(io.poll_read_ready(cx))?;
         if let Ok(outcome) = guard.try_io(|_| read(buffer)) {
             return Poll::Ready(outcome);
         }
@@ -67,13 +90,12 @@ fn poll_write(
                 return Poll::Ready(outcome);
             }
         }
-        if stream.socket().is_joining() {
-            let pausing = pause.0.get_or_insert_with(|| Box::pin(sleep(LOOK)));
-            ready!(pausing.as_mut().poll(cx));
-            pause.0 = None;
+        if stream.socket().is_joining() || stream.socket().is_reconnecting() {
+            ready!(pause.poll(cx));
             continue;
         }
-        let mut guard = ready!(stream.io().poll_write_ready(cx))?;
+        let io = stream.io()?;
+        let mut guard = ready!(io.poll_write_ready(cx))?;
         if let Ok(outcome) = guard.try_io(|_| stream.socket().write(bytes)) {
             return Poll::Ready(outcome);
         }
@@ -107,7 +129,8 @@ impl QosTcpStream {
     /// # Errors
     /// When the runtime cannot watch it.
     pub fn from_blocking(stream: cutline_socket::QosTcpStream) -> io::Result<Self> {
-        Ok(Self { stream: Arc::new(Watched::new(stream)?), pause: Pause::default() })
+        let stream = Arc::new(Watched::new(stream)?);
+        Ok(Self { stream, reading: Pause::default(), writing: Pause::default() })
     }
 
     /// Waits for the next event. Safe to cancel: then no event was taken.
@@ -153,24 +176,24 @@ impl QosTcpStream {
 
     /// Splits it into halves that one task uses at a time.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        (ReadHalf(&self.stream), WriteHalf(&self.stream, Pause::default()))
+        (ReadHalf(&self.stream, Pause::default()), WriteHalf(&self.stream, Pause::default()))
     }
 
     /// Splits it into halves for different tasks. The writing half ends its direction when it is dropped.
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        let reads = OwnedReadHalf(Arc::clone(&self.stream));
+        let reads = OwnedReadHalf(Arc::clone(&self.stream), Pause::default());
         (reads, OwnedWriteHalf(self.stream, Pause::default()))
     }
 }
 
 /// Reads from a stream that was split ([`QosTcpStream::split`]).
-pub struct ReadHalf<'s>(&'s Inner);
+pub struct ReadHalf<'s>(&'s Inner, Pause);
 
 /// Writes to a stream that was split ([`QosTcpStream::split`]).
 pub struct WriteHalf<'s>(&'s Inner, Pause);
 
 /// Reads from a stream that was split ([`QosTcpStream::into_split`]).
-pub struct OwnedReadHalf(Arc<Inner>);
+pub struct OwnedReadHalf(Arc<Inner>, Pause);
 
 /// Writes to a stream that was split ([`QosTcpStream::into_split`]).
 pub struct OwnedWriteHalf(Arc<Inner>, Pause);
@@ -194,7 +217,7 @@ impl Drop for OwnedWriteHalf {
 }
 
 macro_rules! reads {
-    ($reader:ty, $stream:tt) => {
+    ($reader:ty, $stream:tt, $pause:tt) => {
         /// A read that is dropped has taken nothing.
         impl AsyncRead for $reader {
             fn poll_read(
@@ -202,7 +225,8 @@ macro_rules! reads {
                 cx: &mut Context<'_>,
                 buffer: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
-                poll_read(&self.$stream, cx, buffer)
+                let this = self.get_mut();
+                poll_read(&this.$stream, &mut this.$pause, cx, buffer)
             }
         }
     };
@@ -233,10 +257,10 @@ macro_rules! writes {
     };
 }
 
-reads!(QosTcpStream, stream);
-reads!(ReadHalf<'_>, 0);
-reads!(OwnedReadHalf, 0);
-writes!(QosTcpStream, stream, pause);
+reads!(QosTcpStream, stream, reading);
+reads!(ReadHalf<'_>, 0, 1);
+reads!(OwnedReadHalf, 0, 1);
+writes!(QosTcpStream, stream, writing);
 writes!(WriteHalf<'_>, 0, 1);
 writes!(OwnedWriteHalf, 0, 1);
 

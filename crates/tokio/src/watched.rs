@@ -1,10 +1,15 @@
 //! A socket whose descriptor the runtime watches, and its events.
 
 use cutline_socket::{Event, QosError, QosTcpStream, QosUdpSocket};
+use std::future::{Future as _, poll_fn};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -34,6 +39,7 @@ pub trait Connected: AsFd + Send + Sync + 'static {
     fn on_event(&self, handler: impl FnMut(Event) + Send + 'static);
     fn remove_handler(&self);
     fn set_nonblocking(&self) -> io::Result<()>;
+    fn is_reconnecting(&self) -> bool;
 }
 
 macro_rules! connected {
@@ -51,6 +57,9 @@ macro_rules! connected {
             fn set_nonblocking(&self) -> io::Result<()> {
                 Self::set_nonblocking(self, true)
             }
+            fn is_reconnecting(&self) -> bool {
+                Self::is_reconnecting(self)
+            }
         }
     };
 }
@@ -59,26 +68,101 @@ connected!(QosTcpStream);
 connected!(QosUdpSocket);
 
 /// A connection that the runtime watches.
+///
+/// The runtime keeps it for ever that a descriptor was closed, so a connection that was made again needs another one of the same
+/// socket.
 pub struct Watched<T: Connected> {
-    io: AsyncFd<Descriptor<T>>,
-    has_event: Arc<Notify>,
+    socket: T,
+    io: Mutex<Arc<Io>>,
+    signs: Arc<Signs>,
+}
+
+/// A descriptor of a connection's socket that the runtime watches.
+pub type Io = AsyncFd<Descriptor<OwnedFd>>;
+
+/// What the handler of events has noted.
+#[derive(Default)]
+struct Signs {
+    has_event: Notify,
+    /// A connection was lost, made again or given up: who waits for its descriptor looks again.
+    changed: Notify,
+    /// Whether the runtime watches the descriptor of a connection before the one that holds.
+    is_stale: AtomicBool,
+}
+
+impl Signs {
+    fn note(&self, event: &Event) {
+        if let Event::Recovered { is_new: true, .. } = event {
+            self.is_stale.store(true, Ordering::Release);
+        }
+        if let Event::Lost { .. } | Event::Recovered { .. } | Event::GaveUp { .. } = event {
+            self.changed.notify_waiters();
+        }
+        self.has_event.notify_one();
+    }
+}
+
+fn watched(socket: &impl AsFd) -> io::Result<Arc<Io>> {
+    watch(socket.as_fd().try_clone_to_owned()?).map(Arc::new)
 }
 
 impl<T: Connected> Watched<T> {
     pub fn new(socket: T) -> io::Result<Self> {
         socket.set_nonblocking()?;
-        let has_event = Arc::new(Notify::new());
-        let notify = Arc::clone(&has_event);
-        socket.on_event(move |_| notify.notify_one());
-        Ok(Self { io: watch(socket)?, has_event })
+        let signs = Arc::new(Signs::default());
+        let noted = Arc::clone(&signs);
+        let io = Mutex::new(watched(&socket)?);
+        socket.on_event(move |event| noted.note(&event));
+        Ok(Self { socket, io, signs })
     }
 
-    pub const fn io(&self) -> &AsyncFd<Descriptor<T>> {
-        &self.io
+    /// The descriptor to wait for.
+    pub fn io(&self) -> io::Result<Arc<Io>> {
+        let mut io = self.io.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.signs.is_stale.swap(false, Ordering::AcqRel) {
+            *io = watched(&self.socket)?;
+        }
+        Ok(Arc::clone(&io))
     }
 
-    pub fn socket(&self) -> &T {
-        &self.io.get_ref().0
+    pub const fn socket(&self) -> &T {
+        &self.socket
+    }
+
+    /// Makes a call that does not wait, until it need not.
+    pub async fn call<R>(
+        &self,
+        interest: Interest,
+        mut call: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        loop {
+            // Before the call, so that no change is missed.
+            let mut changed = pin!(self.signs.changed.notified());
+            changed.as_mut().enable();
+            match call(&self.socket) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return outcome,
+            }
+            if self.socket.is_reconnecting() {
+                changed.await;
+                continue;
+            }
+            let io = self.io()?;
+            let mut ready = pin!(io.ready(interest));
+            // Whichever comes first.
+            let guard = poll_fn(|cx| match changed.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => ready.as_mut().poll(cx).map(Some),
+            });
+            if let Some(guard) = guard.await {
+                let mut guard = guard?;
+                // Only the kernel's refusal ends what the descriptor has said.
+                match call(&self.socket) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                    outcome => return outcome,
+                }
+            }
+        }
     }
 
     pub fn try_event(&self) -> Option<Event> {
@@ -90,10 +174,10 @@ impl<T: Connected> Watched<T> {
         loop {
             if let Some(event) = self.socket().event() {
                 // Somebody else may wait for another one.
-                self.has_event.notify_one();
+                self.signs.has_event.notify_one();
                 return event;
             }
-            self.has_event.notified().await;
+            self.signs.has_event.notified().await;
         }
     }
 }

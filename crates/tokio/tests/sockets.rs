@@ -231,3 +231,102 @@ async fn an_event_that_was_waited_for_in_vain_is_not_lost() {
     assert!(matches!(timeout(ms(10_000), ours.event()).await.unwrap(), Event::Agreed(_)));
     assert_eq!(ours.try_event(), None);
 }
+
+fn recovers() -> QosOptions {
+    let recovery = cutline_units::Duration::from_secs(20);
+    let spec = Specification::builder().recovery(recovery).coerce_all().build().unwrap();
+    QosOptions::both(spec).reconnect(true)
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_made_again_without_blocking_another_task() {
+    let listener = QosTcpListener::bind(LOOPBACK[0], &QosOptions::default()).await.unwrap();
+    let to = listener.local_addr().unwrap();
+    let options = recovers();
+    let (connected, accepted) = tokio::join!(QosTcpStream::connect(to, &options), listener.accept());
+    let (ours, (mut theirs, _)) = (connected.unwrap(), accepted.unwrap());
+    let (mut reads, mut writes) = ours.into_split();
+    theirs.write_all(b"whole").await.unwrap();
+    let mut buffer = [0; 9];
+    assert_eq!(reads.read(&mut buffer).await.unwrap(), 5);
+    let reader = tokio::spawn(async move {
+        let error = reads.read(&mut buffer).await.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted, "{error}");
+        reads.read_exact(&mut buffer[..6]).await.unwrap();
+        assert_eq!(&buffer[..6], b"answer");
+        loop {
+            if let Event::Recovered { is_new: true, .. } = reads.event().await {
+                break;
+            }
+        }
+        // It waits once more, on the new connection.
+        reads.read_exact(&mut buffer[..4]).await.unwrap();
+        reads
+    });
+    // What nobody has read when a socket is closed makes a reset of it.
+    writes.write_all(b"unread").await.unwrap();
+    sleep(ms(100)).await;
+    drop(theirs);
+    let (accepted, _, ticks) = beside_a_clock(async {
+        let error = loop {
+            match writes.write(b"request").await {
+                Ok(_) => sleep(ms(5)).await,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted, "{error}");
+        let accepts = async {
+            sleep(ms(300)).await;
+            listener.accept().await
+        };
+        let (written, accepted) = tokio::join!(writes.write_all(b"request"), accepts);
+        written.unwrap();
+        accepted
+    })
+    .await;
+    assert!(ticks >= 20, "{ticks}");
+    let (mut theirs, _) = accepted.unwrap();
+    let mut request = [0; 7];
+    timeout(ms(10_000), theirs.read_exact(&mut request)).await.unwrap().unwrap();
+    assert_eq!(&request, b"request");
+    theirs.write_all(b"answer").await.unwrap();
+    let ((), _, ticks) = beside_a_clock(sleep(ms(300))).await;
+    assert!(ticks >= 20, "a reader that waits keeps nobody else waiting: {ticks}");
+    theirs.write_all(b"last").await.unwrap();
+    timeout(ms(10_000), reader).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn datagrams_find_another_end_at_the_same_place() {
+    let listener = QosUdpListener::bind(LOOPBACK[0], &QosOptions::default()).await.unwrap();
+    let to = listener.local_addr().unwrap();
+    let options = recovers();
+    let (connected, accepted) = tokio::join!(QosUdpSocket::connect(to, &options), listener.accept());
+    let (ours, (theirs, _)) = (Arc::new(connected.unwrap()), accepted.unwrap());
+    ours.send(b"one").await.unwrap();
+    assert_eq!(theirs.recv(&mut [0; 9]).await.unwrap(), 3);
+    let receiver = tokio::spawn({
+        let ours = Arc::clone(&ours);
+        async move {
+            let mut buffer = [0; 9];
+            let error = ours.recv(&mut buffer).await.unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted, "{error}");
+            ours.recv(&mut buffer).await.unwrap()
+        }
+    });
+    drop((listener, theirs));
+    loop {
+        if let Event::Lost { sent, .. } = timeout(ms(10_000), ours.event()).await.unwrap() {
+            assert_eq!(sent, 1);
+            break;
+        }
+    }
+    assert_eq!(ours.send(b"two").await.unwrap_err().kind(), std::io::ErrorKind::ConnectionAborted);
+    let listener = QosUdpListener::bind(to, &QosOptions::default()).await.unwrap();
+    let (sent, accepted) = tokio::join!(ours.send(b"two"), listener.accept());
+    sent.unwrap();
+    let theirs = accepted.unwrap().0;
+    assert_eq!(theirs.recv(&mut [0; 9]).await.unwrap(), 3);
+    theirs.send(b"hello").await.unwrap();
+    assert_eq!(timeout(ms(10_000), receiver).await.unwrap().unwrap(), 5);
+}

@@ -295,6 +295,11 @@ impl Arrivals {
         self.last.as_ref()
     }
 
+    /// When the last message arrived, or the sender was last known to have sent nothing more; the beginning before that.
+    pub const fn latest(&self) -> Instant {
+        self.latest
+    }
+
     /// What was received since the beginning, the interval under way included.
     pub const fn total(&self) -> Received {
         self.total

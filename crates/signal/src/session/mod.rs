@@ -16,12 +16,14 @@
 //! With an end that does not speak this protocol a session is *alone*: its messages are those of a plain connection, and only
 //! what one end sees is measured.
 
+mod contact;
 mod inbound;
 mod outbound;
 #[cfg(test)]
 mod tests;
 pub mod trace;
 
+pub use contact::Cause;
 pub use inbound::{Control, Inbound, Purpose};
 pub use outbound::Outbound;
 
@@ -35,6 +37,7 @@ use crate::operation::{DEPENDENT, Operation, OperationParams};
 use crate::rate_control::{FeedbackMessage, RateControl};
 use crate::renegotiation::{Alternatives, Renegotiation, Seen};
 use crate::violation::{self, Violation, Watch, WatchParams};
+use contact::Contact;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Measure, Region, Specification};
 use cutline_quality::{Class, Combination, HintControl, HintParams};
@@ -113,6 +116,30 @@ pub enum Event {
     Hint(Hint),
     /// The application should send at this rate from now on, messages/s.
     Rate(f64),
+    /// The connection is broken, or nothing has been heard of the other end for longer than its reports allow. What becomes of the
+    /// messages that it has not reported is unknown.
+    Lost {
+        /// Why.
+        cause: Cause,
+        /// How many messages were sent over this connection, whole ones.
+        sent: u64,
+        /// How many of them the other end has reported as received. It may have received more. An end that takes no part reports none.
+        reported: u64,
+    },
+    /// It works again.
+    Recovered {
+        /// How long it did not.
+        after: Duration,
+        /// Whether it was made again: then all numbers begin anew. Otherwise the other end is heard again.
+        is_new: bool,
+    },
+    /// It was not made again within the time that the specification gives for that.
+    GaveUp {
+        /// How long it was tried.
+        after: Duration,
+        /// Why the last attempt has failed.
+        cause: Cause,
+    },
 }
 
 /// Whether the other end takes part.
@@ -163,6 +190,8 @@ pub struct Session {
     peer: PeerReports,
     /// When the last report arrived.
     heard: Instant,
+    contact: Contact,
+    carrier: Carrier,
     /// What holds of each direction, and how it is kept to.
     send: Side,
     receive: Side,
@@ -287,6 +316,8 @@ impl Session {
             reports: 0,
             peer: PeerReports::default(),
             heard: now,
+            contact: Contact::new(now),
+            carrier,
             send: Side::new(send, &params.watch)?,
             receive: Side::new(receive, &params.watch)?,
             hint,
@@ -505,6 +536,7 @@ impl Session {
         }
         let Ok(delivery) = self.peer.accept(arrived, report, sent, clock.estimate(arrived)) else { return };
         (self.clock, self.heard) = (clock, arrived);
+        self.contact.on_report(arrived, delivery.length());
         inbound.offset = self.clock.estimate(arrived).map(|estimate| estimate.offset);
         inbound.arrivals.on_sent(arrived, theirs);
         let demand = out.departures.last().map(SentInterval::demand);
@@ -532,7 +564,11 @@ impl Session {
     /// Handles feedback of rate control that has arrived, with its header and its tag.
     pub fn on_feedback(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound) {
         let authentic = self.negotiation.as_ref().and_then(|negotiation| negotiation.authentic(bytes));
-        out.on_feedback(arrived, authentic.map(frame::report_content).and_then(FeedbackMessage::decode));
+        let feedback = authentic.map(frame::report_content).and_then(FeedbackMessage::decode);
+        if feedback.is_some() {
+            self.contact.hear(arrived);
+        }
+        out.on_feedback(arrived, feedback);
         self.note(arrived, || Input::Control(Control::Feedback, bytes.to_vec()));
     }
 
@@ -587,8 +623,60 @@ impl Session {
             if !is_silent {
                 self.reconsider(now, out);
             }
+            self.listen(now, out, inbound);
         }
         self.collect();
+    }
+
+    /// Notices that nothing is heard of the other end any more, or that it is heard again. In a stream, reports wait behind what the
+    /// application does not read, so who owns the socket has to notice it.
+    fn listen(&mut self, now: Instant, out: &Outbound, inbound: &Inbound) {
+        if self.carrier == Carrier::Stream {
+            return;
+        }
+        let silence = self.contact.silence(now, inbound.arrivals.latest());
+        if silence >= self.contact.limit(self.params.monitor.interval) {
+            self.on_loss(now, Cause::Silence(silence), out.number());
+        } else {
+            self.on_contact(now);
+        }
+    }
+
+    /// How long nothing is heard of the other end until the connection counts as lost.
+    pub fn longest_silence(&self) -> Duration {
+        self.contact.limit(self.params.monitor.interval)
+    }
+
+    /// The connection is lost ([`Event::Lost`]), and so many messages were sent, unless that is known already.
+    pub fn lose(&mut self, now: Instant, cause: Cause, sent: u64) {
+        self.on_loss(now, cause.clone(), sent);
+        self.note(now, || Input::Lose(cause, sent));
+    }
+
+    fn on_loss(&mut self, now: Instant, cause: Cause, sent: u64) {
+        let silence = if let Cause::Silence(time) = &cause { *time } else { Duration::ZERO };
+        let since = Instant::from_nanos(now.as_nanos().saturating_sub(silence.as_nanos()));
+        if self.contact.lose(since, cause.clone()) {
+            let reported = self.peer.last().map_or(0, |report| report.received.messages);
+            self.tell(Event::Lost { cause, sent, reported });
+        }
+    }
+
+    /// The other end is heard again, if it was lost.
+    pub fn find(&mut self, now: Instant) {
+        self.on_contact(now);
+        self.note(now, || Input::Find);
+    }
+
+    fn on_contact(&mut self, now: Instant) {
+        if let Some(after) = self.contact.find(now) {
+            self.tell(Event::Recovered { after, is_new: false });
+        }
+    }
+
+    /// Why the connection is lost; `None` if it is not.
+    pub fn lost(&self) -> Option<&Cause> {
+        self.contact.lost()
     }
 
     /// Asks for another specification if it is time to.
@@ -740,6 +828,7 @@ impl Session {
         let token = self.negotiation.as_ref().and_then(Negotiation::token);
         if let (Standing::Joining, Some(token)) = (self.standing, token) {
             (self.standing, self.heard) = (Standing::Joined(token), now);
+            self.contact.hear(now);
             (*out, *inbound) = self.new_directions(now);
             if let RateControl::Tfrc(params) = &self.params.rate_control {
                 out.control_rate(now, params);

@@ -3,7 +3,7 @@
 //! A session reads no clock and draws its random numbers from what it began with. So a session that begins alike and is given the same
 //! inputs again does the same: [`Beginning::session`] and [`Step::repeat`] do so.
 
-use super::{Control, Event, Inbound, Outbound, Purpose, Session, Standing, Start};
+use super::{Cause, Control, Event, Inbound, Outbound, Purpose, Session, Standing, Start};
 use crate::mib::{LocalFeedback, Mib, TcpFigures};
 use crate::monitor::Arrival;
 use crate::negotiation::Nonce;
@@ -79,6 +79,10 @@ pub enum Input {
     Advance,
     /// [`Session::renegotiate`].
     Renegotiate(Box<ConnectionSpecification>),
+    /// [`Session::lose`], with the cause and the number of messages.
+    Lose(Cause, u64),
+    /// [`Session::find`].
+    Find,
     /// [`Session::mib`].
     Mib(LocalFeedback, Option<TcpFigures>),
     /// [`Outbound::on_send`], with the length.
@@ -181,6 +185,8 @@ impl Step {
             Input::Silence => session.on_silence(at, out, inbound),
             Input::Advance => session.advance(at, out, inbound),
             Input::Renegotiate(specification) => session.renegotiate(at, (**specification).clone(), out),
+            Input::Lose(cause, sent) => session.lose(at, cause.clone(), *sent),
+            Input::Find => session.find(at),
             Input::Mib(feedback, tcp) => {
                 session.mib(at, (out, inbound), (*feedback, *tcp));
             }

@@ -62,7 +62,10 @@ impl Driver {
             | Event::OneSided(_)
             | Event::Asked(_)
             | Event::Violated(..)
-            | Event::Restored { .. } => {}
+            | Event::Restored { .. }
+            | Event::Lost { .. }
+            | Event::Recovered { .. }
+            | Event::GaveUp { .. } => {}
         }
         Some(event)
     }

@@ -4,7 +4,8 @@ use super::kernel::{receive, receive_parts};
 use cutline_signal::frame::{End, Item, STREAM_HEADER, StreamReader, is_data, is_data_kind};
 use cutline_signal::negotiation::{Framing, framing};
 use rustix::net::RecvFlags;
-use std::io;
+use std::collections::VecDeque;
+use std::io::{self, Read as _};
 use std::net::TcpStream;
 
 /// How many bytes are read ahead: room for a message of 64 KB with its header.
@@ -26,6 +27,8 @@ pub struct Inlet {
     frames: StreamReader,
     /// How many messages have ended.
     messages: u64,
+    /// Whole messages of a connection before this one.
+    left: VecDeque<u8>,
 }
 
 /// What was taken from the stream.
@@ -41,7 +44,63 @@ pub enum Taken {
     End,
 }
 
+/// How often a call is made again that the kernel has not carried out, where it has no reason to.
+const TRIES: u32 = 64;
+
 impl Inlet {
+    /// The state of a new connection, after this one.
+    pub fn succeed(&mut self, next: Self) {
+        *self = Self { left: std::mem::take(&mut self.left), ..next };
+    }
+
+    /// Takes all that has come over a connection that brings no more, and keeps it for the application, but for a message that is not
+    /// whole. `token` is that of its messages, if it has any. Returns the ends of the messages and the control messages.
+    pub fn salvage(&mut self, socket: &TcpStream, token: Option<u32>) -> Vec<Taken> {
+        let (mut found, mut kept, mut whole) = (Vec::new(), Vec::new(), 0);
+        let mut buffer = vec![0; WHOLE];
+        let mut tries = 0;
+        while tries < TRIES {
+            let taken = match token {
+                Some(token) => self.read(socket, &mut buffer, token),
+                None => self.read_plain(socket, &mut buffer).map(|bytes| match bytes {
+                    0 => Taken::End,
+                    bytes => Taken::Payload { bytes, end: None },
+                }),
+            };
+            match taken {
+                Ok(Taken::End) => break,
+                Ok(Taken::Payload { bytes, end }) => {
+                    kept.extend(&buffer[..bytes]);
+                    if end.is_some() || token.is_none() {
+                        whole = kept.len();
+                    }
+                    found.push(Taken::Payload { bytes, end });
+                }
+                Ok(control) => found.push(control),
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+                {
+                    tries += 1;
+                }
+                Err(error) if error.raw_os_error().is_some() => tries += 1,
+                Err(_) => break,
+            }
+        }
+        self.left.extend(&kept[..whole]);
+        found
+    }
+
+    /// Takes what is left of a connection before this one.
+    pub fn take_left(&mut self, to: &mut [u8]) -> usize {
+        // A deque of bytes reads as two slices, and never fails.
+        self.left.read(to).unwrap_or(0)
+    }
+
+    /// Whether something is left of a connection before this one.
+    pub fn has_left(&self) -> bool {
+        !self.left.is_empty()
+    }
+
     /// Whether nothing is there to be taken.
     pub const fn is_empty(&self) -> bool {
         self.start == self.end

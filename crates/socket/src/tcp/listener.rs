@@ -34,6 +34,7 @@ impl QosTcpListener {
     /// When the address is in use, for TCP or for UDP, or is none of this machine.
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot listen";
+        options.check_listener()?;
         let address = resolve(address, doing)?;
         let session = begin(options, &Role::Alone, Carrier::Stream)?;
         let settings = Settings::new(options, Protocol::Tcp, &session)?;
@@ -75,7 +76,8 @@ impl QosTcpListener {
         Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
         let demands = self.options.demands_peer();
         let expects = demands || self.callers.expects(peer.ip());
-        let stream = QosTcpStream::new(socket, peer, session, &self.options, (demands, expects));
+        let stream =
+            QosTcpStream::new(socket, peer, session, &self.options, (demands, expects), (None, None));
         stream.0.keep()?;
         Ok((stream, peer))
     }

@@ -11,6 +11,9 @@ mod kernel;
 mod listener;
 mod outlet;
 mod probe;
+mod redial;
+#[cfg(test)]
+mod redial_tests;
 #[cfg(test)]
 mod tests;
 
@@ -18,15 +21,16 @@ pub use listener::QosTcpListener;
 
 use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
 use crate::error::QosError;
-use crate::keeper::{Service, keep};
+use crate::keeper::Service;
 use crate::options::{Peer, QosOptions};
+use crate::recovery::{Admission, Recovery};
 use crate::settings::Settings;
 use crate::time::duration;
 use cutline_quality::spec::ConnectionSpecification;
-use cutline_signal::frame::STREAM_HEADER;
+use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::{Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Reason};
-use cutline_signal::session::{Event, Inbound, Outbound, Session, Standing};
+use cutline_signal::session::{Direction, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::tcp::{set_max_pacing_rate, tcp_info};
@@ -34,11 +38,13 @@ use cutline_translate::Protocol;
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use inlet::{Inlet, Taken};
 use outlet::Outlet;
+use probe::Question;
+use redial::{Met, Redial};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time;
 
@@ -65,6 +71,16 @@ struct Inner {
     patience: Duration,
     nonblocking: AtomicBool,
     read_patience: Patience,
+    write_patience: Patience,
+    /// What makes the connection again if it breaks; `None` if nothing does.
+    recovery: Option<Recovery<Redial>>,
+    /// What asks whether the other end is there before the connection is made again. It is opened by the thread that connects, in whose
+    /// network namespace it stays.
+    asker: Option<UdpSocket>,
+    /// Since when the kernel has been waiting for an acknowledgement.
+    unheard: Mutex<Option<Instant>>,
+    /// The error that ends the stream, if the thread that serves connections has met it; 0 for none.
+    fault: AtomicI32,
     /// The pacing rate that the kernel was given, bit/s.
     paced: AtomicU64,
 }
@@ -83,6 +99,7 @@ impl QosTcpStream {
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot connect";
         options.rate_control.check_carrier(Carrier::Stream)?;
+        let recovery = Recovery::of(options)?;
         let peer = resolve(address, doing)?;
         let settings = |role: &Role| -> Result<_, QosError> {
             let session = begin(options, role, Carrier::Stream)?;
@@ -104,8 +121,10 @@ impl QosTcpStream {
         settings.apply(&socket, peer)?;
         settings.apply_tcp(&socket)?;
         connect(&socket, &peer).map_err(QosError::system(doing))?;
-        let this =
-            Self::new(socket.into(), peer, session, options, (takes_part || options.demands_peer(), true));
+        let expects = (takes_part || options.demands_peer(), true);
+        let asks_again = recovery.is_some() && takes_part && options.peer == Peer::Detect;
+        let asker = if asks_again { Question::socket(peer, &settings)? } else { None };
+        let this = Self::new(socket.into(), peer, session, options, expects, (recovery, asker));
         this.0.join()?;
         this.0.keep()?;
         Ok(this)
@@ -117,6 +136,7 @@ impl QosTcpStream {
         session: Session,
         options: &QosOptions,
         (demands_peer, expects_peer): (bool, bool),
+        (recovery, asker): (Option<Recovery<Redial>>, Option<UdpSocket>),
     ) -> Self {
         let directions = session.directions(now());
         Self(Arc::new(Inner {
@@ -131,6 +151,11 @@ impl QosTcpStream {
             patience: options.negotiation.give_up,
             nonblocking: AtomicBool::new(false),
             read_patience: Patience::default(),
+            write_patience: Patience::default(),
+            recovery,
+            asker,
+            unheard: Mutex::default(),
+            fault: AtomicI32::new(0),
             paced: AtomicU64::new(UNPACED),
         }))
     }
@@ -174,6 +199,9 @@ impl QosTcpStream {
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        if let Some(recovery) = &self.0.recovery {
+            recovery.specify(&specification);
+        }
         self.0.act(|session, out, _| session.renegotiate(now(), specification, out));
     }
 
@@ -194,9 +222,18 @@ impl QosTcpStream {
         self.0.connection.standing() == Standing::Joining
     }
 
+    /// Whether the connection is broken and is being made again ([`QosOptions::reconnect`]). Meanwhile the descriptor says nothing of use:
+    /// a stream that does not wait has to wait for [`Event::Recovered`] or [`Event::GaveUp`].
+    pub fn is_reconnecting(&self) -> bool {
+        self.0.recovery.as_ref().is_some_and(Recovery::is_under_way)
+    }
+
     /// Whether bytes were received already, so that reading does not wait. The descriptor does not show it.
     pub fn has_pending(&self) -> bool {
         let Ok(inlet) = self.0.inlet.try_lock() else { return false };
+        if inlet.has_left() {
+            return true;
+        }
         match self.0.connection.standing() {
             Standing::Joined(token) => inlet.has_payload(token),
             Standing::Joining | Standing::Alone => !inlet.is_empty(),
@@ -216,11 +253,14 @@ impl QosTcpStream {
         self.0.socket.local_addr()
     }
 
-    /// Ends a direction, or both.
+    /// Ends a direction, or both. A connection that breaks then is not made again.
     ///
     /// # Errors
     /// As [`TcpStream::shutdown`].
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        if let Some(recovery) = &self.0.recovery {
+            recovery.end();
+        }
         self.0.socket.shutdown(how)
     }
 
@@ -230,7 +270,8 @@ impl QosTcpStream {
     /// As [`TcpStream::set_nonblocking`].
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.0.nonblocking.store(nonblocking, Ordering::Relaxed);
-        self.0.socket.set_nonblocking(nonblocking)
+        let set = || self.0.socket.set_nonblocking(nonblocking);
+        self.0.recovery.as_ref().map_or_else(set, |recovery| recovery.between_attempts(set))
     }
 
     /// Sets whether small messages are sent at once.
@@ -256,7 +297,9 @@ impl QosTcpStream {
     /// # Errors
     /// As [`TcpStream::set_write_timeout`].
     pub fn set_write_timeout(&self, time: Option<time::Duration>) -> io::Result<()> {
-        self.0.socket.set_write_timeout(time)
+        self.0.socket.set_write_timeout(time)?;
+        self.0.write_patience.set(time);
+        Ok(())
     }
 }
 
@@ -303,7 +346,6 @@ impl AsFd for QosTcpStream {
 impl Inner {
     /// Lets the session do something, and sends what it has to send.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
-        let mut messages = Vec::new();
         let mark_with = |hint: Hint| {
             let _unmarked = mark(&self.socket, self.peer, hint);
         };
@@ -311,8 +353,8 @@ impl Inner {
             act(session, out, inbound);
             self.pace(out);
         };
-        let due = self.connection.with_session(act, |message| messages.push(message.to_vec()), mark_with);
-        self.connection.queue(messages);
+        // While the session is locked, so that none of it goes over a connection that is another one's.
+        let due = self.connection.with_session(act, |message| self.connection.queue(message), mark_with);
         self.send_control();
         due
     }
@@ -331,15 +373,22 @@ impl Inner {
 
     /// Sends control messages, if nobody is in the middle of a message: else who is sends them after it.
     fn send_control(&self) {
-        if let Ok(mut outlet) = self.outlet.try_lock() {
+        if let Ok(mut outlet) = self.outlet.try_lock()
+            && self.is_up()
+        {
             // What cannot be sent now goes with the next message, or when the keeper comes by.
-            let _later = outlet.send_control(&self.socket, &self.connection);
+            let sent = outlet.send_control(&self.socket, &self.connection);
+            self.notice(sent.err().as_ref(), Met::ByControl);
         }
     }
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
-        let weak = Arc::downgrade(self) as Weak<dyn Service>;
-        keep(weak, now()).map(drop).map_err(QosError::system("cannot start a thread"))
+        self.connection.keep(Arc::downgrade(self) as Weak<dyn Service>)
+    }
+
+    /// Whether calls may use the socket.
+    fn is_up(&self) -> bool {
+        self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
 
     fn mib(&self) -> Mib {
@@ -408,13 +457,43 @@ impl Inner {
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.join()?;
+        let Some(recovery) = &self.recovery else {
+            self.join()?;
+            return self.read_from(&mut lock(&self.inlet), buffer);
+        };
+        let until = self.read_patience.until();
+        loop {
+            recovery.serve(self);
+            {
+                let mut inlet = lock(&self.inlet);
+                // What came before the loss comes first.
+                let left = inlet.take_left(buffer);
+                if left > 0 {
+                    return Ok(left);
+                }
+                if recovery.admit(Direction::Receive)? == Admission::Up {
+                    let read = self.read_from(&mut inlet, buffer);
+                    let is_end = matches!(read, Ok(0)) && !buffer.is_empty();
+                    let is_lost = self.notice(read.as_ref().err(), Met::ByCall) || is_end && self.is_lost();
+                    if !is_lost {
+                        return read;
+                    }
+                }
+            }
+            recovery.serve(self);
+            recovery.wait(Direction::Receive, until.time(), !self.nonblocking.load(Ordering::Relaxed))?;
+        }
+    }
+
+    fn read_from(&self, inlet: &mut Inlet, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let mut inlet = lock(&self.inlet);
         let Standing::Joined(token) = self.connection.standing() else {
             let length = inlet.read_plain(&self.socket, buffer)?;
+            if length == 0 {
+                return self.ended();
+            }
             self.connection.inbound().on_plain(now(), length as u64);
             return Ok(length);
         };
@@ -422,16 +501,12 @@ impl Inner {
         loop {
             match inlet.read(&self.socket, buffer, token)? {
                 Taken::Payload { bytes, end } => {
-                    if let Some(end) = end {
-                        let number = inlet.count();
-                        let at = now();
-                        self.connection.inbound().on_message(at, number, end.sent, end.length);
-                    }
+                    self.measure(inlet, end);
                     if bytes > 0 {
                         return Ok(bytes);
                     }
                 }
-                Taken::End => return Ok(0),
+                Taken::End => return self.ended(),
                 control => {
                     self.handle(&control);
                     // It does not make the time longer.
@@ -440,6 +515,13 @@ impl Inner {
                     }
                 }
             }
+        }
+    }
+
+    /// Measures a message that has ended, if one has.
+    fn measure(&self, inlet: &mut Inlet, end: Option<End>) {
+        if let Some(end) = end {
+            self.connection.inbound().on_message(now(), inlet.count(), end.sent, end.length);
         }
     }
 
@@ -457,6 +539,26 @@ impl Inner {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(recovery) = &self.recovery else { return self.write_first(bytes) };
+        let until = self.write_patience.until();
+        loop {
+            recovery.serve(self);
+            {
+                let mut outlet = lock(&self.outlet);
+                if recovery.admit(Direction::Send)? == Admission::Up {
+                    let written = self.write_to(&mut outlet, bytes);
+                    if !self.notice(written.as_ref().err(), Met::ByCall) {
+                        return written;
+                    }
+                }
+            }
+            recovery.serve(self);
+            recovery.wait(Direction::Send, until.time(), !self.nonblocking.load(Ordering::Relaxed))?;
+        }
+    }
+
+    /// Writes to a stream of which it may be unknown whether the other end takes part.
+    fn write_first(&self, bytes: &[u8]) -> io::Result<usize> {
         if self.connection.standing() == Standing::Joining {
             // Who reads at the same time waits for the first bytes.
             let has_begun = self.inlet.try_lock().is_ok_and(|inlet| !inlet.is_empty());
@@ -466,7 +568,10 @@ impl Inner {
             }
             self.join()?;
         }
-        let mut outlet = lock(&self.outlet);
+        self.write_to(&mut lock(&self.outlet), bytes)
+    }
+
+    fn write_to(&self, outlet: &mut Outlet, bytes: &[u8]) -> io::Result<usize> {
         let Standing::Joined(token) = self.connection.standing() else {
             let written = (&self.socket).write(bytes)?;
             self.connection.outbound().on_send(now(), written as u64);
@@ -475,7 +580,10 @@ impl Inner {
         let waits = !self.nonblocking.load(Ordering::Relaxed);
         let written = outlet.write(&self.socket, bytes, (&self.connection, token), waits);
         // The message may have kept control messages back.
-        let _later = outlet.send_control(&self.socket, &self.connection);
+        let later = outlet.send_control(&self.socket, &self.connection);
+        if written.is_ok() {
+            self.notice(later.err().as_ref(), Met::ByControl);
+        }
         written
     }
 }
@@ -486,12 +594,21 @@ impl Service for Inner {
     }
 
     fn serve(&self, now: Instant) -> Instant {
+        if let Some(due) = self.recovery.as_ref().and_then(|recovery| recovery.serve(self)) {
+            return due;
+        }
         // While the application reads, it reads what comes.
         if let (Standing::Joined(token), Ok(mut inlet)) = (self.connection.standing(), self.inlet.try_lock())
         {
-            // An error is the application's to see, with its next call.
-            while let Ok(Some(control)) = inlet.control(&self.socket, token) {
-                self.handle(&control);
+            loop {
+                match inlet.control(&self.socket, token) {
+                    Ok(Some(control)) => self.handle(&control),
+                    Ok(None) => break,
+                    Err(error) => {
+                        self.notice(Some(&error), Met::ByControl);
+                        break;
+                    }
+                }
             }
         }
         if self.connection.standing() == Standing::Joining {
@@ -503,6 +620,8 @@ impl Service for Inner {
             let is_new = now.saturating_since(self.since) < self.patience;
             return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });
         }
-        self.act(|session, out, inbound| session.advance(now, out, inbound))
+        self.listen(now);
+        let due = self.act(|session, out, inbound| session.advance(now, out, inbound));
+        if self.is_up() { due } else { now }
     }
 }

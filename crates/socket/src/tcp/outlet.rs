@@ -25,6 +25,16 @@ pub struct Outlet {
 }
 
 impl Outlet {
+    /// What begins with bytes that the kernel has not taken yet.
+    pub const fn new(pending: Vec<u8>) -> Self {
+        Self { pending, owed: 0 }
+    }
+
+    /// Whether a message has begun and not ended.
+    pub const fn is_within_message(&self) -> bool {
+        self.owed > 0
+    }
+
     /// Writes bytes of the application. If nothing is owed they are a new message. Returns how many the kernel has taken: all,
     /// or less if the call does not wait, or not for longer.
     pub fn write(

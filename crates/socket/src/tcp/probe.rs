@@ -5,6 +5,7 @@ use crate::error::QosError;
 use crate::options::QosOptions;
 use crate::settings::Settings;
 use cutline_signal::authentication::Key;
+use cutline_signal::negotiation::Nonce;
 use cutline_signal::presence::{LONGEST, answer, is_answer, question};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -18,6 +19,7 @@ use std::time;
 
 /// How often a question is sent.
 const TRIES: u64 = 3;
+const DOING: &str = "cannot ask for a QoS socket";
 /// How long somebody who has asked is expected to begin.
 const EXPECTED: Duration = Duration::from_secs(10);
 /// The most addresses of such.
@@ -25,45 +27,76 @@ const MOST_EXPECTED: usize = 1024;
 /// How often the thread that answers looks whether its listener is there.
 const LOOK: time::Duration = time::Duration::from_millis(500);
 
-/// Returns whether there is a QoS socket at this address. The question is marked as the stream will be.
-pub fn ask(peer: SocketAddr, options: &QosOptions, settings: &Settings) -> Result<bool, QosError> {
-    let doing = "cannot ask for a QoS socket";
-    let any: SocketAddr = match peer {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let socket = UdpSocket::bind(any).map_err(QosError::system(doing))?;
-    socket.set_nonblocking(true).map_err(QosError::system(doing))?;
-    settings.mark(&socket, peer)?;
-    let nonce = random()?;
-    let asked = question(nonce, options.key.as_ref());
-    if socket.connect(peer).is_err() {
-        // The address is of no use for datagrams. Whether it is for a stream will be seen.
-        return Ok(false);
+/// A question whether there is a QoS socket at an address.
+pub struct Question {
+    socket: UdpSocket,
+    nonce: Nonce,
+    key: Option<Key>,
+    bytes: Vec<u8>,
+    /// How long to wait for an answer until it is asked again.
+    share: Duration,
+    asked: u64,
+    until: Instant,
+}
+
+impl Question {
+    /// A socket for questions, which are marked as the stream will be. `None` if the address is of no use for datagrams; whether it is for
+    /// a stream will be seen.
+    pub fn socket(peer: SocketAddr, settings: &Settings) -> Result<Option<UdpSocket>, QosError> {
+        let any: SocketAddr = match peer {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).map_err(QosError::system(DOING))?;
+        socket.set_nonblocking(true).map_err(QosError::system(DOING))?;
+        settings.mark(&socket, peer)?;
+        Ok(socket.connect(peer).is_ok().then_some(socket))
     }
-    for _ in 0..TRIES {
-        if socket.send(&asked).is_err() {
-            return Ok(false);
-        }
-        let until = now().saturating_add(Duration::from_nanos(options.detection.as_nanos() / TRIES));
+
+    pub fn new(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
+        // What an earlier question has met.
+        let _earlier = socket.take_error();
+        let nonce = random()?;
+        let (bytes, key) = (question(nonce, options.key.as_ref()), options.key);
+        let share = Duration::from_nanos(options.detection.as_nanos() / TRIES);
+        Ok(Self { socket, nonce, key, bytes, share, asked: 0, until: Instant::ZERO })
+    }
+
+    /// Asks if it is time to, and takes what has come. Returns the answer; `None` while there is none.
+    pub fn advance(&mut self) -> Option<bool> {
         loop {
             let mut bytes = [0; LONGEST + 1];
-            match socket.recv(&mut bytes) {
-                Ok(length) if is_answer(&bytes[..length], nonce, options.key.as_ref()) => return Ok(true),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if now() >= until {
-                        break;
-                    }
-                    let mut readable = [PollFd::new(&socket, PollFlags::IN)];
-                    wait(&mut readable, until.saturating_since(now())).map_err(QosError::system(doing))?;
+            match self.socket.recv(&mut bytes) {
+                Ok(length) if is_answer(&bytes[..length], self.nonce, self.key.as_ref()) => {
+                    return Some(true);
                 }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // Nobody is there.
-                Err(_) => return Ok(false),
+                Err(_) => return Some(false),
             }
         }
+        if now() >= self.until {
+            if self.asked == TRIES || self.socket.send(&self.bytes).is_err() {
+                return Some(false);
+            }
+            (self.asked, self.until) = (self.asked + 1, now().saturating_add(self.share));
+        }
+        None
     }
-    Ok(false)
+}
+
+/// Returns whether there is a QoS socket at this address.
+pub fn ask(peer: SocketAddr, options: &QosOptions, settings: &Settings) -> Result<bool, QosError> {
+    let Some(socket) = Question::socket(peer, settings)? else { return Ok(false) };
+    let mut question = Question::new(socket, options)?;
+    loop {
+        if let Some(is_there) = question.advance() {
+            return Ok(is_there);
+        }
+        let mut readable = [PollFd::new(&question.socket, PollFlags::IN)];
+        wait(&mut readable, question.until.saturating_since(now())).map_err(QosError::system(DOING))?;
+    }
 }
 
 /// Who has asked lately.

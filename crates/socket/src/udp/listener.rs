@@ -84,6 +84,7 @@ impl QosUdpListener {
     /// When the address is in use or is none of this machine.
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         let doing = "cannot listen";
+        options.check_listener()?;
         let address = resolve(address, doing)?;
         let socket = open(address, None).map_err(QosError::system(doing))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
@@ -151,7 +152,7 @@ impl QosUdpListener {
         let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
         let ready = place.and_then(|place| arrivals.ready.remove(place));
         let Ready { session, directions, early, .. } = ready.ok_or(io::ErrorKind::ConnectionAborted)?;
-        let this = QosUdpSocket::new(socket?, session, directions, &self.options)?;
+        let this = QosUdpSocket::new(socket?, session, directions, &self.options, None)?;
         this.0.take_early(early);
         this.0.keep()?;
         Ok(this)

@@ -6,22 +6,26 @@
 mod errors;
 mod listener;
 mod reader;
+mod redial;
+#[cfg(test)]
+mod redial_tests;
 #[cfg(test)]
 mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
+use crate::connection::{Connection, Patience, Role, Until, begin, lock, mark, resolve};
 use crate::error::QosError;
-use crate::keeper::{Kept, Service, keep};
+use crate::keeper::Service;
 use crate::options::{Pacing, Peer, QosOptions};
+use crate::recovery::{Admission, Candidate, Recovery};
 use crate::settings::Settings;
 use crate::time::duration;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
 use cutline_signal::negotiation::Carrier;
-use cutline_signal::session::{Event, Inbound, Outbound, Purpose, Session, Standing};
+use cutline_signal::session::{Direction, Event, Inbound, Outbound, Purpose, Session, Standing};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -36,7 +40,7 @@ use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time;
 
 /// A datagram socket with quality of service, connected to one other end.
@@ -57,8 +61,8 @@ struct Inner {
     /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
     is_watched: AtomicBool,
     patience: Patience,
-    /// Its place in the keeper's agenda, once it has one.
-    kept: OnceLock<Kept>,
+    /// What begins a new session if the other end is gone; `None` if nothing does.
+    recovery: Option<Recovery<Box<Candidate>>>,
 }
 
 /// What has become of a message ([`QosUdpSocket::try_send`]).
@@ -102,11 +106,12 @@ impl QosUdpSocket {
     /// # Errors
     /// As for [`QosUdpSocket::connect`].
     pub fn over(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
+        let recovery = Recovery::of(options)?;
         let role = if options.peer == Peer::Plain { Role::Alone } else { Role::Initiator };
         let asks = options.clone().negotiation(options.first_round());
         let session = begin(&asks, &role, Carrier::Datagrams)?;
         let directions = session.directions(now());
-        let this = Self::new(socket, session, directions, options)?;
+        let this = Self::new(socket, session, directions, options, recovery)?;
         this.0.join(options)?;
         this.0.keep()?;
         Ok(this)
@@ -117,6 +122,7 @@ impl QosUdpSocket {
         session: Session,
         directions: (Outbound, Inbound),
         options: &QosOptions,
+        recovery: Option<Recovery<Box<Candidate>>>,
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
@@ -132,7 +138,7 @@ impl QosUdpSocket {
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             patience: Patience::default(),
-            kept: OnceLock::new(),
+            recovery,
         })))
     }
 
@@ -213,12 +219,21 @@ impl QosUdpSocket {
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        if let Some(recovery) = &self.0.recovery {
+            recovery.specify(&specification);
+        }
         self.0.act(|session, out, _| session.renegotiate(now(), specification, out));
     }
 
     /// Whether the other end is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         matches!(self.0.connection.standing(), Standing::Joined(_))
+    }
+
+    /// Whether the other end is gone and a new session is being begun ([`QosOptions::reconnect`]). A socket that does not wait has to wait for
+    /// [`Event::Recovered`] or [`Event::GaveUp`] then; its descriptor says nothing of use.
+    pub fn is_reconnecting(&self) -> bool {
+        self.0.recovery.as_ref().is_some_and(Recovery::is_under_way)
     }
 
     /// Whether a message was received already, so that [`QosUdpSocket::recv`] does not wait. The descriptor does not show it.
@@ -320,22 +335,32 @@ impl Inner {
     /// Lets the session do something, and sends what it has to send.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
         let send = |message: &[u8]| {
-            // A control message that is lost is sent again, or made up for by the next report.
-            let _lost = self.try_to_send(|| self.socket.send(message));
+            // A control message that is lost is sent again, or made up for by the next report. Those of a session that is over belong
+            // nowhere.
+            if self.is_up() {
+                let _lost = self.try_to_send(|| self.socket.send(message));
+            }
         };
         let mark_with = |hint: Hint| {
             let _unmarked = mark(&self.socket, self.peer, hint);
         };
+        let mut is_lost = false;
+        let act = |session: &mut Session, out: &mut Outbound, inbound: &mut Inbound| {
+            act(session, out, inbound);
+            // While the directions are locked, so that nothing is sent which the event does not count.
+            if let (Some(recovery), Some(cause)) = (&self.recovery, session.lost()) {
+                is_lost = recovery.break_off(|| cause.clone());
+            }
+        };
         let due = self.connection.with_session(act, send, mark_with);
-        self.hasten(due);
+        let due = if is_lost { now() } else { due };
+        self.connection.hasten(due);
         due
     }
 
-    /// Has the keeper serve this connection at `due`, if it would later.
-    fn hasten(&self, due: Instant) {
-        if let Some(kept) = self.kept.get().filter(|_| due < Instant::FAR_FUTURE) {
-            kept.hasten(due);
-        }
+    /// Whether calls may use the socket.
+    fn is_up(&self) -> bool {
+        self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
 
     /// Negotiates until it is known whether the other end takes part.
@@ -368,17 +393,36 @@ impl Inner {
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         // What has happened before is told at once.
         self.act(|session, out, inbound| session.advance(now(), out, inbound));
-        let weak = Arc::downgrade(self) as Weak<dyn Service>;
-        let kept = keep(weak, now()).map_err(QosError::system("cannot start a thread"))?;
-        // A connection begins once, so there is none yet.
-        let _none = self.kept.set(kept);
-        Ok(())
+        self.connection.keep(Arc::downgrade(self) as Weak<dyn Service>)
+    }
+
+    /// Makes a call of a direction, over a new connection if the one that holds is lost.
+    fn over_any<T>(
+        &self,
+        direction: Direction,
+        until: Option<Instant>,
+        mut call: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let Some(recovery) = &self.recovery else { return call() };
+        loop {
+            recovery.serve(self);
+            if recovery.admit(direction)? == Admission::Up {
+                let outcome = call();
+                if outcome.is_ok() || recovery.is_up() {
+                    return outcome;
+                }
+                recovery.serve(self);
+            }
+            recovery.wait(direction, until, !self.nonblocking.load(Ordering::Relaxed))?;
+        }
     }
 
     fn send(&self, message: &[u8]) -> io::Result<usize> {
-        let out = self.may_send(message)?;
-        let (out, now) = self.pace(out)?;
-        self.transmit(out, now, message)
+        self.over_any(Direction::Send, None, || {
+            let out = self.may_send(message)?;
+            let (out, now) = self.pace(out)?;
+            self.transmit(out, now, message)
+        })
     }
 
     /// Whether a message is not too long.
@@ -392,6 +436,10 @@ impl Inner {
     }
 
     fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
+        self.over_any(Direction::Send, Some(Instant::ZERO), || self.try_to_transmit(message))
+    }
+
+    fn try_to_transmit(&self, message: &[u8]) -> io::Result<Attempt> {
         let (mut out, now) = (self.may_send(message)?, now());
         let mut wait = out.ready_at(now).saturating_since(now);
         if !wait.is_zero() && out.has_rate_control() {
@@ -413,6 +461,10 @@ impl Inner {
     }
 
     fn transmit(&self, mut out: MutexGuard<'_, Outbound>, now: Instant, message: &[u8]) -> io::Result<usize> {
+        if !self.is_up() {
+            // The connection was lost while this has waited for its turn: the caller looks.
+            return Err(io::ErrorKind::NotConnected.into());
+        }
         let sent = match self.connection.standing() {
             Standing::Joining | Standing::Alone => self.try_to_send(|| self.socket.send(message)),
             Standing::Joined(token) => {
@@ -425,7 +477,7 @@ impl Inner {
             Ok(sent) => {
                 out.on_send(now, *sent as u64);
                 if let Some(time) = time_of_feedback(&out) {
-                    self.hasten(now.saturating_add(time));
+                    self.connection.hasten(now.saturating_add(time));
                 }
             }
             Err(error) => self.connection.feed_back(|feedback| match Errno::from_io_error(error) {
@@ -439,13 +491,20 @@ impl Inner {
 
     /// Makes a call that sends a datagram. What a plain socket does not see is no error.
     fn try_to_send<T>(&self, call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-        self.errors.retry((&self.socket, &self.connection), call)
+        let outcome = self.errors.retry((&self.socket, &self.connection), call);
+        if let Err(error) = &outcome {
+            self.notice(error);
+        }
+        outcome
     }
 
     /// The error of a call that receives, if the application is to see it.
     fn shown(&self, error: io::Error) -> io::Result<()> {
         match self.errors.judge(&self.socket, error) {
-            Judged::Shown(error) => Err(error),
+            Judged::Shown(error) => {
+                self.notice(&error);
+                Err(error)
+            }
             Judged::Hidden(messages, _) => {
                 count(&self.connection, messages);
                 Ok(())
@@ -540,20 +599,68 @@ impl Inner {
     }
 
     fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
-        let mut reader = lock(&self.reader);
+        let until = self.patience.until();
+        if self.recovery.is_none() {
+            return self.recv_until(&mut lock(&self.reader), buffer, &until);
+        }
+        // What came before the loss comes first.
+        if let Some(message) = lock(&self.reader).take(buffer) {
+            return Ok(message);
+        }
+        self.over_any(Direction::Receive, until.time(), || {
+            let mut reader = lock(&self.reader);
+            if !self.is_up() {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            self.recv_until(&mut reader, buffer, &until)
+        })
+    }
+
+    fn recv_until(
+        &self,
+        reader: &mut Reader,
+        buffer: &mut [u8],
+        until: &Until,
+    ) -> io::Result<(usize, Instant)> {
         if let Some(message) = reader.take(buffer) {
             return Ok(message);
         }
-        let until = self.patience.until();
         loop {
-            if self.fill(&mut reader, Wait::ForOne)? == Filled::End {
-                return Ok((0, now()));
+            let may_end = self.recovery.is_some() && !self.nonblocking.load(Ordering::Relaxed);
+            if may_end {
+                self.wait_for_datagrams(until)?;
+            }
+            match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
+                Ok(Filled::End) => return Ok((0, now())),
+                // The kernel has thrown it away.
+                Err(error) if may_end && error.kind() == io::ErrorKind::WouldBlock => continue,
+                Ok(Filled::Datagrams) => {}
+                Err(error) => return Err(error),
             }
             if let Some(message) = reader.take(buffer) {
                 return Ok(message);
             }
             // Control messages alone have come, which do not make the time longer.
-            until.wait(&self.socket)?;
+            if self.recovery.is_none() {
+                until.wait(&self.socket)?;
+            }
+        }
+    }
+
+    /// Waits where nothing tells the kernel that the other end is gone, so that it would wait for ever.
+    fn wait_for_datagrams(&self, until: &Until) -> io::Result<()> {
+        let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
+        loop {
+            if !self.is_up() {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            let left = until.time().map_or(Duration::MAX, |until| until.saturating_since(now()));
+            if wait(&mut readable, left)? {
+                return Ok(());
+            }
+            if left.is_zero() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
         }
     }
 
@@ -588,7 +695,7 @@ impl Inner {
         if due <= now() {
             self.act(|session, out, inbound| session.advance(now(), out, inbound));
         } else {
-            self.hasten(due);
+            self.connection.hasten(due);
         }
     }
 
@@ -649,6 +756,9 @@ impl Service for Inner {
     }
 
     fn serve(&self, now: Instant) -> Instant {
+        if let Some(due) = self.recovery.as_ref().and_then(|recovery| recovery.serve(self)) {
+            return due;
+        }
         // While the application waits for messages it reads what comes.
         if let Ok(mut reader) = self.reader.try_lock() {
             self.hear(&mut reader);

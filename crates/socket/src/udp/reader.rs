@@ -61,6 +61,22 @@ impl Reader {
         self.early.push_back((at, message));
     }
 
+    /// Keeps the messages of the inbox, which datagrams of another connection would overwrite.
+    pub fn keep(&mut self) {
+        for (number, start) in self.messages.drain(..) {
+            if let Some(Datagram { head, at, .. }) = self.inbox.datagram(number) {
+                self.early.push_back((at, head[start..].to_vec()));
+            }
+        }
+    }
+
+    /// Forgets the messages of the inbox. Returns whether there were any.
+    pub fn forget(&mut self) -> bool {
+        let there = !self.messages.is_empty();
+        self.messages.clear();
+        there
+    }
+
     /// Takes the next message. Returns its length in the buffer, and when it arrived.
     pub fn take(&mut self, buffer: &mut [u8]) -> Option<(usize, Instant)> {
         if let Some((at, message)) = self.early.pop_front() {

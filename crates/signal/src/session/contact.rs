@@ -1,0 +1,116 @@
+//! Whether the other end is still there.
+
+use cutline_units::{Duration, Instant};
+use std::fmt;
+
+/// Why a connection is lost, or cannot be made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Nothing has been heard of the other end for so long.
+    Silence(Duration),
+    /// Something has failed: this is what.
+    Failed(String),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silence(time) => write!(f, "nothing was heard of the other end for {time}"),
+            Self::Failed(what) => f.write_str(what),
+        }
+    }
+}
+
+/// How many intervals without a sign of life are a loss: twice as many as are silence.
+const MISSED: u64 = 6;
+/// The shortest silence that is a loss, however often the ends report.
+const LEAST: Duration = Duration::from_secs(1);
+/// The same before the first report, which says how often the other end reports.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// What is known of the other end's being there.
+#[derive(Clone, Debug)]
+pub(super) struct Contact {
+    /// When the last sign of life came that is no message.
+    heard: Instant,
+    /// How far the other end's latest reports are apart; `None` before the first.
+    interval: Option<Duration>,
+    /// Since when and why it is lost.
+    lost: Option<(Instant, Cause)>,
+}
+
+impl Contact {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { heard: now, interval: None, lost: None }
+    }
+
+    /// A report has arrived, which is about so much time.
+    pub(super) fn on_report(&mut self, now: Instant, interval: Duration) {
+        self.hear(now);
+        self.interval = Some(interval);
+    }
+
+    /// A sign of life has come.
+    pub(super) fn hear(&mut self, now: Instant) {
+        self.heard = self.heard.max(now);
+    }
+
+    /// How long nothing has been heard, messages included, of which the last one came at `message`.
+    pub(super) fn silence(&self, now: Instant, message: Instant) -> Duration {
+        now.saturating_since(self.heard.max(message))
+    }
+
+    /// How long a silence is a loss. `ours` is the length of this end's intervals.
+    pub(super) fn limit(&self, ours: Duration) -> Duration {
+        let Some(theirs) = self.interval else { return FIRST.max(ours * MISSED) };
+        LEAST.max(ours.max(theirs) * MISSED)
+    }
+
+    /// Why it is lost; `None` if it is not.
+    pub(super) fn lost(&self) -> Option<&Cause> {
+        self.lost.as_ref().map(|(_, cause)| cause)
+    }
+
+    /// It is lost since then. Returns whether that is new.
+    pub(super) fn lose(&mut self, since: Instant, cause: Cause) -> bool {
+        let is_new = self.lost.is_none();
+        self.lost.get_or_insert((since, cause));
+        is_new
+    }
+
+    /// It is there again. Returns how long it was lost; `None` if it was not, or is broken.
+    pub(super) fn find(&mut self, now: Instant) -> Option<Duration> {
+        if let Some(Cause::Failed(_)) = self.lost() {
+            return None;
+        }
+        self.lost.take().map(|(since, _)| now.saturating_since(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_reports_seldom_is_given_more_time() {
+        let (ms, at) = (Duration::from_millis, |time| Instant::ZERO + Duration::from_millis(time));
+        let mut contact = Contact::new(at(0));
+        assert_eq!(
+            [ms(10), ms(500), ms(60_000)].map(|ours| contact.limit(ours)),
+            [FIRST, FIRST, ms(360_000)]
+        );
+        contact.on_report(at(500), ms(500));
+        assert_eq!(
+            [ms(10), ms(500), ms(1000)].map(|ours| contact.limit(ours)),
+            [ms(3000), ms(3000), ms(6000)]
+        );
+        contact.on_report(at(510), ms(10));
+        assert_eq!([ms(10), ms(500)].map(|ours| contact.limit(ours)), [LEAST, ms(3000)]);
+        assert_eq!(contact.silence(at(700), at(600)), ms(100), "a message is a sign of life, too");
+        assert_eq!(contact.silence(at(700), at(100)), ms(190));
+        let why = Cause::Silence(ms(190));
+        assert!(contact.lose(at(510), why.clone()) && !contact.lose(at(700), Cause::Failed(String::new())));
+        assert_eq!(contact.lost(), Some(&why));
+        assert_eq!((contact.find(at(900)), contact.find(at(900))), (Some(ms(390)), None));
+    }
+}

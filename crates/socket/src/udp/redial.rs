@@ -1,0 +1,150 @@
+//! Noticing that the other end of datagrams is gone, and beginning a session with it again.
+//!
+//! The same socket is connected again: it keeps its number, its marks and its other settings. It gets another local port, since the
+//! other end may still have a connection of the one before.
+
+use super::Inner;
+use super::errors::Judged;
+use super::reader::ControlMessage;
+use crate::connection::Role;
+use crate::error::QosError;
+use crate::options::QosOptions;
+use crate::recovery::{Candidate, Link};
+use crate::settings::Settings;
+use cutline_signal::negotiation::Carrier;
+use cutline_signal::session::{Cause, Event, Standing};
+use cutline_sys::datagrams::Wait;
+use cutline_sys::now;
+use cutline_translate::Protocol;
+use cutline_units::Duration;
+use rustix::io::Errno;
+use rustix::net::{connect, connect_unspec};
+use std::io;
+
+/// How often datagrams that have come are taken at a time.
+const BATCHES: usize = 1024;
+
+/// Whether an error that the application would see says that the other end cannot be reached.
+fn is_hard(error: &io::Error) -> bool {
+    let Some(errno) = Errno::from_io_error(error) else { return false };
+    [
+        Errno::CONNREFUSED,
+        Errno::CONNRESET,
+        Errno::HOSTUNREACH,
+        Errno::HOSTDOWN,
+        Errno::NETUNREACH,
+        Errno::NETDOWN,
+        Errno::NOPROTOOPT,
+        Errno::OPNOTSUPP,
+    ]
+    .contains(&errno)
+}
+
+impl Inner {
+    /// Takes notice of an error that the application would see. Returns whether a new session is begun because of it. An end that has
+    /// never taken part has none.
+    pub(super) fn notice(&self, error: &io::Error) -> bool {
+        let Some(recovery) = self.recovery.as_ref().filter(|_| is_hard(error)) else { return false };
+        let is_lost = matches!(self.connection.standing(), Standing::Joined(_))
+            && recovery.break_off(|| Cause::Failed(error.to_string()));
+        if is_lost {
+            self.connection.hasten(now());
+        }
+        is_lost
+    }
+
+    /// Takes what has come for a new session.
+    fn receive_for(&self, candidate: &mut Candidate) -> Result<(), QosError> {
+        let failed = || QosError::system("cannot reach the other end");
+        // A call looks whether there is a connection.
+        let Ok(mut reader) = self.reader.try_lock() else { return Ok(()) };
+        let count = match reader.fill(&self.socket, Wait::No) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => match self.errors.judge(&self.socket, error) {
+                Judged::Shown(error) => return Err(failed()(error)),
+                Judged::Hidden(..) => return Ok(()),
+            },
+        };
+        let standing = candidate.session.standing();
+        let found = reader.sort(count, standing, &mut candidate.inbound);
+        for ControlMessage { at, control, bytes } in found {
+            candidate.act(|session, out, inbound| session.on_control(at, control, &bytes, out, inbound));
+        }
+        if reader.forget() && candidate.session.is_joining() {
+            // Only an end that takes no part sends something else.
+            candidate.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
+        }
+        Ok(())
+    }
+}
+
+impl Link for Inner {
+    type Attempt = Box<Candidate>;
+
+    fn take_down(&self, cause: &Cause) -> bool {
+        let Ok(mut reader) = self.reader.try_lock() else { return false };
+        let standing = self.connection.standing();
+        let mut control = Vec::new();
+        reader.keep();
+        for _ in 0..BATCHES {
+            match reader.fill(&self.socket, Wait::No) {
+                Ok(count) => {
+                    control.extend(reader.sort(count, standing, &mut self.connection.inbound()));
+                    reader.keep();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // Each takes what is queued of errors.
+                Err(error) => drop(self.errors.judge(&self.socket, error)),
+            }
+        }
+        self.handle(&control);
+        // Nobody sends any more when this has had the session and its directions.
+        self.connection.with_session(
+            |session, out, _| session.lose(now(), cause.clone(), out.number()),
+            |_| {},
+            |_| {},
+        );
+        let _none = connect_unspec(&self.socket);
+        true
+    }
+
+    fn attempt(&self, options: &QosOptions) -> Result<Box<Candidate>, QosError> {
+        let candidate = Candidate::new(options, &Role::Initiator, Carrier::Datagrams)?;
+        Settings::new(options, Protocol::Udp, &candidate.session)?.apply(&self.socket, self.peer)?;
+        let _none = connect_unspec(&self.socket);
+        connect(&self.socket, &self.peer).map_err(QosError::system("cannot connect"))?;
+        Ok(Box::new(candidate))
+    }
+
+    fn advance(&self, candidate: &mut Box<Candidate>, _: &QosOptions) -> Option<Result<(), QosError>> {
+        if !candidate.session.is_joining() {
+            // What comes from now on is the application's.
+            return candidate.outcome();
+        }
+        if let Err(error) = self.receive_for(candidate) {
+            return Some(Err(error));
+        }
+        candidate.act(|session, out, inbound| session.advance(now(), out, inbound));
+        while let Some(message) = candidate.session.transmit() {
+            match self.errors.retry((&self.socket, &self.connection), || self.socket.send(&message)) {
+                Err(error) if is_hard(&error) => {
+                    return Some(Err(QosError::system("cannot reach the other end")(error)));
+                }
+                // What is lost is sent again.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        candidate.outcome()
+    }
+
+    fn take_up(&self, candidate: Box<Candidate>, after: Duration) -> Result<(), Box<Candidate>> {
+        let Ok(_reader) = self.reader.try_lock() else { return Err(candidate) };
+        self.connection.replace(*candidate, after);
+        Ok(())
+    }
+
+    fn tell(&self, event: Event) {
+        self.connection.tell([event]);
+    }
+}

@@ -1,0 +1,85 @@
+//! A network that is cut: nobody resets, and nobody says why.
+//!
+//! These tests need root, for a network namespace of their own. Without it they say so and pass:
+//! `sudo -E cargo test -p cutline-socket --test reconnect`.
+
+use cutline_quality::spec::Specification;
+use cutline_signal::monitor::MonitorParams;
+use cutline_socket::{Cause, Event, Peer, QosOptions, QosTcpListener, QosTcpStream};
+use cutline_sys::namespace::Namespace;
+use cutline_testbed::may_make_namespaces;
+use cutline_units::Duration;
+use std::io::{ErrorKind, Read, Write};
+use std::thread;
+use std::time;
+
+fn often(options: QosOptions) -> QosOptions {
+    let monitor = MonitorParams { interval: Duration::from_millis(20), ..MonitorParams::default() };
+    options.monitor(monitor).peer(Peer::Speaks)
+}
+
+/// The next event of a connection's life.
+fn next(stream: &QosTcpStream) -> Event {
+    loop {
+        let event = stream.wait_for_event(time::Duration::from_secs(30)).expect("an event in time");
+        if matches!(event, Event::Lost { .. } | Event::Recovered { .. } | Event::GaveUp { .. }) {
+            return event;
+        }
+    }
+}
+
+#[test]
+fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() {
+    if !may_make_namespaces("sudo -E cargo test -p cutline-socket --test reconnect") {
+        return;
+    }
+    let namespace = Namespace::create("cut").unwrap();
+    let recovers = Specification::builder().recovery(Duration::from_secs(20)).coerce_all().build().unwrap();
+    let asks = often(QosOptions::both(recovers));
+    for reconnects in [true, false] {
+        let asks = asks.clone().reconnect(reconnects);
+        let listener = namespace
+            .within(|| QosTcpListener::bind("127.0.0.1:0", &often(QosOptions::default())).unwrap())
+            .unwrap();
+        let to = listener.local_addr().unwrap();
+        let (ours, mut theirs) = thread::scope(|scope| {
+            let accepts = scope.spawn(|| {
+                let (stream, _) = listener.accept().unwrap();
+                stream.has_qos_peer().unwrap();
+                stream
+            });
+            let ours = namespace.within(|| QosTcpStream::connect(to, &asks).unwrap()).unwrap();
+            (ours, accepts.join().unwrap())
+        });
+        (&ours).write_all(b"one").unwrap();
+        theirs.read_exact(&mut [0; 3]).unwrap();
+        while ours.mib().send.received.messages < 1 {
+            thread::sleep(time::Duration::from_millis(5));
+        }
+        // Everything is dropped on its way.
+        let drops = ["route", "add", "blackhole", "127.0.0.1/32", "table", "local"];
+        namespace.ip(&["route", "del", "local", "127.0.0.1/32", "table", "local"]).unwrap();
+        namespace.ip(&drops).unwrap();
+        let begin = time::Instant::now();
+        let Event::Lost { cause, sent, reported } = next(&ours) else { panic!("lost") };
+        assert!(begin.elapsed() < time::Duration::from_secs(10), "{:?}", begin.elapsed());
+        assert_eq!((sent, reported), (1, 1), "{cause}");
+        assert!(matches!(cause, Cause::Silence(_) | Cause::Failed(_)), "{cause}");
+        thread::sleep(time::Duration::from_millis(200));
+        namespace.ip(&["route", "del", "blackhole", "127.0.0.1/32", "table", "local"]).unwrap();
+        let local = ["route", "add", "local", "127.0.0.1/32", "dev", "lo", "table", "local", "scope", "host"];
+        namespace.ip(&local).unwrap();
+        if !reconnects {
+            let Event::Recovered { is_new: false, .. } = next(&ours) else { panic!("heard again") };
+            (&ours).write_all(b"two").unwrap();
+            theirs.read_exact(&mut [0; 3]).unwrap();
+            continue;
+        }
+        let (mut again, _) = listener.accept().unwrap();
+        let Event::Recovered { is_new: true, .. } = next(&ours) else { panic!("made again") };
+        let error = (&ours).write_all(b"two").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionAborted, "{error}");
+        (&ours).write_all(b"two").unwrap();
+        again.read_exact(&mut [0; 3]).unwrap();
+    }
+}
