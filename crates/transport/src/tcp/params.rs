@@ -124,7 +124,11 @@ fn check(params: &Params) -> Result<(), ParameterError> {
         return Err(ParameterError::new("rack", true, "false, or true with sack = true"));
     }
     if params.rack && params.variant.rtt_sampling == RttSampling::OneSegment {
-        return Err(ParameterError::new("rack", true, "false with rtt-sampling = one-segment: it needs the echo of timestamps"));
+        return Err(ParameterError::new(
+            "rack",
+            true,
+            "false with rtt-sampling = one-segment: it needs the echo of timestamps",
+        ));
     }
     if initial_rto > max_rto {
         return Err(ParameterError::new("initial-rto", initial_rto, format!("at most max-rto = {max_rto}")));

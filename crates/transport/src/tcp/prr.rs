@@ -100,6 +100,10 @@ mod tests {
         assert_eq!(reduction.window(delivery(1), 4 * MSS, 10 * MSS, MSS), 5 * MSS);
         let progress = Delivery { bytes: MSS, is_progress: true };
         assert_eq!(reduction.window(progress, 4 * MSS, 10 * MSS, MSS), 6 * MSS);
-        assert_eq!(reduction.window(delivery(3), 9 * MSS, 10 * MSS, MSS), 10 * MSS, "never above the threshold");
+        assert_eq!(
+            reduction.window(delivery(3), 9 * MSS, 10 * MSS, MSS),
+            10 * MSS,
+            "never above the threshold"
+        );
     }
 }

@@ -61,7 +61,9 @@ impl Sender {
             (Halving::Flight, _) => return self.flight_size(),
             (Halving::Window | Halving::WindowOnce, Phase::Open) => self.window.cwnd,
             // The inflation by duplicates does not count.
-            (Halving::Window | Halving::WindowOnce, Phase::Recovery) => self.window.cwnd.min(self.window.ssthresh),
+            (Halving::Window | Halving::WindowOnce, Phase::Recovery) => {
+                self.window.cwnd.min(self.window.ssthresh)
+            }
         };
         window.min(self.max_window)
     }

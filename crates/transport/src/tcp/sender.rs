@@ -105,6 +105,8 @@ pub struct Sender {
     pub(super) sample_from: Instant,
     /// With [`RttSampling::OneSegment`]: the end of the timed segment, or [`NONE_TIMED`]. Otherwise [`BY_ECHO`].
     pub(super) timed: u64,
+    /// With [`RttSampling::Peaks`]: when this round trip began.
+    pub(super) round_from: Instant,
     pub(super) last_sent: Instant,
     /// With SACK and without [`Params::rack`].
     pub(super) scoreboard: Option<Box<Scoreboard>>,
@@ -147,6 +149,7 @@ impl Sender {
             control: Control::new(params),
             rtt: RttEstimator::new(params),
             sample_from: Instant::ZERO,
+            round_from: Instant::ZERO,
             timed: if params.variant.rtt_sampling == RttSampling::OneSegment { NONE_TIMED } else { BY_ECHO },
             last_sent: now,
             scoreboard: (params.sack && !params.rack).then(Box::default),
@@ -248,7 +251,11 @@ impl Sender {
 
     /// Returns the bytes sent since the last timeout and not acknowledged; with SACK, the pipe (RFC 6675 section 4).
     pub fn in_flight(&self) -> u64 {
-        if self.phase == Phase::Recovery && self.scoreboard.is_some() { self.recovery_pipe() } else { self.pipe() }
+        if self.phase == Phase::Recovery && self.scoreboard.is_some() {
+            self.recovery_pipe()
+        } else {
+            self.pipe()
+        }
     }
 
     /// Returns the bytes that were written and have never been sent; `u64::MAX` while the supply is endless.
@@ -335,9 +342,20 @@ impl Sender {
 
     #[inline(never)]
     pub(super) fn sample_round_trip(&mut self, now: Instant, echo: Instant) {
-        self.rtt.sample(now.saturating_since(echo), &self.params);
-        if self.params.variant.rtt_sampling == RttSampling::OncePerRoundTrip {
-            self.sample_from = now;
+        let sample = now.saturating_since(echo);
+        match self.params.variant.rtt_sampling {
+            RttSampling::Peaks => {
+                let is_new_round = echo >= self.round_from;
+                if is_new_round {
+                    self.round_from = now;
+                }
+                self.rtt.sample_peak(sample, is_new_round, &self.params);
+            }
+            RttSampling::OncePerRoundTrip => {
+                self.rtt.sample(sample, &self.params);
+                self.sample_from = now;
+            }
+            RttSampling::EveryAck | RttSampling::OneSegment => self.rtt.sample(sample, &self.params),
         }
     }
 

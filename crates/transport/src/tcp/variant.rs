@@ -55,6 +55,9 @@ pub enum RttSampling {
     OneSegment,
     /// Each one that acknowledges new data. The estimate then remembers less than a window.
     EveryAck,
+    /// Each one that acknowledges new data, and RTTVAR is the largest deviation of a round trip, as in Linux
+    /// ([`RttEstimator`](super::RttEstimator)).
+    Peaks,
 }
 
 /// Parameters for the points at which ns-2 or Linux differs from the RFCs.
@@ -70,7 +73,7 @@ pub struct Variant {
     #[param(default = Halving::Flight, source = "RFC 5681 eq. 4; ns-2: window; Linux: window-once")]
     pub halving: Halving,
     /// Which acknowledgements yield a sample of the round-trip time.
-    #[param(default = RttSampling::OncePerRoundTrip, source = "RFC 6298 section 3; ns-2: one-segment; Linux: every-ack")]
+    #[param(default = RttSampling::OncePerRoundTrip, source = "RFC 6298 section 3; ns-2: one-segment; Linux: peaks")]
     pub rtt_sampling: RttSampling,
     /// The window grows only while it limits the sender.
     #[param(default = true, source = "RFC 9438 section 5.8; ns-2: false")]
@@ -107,7 +110,7 @@ impl Variant {
             avoidance: Avoidance::Bytes,
             full_ack: FullAck::Ssthresh,
             halving: Halving::WindowOnce,
-            rtt_sampling: RttSampling::EveryAck,
+            rtt_sampling: RttSampling::Peaks,
             grow_only_when_limited: true,
             limited_transmit_always: false,
             recovery_burst: None,

@@ -53,6 +53,8 @@ impl Sent {
 struct Arrived {
     /// Newly acknowledged or `SACKed`, bytes.
     bytes: u64,
+    /// A segment was newly `SACKed` that was sent before the first outstanding one was sent last.
+    is_before_first: bool,
 }
 
 /// A probe that is under way.
@@ -176,6 +178,7 @@ impl Rack {
                 self.note_arrival(now, &segment, Some(echo));
             }
         }
+        let first_at = self.segments.front().map_or(Instant::ZERO, |first| first.at);
         for (start, end) in sack.ranges(ack) {
             let first = self.segments.partition_point(|segment| segment.seq < start);
             for at in first..self.segments.len() {
@@ -191,6 +194,7 @@ impl Rack {
                 (place.is_sacked, place.is_lost, place.is_resent) = (true, false, false);
                 self.sacked += segment.len();
                 self.sacked_segments += 1;
+                arrived.is_before_first |= segment.at < first_at;
                 arrived.bytes += segment.len();
                 self.note_arrival(now, &segment, None);
             }

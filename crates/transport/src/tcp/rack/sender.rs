@@ -68,6 +68,10 @@ impl Sender {
         if acked > 0 {
             self.advance(now, ack, acked, state);
         }
+        if arrived.is_before_first {
+            // What was sent before the first segment's retransmission still arrives, so its acknowledgement is not due yet. As in Linux.
+            state.rack.rto_at = now + self.rtt.rto();
+        }
         let repaired = state.rack.end_probe(ack.ack, acked > 0, ack.sack);
         let (found, wait) = state.rack.detect(now, self.srtt(), self.phase == Phase::Recovery);
         let is_over = self.una >= self.recover;
@@ -290,6 +294,13 @@ impl Sender {
 
     fn send_again(&mut self, now: Instant, seq: u64, end: u64, state: &mut RackRecovery) -> Segment {
         state.rack.sent_again(now, seq);
+        if seq == self.una {
+            // The first segment has a whole timeout for its acknowledgement, as in Linux.
+            state.rack.rto_at = now + self.rtt.rto();
+            if state.rack.timer == Timer::Retransmission {
+                self.deadline = state.rack.rto_at;
+            }
+        }
         let segment = self.depart(now, seq, end - seq, true);
         self.set_flags(segment, end)
     }
