@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
   cutline transport show tcp    # with its congestion controls
   cutline transport show tfrc --json
 
-The column \"default\" has the values of the RFCs, \"ns-2\" those with defaults = \"ns-2\".";
+The column \"default\" has the values of the RFCs, \"ns-2\" and \"linux\" those with defaults = \"ns-2\" and \"linux\".";
 
 /// A transport and its parameters.
 #[derive(Serialize, JsonSchema)]
