@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
   cutline transport show tcp    # with its congestion controls
   cutline transport show tfrc --json
 
-The column \"default\" has the values of the RFCs, \"ns-2\" those with defaults = \"ns-2\".";
+The column \"default\" has the values of the RFCs, \"ns-2\" and \"linux\" those with defaults = \"ns-2\" and \"linux\".";
 
 /// A transport and its parameters.
 #[derive(Serialize, JsonSchema)]
@@ -68,8 +68,12 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 fn describe(about: TransportDescription) -> (Item, TransportDocument) {
     let TransportDescription { name, title, source, parameters, reliable, adapts } = about;
     let properties = vec![("reliable", reliable), ("adapts its rate", adapts)];
-    let ns2 = TransportParams::from_values(name, Defaults::Ns2, []).expect("defaults are valid").values();
-    let other_defaults = vec![("ns-2", ns2.into_iter().map(|(_, value)| value).collect())];
+    let values = |(title, defaults)| {
+        let params = TransportParams::from_values(name, defaults, []).expect("defaults are valid");
+        (title, params.values().into_iter().map(|(_, value)| value).collect())
+    };
+    let others = Defaults::ALL.into_iter().filter(|(_, defaults)| *defaults != Defaults::default());
+    let other_defaults = others.map(values).collect();
     let has_controls = name == Tcp::NAME;
     let controls = if has_controls { tcp::congestion_controls() } else { Vec::new() };
     let (controls, congestion_controls) = controls.into_iter().map(describe_control).unzip();

@@ -55,6 +55,5 @@ fn choice(name: &'static str) -> Value {
 }
 
 fn defaults(reader: &TableReader<'_>) -> Defaults {
-    let words = [("rfc", Defaults::Rfc), ("ns-2", Defaults::Ns2)];
-    reader.or("defaults", &kind::one_of("a set of defaults", &words), Defaults::Rfc)
+    reader.or("defaults", &kind::one_of("a set of defaults", &Defaults::ALL), Defaults::Rfc)
 }

@@ -25,6 +25,13 @@ pub enum Defaults {
     Rfc,
     /// The defaults of ns-2.35, which the TSQ paper used.
     Ns2,
+    /// What Linux does unless it is set otherwise.
+    Linux,
+}
+
+impl Defaults {
+    /// All, with the names that files have for them.
+    pub const ALL: [(&str, Self); 3] = [("rfc", Self::Rfc), ("ns-2", Self::Ns2), ("linux", Self::Linux)];
 }
 
 /// A packet that leaves an endpoint: its header, and its properties for the network.

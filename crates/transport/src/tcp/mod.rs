@@ -9,6 +9,7 @@
 //! | `output` | what may leave now | RFC 5681, RFC 3042, RFC 1122 |
 //! | `recovery` | fast retransmit and recovery, timeouts | RFC 6582, RFC 6675, RFC 6298 section 5 |
 //! | `scoreboard` | what the receiver has selectively acknowledged | RFC 6675 |
+//! | `rack`, `prr` | losses found by time, probes, and the window in recovery | RFC 8985, RFC 6937 |
 //! | `rtt` | smoothed round-trip time and timeout | RFC 6298 |
 //! | `newreno`, `cubic`, `dctcp` | how the window grows and shrinks | RFC 5681, RFC 9438, RFC 8257 |
 //! | `congestion`, `control`, `external` | their interface, their list, those of other crates | |
@@ -25,6 +26,8 @@ mod external;
 mod newreno;
 mod output;
 mod params;
+mod prr;
+mod rack;
 mod receiver;
 mod recovery;
 mod rtt;

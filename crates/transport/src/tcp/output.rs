@@ -30,13 +30,16 @@ impl Sender {
     /// Returns whether something other than the window decides what leaves next, or the next segment is not plain data.
     /// SACK and Nagle always take the slow path. So does fast recovery, which begins with duplicates.
     fn needs_slow_path(&self) -> bool {
-        let always = self.scoreboard.is_some() || self.params.nagle;
+        let always = self.scoreboard.is_some() || self.rack.is_some() || self.params.nagle;
         always || self.dup_acks > 0 || self.retransmit_first || self.cwr || self.closed
     }
 
     /// Does the same as [`Sender::transmit`] in every state.
     #[inline(never)]
     fn transmit_slow_path(&mut self, now: Instant) -> Option<Segment> {
+        if self.rack.is_some() {
+            return self.transmit_with_rack(now);
+        }
         if self.retransmit_first || (self.phase == Phase::Recovery && self.scoreboard.is_some()) {
             return self.transmit_in_recovery(now);
         }
@@ -68,7 +71,7 @@ impl Sender {
 
     /// Notes whether the window limits the sender: it has no room for another segment (RFC 9438 section 5.8).
     #[inline]
-    fn note_window_limited(&mut self, out: u64) {
+    pub(super) fn note_window_limited(&mut self, out: u64) {
         self.window_limited = out + u64::from(self.mss) > self.window.cwnd;
     }
 
@@ -95,6 +98,9 @@ impl Sender {
     /// Returns the bytes that count as outstanding, except in fast recovery with SACK.
     pub(super) fn pipe(&self) -> u64 {
         let sent = self.next - self.una;
+        if let Some(rack) = &self.rack {
+            return rack.pipe(sent);
+        }
         self.scoreboard.as_ref().map_or(sent, |scoreboard| sent - scoreboard.sacked_below(self.next))
     }
 
@@ -116,7 +122,7 @@ impl Sender {
     }
 
     /// Returns whether Nagle's algorithm holds back a segment of `len` bytes (RFC 1122 section 4.2.3.4).
-    fn nagle_holds(&self, len: u64) -> bool {
+    pub(super) fn nagle_holds(&self, len: u64) -> bool {
         len < u64::from(self.mss) && self.params.nagle && self.next > self.una && !self.closed
     }
 
@@ -168,7 +174,7 @@ impl Sender {
 
     /// Reduces the window of a connection that was idle for more than an RTO (RFC 5681 section 4.1).
     #[cold]
-    fn restart_if_idle(&mut self, now: Instant) {
+    pub(super) fn restart_if_idle(&mut self, now: Instant) {
         let idle = self.una == self.high_water && now.saturating_since(self.last_sent) > self.rtt.rto();
         if idle && self.params.idle_restart {
             self.window.cwnd = self.window.cwnd.min(self.params.initial_window_bytes());

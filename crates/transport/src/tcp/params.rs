@@ -1,6 +1,6 @@
 //! The parameters of a TCP connection, with the defaults of the RFCs. [`Params::ns2`] has those of ns-2.35.
 
-use super::{Algorithm, Segment, Variant};
+use super::{Algorithm, RttSampling, Segment, Variant};
 use cutline_params::{Kind, ParameterError, ParameterType, Parameters, Value};
 use cutline_units::{Bytes, Duration, Ecn};
 
@@ -52,6 +52,10 @@ pub struct Params {
     /// Selective acknowledgements, and the recovery of RFC 6675 instead of that of RFC 6582.
     #[param(default = false, source = "the papers' TCP")]
     pub sack: bool,
+    /// Losses are found by time, and a probe precedes the timeout (RACK-TLP); the window falls in proportion to what is delivered (PRR).
+    /// Needs sack.
+    #[param(default = false, source = "RFC 8985, RFC 6937; Linux: true")]
+    pub rack: bool,
     /// The first two duplicate acknowledgements release a new segment each (limited transmit).
     #[param(default = true, source = "RFC 3042; ns-2's `singledup_ 1` too")]
     pub limited_transmit: bool,
@@ -116,6 +120,16 @@ fn check(params: &Params) -> Result<(), ParameterError> {
     if min_rto > max_rto {
         return Err(ParameterError::new("max-rto", max_rto, format!("at least min-rto = {min_rto}")));
     }
+    if params.rack && !params.sack {
+        return Err(ParameterError::new("rack", true, "false, or true with sack = true"));
+    }
+    if params.rack && params.variant.rtt_sampling == RttSampling::OneSegment {
+        return Err(ParameterError::new(
+            "rack",
+            true,
+            "false with rtt-sampling = one-segment: it needs the echo of timestamps",
+        ));
+    }
     if initial_rto > max_rto {
         return Err(ParameterError::new("initial-rto", initial_rto, format!("at most max-rto = {max_rto}")));
     }
@@ -166,6 +180,28 @@ impl Params {
         }
     }
 
+    /// Returns what Linux 6 does without any setting: 1448 B segments with timestamps, SACK, RACK-TLP and PRR, timeouts of 200 ms to
+    /// 120 s, acknowledgements that wait for 40 ms, slow start by all that is acknowledged (no limit L), and [`Variant::linux`].
+    ///
+    /// The congestion control is CUBIC, as in most configurations. Not modelled: `HyStart`, which ends CUBIC's first slow start early;
+    /// pacing; quick acknowledgements at a connection's beginning; autotuned buffers.
+    pub fn linux() -> Self {
+        Self {
+            algorithm: Algorithm::Cubic,
+            mss: 1448,
+            header_bytes: 52,
+            ack_bytes: 52,
+            sack: true,
+            rack: true,
+            delayed_ack: Some(Duration::from_millis(40)),
+            abc_limit: 100,
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(120),
+            variant: Variant::linux(),
+            ..Self::default()
+        }
+    }
+
     /// Returns the payload of this many full segments, bytes.
     pub const fn bytes_of(&self, segments: u32) -> u64 {
         segments as u64 * self.mss as u64
@@ -201,6 +237,7 @@ mod tests {
     fn the_defaults_are_valid() {
         assert_eq!(Params::default().validate(), Ok(()));
         assert_eq!(Params::ns2().validate(), Ok(()));
+        assert_eq!(Params::linux().validate(), Ok(()));
     }
 
     #[test]

@@ -59,9 +59,11 @@ impl Sender {
     pub(super) fn halved(&self) -> u64 {
         let window = match (self.params.variant.halving, self.phase) {
             (Halving::Flight, _) => return self.flight_size(),
-            (Halving::Window, Phase::Open) => self.window.cwnd,
+            (Halving::Window | Halving::WindowOnce, Phase::Open) => self.window.cwnd,
             // The inflation by duplicates does not count.
-            (Halving::Window, Phase::Recovery) => self.window.cwnd.min(self.window.ssthresh),
+            (Halving::Window | Halving::WindowOnce, Phase::Recovery) => {
+                self.window.cwnd.min(self.window.ssthresh)
+            }
         };
         window.min(self.max_window)
     }
@@ -69,7 +71,7 @@ impl Sender {
     /// Returns the slow start threshold for half a window. ns-2 truncates it to whole segments, but not the window.
     fn threshold(&self, half: u64) -> u64 {
         match self.params.variant.halving {
-            Halving::Flight => half,
+            Halving::Flight | Halving::WindowOnce => half,
             Halving::Window => half - half % u64::from(self.mss),
         }
     }
@@ -164,8 +166,13 @@ impl Sender {
     pub(super) fn on_timeout(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         self.stats.timeouts += 1;
-        if self.timeouts_in_a_row == 0 || self.params.variant.halving == Halving::Window {
+        let reduces = match self.params.variant.halving {
             // If the timer has sent the segment before, ssthresh stays (RFC 5681 section 3.1).
+            Halving::Flight => self.timeouts_in_a_row == 0,
+            Halving::Window => true,
+            Halving::WindowOnce => self.phase == Phase::Open && self.una >= self.recover,
+        };
+        if reduces {
             let half = self.control.congested(&self.window, self.halved(), mss);
             self.window.ssthresh = self.threshold(half);
         }

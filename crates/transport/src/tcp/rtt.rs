@@ -8,6 +8,12 @@
 //!
 //! Worked: samples of 100 ms and 140 ms give SRTT 105 ms, RTTVAR 47.5 ms, RTO 295 ms (before `min_rto`).
 //!
+//! *Peaks* ([`RttSampling::Peaks`](super::RttSampling::Peaks)): samples of each acknowledgement would let RTTVAR forget within a window.
+//! Linux keeps a short average of the deviation, `4 mdev = 3/4 (4 mdev) + |SRTT - R'|`, in which a sample that is shorter than SRTT by more
+//! than the average counts an eighth. The variation 4 RTTVAR follows a peak of it at once, and falls by a quarter of the
+//! difference to the largest one of each round trip, which is at least
+//! [`Variant::least_variation`](super::Variant::least_variation).
+//!
 //! Karn's algorithm (RFC 6298 section 3) is needed only without timestamps: a timestamp identifies the transmission that
 //! is acknowledged. The sender applies it with [`RttSampling::OneSegment`](super::RttSampling::OneSegment).
 
@@ -21,12 +27,16 @@ pub struct RttEstimator {
     srtt: Duration,
     rttvar: Duration,
     rto: Duration,
+    /// With peaks: four times the short average of the deviation, and the largest one of this round trip.
+    deviation: Duration,
+    peak: Duration,
 }
 
 impl RttEstimator {
     /// Creates an estimator without samples. Its timeout is the initial one (RFC 6298 section 2.1).
     pub const fn new(params: &Params) -> Self {
-        Self { srtt: Duration::ZERO, rttvar: Duration::ZERO, rto: params.initial_rto }
+        let zero = Duration::ZERO;
+        Self { srtt: zero, rttvar: zero, rto: params.initial_rto, deviation: zero, peak: zero }
     }
 
     /// Returns the smoothed round-trip time; zero before the first sample.
@@ -60,6 +70,33 @@ impl RttEstimator {
         let rto = self.srtt + (self.rttvar * 4).max(least);
         // RFC 6298 sections 2.4 and 2.5
         self.rto = rto.clamp(params.min_rto, params.max_rto);
+    }
+
+    /// Adds a sample, and follows the peaks of the deviation. `is_new_round` says that a round trip has passed since it said so last.
+    pub(super) fn sample_peak(&mut self, sample: Duration, is_new_round: bool, params: &Params) {
+        let r = rounded(sample, params.clock_granularity);
+        let least = params.clock_granularity.max(params.variant.least_variation);
+        let mut variation = self.rttvar * 4;
+        if self.srtt.is_zero() {
+            (self.srtt, self.deviation) = (r, r * 2);
+            variation = self.deviation.max(least);
+            self.peak = variation;
+        } else {
+            let error = self.srtt.abs_diff(r);
+            let mean = self.deviation / 4;
+            // A round trip that becomes shorter is no reason to wait longer.
+            let counts = if r < self.srtt && error > mean { mean + (error - mean) / 8 } else { error };
+            self.deviation = self.deviation - mean + counts;
+            self.srtt = weighted(self.srtt, r, 8);
+            self.peak = self.peak.max(self.deviation);
+            variation = variation.max(self.peak);
+            if is_new_round {
+                variation -= (variation - self.peak.min(variation)) / 4;
+                self.peak = least;
+            }
+        }
+        self.rttvar = variation / 4;
+        self.rto = (self.srtt + variation).clamp(params.min_rto, params.max_rto);
     }
 
     /// Doubles the timeout after the timer has expired (RFC 6298 section 5.5).
@@ -132,6 +169,37 @@ mod tests {
     fn a_constant_round_trip_adds_three_ticks_in_ns_2() {
         let rtt = after(&[300; 200], &Params::ns2());
         assert_eq!(rtt.rto(), Duration::from_millis(330));
+    }
+
+    #[test]
+    fn the_timeout_follows_a_peak_at_once_and_falls_slowly() {
+        let least_variation = Duration::from_millis(200);
+        let variant = crate::tcp::Variant { least_variation, ..crate::tcp::Variant::default() };
+        let params = Params { variant, ..no_floor() };
+        let mut rtt = RttEstimator::new(&params);
+        let ms = Duration::from_millis;
+        // The first deviation is twice the sample: 100 + 200.
+        rtt.sample_peak(ms(100), true, &params);
+        assert_eq!(rtt.rto(), ms(300));
+        for _ in 0..100 {
+            rtt.sample_peak(ms(100), true, &params);
+        }
+        assert_eq!(rtt.rto(), ms(300), "never below the least variation");
+        // 400 ms: SRTT 137.5 ms, and the deviation is 300 ms.
+        rtt.sample_peak(ms(400), false, &params);
+        // Samples are rounded to whole milliseconds.
+        let near = |time: Duration, us| time.abs_diff(Duration::from_micros(us)) < ms(1);
+        assert!(near(rtt.srtt(), 137_500) && near(rtt.rto(), 437_500), "{rtt:?}");
+        // Within the round trip, samples of SRTT change nothing but the average.
+        for _ in 0..20 {
+            rtt.sample_peak(Duration::from_micros(137_500), false, &params);
+        }
+        assert!(near(rtt.rto(), 437_500), "{rtt:?}");
+        // The first round has had the peak; the next one, of 200 ms, takes a quarter of the difference.
+        for expected in [437_500, 412_500] {
+            rtt.sample_peak(Duration::from_micros(137_500), true, &params);
+            assert!(near(rtt.rto(), expected), "{rtt:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use cutline_params::Parameters as _;
 use cutline_units::{Duration, Instant};
 
 use super::congestion::{Acked, Acknowledgement};
+use super::rack::RackRecovery;
 use super::scoreboard::Scoreboard;
 use super::{Ack, Control, Params, RttEstimator, RttSampling, Window};
 
@@ -104,8 +105,13 @@ pub struct Sender {
     pub(super) sample_from: Instant,
     /// With [`RttSampling::OneSegment`]: the end of the timed segment, or [`NONE_TIMED`]. Otherwise [`BY_ECHO`].
     pub(super) timed: u64,
+    /// With [`RttSampling::Peaks`]: when this round trip began.
+    pub(super) round_from: Instant,
     pub(super) last_sent: Instant,
+    /// With SACK and without [`Params::rack`].
     pub(super) scoreboard: Option<Box<Scoreboard>>,
+    /// With [`Params::rack`]. Then `next` is always `high_water`.
+    pub(super) rack: Option<Box<RackRecovery>>,
     pub(super) params: Arc<Params>,
     pub(super) stats: Stats,
 }
@@ -143,9 +149,11 @@ impl Sender {
             control: Control::new(params),
             rtt: RttEstimator::new(params),
             sample_from: Instant::ZERO,
+            round_from: Instant::ZERO,
             timed: if params.variant.rtt_sampling == RttSampling::OneSegment { NONE_TIMED } else { BY_ECHO },
             last_sent: now,
-            scoreboard: params.sack.then(Box::default),
+            scoreboard: (params.sack && !params.rack).then(Box::default),
+            rack: params.rack.then(Box::default),
             params: Arc::clone(params),
             stats: Stats::default(),
         }
@@ -195,6 +203,9 @@ impl Sender {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the acknowledgement is taken from its packet in registers")]
     pub fn on_ack(&mut self, now: Instant, ack: &Ack) {
+        if self.rack.is_some() {
+            return self.on_ack_with_rack(now, ack);
+        }
         if let Some(scoreboard) = &mut self.scoreboard
             && (!ack.sack.is_empty() || !scoreboard.is_empty())
         {
@@ -217,9 +228,10 @@ impl Sender {
     /// Handles a timeout if the timer has expired.
     #[inline]
     pub fn on_deadline(&mut self, now: Instant) {
-        if now >= self.deadline {
-            self.on_timeout(now);
+        if now < self.deadline {
+            return;
         }
+        if self.rack.is_some() { self.on_deadline_with_rack(now) } else { self.on_timeout(now) }
     }
 
     /// Returns the congestion window, bytes. Duplicates inflate it during `NewReno`'s fast recovery.
@@ -239,7 +251,11 @@ impl Sender {
 
     /// Returns the bytes sent since the last timeout and not acknowledged; with SACK, the pipe (RFC 6675 section 4).
     pub fn in_flight(&self) -> u64 {
-        if self.phase == Phase::Recovery { self.recovery_pipe() } else { self.pipe() }
+        if self.phase == Phase::Recovery && self.scoreboard.is_some() {
+            self.recovery_pipe()
+        } else {
+            self.pipe()
+        }
     }
 
     /// Returns the bytes that were written and have never been sent; `u64::MAX` while the supply is endless.
@@ -270,6 +286,11 @@ impl Sender {
     /// Returns the counters.
     pub const fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Returns how many probes were sent before the timer expired (RFC 8985 section 7).
+    pub fn probes(&self) -> u32 {
+        self.rack.as_ref().map_or(0, |rack| rack.probes())
     }
 
     /// Returns the parameters.
@@ -320,10 +341,21 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn sample_round_trip(&mut self, now: Instant, echo: Instant) {
-        self.rtt.sample(now.saturating_since(echo), &self.params);
-        if self.params.variant.rtt_sampling == RttSampling::OncePerRoundTrip {
-            self.sample_from = now;
+    pub(super) fn sample_round_trip(&mut self, now: Instant, echo: Instant) {
+        let sample = now.saturating_since(echo);
+        match self.params.variant.rtt_sampling {
+            RttSampling::Peaks => {
+                let is_new_round = echo >= self.round_from;
+                if is_new_round {
+                    self.round_from = now;
+                }
+                self.rtt.sample_peak(sample, is_new_round, &self.params);
+            }
+            RttSampling::OncePerRoundTrip => {
+                self.rtt.sample(sample, &self.params);
+                self.sample_from = now;
+            }
+            RttSampling::EveryAck | RttSampling::OneSegment => self.rtt.sample(sample, &self.params),
         }
     }
 
@@ -351,7 +383,7 @@ impl Sender {
 
     /// Reduces the window for an ECN echo, at most once per window of data (RFC 3168 section 6.1.2). Returns whether it did.
     #[cold]
-    fn on_ecn_echo(&mut self, ack: u64) -> bool {
+    pub(super) fn on_ecn_echo(&mut self, ack: u64) -> bool {
         let again = self.ecn_recover > 0 && ack <= self.ecn_recover;
         if !self.params.ecn.is_capable()
             || again

@@ -30,6 +30,7 @@ impl Transport for Tcp {
         match defaults {
             Defaults::Rfc => Params::default(),
             Defaults::Ns2 => Params::ns2(),
+            Defaults::Linux => Params::linux(),
         }
     }
 

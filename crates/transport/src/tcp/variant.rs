@@ -1,4 +1,4 @@
-//! The parameters for the points at which ns-2's TCP differs from the RFCs. The defaults follow the RFCs.
+//! The parameters for the points at which the TCP of ns-2 or of Linux differs from the RFCs. The defaults follow the RFCs.
 
 use cutline_params::{Choice, Parameters};
 use cutline_units::Duration;
@@ -38,6 +38,9 @@ pub enum Halving {
     /// which has hardly changed. Each further timeout in a row leaves two segments. The threshold of slow start is
     /// truncated to whole segments; the window after fast recovery is not.
     Window,
+    /// The congestion window, once for all that was outstanding when the loss was found, as in Linux: a timeout in fast recovery, and
+    /// each further one in a row, halves nothing.
+    WindowOnce,
 }
 
 /// Which acknowledgements yield a sample of the round-trip time.
@@ -52,9 +55,12 @@ pub enum RttSampling {
     OneSegment,
     /// Each one that acknowledges new data. The estimate then remembers less than a window.
     EveryAck,
+    /// Each one that acknowledges new data, and RTTVAR is the largest deviation of a round trip, as in Linux
+    /// ([`RttEstimator`](super::RttEstimator)).
+    Peaks,
 }
 
-/// Parameters for the points at which ns-2 differs from the RFCs.
+/// Parameters for the points at which ns-2 or Linux differs from the RFCs.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct Variant {
     /// How the window of NewReno grows in congestion avoidance.
@@ -64,10 +70,10 @@ pub struct Variant {
     #[param(default = FullAck::FlightPlusOne, source = "RFC 6582 section 3.2 option 1; ns-2: deflated")]
     pub full_ack: FullAck,
     /// What a loss halves.
-    #[param(default = Halving::Flight, source = "RFC 5681 eq. 4; ns-2: window")]
+    #[param(default = Halving::Flight, source = "RFC 5681 eq. 4; ns-2: window; Linux: window-once")]
     pub halving: Halving,
     /// Which acknowledgements yield a sample of the round-trip time.
-    #[param(default = RttSampling::OncePerRoundTrip, source = "RFC 6298 section 3; ns-2: one-segment")]
+    #[param(default = RttSampling::OncePerRoundTrip, source = "RFC 6298 section 3; ns-2: one-segment; Linux: peaks")]
     pub rtt_sampling: RttSampling,
     /// The window grows only while it limits the sender.
     #[param(default = true, source = "RFC 9438 section 5.8; ns-2: false")]
@@ -87,16 +93,31 @@ pub struct Variant {
     pub recovery_burst: Option<u32>,
     /// The least value of the term 4 RTTVAR in the timeout, if it is more than the clock's granularity.
     ///
-    /// ns-2 averages in whole ticks and rounds down, so its 4 RTTVAR never falls below three ticks.
+    /// ns-2 averages in whole ticks and rounds down, so its 4 RTTVAR never falls below three ticks. Linux keeps it at 200 ms or more, which
+    /// spares it most timeouts where round trips vary with a queue.
     #[param(
         default = Duration::ZERO,
         range = (Duration::ZERO, Duration::from_secs(1)),
-        source = "RFC 6298 section 2.3; ns-2: 30 ms"
+        source = "RFC 6298 section 2.3; ns-2: 30 ms; Linux: 200 ms"
     )]
     pub least_variation: Duration,
 }
 
 impl Variant {
+    /// Returns what Linux 6 does.
+    pub const fn linux() -> Self {
+        Self {
+            avoidance: Avoidance::Bytes,
+            full_ack: FullAck::Ssthresh,
+            halving: Halving::WindowOnce,
+            rtt_sampling: RttSampling::Peaks,
+            grow_only_when_limited: true,
+            limited_transmit_always: false,
+            recovery_burst: None,
+            least_variation: Duration::from_millis(200),
+        }
+    }
+
     /// Returns the values of ns-2.35.
     pub const fn ns2() -> Self {
         Self {

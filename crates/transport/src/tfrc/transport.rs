@@ -25,7 +25,8 @@ impl Transport for Tfrc {
 
     fn defaults(defaults: Defaults) -> Params {
         match defaults {
-            Defaults::Rfc => Params::default(),
+            // Linux has no TFRC of its own.
+            Defaults::Rfc | Defaults::Linux => Params::default(),
             Defaults::Ns2 => Params::ns2(),
         }
     }

@@ -38,7 +38,7 @@ impl Transport for Udp {
     /// ns-2's packets have no headers.
     fn defaults(defaults: Defaults) -> Params {
         match defaults {
-            Defaults::Rfc => Params::default(),
+            Defaults::Rfc | Defaults::Linux => Params::default(),
             Defaults::Ns2 => Params { header_bytes: 0, ..Params::default() },
         }
     }

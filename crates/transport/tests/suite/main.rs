@@ -2,6 +2,7 @@
 
 mod path;
 mod properties;
+mod rack;
 mod recovery;
 mod script;
 mod sizes;

@@ -73,6 +73,14 @@ impl Script {
         self.acknowledge(&[], true)
     }
 
+    /// Acknowledges the segments below `n`, and echoes the beginning of the connection: the first transmissions have arrived.
+    pub fn ack_of_earlier(&mut self, n: u64) -> &mut Self {
+        self.una = n;
+        let ack = Ack { ack: n * MSS, echo: Instant::ZERO, sack: SackBlocks::NONE, ece: false };
+        self.sender.on_ack(self.now, &ack);
+        self
+    }
+
     /// Asserts that the retransmission timer expires at this time, and lets it expire.
     pub fn timeout_at(&mut self, at_ms: u64) -> &mut Self {
         assert_eq!(self.sender.deadline(), ms(at_ms), "the retransmission timer");
