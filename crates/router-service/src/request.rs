@@ -23,7 +23,9 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The request is not known.
-    #[error("request {0:?} is not known: allowed are stats, config, reload status, watch TIME")]
+    #[error(
+        "request {0:?} is not known: allowed are stats, config, reload status, reservations, watch TIME, and JSON objects that reserve"
+    )]
     Unknown(String),
     /// The time is missing.
     #[error("watch: no time is given: allowed is a time from {least} to {most}", least = Request::WATCH.start(), most = Request::WATCH.end())]
@@ -89,7 +91,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_told_with_what_is() {
         for (line, what) in [
-            ("statistics", "allowed are stats, config, reload status, watch TIME"),
+            ("statistics", "allowed are stats, config, reload status, reservations, watch TIME"),
             ("", "is not known"),
             ("watch", "no time is given"),
             ("watch 1 ms", "a time from 100 ms to 3600 s"),
