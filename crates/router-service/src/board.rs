@@ -9,7 +9,8 @@ use crate::local_socket::Say;
 use crate::request::Request;
 use crate::spec::RouterSpec;
 use crate::statistics::{
-    ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ShaperSnapshot, Statistics,
+    ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ReservationsEnd, ShaperSnapshot,
+    Statistics,
 };
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::DuplexShaper;
@@ -146,6 +147,8 @@ impl Board {
                 say(&ConfigurationReply::new(configuration(&self.configuration())).json())
             }
             Ok(Request::Reload) => self.say_now(say, |seen| ReloadReply::new(seen.reload.as_ref()).json()),
+            // A board has none; a client's session knows.
+            Ok(Request::Reservations) => say(&ReservationsEnd::new(0).json()),
             Ok(Request::Watch(interval)) => self.watch(interval, say),
             Err(error) => say(&Refusal::new(&error).json()),
         }

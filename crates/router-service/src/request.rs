@@ -15,6 +15,8 @@ pub enum Request {
     Configuration,
     /// The status of reloads.
     Reload,
+    /// What is reserved, a line for each reservation and one at the end.
+    Reservations,
     /// The statistics, repeatedly at this interval.
     Watch(Duration),
 }
@@ -49,6 +51,7 @@ impl fmt::Display for Request {
             Self::Statistics => f.write_str("stats"),
             Self::Configuration => f.write_str("config"),
             Self::Reload => f.write_str("reload status"),
+            Self::Reservations => f.write_str("reservations"),
             Self::Watch(time) => write!(f, "watch {} ns", time.as_nanos()),
         }
     }
@@ -63,6 +66,7 @@ impl FromStr for Request {
             ["stats"] => Ok(Self::Statistics),
             ["config"] => Ok(Self::Configuration),
             ["reload", "status"] => Ok(Self::Reload),
+            ["reservations"] => Ok(Self::Reservations),
             ["watch"] => Err(RequestError::NoTime),
             ["watch", ref time @ ..] => {
                 let text = time.join(" ");
@@ -82,7 +86,9 @@ mod tests {
     #[test]
     fn a_request_is_read_as_it_is_written() {
         let watch = Request::Watch(Duration::from_micros(100_001));
-        for request in [Request::Statistics, Request::Configuration, Request::Reload, watch] {
+        for request in
+            [Request::Statistics, Request::Configuration, Request::Reload, Request::Reservations, watch]
+        {
             assert_eq!(request.to_string().parse(), Ok(request));
         }
         assert_eq!("watch 1s".parse(), Ok(Request::Watch(Duration::from_secs(1))));

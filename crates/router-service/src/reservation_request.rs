@@ -328,7 +328,11 @@ mod tests {
             ("640000", "6.5", "key \"rate_bps\": value 6.5 is not allowed"),
             ("\"rate_bps\"", "\"rate\"", "rate_bps"),
             ("1500", "70000", "key \"max_packet_bytes\": value 70000 is not allowed"),
-            ("5004", "0", "destination_port\": value 0 is not allowed: expected a whole number from 1 to 65535"),
+            (
+                "5004",
+                "0",
+                "destination_port\": value 0 is not allowed: expected a whole number from 1 to 65535",
+            ),
             (
                 "\"10.0.0.1\"",
                 "\"::1\"",
@@ -339,7 +343,7 @@ mod tests {
             ("\"forward\"", "\"forth\"", "key \"direction\": value \"forth\" is not allowed"),
             ("\"reserve\"", "\"grab\"", "key \"request\": value \"grab\" is not allowed"),
             ("\"request\":\"reserve\",", "", "request"),
-            ("}", ",\"x\":1}", "x"),
+            ("\"reservation\":1", "\"reservation\":1,\"x\":1", "key \"x\""),
             ("\"protocol\":17", "\"protocol\":17,\"protocol\":6", "the name \"protocol\" is there twice"),
         ] {
             assert!(good.contains(from), "{from} is in {good}");

@@ -2,6 +2,7 @@
 
 use crate::board::Board;
 use crate::local_socket::{Reception, Say, Session};
+use crate::request::Request;
 use crate::reservation_request::{ReservationRequest, Way};
 use crate::reservations::{Lease, OrderError, ReservationDesk};
 use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd};
@@ -26,7 +27,7 @@ impl Session for ClientSession {
     fn answer(&mut self, request: &str, say: Say<'_>) -> io::Result<()> {
         if request.starts_with('{') {
             self.reserve(request, say)
-        } else if request == "reservations" {
+        } else if request.parse() == Ok(Request::Reservations) {
             self.list(say)
         } else {
             self.board.reply(request, say)
