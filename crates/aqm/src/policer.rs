@@ -12,8 +12,8 @@
 //! nothing is divided and nothing is rounded. Example: r = 640 kbit/s and b = 2000 B. Two packets of 1000 B at once conform. A third
 //! one conforms after 8000 / 640000 s = 12.5 ms, and not a nanosecond earlier.
 //!
-//! The peak rate p of a `TSpec` is not policed: the service may ignore it (RFC 2211, section on invocation information), and packets that
-//! left their sender at p arrive in bursts behind other routers.
+//! The peak rate p of a `TSpec` is not policed. The service may ignore it (RFC 2211 section 5), and packets that left their sender at p
+//! arrive in bursts behind other routers.
 
 use cutline_params::ParameterError;
 use cutline_units::{Bytes, Duration, Instant, Rate};

@@ -6,11 +6,11 @@
 use cutline_aqm::PolicerParams;
 use cutline_fuzz::find;
 use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset};
-use cutline_router::FlowFilter;
 use cutline_results::{
     DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunStore,
     SeriesRow, Summary, TimingRow, write_table,
 };
+use cutline_router::FlowFilter;
 use cutline_router_service::{
     Action, Counted, Direction, HintStatistics, Interface, ReloadStatus, ReservationRequest, RouterSpec,
     Statistics, Way, configuration,
@@ -541,8 +541,12 @@ fn replies_of_a_router() {
 /// Every kind of request that reserves.
 #[test]
 fn reservations_in_a_router() {
-    let bucket =
-        PolicerParams { rate: Rate::from_kbps(640), bucket: Bytes::new(2000), min_unit: 64, max_packet: 1500 };
+    let bucket = PolicerParams {
+        rate: Rate::from_kbps(640),
+        bucket: Bytes::new(2000),
+        min_unit: 64,
+        max_packet: 1500,
+    };
     let any = FlowFilter {
         destination: "10.0.1.1".parse().unwrap(),
         protocol: 17,
@@ -563,9 +567,8 @@ fn reservations_in_a_router() {
         ("remove-filter", Action::RemoveFilter(any)),
         ("release", Action::Release),
     ];
-    let line = |(name, action)| {
-        seed(name, ReservationRequest { way: Way::Forward, number: 7, action }.to_string())
-    };
+    let line =
+        |(name, action)| seed(name, ReservationRequest { way: Way::Forward, number: 7, action }.to_string());
     check("router-reservation", actions.map(line).into());
 }
 
