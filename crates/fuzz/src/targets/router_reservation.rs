@@ -4,6 +4,7 @@
 //! - Every number is within what is allowed, and no filter mixes versions of IP.
 //! - An error says why.
 
+use cutline_router::FlowFilter;
 use cutline_router_service::{Action, ReservationRequest};
 
 pub fn parse(bytes: &[u8]) -> bool {
@@ -18,7 +19,7 @@ pub fn parse(bytes: &[u8]) -> bool {
     match &request.action {
         Action::Reserve(_, filters) => {
             assert!((1..=ReservationRequest::MAX_FILTERS).contains(&filters.len()));
-            assert!(filters.iter().all(|filter| filter.is_consistent()));
+            assert!(filters.iter().all(FlowFilter::is_consistent));
         }
         Action::AddFilter(filter) | Action::RemoveFilter(filter) => assert!(filter.is_consistent()),
         Action::Change(_) | Action::Release => {}
