@@ -85,7 +85,7 @@ fn reserve(shaper: &mut Shaper, others: u32, own: u32) {
             destination: [10, 0, if number < own { 1 } else { 2 }, 1].into(),
             protocol: 17,
             destination_port: Some(5004),
-            source: Some((0x0a00_0000 + number).into()),
+            source: Some((0x0a00_0000 + number).to_be_bytes().into()),
             source_port: Some(0x1000),
         };
         let rate = if number < own { Rate::from_kbps(8500) } else { Rate::from_kbps(1) };
