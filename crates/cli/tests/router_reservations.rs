@@ -63,7 +63,9 @@ fn under_flood(lab: &Lab, every: Duration) -> Arrivals {
     let [[source, sink], [flood, drain]] = [5004, 5005].map(|port| lab.sockets(false, port));
     let (arrivals, drained) = (receive(sink), receive(drain));
     let senders = [send(flood, 1472, Duration::from_millis(3), FOR_LONG), send(source, 972, every, FOR_LONG)];
-    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    for sender in senders {
+        sender.join().unwrap();
+    }
     drained.join().unwrap();
     arrivals.join().unwrap()
 }
