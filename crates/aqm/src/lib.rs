@@ -9,6 +9,7 @@
 //! - A law is a [`DropProbability`]: it sees backlogs and times, and answers a probability. The queue draws, drops or marks,
 //!   stores, and counts.
 //! - A discipline can be made of parts: [`QueueCore`], [`Pool`], and the order and charge of TSQ, [`ChargedLanes`].
+//! - A [`Policer`] says which packets of a reserved flow conform to its token bucket. It is no AQM and stands before the queue.
 //! - [`registry::describe`] lists every AQM with its parameters as data, for scenario files, the command line and the
 //!   documentation.
 //!
@@ -28,6 +29,7 @@ mod fifo;
 mod forward;
 mod lane;
 mod lanes;
+mod policer;
 mod pool;
 mod queue;
 mod queue_core;
@@ -72,6 +74,7 @@ pub use lanes::{Entry, Lanes};
 pub use pi::{Pi, PiParams};
 pub use pi2::{Pi2, Pi2Params};
 pub use pie::{Pie, PieParams};
+pub use policer::{Policer, PolicerParams, TokenBucket};
 pub use pool::{Held, List, Pool};
 pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Shed, Verdict};
 pub use queue_core::QueueCore;

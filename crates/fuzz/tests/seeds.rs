@@ -3,14 +3,17 @@
 //! `CUTLINE_BLESS=1 cargo test -p cutline-fuzz --test seeds` writes them; the diff is the review. Seeds of texts that people
 //! write are files of the corpus like any other.
 
+use cutline_aqm::PolicerParams;
 use cutline_fuzz::find;
 use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset};
 use cutline_results::{
     DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunStore,
     SeriesRow, Summary, TimingRow, write_table,
 };
+use cutline_router::FlowFilter;
 use cutline_router_service::{
-    Counted, Direction, HintStatistics, Interface, ReloadStatus, RouterSpec, Statistics, configuration,
+    Action, Counted, Direction, HintStatistics, Interface, ReloadStatus, ReservationRequest, RouterSpec,
+    Statistics, Way, configuration,
 };
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
 use cutline_rsvp::{message as rsvp, object};
@@ -27,7 +30,7 @@ use cutline_traffic::header::{Message, Note, Preamble};
 use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport};
 use cutline_transport::wire::{self, Data, Extension};
 use cutline_transport::{tfrc, udp};
-use cutline_units::{Dscp, Duration, Histogram, Instant};
+use cutline_units::{Bytes, Dscp, Duration, Histogram, Instant, Rate};
 use etherparse::{PacketBuilder, VlanId};
 use std::env;
 use std::fs;
@@ -533,6 +536,40 @@ fn replies_of_a_router() {
             seed("configuration", format!("{config}\n")),
         ],
     );
+}
+
+/// Every kind of request that reserves.
+#[test]
+fn reservations_in_a_router() {
+    let bucket = PolicerParams {
+        rate: Rate::from_kbps(640),
+        bucket: Bytes::new(2000),
+        min_unit: 64,
+        max_packet: 1500,
+    };
+    let any = FlowFilter {
+        destination: "10.0.1.1".parse().unwrap(),
+        protocol: 17,
+        destination_port: Some(5004),
+        source: None,
+        source_port: None,
+    };
+    let full = FlowFilter {
+        destination: "fd00::2".parse().unwrap(),
+        source: Some("fd00::1".parse().unwrap()),
+        source_port: Some(4000),
+        ..any
+    };
+    let actions = [
+        ("reserve", Action::Reserve(bucket, vec![any, full])),
+        ("change", Action::Change(bucket)),
+        ("add-filter", Action::AddFilter(full)),
+        ("remove-filter", Action::RemoveFilter(any)),
+        ("release", Action::Release),
+    ];
+    let line =
+        |(name, action)| seed(name, ReservationRequest { way: Way::Forward, number: 7, action }.to_string());
+    check("router-reservation", actions.map(line).into());
 }
 
 /// What a short simulation leaves, and a table of the laboratory's.

@@ -41,6 +41,7 @@ targets! {
     router_file: "router-file",
     router_reply: "router-reply",
     router_request: "router-request",
+    router_reservation: "router-reservation",
     rsvp: "rsvp",
     scenario: "scenario",
     scenario_settings: "scenario-settings",

@@ -5,11 +5,12 @@
 //! the document.
 
 use crate::configuration::configuration;
-use crate::local_socket::Answer;
+use crate::local_socket::Say;
 use crate::request::Request;
 use crate::spec::RouterSpec;
 use crate::statistics::{
-    ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ShaperSnapshot, Statistics,
+    ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ReservationsEnd, ShaperSnapshot,
+    Statistics,
 };
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::DuplexShaper;
@@ -56,9 +57,6 @@ struct State {
     snapshot: Option<Arc<Snapshot>>,
     configuration: Arc<RouterSpec>,
 }
-
-/// Hands a line to the client; fails when the client is gone or too slow.
-type Say<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
 /// The longest time that a snapshot may take. The loop checks every 50 ms unless the machine is stopped.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
@@ -127,11 +125,6 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).configuration = Arc::clone(spec);
     }
 
-    /// Returns the function that answers requests from this board.
-    pub fn answer(self: Arc<Self>) -> Arc<Answer> {
-        Arc::new(move |request, say| self.reply(request, say))
-    }
-
     /// Requests a snapshot and waits for it; `None` if the router does not publish one in time.
     fn ask(&self) -> Option<Arc<Snapshot>> {
         let mine = self.wanted.fetch_add(1, Ordering::Relaxed) + 1;
@@ -146,30 +139,33 @@ impl Board {
         Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).configuration)
     }
 
-    fn reply(&self, line: &str, say: Say) -> io::Result<()> {
+    /// Answers a request that changes nothing.
+    pub fn reply(&self, line: &str, say: Say<'_>) -> io::Result<()> {
         match line.parse() {
             Ok(Request::Statistics) => self.say_statistics(say),
             Ok(Request::Configuration) => {
                 say(&ConfigurationReply::new(configuration(&self.configuration())).json())
             }
             Ok(Request::Reload) => self.say_now(say, |seen| ReloadReply::new(seen.reload.as_ref()).json()),
+            // A board has none; a client's session knows.
+            Ok(Request::Reservations) => say(&ReservationsEnd::new(0).json()),
             Ok(Request::Watch(interval)) => self.watch(interval, say),
             Err(error) => say(&Refusal::new(&error).json()),
         }
     }
 
-    fn say_statistics(&self, say: Say) -> io::Result<()> {
+    fn say_statistics(&self, say: Say<'_>) -> io::Result<()> {
         self.say_now(say, |seen| seen.statistics("stats").json())
     }
 
     /// Sends a line made from a new snapshot.
-    fn say_now(&self, say: Say, line: impl FnOnce(&Snapshot) -> String) -> io::Result<()> {
+    fn say_now(&self, say: Say<'_>, line: impl FnOnce(&Snapshot) -> String) -> io::Result<()> {
         let line = self.ask().map_or_else(|| Refusal::new(&SILENT).json(), |snapshot| line(&snapshot));
         say(&line)
     }
 
     /// Sends statistics at an interval until the client disconnects.
-    fn watch(&self, interval: Duration, say: Say) -> io::Result<()> {
+    fn watch(&self, interval: Duration, say: Say<'_>) -> io::Result<()> {
         loop {
             let next = now() + interval;
             self.say_statistics(say)?;

@@ -77,7 +77,8 @@ impl Reply {
     /// When it is a refusal, or not a line of a router.
     pub fn parse(line: &str) -> Result<Self, StatisticsError> {
         let Event { event } = serde_json::from_str(line)?;
-        let is_other = matches!(event.as_str(), "config" | "reload");
+        let is_other =
+            matches!(event.as_str(), "config" | "reload" | "reservation" | "reservations" | "done");
         let statistics = (!is_other).then(|| Statistics::parse(line)).transpose()?;
         Ok(Self { line: line.to_owned(), statistics })
     }

@@ -34,6 +34,8 @@ pub struct Configuration {
     memory_bytes: u64,
     /// The user that it becomes once it has its interfaces; null if it remains who started it.
     user: Option<String>,
+    /// The most reservations that clients of the socket may make in each direction; null if they may make none.
+    reservations: Option<u64>,
 }
 
 /// How one direction works.
@@ -68,7 +70,7 @@ struct QueueConfiguration {
 
 /// Returns the complete configuration of a router for scripts.
 pub fn configuration(spec: &RouterSpec) -> Configuration {
-    let ProcessSpec { fix_offloads, spin, seed, socket, memory: _, user } = &spec.process;
+    let ProcessSpec { fix_offloads, spin, seed, socket, memory: _, user, reservations } = &spec.process;
     Configuration {
         input: spec.input.clone(),
         output: spec.output.clone(),
@@ -80,6 +82,7 @@ pub fn configuration(spec: &RouterSpec) -> Configuration {
         socket: socket.clone(),
         memory_bytes: 2 * spec.process.memory_each() as u64,
         user: user.clone(),
+        reservations: reservations.map(|most| most as u64),
     }
 }
 

@@ -38,6 +38,13 @@ pub struct AskError {
     pub why: AskProblem,
 }
 
+impl AskError {
+    /// Returns whether the router has understood the request and refuses it. Otherwise the connection is of no further use.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self.why, AskProblem::Other(StatisticsError::Refused(_)))
+    }
+}
+
 /// The reason for which a router has not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum AskProblem {

@@ -20,7 +20,7 @@ use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Document, Errors, Kind, Node, Problem, TableReader, Value, kind};
-use cutline_router::{Overhead, ShaperParams};
+use cutline_router::{Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 use std::path::Path;
 
@@ -109,7 +109,24 @@ fn process(root: &TableReader<'_>) -> ProcessSpec {
         socket: root.optional("socket", &socket()).map(Into::into),
         memory: root.optional("memory", &memory()),
         user: root.optional("user", &kind::text().only("the name of a user", |name| !name.is_empty())),
+        reservations: reservations(root),
     }
+}
+
+/// Reads whether clients may reserve, and how much.
+fn reservations(root: &TableReader<'_>) -> Option<usize> {
+    const LIMIT: &str = "reservation-limit";
+    let are_allowed =
+        root.or("reservations", &kind::one_of("one of", &[("none", false), ("allowed", true)]), false);
+    let (least, most) = (*RESERVATION_LIMITS.start() as i64, *RESERVATION_LIMITS.end() as i64);
+    let limit = root.optional(LIMIT, &kind::integer(least, most));
+    if are_allowed && !root.has("socket") {
+        root.refuse("reservations", "clients reserve at the router's socket: set \"socket\", too");
+    }
+    if limit.is_some() && !are_allowed {
+        root.refuse(LIMIT, "there is a limit only with reservations = \"allowed\"");
+    }
+    are_allowed.then(|| limit.map_or(ProcessSpec::RESERVATIONS, |limit| limit as usize))
 }
 
 /// Reads the table of one direction; `former` is the key's former name, which is refused.

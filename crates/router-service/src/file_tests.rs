@@ -88,6 +88,7 @@ fn the_process_is_described_too() {
         socket: Some("/run/r.sock".into()),
         memory: Some(Bytes::new(10_000_000)),
         user: Some("nobody".to_owned()),
+        reservations: None,
     };
     assert_eq!(spec.process, expected);
     let all = ["in", "fix-offloads", "spin", "seed", "socket", "memory", "user"];
@@ -209,5 +210,31 @@ proptest! {
         if let Err(errors) = RouterSpec::parse(&lines.join("\n"), "r.toml") {
             prop_assert!(errors.problems().iter().all(|problem| problem.to_string().starts_with("r.toml:")));
         }
+    }
+}
+
+#[test]
+fn reservations_are_allowed_with_a_socket_and_a_limit() {
+    let with = |top: &str| [top, GOOD].concat();
+    assert_eq!(parse(&with("reservations = \"none\"\n")).process.reservations, None);
+    let allowed = "socket = \"/run/r.sock\"\nreservations = \"allowed\"\n";
+    assert_eq!(parse(&with(allowed)).process.reservations, Some(ProcessSpec::RESERVATIONS));
+    let limited = parse(&with(&format!("{allowed}reservation-limit = 20\n")));
+    assert_eq!(limited.process.reservations, Some(20));
+    assert_eq!(limited.fixed_differences(&parse(&with(allowed))), ["reservations"]);
+    for (top, why) in [
+        (
+            "reservations = \"allowed\"\n",
+            "key \"reservations\": value \"allowed\" is not allowed: clients reserve at the router's socket",
+        ),
+        ("reservations = true\n", "expected one of"),
+        ("reservation-limit = 5\n", "there is a limit only with reservations = \"allowed\""),
+        (
+            &format!("{allowed}reservation-limit = 0\n"),
+            "value 0 is not allowed: expected a whole number from 1 to 100000",
+        ),
+    ] {
+        let errors = refusals(&with(top));
+        assert!(errors.contains(why), "{errors}\nnot: {why}");
     }
 }

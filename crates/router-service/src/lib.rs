@@ -11,10 +11,14 @@
 //! reload         reads the router's file again on SIGHUP
 //!   sighup       SIGHUP as a flag
 //!   regular_file reading it, if it is a regular file that is not too long
+//! reservations   what clients reserve, on its way to the loop; it ends with their connection
+//!   reservation_request  what they ask for
+//! session        one client's connection
 //! board          snapshots of statistics for the clients, so that the loop waits for nobody
 //! local_socket   the local socket and its clients' threads
 //! request        what a client can ask
 //! client         asking
+//!   reservation_client  reserving
 //! statistics     what a router counts, as a document
 //! configuration  how it works, as a document
 //! offload_notes  what was turned off, noted in case that the process is killed
@@ -34,9 +38,13 @@ mod privileges;
 mod regular_file;
 mod reload;
 mod request;
+mod reservation_client;
+mod reservation_request;
+mod reservations;
 mod router;
 mod sd_notify;
 mod service;
+mod session;
 mod sighup;
 mod spec;
 mod statistics;
@@ -46,10 +54,12 @@ pub use configuration::{Configuration, configuration, summary};
 pub use error::{AskError, AskProblem, ServiceError};
 pub use offload_notes::{Restored, restore};
 pub use request::{Request, RequestError};
+pub use reservation_client::ReservationClient;
+pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, Way};
 pub use router::{Router, Schedule};
 pub use service::Listener;
 pub use spec::{DirectionSpec, ProcessSpec, RouterSpec};
 pub use statistics::{
-    Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus, SocketReply, Statistics,
-    StatisticsError,
+    Counted, DepartureError, Direction, FilterDocument, HintStatistics, Interface, ReloadStatus,
+    ReservationStatistics, ReservedStatistics, SocketReply, Statistics, StatisticsError,
 };

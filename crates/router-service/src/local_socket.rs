@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each client has a thread, so a slow one delays no other. It is disconnected when it has not read a line within a second,
-//! or has not sent a line for a minute. At most eight are connected at a time, and fewer where the process may open few
+//! or has not sent a line for a minute, unless it holds reservations. At most eight are connected at a time, and fewer where the process may open few
 //! descriptors: [`RESERVED`] of them are left for the rest of it. A client that is one too many is told so.
 //!
 //! While a process has the socket, it holds a lock on a file beside it, `PATH.lock`, which its owner alone may open.
@@ -44,8 +44,22 @@ pub struct LocalSocket {
     file: (u64, u64),
 }
 
-/// Answers a request: sends lines to the client by a function that fails when the client has gone or is too slow.
-pub type Answer = dyn Fn(&str, &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> + Send + Sync;
+/// Sends a line to a client. Fails when the client has gone or is too slow.
+pub type Say<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
+
+/// What answers one client. It is dropped when the client's connection has ended.
+pub trait Session: Send {
+    /// Answers a request by lines. An error ends the connection.
+    fn answer(&mut self, request: &str, say: Say<'_>) -> io::Result<()>;
+
+    /// Returns whether the client has something for as long as it is connected. Then it may be silent.
+    fn is_holding(&self) -> bool {
+        false
+    }
+}
+
+/// Returns a session for a new client.
+pub type Reception = dyn Fn() -> Box<dyn Session> + Send + Sync;
 
 /// The most clients that are connected at a time.
 const MAX_CLIENTS: usize = 8;
@@ -57,8 +71,8 @@ const READ_TIMEOUT: cutline_units::Duration = cutline_units::Duration::from_secs
 const RESERVED: u64 = 8;
 /// The stack of a client's thread, bytes. A document takes some ten kilobytes, most of them not here.
 const STACK: usize = 256 * 1024;
-/// The longest request, bytes.
-const MAX_REQUEST: usize = 200;
+/// The longest request, bytes: a reservation with as many filters as a request may have.
+pub const MAX_REQUEST: usize = 4096;
 
 impl LocalSocket {
     /// Binds a socket to `path`, in a folder that exists. The socket file of a process that has ended is replaced.
@@ -101,11 +115,11 @@ impl LocalSocket {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn serve(&self, answer: Arc<Answer>) -> Result<(), SysError> {
+    pub fn serve(&self, reception: Arc<Reception>) -> Result<(), SysError> {
         let failed = |error| SysError::new("the statistics' thread cannot be started", error);
         let listener = self.listener.try_clone().map_err(failed)?;
         let (seats, refused) = (seats(), self.refused());
-        let accept = move || accept(&listener, seats, &refused, &answer);
+        let accept = move || accept(&listener, seats, &refused, &reception);
         thread::Builder::new().name("statistics".to_owned()).spawn(accept).map_err(failed).map(drop)
     }
 }
@@ -208,7 +222,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-fn accept(listener: &UnixListener, seats: usize, refused: &AtomicU64, answer: &Arc<Answer>) {
+fn accept(listener: &UnixListener, seats: usize, refused: &AtomicU64, reception: &Arc<Reception>) {
     let clients = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((client, _)) = listener.accept() else {
@@ -222,10 +236,10 @@ fn accept(listener: &UnixListener, seats: usize, refused: &AtomicU64, answer: &A
             continue;
         }
         clients.fetch_add(1, Ordering::Relaxed);
-        let (answer, count) = (Arc::clone(answer), Arc::clone(&clients));
+        let (reception, count) = (Arc::clone(reception), Arc::clone(&clients));
         let serve = move || {
             // A client that has gone, or is too slow, ends its thread and nothing else.
-            drop(attend(&client, &*answer));
+            drop(attend(&client, &mut *reception()));
             count.fetch_sub(1, Ordering::Relaxed);
         };
         let thread = thread::Builder::new().name("client".to_owned()).stack_size(STACK);
@@ -245,19 +259,24 @@ fn refuse(mut client: &UnixStream, seats: usize) {
 }
 
 /// Answers one client until it closes.
-fn attend(client: &UnixStream, answer: &Answer) -> io::Result<()> {
+fn attend(client: &UnixStream, session: &mut dyn Session) -> io::Result<()> {
     client.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut lines = BufReader::new(client);
     let mut writer = client;
     let mut say = |line: &str| writer.write_all(format!("{line}\n").as_bytes());
-    while let Some(request) = request(&mut lines)? {
-        answer(request.trim(), &mut say)?;
+    while let Some(request) = request(&mut lines, session.is_holding())? {
+        session.answer(request.trim(), &mut say)?;
     }
     Ok(())
 }
 
-/// Reads a line, which must be there in time, however the client sends it. `None` when it has gone, or sends no request.
-fn request(lines: &mut BufReader<&UnixStream>) -> io::Result<Option<String>> {
+/// Reads a line, which must be there in time, however the client sends it. `None` when it has gone, or sends no request. A client
+/// that may be silent is waited for until it sends the first byte.
+fn request(lines: &mut BufReader<&UnixStream>, may_be_silent: bool) -> io::Result<Option<String>> {
+    if may_be_silent {
+        lines.get_ref().set_read_timeout(None)?;
+        lines.fill_buf()?;
+    }
     let end = now() + READ_TIMEOUT;
     let mut request = Vec::new();
     while request.len() < MAX_REQUEST && request.last() != Some(&b'\n') {
@@ -291,8 +310,11 @@ mod tests {
         path
     }
 
-    fn echo() -> Arc<Answer> {
-        Arc::new(|request, say| {
+    /// Repeats what is said to it.
+    struct Echo;
+
+    impl Session for Echo {
+        fn answer(&mut self, request: &str, say: Say<'_>) -> io::Result<()> {
             if request == "flood" {
                 loop {
                     say(&"x".repeat(10_000))?;
@@ -300,7 +322,11 @@ mod tests {
             }
             say(&format!("<{request}>"))?;
             say("end")
-        })
+        }
+    }
+
+    fn echo() -> Arc<Reception> {
+        Arc::new(|| Box::new(Echo))
     }
 
     fn ask(client: &UnixStream, request: &str) -> Vec<String> {
@@ -353,13 +379,13 @@ mod tests {
         let (near, far) = UnixStream::pair().unwrap();
         let mut lines = BufReader::new(&near);
         (&far).write_all(b"one\ntwo").unwrap();
-        assert_eq!(request(&mut lines).unwrap().as_deref(), Some("one\n"));
+        assert_eq!(request(&mut lines, false).unwrap().as_deref(), Some("one\n"));
         (&far).write_all(b" more\n").unwrap();
-        assert_eq!(request(&mut lines).unwrap().as_deref(), Some("two more\n"));
+        assert_eq!(request(&mut lines, false).unwrap().as_deref(), Some("two more\n"));
         (&far).write_all(&[b'x'; MAX_REQUEST + 1]).unwrap();
-        assert_eq!(request(&mut lines).unwrap(), None);
+        assert_eq!(request(&mut lines, false).unwrap(), None);
         drop(far);
-        assert_eq!(request(&mut lines).unwrap(), None);
+        assert_eq!(request(&mut lines, false).unwrap(), None);
     }
 
     #[test]

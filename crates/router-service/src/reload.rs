@@ -144,7 +144,7 @@ fn read(path: PathBuf, readers: Arc<AtomicUsize>) -> Receiver<Result<RouterSpec,
 }
 
 /// Cuts a message that is too long.
-fn shortened(mut message: String) -> String {
+pub fn shortened(mut message: String) -> String {
     if message.len() > LONGEST_MESSAGE {
         let end = (0..=LONGEST_MESSAGE).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
         message.truncate(end);

@@ -15,6 +15,8 @@ pub enum Request {
     Configuration,
     /// The status of reloads.
     Reload,
+    /// What is reserved, a line for each reservation and one at the end.
+    Reservations,
     /// The statistics, repeatedly at this interval.
     Watch(Duration),
 }
@@ -23,7 +25,9 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The request is not known.
-    #[error("request {0:?} is not known: allowed are stats, config, reload status, watch TIME")]
+    #[error(
+        "request {0:?} is not known: allowed are stats, config, reload status, reservations, watch TIME, and JSON objects that reserve"
+    )]
     Unknown(String),
     /// The time is missing.
     #[error("watch: no time is given: allowed is a time from {least} to {most}", least = Request::WATCH.start(), most = Request::WATCH.end())]
@@ -47,6 +51,7 @@ impl fmt::Display for Request {
             Self::Statistics => f.write_str("stats"),
             Self::Configuration => f.write_str("config"),
             Self::Reload => f.write_str("reload status"),
+            Self::Reservations => f.write_str("reservations"),
             Self::Watch(time) => write!(f, "watch {} ns", time.as_nanos()),
         }
     }
@@ -61,6 +66,7 @@ impl FromStr for Request {
             ["stats"] => Ok(Self::Statistics),
             ["config"] => Ok(Self::Configuration),
             ["reload", "status"] => Ok(Self::Reload),
+            ["reservations"] => Ok(Self::Reservations),
             ["watch"] => Err(RequestError::NoTime),
             ["watch", ref time @ ..] => {
                 let text = time.join(" ");
@@ -80,7 +86,9 @@ mod tests {
     #[test]
     fn a_request_is_read_as_it_is_written() {
         let watch = Request::Watch(Duration::from_micros(100_001));
-        for request in [Request::Statistics, Request::Configuration, Request::Reload, watch] {
+        for request in
+            [Request::Statistics, Request::Configuration, Request::Reload, Request::Reservations, watch]
+        {
             assert_eq!(request.to_string().parse(), Ok(request));
         }
         assert_eq!("watch 1s".parse(), Ok(Request::Watch(Duration::from_secs(1))));
@@ -89,7 +97,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_told_with_what_is() {
         for (line, what) in [
-            ("statistics", "allowed are stats, config, reload status, watch TIME"),
+            ("statistics", "allowed are stats, config, reload status, reservations, watch TIME"),
             ("", "is not known"),
             ("watch", "no time is given"),
             ("watch 1 ms", "a time from 100 ms to 3600 s"),

@@ -7,8 +7,10 @@ use crate::local_socket::LocalSocket;
 use crate::offload_notes::{self, Note, Restored, restore};
 use crate::privileges::{Keep, User, drop_privileges};
 use crate::reload::{Reloader, params};
+use crate::reservations::{Registrar, reservation_channel};
 use crate::sd_notify::SdNotify;
 use crate::service::{Listener, Service};
+use crate::session::reception;
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_ports::{AnyPort, InterfacePort as _, PortKind};
 use cutline_router::{DuplexShaper, Shaper, ShaperParams};
@@ -27,6 +29,7 @@ pub struct Router {
     /// Kept because dropping it removes its file.
     socket: Option<LocalSocket>,
     board: Option<Arc<Board>>,
+    registrar: Option<Registrar>,
     reloader: Option<Reloader>,
     ports: [AnyPort; 2],
     notices: Vec<String>,
@@ -80,9 +83,21 @@ impl Router {
         let socket = socket(process, user.as_ref())?;
         drop_privileges(Keep { net_admin: process.fix_offloads }, user.as_ref())?;
         let spec = Arc::new(spec);
-        let board = socket.as_ref().map(|socket| open_board(socket, &spec)).transpose()?;
+        let opened = socket.as_ref().map(|socket| open_board(socket, &spec)).transpose()?;
+        let (board, registrar) = opened.map_or((None, None), |(board, registrar)| (Some(board), registrar));
         let reloader = None;
-        Ok(Self { spec, seed, duplex, socket, board, reloader, ports, notices, _offloads: offloads })
+        Ok(Self {
+            spec,
+            seed,
+            duplex,
+            socket,
+            board,
+            registrar,
+            reloader,
+            ports,
+            notices,
+            _offloads: offloads,
+        })
     }
 
     /// Reloads the file at `path` on SIGHUP, which otherwise ends the process. The router must have been opened with the
@@ -136,7 +151,8 @@ impl Router {
         let manager = SdNotify::from_environment();
         let mut service = Service::new(&self.spec, duration, interval, &manager, stop, listener)
             .with_reloader(self.reloader)
-            .with_board(self.board, self.socket.as_ref());
+            .with_board(self.board, self.socket.as_ref())
+            .with_registrar(self.registrar);
         manager.ready(&summary(&self.spec));
         let spin = self.spec.process.spin.unwrap_or_default();
         let ended = cutline_ports::run(&mut self.duplex, &mut self.ports, spin, stop, &mut service);
@@ -166,6 +182,7 @@ fn shaper(
 ) -> Result<Shaper, ServiceError> {
     let base = ShaperParams {
         memory: process.memory_each(),
+        reservations: process.reservations.unwrap_or_default(),
         largest_frame: outgoing.largest_frame(),
         salt: streams.stream(stream, "salt").uniform().to_bits(),
         ..ShaperParams::new(spec.queue.clone())
@@ -182,10 +199,15 @@ fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSock
     Ok(Some(socket))
 }
 
-fn open_board(socket: &LocalSocket, spec: &Arc<RouterSpec>) -> Result<Arc<Board>, SysError> {
+/// Returns the board for statistics, and the registrar if clients may reserve.
+fn open_board(
+    socket: &LocalSocket,
+    spec: &Arc<RouterSpec>,
+) -> Result<(Arc<Board>, Option<Registrar>), SysError> {
     let board = Arc::new(Board::new(Arc::clone(spec)));
-    socket.serve(Arc::clone(&board).answer())?;
-    Ok(board)
+    let (desk, registrar) = spec.process.reservations.map(|_| reservation_channel()).unzip();
+    socket.serve(reception(Arc::clone(&board), desk))?;
+    Ok((board, registrar))
 }
 
 fn offloads(spec: &RouterSpec, notices: &mut Vec<String>) -> Result<Vec<FixedOffloads>, SysError> {

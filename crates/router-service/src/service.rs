@@ -5,6 +5,7 @@ use crate::board::{Around, Board, Snapshot};
 use crate::configuration::summary;
 use crate::local_socket::LocalSocket;
 use crate::reload::Reloader;
+use crate::reservations::Registrar;
 use crate::sd_notify::SdNotify;
 use crate::spec::RouterSpec;
 use crate::statistics::Statistics;
@@ -45,6 +46,7 @@ pub struct Service<'a> {
     watchdog: Watchdog<'a>,
     reloader: Option<Reloader>,
     desk: Option<Desk>,
+    registrar: Option<Registrar>,
 }
 
 /// The schedule of reports.
@@ -120,6 +122,7 @@ impl<'a> Service<'a> {
             watchdog: Watchdog { manager, next: started },
             reloader: None,
             desk: None,
+            registrar: None,
         }
     }
 
@@ -134,6 +137,12 @@ impl<'a> Service<'a> {
         let desk =
             |(board, socket): (_, &LocalSocket)| Desk { board, answered: 0, refused: socket.refused() };
         self.desk = board.zip(socket).map(desk);
+        self
+    }
+
+    /// Carries out what clients reserve.
+    pub fn with_registrar(mut self, registrar: Option<Registrar>) -> Self {
+        self.registrar = registrar;
         self
     }
 
@@ -199,6 +208,10 @@ impl Observer<AnyPort> for Service<'_> {
         }
         let is_asked = self.reloader.is_some() || self.desk.is_some();
         let look = if is_asked { now + LOOK } else { Instant::FAR_FUTURE };
+        let look = match &mut self.registrar {
+            Some(registrar) => registrar.look(now, duplex, look),
+            None => look,
+        };
         look.min(self.watchdog.look(now)).min(self.intervals.next).min(self.ends)
     }
 }

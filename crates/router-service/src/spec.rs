@@ -49,6 +49,8 @@ pub struct ProcessSpec {
     pub memory: Option<Bytes>,
     /// The user it runs as once its interfaces are open.
     pub user: Option<String>,
+    /// The most reservations that clients of the socket may make in each direction; `None` allows none.
+    pub reservations: Option<usize>,
 }
 
 impl ProcessSpec {
@@ -57,6 +59,9 @@ impl ProcessSpec {
         let each = ShaperParams::MEMORIES;
         Bytes::new(2 * *each.start() as u64)..=Bytes::new(2 * *each.end() as u64)
     };
+
+    /// The most reservations in a direction if they are allowed and no limit is given.
+    pub const RESERVATIONS: usize = 1000;
 
     /// Returns the most memory for the frames of one direction, bytes.
     pub fn memory_each(&self) -> usize {
@@ -77,6 +82,7 @@ impl RouterSpec {
             ("socket", old.socket != new.socket),
             ("memory", old.memory != new.memory),
             ("user", old.user != new.user),
+            ("reservations", old.reservations != new.reservations),
         ];
         differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }

@@ -2,10 +2,11 @@
 //! format. Counters count from the router's start; an interval is the difference of two documents.
 
 use crate::configuration::{Configuration, in_words};
+use crate::reservation_request::Way;
 use cutline_aqm::Count;
 use cutline_documents::record;
 use cutline_ports::PortStats;
-use cutline_router::{HINTS, HintCounters, Loss, Shaper, ShaperStats};
+use cutline_router::{FlowFilter, HINTS, HintCounters, Loss, Reservation, Shaper, ShaperStats};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,51 @@ record! {
         not_ip: Counted, counter("packets, B"), "Frames that are not IP and passed without a hint.", shown("not IP");
         slipped_ms: f64, counter("ms"), "Total slip of the schedule, because the router was not scheduled in time.";
         departure_error_us: DepartureError, gauge("us"), "How late frames were handed to the interface.";
-        hints: Vec<HintStatistics>, part, "The hints that have been seen.";
+        hints: Vec<HintStatistics>, part, "The hints that have been seen, of frames that were not reserved.";
+        #[serde(default)]
+        reserved: ReservedStatistics, part, "Reserved flows.";
+    }
+
+    /// The reserved flows of a direction. At any time conforming = departed + dropped + waiting.
+    #[derive(Copy, Deserialize)]
+    pub struct ReservedStatistics {
+        reservations: u64, gauge("reservations"), "Reservations now.";
+        rate_bps: u64, gauge("bit/s"), "What they take of the link's rate, with its overhead.";
+        conforming: Counted, counter("packets, B"), "Frames that conformed to their token bucket.", shown("conforming");
+        excess: Counted, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.", shown("excess");
+        dropped: Counted, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.", shown("lost");
+        departed: Counted, counter("packets, B"), "Conforming frames whose transmission started.", shown("sent on");
+        waiting_packets: u64, gauge("packets"), "Conforming frames that wait for the link.", shown("waiting");
+        mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that departed.", shown("mean wait ms");
+        longest_wait_ms: f64, gauge("ms"), "The longest of these waits.", shown("longest wait ms");
+    }
+
+    /// A reservation: a line of the reply to `reservations`.
+    #[derive(Deserialize)]
+    pub struct ReservationStatistics {
+        #[schemars(extend("const" = "reservation"))]
+        event: String, label, "`reservation`.";
+        direction: Way, label, "Its direction.";
+        reservation: u64, label, "Its number, which the client has chosen that made it.";
+        own: bool, label, "Whether the client that asks has made it.";
+        rate_bps: u64, gauge("bit/s"), "The token rate r, of IP datagrams.";
+        bucket_bytes: u64, gauge("B"), "The depth b of the bucket.";
+        min_unit_bytes: u32, gauge("B"), "The minimum policed unit m.";
+        max_packet_bytes: u32, gauge("B"), "The largest packet M.";
+        filters: Vec<FilterDocument>, part, "Its filters.";
+        conforming: Counted, counter("packets, B"), "Frames that conformed to the bucket.";
+        excess: Counted, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.";
+        dropped: Counted, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.";
+    }
+
+    /// Which packets a reservation is for.
+    #[derive(Eq, Deserialize)]
+    pub struct FilterDocument {
+        destination: String, label, "The destination.";
+        protocol: u8, label, "The protocol above IP, such as 17 for UDP.";
+        destination_port: Option<u16>, label, "The destination port; null for any.";
+        source: Option<String>, label, "The source; null for any.";
+        source_port: Option<u16>, label, "The source port; null for any.";
     }
 
     /// How late frames were handed to the interface, against the schedule; null before the first.
@@ -142,6 +187,26 @@ pub struct ReloadReply<'s> {
     reload: Option<&'s ReloadStatus>,
 }
 
+/// A router's reply to a request that has changed what is reserved.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct ReservationDone {
+    /// `done`.
+    #[schemars(extend("const" = "done"))]
+    event: String,
+    /// The number of the reservation.
+    reservation: u64,
+}
+
+/// The last line of a router's reply to `reservations`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct ReservationsEnd {
+    /// `reservations`.
+    #[schemars(extend("const" = "reservations"))]
+    event: String,
+    /// The number of reservations in both directions.
+    pub reservations: u64,
+}
+
 /// A line that a router's socket answers with.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
@@ -152,6 +217,12 @@ pub enum SocketReply {
     Configuration(Box<ConfigurationReply>),
     /// To `reload status`.
     Reload(ReloadReply<'static>),
+    /// To `reservations`, for each of them.
+    Reservation(Box<ReservationStatistics>),
+    /// To `reservations`, at the end.
+    ReservationsEnd(ReservationsEnd),
+    /// To a JSON object that reserves.
+    ReservationDone(ReservationDone),
     /// To anything else.
     Refusal(Refusal),
 }
@@ -165,6 +236,9 @@ pub struct ShaperSnapshot {
     queued: usize,
     backlog: Counted,
     probability: Option<Probability>,
+    reservations: usize,
+    reserved_rate: Rate,
+    reserved_waiting: usize,
 }
 
 impl Statistics {
@@ -173,10 +247,8 @@ impl Statistics {
     /// # Errors
     /// When it is not a line of a router's statistics.
     pub fn parse(line: &str) -> Result<Self, StatisticsError> {
-        match serde_json::from_str(line) {
-            Ok(Refusal { error, .. }) => Err(StatisticsError::Refused(error)),
-            Err(_) => Ok(serde_json::from_str(line)?),
-        }
+        Refusal::check(line)?;
+        Ok(serde_json::from_str(line)?)
     }
 
     /// Returns the document as one line of JSON, without the end of the line.
@@ -208,6 +280,14 @@ impl Direction {
 }
 
 impl Refusal {
+    /// Returns an error if the line is a refusal.
+    pub fn check(line: &str) -> Result<(), StatisticsError> {
+        match serde_json::from_str(line) {
+            Ok(Self { error, .. }) => Err(StatisticsError::Refused(error)),
+            Err(_) => Ok(()),
+        }
+    }
+
     pub fn new(error: &impl ToString) -> Self {
         Self { event: "error".to_owned(), error: error.to_string() }
     }
@@ -237,6 +317,62 @@ impl<'s> ReloadReply<'s> {
     }
 }
 
+impl ReservationStatistics {
+    pub(crate) fn new(direction: Way, own: bool, reservation: &Reservation) -> Self {
+        let Reservation { id, bucket, filters, counters } = reservation;
+        Self {
+            event: "reservation".to_owned(),
+            direction,
+            reservation: id.number,
+            own,
+            rate_bps: bucket.rate.as_bps(),
+            bucket_bytes: bucket.bucket.get(),
+            min_unit_bytes: bucket.min_unit,
+            max_packet_bytes: bucket.max_packet,
+            filters: filters.iter().map(FilterDocument::from).collect(),
+            conforming: counters.conforming.into(),
+            excess: counters.excess.into(),
+            dropped: counters.dropped.into(),
+        }
+    }
+
+    pub(crate) fn json(&self) -> String {
+        json(self)
+    }
+}
+
+impl From<&FlowFilter> for FilterDocument {
+    fn from(filter: &FlowFilter) -> Self {
+        Self {
+            destination: filter.destination.to_string(),
+            protocol: filter.protocol,
+            destination_port: filter.destination_port,
+            source: filter.source.map(|source| source.to_string()),
+            source_port: filter.source_port,
+        }
+    }
+}
+
+impl ReservationDone {
+    pub fn new(reservation: u64) -> Self {
+        Self { event: "done".to_owned(), reservation }
+    }
+
+    pub fn json(&self) -> String {
+        json(self)
+    }
+}
+
+impl ReservationsEnd {
+    pub fn new(reservations: u64) -> Self {
+        Self { event: "reservations".to_owned(), reservations }
+    }
+
+    pub fn json(&self) -> String {
+        json(self)
+    }
+}
+
 impl ShaperSnapshot {
     pub fn from_shaper(shaper: &Shaper) -> Self {
         let (spec, backlog) = (&shaper.params().queue, shaper.backlog());
@@ -247,6 +383,9 @@ impl ShaperSnapshot {
             queued: shaper.queued(),
             backlog: Counted { packets: backlog.packets.into(), bytes: backlog.bytes },
             probability: shaper.probability(),
+            reservations: shaper.reservation_count(),
+            reserved_rate: shaper.reserved_rate(),
+            reserved_waiting: shaper.reserved_waiting(),
         }
     }
 
@@ -270,6 +409,22 @@ impl ShaperSnapshot {
             slipped_ms: stats.slipped.as_millis_f64(),
             departure_error_us: stats.departure_error().into(),
             hints: hints(stats),
+            reserved: self.reserved(),
+        }
+    }
+
+    fn reserved(&self) -> ReservedStatistics {
+        let stats = &self.stats.reserved;
+        ReservedStatistics {
+            reservations: self.reservations as u64,
+            rate_bps: self.reserved_rate.as_bps(),
+            conforming: stats.conforming.into(),
+            excess: stats.excess.into(),
+            dropped: stats.dropped.into(),
+            departed: stats.departed.into(),
+            waiting_packets: self.reserved_waiting as u64,
+            mean_wait_ms: stats.mean_wait().as_millis_f64(),
+            longest_wait_ms: stats.longest_wait.as_millis_f64(),
         }
     }
 }

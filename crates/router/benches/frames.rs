@@ -5,12 +5,13 @@
 //! ```
 //!
 //! A frame comes every packet time of the link, one waits and one goes: headers, verdict, copy into the buffer, departure.
-//! The flows are a hundred, the hints uniform. Every figure is the median of many short runs.
+//! The flows are a hundred, the hints uniform. Every figure is the median of many short runs. The last lines are with reservations:
+//! for other flows, for one of the hundred, and for all of them.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
-use cutline_router::{Overhead, Port, Shaper, ShaperParams};
+use cutline_aqm::{AqmSpec, Limit, PolicerParams, QueueSpec, TsqParams};
+use cutline_router::{FlowFilter, Overhead, Port, ReservationId, Shaper, ShaperParams};
 use cutline_units::{Bytes, Instant, Rate, Streams};
 use rustix::time::{ClockId, clock_gettime};
 use std::convert::Infallible;
@@ -54,6 +55,7 @@ fn frames(size: usize) -> Vec<Vec<u8>> {
         frame[16..18].copy_from_slice(&(size as u16).to_be_bytes());
         frame[22..24].copy_from_slice(&[64, 17]);
         frame[26..34].copy_from_slice(&[10, 0, 0, number as u8, 10, 0, 1, 1]);
+        frame[34..38].copy_from_slice(&[0x10, 0, 0x13, 0x8c]);
         frame
     };
     (0..100).map(frame).collect()
@@ -67,7 +69,7 @@ fn shaper(aqm: &str, tsq: bool) -> Shaper {
         tsq: tsq.then(TsqParams::default),
         rate: RATE,
     };
-    let params = ShaperParams { overhead: Overhead::Ip, ..ShaperParams::new(queue) };
+    let params = ShaperParams { overhead: Overhead::Ip, reservations: 20_000, ..ShaperParams::new(queue) };
     Shaper::new(params, Streams::new(1).stream("bench", "drop")).expect("its defaults are allowed")
 }
 
@@ -76,9 +78,26 @@ fn cpu_nanos() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Reserves for `others` flows that do not come, and for `own` of the hundred that do, as much as they send.
+fn reserve(shaper: &mut Shaper, others: u32, own: u32) {
+    for number in 0..others + own {
+        let filter = FlowFilter {
+            destination: [10, 0, if number < own { 1 } else { 2 }, 1].into(),
+            protocol: 17,
+            destination_port: Some(5004),
+            source: Some((0x0a00_0000 + number).to_be_bytes().into()),
+            source_port: Some(0x1000),
+        };
+        let rate = if number < own { Rate::from_kbps(8500) } else { Rate::from_kbps(1) };
+        let bucket = PolicerParams { rate, bucket: Bytes::new(20_000), min_unit: 64, max_packet: 1500 };
+        let id = ReservationId { owner: 1, number: number.into() };
+        shaper.reserve(id, bucket, &[filter]).expect("the link has room for it");
+    }
+}
+
 /// The median over the runs, ns per frame.
-fn measure(aqm: &str, tsq: bool, size: usize) -> f64 {
-    let (mut shaper, frames) = (shaper(aqm, tsq), frames(size));
+fn measure(mut shaper: Shaper, size: usize) -> f64 {
+    let frames = frames(size);
     let packet_time = RATE.transmission_time(Bytes::new(size as u64));
     let mut now = Instant::ZERO;
     for number in 0..BACKLOG {
@@ -109,6 +128,20 @@ fn main() {
         ("fq-codel", false),
     ] {
         let name = if tsq { format!("TSQ over {aqm}") } else { aqm.to_owned() };
-        println!("{name:<24} {:>12.1} {:>12.1}", measure(aqm, tsq, 64), measure(aqm, tsq, 1500));
+        let [short, long] = [64, 1500].map(|size| measure(shaper(aqm, tsq), size));
+        println!("{name:<24} {short:>12.1} {long:>12.1}");
+    }
+    for (name, others, own) in [
+        ("TSQ over pi, 1 other", 1, 0),
+        ("10,000 others", 10_000, 0),
+        ("10,000 others, 1 own", 10_000, 1),
+        ("10,000 others, 100 own", 10_000, 100),
+    ] {
+        let [short, long] = [64, 1500].map(|size| {
+            let mut shaper = shaper("pi", true);
+            reserve(&mut shaper, others, own);
+            measure(shaper, size)
+        });
+        println!("{name:<24} {short:>12.1} {long:>12.1}");
     }
 }

@@ -23,6 +23,8 @@ const PPPOE: usize = 8;
 const IPV4: usize = 20;
 const IPV6: usize = 40;
 const MOST_EXTENSIONS: usize = 8;
+/// More fragments, or an offset (RFC 791 section 3.1).
+const FRAGMENT_V4: u16 = 0x3fff;
 
 /// The parsed headers of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +89,26 @@ impl Ip {
     }
 }
 
+/// Returns the protocol above IP, and the source and destination port; the ports are 0 if there are none, and in a fragment.
+#[inline]
+pub(crate) fn transport(frame: &[u8], ip: &Ip) -> Option<(u8, u32)> {
+    let (at, end) = (usize::from(ip.at), usize::from(ip.at) + ip.length as usize);
+    let packet = frame.get(..end)?;
+    let (protocol, ports) = match ip.version {
+        Version::V4 => {
+            let header = packet.get(at..at + IPV4)?;
+            let ports = if half(header, 6)? & FRAGMENT_V4 != 0 {
+                0
+            } else {
+                ports(packet, at + usize::from(header[0] & 0x0f) * 4, header[9])
+            };
+            (header[9], ports)
+        }
+        Version::V6 => upper_layer(packet, at + IPV6, *packet.get(at + 6)?),
+    };
+    Some((protocol, ports as u32))
+}
+
 /// Returns the offset of the link's payload, and its type.
 #[inline]
 fn ethernet(frame: &[u8]) -> Option<(usize, u16)> {
@@ -125,8 +147,7 @@ fn ipv4(frame: &[u8], at: usize, salt: u64) -> Option<Ip> {
     if !whole {
         return None;
     }
-    // More fragments, or an offset: RFC 791 section 3.1.
-    let fragment = half(header, 6)? & 0x3fff != 0;
+    let fragment = half(header, 6)? & FRAGMENT_V4 != 0;
     let protocol = header[9];
     let end = at + length;
     let ports = if fragment { 0 } else { ports(&frame[..end], at + header_len, protocol) };
@@ -202,7 +223,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 
 /// One step of the hash: every bit of `hash` and `word` affects the upper half of the result.
 #[inline]
-const fn mix(hash: u64, word: u64) -> u64 {
+pub(crate) const fn mix(hash: u64, word: u64) -> u64 {
     // 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming, volume 3, section 6.4).
     let product = (hash ^ word) as u128 * 0x9e37_79b9_7f4a_7c15;
     (product as u64 ^ (product >> 64) as u64).wrapping_add(hash.rotate_left(23))

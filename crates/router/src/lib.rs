@@ -7,6 +7,8 @@
 //! ```text
 //! duplex_shaper   both directions between two ports
 //!   shaper        one direction: a frame's way through the queue and onto the link
+//!     reserved    reserved flows, which are served before the queue
+//!       flow_filter  which packets belong to a reservation
 //!     headers     parses a frame's headers
 //!     overhead    the size of a frame on the link
 //!     frames      the room of waiting frames, which is bounded
@@ -18,18 +20,22 @@
 //! Nothing here reads a clock or opens a socket; `cutline-ports` has the ports and the waiting.
 
 mod duplex_shaper;
+mod flow_filter;
 mod frames;
 mod headers;
 mod overhead;
 mod port;
+mod reserved;
 mod shaper;
 mod stats;
 mod traffic_class;
 
 pub use duplex_shaper::{DuplexShaper, Round};
+pub use flow_filter::FlowFilter;
 pub use headers::{ETHERNET, Headers, Ip, Version};
 pub use overhead::Overhead;
 pub use port::Port;
+pub use reserved::{RESERVATION_LIMITS, Reservation, ReservationCounters, ReservationError, ReservationId};
 pub use shaper::{Shaper, ShaperParams};
-pub use stats::{HINTS, HintCounters, Loss, ShaperStats};
+pub use stats::{HINTS, HintCounters, Loss, ReservedStats, ShaperStats};
 pub use traffic_class::{set_ce, set_dscp};

@@ -12,6 +12,9 @@
 //! A port may accept no frames for a while, for example because of Ethernet's flow control. Such a port holds the link: when
 //! the outbox is full of frames that wait for the port, all others stay in the queue, under control of the AQM.
 //!
+//! Frames of reserved flows that conform to their token bucket do not go into the queue. They wait in a class that is served first
+//! (`reserved.rs`).
+//!
 //! A change of the rate takes effect from the next frame on, and the queue keeps its frames. The frame that is on the link
 //! ends as planned, except that it does not occupy the link for longer than the longest frame would at the new rate, or for
 //! [`ShaperParams::burst`] if that is longer. When the queue itself is
@@ -20,12 +23,18 @@
 //! the exchange is overtaken by one from after it. This has a cost: until the old queue is empty, the new one sees only its
 //! own backlog, and the limits of both queues together bound what waits.
 
+use crate::flow_filter::FlowFilter;
 use crate::frames::{Frames, Slot};
 use crate::headers::{ETHERNET, Headers, Ip};
 use crate::overhead::Overhead;
 use crate::port::Port;
+use crate::reserved::{
+    Judgement, Link, Reservation, ReservationError, ReservationId, ReservedClass, Waiting,
+};
 use crate::stats::{Loss, ShaperStats};
-use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Limit, Queue, QueueSpec, Shed, Verdict};
+use cutline_aqm::{
+    AnyQueue, Arrival, Backlog, Departure, Limit, PolicerParams, Queue, QueueSpec, Shed, Verdict,
+};
 use cutline_params::ParameterError;
 use cutline_units::{
     Bytes, Duration, Ecn, HintTable, Instant, Probability, RandomStream, Rate, RemarkTable, Serializer,
@@ -53,6 +62,8 @@ pub struct ShaperParams {
     pub salt: u64,
     /// The most memory for stored frames, bytes. A frame that finds no room is lost.
     pub memory: usize,
+    /// The most reservations; 0 allows none.
+    pub reservations: usize,
 }
 
 /// The queue of one direction, its link, and the frames in it.
@@ -72,6 +83,8 @@ pub struct Shaper {
     /// The earliest time from which the schedule may catch up. Earlier arrivals count as arriving then.
     earliest: Instant,
     frames: Frames,
+    /// Reserved flows; `None` before the first reservation.
+    reserved: Option<Box<ReservedClass>>,
     /// Frames whose transmission has started and that the port has not accepted yet, with their start times.
     outbox: VecDeque<(Slot, Instant)>,
     /// The port's reports about frames of the outbox, during a call of [`Port::send`].
@@ -106,6 +119,7 @@ impl ShaperParams {
             burst: Self::BURST,
             salt: 0,
             memory: Self::MEMORY,
+            reservations: 0,
         }
     }
 
@@ -139,6 +153,7 @@ impl Shaper {
             busy: false,
             clock: Instant::ZERO,
             earliest: Instant::ZERO,
+            reserved: None,
             outbox: VecDeque::with_capacity(OUTBOX),
             settled: Vec::with_capacity(OUTBOX),
             stats: ShaperStats::default(),
@@ -160,16 +175,30 @@ impl Shaper {
     /// it is free.
     #[inline]
     pub fn receive(&mut self, at: Instant, bytes: &[u8]) {
+        let arrived = at;
         let at = self.on_time(at.max(self.clock));
         self.clock = at;
         self.serve_while(|free_at| free_at < at);
+        if self.busy && self.is_held() {
+            self.hold(at);
+        }
         self.stats.received.add(bytes.len() as u32);
         if bytes.len() < ETHERNET {
             self.stats.lose(Loss::Runt, bytes.len());
         } else if bytes.len() > self.params.largest_frame as usize {
             self.stats.lose(Loss::Oversize, bytes.len());
         } else {
-            self.enqueue(at, bytes);
+            self.enqueue(at, arrived, bytes);
+        }
+    }
+
+    /// Lets the schedule slip to `now`, because the port holds the link. No frame may start before it has arrived.
+    #[cold]
+    fn hold(&mut self, now: Instant) {
+        let slip = now.saturating_since(self.serializer.free_at());
+        if slip > Duration::ZERO {
+            self.stats.slipped += slip;
+            self.serializer.skip_to(now);
         }
     }
 
@@ -183,11 +212,15 @@ impl Shaper {
         at.max(self.earliest)
     }
 
-    fn enqueue(&mut self, now: Instant, bytes: &[u8]) {
+    /// Queues a frame at `now`; `arrived` is when it came, which is earlier if the schedule has slipped.
+    fn enqueue(&mut self, now: Instant, arrived: Instant, bytes: &[u8]) {
         let headers = Headers::parse(bytes, self.params.salt);
         let arrival = self.arrival(bytes.len() as u32, &headers);
         if headers.ip.is_none() {
             self.stats.not_ip.add(bytes.len() as u32);
+        }
+        if self.reserved.is_some() && self.is_reserved(now, arrived, bytes, &headers, &arrival) {
+            return;
         }
         if !self.retired.is_empty() && self.is_full(arrival.size) {
             return self.stats.drop_queued(Loss::Overflow, arrival.hint, bytes.len());
@@ -207,6 +240,41 @@ impl Shaper {
             }
         }
         self.drop_shed();
+    }
+
+    /// Puts a frame into the reserved class if it conforms to its reservation. Returns whether that has settled it.
+    fn is_reserved(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        bytes: &[u8],
+        headers: &Headers,
+        arrival: &Arrival,
+    ) -> bool {
+        let (Some(class), Some(ip)) = (&mut self.reserved, &headers.ip) else { return false };
+        let length = bytes.len() as u32;
+        let place = match class.judge(arrived, bytes, ip, arrival.size) {
+            Judgement::BestEffort => return false,
+            Judgement::Excess => {
+                self.stats.reserved.excess.add(length);
+                return false;
+            }
+            Judgement::Reserved(place) => place,
+        };
+        self.stats.reserved.conforming.add(length);
+        let Some(slot) = self.frames.take(bytes.len()) else {
+            class.lose(place, length);
+            self.stats.reserved.dropped.add(length);
+            self.stats.lose(Loss::Memory, bytes.len());
+            return true;
+        };
+        class.push(Waiting { slot, size: arrival.size, arrived: now });
+        self.frames.fill(slot, bytes, *headers, arrival.hint);
+        self.mark_and_remark(slot, headers, length, false);
+        if !self.busy {
+            self.start_next(now);
+        }
+        true
     }
 
     /// Returns whether a frame of this size on the link would exceed the limit of the queue, all queues counted.
@@ -267,6 +335,9 @@ impl Shaper {
     /// Starts the next transmission on a link that is free at `now`.
     #[inline]
     fn start_next(&mut self, now: Instant) {
+        if let Some(waiting) = self.reserved.as_mut().and_then(|class| class.pop()) {
+            return self.start_reserved(now, waiting);
+        }
         let next = if self.retired.is_empty() { self.queue.dequeue(now) } else { self.next_of_all(now) };
         self.busy = next.is_some();
         let Some(Departure { packet: slot, size, arrived, marked }) = next else { return };
@@ -277,6 +348,14 @@ impl Shaper {
             self.stats.marked.add(length as u32);
         }
         self.stats.depart(self.frames.hint(slot), length, now - arrived);
+        self.outbox.push_back((slot, now));
+    }
+
+    /// Starts the transmission of a reserved frame.
+    fn start_reserved(&mut self, now: Instant, Waiting { slot, size, arrived }: Waiting) {
+        self.busy = true;
+        self.serializer.send(now, Bytes::new(u64::from(size)));
+        self.stats.reserved.depart(self.frames.length(slot), now - arrived);
         self.outbox.push_back((slot, now));
     }
 
@@ -420,12 +499,16 @@ impl Shaper {
 
     /// Reconfigures the shaper from the next frame on: replaces the queue as [`Shaper::set_queue`] does, and the overhead, the
     /// tables and the burst. The largest frame, the salt and the memory stay, because the port, the flows and the frames stay.
+    /// Reservations stay, too, even if they are more than a new rate carries; then no further one is admitted.
     ///
     /// # Errors
     /// When the queue cannot be built or its rate is out of range; then nothing has changed.
     pub fn reconfigure(&mut self, now: Instant, params: ShaperParams) -> Result<(), ParameterError> {
         let ShaperParams { queue, overhead, hints, remark, burst, .. } = params;
         self.set_queue(now, queue)?;
+        if let Some(class) = self.reserved.as_mut().filter(|_| overhead != self.params.overhead) {
+            class.set_overhead(overhead);
+        }
         self.params = ShaperParams { overhead, hints, remark, burst, ..self.params.clone() };
         Ok(())
     }
@@ -440,12 +523,107 @@ impl Shaper {
         self.params.remark = remark;
     }
 
+    /// Reserves for the packets of these filters, from the next frame on. The token bucket is full at first.
+    ///
+    /// # Errors
+    /// When a value is not allowed, the number or a filter is taken, or the link has too little left. Then nothing has changed.
+    pub fn reserve(
+        &mut self,
+        id: ReservationId,
+        bucket: PolicerParams,
+        filters: &[FlowFilter],
+    ) -> Result<(), ReservationError> {
+        let (limit, salt, link) = (self.params.reservations, self.params.salt, self.link());
+        let class = self.reserved.get_or_insert_with(|| Box::new(ReservedClass::new(limit, salt)));
+        class.add(&link, id, bucket, filters)
+    }
+
+    /// Changes the token bucket of a reservation from `now` on. Its tokens stay, as far as they fit.
+    ///
+    /// # Errors
+    /// When a value is not allowed, there is no such reservation, or the link has too little left. Then nothing has changed.
+    pub fn change_reservation(
+        &mut self,
+        now: Instant,
+        id: ReservationId,
+        bucket: PolicerParams,
+    ) -> Result<(), ReservationError> {
+        let link = self.link();
+        self.class(id)?.change(now, &link, id, bucket)
+    }
+
+    /// Lets the packets of a further filter use a reservation.
+    ///
+    /// # Errors
+    /// When there is no such reservation, or the filter is taken. Then nothing has changed.
+    pub fn add_filter(&mut self, id: ReservationId, filter: FlowFilter) -> Result<(), ReservationError> {
+        self.class(id)?.add_filter(id, filter)
+    }
+
+    /// Removes a filter from a reservation, which stays even if it has no other filter.
+    ///
+    /// # Errors
+    /// When the reservation or its filter is not there.
+    pub fn remove_filter(&mut self, id: ReservationId, filter: &FlowFilter) -> Result<(), ReservationError> {
+        self.class(id)?.remove_filter(id, filter)
+    }
+
+    /// Ends a reservation. Its frames that wait are sent.
+    ///
+    /// # Errors
+    /// When there is no such reservation.
+    pub fn end_reservation(&mut self, id: ReservationId) -> Result<(), ReservationError> {
+        self.class(id)?.remove(id)
+    }
+
+    /// Ends up to `most` reservations of an owner. Returns whether none is left.
+    pub fn end_owner(&mut self, owner: u64, most: usize) -> bool {
+        let Some(class) = &mut self.reserved else { return true };
+        for _ in 0..most {
+            let Some(id) = class.first_of(owner) else { return true };
+            class.remove(id).expect("it is among them");
+        }
+        class.first_of(owner).is_none()
+    }
+
+    /// Returns the reservations that follow `after` in the order of their numbers, or all.
+    pub fn reservations(&self, after: Option<ReservationId>) -> impl Iterator<Item = Reservation> {
+        self.reserved.iter().flat_map(move |class| class.list(after))
+    }
+
+    /// Returns the number of reservations.
+    pub fn reservation_count(&self) -> usize {
+        self.reserved.as_ref().map_or(0, |class| class.len())
+    }
+
+    /// Returns what the reservations take of the link's rate, with its overhead.
+    pub fn reserved_rate(&self) -> Rate {
+        self.reserved.as_ref().map_or(Rate::ZERO, |class| class.rate())
+    }
+
+    /// Returns the number of frames that wait in the reserved class.
+    pub fn reserved_waiting(&self) -> usize {
+        self.reserved.as_ref().map_or(0, |class| class.waiting())
+    }
+
+    fn class(&mut self, id: ReservationId) -> Result<&mut ReservedClass, ReservationError> {
+        self.reserved.as_deref_mut().ok_or(ReservationError::Unknown(id.number))
+    }
+
+    const fn link(&self) -> Link {
+        Link {
+            rate: self.params.queue.rate,
+            overhead: self.params.overhead,
+            largest_frame: self.params.largest_frame,
+        }
+    }
+
     /// Returns the current configuration.
     pub const fn params(&self) -> &ShaperParams {
         &self.params
     }
 
-    /// Returns the backlog of the queue and of the retired queues, in frames and in the link's bytes.
+    /// Returns the backlog of the queue and of the retired queues, without reserved frames, in frames and in the link's bytes.
     pub fn backlog(&self) -> Backlog {
         self.retired.iter().fold(self.queue.backlog(), |sum, queue| {
             let Backlog { packets, bytes } = queue.backlog();

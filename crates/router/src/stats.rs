@@ -39,6 +39,8 @@ pub struct ShaperStats {
     pub marked: Count,
     /// Frames whose code point was changed.
     pub remarked: Count,
+    /// Frames of reserved flows.
+    pub reserved: ReservedStats,
     lost: [Count; Loss::ALL.len()],
     by_hint: [HintCounters; HINTS],
     /// Total time by which the schedule has slipped because the router was woken too late.
@@ -46,7 +48,24 @@ pub struct ShaperStats {
     departure_error: Histogram,
 }
 
-/// The counters of the frames with one hint.
+/// The counters of reserved flows. At any time conforming = departed + dropped + those that wait in the reserved class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReservedStats {
+    /// Frames that conformed to their bucket.
+    pub conforming: Count,
+    /// Frames that did not, or found no room in the reserved class. They went into the queue.
+    pub excess: Count,
+    /// Conforming frames that were lost, because there was no memory for them.
+    pub dropped: Count,
+    /// Conforming frames whose transmission started.
+    pub departed: Count,
+    /// Sum of the sojourn times of the frames that departed.
+    pub waited: Duration,
+    /// The longest of these sojourn times.
+    pub longest_wait: Duration,
+}
+
+/// The counters of the frames with one hint that were not reserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HintCounters {
     /// Frames whose transmission started.
@@ -98,6 +117,20 @@ impl From<DropReason> for Loss {
             DropReason::Early => Self::Early,
             DropReason::Overflow => Self::Overflow,
         }
+    }
+}
+
+impl ReservedStats {
+    /// Returns the mean sojourn time; zero before the first departure.
+    pub fn mean_wait(&self) -> Duration {
+        self.waited / self.departed.packets.max(1)
+    }
+
+    #[inline]
+    pub(crate) fn depart(&mut self, length: usize, waited: Duration) {
+        self.departed.add(length as u32);
+        self.waited += waited;
+        self.longest_wait = self.longest_wait.max(waited);
     }
 }
 

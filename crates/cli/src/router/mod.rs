@@ -218,6 +218,7 @@ impl Routing {
                 socket,
                 memory: *memory,
                 user,
+                reservations: None,
             },
         })
     }

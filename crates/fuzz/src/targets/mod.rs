@@ -12,6 +12,7 @@ mod result_summary;
 mod result_tables;
 mod router_reply;
 mod router_request;
+mod router_reservation;
 mod rsvp;
 mod session;
 mod specification;
@@ -44,7 +45,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 22] = [
+const TARGETS: [Target; 23] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -156,6 +157,14 @@ const TARGETS: [Target; 22] = [
         longest: 64,
         tries: 300_000,
         memory: LITTLE,
+    },
+    Target {
+        name: "router-reservation",
+        parse: router_reservation::parse,
+        seeds: &[],
+        longest: 4096,
+        tries: 30_000,
+        memory: TREE,
     },
     Target { name: "rsvp", parse: rsvp::parse, seeds: &[], longest: 512, tries: 8_000, memory: TREE },
     Target {

@@ -312,5 +312,3 @@ impl Rack {
     }
 }
 
-#[cfg(test)]
-mod tests;

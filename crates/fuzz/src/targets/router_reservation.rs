@@ -1,0 +1,32 @@
+//! Requests that reserve in a router at work: `cutline_router_service::ReservationRequest`.
+//!
+//! - What was read and is written again reads the same, and what is written is one line.
+//! - Every number is within what is allowed, and no filter mixes versions of IP.
+//! - An error says why.
+
+use cutline_router::FlowFilter;
+use cutline_router_service::{Action, ReservationRequest};
+
+pub fn parse(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let request: ReservationRequest = match text.parse() {
+        Ok(request) => request,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return false;
+        }
+    };
+    match &request.action {
+        Action::Reserve(_, filters) => {
+            assert!((1..=ReservationRequest::MAX_FILTERS).contains(&filters.len()));
+            assert!(filters.iter().all(FlowFilter::is_consistent));
+        }
+        Action::AddFilter(filter) | Action::RemoveFilter(filter) => assert!(filter.is_consistent()),
+        Action::Change(_) | Action::Release => {}
+    }
+    assert!(request.number < 1 << 53, "{request}");
+    let line = request.to_string();
+    assert!(!line.contains('\n'), "{line:?}");
+    assert_eq!(line.parse(), Ok(request));
+    true
+}

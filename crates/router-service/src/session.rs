@@ -1,0 +1,96 @@
+//! A client's connection: it is answered from the board, and may hold a lease of reservations.
+
+use crate::board::Board;
+use crate::local_socket::{Reception, Say, Session};
+use crate::request::Request;
+use crate::reservation_request::{ReservationRequest, Way};
+use crate::reservations::{Lease, OrderError, ReservationDesk};
+use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd};
+use std::io;
+use std::sync::Arc;
+
+/// What a client's connection has.
+struct ClientSession {
+    board: Arc<Board>,
+    /// `None` where nothing may be reserved.
+    desk: Option<Arc<ReservationDesk>>,
+    lease: Option<Lease>,
+}
+
+/// Returns what receives clients: their requests are answered from the board, and with a desk they may reserve.
+pub fn reception(board: Arc<Board>, desk: Option<ReservationDesk>) -> Arc<Reception> {
+    let desk = desk.map(Arc::new);
+    Arc::new(move || Box::new(ClientSession { board: Arc::clone(&board), desk: desk.clone(), lease: None }))
+}
+
+impl Session for ClientSession {
+    fn answer(&mut self, request: &str, say: Say<'_>) -> io::Result<()> {
+        if request.starts_with('{') {
+            self.reserve(request, say)
+        } else if request.parse() == Ok(Request::Reservations) {
+            self.list(say)
+        } else {
+            self.board.reply(request, say)
+        }
+    }
+
+    fn is_holding(&self) -> bool {
+        self.lease.is_some()
+    }
+}
+
+impl ClientSession {
+    fn reserve(&mut self, line: &str, say: Say<'_>) -> io::Result<()> {
+        let Some(desk) = &self.desk else { return refuse(say, &FORBIDDEN) };
+        let request: ReservationRequest = match line.parse() {
+            Ok(request) => request,
+            Err(error) => return refuse(say, &error),
+        };
+        if self.lease.is_none() {
+            self.lease = desk.lease();
+        }
+        let Some(lease) = &self.lease else {
+            let most = Lease::MAX;
+            return refuse(
+                say,
+                &format!("{most} clients may reserve at a time, and as many do: ask again later"),
+            );
+        };
+        let number = request.number;
+        match lease.change(request) {
+            Ok(()) => say(&ReservationDone::new(number).json()),
+            Err(error @ OrderError::Silent) => {
+                refuse(say, &error)?;
+                // Whether it will be carried out is not known. With the connection the lease ends, and all that is in it.
+                Err(io::ErrorKind::TimedOut.into())
+            }
+            Err(error) => refuse(say, &error),
+        }
+    }
+
+    fn list(&self, say: Say<'_>) -> io::Result<()> {
+        let owner = self.lease.as_ref().map(Lease::owner);
+        let mut count = 0;
+        for way in [Way::Forward, Way::Reverse] {
+            let Some(desk) = &self.desk else { break };
+            let all = match desk.list_all(way) {
+                Ok(all) => all,
+                Err(error) => return refuse(say, &error),
+            };
+            count += all.len() as u64;
+            for reservation in all {
+                let is_own = owner == Some(reservation.id.owner);
+                say(&ReservationStatistics::new(way, is_own, &reservation).json())?;
+            }
+        }
+        say(&ReservationsEnd::new(count).json())
+    }
+}
+
+/// The refusal where nothing may be reserved.
+const FORBIDDEN: &str =
+    "reservations = \"none\": this router accepts none; allowed by reservations = \"allowed\" in its file";
+
+fn refuse(say: Say<'_>, why: &impl ToString) -> io::Result<()> {
+    say(&Refusal::new(why).json())
+}

@@ -1,0 +1,249 @@
+//! Filters: which packets belong to a reservation, and a table that finds the reservation of a packet.
+//!
+//! A filter names a destination and a protocol, and may name the source and the ports. So a filter has one of eight shapes. The
+//! table has a hash map for each shape in use: a packet is looked up once in each, most specific first, and the first match counts.
+//! With filters of one shape, which is usual, a lookup is one hash and one probe, whatever the number of reservations. The hash is
+//! salted, so that a sender cannot choose packets that collide.
+//!
+//! A fragment has no ports here, because only the first one carries them. It matches filters without ports alone.
+
+use crate::headers::{Ip, Version, mix, transport};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::net::IpAddr;
+
+/// The packets of a flow, or of several flows. `None` is any value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowFilter {
+    /// The destination.
+    pub destination: IpAddr,
+    /// The protocol above IP, such as 17 for UDP.
+    pub protocol: u8,
+    /// The destination port.
+    pub destination_port: Option<u16>,
+    /// The source, of the same version of IP.
+    pub source: Option<IpAddr>,
+    /// The source port.
+    pub source_port: Option<u16>,
+}
+
+/// What filters compare, of a packet. Parts that a filter does not name are zero in its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FlowKey {
+    destination: [u64; 2],
+    source: [u64; 2],
+    /// Source port, destination port.
+    ports: u32,
+    /// Protocol, and version of IP.
+    kind: u16,
+}
+
+/// The parts that a filter names, as bits.
+type Shape = u8;
+
+const SOURCE: Shape = 4;
+const SOURCE_PORT: Shape = 2;
+const DESTINATION_PORT: Shape = 1;
+
+/// The reservations of filters.
+#[derive(Clone, Debug)]
+pub(crate) struct FilterTable {
+    salt: u64,
+    /// The number of filters for which there is room in each map.
+    room: usize,
+    /// A map for each shape that has been used, most specific first.
+    maps: Vec<(Shape, HashMap<FlowKey, u32, Salt>)>,
+    len: usize,
+}
+
+/// Begins a hash with a salt.
+#[derive(Clone, Copy, Debug)]
+struct Salt(u64);
+
+/// Hashes words by [`mix`].
+struct WordHasher(u64);
+
+impl FlowFilter {
+    /// Returns whether addresses are of the same version, and no port is 0.
+    pub fn is_consistent(&self) -> bool {
+        let is_same = |source: IpAddr| source.is_ipv4() == self.destination.is_ipv4();
+        self.source.is_none_or(is_same) && self.destination_port != Some(0) && self.source_port != Some(0)
+    }
+
+    const fn shape(&self) -> Shape {
+        let mut shape = 0;
+        if self.source.is_some() {
+            shape |= SOURCE;
+        }
+        if self.source_port.is_some() {
+            shape |= SOURCE_PORT;
+        }
+        if self.destination_port.is_some() {
+            shape |= DESTINATION_PORT;
+        }
+        shape
+    }
+
+    fn key(&self) -> FlowKey {
+        let port = |port: Option<u16>| u32::from(port.unwrap_or_default());
+        FlowKey {
+            destination: words(self.destination),
+            source: self.source.map_or([0; 2], words),
+            ports: port(self.source_port) << 16 | port(self.destination_port),
+            kind: kind(self.protocol, self.destination.is_ipv6()),
+        }
+    }
+}
+
+impl FlowKey {
+    /// Returns the key of a packet whose IP header has been found.
+    #[inline]
+    fn of(frame: &[u8], ip: &Ip) -> Option<Self> {
+        let (protocol, ports) = transport(frame, ip)?;
+        let header = frame.get(usize::from(ip.at)..)?;
+        let word = |at: usize| Some(u64::from_be_bytes(*header.get(at..)?.first_chunk()?));
+        let (source, destination) = match ip.version {
+            Version::V4 => {
+                let both = word(12)?;
+                ([0, both >> 32], [0, both & u64::from(u32::MAX)])
+            }
+            Version::V6 => ([word(8)?, word(16)?], [word(24)?, word(32)?]),
+        };
+        Some(Self { destination, source, ports, kind: kind(protocol, ip.version == Version::V6) })
+    }
+
+    /// Returns the key as filters of this shape see it; `None` if they need ports that it does not have.
+    #[inline]
+    const fn seen(mut self, shape: Shape) -> Option<Self> {
+        if shape & SOURCE == 0 {
+            self.source = [0; 2];
+        }
+        let both = SOURCE_PORT | DESTINATION_PORT;
+        if self.ports == 0 && shape & both != 0 {
+            return None;
+        }
+        if shape & SOURCE_PORT == 0 {
+            self.ports &= 0xffff;
+        }
+        if shape & DESTINATION_PORT == 0 {
+            self.ports &= 0xffff_0000;
+        }
+        Some(self)
+    }
+}
+
+impl FilterTable {
+    /// Creates a table for up to `room` filters.
+    pub(crate) const fn new(salt: u64, room: usize) -> Self {
+        Self { salt, room, maps: Vec::new(), len: 0 }
+    }
+
+    /// Returns the number of filters.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the reservation of a packet.
+    #[inline]
+    pub(crate) fn find(&self, frame: &[u8], ip: &Ip) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let key = FlowKey::of(frame, ip)?;
+        self.maps.iter().find_map(|(shape, map)| map.get(&key.seen(*shape)?).copied())
+    }
+
+    /// Returns whether a filter is there.
+    pub(crate) fn has(&self, filter: &FlowFilter) -> bool {
+        let shape = filter.shape();
+        self.maps.iter().any(|(of, map)| *of == shape && map.contains_key(&filter.key()))
+    }
+
+    /// Adds a filter that is not there. Returns false when there is no memory for it.
+    pub(crate) fn add(&mut self, filter: &FlowFilter, reservation: u32) -> bool {
+        let shape = filter.shape();
+        if !self.maps.iter().any(|(of, _)| *of == shape) {
+            let mut map = HashMap::with_hasher(Salt(self.salt));
+            if map.try_reserve(self.room).is_err() {
+                return false;
+            }
+            self.maps.push((shape, map));
+            self.maps.sort_by_key(|(shape, _)| std::cmp::Reverse((shape.count_ones(), *shape)));
+        }
+        let found = self.maps.iter_mut().find(|(of, _)| *of == shape);
+        let Some((_, map)) = found else { return false };
+        self.len += 1;
+        map.insert(filter.key(), reservation).is_none()
+    }
+
+    /// Removes a filter.
+    pub(crate) fn remove(&mut self, filter: &FlowFilter) {
+        let shape = filter.shape();
+        let Some((_, map)) = self.maps.iter_mut().find(|(of, _)| *of == shape) else { return };
+        if map.remove(&filter.key()).is_some() {
+            self.len -= 1;
+        }
+        if map.is_empty() {
+            self.maps.retain(|(of, _)| *of != shape);
+        }
+    }
+}
+
+impl Hash for FlowKey {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if self.kind & VERSION_6 != 0 {
+            state.write_u64(self.destination[0]);
+            state.write_u64(self.source[0]);
+            state.write_u64(self.destination[1]);
+            state.write_u64(self.source[1]);
+        } else {
+            state.write_u64(self.destination[1] << 32 | self.source[1]);
+        }
+        state.write_u64(u64::from(self.ports) << 16 | u64::from(self.kind));
+    }
+}
+
+impl BuildHasher for Salt {
+    type Hasher = WordHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> WordHasher {
+        WordHasher(self.0)
+    }
+}
+
+impl Hasher for WordHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        mix(self.0, 0x2545_f491_4f6c_dd1d)
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        self.0 = mix(self.0, word);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(byte.into());
+        }
+    }
+}
+
+const VERSION_6: u16 = 1 << 8;
+
+#[inline]
+const fn kind(protocol: u8, is_v6: bool) -> u16 {
+    protocol as u16 | (is_v6 as u16) << 8
+}
+
+fn words(address: IpAddr) -> [u64; 2] {
+    match address {
+        IpAddr::V4(address) => [0, u32::from(address).into()],
+        IpAddr::V6(address) => {
+            let bits = u128::from(address);
+            [(bits >> 64) as u64, bits as u64]
+        }
+    }
+}
