@@ -138,10 +138,12 @@ impl Sender {
 pub struct Receiver {
     child: Child,
     folder: PathBuf,
+    limit: Duration,
 }
 
 impl Receiver {
-    /// Starts it. Its files are put into the folder. If nothing comes for `patience` it ends by itself.
+    /// Starts it. Its files are put into the folder. It ends when nothing has come for `patience`, also at the beginning: ended by a signal,
+    /// ffmpeg would leave out frames that have come.
     ///
     /// # Errors
     /// When ffmpeg does not start.
@@ -160,16 +162,16 @@ impl Receiver {
         ];
         let child =
             Child::start(&mut ffmpeg(folder, &arguments.concat()), namespace, &folder.join("receive"))?;
-        Ok(Self { child, folder: folder.to_owned() })
+        Ok(Self { child, folder: folder.to_owned(), limit: patience + GRACE })
     }
 
-    /// Ends it. What has come until now is decoded.
+    /// Waits until it has ended, after the last message.
     ///
     /// # Errors
-    /// When ffmpeg does not end.
+    /// When messages come all the time, or ffmpeg does not end.
     pub fn finish(mut self) -> Result<(), ProgramError> {
         // Of a stream that has never begun, or was cut, it says that it has failed; the frames tell what came.
-        self.child.interrupt(GRACE)?;
+        self.child.wait(self.limit)?;
         let seen = self.folder.join(SEEN);
         if !seen.exists() {
             File::create(&seen).map_err(of_file(&seen))?;
