@@ -91,7 +91,7 @@ fn streams_and_datagrams_cross_and_are_documented_and_recorded() {
         stream.write_all(&request).unwrap();
     });
     let mut client = TcpStream::connect(near.addresses[0]).unwrap();
-    let request: Vec<u8> = (0..300_000_u32).map(|at| (at * 7 >> 3) as u8).collect();
+    let request: Vec<u8> = (0..300_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
     client.write_all(&request).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     let mut answer = Vec::new();

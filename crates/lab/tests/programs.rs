@@ -1,5 +1,6 @@
 //! NetVideo and DIRM through a pair of gateways on the loopback interface. `make validate-programs` installs ffmpeg and omniORB, and
 //! runs this.
+#![expect(clippy::disallowed_methods, reason = "programs run in real time, and are waited for")]
 
 use cutline_bindings::Options;
 use cutline_gateway::{Gateway, GatewayDocument, Limits, Plan, Route, Side, Transport};

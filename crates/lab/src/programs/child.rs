@@ -1,4 +1,9 @@
 //! A program that runs, with an end that is certain.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "programs run in real time, and are waited for"
+)]
 
 use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
@@ -118,13 +123,11 @@ impl Child {
 
     /// Waits for its end, however it ends. One that takes longer is killed.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus, ProgramError> {
-        match self.status(limit)? {
-            Some(status) => Ok(status),
-            None => {
-                self.kill();
-                Err(self.late(limit))
-            }
+        if let Some(status) = self.status(limit)? {
+            return Ok(status);
         }
+        self.kill();
+        Err(self.late(limit))
     }
 
     /// How it has ended, for which it waits; `None` if it has not.

@@ -302,7 +302,7 @@ fn view(film: &Film, folder: &Path, places: &[Option<usize>]) -> Result<(), Prog
     let bytes = film.frame_bytes();
     let mut screen = vec![128; bytes];
     let mut frame = vec![0; bytes];
-    for place in places.iter() {
+    for place in places {
         if let Some(place) = place {
             let read =
                 seen.seek(SeekFrom::Start((place * bytes) as u64)).and_then(|_| seen.read_exact(&mut frame));
@@ -351,12 +351,13 @@ fn value(line: &str, key: &str) -> Option<f64> {
 }
 
 fn viewing(places: &[Option<usize>], source: &[(f64, f64)], sent: &[(f64, f64)]) -> Viewing {
-    let frame = |((place, source), sent): ((&Option<usize>, &(f64, f64)), &(f64, f64))| Frame {
-        is_shown: place.is_some(),
-        source: likeness(&[*source]),
-        sent: likeness(&[*sent]),
-    };
-    let frames: Vec<_> = places.iter().zip(source).zip(sent).map(frame).collect();
+    let frames: Vec<_> = (places.iter().zip(source).zip(sent))
+        .map(|((place, source), sent)| Frame {
+            is_shown: place.is_some(),
+            source: likeness(&[*source]),
+            sent: likeness(&[*sent]),
+        })
+        .collect();
     let freezes = frames.split(|frame| frame.is_shown).map(<[Frame]>::len);
     Viewing {
         shown: frames.iter().filter(|frame| frame.is_shown).count() as u32,
