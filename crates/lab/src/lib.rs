@@ -13,6 +13,7 @@
 //!     frames   storage of frames that are in the network
 //!   timing     whether the timing of the run is valid
 //!   side       the two sides of the network
+//! programs     real applications: NetVideo with ffmpeg, DIRM with a CORBA ORB
 //! ```
 //!
 //! Laboratory and simulator measure the same quantities at the same points with the same code, and write the same tables.
@@ -28,6 +29,7 @@ mod error;
 mod frames;
 mod hosts;
 mod links;
+pub mod programs;
 mod reader;
 mod run;
 mod side;

@@ -54,9 +54,10 @@ struct Run {
     point: SweepPoint,
 }
 
-/// Returns the scenarios in a folder and its subfolders, ordered by path.
+/// Returns the scenarios in a folder and its subfolders, ordered by path. Folders of programs have specifications instead.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = entries.filter(|path| !path.ends_with("programs"));
     let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     files.retain(|path| path.file_name().is_some_and(|name| name != "figures.toml"));

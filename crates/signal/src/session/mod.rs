@@ -528,7 +528,7 @@ impl Session {
             return;
         };
         let (stamps, delay_error, hint_report) = (report.stamps, report.delay_error, report.for_hint());
-        let (theirs, sent) = (report.sent.messages, out.departures.total());
+        let (theirs, sent) = (report.sent.messages, out.most_sent());
         let exchange = self.stamper.on_stamps(arrived, &stamps);
         let mut clock = self.clock.clone();
         if let Some(exchange) = exchange {

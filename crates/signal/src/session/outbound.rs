@@ -3,7 +3,7 @@
 use super::CHECKED;
 use super::trace::{Input, Output, Recorder};
 use crate::mib::TfrcFigures;
-use crate::monitor::{Departures, MonitorParams};
+use crate::monitor::{Departures, MonitorParams, Sent};
 use crate::pacing::Pacer;
 use crate::rate_control::{FeedbackMessage, RateSender, TfrcParams};
 use cutline_quality::spec::Specification;
@@ -20,6 +20,8 @@ pub struct Outbound {
     effective: Specification,
     /// The rate at which the application should send, messages/s, if the rate adapts.
     rate: Option<f64>,
+    /// The length of a message that may have left and is not counted yet.
+    begun: Option<u64>,
     recorder: Option<Recorder>,
 }
 
@@ -32,7 +34,15 @@ impl Outbound {
     ) -> Self {
         let departures = Departures::new(now, monitor).expect(CHECKED);
         let pacer = Pacer::new(effective);
-        Self { departures, pacer, tfrc: None, effective: effective.clone(), rate: None, recorder }
+        Self {
+            departures,
+            pacer,
+            tfrc: None,
+            effective: effective.clone(),
+            rate: None,
+            begun: None,
+            recorder,
+        }
     }
 
     /// From now on TFRC limits the rate, too.
@@ -124,10 +134,31 @@ impl Outbound {
         self.effective.size.map(Bytes::get)
     }
 
+    /// A message is about to be given to a kernel that may take it only later. A report of the other end may have it before
+    /// [`Outbound::on_send`] or [`Outbound::retract`].
+    pub fn begin(&mut self, now: Instant, bytes: u64) {
+        self.note(now, || Input::Begin(bytes));
+        self.begun = Some(bytes);
+    }
+
+    /// The message that was about to be sent was not.
+    pub fn retract(&mut self, now: Instant) {
+        self.note(now, || Input::Retract);
+        self.begun = None;
+    }
+
+    /// All that the other end may have received.
+    pub(super) fn most_sent(&self) -> Sent {
+        let sent = self.departures.total();
+        let (messages, bytes) = self.begun.map_or((0, 0), |bytes| (1, bytes));
+        Sent { messages: sent.messages + messages, bytes: sent.bytes + bytes, ..sent }
+    }
+
     /// A message was sent.
     #[inline]
     pub fn on_send(&mut self, now: Instant, bytes: u64) {
         self.note(now, || Input::Send(bytes));
+        self.begun = None;
         self.departures.on_send(now, bytes);
         self.pacer.on_send(now, bytes);
         if let Some(tfrc) = &mut self.tfrc {

@@ -85,6 +85,10 @@ pub enum Input {
     Find,
     /// [`Session::mib`].
     Mib(LocalFeedback, Option<TcpFigures>),
+    /// [`Outbound::begin`], with the length.
+    Begin(u64),
+    /// [`Outbound::retract`].
+    Retract,
     /// [`Outbound::on_send`], with the length.
     Send(u64),
     /// [`Outbound::hold`].
@@ -190,6 +194,8 @@ impl Step {
             Input::Mib(feedback, tcp) => {
                 session.mib(at, (out, inbound), (*feedback, *tcp));
             }
+            Input::Begin(bytes) => out.begin(at, *bytes),
+            Input::Retract => out.retract(at),
             Input::Send(bytes) => out.on_send(at, *bytes),
             Input::Hold => out.hold(at),
             Input::Refused => out.on_refused(at),

@@ -22,12 +22,14 @@ pub struct Outlet {
     pending: Vec<u8>,
     /// Payload that the last header has announced and that has not been written, bytes.
     owed: usize,
+    /// This direction was shut down: nothing is sent any more.
+    is_shut_down: bool,
 }
 
 impl Outlet {
     /// What begins with bytes that the kernel has not taken yet.
     pub const fn new(pending: Vec<u8>) -> Self {
-        Self { pending, owed: 0 }
+        Self { pending, owed: 0, is_shut_down: false }
     }
 
     /// Whether a message has begun and not ended.
@@ -55,6 +57,7 @@ impl Outlet {
             self.pending.extend(stream_header(token, length, true, now));
             self.owed = length;
             begins = Some(now);
+            connection.outbound().begin(now, length as u64);
         }
         let bytes = &bytes[..bytes.len().min(self.owed)];
         let mut written = 0;
@@ -74,7 +77,7 @@ impl Outlet {
                         connection.feed_back(|feedback| feedback.queue_full += 1);
                     }
                     if begins.is_some() {
-                        self.retract();
+                        self.retract(connection);
                     }
                     return if written > 0 { Ok(written) } else { Err(errno.into()) };
                 }
@@ -84,13 +87,14 @@ impl Outlet {
             }
         }
         if begins.is_some() {
-            self.retract();
+            self.retract(connection);
         }
         if written == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(written) }
     }
 
     /// Takes back a message of which the kernel has nothing, not even of its header: its bytes may never be written.
-    fn retract(&mut self) {
+    fn retract(&mut self, connection: &Connection) {
+        connection.outbound().retract(now());
         self.pending.truncate(self.pending.len() - STREAM_HEADER);
         self.owed = 0;
     }
@@ -100,12 +104,22 @@ impl Outlet {
         if self.owed > 0 {
             return Ok(());
         }
-        self.pending.extend(connection.take_control().into_iter().flatten());
+        let control = connection.take_control();
+        if self.is_shut_down {
+            return Ok(());
+        }
+        self.pending.extend(control.into_iter().flatten());
         while !self.pending.is_empty() {
             let taken = kernel::send(socket, [&self.pending, &[]], SendFlags::DONTWAIT)?;
             self.took(taken);
         }
         Ok(())
+    }
+
+    /// This direction was shut down. What waited for the kernel is forgotten.
+    pub fn shut_down(&mut self) {
+        self.is_shut_down = true;
+        self.pending = Vec::new();
     }
 
     /// How much waits for the kernel.

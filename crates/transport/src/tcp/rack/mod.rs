@@ -311,4 +311,3 @@ impl Rack {
         false
     }
 }
-
