@@ -160,9 +160,7 @@ impl Client {
                 self.incoming.extend(&part[..length]);
                 Ok(true)
             }
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
-            {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Ok(false)
             }
             Err(error) => Err(error.into()),

@@ -147,13 +147,7 @@ pub(crate) const RECEIVE: u64 = 2;
 impl Grant {
     /// A grant of a service that needs no agent. It stays as it is.
     pub fn standing(service: &'static str) -> Self {
-        Self {
-            service,
-            client: None,
-            standings: Default::default(),
-            reserved: None,
-            events: VecDeque::new(),
-        }
+        Self { service, client: None, standings: Default::default(), reserved: None, events: VecDeque::new() }
     }
 
     /// A grant for which `cutlined` was asked, over this connection, with the numbers of the directions that it was asked for.
