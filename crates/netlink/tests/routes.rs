@@ -28,7 +28,17 @@ fn host(label: &str) -> Option<Namespace> {
                   route add prohibit fd04::/64\nroute add unreachable fd05::/64\n\
                   rule add from 10.0.0.9 to 10.7.0.0/16 lookup 77\nroute add 10.7.0.0/16 via 10.0.0.7 table 77";
     namespace.ip_batch(set_up).unwrap();
-    Some(namespace)
+    // The kernel takes up an address of IPv6 in its own time.
+    let mut monitor = namespace.within(|| Monitor::open().unwrap()).unwrap();
+    let mut router = namespace.within(|| Router::open().unwrap()).unwrap();
+    for _ in 0..100 {
+        if router.route(ip("fd00::1")).unwrap() == Route::Local {
+            return Some(namespace);
+        }
+        wait(&mut [PollFd::new(&monitor, PollFlags::IN)], Duration::from_secs(1)).unwrap();
+        monitor.take().unwrap();
+    }
+    panic!("the address fd00::1 is not taken up");
 }
 
 fn ip(text: &str) -> IpAddr {

@@ -179,8 +179,14 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     // 40 packets a second are reserved.
     let excess = counters[&sends_twice].excess as usize;
     let reserved = second.received - excess;
-    assert!((185..=215).contains(&reserved), "{reserved} packets within the reservation");
+    assert!((185..=225).contains(&reserved), "{reserved} packets within the reservation");
     assert!(second.received < second.sent * 9 / 10, "not all of the excess fits: {second:?}");
+    // The link carries 38 B with each packet; at the end, what is in the fifos leaves as well, 31 packets and the buckets.
+    let carried = first.received + second.received + flood.received;
+    assert!(
+        carried < 948,
+        "{carried} packets of 1038 B in 5 s at 1.5 Mbit/s, where 903 would be due and 924 without the 24 B"
+    );
     // While both wait, excess gets a sixteenth of what best effort gets: an eighth, of which this is one of two reservations.
     let best_effort = best_effort as usize;
     assert!(excess * 32 > best_effort && excess * 8 < best_effort, "{excess} and {best_effort} packets");

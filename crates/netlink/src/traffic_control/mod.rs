@@ -17,28 +17,40 @@
 //! Each class has two token buckets: one filled at its rate, one at its ceiling. As long as the first is not empty, the class is served
 //! before all that have to borrow. When it is empty and the second is not, the class may borrow from its parent, if that has
 //! tokens. Each packet takes tokens from its class and from the parent, also if it was not borrowed, so what the reservations
-//! use is not there to be borrowed. Borrowers of the same priority take turns, each with as many bytes in its turn as its quantum.
+//! use is not there to be borrowed. Borrowers of the same priority take turns, each with as many bytes in its turn as its quantum. A
+//! quantum below the size of a packet still lets one packet leave, so a smaller share than another's takes a larger quantum there.
 //!
-//! So a flow that keeps to its token bucket gets its rate, whatever the others send, and waits for one packet of another class at
-//! most. A packet may leave as soon as the bucket is not empty, and empties it beyond zero: that is one packet more than the
-//! bucket of the `TSpec`.
+//! So a flow that keeps to its token bucket gets its rate, whatever the others send. It waits for the packet of another class that
+//! is on its way, and for the reservations that are served before it, and no longer. A packet may leave as soon as the bucket is not
+//! empty, and empties it beyond zero: that is one packet more than the bucket of the `TSpec`.
+//!
+//! HTB does not check that the rates of the classes fit into the link. [`Shaper::add`] does.
 //!
 //! # What exceeds a reservation
 //!
 //! It is not dropped: it becomes best effort (RFC 2211 section 7), since a class whose bucket is empty borrows. It stays in the fifo of
 //! its flow, so a flow's packets do not overtake each other, and all packets of a flow that sends too much wait alike, as the
 //! RFC allows. The excess of a reservation is served in turn with the best-effort class, whose quantum is
-//! [`Options::best_effort_weight`] times that of all reservations together: as long as best-effort packets wait, they get that many
-//! times as much as the excess of all flows together. This is the separate allocation of RFC 2211 section 9. Excess that
-//! had its place in the queue of all others would push elastic traffic back, as that section says. It is not a lower priority
-//! either, with which a TCP connection with a small reservation could get less than without one.
+//! [`Options::best_effort_weight`] times that of all reservations together: as long as best-effort packets wait, they get at least that
+//! many times as much as the excess of all flows together. This is the separate allocation of RFC 2211 section 9. If excess had its
+//! place in the queue of best effort, it would push elastic traffic back, as that section says. It does not have a lower priority
+//! either: a TCP connection with a small reservation could get less than without one.
+//!
+//! Measured on a link of 1.5 Mbit/s with two reservations of 320 kbit/s and 4 Mbit/s of best effort: the flow that kept to its reservation lost
+//! none of 200 packets and had no excess; of the one that sent twice its rate, 210 packets were within the reservation and 33 excess,
+//! while 494 of best effort passed (`tests/shaper.rs`).
 //!
 //! # What a packet's size is
 //!
 //! HTB counts what it queues: the IP packet, with 14 B of Ethernet header where the interface has one. A `TSpec` counts IP packets.
 //! So rate and bucket of a class grow by the header, as much as needed for the smallest packets that are policed
 //! ([`Reservation::on_wire`]). What a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
-//! goes into [`Options::overhead`]; the kernel adds it to each packet (`overhead` of `struct tc_ratespec`).
+//! goes into [`Options::overhead`]; the kernel adds it to each packet before it takes tokens (`overhead` of `struct tc_ratespec`). Its
+//! counters do not have it.
+//!
+//! With segmentation offload, and on a host that forwards with receive aggregation, what is queued may be 64 KiB of segments in one. It
+//! leaves as one, which takes 350 ms at 1.5 Mbit/s, and a smaller fifo drops it as a whole. On slow links, turn both off before
+//! ([`cutline_sys::Offloads`]), on all interfaces that packets come from.
 
 mod filter;
 mod htb;
@@ -74,10 +86,8 @@ const CLASSES: std::ops::RangeInclusive<u16> = 0x10..=0xfffe;
 const SHARE: u64 = 100;
 /// The slowest link.
 const LEAST_RATE: Rate = Rate::from_kbps(64);
-/// The smallest fifo, packets of the largest size.
-const LEAST_QUEUE: u64 = 2;
-/// The smallest fifo of best effort.
-const LEAST_BEST_EFFORT: u64 = 10;
+/// The smallest fifo, packets of the largest size: TCP begins with as many (RFC 6928).
+const LEAST_QUEUE: u64 = 10;
 /// The burst of the link itself: what may leave at once after a pause, beside one packet.
 const LINK_BURST: Duration = Duration::from_millis(1);
 
@@ -124,7 +134,8 @@ pub struct Options {
     /// How long best-effort packets wait at most where nothing is reserved: the fifo holds what the link sends in this time, and
     /// 10 packets at least.
     pub best_effort_delay: Duration,
-    /// How long the excess of a reservation waits at most in addition to its bucket, at the reserved rate.
+    /// How long the excess of a reservation waits at most in addition to its bucket, at the reserved rate; the fifo has room for 10
+    /// packets of it at least, which is what TCP begins with.
     pub excess_delay: Duration,
     /// How many times as much best effort gets as the excess of all reservations together, while both wait; 1 to 64.
     pub best_effort_weight: u32,
@@ -133,12 +144,12 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Fifos of 100 ms and 50 ms, eight times as much for best effort as for excess, and nothing of others is replaced.
+    /// Fifos of 100 ms, eight times as much for best effort as for excess, and nothing of others is replaced.
     fn default() -> Self {
         Self {
             overhead: 0,
             best_effort_delay: Duration::from_millis(100),
-            excess_delay: Duration::from_millis(50),
+            excess_delay: Duration::from_millis(100),
             best_effort_weight: 8,
             replace: false,
         }
@@ -450,8 +461,8 @@ impl Shaper {
         self.set_class(CONTROL, self.class_at(self.kept()), new)?;
         self.set_class(BEST_EFFORT, self.best_effort_class(), new)?;
         let most = self.rate.bytes_in(self.options.best_effort_delay);
-        let best_effort = most.max(Bytes::new(LEAST_BEST_EFFORT * self.frame.get()));
-        self.set_fifo(CONTROL, Bytes::new(LEAST_BEST_EFFORT * self.frame.get()), new)?;
+        let best_effort = most.max(Bytes::new(LEAST_QUEUE * self.frame.get()));
+        self.set_fifo(CONTROL, Bytes::new(LEAST_QUEUE * self.frame.get()), new)?;
         self.set_fifo(BEST_EFFORT, best_effort, new)
     }
 
