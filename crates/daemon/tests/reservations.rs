@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve};
+use common::{A, B, Net, announce, bucket, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request};
 use cutline_provision::{Access, Client, Demand, Direction, Event, Reason, open};
 use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
@@ -65,10 +65,13 @@ fn a_reservation_is_installed_along_the_path_and_removed_by_each_way_of_ending_i
     eventually("all classes go", || net.classes("a", "eth0") + net.classes("r1", "east") == 0);
 
     // The sender withdraws.
+    drop(sender);
     let (mut other, _receiver) = set_up(&net, 5001);
     other.send(&Request::Withdraw { id: 1 }).unwrap();
     eventually("all classes go", || net.classes("r1", "east") + net.classes("r2", "east") == 0);
-    assert!(net.status("r2").sessions.is_empty() && net.status("r1").sessions.is_empty());
+    eventually("nothing is left at the routers", || {
+        ["r1", "r2"].iter().all(|node| net.status(node).sessions.is_empty())
+    });
 }
 
 #[test]
@@ -212,7 +215,6 @@ fn forged_and_replayed_messages_are_refused_and_counted() {
     // The checksum is zero with a digest's message, or made right for the change.
     forged[2..4].fill(0);
     send(&forged);
-    // Without INTEGRITY: a Path message of length 8, which is no sound message either, but that is not looked at.
     eventually("both are counted", || {
         let counters = net.status("r1").counters;
         counters.replayed > before.replayed && counters.forged > before.forged
@@ -230,5 +232,4 @@ fn a_host_without_raw_sockets_uses_udp() {
     net.start("a");
     let (_sender, _receiver) = set_up(&net, 5000);
     assert_eq!(net.reserved("r1", "east"), ON_WIRE);
-    assert!(flow(5000).reversed().source.port() == 5000);
 }

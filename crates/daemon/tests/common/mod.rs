@@ -9,8 +9,6 @@
 //!
 //! Packets from `a` go to 10.9.9.9, an address of `b` itself, by `r2`, until a test changes the route.
 
-#![expect(dead_code, reason = "each test uses a part")]
-
 use cutline_daemon::status::Status;
 use cutline_provision::protocol::{Bucket, Reply, Request, Senders};
 use cutline_provision::{Client, Flow, Transport};
@@ -39,7 +37,10 @@ const LINKS: [((&str, &str, &str), (&str, &str, &str)); 5] = [
 
 const ROUTES: [(&str, &str); 5] = [
     ("a", "route add default via 10.1.1.2"),
-    ("r1", "route add 10.9.9.9 via 10.1.2.2\nroute add 10.1.4.0/24 via 10.1.2.2\nroute add 10.1.5.0/24 via 10.1.3.2"),
+    (
+        "r1",
+        "route add 10.9.9.9 via 10.1.2.2\nroute add 10.1.4.0/24 via 10.1.2.2\nroute add 10.1.5.0/24 via 10.1.3.2",
+    ),
     ("r2", "route add 10.9.9.9 via 10.1.4.2\nroute add 10.1.1.0/24 via 10.1.2.1"),
     ("r3", "route add 10.9.9.9 via 10.1.5.2\nroute add 10.1.1.0/24 via 10.1.3.1"),
     ("b", "address add 10.9.9.9/32 dev lo\nroute add default via 10.1.4.1"),
@@ -178,9 +179,10 @@ impl Net {
 
     /// How many classes of reservations there are.
     pub fn classes(&self, node: &str, interface: &str) -> usize {
+        let fixed = ["c071:1", "c071:2", "c071:3"];
         let is_reservation = |line: &&str| {
-            line.starts_with("class htb c071:")
-                && !["c071:1 ", "c071:2 ", "c071:3 "].iter().any(|fixed| line.contains(fixed))
+            let class = line.strip_prefix("class htb ").and_then(|rest| rest.split(' ').next());
+            class.is_some_and(|class| !fixed.contains(&class))
         };
         self.tc(node, "class", interface).lines().filter(is_reservation).count()
     }
