@@ -104,8 +104,11 @@ fn text(status: &Status) -> String {
         ("messages with an unknown key", counters.unknown_key),
         ("malformed messages", counters.malformed),
     ];
-    let counted: Vec<String> =
-        counted.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name}: {count}")).collect();
+    let counted: Vec<String> = counted
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name}: {count}"))
+        .collect();
     if !counted.is_empty() {
         text += &format!("\n{}\n", counted.join(", "));
     }
@@ -113,7 +116,8 @@ fn text(status: &Status) -> String {
 }
 
 fn interfaces(status: &Status) -> String {
-    let head = ["interface", "address", "rate", "reservable", "reserved", "reservations", "packets", "dropped"];
+    let head =
+        ["interface", "address", "rate", "reservable", "reserved", "reservations", "packets", "dropped"];
     let mut table = Table::new(2, &head);
     for its in &status.interfaces {
         let or_none = |bps: Option<u64>| bps.map_or_else(|| "-".to_owned(), rate);

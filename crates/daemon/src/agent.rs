@@ -18,9 +18,10 @@ use cutline_rsvp::admission::{self, Handle};
 use cutline_rsvp::engine::{
     CallError, Control, Engine, Event, Flow, InterfaceConfig, InterfaceId, LocalSender, Output, Police, Start,
 };
-use cutline_rsvp::intserv::Tspec;
+use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
 use cutline_service::{SdNotify, SighupWatcher, SocketFile};
+use cutline_sys::clock::wall_clock_offset;
 use cutline_sys::ip_socket::Version;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
@@ -31,7 +32,6 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
 /// The numbers of descriptors: the listener, routes, sockets from here on, clients from there on.
 const LISTENER: u32 = 0;
@@ -193,7 +193,9 @@ impl Agent {
     /// Tells neighbours that what was asked for here has ended.
     fn withdraw_all(&mut self) {
         let clients: Vec<ClientId> = self.requests.clients();
-        clients.into_iter().for_each(|client| self.leave(client));
+        for client in clients {
+            self.leave(client);
+        }
         self.act();
     }
 
@@ -274,11 +276,8 @@ impl Agent {
     fn tell(&mut self, event: Event) {
         match event {
             Event::Path { session, sender, tspec, adspec } => {
-                let bps = adspec.filter(|adspec| adspec.bandwidth.is_finite());
-                let path_bps = bps.map(|adspec| (f64::from(adspec.bandwidth) * 8.0) as u64);
-                let (source, bucket) = (address(&sender), bucket(&tspec));
                 for (client, id) in self.requests.reservers(session, &[sender]) {
-                    self.clients.say(client, &Reply::Sender { id, sender: source, bucket, path_bps });
+                    self.clients.say(client, &sender_reply(id, &sender, &tspec, adspec.as_ref()));
                 }
             }
             Event::PathEnded { session, sender } => {
@@ -369,7 +368,9 @@ impl Agent {
     /// Ends all that a client has asked for.
     fn leave(&mut self, client: ClientId) {
         let ids: Vec<RequestId> = self.requests.of(client).collect();
-        ids.into_iter().for_each(|id| self.withdraw(id));
+        for id in ids {
+            self.withdraw(id);
+        }
         self.clients.remove(client);
     }
 
@@ -430,6 +431,14 @@ impl Agent {
             Some(Ask::Reserve(wanted)) => wanted.session,
             None => return,
         };
+        let Some(Ask::Reserve(wanted)) = self.requests.get_mut(request) else { return };
+        let (client, id) = request;
+        for sender in &wanted.senders {
+            // Those that come later are events.
+            if let Some((tspec, adspec)) = self.engine.path(session, *sender) {
+                self.clients.say(client, &sender_reply(id, sender, &tspec, adspec.as_ref()));
+            }
+        }
         let outcome = self.engine.watch(session, true).and_then(|()| self.reserve(session));
         if let Err(error) = outcome {
             self.refuse(request, Reason::Invalid(error.to_string()));
@@ -448,13 +457,11 @@ impl Agent {
 
     /// Reserves what all applications want of a session.
     fn reserve(&mut self, session: Session) -> Result<(), CallError> {
-        match self.requests.merged(session) {
-            Some((wanted, flowspecs)) => self.engine.reserve_each(now(), session, wanted, flowspecs),
-            None => {
-                self.engine.release_reservation(now(), session);
-                self.engine.watch(session, false)
-            }
+        if let Some((wanted, flowspecs)) = self.requests.merged(session) {
+            return self.engine.reserve_each(now(), session, wanted, flowspecs);
         }
+        self.engine.release_reservation(now(), session);
+        self.engine.watch(session, false)
     }
 
     /// Announces a flow by the route that it takes now, unless it is announced so already.
@@ -680,6 +687,13 @@ impl Agent {
     }
 }
 
+/// What a client hears of a sender.
+fn sender_reply(id: u64, sender: &Sender, tspec: &Tspec, adspec: Option<&Adspec>) -> Reply {
+    let known = adspec.filter(|adspec| adspec.bandwidth.is_finite());
+    let path_bps = known.map(|adspec| (f64::from(adspec.bandwidth) * 8.0) as u64);
+    Reply::Sender { id, sender: address(sender), bucket: bucket(tspec), path_bps }
+}
+
 const fn style_name(style: Style) -> &'static str {
     match style {
         Style::FixedFilter => "FF",
@@ -732,9 +746,9 @@ fn random<const N: usize>() -> Result<[u8; N], SysError> {
 /// The time since 1900 in NTP's format, which grows over restarts (RFC 2747 section 3).
 fn ntp_time() -> u64 {
     const FROM_1900_TO_1970: u64 = 2_208_988_800;
-    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let fraction = (u64::from(time.subsec_nanos()) << 32) / 1_000_000_000;
-    (time.as_secs() + FROM_1900_TO_1970) << 32 | fraction
+    let ns = now().as_nanos() + wall_clock_offset();
+    let fraction = (ns % 1_000_000_000 << 32) / 1_000_000_000;
+    (ns / 1_000_000_000 + FROM_1900_TO_1970) << 32 | fraction
 }
 
 /// Removes what an agent with this file would have installed, also one that has ended without doing so. What cannot be removed is

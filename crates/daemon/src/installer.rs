@@ -71,14 +71,13 @@ impl TrafficControl {
         replace: bool,
     ) -> Result<(), Error> {
         let known = self.shapers.iter().position(|(index, _)| *index == interface.index);
-        let place = match known {
-            Some(place) => place,
-            None => {
-                sweep(interface)?;
-                let shaper = Shaper::install(interface, rate, Options { replace, ..Options::default() })?;
-                self.shapers.push((interface.index, shaper));
-                self.shapers.len() - 1
-            }
+        let place = if let Some(place) = known {
+            place
+        } else {
+            sweep(interface)?;
+            let shaper = Shaper::install(interface, rate, Options { replace, ..Options::default() })?;
+            self.shapers.push((interface.index, shaper));
+            self.shapers.len() - 1
         };
         self.places.insert(id, place);
         Ok(())

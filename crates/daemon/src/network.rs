@@ -22,7 +22,7 @@ pub struct Link {
 /// A socket, and what it carries.
 #[derive(Debug)]
 struct Socket {
-    socket: IpSocket,
+    inner: IpSocket,
     version: Version,
     carrier: Carrier,
     /// Whether messages can be sent by it.
@@ -63,10 +63,10 @@ impl Network {
                 let failed =
                     |error| SysError::privileged("a raw socket cannot be opened", "CAP_NET_RAW", error);
                 let socket = IpSocket::raw(version, PROTOCOL, true).map_err(failed)?;
-                sockets.push(Socket { socket, version, carrier: Carrier::Raw, sends: true });
+                sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw, sends: true });
                 if version == Version::V6 {
                     let socket = IpSocket::interceptor_v6(PROTOCOL).map_err(failed)?;
-                    sockets.push(Socket { socket, version, carrier: Carrier::Raw, sends: false });
+                    sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw, sends: false });
                 }
             }
             for port in ports.iter().copied() {
@@ -77,7 +77,7 @@ impl Network {
                     SysError::privileged(format!("UDP port {port} cannot be opened"), "CAP_NET_RAW", error)
                 };
                 let socket = IpSocket::udp(version, port).map_err(failed)?;
-                sockets.push(Socket { socket, version, carrier: Carrier::Udp(port), sends: true });
+                sockets.push(Socket { inner: socket, version, carrier: Carrier::Udp(port), sends: true });
             }
         }
         Ok(Self { sockets, links, misplaced: 0, unsent: 0 })
@@ -85,15 +85,15 @@ impl Network {
 
     /// The descriptors, each with its number.
     pub fn descriptors(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
-        self.sockets.iter().map(|socket| socket.socket.as_fd()).enumerate()
+        self.sockets.iter().map(|socket| socket.inner.as_fd()).enumerate()
     }
 
     /// Passes the messages on that have arrived at a socket.
     pub fn receive(&mut self, number: usize, mut each: impl FnMut(&Arrival<'_>)) {
-        let Some(Socket { socket, version, carrier, .. }) = self.sockets.get_mut(number) else { return };
+        let Some(Socket { inner, version, carrier, .. }) = self.sockets.get_mut(number) else { return };
         for _ in 0..TURN {
             // An error is that of a message sent before, such as one to a host that refuses it; the next call has the next message.
-            let Ok(received) = socket.receive() else { continue };
+            let Ok(received) = inner.receive() else { continue };
             let Some(received) = received else { return };
             let link =
                 self.links.iter().find(|link| link.index == received.interface && link.version == *version);
@@ -132,7 +132,7 @@ impl Network {
         let socket = self.sockets.iter().find(|socket| {
             socket.sends && socket.version == link.version && (socket.carrier == Carrier::Raw) == is_raw
         });
-        socket.ok_or_else(missing)?.socket.send(&Outgoing {
+        socket.ok_or_else(missing)?.inner.send(&Outgoing {
             interface: link.index,
             source: datagram.source,
             destination: (datagram.destination, port),

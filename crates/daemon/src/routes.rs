@@ -1,7 +1,7 @@
 //! The kernel's answers about routes, as the engine wants them.
 
 use crate::network::Link;
-use cutline_netlink::{Error, Monitor, Question, Route as Kernel, Router};
+use cutline_netlink::{Changes, Error, Monitor, Question, Route as Kernel, Router};
 use cutline_rsvp::engine::{InterfaceId, Route, RouteKey};
 use cutline_sys::ip_socket::Version;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ impl Routes {
     /// Whether anything has changed since the last call.
     pub fn has_changed(&mut self) -> bool {
         // If the changes cannot be read, there may have been some.
-        self.monitor.take().map_or(true, |changes| changes.any())
+        self.monitor.take().map_or(true, Changes::any)
     }
 
     /// Remembers that the engine wants to know a route.

@@ -31,7 +31,9 @@ fn set_up(net: &Net, port: u16) -> (Client, Client) {
 fn send_packets(net: &Net, port: u16, count: u32) {
     let send = || {
         let socket = UdpSocket::bind((A, port)).unwrap();
-        (0..count).for_each(|_| drop(socket.send_to(&[0; 500], (B, port)).unwrap()));
+        for _ in 0..count {
+            socket.send_to(&[0; 500], (B, port)).unwrap();
+        }
     };
     net.node("a").within(send).unwrap();
 }

@@ -172,6 +172,11 @@ impl Grant {
         self.standings.iter().all(|standing| matches!(standing, Standing::Reserved | Standing::NotAsked))
     }
 
+    /// Reads what the agent has said, without waiting. Events stay.
+    pub fn refresh(&mut self) {
+        self.read(Duration::ZERO);
+    }
+
     /// Returns the next event, without waiting.
     pub fn event(&mut self) -> Option<Event> {
         self.read(Duration::ZERO);

@@ -191,7 +191,7 @@ impl Net {
 impl Drop for Net {
     fn drop(&mut self) {
         for child in self.agents.iter_mut().flatten() {
-            drop(kill_process(Pid::from_child(child), Signal::KILL));
+            let _ended_before = kill_process(Pid::from_child(child), Signal::KILL);
             drop(child.wait());
         }
     }
