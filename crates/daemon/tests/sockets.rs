@@ -91,10 +91,12 @@ fn r_udp_reserves() {
     let Some(mut net) = Net::new("sud", COMMAND) else { return };
     net.start_all();
     let [at_a, at_b] = ["a", "b"].map(|node| options(&net, node, AckPath::Reserved));
-    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
-    let listener = net.node("b").within(|| QosUdpListener::bind(any, &at_b).unwrap()).unwrap();
+    // Bound to one address, so that answers come from it.
+    let own = SocketAddr::new(B.parse().unwrap(), PORT);
+    let listener = net.node("b").within(|| QosUdpListener::bind(own, &at_b).unwrap()).unwrap();
     let (socket, _other) = std::thread::scope(|scope| {
-        let accepted = scope.spawn(|| listener.accept().unwrap().0);
+        // It opens a socket for the connection.
+        let accepted = scope.spawn(|| net.node("b").within(|| listener.accept().unwrap().0).unwrap());
         let socket = net.node("a").within(|| QosUdpSocket::connect((B, PORT), &at_a).unwrap()).unwrap();
         (socket, accepted.join().unwrap())
     });
