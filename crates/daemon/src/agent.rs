@@ -9,7 +9,8 @@ use crate::network::{Link, Network};
 use crate::requests::{Announced, Ask, RequestId, Requests, Shaped, Wanted};
 use crate::routes::Routes;
 use crate::status::{
-    InterfaceStatus, LocalStatus, ProtocolCounters, ReservationStatus, SenderStatus, SessionStatus, Status,
+    InterfaceStatus, LocalStatus, MessageCount, ProtocolCounters, ReservationStatus, SenderStatus,
+    SessionStatus, Status,
 };
 use cutline_netlink::{Interface, sweep};
 use cutline_provision::protocol::{Reply, Request, Senders};
@@ -664,7 +665,11 @@ impl Agent {
     fn counters(&self) -> ProtocolCounters {
         let stats = self.engine.stats();
         let by_name = |counts: &BTreeMap<cutline_rsvp::message::Kind, u64>| {
-            counts.iter().map(|(kind, count)| (format!("{kind:?}"), *count)).collect()
+            let count = |(kind, count): (&cutline_rsvp::message::Kind, &u64)| MessageCount {
+                message: format!("{kind:?}"),
+                count: *count,
+            };
+            counts.iter().map(count).collect()
         };
         ProtocolCounters {
             sent: by_name(&stats.sent),
@@ -747,8 +752,8 @@ fn random<const N: usize>() -> Result<[u8; N], SysError> {
 fn ntp_time() -> u64 {
     const FROM_1900_TO_1970: u64 = 2_208_988_800;
     let ns = now().as_nanos() + wall_clock_offset();
-    let fraction = (ns % 1_000_000_000 << 32) / 1_000_000_000;
-    (ns / 1_000_000_000 + FROM_1900_TO_1970) << 32 | fraction
+    let fraction = ((ns % 1_000_000_000) << 32) / 1_000_000_000;
+    ((ns / 1_000_000_000 + FROM_1900_TO_1970) << 32) | fraction
 }
 
 /// Removes what an agent with this file would have installed, also one that has ended without doing so. What cannot be removed is

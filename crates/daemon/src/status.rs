@@ -3,7 +3,6 @@
 use cutline_provision::protocol::Bucket;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 /// What `cutlined` holds.
@@ -114,7 +113,7 @@ pub struct LocalStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProtocolCounters {
     /// Messages sent, by type.
-    pub sent: BTreeMap<String, u64>,
+    pub sent: Vec<MessageCount>,
     /// Bytes sent, without the headers of IP and UDP.
     pub sent_bytes: u64,
     /// Messages sent again because no acknowledgement came.
@@ -122,7 +121,7 @@ pub struct ProtocolCounters {
     /// Messages that the kernel did not take.
     pub unsent: u64,
     /// Messages received and understood, by type.
-    pub received: BTreeMap<String, u64>,
+    pub received: Vec<MessageCount>,
     /// Messages that were malformed.
     pub malformed: u64,
     /// Messages that were not authenticated and had to be.
@@ -145,4 +144,13 @@ pub struct ProtocolCounters {
     pub expired: u64,
     /// What was refused because a limit was reached.
     pub full: u64,
+}
+
+/// How many messages there were of a type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessageCount {
+    /// The type, such as `Path`.
+    pub message: String,
+    /// How many.
+    pub count: u64,
 }

@@ -6,11 +6,12 @@
 mod common;
 
 use common::{Net, announce, reserve};
-use cutline_provision::Client;
-use cutline_provision::protocol::{Reply, Request};
+use cutline_provision::protocol::{Bucket, Reply, Request};
+use cutline_provision::{Client, Flow};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test capacity -- --ignored --nocapture";
 const RESERVATIONS: u64 = 10_000;
@@ -32,15 +33,21 @@ fn used(net: &Net, node: &str) -> (f64, f64) {
     (ticks / 100.0, kilobytes / 1000.0)
 }
 
-fn small(request: Request) -> Request {
-    let change = |mut bucket: cutline_provision::protocol::Bucket| {
-        bucket.bucket_bytes = 1500;
-        bucket
+/// A request for one of many flows: the filters of traffic control have room for some two thousand to a destination.
+fn small(request: Request, number: u64) -> Request {
+    let place = |address: SocketAddr| {
+        let host = 10 + (number / 1000) as u8;
+        SocketAddr::new([10, 9, 9, host].into(), address.port())
     };
     match request {
-        Request::Announce { id, flow, bucket } => Request::Announce { id, flow, bucket: change(bucket) },
+        Request::Announce { id, flow, bucket } => Request::Announce {
+            id,
+            flow: Flow { destination: place(flow.destination), ..flow },
+            bucket: Bucket { bucket_bytes: 1500, ..bucket },
+        },
         Request::Reserve { id, transport, destination, senders, bucket, confirm } => {
-            Request::Reserve { id, transport, destination, senders, bucket: change(bucket), confirm }
+            let bucket = Bucket { bucket_bytes: 1500, ..bucket };
+            Request::Reserve { id, transport, destination: place(destination), senders, bucket, confirm }
         }
         other => other,
     }
@@ -56,6 +63,9 @@ fn measure(label: &str, rsvp: &'static str) {
     let Some(mut net) = Net::new(label, COMMAND) else { return };
     net.rsvp = rsvp;
     net.rate = "1 Gbit/s";
+    net.node("b").ip_batch("address add 10.9.9.1/24 dev lo").unwrap();
+    net.node("r1").ip_batch("route add 10.9.9.0/24 via 10.1.2.2").unwrap();
+    net.node("r2").ip_batch("route add 10.9.9.0/24 via 10.1.4.2").unwrap();
     net.start_all();
     let empty = used(&net, ROUTER).1;
     let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
@@ -72,8 +82,8 @@ fn measure(label: &str, rsvp: &'static str) {
         if next < RESERVATIONS && now() >= begun + EVERY * next {
             let port = 10_000 + next as u16;
             asked.insert(next, now());
-            receiver.send(&small(reserve(next, port, 10_000))).unwrap();
-            sender.send(&small(announce(next, port, 10_000))).unwrap();
+            receiver.send(&small(reserve(next, port, 10_000), next)).unwrap();
+            sender.send(&small(announce(next, port, 10_000), next)).unwrap();
             next += 1;
         } else {
             std::thread::park_timeout(std::time::Duration::from_micros(200));
@@ -106,7 +116,9 @@ fn measure(label: &str, rsvp: &'static str) {
     }
     let cpu = used(&net, ROUTER).0 - before.1;
     let after = net.status(ROUTER);
-    let sent = |counters: &cutline_daemon::status::ProtocolCounters| counters.sent.values().sum::<u64>();
+    let sent = |counters: &cutline_daemon::status::ProtocolCounters| {
+        counters.sent.iter().map(|its| its.count).sum::<u64>()
+    };
     let seconds = OBSERVED.as_nanos() as f64 / 1e9;
     println!(
         "{rsvp}: then {:.1} messages/s, {:.1} kB/s, {:.1} % of a processor",
