@@ -1,6 +1,6 @@
 //! Ten thousand reservations through one agent, with real messages and the kernel's traffic control.
 //!
-//! Requires root: `sudo -E cargo test -p cutline-daemon --test capacity -- --ignored --nocapture`, as `make validate-rsvp` does.
+//! Requires root: `sudo -E cargo test -p cutline-daemon --test capacity -- --ignored --nocapture`.
 
 #[allow(dead_code, reason = "each test uses a part")]
 mod common;
