@@ -54,7 +54,7 @@ fn failed(error: QosError) -> PyErr {
     let text = error.to_string();
     match error {
         QosError::Option(_) => OptionError::new_err(text),
-        QosError::Refused { .. } => Refused::new_err(text),
+        QosError::Refused { .. } | QosError::Reservation(_) => Refused::new_err(text),
         QosError::NoPeer(_) => NoPeer::new_err(text),
         QosError::Lost(_) => Lost::new_err(text),
         QosError::NotRecovered { .. } => PyTimeoutError::new_err(text),

@@ -200,6 +200,71 @@ fn a_routers_file() {
     assert_eq!(document["forward"]["queue"]["tsq"]["l"], "40 ms");
 }
 
+/// An agent needs root, so another one answers here.
+#[test]
+fn reservations() {
+    use cutline_daemon::status::{InterfaceStatus, SenderStatus, SessionStatus, Status};
+    use cutline_provision::protocol::{Bucket, Reply};
+    use std::io::Write as _;
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("c.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let bucket = Bucket {
+        rate_bps: 100_000,
+        bucket_bytes: 3000,
+        peak_bps: 1_000_000,
+        min_policed_bytes: 64,
+        max_packet_bytes: 200,
+    };
+    let interface = InterfaceStatus {
+        name: "eth0".to_owned(),
+        address: [10, 0, 0, 1].into(),
+        rate_bps: 1_000_000,
+        reservable_bps: Some(500_000),
+        reserved_bps: Some(0),
+        reservations: Some(0),
+        reserved_packets: 0,
+        reserved_bytes: 0,
+        dropped_packets: 0,
+        is_authenticated: true,
+    };
+    let sender = SenderStatus {
+        source: "10.0.0.2:5000".parse().unwrap(),
+        bucket,
+        from_interface: Some("eth0".to_owned()),
+        from: Some([10, 0, 0, 2].into()),
+        to_interfaces: Vec::new(),
+    };
+    let session = SessionStatus {
+        protocol: 17,
+        destination: "10.0.0.1:5000".parse().unwrap(),
+        senders: vec![sender],
+        reservations: Vec::new(),
+    };
+    let status = Status { interfaces: vec![interface], sessions: vec![session], ..Status::default() };
+    let status = serde_json::to_value(&status).unwrap();
+    let agent = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(&stream).lines();
+            for reply in [Reply::Welcome { version: 1 }, Reply::Status { status: status.clone() }] {
+                lines.next().unwrap().unwrap();
+                (&stream).write_all(reply.line().as_bytes()).unwrap();
+            }
+        }
+    });
+    let socket = socket.to_str().unwrap();
+    let document = json(folder.path(), &["reservations", "--socket", socket, "--json"]);
+    schema::check("reservations", &document);
+    let output = Command::new(env!("CARGO_BIN_EXE_cutline"))
+        .args(["reservations", "--socket", socket])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("eth0") && text.contains("10.0.0.2:5000") && text.contains("500 kbit/s"), "{text}");
+    agent.join().unwrap();
+}
+
 #[test]
 fn the_traffic_generator() {
     let folder = tempfile::tempdir().unwrap();

@@ -93,7 +93,7 @@ impl From<QosError> for Failure {
     fn from(error: QosError) -> Self {
         let errno = match &error {
             QosError::Option(_) => libc::EINVAL,
-            QosError::Refused { .. } | QosError::NoPeer(_) => libc::ECONNREFUSED,
+            QosError::Refused { .. } | QosError::NoPeer(_) | QosError::Reservation(_) => libc::ECONNREFUSED,
             QosError::Lost(_) => libc::ECONNABORTED,
             QosError::NotRecovered { .. } => libc::ETIMEDOUT,
             QosError::System { source, .. } => source.raw_os_error().unwrap_or_else(|| number(source.kind())),
@@ -105,7 +105,7 @@ impl From<QosError> for Failure {
 fn kind_of(error: &QosError) -> ErrorCode {
     match error {
         QosError::Option(_) => ErrorCode::Argument,
-        QosError::Refused { .. } => ErrorCode::Refused,
+        QosError::Refused { .. } | QosError::Reservation(_) => ErrorCode::Refused,
         QosError::NoPeer(_) => ErrorCode::NoPeer,
         QosError::Lost(_) => ErrorCode::Lost,
         QosError::NotRecovered { .. } | QosError::System { .. } => ErrorCode::System,

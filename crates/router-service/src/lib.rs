@@ -9,8 +9,6 @@
 //! router         opens interfaces, queues and socket, drops privileges, and runs until it is stopped
 //! service        runs beside the loop: statistics by interval, reload, watchdog, requests
 //! reload         reads the router's file again on SIGHUP
-//!   sighup       SIGHUP as a flag
-//!   regular_file reading it, if it is a regular file that is not too long
 //! reservations   what clients reserve, on its way to the loop; it ends with their connection
 //!   reservation_request  what they ask for
 //! session        one client's connection
@@ -23,7 +21,6 @@
 //! configuration  how it works, as a document
 //! offload_notes  what was turned off, noted in case that the process is killed
 //! privileges     dropping privileges, and the user to become
-//! sd_notify      messages to the service manager
 //! error          why a router cannot be opened, has ended, or does not answer
 //! ```
 
@@ -35,17 +32,14 @@ mod file;
 mod local_socket;
 mod offload_notes;
 mod privileges;
-mod regular_file;
 mod reload;
 mod request;
 mod reservation_client;
 mod reservation_request;
 mod reservations;
 mod router;
-mod sd_notify;
 mod service;
 mod session;
-mod sighup;
 mod spec;
 mod statistics;
 

@@ -5,9 +5,10 @@ use crate::handler::{Handler, Handling};
 use crate::keeper::{Kept, Service, keep};
 use crate::options::{Marking, Peer, QosOptions};
 use crate::recovery::Candidate;
+use crate::reservation::Reserver;
 use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
-use cutline_signal::negotiation::{Carrier, Nonce};
+use cutline_signal::negotiation::{Agreed, Carrier, Nonce};
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -41,6 +42,8 @@ pub struct Connection {
     control: Mutex<VecDeque<Vec<u8>>>,
     /// Its place in the keeper's agenda, once it has one.
     kept: OnceLock<Kept>,
+    /// What the network is asked for.
+    pub reserver: Option<Reserver>,
 }
 
 /// The most control messages that wait; of more, the oldest are forgotten. Reports have totals, so a lost one does no harm.
@@ -189,7 +192,11 @@ pub fn mark(socket: impl AsFd, peer: SocketAddr, hint: Hint) -> io::Result<()> {
 }
 
 impl Connection {
-    pub fn new(session: Session, (outbound, inbound): (Outbound, Inbound)) -> Self {
+    pub fn new(
+        session: Session,
+        (outbound, inbound): (Outbound, Inbound),
+        reserver: Option<Reserver>,
+    ) -> Self {
         Self {
             standing: AtomicU64::new(pack(session.standing())),
             session: Mutex::new(session),
@@ -201,6 +208,7 @@ impl Connection {
             feedback: Mutex::default(),
             control: Mutex::default(),
             kept: OnceLock::new(),
+            reserver,
         }
     }
 
@@ -245,8 +253,16 @@ impl Connection {
     }
 
     /// Goes on with another session, over a connection that was made again after so long.
-    pub fn replace(&self, candidate: Candidate, after: Duration) {
+    /// Its socket may have another address now.
+    pub fn replace(&self, candidate: Candidate, after: Duration, local: io::Result<SocketAddr>) {
         let Candidate { session, out, inbound, events } = candidate;
+        let agreed = events.iter().rev().find_map(|event| match event {
+            Event::Agreed(agreed) => Some(agreed.clone()),
+            _ => None,
+        });
+        if let (Some(reserver), Ok(local)) = (&self.reserver, local) {
+            reserver.moved(local);
+        }
         let mut current = lock(&self.session);
         {
             let (mut old_out, mut old_inbound) = (self.outbound(), self.inbound());
@@ -259,6 +275,16 @@ impl Connection {
             feedback.reconnected = Some(now());
         });
         self.tell(events.into_iter().chain([Event::Recovered { after, is_new: true }]));
+        drop(current);
+        self.reserve(agreed.as_deref());
+    }
+
+    /// Asks the network for what both ends have agreed on.
+    fn reserve(&self, agreed: Option<&Agreed>) {
+        if let (Some(reserver), Some(agreed)) = (&self.reserver, agreed) {
+            // What was agreed on can be translated: the ends have done so with it before.
+            let _translated = reserver.on_agreed(&agreed.send.effective, &agreed.receive.effective);
+        }
     }
 
     /// Tells the application what has happened.
@@ -302,12 +328,14 @@ impl Connection {
         while let Some(message) = session.transmit() {
             send(&message);
         }
-        let events = std::iter::from_fn(|| session.event());
-        self.tell(events.inspect(|event| {
-            if let Event::Hint(hint) = event {
-                mark(*hint);
-            }
+        let (mut agreed, events) = (None, std::iter::from_fn(|| session.event()));
+        self.tell(events.inspect(|event| match event {
+            Event::Hint(hint) => mark(*hint),
+            Event::Agreed(now) => agreed = self.reserver.is_some().then(|| now.clone()),
+            _ => {}
         }));
+        drop(session);
+        self.reserve(agreed.as_deref());
         due
     }
 
@@ -349,6 +377,11 @@ impl Connection {
             let left = std::time::Duration::from_nanos(left.as_nanos());
             (events, _) = self.told.wait_timeout(events, left).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Waits until the network has answered, if it was asked for something.
+    pub fn settle(&self) -> Result<(), QosError> {
+        self.reserver.as_ref().map_or(Ok(()), Reserver::settle)
     }
 
     /// All that is known of the connection over this socket.

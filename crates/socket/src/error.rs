@@ -38,6 +38,9 @@ pub enum QosError {
         /// Why the last attempt has failed.
         cause: Cause,
     },
+    /// The network has refused a reservation, which was said to be an error.
+    #[error("the reservation is refused: {0}")]
+    Reservation(cutline_provision::Refusal),
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
@@ -76,7 +79,9 @@ impl From<QosError> for io::Error {
         let kind = match &error {
             QosError::System { source, .. } => source.kind(),
             QosError::Option(_) => io::ErrorKind::InvalidInput,
-            QosError::Refused { .. } | QosError::NoPeer(_) => io::ErrorKind::ConnectionRefused,
+            QosError::Refused { .. } | QosError::NoPeer(_) | QosError::Reservation(_) => {
+                io::ErrorKind::ConnectionRefused
+            }
             QosError::Lost(_) => io::ErrorKind::ConnectionAborted,
             QosError::NotRecovered { .. } => io::ErrorKind::TimedOut,
         };

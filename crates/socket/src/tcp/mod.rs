@@ -24,8 +24,10 @@ use crate::error::QosError;
 use crate::keeper::Service;
 use crate::options::{Peer, QosOptions};
 use crate::recovery::{Admission, Recovery};
+use crate::reservation::{ReservationStatus, Reserver};
 use crate::settings::Settings;
 use crate::time::duration;
+use cutline_provision::Transport;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::{Mib, TcpFigures};
@@ -128,6 +130,7 @@ impl QosTcpStream {
         let this = Self::new(socket.into(), peer, session, options, expects, (recovery, asker));
         this.0.join()?;
         this.0.keep()?;
+        this.0.connection.settle()?;
         Ok(this)
     }
 
@@ -140,10 +143,12 @@ impl QosTcpStream {
         (recovery, asker): (Option<Recovery<Redial>>, Option<UdpSocket>),
     ) -> Self {
         let directions = session.directions(now());
+        let reserver =
+            socket.local_addr().ok().and_then(|local| Reserver::new(options, Transport::Tcp, [local, peer]));
         Self(Arc::new(Inner {
             socket,
             peer,
-            connection: Connection::new(session, directions),
+            connection: Connection::new(session, directions, reserver),
             inlet: Mutex::default(),
             outlet: Mutex::default(),
             demands_peer,
@@ -207,6 +212,16 @@ impl QosTcpStream {
     /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
     pub fn take_samples(&self) -> (Vec<Sample>, u64) {
         self.0.connection.inbound().take_samples()
+    }
+
+    /// How the reservation stands; `None` without a service ([`QosOptions::service`]).
+    pub fn reservation(&self) -> Option<ReservationStatus> {
+        self.0.connection.reserver.as_ref().map(Reserver::status)
+    }
+
+    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
+    pub fn reservation_event(&self) -> Option<cutline_provision::Event> {
+        self.0.connection.reserver.as_ref()?.event()
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.

@@ -290,7 +290,7 @@ impl Link for Inner {
         // The kernel has the rate of the connection before.
         self.paced.store(0, Ordering::Relaxed);
         self.pace(&candidate.out);
-        self.connection.replace(candidate, after);
+        self.connection.replace(candidate, after, self.socket.local_addr());
         Ok(())
     }
 
