@@ -73,7 +73,9 @@ fn remove_on_panic(config: Config) {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        remove_installed(&config).iter().for_each(|line| say(line));
+        for line in remove_installed(&config) {
+            say(&line);
+        }
     }));
 }
 

@@ -187,7 +187,7 @@ fn forged_and_replayed_messages_are_refused_and_counted() {
     let text = "[[key]]\nid = 1\nalgorithm = 'hmac-sha-256'\nsecret = '00112233445566778899aabbccddeeff'\n";
     std::fs::write(&keys, text).unwrap();
     std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    net.interface = format!("keys = {keys:?}");
+    net.interface = format!("keys = '{}'", keys.display());
     // It hears what the router hears.
     let mut spy = net.node("r1").within(|| IpSocket::raw(Version::V4, 46, true).unwrap()).unwrap();
     net.start_all();

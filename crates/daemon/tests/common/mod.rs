@@ -17,6 +17,7 @@ use cutline_sys::now;
 use cutline_testbed::may_make_namespaces;
 use cutline_units::Duration;
 use rustix::process::{Pid, Signal, kill_process};
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -26,8 +27,11 @@ pub const NODES: [&str; 5] = ["a", "r1", "r2", "r3", "b"];
 pub const A: &str = "10.1.1.1";
 pub const B: &str = "10.9.9.9";
 
+/// The end of a link: node, interface, address.
+type End = (&'static str, &'static str, &'static str);
+
 /// The ends of the links: node, interface, address, neighbour's node and interface.
-const LINKS: [((&str, &str, &str), (&str, &str, &str)); 5] = [
+const LINKS: [(End, End); 5] = [
     (("a", "eth0", "10.1.1.1/24"), ("r1", "west", "10.1.1.2/24")),
     (("r1", "east", "10.1.2.1/24"), ("r2", "west", "10.1.2.2/24")),
     (("r1", "south", "10.1.3.1/24"), ("r3", "west", "10.1.3.2/24")),
@@ -109,13 +113,15 @@ impl Net {
 
     /// Writes the file of a node's agent.
     pub fn describe(&self, node: &str) -> PathBuf {
-        let mut text = format!("socket = {:?}\n[rsvp]\n{}\n", self.socket(node), self.rsvp);
+        let mut text = format!("socket = '{}'\n[rsvp]\n{}\n", self.socket(node).display(), self.rsvp);
         for (one, other) in LINKS {
             for (_, name, _) in [one, other].into_iter().filter(|(its, _, _)| *its == node) {
-                text += &format!(
+                write!(
+                    text,
                     "[[interface]]\nname = '{name}'\nrate = '{}'\nshare = 0.5\n{}\n",
                     self.rate, self.interface
-                );
+                )
+                .unwrap();
             }
         }
         let path = self.folder.path().join(format!("{node}.toml"));
@@ -138,7 +144,9 @@ impl Net {
     }
 
     pub fn start_all(&mut self) {
-        NODES.iter().for_each(|node| self.start(node));
+        for node in NODES {
+            self.start(node);
+        }
     }
 
     /// Ends a node's agent with a signal, and waits for it. `ip netns exec` has become the agent.
