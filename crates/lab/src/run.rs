@@ -240,6 +240,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 }
 
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {
+    scenario.check_without_routers()?;
     if let Some(group) = scenario.flows.iter().find(|group| group.adaptive.is_some()) {
         return Err(LabError::OnlySimulated {
             flow: group.name.clone(),
