@@ -58,6 +58,12 @@ pub const IP_RECVERR: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, li
 /// The same for IPv6 (ipv6(7)).
 pub const IPV6_RECVERR: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVERR);
 
+/// Whether the kernel explains an error of a netlink request in words; 1 or 0 (netlink(7)).
+pub const NETLINK_EXT_ACK: SocketOption<i32> = SocketOption::new(libc::SOL_NETLINK, libc::NETLINK_EXT_ACK);
+
+/// Whether an answer to a netlink request leaves out the request's body; 1 or 0 (netlink(7)).
+pub const NETLINK_CAP_ACK: SocketOption<i32> = SocketOption::new(libc::SOL_NETLINK, libc::NETLINK_CAP_ACK);
+
 /// Whether a datagram comes with the number of datagrams that the socket has dropped; 1 or 0 (socket(7)).
 pub const SO_RXQ_OVFL: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RXQ_OVFL);
 

@@ -1,0 +1,29 @@
+//! Routes, addresses and traffic control of the Linux kernel, by netlink.
+//!
+//! ```text
+//! interface        interfaces and their addresses
+//! route            where the kernel would send a packet
+//! monitor          a descriptor that says when one of these has changed
+//! traffic_control  a share of an interface's rate for each reservation
+//!   reservation    what is reserved, and what that is on the wire
+//!   filter         which packets use it: u32 classifiers
+//!   htb            the messages of the queueing discipline
+//! channel          the socket beneath
+//! ```
+//!
+//! Calls block, but only until the kernel has done what was asked, which it does at once. Everything happens in the network
+//! namespace of the thread that opens a [`Router`], [`Monitor`] or [`Shaper`], and stays there when the thread moves on. The crate
+//! decides nothing: which routes matter and what is reserved is known to its callers.
+
+mod channel;
+mod error;
+mod interface;
+mod monitor;
+mod route;
+pub mod traffic_control;
+
+pub use error::Error;
+pub use interface::{Address, Interface, interfaces};
+pub use monitor::{Changes, Monitor};
+pub use route::{Hop, NoRoute, Question, Route, Router};
+pub use traffic_control::{ClassId, Counters, Filter, Options, Reservation, Shaper, sweep};
