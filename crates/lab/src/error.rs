@@ -59,6 +59,27 @@ pub enum LabError {
         /// The remedy.
         instead: &'static str,
     },
+    /// The laboratory with routers does not have a feature of the scenario.
+    #[error("{place}: {what} is not available in the laboratory with routers; {instead}")]
+    NoRouters {
+        /// The link, node or flow.
+        place: String,
+        /// The feature.
+        what: &'static str,
+        /// The remedy.
+        instead: &'static str,
+    },
+    /// Traffic control cannot be set, or has not enough of a link left.
+    #[error(transparent)]
+    Control(#[from] cutline_netlink::Error),
+    /// A specification cannot be translated into a reservation.
+    #[error("flow `{flow}`: {error}")]
+    Untranslatable {
+        /// The flow.
+        flow: String,
+        /// The reason.
+        error: String,
+    },
     /// The running kernel does not have the congestion control of a flow.
     #[error(
         "flow `{flow}`: congestion-control = \"{control}\" is not available: this kernel has no `{linux}`; load its \

@@ -13,6 +13,7 @@
 //!     frames   storage of frames that are in the network
 //!   timing     whether the timing of the run is valid
 //!   side       the two sides of the network
+//! routed       a network of nodes whose routers, queues and links are the kernel's, with reservations
 //! ```
 //!
 //! Laboratory and simulator measure the same quantities at the same points with the same code, and write the same tables.
@@ -29,6 +30,7 @@ mod frames;
 mod hosts;
 mod links;
 mod reader;
+pub mod routed;
 mod run;
 mod side;
 mod timing;

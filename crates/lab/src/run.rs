@@ -2,7 +2,7 @@
 
 use crate::LabError;
 use crate::congestion;
-use crate::connections::{self, Arrived, Connections, Course, Listeners, Sent};
+use crate::connections::{self, Arrived, Connections, Course, Listeners, Placement, Sent};
 use crate::hosts::{self, Hosts, INTERFACES, MAX_FLOWS};
 use crate::links::{Crossed, Links};
 use crate::reader::SINK_PORT;
@@ -161,7 +161,7 @@ impl Experiment<'_> {
             // Otherwise it would keep the first run's namespace alive.
             cutline_socket::start().map_err(|error| SysError::new("a thread cannot be started", error))?;
         }
-        let listeners = hosts.sinks.within(|| Listeners::bind(connections))??;
+        let listeners = hosts.sinks.within(|| Listeners::bind(connections, &place))??;
         // The kernel needs some time to allocate the rings, so the links are created before the beginning is set.
         let links = hosts.network.within(|| {
             Links::new(self.network, &settings, INTERFACES, connections.keys().copied().collect())
@@ -176,7 +176,7 @@ impl Experiment<'_> {
                 scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));
             let called = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| listeners.run(course))));
             let callers = scope.spawn(|| {
-                or_stop(&stop, hosts.sources.within(|| connections::send(connections, streams, course)))
+                or_stop(&stop, hosts.sources.within(|| connections::send(connections, &place, streams, course)))
             });
             // On a separate thread, because real-time scheduling is set for the whole thread.
             let result = joined(scope.spawn(|| links.run(zero, &ended)));
@@ -192,8 +192,13 @@ impl Experiment<'_> {
     }
 }
 
+/// The ends of the connection in the place of a flow.
+fn place(flow: usize) -> Placement {
+    Placement { source: hosts::source(flow), sink: hosts::qos_sink(flow), most: None }
+}
+
 /// Returns the result of a host's thread. If it is an error, stops the other threads.
-fn or_stop<T, E: Into<LabError>>(
+pub fn or_stop<T, E: Into<LabError>>(
     stop: &AtomicBool,
     ended: Result<Result<T, E>, SysError>,
 ) -> Result<T, LabError> {
@@ -220,7 +225,7 @@ fn records(connections: &Connections, sent: Vec<Sent>, arrived: Vec<Arrived>, co
 }
 
 /// Sets the counts that only the sender has.
-fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
+pub fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
     flow.transport = TransportCounts {
         retransmissions: report.retransmissions,
         timeouts: report.timeouts.unwrap_or(0),

@@ -102,11 +102,6 @@ impl Map {
         attachment.expect("a flow's node has a link").own
     }
 
-    /// The names of the nodes.
-    pub fn nodes(&self) -> &[String] {
-        &self.nodes
-    }
-
     /// The name of a node's interface towards another.
     pub fn interface(towards: &str) -> String {
         format!("to-{towards}")
@@ -124,12 +119,12 @@ impl Map {
     }
 
     fn attachments(&self, node: usize) -> impl Iterator<Item = Attachment> + '_ {
-        let at = |(pair, ends): (usize, &[usize; 2])| {
+        let at = move |(pair, ends): (usize, &[usize; 2])| {
             let end = ends.iter().position(|end| *end == node)?;
             let address = |end: usize| Ipv4Addr::new(10, 0, pair as u8 + 1, end as u8 + 1);
             Some(Attachment { pair, peer: ends[1 - end], own: address(end), of_peer: address(1 - end) })
         };
-        self.pairs.iter().enumerate().filter_map(move |pair| at(pair))
+        self.pairs.iter().enumerate().filter_map(at)
     }
 
     /// The networks to which a node has no link, with the next node's address on the way there. A network is where the nearer of
@@ -244,7 +239,7 @@ mod tests {
     #[test]
     fn each_link_has_a_network_and_each_node_routes_to_all_others() {
         let map = Map::new(&scenario(TESTBED)).unwrap();
-        assert_eq!(map.nodes(), ["ws1", "ws0", "r1", "r0"]);
+        assert_eq!(map.nodes, ["ws1", "ws0", "r1", "r0"]);
         let address = |node| map.address(node).to_string();
         assert_eq!([address("ws1"), address("ws0")], ["10.0.1.1", "10.0.3.2"]);
         assert_eq!(map.ends("r1", "r0").unwrap().map(|end| end.to_string()), ["10.0.2.1", "10.0.2.2"]);

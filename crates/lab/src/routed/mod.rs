@@ -1,0 +1,231 @@
+//! The laboratory with routers: each node of a scenario's graph is a network namespace, the kernel forwards, and links have their rate
+//! and queue by HTB. Flows may have reservations (`QoSockets` section III).
+//!
+//! ```text
+//! network   namespaces, addresses, routes
+//! control   rates, queues, reservations and counters of the links
+//! flows     the traffic: the generator's, and applications over QoS sockets
+//! outcome   rates, losses, delays and jitters, in the tables of a simulation
+//! ```
+//!
+//! Unlike in the other laboratory, queues and links are the kernel's, so there are only those that it has: FIFO queues in bytes, no
+//! propagation delays, no delay hints.
+
+mod control;
+mod flows;
+mod network;
+mod outcome;
+
+pub use outcome::OFFERED;
+
+use crate::timing::{Bounds, Busy, TimingMeasures};
+use crate::{LabError, congestion};
+use control::{Control, LinkSamples};
+use cutline_results::{RunResult, TimingRow};
+use cutline_scenario::Scenario;
+use cutline_sim::measure::DelayRecord;
+use cutline_sim::{Network, Outcome, Settings, Work};
+use cutline_sys::namespace::sweep;
+use cutline_sys::now;
+use cutline_sys::reactor::wait;
+use cutline_units::{Duration, Instant};
+use flows::{Flows, Traffic};
+use network::{Map, Nodes};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Options of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The bounds of valid timing. The departure error is that of the applications: how late they wrote.
+    pub bounds: Bounds,
+}
+
+impl Default for Options {
+    /// 2 ms, an eighth of the time between two messages of a video; and 95 % of the machine.
+    fn default() -> Self {
+        Self { bounds: Bounds { departure: Duration::from_millis(2), ..Bounds::default() } }
+    }
+}
+
+/// The time from the end of the set-up to the beginning of the scenario.
+const LEAD: Duration = Duration::from_millis(200);
+
+/// Checks whether the laboratory with routers supports a scenario, without running it.
+///
+/// # Errors
+/// The first feature that it does not have.
+pub fn check(scenario: &Scenario) -> Result<(), LabError> {
+    let map = Map::new(scenario)?;
+    let network = scenario.network()?;
+    congestion::check(&scenario.flows)?;
+    Flows::new(scenario, &network, &map, scenario.seed)?.check()
+}
+
+/// Runs a scenario once, in real time. Setting `cancel` from another thread ends the run early.
+///
+/// # Errors
+/// When the laboratory does not support the scenario, the process lacks a privilege, or the run was interrupted.
+pub fn run(
+    scenario: &Scenario,
+    seed: u64,
+    options: &Options,
+    cancel: &AtomicBool,
+) -> Result<RunResult, LabError> {
+    check(scenario)?;
+    sweep()?;
+    let (map, network, settings) = (Map::new(scenario)?, scenario.network()?, scenario.settings(seed));
+    let nodes = Nodes::create(&map)?;
+    let mut control = Control::install(&nodes, &scenario.graph())?;
+    let flows = Flows::new(scenario, &network, &map, seed)?;
+    for wanted in flows.reservations()? {
+        control.reserve(&wanted.links, &wanted.bucket, wanted.filter)?;
+    }
+    let traffic = Traffic::prepare(&flows, &nodes, &settings)?;
+    let before = Busy::now();
+    let (zero, stop) = (now() + LEAD, AtomicBool::new(false));
+    let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+    let (carried, samples) = std::thread::scope(|scope| {
+        let samples = scope.spawn(|| sample(&mut control, zero, &settings, &ended));
+        let carried = traffic.run(&nodes, zero, &stop, &ended);
+        stop.store(true, Ordering::Relaxed);
+        Ok::<_, LabError>((carried?, crate::run::joined(samples)?))
+    })?;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(LabError::Interrupted);
+    }
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let machine = before.and_then(|before| Busy::now()?.since(before, cores));
+    let measures = TimingMeasures {
+        frames: samples.iter().filter_map(|link| Some(link.0.last()?.packets)).sum(),
+        departure: carried.lateness.clone(),
+        sources: carried.lateness.clone(),
+        missed: carried.overflowed,
+        ..TimingMeasures::default()
+    };
+    let timing = measures.row(&options.bounds, scenario.duration, machine, carried.failed);
+    Ok(rows(scenario, &network, &settings, carried, &samples, timing))
+}
+
+/// Reads the counters of the links at the end of each interval.
+fn sample(
+    control: &mut Control,
+    zero: Instant,
+    settings: &Settings,
+    ended: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<LinkSamples>, LabError> {
+    const GLANCE: Duration = Duration::from_millis(50);
+    let mut samples: Vec<LinkSamples> = Vec::new();
+    let mut next = zero + settings.interval;
+    while next <= zero + settings.duration && !ended() {
+        let left = next.saturating_since(now());
+        if !left.is_zero() {
+            wait(&mut [], left.min(GLANCE))
+                .map_err(|error| cutline_sys::SysError::new("a thread cannot wait", error))?;
+            continue;
+        }
+        let counted = control.counted()?;
+        samples.resize_with(counted.len(), LinkSamples::default);
+        samples.iter_mut().zip(counted).for_each(|(link, counted)| link.0.push(counted));
+        next += settings.interval;
+    }
+    Ok(samples)
+}
+
+fn rows(
+    scenario: &Scenario,
+    network: &Network,
+    settings: &Settings,
+    carried: flows::Carried,
+    samples: &[LinkSamples],
+    timing: TimingRow,
+) -> RunResult {
+    let intervals = |at: Instant| (at.as_nanos() / settings.interval.as_nanos()) as usize;
+    let window = intervals(settings.window.from)..intervals(settings.window.until);
+    let none = LinkSamples::default();
+    let links = network.links().iter().enumerate();
+    let links = links.map(|(index, link)| {
+        samples.get(index).unwrap_or(&none).outcome(link.rate, settings.interval, window.clone())
+    });
+    let outcome = Outcome {
+        flows: carried.measured.iter().map(|measured| measured.outcome.clone()).collect(),
+        groups: vec![DelayRecord::default(); scenario.flows.len()],
+        links: links.collect(),
+        work: Work::default(),
+    };
+    let mut rows = scenario.rows(network, &outcome);
+    forget_queuing(&mut rows);
+    outcome::add_offered(&mut rows, network.flows(), &carried.measured, settings);
+    rows.timing.push(timing);
+    rows
+}
+
+/// How long packets wait in queues is not measured.
+fn forget_queuing(rows: &mut RunResult) {
+    rows.flows.iter_mut().for_each(|row| row.queuing_mean_ms = None);
+    rows.series.iter_mut().for_each(|row| row.queuing_mean_ms = None);
+    rows.queue_series.iter_mut().for_each(|row| row.delay_mean_ms = None);
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use cutline_scenario::{Scenario, ScenarioFile};
+
+    /// Two hosts and two routers, a video and a reference flow.
+    pub const TESTBED: &str = "\
+name = 'testbed'
+duration = '6 s'
+warm-up = '2 s'
+interval = '500 ms'
+[[node]]
+name = 'ws1'
+[[node]]
+name = 'ws0'
+[[node]]
+name = 'r1'
+[[node]]
+name = 'r0'
+[queue.line]
+aqm = 'drop-tail'
+limit = '116 KB'
+[[link]]
+from = 'ws1'
+to = 'r1'
+rate = '10 Mbit/s'
+delay = '0 s'
+queue = 'line'
+[[link]]
+name = 'line'
+from = 'r1'
+to = 'r0'
+rate = '1500 kbit/s'
+delay = '0 s'
+queue = 'line'
+[[link]]
+from = 'r0'
+to = 'ws0'
+rate = '10 Mbit/s'
+delay = '0 s'
+queue = 'line'
+[[flow]]
+name = 'main'
+from = 'ws1'
+to = 'ws0'
+transport = { protocol = 'udp' }
+app = { kind = 'cbr', rate = '614400 bit/s', size = '1280 B' }
+[flow.qos]
+send = { min-rate = 60, max-rate = 80, peak-rate = 100, size = '1280 B', max-delay = '100 ms' }
+[[flow]]
+name = 'tg'
+count = 2
+from = 'ws1'
+to = 'ws0'
+transport = { protocol = 'udp' }
+app = { kind = 'cbr', rate = '540 kbit/s', size = '1024 B' }
+";
+
+    pub fn scenario(text: &str) -> Scenario {
+        let file = ScenarioFile::parse(text, "testbed.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        file.scenario().unwrap_or_else(|errors| panic!("{errors}"))
+    }
+}
