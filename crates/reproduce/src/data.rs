@@ -117,6 +117,22 @@ impl Data {
         seeds.into_values().map(|(sum, count)| sum / f64::from(count)).collect()
     }
 
+    /// As [`per_seed`](Self::per_seed), of a single flow or a group.
+    pub(crate) fn per_seed_of(
+        &self,
+        point: &Point,
+        name: &str,
+        measure: impl Fn(&FlowRow) -> Option<f64>,
+    ) -> Vec<f64> {
+        let of_flow = |row: &FlowRow| if &*row.flow == name { measure(row) } else { None };
+        let is_group = self.flows.iter().any(|row| &*row.point == point && &*row.group == name);
+        if is_group {
+            return self.per_seed(point, name, measure);
+        }
+        let group = self.flows.iter().find(|row| &*row.point == point && &*row.flow == name);
+        group.map_or_else(Vec::new, |row| self.per_seed(point, &row.group, of_flow))
+    }
+
     /// As [`per_seed`](Self::per_seed), at the point with these values; empty if there is no such point or no value.
     pub(crate) fn by_seed(
         &self,

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::qos::connections::{self, Judgement};
 use cutline_config::Errors;
-use cutline_lab::Stack;
+use cutline_lab::{Stack, routed};
 use cutline_results::{Existing, Lock, Planned, RunResult, RunStore, StoreError, Summary};
 use cutline_scenario::runner::{self, Job, Progress};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
@@ -43,6 +43,8 @@ pub enum Platform {
     Laboratory(Stack),
     /// In the laboratory, with an application over a real QoS socket in the place of each flow over UDP.
     LaboratorySockets(Stack, Judgement),
+    /// In the laboratory with routers.
+    Testbed,
 }
 
 /// Settings: paths of keys in the scenario file, and their values.
@@ -179,7 +181,7 @@ impl Platform {
     fn version(self, version: &str) -> String {
         match self {
             Self::Simulator => version.to_owned(),
-            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
+            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed => {
                 format!("{version} {}", self.label())
             }
         }
@@ -194,6 +196,7 @@ impl Platform {
             Self::QosSockets(Judgement::WithinLimit) => "QoS sockets within the limit of loss",
             Self::QosSockets(Judgement::QualitySoon) => "QoS sockets that adapt soon",
             Self::Laboratory(stack) | Self::LaboratorySockets(stack, _) => stack.label(),
+            Self::Testbed => "lab with routers",
         }
     }
 
@@ -201,7 +204,7 @@ impl Platform {
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
             Self::Simulator => version,
-            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
+            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed => {
                 version.strip_suffix(self.label()).unwrap_or(version).trim_end()
             }
         }
@@ -210,7 +213,7 @@ impl Platform {
     /// What happens to existing results. Measurements in real time are only repeated on request.
     fn existing(self, existing: Existing) -> Existing {
         match (self, existing) {
-            (Self::Laboratory(_) | Self::LaboratorySockets(..), Existing::Repeat) => Existing::Refuse,
+            (Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed, Existing::Repeat) => Existing::Refuse,
             _ => existing,
         }
     }
@@ -226,6 +229,8 @@ impl Platform {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())
             }
+            Self::Testbed => routed::run(scenario, seed, &routed::Options::default(), cancel)
+                .map_err(|error| error.to_string()),
         }
     }
 }
