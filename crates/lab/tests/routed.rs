@@ -84,7 +84,8 @@ fn a_reservation_keeps_a_video_whole_in_an_overload() {
         assert!(unreserved.loss_ratio.unwrap() > 0.05, "{unreserved:?}");
         assert!(unreserved.one_way_mean_ms.unwrap() > 400.0, "{unreserved:?}");
         assert_eq!((reserved.packets_dropped, reserved.loss_ratio), (0, Some(0.0)), "{reserved:?}");
-        assert!(reserved.one_way_mean_ms.unwrap() < 40.0, "{reserved:?}");
+        // 7 ms on the line and 1 ms on each of the other links, and at most as long for one that has begun.
+        assert!((9.0..25.0).contains(&reserved.one_way_mean_ms.unwrap()), "{reserved:?}");
         assert!((reserved.goodput_bps / 614_400.0 - 1.0).abs() < 0.03, "{reserved:?}");
         // What the video does not lose, the others do.
         let lost = |rows| flow(rows, "tg.1").loss_ratio.unwrap() + flow(rows, "tg.2").loss_ratio.unwrap();

@@ -3,18 +3,20 @@
 //!
 //! ```text
 //! network   namespaces, addresses, routes
+//! wire      the time that frames take on a link
 //! control   rates, queues, reservations and counters of the links
 //! flows     the traffic: the generator's, and applications over QoS sockets
 //! outcome   rates, losses, delays and jitters, in the tables of a simulation
 //! ```
 //!
-//! Unlike in the other laboratory, queues and links are the kernel's, so there are only those that it has: FIFO queues in bytes, no
-//! propagation delays, no delay hints.
+//! Unlike in the other laboratory, routers and queues are the kernel's, so there are only those that it has: FIFO queues in bytes, and no
+//! delay hints.
 
 mod control;
 mod flows;
 mod network;
 mod outcome;
+mod wire;
 
 pub use outcome::OFFERED;
 
@@ -31,21 +33,15 @@ use cutline_sys::reactor::wait;
 use cutline_units::{Duration, Instant};
 use flows::{Flows, Traffic};
 use network::{Map, Nodes};
+use wire::Wire;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Options of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The bounds of valid timing. The departure error is that of the applications: how late they wrote.
+    /// The bounds of valid timing.
     pub bounds: Bounds,
-}
-
-impl Default for Options {
-    /// 2 ms, an eighth of the time between two messages of a video; and 95 % of the machine.
-    fn default() -> Self {
-        Self { bounds: Bounds { departure: Duration::from_millis(2), ..Bounds::default() } }
-    }
 }
 
 /// The time from the end of the set-up to the beginning of the scenario.
@@ -81,28 +77,35 @@ pub fn run(
     for wanted in flows.reservations()? {
         control.reserve(&wanted.links, &wanted.bucket, wanted.filter)?;
     }
+    let wires = nodes.wires(&map, &scenario.graph())?;
     let traffic = Traffic::prepare(&flows, &nodes, &settings)?;
     let before = Busy::now();
     let (zero, stop) = (now() + LEAD, AtomicBool::new(false));
     let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
-    let (carried, samples) = std::thread::scope(|scope| {
+    let (carried, samples, punctuality) = std::thread::scope(|scope| {
+        let carry = |wire: Wire| scope.spawn(|| wire.run(zero, &ended));
+        let wires: Vec<_> = wires.into_iter().map(carry).collect();
         let samples = scope.spawn(|| sample(&mut control, zero, &settings, &ended));
         let carried = traffic.run(&nodes, zero, &stop, &ended);
         stop.store(true, Ordering::Relaxed);
-        Ok::<_, LabError>((carried?, crate::run::joined(samples)?))
+        let punctuality: Result<Vec<_>, LabError> = wires.into_iter().map(crate::run::joined).collect();
+        Ok::<_, LabError>((carried?, crate::run::joined(samples)?, punctuality?))
     })?;
     if cancel.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);
     }
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
-    let measures = TimingMeasures {
-        frames: samples.iter().filter_map(|link| Some(link.0.last()?.packets)).sum(),
-        departure: carried.lateness.clone(),
-        sources: carried.lateness.clone(),
-        missed: carried.overflowed,
-        ..TimingMeasures::default()
-    };
+    let mut measures =
+        TimingMeasures { sources: carried.lateness.clone(), missed: carried.overflowed, ..TimingMeasures::default() };
+    for wire in &punctuality {
+        measures.departure.merge(&wire.departure);
+        measures.reading.merge(&wire.reading);
+        measures.frames += wire.frames;
+        measures.missed += wire.missed;
+        measures.unsent += wire.unsent;
+        measures.cpu += wire.cpu;
+    }
     let timing = measures.row(&options.bounds, scenario.duration, machine, carried.failed);
     Ok(rows(scenario, &network, &settings, carried, &samples, timing))
 }

@@ -1,14 +1,17 @@
-//! The nodes of a scenario's graph as network namespaces, its links as virtual pairs, and the kernel's routes between them.
+//! The nodes of a scenario's graph as network namespaces, its links as wires between them, and the kernel's routes.
 //!
 //! ```text
-//! ws1 ──┐                        ┌── ws0      each line a virtual pair, with a network 10.0.N.0/24 of its own
+//! ws1 ──┐                        ┌── ws0      each link has a network 10.0.N.0/24 of its own
 //!       r1 ═══ serial line ═══ r0             a node with more than one link forwards
 //! pc1 ──┘                        └── pc0
 //! ```
 //!
+//! Each end of a link is a virtual pair, from the node to a namespace with all wires.
+//!
 //! The first node of a link in the file has the address 10.0.N.1 there, the second 10.0.N.2. A node is known to applications by
 //! its address at its first link. Routes lead over the fewest links.
 
+use super::wire::{Line, Wire};
 use crate::LabError;
 use cutline_scenario::Scenario;
 use cutline_scenario::spec::{GraphSpec, LinkSpec, Topology};
@@ -68,9 +71,7 @@ impl Map {
         }
         for link in &graph.links {
             let refuse = |what, instead| refuse(format!("link {}", link.name), what, instead);
-            if !link.delay.is_zero() {
-                return refuse("a propagation delay", "set delay = \"0 s\"");
-            } else if !link.rate_changes.is_empty() {
+            if !link.rate_changes.is_empty() {
                 return refuse("a rate that changes", "leave rate-changes out");
             } else if !is_drop_tail(link) {
                 return refuse(
@@ -180,6 +181,13 @@ fn has_reverse(graph: &GraphSpec, link: &LinkSpec) -> bool {
 pub struct Nodes {
     /// By name.
     namespaces: BTreeMap<String, Namespace>,
+    /// Where the wires between them are.
+    wires: Namespace,
+}
+
+/// The interface of a wire at its first or second end.
+fn wire(pair: usize, end: usize) -> String {
+    format!("wire{pair}-{end}")
 }
 
 impl Nodes {
@@ -194,13 +202,22 @@ impl Nodes {
         for (number, name) in map.nodes.iter().enumerate() {
             namespaces.insert(name.clone(), Namespace::create(&format!("routed{run}n{number}"))?);
         }
-        let nodes = Self { namespaces };
-        for [one, other] in &map.pairs {
-            let (one, other) = (&map.nodes[*one], &map.nodes[*other]);
-            let (near, far) = (Map::interface(other), Map::interface(one));
-            let there = nodes.get(other).name();
-            nodes.get(one).ip(&["link", "add", &near, "type", "veth", "peer", "name", &far, "netns", there])?;
+        let nodes = Self { namespaces, wires: Namespace::create(&format!("routed{run}wires"))? };
+        nodes.wires.set("net.ipv6.conf.all.disable_ipv6", "1")?;
+        nodes.wires.set("net.ipv6.conf.default.disable_ipv6", "1")?;
+        let mut lines = String::new();
+        for (pair, ends) in map.pairs.iter().enumerate() {
+            for (end, node) in ends.iter().enumerate() {
+                let (here, there) = (wire(pair, end), Map::interface(&map.nodes[ends[1 - end]]));
+                let node = nodes.get(&map.nodes[*node]).name();
+                writeln!(
+                    lines,
+                    "link add {here} type veth peer name {there} netns {node}\nlink set {here} up"
+                )
+                .expect("a string takes whatever is written");
+            }
         }
+        nodes.wires.ip_batch(&lines)?;
         for (number, name) in map.nodes.iter().enumerate() {
             nodes.configure(map, number, name)?;
         }
@@ -210,6 +227,24 @@ impl Nodes {
     /// The namespace of a node.
     pub fn get(&self, node: &str) -> &Namespace {
         &self.namespaces[node]
+    }
+
+    /// Opens the wires of all pairs of links.
+    ///
+    /// # Errors
+    /// When an interface cannot be opened.
+    pub fn wires(&self, map: &Map, graph: &GraphSpec) -> Result<Vec<Wire>, LabError> {
+        let line = |from: usize, to: usize| {
+            let (from, to) = (&map.nodes[from], &map.nodes[to]);
+            let link = graph.links.iter().find(|link| (&link.from, &link.to) == (from, to));
+            let link = link.expect("a pair of links has both directions");
+            Line::new(link.rate, link.delay)
+        };
+        let open = |(pair, [one, other]): (usize, &[usize; 2])| {
+            let (names, lines) = ([wire(pair, 0), wire(pair, 1)], [line(*one, *other), line(*other, *one)]);
+            self.wires.within(|| Wire::open([&names[0], &names[1]], lines))?
+        };
+        map.pairs.iter().enumerate().map(open).collect()
     }
 
     fn configure(&self, map: &Map, number: usize, name: &str) -> Result<(), LabError> {
@@ -255,7 +290,7 @@ mod tests {
     #[test]
     fn what_the_kernel_s_routers_cannot_be_is_refused() {
         for (was, is, why) in [
-            ("delay = '0 s'", "delay = '1 ms'", "a propagation delay"),
+            ("delay = '0 s'", "delay = '0 s'\nboth-ways = false", "one direction only"),
             ("'116 KB'", "'100 packets'", "a limit in bytes"),
             ("aqm = 'drop-tail'", "aqm = 'pi'", "other than drop-tail"),
             ("ws0", "workstation-zero", "a name of more than 12 characters"),

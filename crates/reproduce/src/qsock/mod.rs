@@ -42,8 +42,6 @@ macro_rules! text {
     };
 }
 
-use {case, text};
-
 /// Runs in real time have to be short.
 const QUICK: &[(&str, &str)] = &[("duration", "8 s"), ("warm-up", "3 s"), ("seeds", "2")];
 
