@@ -1,16 +1,16 @@
 //! `cutline exec`: QoS for unchanged programs.
 
+use crate::class_args::ClassArgs;
 use crate::exit::Failure;
 use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
 use cutline_exec::cgroup::{Running, Target};
 use cutline_exec::{ExecDocument, ExecError, Options, Program, Way};
 use cutline_marking::Settings;
-use cutline_params::Choice as _;
 use cutline_quality::spec::{ConnectionSpecification, Preset};
 use cutline_text::Printable;
 use cutline_translate::{Request, Service, translate};
-use cutline_units::{Dscp, DscpPool2, Duration, HintBits, HintCodec as _, Rate};
+use cutline_units::{Dscp, DscpPool2, Duration, HintCodec as _, Rate};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -24,17 +24,10 @@ use std::sync::atomic::Ordering;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Class of application (audio, video, file, web, game, telemetry): its hint is the one that `cutline translate CLASS` finds
-    #[arg(long, value_parser = class, value_name = "CLASS")]
-    class: Option<Preset>,
-    /// Round-trip time of the path without queues, such as 300ms, on which the hint of a class depends [default: 50ms]
-    #[arg(long, value_parser = arguments::duration, requires = "class", value_name = "TIME")]
-    rtt: Option<Duration>,
-    /// Delay hint, 1 (as little delay as possible) to 16 (throughput only) [default: that of the class]
-    #[arg(long, value_parser = hint, conflicts_with = "dscp", value_name = "LEVEL")]
-    hint: Option<Dscp>,
+    #[command(flatten)]
+    class: ClassArgs,
     /// Code point instead of a hint: 0 to 63, or a name such as EF
-    #[arg(long, conflicts_with = "class", value_name = "DSCP")]
+    #[arg(long, conflicts_with_all = ["class", "hint"], value_name = "DSCP")]
     dscp: Option<Dscp>,
     /// Highest rate of each socket, such as 500kbit, of payload
     #[arg(long, value_parser = arguments::rate, value_name = "RATE")]
@@ -186,12 +179,12 @@ impl Args {
     }
 
     fn settings(&self) -> Result<Settings, Failure> {
-        let of_class = match self.class {
-            Some(class) => code_point(class, self.rtt)?,
+        let of_class = match self.class.class {
+            Some(class) => code_point(class, self.class.rtt)?,
             None => None,
         };
-        let dscp = self.dscp.or(self.hint).or(of_class);
-        if dscp.is_none() && self.rate.is_none() && self.class.is_none() {
+        let dscp = self.dscp.or(self.class.hint).or(of_class);
+        if dscp.is_none() && self.rate.is_none() && self.class.class.is_none() {
             let message = "nothing is asked for: give --class, --hint, --dscp or --rate";
             return Err(Failure::Code(OWN, message.to_owned()));
         }
@@ -228,15 +221,4 @@ fn write(file: &Path, document: &ExecDocument) -> Result<(), Failure> {
     std::fs::write(file, text).map_err(|error| {
         Failure::Code(OWN, format!("{} cannot be written: {error}", Printable(file.display())))
     })
-}
-
-fn class(text: &str) -> Result<Preset, String> {
-    Preset::parse(text).map_err(|_| format!("expected one of: {}", Preset::NAMES.join(", ")))
-}
-
-/// Parses a hint into its code point.
-fn hint(text: &str) -> Result<Dscp, String> {
-    let level = text.parse().map_err(|_| "expected a number from 1 to 16".to_owned())?;
-    let hint = HintBits::PAPER.hint(level).map_err(|error| error.to_string())?;
-    DscpPool2.encode(hint).ok_or_else(|| "it has no code point".to_owned())
 }

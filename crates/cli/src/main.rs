@@ -14,6 +14,8 @@ mod aqm;
 mod arguments;
 mod catalogue;
 mod check;
+#[cfg(feature = "machine")]
+mod class_args;
 mod compare;
 #[cfg(feature = "machine")]
 mod doctor;
@@ -21,6 +23,8 @@ mod doctor;
 mod exec;
 mod existing;
 mod exit;
+#[cfg(feature = "machine")]
+mod gateway;
 mod interrupt;
 #[cfg(feature = "machine")]
 mod lab;
@@ -84,6 +88,8 @@ enum Command {
     #[cfg(feature = "machine")]
     Exec(exec::Args),
     #[cfg(feature = "machine")]
+    Gateway(gateway::Args),
+    #[cfg(feature = "machine")]
     Tg(tg::Args),
 }
 
@@ -111,6 +117,8 @@ impl Command {
             Self::Doctor(args) => doctor::execute(&args),
             #[cfg(feature = "machine")]
             Self::Exec(args) => exec::execute(&args),
+            #[cfg(feature = "machine")]
+            Self::Gateway(args) => gateway::execute(&args),
             #[cfg(feature = "machine")]
             Self::Tg(args) => tg::execute(&args),
         }

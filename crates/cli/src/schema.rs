@@ -79,6 +79,13 @@ const DOCUMENTS: &[Document] = &[
     #[cfg(feature = "machine")]
     document::<cutline_exec::ExecDocument>("exec", &["cutline exec --json FILE"]),
     #[cfg(feature = "machine")]
+    document::<cutline_gateway::GatewayDocument>("gateway", &["cutline gateway --json"]),
+    #[cfg(feature = "machine")]
+    document::<cutline_gateway::RecordLine<'_>>(
+        "gateway-record",
+        &["cutline gateway --record FILE (a line for each event, interval and message)"],
+    ),
+    #[cfg(feature = "machine")]
     document::<cutline_doctor::ReportDocument<'_>>("doctor", &["cutline doctor --json"]),
     #[cfg(feature = "machine")]
     document::<cutline_doctor::BottleneckDocument<'_>>(

@@ -14,6 +14,7 @@
 //!   timing     whether the timing of the run is valid
 //!   side       the two sides of the network
 //! routed       a network of nodes whose routers, queues and links are the kernel's, with reservations
+//! programs     real applications: NetVideo with ffmpeg, DIRM with a CORBA ORB
 //! ```
 //!
 //! Laboratory and simulator measure the same quantities at the same points with the same code, and write the same tables.
@@ -29,6 +30,7 @@ mod error;
 mod frames;
 mod hosts;
 mod links;
+pub mod programs;
 mod reader;
 pub mod routed;
 mod run;

@@ -48,6 +48,7 @@ mod udp;
 
 pub use cutline_quality::spec::ConnectionSpecification;
 pub use cutline_signal::mib::Mib;
+pub use cutline_signal::monitor::{Delivery, Sample, SentInterval};
 pub use cutline_signal::rate_control::{RateControl, TfrcParams};
 pub use cutline_signal::session::{Direction, Event};
 pub use error::QosError;

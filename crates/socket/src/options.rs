@@ -166,6 +166,11 @@ impl QosOptions {
         Ok(Self { key: Some(key), ..self })
     }
 
+    /// Whether the other end has to show a key.
+    pub const fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
     /// Says what is known of the path, which decides buffers and marks.
     #[must_use]
     pub fn path(self, path: Path) -> Self {

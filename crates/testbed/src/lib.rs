@@ -1,5 +1,5 @@
-//! For tests alone: whether the machine let a test tell time ([`undisturbed`]), tests that cannot run ([`skip`]), and what was
-//! sent ([`capture`]).
+//! For tests alone: whether the machine let a test tell time ([`undisturbed`]), tests that cannot run ([`skip`]), what was
+//! sent ([`capture`]), and a path that loses datagrams ([`LossyPath`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
 //! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
@@ -8,9 +8,11 @@
 //! still: that nothing is lost, doubled or out of order has to hold there, too, and is asserted as ever.
 
 pub mod capture;
+mod lossy;
 mod namespaces;
 mod skipped;
 
+pub use lossy::LossyPath;
 pub use namespaces::may_make_namespaces;
 pub use skipped::skip;
 

@@ -87,6 +87,39 @@ impl Delivery {
     }
 }
 
+/// A message that was received: delay and jitter are sampled per message (QoSockets eq. 4 and 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The number that the sender gave it, from 0.
+    pub number: u64,
+    /// When it arrived, by our clock.
+    pub arrived: Instant,
+    /// Its length without what the connection adds.
+    pub bytes: u64,
+    /// Its one-way delay; `None` while the clock offset is unknown.
+    pub delay: Option<Duration>,
+    /// The change of delay since the message that arrived before it; `None` of the first one.
+    pub jitter: Option<Duration>,
+}
+
+/// The samples that wait to be taken.
+#[derive(Clone, Debug)]
+struct Samples {
+    waiting: VecDeque<Sample>,
+    most: usize,
+    forgotten: u64,
+}
+
+impl Samples {
+    fn add(&mut self, sample: Sample) {
+        if self.waiting.len() == self.most {
+            self.waiting.pop_front();
+            self.forgotten += 1;
+        }
+        self.waiting.push_back(sample);
+    }
+}
+
 /// What was received since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
@@ -134,6 +167,7 @@ pub struct Arrivals {
     sent_before: u64,
     waiting: VecDeque<Delivery>,
     last: Option<Delivery>,
+    samples: Option<Samples>,
 }
 
 /// Values of the interval under way, and of all those before it.
@@ -183,6 +217,7 @@ impl Arrivals {
             sent_before: 0,
             waiting: VecDeque::new(),
             last: None,
+            samples: None,
         })
     }
 
@@ -223,15 +258,22 @@ impl Arrivals {
         self.count(arrived, bytes);
         // QoSockets eq. 5. The clocks' offset is in both delays and cancels out.
         let transit = arrived.as_nanos().wrapping_sub(sent.as_nanos());
-        if let Some(last) = self.transit.replace(transit) {
+        let jitter = self.transit.replace(transit).map(|last| {
             let change = transit.wrapping_sub(last).cast_signed().unsigned_abs();
-            self.jitters.record(Duration::from_nanos(change));
+            Duration::from_nanos(change)
+        });
+        if let Some(jitter) = jitter {
+            self.jitters.record(jitter);
         }
-        if let Some(offset) = offset {
-            // QoSockets eq. 4.
-            let delay = arrived.saturating_since(offset.ours(sent)).min(LONGEST_DELAY);
+        // QoSockets eq. 4.
+        let delay = offset.map(|offset| arrived.saturating_since(offset.ours(sent)).min(LONGEST_DELAY));
+        if let Some(delay) = delay {
             self.delays.record(delay);
             self.total.delay = saturating_sum(self.total.delay, delay);
+        }
+        if let Some(samples) = &mut self.samples {
+            let jitter = jitter.map(|jitter| jitter.min(LONGEST_DELAY));
+            samples.add(Sample { number, arrived, bytes, delay, jitter });
         }
         arrival
     }
@@ -283,6 +325,17 @@ impl Arrivals {
         for span in self.schedule.end(now).into_iter().flatten() {
             self.end(span);
         }
+    }
+
+    /// Keeps a sample of each message from now on, at most so many until they are taken. Of more, the oldest are forgotten.
+    pub fn sample(&mut self, most: usize) {
+        self.samples = (most > 0).then(|| Samples { waiting: VecDeque::new(), most, forgotten: 0 });
+    }
+
+    /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
+    pub fn take_samples(&mut self) -> (Vec<Sample>, u64) {
+        let Some(samples) = &mut self.samples else { return (Vec::new(), 0) };
+        (samples.waiting.drain(..).collect(), std::mem::take(&mut samples.forgotten))
     }
 
     /// The next interval that is over and has not been taken.

@@ -28,7 +28,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use arrivals::{Arrivals, Delivery, LONGEST_DELAY, Received, Spread};
+pub use arrivals::{Arrivals, Delivery, LONGEST_DELAY, Received, Sample, Spread};
 pub use departures::{Demand, Departures, Sent, SentInterval};
 pub use numbers::{Arrival, Numbers};
 pub use report::{PeerReports, Refused, Report, ReportStats};

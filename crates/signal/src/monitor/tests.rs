@@ -27,6 +27,28 @@ fn arrive(arrivals: &mut Arrivals, number: u64, sent_ms: u64, arrived_ms: u64) -
 }
 
 #[test]
+fn each_message_is_a_sample_until_there_are_too_many() {
+    let mut arrivals = arrivals();
+    arrive(&mut arrivals, 0, 0, 10);
+    assert_eq!(arrivals.take_samples(), (Vec::new(), 0), "nobody has asked for samples yet");
+    arrivals.sample(2);
+    arrive(&mut arrivals, 1, 20, 50);
+    arrive(&mut arrivals, 1, 20, 51);
+    arrivals.on_message(at(65), 3, at(40), 500, None);
+    let sample =
+        |number, arrived, bytes, delay, jitter| Sample { number, arrived: at(arrived), bytes, delay, jitter };
+    // The duplicate is no sample; without an offset there is no delay, but a jitter.
+    let expected = [sample(1, 50, 1000, Some(ms(30)), Some(ms(20))), sample(3, 65, 500, None, Some(ms(5)))];
+    assert_eq!(arrivals.take_samples(), (expected.to_vec(), 0));
+    for number in 4..9 {
+        arrive(&mut arrivals, number, 60, 100);
+    }
+    let (samples, forgotten) = arrivals.take_samples();
+    assert_eq!((samples.iter().map(|sample| sample.number).collect::<Vec<_>>(), forgotten), (vec![7, 8], 3));
+    assert_eq!(arrivals.take_samples(), (Vec::new(), 0));
+}
+
+#[test]
 fn the_parameters_are_described_and_bad_ones_refused() {
     let parameters = MonitorParams::describe();
     let make = |values: &[(&str, Value)]| {

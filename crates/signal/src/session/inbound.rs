@@ -3,7 +3,7 @@
 use super::{CHECKED, Standing};
 use crate::clock::ClockOffset;
 use crate::frame::{self, DATAGRAM_HEADER, Frame};
-use crate::monitor::{Arrival, Arrivals, MonitorParams};
+use crate::monitor::{Arrival, Arrivals, MonitorParams, Sample};
 use crate::rate_control::{FeedbackMessage, RateReceiver, segment};
 use cutline_units::{Bytes, Duration, Instant};
 
@@ -69,6 +69,16 @@ impl Inbound {
     fn control_rate(&mut self, arrived: Instant, (number, sent): (u64, Instant), rtt: Duration, bytes: u64) {
         let tfrc = self.tfrc.get_or_insert_with(|| Box::new(RateReceiver::new(self.segment)));
         tfrc.on_message(arrived, number, sent, rtt, bytes);
+    }
+
+    /// Keeps a sample of each message from now on ([`Arrivals::sample`]).
+    pub fn sample(&mut self, most: usize) {
+        self.arrivals.sample(most);
+    }
+
+    /// Takes the samples that were kept ([`Arrivals::take_samples`]).
+    pub fn take_samples(&mut self) -> (Vec<Sample>, u64) {
+        self.arrivals.take_samples()
     }
 
     /// A datagram has arrived. Returns what it is for; a message is measured.

@@ -25,6 +25,7 @@ use crate::time::duration;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::STREAM_HEADER;
 use cutline_signal::mib::{Mib, TcpFigures};
+use cutline_signal::monitor::Sample;
 use cutline_signal::negotiation::{Carrier, Reason};
 use cutline_signal::session::{Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::now;
@@ -172,6 +173,17 @@ impl QosTcpStream {
         self.0.mib()
     }
 
+    /// Keeps a sample of each message that arrives from now on: its delay and its jitter. At most so many are kept until they are taken
+    /// with [`take_samples`](Self::take_samples); of more, the oldest are forgotten. 0 ends it.
+    pub fn sample(&self, most: usize) {
+        self.0.connection.inbound().sample(most);
+    }
+
+    /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
+    pub fn take_samples(&self) -> (Vec<Sample>, u64) {
+        self.0.connection.inbound().take_samples()
+    }
+
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
         self.0.act(|session, out, _| session.renegotiate(now(), specification, out));
@@ -221,7 +233,12 @@ impl QosTcpStream {
     /// # Errors
     /// As [`TcpStream::shutdown`].
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.0.socket.shutdown(how)
+        self.0.socket.shutdown(how)?;
+        if how != Shutdown::Read {
+            // Who waits for room has been woken up by now.
+            lock(&self.0.outlet).shut_down();
+        }
+        Ok(())
     }
 
     /// Sets whether calls wait.

@@ -22,6 +22,8 @@ pub struct Outlet {
     pending: Vec<u8>,
     /// Payload that the last header has announced and that has not been written, bytes.
     owed: usize,
+    /// This direction was shut down: nothing is sent any more.
+    is_shut_down: bool,
 }
 
 impl Outlet {
@@ -90,12 +92,22 @@ impl Outlet {
         if self.owed > 0 {
             return Ok(());
         }
-        self.pending.extend(connection.take_control().into_iter().flatten());
+        let control = connection.take_control();
+        if self.is_shut_down {
+            return Ok(());
+        }
+        self.pending.extend(control.into_iter().flatten());
         while !self.pending.is_empty() {
             let taken = kernel::send(socket, [&self.pending, &[]], SendFlags::DONTWAIT)?;
             self.took(taken);
         }
         Ok(())
+    }
+
+    /// This direction was shut down. What waited for the kernel is forgotten.
+    pub fn shut_down(&mut self) {
+        self.is_shut_down = true;
+        self.pending = Vec::new();
     }
 
     /// How much waits for the kernel.

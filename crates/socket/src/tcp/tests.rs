@@ -373,3 +373,37 @@ fn what_nobody_reads_is_in_the_send_queue() {
     assert!(Bytes::new(10_000) < queued && queued <= room, "{feedback:?}");
     assert!(feedback.queue_full >= 1);
 }
+
+#[test]
+fn a_direction_that_was_shut_down_keeps_no_reports_and_the_other_one_goes_on() {
+    let (ours, mut theirs) = pair(
+        LOOPBACK[0],
+        &quick(QosOptions::default().peer(Peer::Speaks)),
+        &quick(QosOptions::default().peer(Peer::Speaks)),
+    );
+    ours.shutdown(Shutdown::Write).unwrap();
+    theirs.write_all(b"answer").unwrap();
+    // Many intervals, each of which ends with a report.
+    thread::sleep(time::Duration::from_millis(300));
+    assert_eq!(lock(&ours.0.outlet).pending_bytes(), 0);
+    let mut buffer = [0; 6];
+    (&mut &ours).read_exact(&mut buffer).unwrap();
+    assert_eq!(&buffer, b"answer");
+    assert_eq!((&mut &ours).write(b"more").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn messages_are_sampled_as_they_are_received() {
+    let (mut ours, mut theirs) =
+        pair(LOOPBACK[0], &quick(QosOptions::default()), &quick(QosOptions::default()));
+    theirs.sample(10);
+    let mut buffer = [0; 1000];
+    for length in [1000, 10] {
+        ours.write_all(&buffer[..length]).unwrap();
+        theirs.read_exact(&mut buffer[..length]).unwrap();
+    }
+    let (samples, forgotten) = theirs.take_samples();
+    let found: Vec<_> = samples.iter().map(|sample| (sample.number, sample.bytes)).collect();
+    assert_eq!((found, forgotten), (vec![(0, 1000), (1, 10)], 0));
+    assert!(samples[1].arrived >= samples[0].arrived && samples[1].jitter.is_some());
+}

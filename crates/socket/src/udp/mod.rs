@@ -20,6 +20,7 @@ use crate::time::duration;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
+use cutline_signal::monitor::Sample;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Event, Inbound, Outbound, Purpose, Session, Standing};
 use cutline_sys::datagrams::{Inbox, Wait};
@@ -209,6 +210,17 @@ impl QosUdpSocket {
     /// All that is known of the connection.
     pub fn mib(&self) -> Mib {
         self.0.connection.mib(&self.0.socket, None)
+    }
+
+    /// Keeps a sample of each message that arrives from now on: its delay and its jitter. At most so many are kept until they are taken
+    /// with [`take_samples`](Self::take_samples); of more, the oldest are forgotten. 0 ends it.
+    pub fn sample(&self, most: usize) {
+        self.0.connection.inbound().sample(most);
+    }
+
+    /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
+    pub fn take_samples(&self) -> (Vec<Sample>, u64) {
+        self.0.connection.inbound().take_samples()
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.

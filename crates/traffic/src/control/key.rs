@@ -37,6 +37,15 @@ impl Key {
     /// Returns a sentence that names the file, what is wrong with it and what to do.
     pub fn read(path: &Path) -> Result<Self, String> {
         let wrong = |why: &dyn fmt::Display| format!("key file {}: {why}", Printable(path.display()));
+        Self::new(&Self::content(path)?).map_err(|why| wrong(&why))
+    }
+
+    /// Reads the content of a key file, which may be a key for something else: a regular file that only its owner may read.
+    ///
+    /// # Errors
+    /// As [`Key::read`], but for the length.
+    pub fn content(path: &Path) -> Result<Vec<u8>, String> {
+        let wrong = |why: &dyn fmt::Display| format!("key file {}: {why}", Printable(path.display()));
         let system = |errno| wrong(&io::Error::from(errno));
         // Opening a pipe must not wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -53,7 +62,7 @@ impl Key {
         let mut content = Vec::new();
         let read = File::from(file).take(LONGEST_KEY as u64 + 1).read_to_end(&mut content);
         read.map_err(|error| wrong(&error))?;
-        Self::new(&content).map_err(|why| wrong(&why))
+        Ok(content)
     }
 
     /// Returns the key with this content. White space at its ends does not count.

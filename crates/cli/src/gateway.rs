@@ -1,0 +1,339 @@
+//! `cutline gateway`: connections of unchanged programs over QoS sockets.
+
+use crate::arguments::duration;
+use crate::class_args::ClassArgs;
+use crate::exit::Failure;
+use crate::table::{Table, cells, number, titles};
+use crate::{interrupt, message, output};
+use clap::ValueEnum;
+use cutline_bindings::Options;
+use cutline_gateway::{
+    ConnectionDocument, ConnectionTotals, Gateway, GatewayDocument, GatewayError, Limits, Plan, Route, Side,
+    Transport,
+};
+use cutline_params::Choice as _;
+use cutline_socket::QosOptions;
+use cutline_text::Printable;
+use cutline_traffic::control::Key;
+use cutline_units::{DscpPool2, Duration, HintCodec as _};
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time;
+
+/// Carry connections of unchanged programs over QoS sockets between two hosts
+///
+/// Programs connect to the near gateway. It connects to the far gateway over QoS sockets, and that one to the server. Any
+/// protocol over TCP or UDP is carried: each connection is one QoS connection, each datagram one message
+/// (docs/guide/gateway.md). Ctrl-C ends the gateway and prints what was delivered.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Which of the two gateways
+    side: SideName,
+    /// Carry TCP: where to listen, [ADDRESS:]PORT, and where to connect to: the far gateway, or at the far gateway the
+    /// server; may be repeated. Without an address only this host can connect
+    #[arg(long, value_name = "LISTEN=HOST:PORT", value_parser = link, required_unless_present = "udp")]
+    tcp: Vec<Ends>,
+    /// Carry UDP, in the same way
+    #[arg(long, value_name = "LISTEN=HOST:PORT", value_parser = link)]
+    udp: Vec<Ends>,
+    /// QoS specification of each connection, TOML or JSON (docs/guide/specification.md), with options of QoS sockets
+    #[arg(long, value_name = "FILE", conflicts_with = "class")]
+    spec: Option<PathBuf>,
+    #[command(flatten)]
+    class: ClassArgs,
+    /// Option of QoS sockets (docs/guide/sockets.md), such as send.max-delay=100ms; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// File with the key that the other gateway has, too; nobody else may read it
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Largest number of connections at a time; others are turned away
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    max_connections: u32,
+    /// End an exchange of datagrams when there were none for this long
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    idle: Duration,
+    /// How long the server may take to accept a connection
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    connect_timeout: Duration,
+    /// Exit after this time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Write what is delivered to a file while it happens: a line of JSON for each interval and each message
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Replace the file of --record if it exists
+    #[arg(long, requires = "record")]
+    force: bool,
+    /// Print one JSON document at the end instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Print nothing on stderr but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "Examples, for a web server on port 80 of the far host, and for video from a program that sends to port 5000:
+  near$ cutline gateway near --tcp 8080=192.0.2.7:6000 --class web
+  far$  cutline gateway far --tcp 192.0.2.7:6000=127.0.0.1:80 --class web --key-file key
+  near$ cutline gateway near --udp 5000=192.0.2.7:6001 --spec video.toml --record near.jsonl
+  near$ ffmpeg -re -i film.mp4 -f mpegts 'udp://127.0.0.1:5000?pkt_size=1280'
+  far$  cutline gateway far --udp 192.0.2.7:6001=127.0.0.1:5000 --record far.jsonl --json
+  near$ cutline gateway near --tcp 2809=192.0.2.7:6002 --set send.min-rate=1 --set send.size=60KB
+
+Exit codes: 0 success; 1 a failure; 2 invalid arguments. Connections that fail are told and counted.";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SideName {
+    /// Programs connect to it
+    Near,
+    /// It connects to the server
+    Far,
+}
+
+/// Where a route begins and ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ends {
+    listen: SocketAddr,
+    to: String,
+}
+
+/// How often the end of the time and Ctrl-C are looked for.
+const LOOK_EVERY: time::Duration = time::Duration::from_millis(50);
+/// The most connections that are printed one by one.
+const MOST_PRINTED: usize = 20;
+
+impl From<GatewayError> for Failure {
+    fn from(error: GatewayError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let plan = args.plan()?;
+    let record = args.record.as_deref().map(|file| open(file, args.force)).transpose()?;
+    let stop = interrupt::cancel_flag("What was delivered is printed.".to_owned())?;
+    let gateway = Gateway::start(&plan, record, Box::new(message::print))?;
+    if !args.quiet {
+        announce(&plan, gateway.addresses());
+    }
+    let until = args.duration.map(|time| time::Instant::now() + time::Duration::from_nanos(time.as_nanos()));
+    while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| time::Instant::now() < until) {
+        std::thread::sleep(LOOK_EVERY);
+    }
+    let document = gateway.stop();
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&text(&document))?;
+    }
+    match (&document.record_error, &args.record) {
+        (Some(error), Some(file)) => {
+            Err(Failure::Failed(format!("{} was not written whole: {error}", Printable(file.display()))))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Args {
+    fn plan(&self) -> Result<Plan, Failure> {
+        let side = match self.side {
+            SideName::Near => Side::Near,
+            SideName::Far => Side::Far,
+        };
+        let routes = |transport: Transport, ends: &[Ends]| {
+            let route = |Ends { listen, to }: &Ends| Route { transport, listen: *listen, to: to.clone() };
+            ends.iter().map(route).collect::<Vec<_>>()
+        };
+        let limits = Limits {
+            connections: self.max_connections as usize,
+            idle: self.idle,
+            connect: self.connect_timeout,
+        };
+        let routes = [routes(Transport::Tcp, &self.tcp), routes(Transport::Udp, &self.udp)].concat();
+        Ok(Plan { side, routes, options: self.options()?, limits })
+    }
+
+    /// The options of the QoS connections.
+    fn options(&self) -> Result<QosOptions, Failure> {
+        let mut options = Options::default();
+        if let Some(file) = &self.spec {
+            let shown = Printable(file.display());
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| Failure::Usage(format!("--spec {shown}: cannot be read: {error}")))?;
+            options.read(&text).map_err(|why| Failure::Usage(format!("--spec {shown}: {why}")))?;
+        }
+        let ClassArgs { class, rtt, hint } = &self.class;
+        let given = [
+            ("class", class.map(|class| class.name().to_owned())),
+            ("path.rtt", rtt.map(|rtt| format!("{} ns", rtt.as_nanos()))),
+            ("marking", hint.and_then(|hint| DscpPool2.decode(hint)).map(|hint| hint.level().to_string())),
+        ];
+        let given = given.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+        let pairs = self.set.iter().map(|text| pair(text)).collect::<Result<Vec<_>, _>>()?;
+        for (name, value) in given.chain(pairs) {
+            if name == "peer" {
+                let why = "--set peer: the other end of a gateway is a gateway";
+                return Err(Failure::Usage(why.to_owned()));
+            }
+            let wrong = |why| Failure::Usage(format!("{}: {why}", Printable(name)));
+            options.set(name, value).map_err(wrong)?;
+        }
+        if let Some(file) = &self.key_file {
+            let content = Key::content(file).map_err(Failure::Usage)?;
+            let wrong = |why| Failure::Usage(format!("key file {}: {why}", Printable(file.display())));
+            options.set_key(&content).map_err(wrong)?;
+        }
+        options.qos_options().map_err(Failure::Usage)
+    }
+}
+
+/// Says what is carried, and who can use it.
+fn announce(plan: &Plan, addresses: &[SocketAddr]) {
+    for (route, address) in plan.routes.iter().zip(addresses) {
+        let transport = route.transport.name();
+        message::print(&format!("{transport} {address} goes to {}", Printable(&route.to)));
+    }
+    let is_open = addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
+    if is_open && plan.side == Side::Far && !plan.options.has_key() {
+        message::print(
+            "warning: everybody who can reach this gateway can reach the server: --key-file requires a key",
+        );
+    }
+    if is_open && plan.side == Side::Near {
+        message::print(
+            "warning: everybody who can reach this gateway can reach the server behind the far one",
+        );
+    }
+}
+
+/// Opens the file of --record.
+fn open(file: &Path, force: bool) -> Result<Box<dyn Write + Send>, Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(force).truncate(force).create_new(!force);
+    let cannot = |error: std::io::Error| {
+        let remedy =
+            if error.kind() == std::io::ErrorKind::AlreadyExists { "; --force replaces it" } else { "" };
+        Failure::Failed(format!("--record {}: {error}{remedy}", Printable(file.display())))
+    };
+    Ok(Box::new(BufWriter::new(options.open(file).map_err(cannot)?)))
+}
+
+/// Returns what was delivered as text.
+fn text(document: &GatewayDocument) -> String {
+    let heads: Vec<_> =
+        ["", "listens at", "connects to"].into_iter().chain(titles::<ConnectionTotals>()).collect();
+    let mut routes = Table::new(3, &heads);
+    for route in &document.routes {
+        let names = [route.transport.clone(), route.listen.clone(), route.to.clone()];
+        routes.add(names.into_iter().chain(cells(&route.totals)).collect());
+    }
+    let heads = [
+        "connection",
+        "from",
+        "ending",
+        "s",
+        "way",
+        "messages",
+        "received",
+        "kbit/s",
+        "lost %",
+        "delay, ms",
+        "p99",
+        "jitter, ms",
+        "p99",
+        "clock ±ms",
+    ];
+    let mut connections = Table::new(3, &heads);
+    for connection in document.connections.iter().take(MOST_PRINTED) {
+        rows(connection).into_iter().for_each(|row| connections.add(row));
+    }
+    let mut text = format!("after {:.1} s\n\n{}", document.elapsed_s, routes.render());
+    if !connections.is_empty() {
+        text += &format!("\n{}", connections.render());
+    }
+    let more = document.connections.len().saturating_sub(MOST_PRINTED) as u64 + document.unlisted;
+    if more > 0 {
+        text += &format!("and {more} more connections; --json lists a thousand\n");
+    }
+    text
+}
+
+/// Returns both directions of a connection as rows.
+fn rows(of: &ConnectionDocument) -> [Vec<String>; 2] {
+    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+    [("sent", &of.sent), ("received", &of.received)].map(|(way, direction)| {
+        let name = if way == "sent" { of.connection.to_string() } else { String::new() };
+        let (peer, ending) =
+            if way == "sent" { (of.peer.clone(), of.ending.clone()) } else { <_>::default() };
+        vec![
+            name,
+            peer,
+            ending,
+            number(of.elapsed_s),
+            way.to_owned(),
+            direction.sent_messages.to_string(),
+            direction.received_messages.to_string(),
+            number(direction.received_bps * 1e-3),
+            shown(direction.loss_percent),
+            shown(direction.mean_delay_ms),
+            shown(direction.p99_delay_ms),
+            shown(direction.mean_jitter_ms),
+            shown(direction.p99_jitter_ms),
+            shown(of.clock_error_ms),
+        ]
+    })
+}
+
+/// Returns name and value of an option.
+fn pair(text: &str) -> Result<(&str, &str), Failure> {
+    let wrong = || Failure::Usage(format!("--set \"{}\": expected NAME=VALUE", Printable(text)));
+    text.split_once('=').map(|(name, value)| (name.trim(), value.trim())).ok_or_else(wrong)
+}
+
+/// Parses `8080=192.0.2.7:6000` or `192.0.2.7:6000=server.example:80`.
+fn link(text: &str) -> Result<Ends, String> {
+    let (listen, to) = text
+        .split_once('=')
+        .ok_or("expected LISTEN=HOST:PORT, such as 8080=192.0.2.7:6000 or 192.0.2.7:6000=127.0.0.1:80")?;
+    let has_port = to
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+    if !has_port {
+        return Err(format!("{to}: expected HOST:PORT, such as 192.0.2.7:6000 or [2001:db8::7]:6000"));
+    }
+    let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let port = listen.parse::<u16>().map(local).ok();
+    let address = port.or_else(|| listen.parse().ok());
+    let listen = address.ok_or_else(|| {
+        format!("{listen}: expected 8080, 192.0.2.7:8080, 0.0.0.0:8080 for all IPv4 addresses, or [2001:db8::7]:8080")
+    })?;
+    Ok(Ends { listen, to: to.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_a_place_to_listen_and_a_place_to_go() {
+        let ends = |listen: &str, to: &str| Ok(Ends { listen: listen.parse().unwrap(), to: to.to_owned() });
+        assert_eq!(link("8080=host:80"), ends("127.0.0.1:8080", "host:80"));
+        assert_eq!(link("[::]:0=[2001:db8::7]:80"), ends("[::]:0", "[2001:db8::7]:80"));
+        for (text, expected) in [
+            ("8080", "expected LISTEN=HOST:PORT"),
+            ("8080=80", "80: expected HOST:PORT"),
+            ("8080=:80", ":80: expected HOST:PORT"),
+            ("8080=host:0", "host:0: expected HOST:PORT"),
+            ("eighty=host:80", "eighty: expected 8080"),
+            ("70000=host:80", "70000: expected 8080"),
+        ] {
+            let error = link(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The connections of a gateway, and what they have delivered.
+
+use crate::document::{ConnectionDocument, GatewayDocument, MOST_LISTED};
+use crate::plan::{Plan, Route};
+use crate::record::{
+    ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
+    Recorder, RecordingStarted, SamplesForgotten, seconds,
+};
+use cutline_socket::{Mib, QosTcpStream, QosUdpSocket, Sample};
+use cutline_sys::now;
+use cutline_units::Instant;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The most samples of a connection that wait to be recorded.
+const MOST_SAMPLES: usize = 1 << 14;
+
+/// A QoS connection.
+#[derive(Clone)]
+pub enum Link {
+    Tcp(QosTcpStream),
+    Udp(QosUdpSocket),
+}
+
+impl Link {
+    fn mib(&self) -> Mib {
+        match self {
+            Self::Tcp(stream) => stream.mib(),
+            Self::Udp(socket) => socket.mib(),
+        }
+    }
+
+    fn sample(&self, most: usize) {
+        match self {
+            Self::Tcp(stream) => stream.sample(most),
+            Self::Udp(socket) => socket.sample(most),
+        }
+    }
+
+    fn take_samples(&self) -> (Vec<Sample>, u64) {
+        match self {
+            Self::Tcp(stream) => stream.take_samples(),
+            Self::Udp(socket) => socket.take_samples(),
+        }
+    }
+}
+
+/// What became of datagrams that the QoS connection does not know of.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub oversized: AtomicU64,
+    pub overflowed: AtomicU64,
+    pub unsent: AtomicU64,
+}
+
+/// Counts one.
+pub fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A connection that has not ended.
+struct Open {
+    route: usize,
+    peer: SocketAddr,
+    opened: Instant,
+    link: Option<Link>,
+    counters: Arc<Counters>,
+    /// The ends of the last intervals that were recorded.
+    sent_until: Instant,
+    received_until: Instant,
+}
+
+struct Pages {
+    open: BTreeMap<u64, Open>,
+    last: u64,
+    document: GatewayDocument,
+}
+
+/// All connections.
+pub struct Book {
+    routes: Vec<Route>,
+    most: usize,
+    began: Instant,
+    pages: Mutex<Pages>,
+    recorder: Option<Mutex<Recorder>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is protected is whole between any two statements.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection that has not ended. It ends when this is dropped.
+pub struct Ticket {
+    book: Arc<Book>,
+    number: u64,
+    ending: Option<(String, bool)>,
+}
+
+impl Book {
+    pub fn new(plan: &Plan, recorder: Option<Recorder>) -> Self {
+        let document = GatewayDocument::new(plan.side, &plan.routes);
+        let book = Self {
+            routes: plan.routes.clone(),
+            most: plan.limits.connections,
+            began: now(),
+            pages: Mutex::new(Pages { open: BTreeMap::new(), last: 0, document }),
+            recorder: recorder.map(Mutex::new),
+        };
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let side = plan.side.name().to_owned();
+        book.record(&RecordLine::Start(RecordingStarted { side, at_s: seconds(book.began), unix_s }));
+        book
+    }
+
+    /// The routes have these addresses now.
+    pub fn set_addresses(&mut self, addresses: &[SocketAddr]) {
+        let mut pages = lock(&self.pages);
+        for ((route, document), address) in
+            self.routes.iter_mut().zip(&mut pages.document.routes).zip(addresses)
+        {
+            route.listen = *address;
+            document.listen = address.to_string();
+        }
+    }
+
+    pub fn route(&self, place: usize) -> &Route {
+        &self.routes[place]
+    }
+
+    /// Begins a connection; `None` if there are too many, which is counted.
+    pub fn open(self: &Arc<Self>, route: usize, peer: SocketAddr) -> Option<Ticket> {
+        let (number, opened) = {
+            let mut pages = lock(&self.pages);
+            if pages.open.len() >= self.most {
+                pages.document.routes[route].totals.turned_away += 1;
+                return None;
+            }
+            pages.last += 1;
+            pages.document.routes[route].totals.accepted += 1;
+            let opened = now();
+            let open = Open {
+                route,
+                peer,
+                opened,
+                link: None,
+                counters: Arc::default(),
+                sent_until: opened,
+                received_until: opened,
+            };
+            let number = pages.last;
+            pages.open.insert(number, open);
+            (number, opened)
+        };
+        let of = &self.routes[route];
+        self.record(&RecordLine::Open(ConnectionOpened {
+            connection: number,
+            transport: of.transport.name().to_owned(),
+            listen: of.listen.to_string(),
+            peer: peer.to_string(),
+            at_s: seconds(opened),
+        }));
+        Some(Ticket { book: Arc::clone(self), number, ending: None })
+    }
+
+    fn record(&self, line: &RecordLine<'_>) {
+        if let Some(recorder) = &self.recorder {
+            lock(recorder).write(line);
+        }
+    }
+
+    pub const fn records(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// Records the intervals and messages that are new.
+    pub fn record_news(&self) {
+        let open: Vec<u64> = lock(&self.pages).open.keys().copied().collect();
+        for number in open {
+            let link = lock(&self.pages).open.get(&number).and_then(|open| open.link.clone());
+            if let Some(link) = link {
+                self.record_news_of(number, &link);
+            }
+        }
+        if let Some(recorder) = &self.recorder {
+            lock(recorder).flush();
+        }
+    }
+
+    fn record_news_of(&self, number: u64, link: &Link) {
+        let mib = link.mib();
+        let (sent, received) = {
+            let mut pages = lock(&self.pages);
+            let Some(open) = pages.open.get_mut(&number) else { return };
+            let sent = mib.send.last_sent.filter(|it| it.until > open.sent_until);
+            let received = mib.receive.last.filter(|it| it.until > open.received_until);
+            open.sent_until = sent.map_or(open.sent_until, |it| it.until);
+            open.received_until = received.map_or(open.received_until, |it| it.until);
+            (sent, received)
+        };
+        let (samples, forgotten) = link.take_samples();
+        if forgotten > 0 {
+            self.record(&RecordLine::Forgotten(SamplesForgotten { connection: number, messages: forgotten }));
+        }
+        for sample in &samples {
+            self.record(&RecordLine::Message(MessageReceived::new(number, sample)));
+        }
+        if let Some(sent) = &sent {
+            self.record(&RecordLine::Sent(IntervalSent::new(number, sent)));
+        }
+        if let Some(received) = &received {
+            self.record(&RecordLine::Received(IntervalReceived::new(number, received, &mib)));
+        }
+    }
+
+    fn close(&self, number: u64, ending: String, failed: bool) {
+        let link = lock(&self.pages).open.get(&number).and_then(|open| open.link.clone());
+        if let Some(link) = link.as_ref().filter(|_| self.records()) {
+            self.record_news_of(number, link);
+        }
+        let Some(open) = lock(&self.pages).open.remove(&number) else { return };
+        let at = now();
+        let elapsed = at.saturating_since(open.opened);
+        let route = &self.routes[open.route];
+        let mut document = ConnectionDocument::accepted(number, route, open.peer, seconds(open.opened));
+        (document.ending, document.failed, document.elapsed_s) = (ending, failed, elapsed.as_secs_f64());
+        let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        document.oversized = counted(&open.counters.oversized);
+        document.overflowed = counted(&open.counters.overflowed);
+        document.unsent = counted(&open.counters.unsent);
+        if let Some(link) = &link {
+            document.measured(&link.mib(), elapsed);
+        }
+        self.record(&RecordLine::Close(ConnectionClosed { at_s: seconds(at), delivered: &document }));
+        let mut pages = lock(&self.pages);
+        let whole = &mut pages.document;
+        whole.routes[open.route].totals.add(&document);
+        if whole.connections.len() < MOST_LISTED {
+            whole.connections.push(document);
+        } else {
+            whole.unlisted += 1;
+        }
+    }
+
+    /// All that was delivered.
+    pub fn document(&self) -> GatewayDocument {
+        let mut document = lock(&self.pages).document.clone();
+        document.elapsed_s = now().saturating_since(self.began).as_secs_f64();
+        if let Some(recorder) = &self.recorder {
+            let mut recorder = lock(recorder);
+            recorder.flush();
+            document.record_error = recorder.error().map(ToString::to_string);
+        }
+        document
+    }
+}
+
+impl Ticket {
+    /// The QoS connection stands.
+    pub fn attach(&self, link: Link) {
+        if self.book.records() {
+            link.sample(MOST_SAMPLES);
+        }
+        if let Some(open) = lock(&self.book.pages).open.get_mut(&self.number) {
+            open.link = Some(link);
+        }
+    }
+
+    /// What is counted beside the QoS connection.
+    pub fn counters(&self) -> Arc<Counters> {
+        let pages = lock(&self.book.pages);
+        pages.open.get(&self.number).map(|open| Arc::clone(&open.counters)).unwrap_or_default()
+    }
+
+    /// Ends the connection.
+    pub fn close(mut self, ending: impl Into<String>, failed: bool) {
+        self.ending = Some((ending.into(), failed));
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let panicked = || ("its thread has failed".to_owned(), true);
+        let (ending, failed) = self.ending.take().unwrap_or_else(panicked);
+        self.book.close(self.number, ending, failed);
+    }
+}

@@ -1,0 +1,207 @@
+//! What was delivered, as a document.
+
+use crate::plan::{Route, Side};
+use cutline_documents::record;
+use cutline_signal::mib::Distribution;
+use cutline_signal::monitor::{Received, Sent};
+use cutline_socket::Mib;
+use cutline_units::Duration;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// The most connections that a document lists. Of others, the totals have what was delivered.
+pub const MOST_LISTED: usize = 1000;
+
+/// What a gateway has carried.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct GatewayDocument {
+    /// Which of the two gateways it is: `near` or `far`.
+    pub side: &'static str,
+    /// How long it ran, seconds.
+    pub elapsed_s: f64,
+    /// The routes.
+    pub routes: Vec<RouteDocument>,
+    /// The connections in the order in which they ended, the first thousand.
+    pub connections: Vec<ConnectionDocument>,
+    /// Connections beyond those; they are in the routes' totals.
+    pub unlisted: u64,
+    /// Why what was delivered could not be recorded; null if it was, or nobody has asked for it.
+    pub record_error: Option<String>,
+}
+
+record! {
+    /// A route, and all its connections.
+    pub struct RouteDocument {
+        transport: String, label, "What programs speak: `tcp` or `udp`.";
+        listen: String, label, "Where the gateway listens.", shown("listens at");
+        to: String, label, "Where it connects to.", shown("connects to");
+        totals: ConnectionTotals, part, "All connections.";
+    }
+
+    /// All connections of a route.
+    pub struct ConnectionTotals {
+        accepted: u64, counter("connections"), "Connections accepted.", shown("accepted");
+        failed: u64, counter("connections"), "Connections of them that were not made, or broke.", shown("failed");
+        turned_away: u64, counter("connections"), "Connections not accepted because there were too many.", shown("turned away");
+        sent_messages: u64, counter("messages"), "Messages sent to the other gateway.", shown("messages sent");
+        sent_bytes: u64, counter("B"), "Their bytes.", shown("KB sent", 1e-3);
+        received_messages: u64, counter("messages"), "Messages received from the other gateway.", shown("received");
+        received_bytes: u64, counter("B"), "Their bytes.", shown("KB received", 1e-3);
+        lost: u64, counter("messages"), "Messages from the other gateway that were lost.", shown("lost");
+    }
+
+    /// A connection.
+    pub struct ConnectionDocument {
+        connection: u64, label, "Its number, from 1.";
+        transport: String, label, "What the programs speak: `tcp` or `udp`.";
+        listen: String, label, "Where the gateway has accepted it.";
+        peer: String, label, "Who has connected: a program, or the near gateway.";
+        opened_s: f64, gauge("s"), "When it was accepted, by the host's monotonic clock.";
+        elapsed_s: f64, gauge("s"), "How long it lasted.";
+        ending: String, part, "How it has ended.";
+        failed: bool, part, "Whether it was not made, or broke.";
+        sent: DirectionDocument, part, "What this gateway sent to the other one.";
+        received: DirectionDocument, part, "What it received from the other one.";
+        clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the offset between the two hosts' clocks, and so of each delay; null if the offset is not known.";
+        round_trip_ms: Option<f64>, gauge("ms"), "The latest round-trip time; null if it is not known.";
+        retransmissions: Option<u64>, counter("packets"), "Segments that TCP sent again; null for datagrams.";
+        oversized: u64, counter("messages"), "Datagrams of the programs that were longer than was agreed on, and not sent.";
+        overflowed: u64, counter("messages"), "Datagrams that were dropped because too many waited for their turn at the rate agreed on.";
+        unsent: u64, counter("messages"), "Datagrams that the system refused to send, to the other gateway or to the program.";
+    }
+
+    /// A direction of a connection.
+    pub struct DirectionDocument {
+        sent_messages: u64, counter("messages"), "Messages sent; by the other gateway, as it reports.";
+        sent_bytes: u64, counter("B"), "Their bytes.";
+        received_messages: u64, counter("messages"), "Messages received; by the other gateway, as it reports.";
+        received_bytes: u64, counter("B"), "Their bytes.";
+        lost: u64, counter("messages"), "Messages lost.";
+        late: u64, counter("messages"), "Messages received after one with a higher number.";
+        loss_percent: Option<f64>, gauge("%"), "Messages lost of those sent; null if none was sent.";
+        received_bps: f64, gauge("bit/s"), "The mean throughput received, over the whole connection.";
+        mean_delay_ms: Option<f64>, gauge("ms"), "The mean one-way delay; null if it is not known.";
+        p99_delay_ms: Option<f64>, gauge("ms"), "The delay that 99 in 100 messages do not exceed; null where the other gateway received.";
+        max_delay_ms: Option<f64>, gauge("ms"), "The longest delay; null where the other gateway received.";
+        mean_jitter_ms: Option<f64>, gauge("ms"), "The mean change of delay between consecutive messages; null where the other gateway received.";
+        p99_jitter_ms: Option<f64>, gauge("ms"), "The change that 99 in 100 do not exceed; null where the other gateway received.";
+        max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null where the other gateway received.";
+        violations: u64, counter("violations"), "How often a measure was outside of what was agreed on.";
+    }
+}
+
+impl RouteDocument {
+    pub(crate) fn new(route: &Route) -> Self {
+        Self {
+            transport: route.transport.name().to_owned(),
+            listen: route.listen.to_string(),
+            to: route.to.clone(),
+            totals: ConnectionTotals::default(),
+        }
+    }
+}
+
+impl ConnectionDocument {
+    /// A connection of which nothing is known but that it was accepted.
+    pub(crate) fn accepted(connection: u64, route: &Route, peer: SocketAddr, opened_s: f64) -> Self {
+        Self {
+            connection,
+            transport: route.transport.name().to_owned(),
+            listen: route.listen.to_string(),
+            peer: peer.to_string(),
+            opened_s,
+            ..Self::default()
+        }
+    }
+
+    /// Adds what the MIB says.
+    pub(crate) fn measured(&mut self, mib: &Mib, elapsed: Duration) {
+        let clock = mib.clock.as_ref();
+        let violations = |counts: &[u64]| counts.iter().sum();
+        let none = (None, None);
+        self.sent = DirectionDocument::new(
+            &mib.send.sent,
+            &mib.send.received,
+            none,
+            elapsed,
+            violations(&mib.send.conformance.counts),
+        );
+        self.received = DirectionDocument::new(
+            &mib.receive.sent,
+            &mib.receive.received,
+            (mib.receive.delay, mib.receive.jitter),
+            elapsed,
+            violations(&mib.receive.conformance.counts),
+        );
+        self.clock_error_ms = clock.map(|clock| clock.error.as_millis_f64());
+        self.round_trip_ms = clock.map(|clock| clock.round_trip.as_millis_f64());
+        self.retransmissions = mib.tcp.map(|tcp| tcp.retransmissions.into());
+    }
+}
+
+impl DirectionDocument {
+    fn new(
+        sent: &Sent,
+        received: &Received,
+        (delay, jitter): (Option<Distribution>, Option<Distribution>),
+        elapsed: Duration,
+        violations: u64,
+    ) -> Self {
+        let ms = |of: Option<Distribution>, value: fn(&Distribution) -> Duration| {
+            of.as_ref().map(|of| value(of).as_millis_f64())
+        };
+        let mean = |of: &Received| {
+            let has_delay = of.messages > 0 && !of.delay.is_zero();
+            has_delay.then(|| of.delay.as_millis_f64() / of.messages as f64)
+        };
+        Self {
+            // The other end's report of what it has sent may be older than what has arrived since.
+            sent_messages: sent.messages.max(received.expected),
+            sent_bytes: sent.bytes.max(received.bytes),
+            received_messages: received.messages,
+            received_bytes: received.bytes,
+            lost: received.lost(),
+            late: received.late,
+            loss_percent: (received.expected > 0)
+                .then(|| 100.0 * received.lost() as f64 / received.expected as f64),
+            received_bps: throughput(received.bytes, elapsed),
+            mean_delay_ms: ms(delay, |of| of.mean).or_else(|| mean(received)),
+            p99_delay_ms: ms(delay, |of| of.p99),
+            max_delay_ms: ms(delay, |of| of.max),
+            mean_jitter_ms: ms(jitter, |of| of.mean),
+            p99_jitter_ms: ms(jitter, |of| of.p99),
+            max_jitter_ms: ms(jitter, |of| of.max),
+            violations,
+        }
+    }
+}
+
+fn throughput(bytes: u64, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { bytes as f64 * 8.0 / time.as_secs_f64() }
+}
+
+impl ConnectionTotals {
+    /// Adds a connection that has ended.
+    pub(crate) fn add(&mut self, connection: &ConnectionDocument) {
+        self.failed += u64::from(connection.failed);
+        self.sent_messages += connection.sent.sent_messages;
+        self.sent_bytes += connection.sent.sent_bytes;
+        self.received_messages += connection.received.received_messages;
+        self.received_bytes += connection.received.received_bytes;
+        self.lost += connection.received.lost;
+    }
+}
+
+impl GatewayDocument {
+    pub(crate) fn new(side: Side, routes: &[Route]) -> Self {
+        Self {
+            side: side.name(),
+            elapsed_s: 0.0,
+            routes: routes.iter().map(RouteDocument::new).collect(),
+            connections: Vec::new(),
+            unlisted: 0,
+            record_error: None,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! One gateway at work: its listeners, its end.
+
+use crate::book::Book;
+use crate::document::GatewayDocument;
+use crate::error::GatewayError;
+use crate::plan::{Limits, Plan, Side, Transport};
+use crate::record::Recorder;
+use crate::stop::Stop;
+use crate::{datagrams, streams};
+use cutline_socket::{QosError, QosOptions, QosTcpListener, QosUdpListener};
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How often what is delivered is recorded: several times in an interval of the MIB.
+const RECORD_EVERY: Duration = Duration::from_millis(100);
+/// How much of a stack a thread of a connection may use, bytes.
+const STACK: usize = 256 << 10;
+/// How long connections may take to end when the gateway does.
+const FAREWELL: Duration = Duration::from_secs(15);
+/// The most failures that are told one by one.
+const MOST_TOLD: usize = 100;
+
+/// Takes what happens, in words.
+pub type Notify = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What the threads of a gateway share.
+pub struct Shared {
+    pub side: Side,
+    pub options: QosOptions,
+    pub limits: Limits,
+    pub book: Arc<Book>,
+    pub stop: Stop,
+    notify: Notify,
+    told: AtomicUsize,
+    /// The threads of connections that run, and that one has ended.
+    running: Mutex<usize>,
+    ended: Condvar,
+}
+
+/// A gateway at work. It ends when this is dropped, too.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    listeners: Vec<JoinHandle<()>>,
+}
+
+/// A listener, and what goes on there.
+enum Entry {
+    NearTcp(TcpListener),
+    NearUdp(UdpSocket),
+    FarTcp(QosTcpListener),
+    FarUdp(QosUdpListener),
+}
+
+impl Entry {
+    fn bind(
+        side: Side,
+        transport: Transport,
+        address: SocketAddr,
+        options: &QosOptions,
+    ) -> io::Result<(Self, SocketAddr)> {
+        let of_qos = |error: QosError| io::Error::from(error);
+        Ok(match (side, transport) {
+            (Side::Near, Transport::Tcp) => {
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                let at = listener.local_addr()?;
+                (Self::NearTcp(listener), at)
+            }
+            (Side::Near, Transport::Udp) => {
+                let socket = UdpSocket::bind(address)?;
+                socket.set_nonblocking(true)?;
+                let at = socket.local_addr()?;
+                (Self::NearUdp(socket), at)
+            }
+            (Side::Far, Transport::Tcp) => {
+                let listener = QosTcpListener::bind(address, options).map_err(of_qos)?;
+                listener.set_nonblocking(true)?;
+                let at = listener.local_addr()?;
+                (Self::FarTcp(listener), at)
+            }
+            (Side::Far, Transport::Udp) => {
+                let listener = QosUdpListener::bind(address, options).map_err(of_qos)?;
+                listener.set_nonblocking(true)?;
+                let at = listener.local_addr()?;
+                (Self::FarUdp(listener), at)
+            }
+        })
+    }
+
+    fn serve(self, shared: &Arc<Shared>, route: usize) {
+        match self {
+            Self::NearTcp(listener) => streams::near(shared, route, &listener),
+            Self::NearUdp(socket) => datagrams::near(shared, route, &Arc::new(socket)),
+            Self::FarTcp(listener) => streams::far(shared, route, &listener),
+            Self::FarUdp(listener) => datagrams::far(shared, route, &listener),
+        }
+    }
+}
+
+impl Gateway {
+    /// Listens at all routes. `notify` is told of failures; `record` gets lines of JSON while the gateway works.
+    ///
+    /// # Errors
+    /// When an address is in use or is none of this machine, or an option is not allowed.
+    pub fn start(
+        plan: &Plan,
+        record: Option<Box<dyn Write + Send>>,
+        notify: Notify,
+    ) -> Result<Self, GatewayError> {
+        let options = plan.qos_options();
+        let (mut entries, mut addresses) = (Vec::new(), Vec::new());
+        for route in &plan.routes {
+            let (address, transport) = (route.listen, route.transport);
+            let cannot = |source| GatewayError::Listen { transport: transport.name(), address, source };
+            let (entry, at) = Entry::bind(plan.side, transport, address, &options).map_err(cannot)?;
+            entries.push(entry);
+            addresses.push(at);
+        }
+        let mut book = Book::new(plan, record.map(Recorder::new));
+        book.set_addresses(&addresses);
+        let shared = Arc::new(Shared {
+            side: plan.side,
+            options,
+            limits: plan.limits,
+            book: Arc::new(book),
+            stop: Stop::new()?,
+            notify,
+            told: AtomicUsize::new(0),
+            running: Mutex::new(0),
+            ended: Condvar::new(),
+        });
+        let mut gateway = Self { shared, addresses, listeners: Vec::new() };
+        for (route, entry) in entries.into_iter().enumerate() {
+            let shared = Arc::clone(&gateway.shared);
+            let thread = thread::Builder::new().name(format!("gateway {route}"));
+            gateway.listeners.push(thread.spawn(move || entry.serve(&shared, route))?);
+        }
+        if gateway.shared.book.records() {
+            let shared = Arc::clone(&gateway.shared);
+            let thread = thread::Builder::new().name("gateway record".to_owned());
+            gateway.listeners.push(thread.spawn(move || shared.record())?);
+        }
+        Ok(gateway)
+    }
+
+    /// Where the gateway listens, in the order of the routes.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What was delivered by the connections that have ended.
+    pub fn document(&self) -> GatewayDocument {
+        self.shared.book.document()
+    }
+
+    /// Ends all connections. Returns what was delivered.
+    pub fn stop(mut self) -> GatewayDocument {
+        self.end();
+        self.document()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.set();
+        for listener in self.listeners.drain(..) {
+            // One that has panicked has said so.
+            let _panicked = listener.join();
+        }
+        self.shared.wait_for_connections();
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    /// Tells of a failure, unless there were many.
+    pub fn tell(&self, what: impl Display) {
+        match self.told.fetch_add(1, Ordering::Relaxed) {
+            told if told < MOST_TOLD => (self.notify)(&what.to_string()),
+            MOST_TOLD => (self.notify)("further failures are counted, and not told"),
+            _ => {}
+        }
+    }
+
+    /// Runs the work of a connection in a thread.
+    pub fn spawn(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) -> io::Result<()> {
+        let running = Running::begin(Arc::clone(self));
+        let thread = thread::Builder::new().name("gateway connection".to_owned()).stack_size(STACK);
+        thread.spawn(move || work(&running.0)).map(drop)
+    }
+
+    /// Waits a little after an error of a listener, such as too many open files, which would be reported at once again.
+    pub fn pause(&self) {
+        thread::sleep(Duration::from_millis(100));
+    }
+
+    fn record(&self) {
+        while !self.stop.is_set() {
+            let _ready = self.stop.poll([], Some(cutline_units::Duration::from_nanos(nanos(RECORD_EVERY))));
+            self.book.record_news();
+        }
+    }
+
+    fn wait_for_connections(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let _late = self.ended.wait_timeout_while(running, FAREWELL, |running| *running > 0);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A thread of a connection, counted while it runs.
+struct Running(Arc<Shared>);
+
+impl Running {
+    fn begin(shared: Arc<Shared>) -> Self {
+        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.ended.notify_all();
+    }
+}

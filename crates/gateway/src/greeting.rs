@@ -1,0 +1,68 @@
+//! How the far gateway says whether it has reached the server: the first byte that it sends.
+
+use std::io;
+
+/// What has become of the connection to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Greeting {
+    /// It stands.
+    Connected,
+    /// Nobody listens there.
+    Refused,
+    /// There is no route, or no such name.
+    Unreachable,
+    /// It has not answered in time.
+    Late,
+    /// Something else; the far gateway says what.
+    Failed,
+}
+
+impl Greeting {
+    const ALL: [Self; 5] = [Self::Connected, Self::Refused, Self::Unreachable, Self::Late, Self::Failed];
+
+    /// The greeting in a byte; `None` if it is none.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(byte)).copied()
+    }
+
+    pub const fn byte(self) -> u8 {
+        self as u8
+    }
+
+    /// What to say of a connection that was not made.
+    pub fn from_error(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::Late,
+            io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::AddrNotAvailable
+            | io::ErrorKind::NotFound
+            | io::ErrorKind::InvalidInput => Self::Unreachable,
+            _ => Self::Failed,
+        }
+    }
+
+    /// What it says, in words.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Refused => "the server refuses connections",
+            Self::Unreachable => "the far gateway has no way to the server",
+            Self::Late => "the server has not answered in time",
+            Self::Failed => "the far gateway cannot connect to the server",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_a_greeting_or_none() {
+        let found: Vec<_> = (0..=u8::MAX).filter_map(Greeting::from_byte).collect();
+        assert_eq!(found, Greeting::ALL);
+        assert!(found.iter().all(|greeting| Greeting::from_byte(greeting.byte()) == Some(*greeting)));
+    }
+}

@@ -1,0 +1,47 @@
+//! The gateway: carries connections of unchanged programs over QoS sockets between two hosts, as IIOPGW does in the paper
+//! (QoSockets section III.C).
+//!
+//! ```text
+//! program ── TCP or UDP ── near gateway ══ QoS connection ══ far gateway ── TCP or UDP ── server
+//! ```
+//!
+//! Each connection of a program is one QoS connection. Streams are relayed byte by byte: what is there is sent at once, as one message, and
+//! an end of one direction is carried over. Datagrams are relayed one by one, with their boundaries.
+//!
+//! ```text
+//! plan       what a gateway carries, and how
+//! gateway    one gateway at work: its listeners, its end
+//! streams    accepting and connecting streams
+//!   relay    one stream: two directions, back-pressure, half-close
+//!   greeting how the far gateway says whether it has reached the server
+//! datagrams  the same for datagrams
+//! book       the connections, counters, what was delivered
+//! record     what was delivered, as lines while it happens
+//! document   what was delivered, as a document at the end
+//! stop       how all threads learn that the gateway ends
+//! ```
+//!
+//! Each stream has a thread, each exchange of datagrams two. Everything is bounded: connections, what waits for each, times to connect.
+
+mod book;
+mod datagrams;
+mod document;
+mod error;
+mod gateway;
+mod greeting;
+mod plan;
+mod record;
+mod relay;
+mod stop;
+mod streams;
+
+pub use document::{
+    ConnectionDocument, ConnectionTotals, DirectionDocument, GatewayDocument, MOST_LISTED, RouteDocument,
+};
+pub use error::GatewayError;
+pub use gateway::Gateway;
+pub use plan::{Limits, Plan, Route, Side, Transport};
+pub use record::{
+    ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
+    RecordingStarted, SamplesForgotten,
+};

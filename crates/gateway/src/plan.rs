@@ -1,0 +1,98 @@
+//! What a gateway carries, and how.
+
+use cutline_socket::{Peer, QosOptions};
+use cutline_units::Duration;
+use std::fmt;
+use std::net::SocketAddr;
+
+/// Which of the two gateways this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Programs connect to it; it connects to the far gateway.
+    Near,
+    /// The near gateway connects to it; it connects to the server.
+    Far,
+}
+
+impl Side {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+        }
+    }
+}
+
+/// What programs speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Streams.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+impl Transport {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// Where connections come to, and where they go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// What programs speak.
+    pub transport: Transport,
+    /// Where the gateway listens.
+    pub listen: SocketAddr,
+    /// Where it connects to, `HOST:PORT`: the far gateway, or the server. The name is looked up for each connection.
+    pub to: String,
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.transport.name(), self.listen)
+    }
+}
+
+/// What a gateway takes at most, and how long it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most connections at a time, of all routes.
+    pub connections: usize,
+    /// How long an exchange of datagrams lasts without any. Streams end themselves.
+    pub idle: Duration,
+    /// How long to wait for a server to accept a connection.
+    pub connect: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 1000, idle: Duration::from_secs(60), connect: Duration::from_secs(10) }
+    }
+}
+
+/// What a gateway does.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which of the two it is.
+    pub side: Side,
+    /// What it carries.
+    pub routes: Vec<Route>,
+    /// The options of the QoS connections to the other gateway.
+    pub options: QosOptions,
+    /// What it takes at most.
+    pub limits: Limits,
+}
+
+impl Plan {
+    /// The options: the other end is known to be a gateway, so nothing is sent to find out, and anything else is refused.
+    pub(crate) fn qos_options(&self) -> QosOptions {
+        self.options.clone().peer(Peer::Speaks)
+    }
+}

@@ -1,0 +1,191 @@
+//! What is delivered, as lines of JSON while it happens: intervals of the MIB and samples of messages (QoSockets eq. 2 to 5).
+
+use crate::document::ConnectionDocument;
+use cutline_documents::record;
+use cutline_socket::{Delivery, Mib, Sample, SentInterval};
+use cutline_units::{Duration, Instant};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// A line of a recording. `kind` says which one it is; times are seconds of the host's monotonic clock.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum RecordLine<'l> {
+    /// The first line.
+    Start(RecordingStarted),
+    /// A connection was accepted.
+    Open(ConnectionOpened),
+    /// What a connection sent in an interval.
+    Sent(IntervalSent),
+    /// What a connection received in an interval.
+    Received(IntervalReceived),
+    /// A message that a connection received.
+    Message(MessageReceived),
+    /// Messages without lines of their own, because too many came at once.
+    Forgotten(SamplesForgotten),
+    /// A connection has ended.
+    Close(ConnectionClosed<'l>),
+}
+
+/// A connection that has ended.
+#[derive(Serialize, JsonSchema)]
+pub struct ConnectionClosed<'l> {
+    /// When, s.
+    #[schemars(extend("x-unit" = "s", "x-kind" = "gauge"))]
+    pub at_s: f64,
+    /// What it has delivered.
+    pub delivered: &'l ConnectionDocument,
+}
+
+record! {
+    /// The beginning of a recording.
+    pub struct RecordingStarted {
+        side: String, label, "Which of the two gateways records: `near` or `far`.";
+        at_s: f64, gauge("s"), "When it began.";
+        unix_s: f64, gauge("s"), "The same time by the system's clock, since 1970.";
+    }
+
+    /// A connection that was accepted.
+    pub struct ConnectionOpened {
+        connection: u64, label, "Its number, from 1.";
+        transport: String, label, "What the programs speak: `tcp` or `udp`.";
+        listen: String, label, "Where the gateway has accepted it.";
+        peer: String, label, "Who has connected: a program, or the near gateway.";
+        at_s: f64, gauge("s"), "When.";
+    }
+
+    /// What a connection sent in an interval.
+    pub struct IntervalSent {
+        connection: u64, label, "The connection.";
+        from_s: f64, gauge("s"), "When the interval began.";
+        to_s: f64, gauge("s"), "When it ended.";
+        messages: u64, gauge("messages"), "Messages sent in it.";
+        bytes: u64, gauge("B"), "Their bytes.";
+        throughput_bps: u64, gauge("bit/s"), "The throughput.";
+        held_ms: f64, gauge("ms"), "How long sending was held back in it.";
+    }
+
+    /// What a connection received in an interval.
+    pub struct IntervalReceived {
+        connection: u64, label, "The connection.";
+        from_s: f64, gauge("s"), "When the interval began.";
+        to_s: f64, gauge("s"), "When it ended.";
+        sent: u64, gauge("messages"), "Messages that the other gateway sent in it, as their numbers show.";
+        messages: u64, gauge("messages"), "Messages received in it.";
+        bytes: u64, gauge("B"), "Their bytes.";
+        lost: i64, gauge("messages"), "Messages lost; negative if messages came that had been counted as lost.";
+        throughput_bps: u64, gauge("bit/s"), "The throughput.";
+        loss_percent: Option<f64>, gauge("%"), "The loss; null if nothing was sent.";
+        mean_delay_ms: Option<f64>, gauge("ms"), "The mean one-way delay; null if there is none.";
+        max_delay_ms: Option<f64>, gauge("ms"), "The longest delay; null if there is none.";
+        mean_jitter_ms: Option<f64>, gauge("ms"), "The mean change of delay between consecutive messages; null if there is none.";
+        max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null if there is none.";
+        clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the delays because of the two clocks; null if it is not known.";
+    }
+
+    /// A message that a connection received.
+    pub struct MessageReceived {
+        connection: u64, label, "The connection.";
+        number: u64, label, "The number that the other gateway gave it, from 0.";
+        at_s: f64, gauge("s"), "When it arrived.";
+        bytes: u64, gauge("B"), "Its length.";
+        delay_ms: Option<f64>, gauge("ms"), "Its one-way delay; null while the offset between the clocks is not known.";
+        jitter_ms: Option<f64>, gauge("ms"), "The change of delay since the message before it; null of the first one.";
+    }
+
+    /// Messages without lines of their own.
+    pub struct SamplesForgotten {
+        connection: u64, label, "The connection.";
+        messages: u64, gauge("messages"), "How many.";
+    }
+}
+
+/// Seconds of the monotonic clock.
+pub fn seconds(at: Instant) -> f64 {
+    at.saturating_since(Instant::ZERO).as_secs_f64()
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_millis_f64()
+}
+
+impl IntervalSent {
+    pub(crate) fn new(connection: u64, of: &SentInterval) -> Self {
+        Self {
+            connection,
+            from_s: seconds(of.since),
+            to_s: seconds(of.until),
+            messages: of.sent.messages,
+            bytes: of.sent.bytes,
+            throughput_bps: of.throughput().as_bps(),
+            held_ms: ms(of.sent.held),
+        }
+    }
+}
+
+impl IntervalReceived {
+    pub(crate) fn new(connection: u64, of: &Delivery, mib: &Mib) -> Self {
+        Self {
+            connection,
+            from_s: seconds(of.since),
+            to_s: seconds(of.until),
+            sent: of.sent,
+            messages: of.messages,
+            bytes: of.bytes,
+            lost: of.lost,
+            throughput_bps: of.throughput().as_bps(),
+            loss_percent: of.loss(),
+            mean_delay_ms: of.delay.map(|delay| ms(delay.mean)),
+            max_delay_ms: of.delay.map(|delay| ms(delay.worst)),
+            mean_jitter_ms: of.jitter.map(|jitter| ms(jitter.mean)),
+            max_jitter_ms: of.jitter.map(|jitter| ms(jitter.worst)),
+            clock_error_ms: mib.clock.as_ref().map(|clock| ms(clock.error)),
+        }
+    }
+}
+
+impl MessageReceived {
+    pub(crate) fn new(connection: u64, of: &Sample) -> Self {
+        Self {
+            connection,
+            number: of.number,
+            at_s: seconds(of.arrived),
+            bytes: of.bytes,
+            delay_ms: of.delay.map(ms),
+            jitter_ms: of.jitter.map(ms),
+        }
+    }
+}
+
+/// Where lines are written.
+pub struct Recorder {
+    to: Box<dyn Write + Send>,
+    /// The first error, after which nothing is written.
+    error: Option<io::Error>,
+}
+
+impl Recorder {
+    pub fn new(to: Box<dyn Write + Send>) -> Self {
+        Self { to, error: None }
+    }
+
+    pub fn write(&mut self, line: &RecordLine<'_>) {
+        if self.error.is_none() {
+            let mut text = serde_json::to_vec(line).expect("the lines have text keys only");
+            text.push(b'\n');
+            self.error = self.to.write_all(&text).err();
+        }
+    }
+
+    pub fn flush(&mut self) {
+        if self.error.is_none() {
+            self.error = self.to.flush().err();
+        }
+    }
+
+    /// Why nothing is written any more.
+    pub const fn error(&self) -> Option<&io::Error> {
+        self.error.as_ref()
+    }
+}

@@ -1,0 +1,213 @@
+//! Accepting and connecting streams.
+
+use crate::book::{Link, Ticket};
+use crate::gateway::Shared;
+use crate::greeting::Greeting;
+use crate::plan::Side;
+use crate::relay::{Ending, Expects, ROOM, relay, reset};
+use cutline_socket::{QosError, QosTcpListener, QosTcpStream};
+use cutline_sys::now;
+use cutline_text::Printable;
+use cutline_units::Duration;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time;
+
+/// How long a near gateway has for its part of the negotiation.
+const NEGOTIATION: Duration = Duration::from_secs(10);
+/// How often it is looked at meanwhile. Its descriptor does not say it: another thread may take what comes, and what came may be a part.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How long the near gateway has to read why the server was not reached.
+const FAREWELL: time::Duration = time::Duration::from_secs(2);
+
+/// Accepts programs' connections until the gateway ends.
+pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
+    let accept = || listener.accept();
+    serve(shared, listener, accept, |client, peer| {
+        let Some(ticket) = shared.book.open(route, peer) else { return reset(&client) };
+        let work = move |shared: &Arc<Shared>| carry_near(shared, route, &client, ticket);
+        if let Err(error) = shared.spawn(work) {
+            shared.tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
+        }
+    });
+}
+
+/// Accepts near gateways' connections until the gateway ends.
+pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosTcpListener) {
+    let accept = || listener.accept();
+    serve(shared, listener, accept, |stream, peer| {
+        let Some(ticket) = shared.book.open(route, peer) else { return reset(&stream) };
+        let work = move |shared: &Arc<Shared>| carry_far(shared, route, &stream, ticket);
+        if let Err(error) = shared.spawn(work) {
+            shared.tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
+        }
+    });
+}
+
+/// Accepts until the gateway ends.
+fn serve<S>(
+    shared: &Arc<Shared>,
+    listener: impl AsFd,
+    accept: impl Fn() -> io::Result<(S, SocketAddr)>,
+    mut begin: impl FnMut(S, SocketAddr),
+) {
+    while !shared.stop.is_set() {
+        match accept() {
+            Ok((stream, peer)) => begin(stream, peer),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let _ready = shared.stop.readable(&listener, None);
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+            Err(error) => {
+                shared.tell(format_args!("a connection cannot be accepted: {error}"));
+                shared.pause();
+            }
+        }
+    }
+}
+
+/// Carries a program's connection to the far gateway.
+fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ticket) {
+    let to = &shared.book.route(route).to;
+    let connected = || -> io::Result<QosTcpStream> {
+        client.set_nonblocking(true)?;
+        client.set_nodelay(true)?;
+        let stream = QosTcpStream::connect(to.as_str(), &shared.options)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    };
+    match connected() {
+        Ok(stream) => {
+            ticket.attach(Link::Tcp(stream.clone()));
+            let ending = relay(client, &stream, Expects::Greeting, longest(&stream), &shared.stop);
+            conclude(shared, route, (client, &stream), ticket, ending);
+        }
+        Err(error) => {
+            let ending = format!("the far gateway {} cannot be reached: {error}", Printable(to));
+            shared.tell(format_args!("{}: {ending}", shared.book.route(route)));
+            reset(client);
+            ticket.close(ending, true);
+        }
+    }
+}
+
+/// Carries a near gateway's connection to the server.
+fn carry_far(shared: &Arc<Shared>, route: usize, stream: &QosTcpStream, ticket: Ticket) {
+    if let Err(error) = negotiate(shared, stream) {
+        let ending = format!("the other end is no near gateway: {error}");
+        shared.tell(format_args!("{}: {ending}", shared.book.route(route)));
+        reset(stream);
+        return ticket.close(ending, true);
+    }
+    ticket.attach(Link::Tcp(stream.clone()));
+    let to = &shared.book.route(route).to;
+    match connect(to, shared.limits.connect) {
+        Ok(server) => {
+            let greeting = [Greeting::Connected.byte()];
+            // There is room for one byte in a new connection.
+            let ending = match (&mut &*stream).write_all(&greeting) {
+                Ok(()) => relay(&server, stream, Expects::Nothing, longest(stream), &shared.stop),
+                Err(error) => Ending::Qos(error),
+            };
+            conclude(shared, route, (&server, stream), ticket, ending);
+        }
+        Err(error) => {
+            let ending = format!("the server {} cannot be reached: {error}", Printable(to));
+            shared.tell(format_args!("{}: {ending}", shared.book.route(route)));
+            turn_away(stream, Greeting::from_error(&error));
+            ticket.close(ending, true);
+        }
+    }
+}
+
+/// Says how a relay has ended, and closes both ends: with a reset unless both directions have ended in order.
+fn conclude(
+    shared: &Shared,
+    route: usize,
+    (plain, qos): (&TcpStream, &QosTcpStream),
+    ticket: Ticket,
+    ending: Ending,
+) {
+    let who = match shared.side {
+        Side::Near => "program",
+        Side::Far => "server",
+    };
+    let is_done = matches!(ending, Ending::Done);
+    let (what, failed) = match ending {
+        Ending::Done => ("both directions have ended".to_owned(), false),
+        Ending::Plain(error) => (format!("the {who} has broken it off: {error}"), true),
+        Ending::Qos(error) => (format!("the other gateway has broken it off: {error}"), true),
+        Ending::Refused(Some(greeting)) => (greeting.meaning().to_owned(), true),
+        Ending::Refused(None) => ("the other end is no far gateway".to_owned(), true),
+        Ending::Stopped => ("the gateway was stopped".to_owned(), false),
+    };
+    if !is_done {
+        reset(plain);
+        reset(qos);
+    }
+    if failed {
+        shared.tell(format_args!("{}: {what}", shared.book.route(route)));
+    }
+    ticket.close(what, failed);
+}
+
+/// Tells the near gateway why there is no connection, and waits until it has heard.
+fn turn_away(stream: &QosTcpStream, why: Greeting) {
+    let heard = stream
+        .set_nonblocking(false)
+        .and_then(|()| stream.set_read_timeout(Some(FAREWELL)))
+        .and_then(|()| (&mut &*stream).write_all(&[why.byte()]))
+        .and_then(|()| stream.shutdown(Shutdown::Write));
+    let mut ignored = [0; 1 << 12];
+    while heard.is_ok() && (&mut &*stream).read(&mut ignored).is_ok_and(|bytes| bytes > 0) {}
+}
+
+/// Negotiates with a near gateway, within a time.
+fn negotiate(shared: &Shared, stream: &QosTcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    let until = now().saturating_add(NEGOTIATION);
+    loop {
+        match stream.has_qos_peer() {
+            Ok(true) => return Ok(()),
+            Ok(false) => {
+                return Err(io::Error::new(ErrorKind::ConnectionRefused, "it speaks something else"));
+            }
+            Err(QosError::System { source, .. }) if source.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        if shared.stop.is_set() {
+            return Err(io::Error::new(ErrorKind::Interrupted, "the gateway was stopped"));
+        }
+        if now() >= until {
+            return Err(io::Error::new(ErrorKind::TimedOut, "it has not answered in time"));
+        }
+        shared.stop.poll([], Some(LOOK_EVERY))?;
+    }
+}
+
+/// Connects to a server, at each of its addresses in turn.
+fn connect(to: &str, patience: Duration) -> io::Result<TcpStream> {
+    let patience = time::Duration::from_nanos(patience.as_nanos());
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for address in to.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// The longest message that was agreed on, bytes.
+fn longest(stream: &QosTcpStream) -> usize {
+    let size = stream.mib().send.contract.effective.size;
+    size.map_or(ROOM, |size| usize::try_from(size.get()).unwrap_or(ROOM))
+}

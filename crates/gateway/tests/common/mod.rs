@@ -1,0 +1,96 @@
+//! A pair of gateways on the loopback interface.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use cutline_gateway::{Gateway, GatewayDocument, Limits, Plan, Route, Side, Transport};
+use cutline_socket::QosOptions;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What gateways have told, or recorded.
+#[derive(Clone, Default)]
+pub struct Heard(Arc<Mutex<Vec<u8>>>);
+
+impl Heard {
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Waits until something was told.
+    pub fn wait_for(&self, what: &str) {
+        let until = Instant::now() + Duration::from_secs(10);
+        while !self.text().contains(what) {
+            assert!(Instant::now() < until, "{what:?} is not in {:?}", self.text());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a test may change of a gateway.
+#[derive(Clone, Default)]
+pub struct Settings {
+    pub options: QosOptions,
+    pub limits: Limits,
+    pub records: bool,
+}
+
+/// A gateway, what it tells and what it records.
+pub struct Watched {
+    pub gateway: Option<Gateway>,
+    pub told: Heard,
+    pub recorded: Heard,
+}
+
+impl Watched {
+    pub fn start(side: Side, transport: Transport, to: SocketAddr, settings: &Settings) -> Self {
+        let route = Route { transport, listen: "127.0.0.1:0".parse().unwrap(), to: to.to_string() };
+        let Settings { options, limits, records } = settings.clone();
+        let plan = Plan { side, routes: vec![route], options, limits };
+        let (told, recorded) = (Heard::default(), Heard::default());
+        let of_gateway = told.clone();
+        let notify = move |text: &str| writeln!(of_gateway.clone(), "{text}").unwrap();
+        let record = records.then(|| Box::new(recorded.clone()) as Box<dyn Write + Send>);
+        let gateway = Gateway::start(&plan, record, Box::new(notify)).unwrap();
+        Self { gateway: Some(gateway), told, recorded }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.gateway.as_ref().unwrap().addresses()[0]
+    }
+
+    pub fn stop(&mut self) -> GatewayDocument {
+        self.gateway.take().unwrap().stop()
+    }
+
+    /// Waits until so many connections have ended.
+    pub fn wait_for_ends(&self, count: usize) -> GatewayDocument {
+        let until = Instant::now() + Duration::from_secs(15);
+        loop {
+            let document = self.gateway.as_ref().unwrap().document();
+            if document.connections.len() >= count {
+                return document;
+            }
+            assert!(Instant::now() < until, "{document:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A pair of gateways in front of a server: near, far.
+pub fn pair(transport: Transport, to: SocketAddr, settings: &Settings) -> (Watched, Watched) {
+    let far = Watched::start(Side::Far, transport, to, settings);
+    let near = Watched::start(Side::Near, transport, far.address(), settings);
+    (near, far)
+}
