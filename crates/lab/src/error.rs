@@ -72,6 +72,28 @@ pub enum LabError {
     /// Traffic control cannot be set, or has not enough of a link left.
     #[error(transparent)]
     Control(#[from] cutline_netlink::Error),
+    /// A program has failed, or is not installed.
+    #[error(transparent)]
+    Program(#[from] crate::programs::ProgramError),
+    /// A gateway cannot start.
+    #[error(transparent)]
+    Gateway(#[from] cutline_gateway::GatewayError),
+    /// A folder cannot be created.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// An image of DIRM did not come as it was sent.
+    #[error("image {number}: {outcome}")]
+    Image {
+        /// Its number.
+        number: u32,
+        /// What became of it.
+        outcome: String,
+    },
     /// A specification cannot be translated into a reservation.
     #[error("flow `{flow}`: {error}")]
     Untranslatable {

@@ -3,7 +3,8 @@
 use crate::options::Options;
 use crate::qos::connections::{self, Judgement};
 use cutline_config::Errors;
-use cutline_lab::{Stack, routed};
+use crate::qsock::testbed;
+use cutline_lab::Stack;
 use cutline_results::{Existing, Lock, Planned, RunResult, RunStore, StoreError, Summary};
 use cutline_scenario::runner::{self, Job, Progress};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
@@ -163,10 +164,11 @@ impl Prepared {
         let summary = self.summary((options.clock)());
         let planned = Planned { summary: &summary, keys: &runner::keys(&jobs) };
         let existing = self.platform.existing(options.existing);
+        let folder = lock.folder().to_owned();
         let store = RunStore::begin_locked(lock, planned, existing)?;
         let how = runner::Options { threads: options.threads, cancel, progress };
         let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
-            self.platform.run(scenario, seed, cancel)
+            self.platform.run(scenario, seed, &folder, cancel)
         })?;
         runner::conclude(summary, &self.points, &jobs, &endings, &store, (options.clock)())
     }
@@ -188,7 +190,7 @@ impl Platform {
     }
 
     /// What is added to the version.
-    const fn label(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::Simulator => "",
             Self::QosSockets(Judgement::Quality) => "QoS sockets",
@@ -196,7 +198,9 @@ impl Platform {
             Self::QosSockets(Judgement::WithinLimit) => "QoS sockets within the limit of loss",
             Self::QosSockets(Judgement::QualitySoon) => "QoS sockets that adapt soon",
             Self::Laboratory(stack) | Self::LaboratorySockets(stack, _) => stack.label(),
-            Self::Testbed => "lab with routers",
+            Self::Testbed => {
+                if testbed::has_programs() { testbed::PROGRAMS } else { testbed::STAND_INS }
+            }
         }
     }
 
@@ -204,7 +208,8 @@ impl Platform {
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
             Self::Simulator => version,
-            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed => {
+            Self::Testbed => testbed::program_version(version),
+            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
                 version.strip_suffix(self.label()).unwrap_or(version).trim_end()
             }
         }
@@ -218,7 +223,14 @@ impl Platform {
         }
     }
 
-    fn run(self, scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, String> {
+    /// `folder` is that of the experiment's results.
+    fn run(
+        self,
+        scenario: &Scenario,
+        seed: u64,
+        folder: &Path,
+        cancel: &AtomicBool,
+    ) -> Result<RunResult, String> {
         match self {
             Self::Simulator => scenario.simulate(seed, cancel).map_err(|error| error.to_string()),
             Self::QosSockets(judgement) => connections::simulate(scenario, judgement, seed, cancel),
@@ -229,8 +241,7 @@ impl Platform {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())
             }
-            Self::Testbed => routed::run(scenario, seed, &routed::Options::default(), cancel)
-                .map_err(|error| error.to_string()),
+            Self::Testbed => testbed::run(scenario, seed, folder, cancel).map_err(|error| error.to_string()),
         }
     }
 }

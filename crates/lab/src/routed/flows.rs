@@ -1,6 +1,7 @@
 //! The traffic of a run. Flows over UDP with a reservation are applications over QoS sockets; all others are those of the traffic
 //! generator.
 
+use super::applications::{Application, Applied, PROGRAM_PORT, Programs};
 use super::network::{Map, Nodes};
 use super::outcome::{self, Measured};
 use crate::LabError;
@@ -10,8 +11,9 @@ use crate::run::{joined, or_stop};
 use crate::traffic::plan;
 use cutline_netlink::Filter;
 use cutline_quality::spec::Specification;
+use cutline_results::DistributionRow;
 use cutline_scenario::Scenario;
-use cutline_scenario::spec::{AckPath, FlowSpec as GroupSpec, QosSpec};
+use cutline_scenario::spec::{AckPath, FlowSpec as GroupSpec, ProgramSpec, QosSpec};
 use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_sim::qos::QosConnection;
 use cutline_sim::{FlowSpec, LinkId, Network, Settings};
@@ -26,7 +28,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::sync::atomic::AtomicBool;
 
 /// What a message of a QoS connection has on the wire besides its payload: the session's header, and those of UDP and IPv4.
-const QOS_HEADERS: u64 = DATAGRAM_HEADER as u64 + 8 + 20;
+pub const QOS_HEADERS: u64 = DATAGRAM_HEADER as u64 + 8 + 20;
 /// The most flows: each has a port from [`QOS_PORT`] on, below [`FIRST_PORT`].
 const MOST_FLOWS: u64 = (FIRST_PORT - QOS_PORT) as u64;
 
@@ -39,16 +41,25 @@ pub struct Flows<'s> {
     /// The flows that are QoS connections.
     connections: Connections,
     plans: Vec<FlowPlan>,
+    /// The flows whose traffic is that of a program.
+    applications: BTreeMap<usize, ProgramSpec>,
+    programs: Option<&'s Programs>,
     streams: Streams,
 }
 
 /// The ends of a flow.
 #[derive(Clone, Debug)]
-struct Ends {
-    from: String,
-    to: String,
-    source: SocketAddrV4,
-    sink: SocketAddrV4,
+pub struct Ends {
+    /// The nodes.
+    pub from: String,
+    pub to: String,
+    /// The nodes of the gateways, if it has any: from which and to which there is a reservation.
+    pub gateways: [String; 2],
+    /// The addresses of what is reserved: of the flow, or of the connection between its gateways. Port 0 is any.
+    pub source: SocketAddrV4,
+    pub sink: SocketAddrV4,
+    /// Where a program listens that sends over gateways.
+    pub program: SocketAddr,
 }
 
 /// What is to be reserved for the packets of a filter.
@@ -62,6 +73,8 @@ pub struct Wanted {
 /// What was measured of all flows.
 pub struct Carried {
     pub measured: Vec<Measured>,
+    /// What single flows have besides.
+    pub extra: Vec<DistributionRow>,
     /// How late applications wrote.
     pub lateness: Histogram,
     /// Flows that ended with an error.
@@ -71,7 +84,7 @@ pub struct Carried {
 }
 
 impl<'s> Flows<'s> {
-    /// Plans the flows of a run.
+    /// Plans the flows of a run. Without `programs`, the generator makes the traffic of those that have one.
     ///
     /// # Errors
     /// When the laboratory with routers cannot have one.
@@ -79,6 +92,7 @@ impl<'s> Flows<'s> {
         scenario: &'s Scenario,
         network: &'s Network,
         map: &Map,
+        programs: Option<&'s Programs>,
         seed: u64,
     ) -> Result<Self, LabError> {
         let count = scenario.flow_count();
@@ -86,23 +100,43 @@ impl<'s> Flows<'s> {
             return Err(LabError::TooMany { count, max: MOST_FLOWS as usize });
         }
         let streams = Streams::new(seed);
-        let mut flows =
-            Self { scenario, network, ends: Vec::new(), connections: Connections::new(), plans: Vec::new(), streams };
+        let mut flows = Self {
+            scenario,
+            network,
+            ends: Vec::new(),
+            connections: Connections::new(),
+            plans: Vec::new(),
+            applications: BTreeMap::new(),
+            programs,
+            streams,
+        };
         for (index, instance) in scenario.flow_instances().enumerate() {
             let flow = &network.flows()[index];
             let group = &scenario.flows[instance.group];
             if group.adaptive.is_some() {
                 return Err(refused(flow, "a hint that adapts", "set it to a level"));
             }
-            let connection = connection(flow, group, network, streams)?;
-            let port = if connection.is_some() { QOS_PORT + index as u16 } else { SINK_PORT };
-            let source = SocketAddrV4::new(map.address(&instance.from), FIRST_PORT + index as u16);
-            let sink = SocketAddrV4::new(map.address(&instance.to), port);
-            match connection {
-                Some(connection) => drop(flows.connections.insert(index, connection)),
-                None => flows.plans.push(plan(scenario, flow, index, [source, sink], streams)),
+            let program = group.program.filter(|_| programs.is_some());
+            let connection =
+                if program.is_some() { None } else { connection(flow, group, network, streams)? };
+            let address = |node: &str, port: u16| SocketAddrV4::new(map.address(node), port);
+            let own = [instance.from.clone(), instance.to.clone()];
+            let gateways = group.gateways.clone().filter(|_| program.is_some()).unwrap_or(own);
+            let (service, client) = (QOS_PORT + index as u16, FIRST_PORT + index as u16);
+            let [source, sink] = match program {
+                Some(ProgramSpec::NetVideo) => [address(&gateways[0], 0), address(&gateways[1], service)],
+                // The near gateway, to which the images go, connects to the far one.
+                Some(ProgramSpec::Dirm) => [address(&gateways[0], service), address(&gateways[1], 0)],
+                None if connection.is_some() => [address(&instance.from, client), address(&instance.to, service)],
+                None => [address(&instance.from, client), address(&instance.to, SINK_PORT)],
+            };
+            match (program, connection) {
+                (Some(program), _) => drop(flows.applications.insert(index, program)),
+                (None, Some(connection)) => drop(flows.connections.insert(index, connection)),
+                (None, None) => flows.plans.push(plan(scenario, flow, index, [source, sink], streams)),
             }
-            flows.ends.push(Ends { from: instance.from, to: instance.to, source, sink });
+            let program = SocketAddr::V4(address(&instance.from, PROGRAM_PORT));
+            flows.ends.push(Ends { from: instance.from, to: instance.to, gateways, source, sink, program });
         }
         Ok(flows)
     }
@@ -143,24 +177,38 @@ impl<'s> Flows<'s> {
         let translation = translate(&request).map_err(|error| failed(error.to_string()))?;
         let reservation = translation.network.reservation.unwrap_or_default();
         let data = reservation.send.ok_or_else(|| failed("no rate is known".to_owned()))?;
-        let Ends { source, sink, .. } = self.ends[index];
+        let Ends { gateways, source, sink, .. } = &self.ends[index];
         let protocol = if is_stream { 6 } else { 17 };
-        let wanted = |route: &[LinkId], bucket, from: SocketAddrV4, to: SocketAddrV4| Wanted {
+        let port = |address: &SocketAddrV4| Some(address.port()).filter(|port| *port != 0);
+        let wanted = |route: Vec<LinkId>, bucket, from: &SocketAddrV4, to: &SocketAddrV4| Wanted {
             links: route.iter().map(|link| link.0 as usize).collect(),
             bucket,
             filter: Filter {
                 protocol: Some(protocol),
                 source: Some(IpAddr::V4(*from.ip())),
-                source_port: Some(from.port()),
-                destination_port: Some(to.port()),
+                source_port: port(from),
+                destination_port: port(to),
                 ..Filter::to(IpAddr::V4(*to.ip()))
             },
         };
-        let mut all = vec![wanted(&flow.route, data, source, sink)];
+        let route = |[from, to]: [&String; 2]| {
+            let node = |name: &String| {
+                let links = self.network.links().iter().flat_map(|link| [link.from, link.to]);
+                links.into_iter().find(|node| self.network.node_name(*node) == name).expect("a flow's nodes have links")
+            };
+            self.network.route(node(from), node(to))
+        };
+        let [from, to] = gateways;
+        let mut all = vec![wanted(route([from, to])?, data, source, sink)];
         if let (AckPath::Reserved, Some(acks)) = (qos.ack_path, reservation.receive) {
-            all.push(wanted(&flow.return_route, acks, sink, source));
+            all.push(wanted(route([to, from])?, acks, sink, source));
         }
         Ok(all)
+    }
+
+    /// Whether a program makes the traffic of a flow.
+    pub fn has_applications(&self) -> bool {
+        !self.applications.is_empty()
     }
 
     fn place(&self, index: usize) -> Placement {
@@ -221,6 +269,7 @@ pub struct Traffic<'f> {
     flows: &'f Flows<'f>,
     settings: &'f Settings,
     meters: BTreeMap<String, Meter>,
+    applications: Vec<(usize, Application<'f>)>,
     /// The connections, by the node of their sources, and of their sinks.
     callers: BTreeMap<String, Connections>,
     called: BTreeMap<String, Connections>,
@@ -231,8 +280,8 @@ impl<'f> Traffic<'f> {
     ///
     /// # Errors
     /// When a socket cannot be opened.
-    pub fn prepare(flows: &'f Flows<'f>, nodes: &Nodes, settings: &'f Settings) -> Result<Self, LabError> {
-        if !flows.connections.is_empty() {
+    pub fn prepare(flows: &'f Flows<'f>, nodes: &'f Nodes, settings: &'f Settings) -> Result<Self, LabError> {
+        if !(flows.connections.is_empty() && flows.applications.is_empty()) {
             // Otherwise it would keep the first run's namespace alive.
             cutline_socket::start().map_err(|error| SysError::new("a thread cannot be started", error))?;
         }
@@ -254,7 +303,15 @@ impl<'f> Traffic<'f> {
             let some = names.into_iter().map(|node| (node.clone(), flows.connections_at(node, end)));
             some.filter(|(_, connections)| !connections.is_empty()).collect()
         };
-        Ok(Self { flows, settings, meters, callers: of(|ends| &ends.from), called: of(|ends| &ends.to) })
+        let mut applications = Vec::new();
+        for (index, program) in &flows.applications {
+            let group = &flows.scenario.flows[flows.network.flows()[*index].group.0 as usize];
+            let specification = group.qos.as_ref().map(|qos| &qos.specification);
+            let programs = flows.programs.expect("there are no applications without programs");
+            let place = (nodes, settings, programs);
+            applications.push((*index, Application::prepare(*program, &flows.ends[*index], specification, place)?));
+        }
+        Ok(Self { flows, settings, meters, applications, callers: of(|ends| &ends.from), called: of(|ends| &ends.to) })
     }
 
     /// Runs all flows until the end of the scenario. If a thread fails, the others stop.
@@ -268,7 +325,7 @@ impl<'f> Traffic<'f> {
         stop: &AtomicBool,
         ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<Carried, LabError> {
-        let Self { flows, settings, meters, callers, called } = self;
+        let Self { flows, settings, meters, applications, callers, called } = self;
         let course = Course { zero, end: zero + settings.duration, ended };
         let places = |index: usize| flows.place(index);
         let mut listeners = Vec::new();
@@ -316,6 +373,13 @@ impl<'f> Traffic<'f> {
                     (connections, scope.spawn(move || or_stop(stop, nodes.get(node).within(call))))
                 })
                 .collect();
+            let applications: Vec<_> = applications
+                .into_iter()
+                .map(|(index, application)| {
+                    let flow = &flows.network.flows()[index];
+                    (index, scope.spawn(move || or_stop(stop, Ok(application.run(flow, zero)))))
+                })
+                .collect();
             let mut ends = Both::default();
             for thread in generators {
                 ends.sent.extend(joined(thread)?.into_iter().map(|report| (report.flow as usize, report)));
@@ -329,6 +393,9 @@ impl<'f> Traffic<'f> {
             for (connections, thread) in listeners {
                 ends.arrived.extend(connections.keys().copied().zip(joined(thread)?));
             }
+            for (index, thread) in applications {
+                ends.applied.insert(index, joined(thread)?);
+            }
             Ok(ends.carried(flows, settings, course))
         })
     }
@@ -341,11 +408,12 @@ struct Both {
     received: Vec<MeterReport>,
     called: BTreeMap<usize, connections::Sent>,
     arrived: BTreeMap<usize, connections::Arrived>,
+    applied: BTreeMap<usize, Applied>,
 }
 
 impl Both {
     fn carried(mut self, flows: &Flows<'_>, settings: &Settings, course: Course<'_>) -> Carried {
-        let mut lateness = Histogram::default();
+        let (mut lateness, mut extra) = (Histogram::default(), Vec::new());
         let measured = flows.network.flows().iter().enumerate().map(|(index, flow)| {
             if let Some(sent) = self.sent.get(&index) {
                 lateness.merge(&sent.lateness);
@@ -353,16 +421,21 @@ impl Both {
                 let received = reports.find(|report| report.flow as usize == index);
                 return outcome::generated(flow, settings, sent, received);
             }
+            if let Some(applied) = self.applied.remove(&index) {
+                extra.extend(applied.extra);
+                return applied.measured;
+            }
             let sent = self.called.remove(&index).unwrap_or_default();
             lateness.merge(&sent.lateness);
             let record = connections::record(sent, self.arrived.remove(&index).unwrap_or_default(), course);
             outcome::connected(flow, settings, &record, QOS_HEADERS)
         });
-        let measured = measured.collect();
+        let measured: Vec<Measured> = measured.collect();
         let failed = |error: &Option<String>| u64::from(error.is_some());
         let receivers = self.received.iter().flat_map(|meter| &meter.flows);
         Carried {
             measured,
+            extra,
             lateness,
             failed: self.sent.values().map(|report| failed(&report.error)).sum::<u64>()
                 + receivers.map(|report| failed(&report.error)).sum::<u64>(),

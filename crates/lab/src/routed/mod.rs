@@ -6,18 +6,21 @@
 //! wire      the time that frames take on a link
 //! control   rates, queues, reservations and counters of the links
 //! flows     the traffic: the generator's, and applications over QoS sockets
+//! applications  real programs over gateways
 //! outcome   rates, losses, delays and jitters, in the tables of a simulation
 //! ```
 //!
 //! Unlike in the other laboratory, routers and queues are the kernel's, so there are only those that it has: FIFO queues in bytes, and no
 //! delay hints.
 
+mod applications;
 mod control;
 mod flows;
 mod network;
 mod outcome;
 mod wire;
 
+pub use applications::{FRAMES_SHOWN, PSNR, Programs, SSIM};
 pub use outcome::OFFERED;
 
 use crate::timing::{Bounds, Busy, TimingMeasures};
@@ -38,14 +41,17 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Options of a run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The bounds of valid timing.
     pub bounds: Bounds,
+    /// The programs of flows that have one; `None`: the generator makes their traffic instead.
+    pub programs: Option<Programs>,
 }
 
-/// The time from the end of the set-up to the beginning of the scenario.
+/// The time from the end of the set-up to the beginning of the scenario, for threads to start, and for programs.
 const LEAD: Duration = Duration::from_millis(200);
+const LEAD_OF_PROGRAMS: Duration = Duration::from_millis(2500);
 
 /// Checks whether the laboratory with routers supports a scenario, without running it.
 ///
@@ -55,7 +61,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     let map = Map::new(scenario)?;
     let network = scenario.network()?;
     congestion::check(&scenario.flows)?;
-    Flows::new(scenario, &network, &map, scenario.seed)?.check()
+    Flows::new(scenario, &network, &map, None, scenario.seed)?.check()
 }
 
 /// Runs a scenario once, in real time. Setting `cancel` from another thread ends the run early.
@@ -73,20 +79,22 @@ pub fn run(
     let (map, network, settings) = (Map::new(scenario)?, scenario.network()?, scenario.settings(seed));
     let nodes = Nodes::create(&map)?;
     let mut control = Control::install(&nodes, &scenario.graph())?;
-    let flows = Flows::new(scenario, &network, &map, seed)?;
+    let flows = Flows::new(scenario, &network, &map, options.programs.as_ref(), seed)?;
     for wanted in flows.reservations()? {
         control.reserve(&wanted.links, &wanted.bucket, wanted.filter)?;
     }
     let wires = nodes.wires(&map, &scenario.graph())?;
     let traffic = Traffic::prepare(&flows, &nodes, &settings)?;
+    let lead = if flows.has_applications() { LEAD_OF_PROGRAMS } else { LEAD };
     let before = Busy::now();
-    let (zero, stop) = (now() + LEAD, AtomicBool::new(false));
+    let (zero, stop) = (now() + lead, AtomicBool::new(false));
     let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
     let (carried, samples, punctuality) = std::thread::scope(|scope| {
         let carry = |wire: Wire| scope.spawn(|| wire.run(zero, &ended));
         let wires: Vec<_> = wires.into_iter().map(carry).collect();
         let samples = scope.spawn(|| sample(&mut control, zero, &settings, &ended));
         let carried = traffic.run(&nodes, zero, &stop, &ended);
+        // The wires carry until all flows are over.
         stop.store(true, Ordering::Relaxed);
         let punctuality: Result<Vec<_>, LabError> = wires.into_iter().map(crate::run::joined).collect();
         Ok::<_, LabError>((carried?, crate::run::joined(samples)?, punctuality?))
@@ -159,6 +167,7 @@ fn rows(
     let mut rows = scenario.rows(network, &outcome);
     forget_queuing(&mut rows);
     outcome::add_offered(&mut rows, network.flows(), &carried.measured, settings);
+    rows.distributions.extend(carried.extra);
     rows.timing.push(timing);
     rows
 }

@@ -26,7 +26,8 @@ fn packets(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn whole_intervals(settings: &Settings) -> usize {
+/// The number of intervals of a run.
+pub fn interval_count(settings: &Settings) -> usize {
     settings.duration.as_nanos().div_ceil(settings.interval.as_nanos()) as usize
 }
 
@@ -90,7 +91,7 @@ pub fn generated(
             hint: flow.hint,
             record,
             delays: Some(delays),
-            series: Some((0..whole_intervals(settings)).map(interval).collect()),
+            series: Some((0..interval_count(settings)).map(interval).collect()),
             transport: TransportCounts {
                 retransmissions: sent.retransmissions,
                 timeouts: sent.timeouts.unwrap_or(0),
@@ -105,7 +106,7 @@ pub fn generated(
 pub fn connected(flow: &FlowSpec, settings: &Settings, record: &QosRecord, headers: u64) -> Measured {
     let mut counts = FlowRecord::default();
     let mut delays = DelayRecord::default();
-    let mut series = vec![FlowInterval::default(); whole_intervals(settings)];
+    let mut series = vec![FlowInterval::default(); interval_count(settings)];
     let index = |at: Instant| (at.as_nanos() / settings.interval.as_nanos()) as usize;
     let (mut last_delay, mut under_way, mut offered): (Option<Duration>, Vec<Instant>, u64) = (None, Vec::new(), 0);
     for message in &record.messages {

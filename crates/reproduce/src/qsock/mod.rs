@@ -2,6 +2,7 @@
 
 mod charts;
 mod measure;
+pub(crate) mod testbed;
 
 use crate::claims::FigureText;
 use crate::experiment::{Experiment, Platform};

@@ -96,6 +96,7 @@ fn read(
     }
     let qos = qos::read(reader, transport.as_ref());
     let program = qos::program(reader, transport.as_ref());
+    let gateways = around.graph.and_then(|graph| qos::gateways(reader, graph, program));
     if around.graph.is_none() {
         refuse_routers(reader);
     }
@@ -119,6 +120,7 @@ fn read(
         app,
         qos,
         program,
+        gateways,
         series,
         distributions,
     })
@@ -126,7 +128,8 @@ fn read(
 
 /// Refuses the keys of the laboratory with routers where there are no nodes.
 fn refuse_routers(reader: &TableReader<'_>) {
-    for key in ["qos", "program"].into_iter().filter(|key| reader.has(key)) {
+    reader.node("gateways");
+    for key in ["qos", "program", "gateways"].into_iter().filter(|key| reader.has(key)) {
         reader.refuse(key, "only a flow between nodes has it: use [[node]] and [[link]]");
     }
 }

@@ -1,6 +1,7 @@
 //! Reads what is reserved for a flow, and which program makes its traffic.
 
-use crate::spec::{AckPath, ProgramSpec, QosSpec, TransportSpec};
+use super::graph;
+use crate::spec::{AckPath, GraphSpec, ProgramSpec, QosSpec, TransportSpec};
 use cutline_config::{TableReader, kind, specification};
 
 /// Reads the key `qos`: `Some(None)` if the flow does not have it, `None` if it is invalid.
@@ -36,6 +37,24 @@ pub(super) fn program(flow: &TableReader<'_>, transport: Option<&TransportSpec>)
         _ => {}
     }
     Some(program)
+}
+
+/// Reads the key `gateways`: two nodes between which there is a way.
+pub(super) fn gateways(
+    flow: &TableReader<'_>,
+    graph: &GraphSpec,
+    program: Option<ProgramSpec>,
+) -> Option<[String; 2]> {
+    let names: Vec<String> = graph.nodes.iter().map(|node| node.name.clone()).collect();
+    let nodes = kind::list(2, "the nodes of the gateways at the sender and at the receiver", graph::node_name(&names));
+    let found: Option<[String; 2]> = flow.optional("gateways", &nodes)?.try_into().ok();
+    let [from, to] = found.as_ref()?;
+    if program.is_none() {
+        flow.refuse("gateways", "only a flow with a program has gateways");
+    } else if !graph.reaches(from, to) || !graph.reaches(to, from) || from == to {
+        flow.refuse("gateways", "no path of links leads from one to the other, in both directions");
+    }
+    found
 }
 
 #[cfg(test)]
@@ -77,6 +96,9 @@ mod tests {
             ("udp", "[flow.qos]\nsend = { max-delay = '1 s' }\n".to_owned(), "a rate of messages and their size"),
             ("udp", format!("[flow.qos]\nsound = 1\n{SEND}"), "sound"),
             ("udp", "qos = true\n".to_owned(), "a table"),
+            ("udp", "gateways = ['x', 'y']\n".to_owned(), "only a flow with a program"),
+            ("tcp", "program = 'dirm'\ngateways = ['x', 'x']\n".to_owned(), "no path of links"),
+            ("tcp", "program = 'dirm'\ngateways = ['x', 'z']\n".to_owned(), "the name of a [[node]]"),
         ] {
             let error = flow(protocol, &keys).unwrap_err();
             assert!(error.contains(why), "{error}");

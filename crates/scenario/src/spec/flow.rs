@@ -36,6 +36,8 @@ pub struct FlowSpec {
     pub qos: Option<QosSpec>,
     /// A program that makes the traffic in the laboratory with routers, instead of the application.
     pub program: Option<ProgramSpec>,
+    /// The nodes with the gateways over which a program sends and receives; `None`: they are where the program is.
+    pub gateways: Option<[String; 2]>,
     /// Whether the interval series of every flow is stored.
     pub series: bool,
     /// Whether distributions are stored per flow or per group.
