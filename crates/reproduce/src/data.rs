@@ -6,10 +6,12 @@ use cutline_results::{
     TimingRow,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The tables of one experiment.
 pub(crate) struct Data {
+    /// The folder of the results.
+    pub(crate) folder: PathBuf,
     pub(crate) summary: Summary,
     points: Vec<PointRow>,
     flows: Vec<FlowRow>,
@@ -30,6 +32,7 @@ impl Data {
         let Some(summary) = Self::summary(id, root)? else { return Ok(None) };
         let store = Store::open(&root.join(id));
         Ok(Some(Self {
+            folder: root.join(id),
             summary,
             points: store.read()?,
             flows: store.read()?,

@@ -43,8 +43,8 @@ const IMAGES_PER_SECOND: f64 = 1.58;
 const LISTENING: time::Duration = time::Duration::from_millis(1000);
 /// How long the last messages may be under way.
 const LAST: time::Duration = time::Duration::from_millis(1500);
-/// How long a receiver waits for a film.
-const PATIENCE: time::Duration = time::Duration::from_secs(30);
+/// How long a receiver waits for a message before it takes the film for over. Asked to end, ffmpeg waits as long for the next one.
+const PATIENCE: time::Duration = time::Duration::from_secs(6);
 
 /// The programs, and where their files are.
 #[derive(Clone, Debug)]

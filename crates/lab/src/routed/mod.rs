@@ -41,12 +41,26 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Options of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The bounds of valid timing.
     pub bounds: Bounds,
+    /// The largest allowed 99th percentile of the lateness of the generator's applications.
+    pub lateness: Duration,
     /// The programs of flows that have one; `None`: the generator makes their traffic instead.
     pub programs: Option<Programs>,
+}
+
+impl Default for Options {
+    /// 1 ms for wires, and 2 ms for applications, an eighth of the time between two messages of a video. How busy the machine is does
+    /// not count: wires run before everything else, and what a busy machine does to applications is measured.
+    fn default() -> Self {
+        Self {
+            bounds: Bounds { busy: 1.0, ..Bounds::default() },
+            lateness: Duration::from_millis(2),
+            programs: None,
+        }
+    }
 }
 
 /// The time from the end of the set-up to the beginning of the scenario, for threads to start, and for programs.
@@ -115,7 +129,17 @@ pub fn run(
         measures.cpu += wire.cpu;
     }
     let timing = measures.row(&options.bounds, scenario.duration, machine, carried.failed);
+    let timing = judge_lateness(timing, options.lateness);
     Ok(rows(scenario, &network, &settings, carried, &samples, timing))
+}
+
+/// Notes that applications wrote too late.
+fn judge_lateness(timing: TimingRow, bound: Duration) -> TimingRow {
+    let late = timing.source_lateness_p99_ms.filter(|late| *late > bound.as_millis_f64());
+    let Some(late) = late else { return timing };
+    let mut problems = vec![format!("1 % of the applications' writes were more than {late:.1} ms late (bound {bound})")];
+    problems.extend(Some(timing.problem.to_string()).filter(|problem| !problem.is_empty()));
+    TimingRow { timing_ok: false, problem: problems.join("; ").into(), ..timing }
 }
 
 /// Reads the counters of the links at the end of each interval.
@@ -181,7 +205,8 @@ fn forget_queuing(rows: &mut RunResult) {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use cutline_scenario::{Scenario, ScenarioFile};
+    use super::*;
+    use cutline_scenario::ScenarioFile;
 
     /// Two hosts and two routers, a video and a reference flow.
     pub const TESTBED: &str = "\
@@ -239,5 +264,14 @@ app = { kind = 'cbr', rate = '540 kbit/s', size = '1024 B' }
     pub fn scenario(text: &str) -> Scenario {
         let file = ScenarioFile::parse(text, "testbed.toml").unwrap_or_else(|errors| panic!("{errors}"));
         file.scenario().unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn applications_that_write_late_are_a_problem() {
+        let bound = Duration::from_millis(2);
+        let row = |late| TimingRow { timing_ok: true, source_lateness_p99_ms: late, ..TimingRow::default() };
+        assert!(judge_lateness(row(Some(1.9)), bound).timing_ok && judge_lateness(row(None), bound).timing_ok);
+        let late = judge_lateness(TimingRow { problem: "lost".into(), ..row(Some(3.5)) }, bound);
+        assert!(!late.timing_ok && late.problem.contains("3.5 ms late") && late.problem.ends_with("; lost"));
     }
 }

@@ -52,6 +52,15 @@ const ACKNOWLEDGED: [Column; 7] = [
     ("D3 both", "dirm-d3", "main"),
 ];
 
+const VIDEOS: [Column; 6] = [
+    ("A1", "netvideo-a1", "main"),
+    ("A2", "netvideo-a2", "main"),
+    ("B1", "netvideo-b1", "main"),
+    ("B2", "netvideo-b2", "main"),
+    ("C1", "netvideo-c1", "main"),
+    ("C2", "netvideo-c2", "main"),
+];
+
 const NARROW: [Column; 6] = [
     ("C1a", "netvideo-c1-narrow", "main"),
     ("C1b", "netvideo-c1-narrow", "tg.1"),
@@ -103,6 +112,11 @@ pub(super) fn of(figure: u32, stored: &[ExperimentData<'_>]) -> Vec<Chart> {
             bars(&ACKNOWLEDGED, "Rate of the images", "kbit/s", rates, &[]),
             bars(&ACKNOWLEDGED, "Delay of the images", "ms", delay, &[]),
         ],
+        15 => vec![
+            bars(&VIDEOS, "Frames shown", "%", &[("shown", Quantity::Frames)], &[]),
+            bars(&VIDEOS, "Likeness to what was drawn", "SSIM", &[("SSIM", Quantity::Similarity)], &[]),
+            bars(&VIDEOS, "Likeness to what was drawn", "PSNR, dB", &[("PSNR", Quantity::Noise)], &[]),
+        ],
         _ => vec![
             bars(&NARROW, "Messages lost", "%", loss, LOSSES),
             bars(&NARROW, "Delay", "ms", delay, DELAYS),
@@ -145,6 +159,10 @@ pub(super) fn seen(figure: u32, stored: &[ExperimentData<'_>]) -> String {
         11 => (&DIRM, &[(Quantity::Delay, "ms", 0)]),
         12 => (&DIRM, &[(Quantity::Jitter, "ms", 0)]),
         13 => (&ACKNOWLEDGED, &[(Quantity::Received, "kbit/s", 0), (Quantity::Delay, "ms", 0)]),
+        15 => (
+            &VIDEOS,
+            &[(Quantity::Frames, "% of the frames", 1), (Quantity::Similarity, "SSIM", 3), (Quantity::Noise, "dB", 1)],
+        ),
         _ => (&NARROW, &[(Quantity::Loss, "% lost", 1), (Quantity::Delay, "ms", 0)]),
     };
     let line = |(name, experiment, flow): &Column| {

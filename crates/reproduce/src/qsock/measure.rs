@@ -4,7 +4,7 @@ use crate::claims::{Judge, judged};
 use crate::data::{Data, difference, mean};
 use crate::lab::measure::{data, unpaired_difference, unpaired_ratio};
 use crate::study::ExperimentData;
-use cutline_lab::routed::OFFERED;
+use cutline_lab::routed::{FRAMES_SHOWN, OFFERED, PSNR, SSIM};
 use cutline_report::report::{Claim, Verdict};
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_results::FlowRow;
@@ -31,9 +31,17 @@ pub(super) enum Quantity {
     Jitter,
     /// The jitter that 95 % of the messages keep, ms.
     Jitter95,
+    /// Frames of the video that were shown, %.
+    Frames,
+    /// Structural similarity of what was seen to what was drawn.
+    Similarity,
+    /// Peak signal-to-noise ratio of what was seen, dB.
+    Noise,
 }
 
-use Quantity::{Delay, Delay99, Jitter, Jitter95, Loss, Missing, Received, Sent, Share};
+use Quantity::{
+    Delay, Delay99, Frames, Jitter, Jitter95, Loss, Missing, Noise, Received, Sent, Share, Similarity,
+};
 
 /// A flow in an experiment. Of flows with a number, the name without it stands for their mean.
 type Subject = (&'static str, &'static str);
@@ -166,6 +174,14 @@ pub(super) const RULES: &[(&str, Rule)] = &[
     ("dirm-d2.lost", Below(Ratio(Received, DM_D2, DM_A2), 0.95)),
     ("dirm-d3.better", Above(Ratio(Received, DM_D3, DM_D2), 1.0)),
     ("dirm-d3.kept", Within(Ratio(Received, DM_D3, DM_A2), 0.95, 1.05)),
+    // Ours: what the viewer saw.
+    ("netvideo-a2.frames", Above(One(Frames, NV_A2), 95.0)),
+    ("netvideo-b2.frames", Above(One(Frames, NV_B2), 95.0)),
+    ("netvideo-c2.frames", Above(One(Frames, NV_C2), 95.0)),
+    ("netvideo-c2.more-frames", Above(Difference(Frames, NV_C2, NV_C1), 0.0)),
+    ("netvideo-c2.seen", Within(Ratio(Similarity, NV_C2, NV_A2), 0.98, 1.02)),
+    ("netvideo-c2.better-seen", Above(Difference(Similarity, NV_C2, NV_C1), 0.05)),
+    ("netvideo-c2.noise", Above(Difference(Noise, NV_C2, NV_C1), 3.0)),
     // Ours: a narrower line.
     ("netvideo-c1-narrow.loss", Within(One(Loss, NARROW_C1), 42.0, 52.0)),
     ("netvideo-c1-narrow.tg-loss", Within(One(Loss, NARROW_TG_C1), 20.0, 30.0)),
@@ -239,6 +255,9 @@ impl Quantity {
             Delay99 => rows(|row| row.one_way_p99_ms),
             Jitter => rows(|row| row.ipdv_mean_ms),
             Jitter95 => rows(|row| row.ipdv_p95_ms),
+            Frames => singles(data, flow, FRAMES_SHOWN),
+            Similarity => singles(data, flow, SSIM),
+            Noise => singles(data, flow, PSNR),
         }
     }
 }
@@ -247,10 +266,15 @@ fn pairs(sent: &[f64], received: &[f64], of: fn(f64, f64) -> f64) -> Vec<f64> {
     sent.iter().zip(received).map(|(sent, received)| of(*sent, *received)).collect()
 }
 
+/// The single values of a flow, one for each seed.
+fn singles(data: &Data, flow: &str, quantity: &str) -> Vec<f64> {
+    data.delay_cdfs(BASE, flow, quantity).iter().map(Cdf::mean).collect()
+}
+
 /// The rates at which the applications of a flow, or of a group of flows, sent payload, kbit/s.
 fn sent(data: &Data, flow: &str) -> Vec<f64> {
     let of = |name: &str| -> Vec<f64> {
-        data.delay_cdfs(BASE, name, OFFERED).iter().map(|rates: &Cdf| rates.mean() / 1e3).collect()
+        singles(data, name, OFFERED).iter().map(|rate| rate / 1e3).collect()
     };
     let alone = of(flow);
     if !alone.is_empty() {

@@ -82,11 +82,38 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
         let claim = measure::judge(figure.claim_with_full_id(id), id, stored);
         if timing_is_valid { claim } else { with_invalid_timing(claim) }
     });
-    let notes = stored.iter().filter_map(|(experiment, data)| timing(experiment, data)).collect();
+    let mut notes: Vec<String> =
+        stored.iter().filter_map(|(experiment, data)| timing(experiment, data)).collect();
+    if stored.iter().any(|(_, data)| !data.summary.version.ends_with(testbed::PROGRAMS)) {
+        notes.push(WITHOUT_PROGRAMS.to_owned());
+    }
     let charts = charts::of(figure.number, stored);
     let figures = vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))];
     let we_see = charts::seen(figure.number, stored);
-    vec![Section { we_see, figures, claims: claims.collect(), notes, ..Section::default() }]
+    let pictures = if figure.number == VIEWER { pictures(stored) } else { Vec::new() };
+    vec![Section { we_see, figures, pictures, claims: claims.collect(), notes, ..Section::default() }]
+}
+
+const WITHOUT_PROGRAMS: &str = "\
+The programs were not installed: the main flows are those of the traffic generator, with the same messages, and NetVideo's are an \
+application over QoS sockets where they are reserved. Nothing is said of what a viewer saw.";
+
+/// The figure about what the viewer saw.
+const VIEWER: u32 = 15;
+
+/// What the viewer saw in the overload, if the programs are installed.
+fn pictures(stored: &[ExperimentData<'_>]) -> Vec<(String, Vec<u8>)> {
+    let shown = [
+        ("netvideo-c2", "source.png", "As it was drawn"),
+        ("netvideo-c2", "reserved.png", "As the viewer saw it in C2, with a reservation"),
+        ("netvideo-c1", "unreserved.png", "As the viewer saw it in C1, without"),
+    ];
+    let read = |(id, file, what): (&str, &str, &str)| {
+        let (_, data) = stored.iter().find(|(experiment, _)| experiment.id == id)?;
+        let png = std::fs::read(data.folder.join(testbed::PICTURES).join(file)).ok()?;
+        Some((what.to_owned(), png))
+    };
+    shown.into_iter().filter_map(read).collect()
 }
 
 #[cfg(test)]
