@@ -8,7 +8,7 @@
 //! The gateways record what they deliver. Of the video these are rates, losses, delays and jitters of its messages. Of DIRM they are rates;
 //! the delay of an image is what its client waits for it.
 
-use super::flows::Ends;
+use super::flows::{Ends, punctual};
 use super::network::Nodes;
 use super::outcome::{Measured, connected, interval_count, single};
 use crate::LabError;
@@ -45,6 +45,9 @@ const LISTENING: time::Duration = time::Duration::from_millis(1000);
 const LAST: time::Duration = time::Duration::from_millis(1500);
 /// How long a receiver waits for a message before it takes the film for over. Asked to end, ffmpeg waits as long for the next one.
 const PATIENCE: time::Duration = time::Duration::from_secs(6);
+
+/// One film is compared at a time.
+static COMPARING: Mutex<()> = Mutex::new(());
 
 /// The programs, and where their files are.
 #[derive(Clone, Debug)]
@@ -184,7 +187,10 @@ impl<'a> Application<'a> {
         receiver.finish()?;
         let (_, far) = gateways.stop();
         let record = passages(&far, zero, film.message).ok_or_else(|| incomplete(flow))?;
+        // Comparing takes all of the machine for some seconds, which other runs share.
+        let alone = COMPARING.lock().unwrap_or_else(PoisonError::into_inner);
         let viewing = compare(&film, folder, folder)?;
+        drop(alone);
         let extra = viewed(&flow.name, &viewing, film.frames);
         if let Some(pictures) = &programs.pictures {
             create(pictures)?;
@@ -271,8 +277,9 @@ impl Gateways {
         let (at_near, at_far) = (Record::default(), Record::default());
         let start = |side, namespace: &Namespace, route, options: QosOptions, record: &Record| {
             let plan = Plan { side, routes: vec![route], options, limits: Limits::default() };
-            let gateway = namespace.within(|| Gateway::start(&plan, Some(Box::new(record.clone())), Box::new(|_| {})))?;
-            Ok::<_, LabError>(gateway?)
+            // The gateway's threads inherit how this one is scheduled.
+            let start = || punctual(|| Gateway::start(&plan, Some(Box::new(record.clone())), Box::new(|_| {})));
+            Ok::<_, LabError>(namespace.within(start)??)
         };
         let far_route = Route { transport, listen: service, to: to.to_string() };
         let far = start(Side::Far, nodes.get(far_at), far_route, QosOptions::default(), &at_far)?;

@@ -18,6 +18,7 @@ use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_sim::qos::QosConnection;
 use cutline_sim::{FlowSpec, LinkId, Network, Settings};
 use cutline_sys::SysError;
+use cutline_sys::thread::set_realtime;
 use cutline_traffic::{FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window};
 use cutline_translate::{Protocol, Request, Service, TokenBucket, translate};
 use cutline_transport::app::Params;
@@ -346,7 +347,8 @@ impl<'f> Traffic<'f> {
                 .into_iter()
                 .map(|(node, meter)| {
                     scope.spawn(move || {
-                        or_stop(stop, nodes.get(&node).within(|| meter.run(zero, settings.duration, stop)))
+                        let run = || punctual(|| meter.run(zero, settings.duration, stop));
+                        or_stop(stop, nodes.get(&node).within(run))
                     })
                 })
                 .collect();
@@ -354,7 +356,8 @@ impl<'f> Traffic<'f> {
                 .into_iter()
                 .map(|(node, generator)| {
                     scope.spawn(move || {
-                        or_stop(stop, nodes.get(node).within(|| generator.run(zero, settings.duration, stop)))
+                        let run = || punctual(|| generator.run(zero, settings.duration, stop));
+                        or_stop(stop, nodes.get(node).within(run))
                     })
                 })
                 .collect();
@@ -442,6 +445,12 @@ impl Both {
             overflowed: self.received.iter().map(|meter| meter.overflowed).sum(),
         }
     }
+}
+
+/// Does something on a thread that runs before those of programs and of other runs.
+pub fn punctual<T>(work: impl FnOnce() -> T) -> T {
+    set_realtime();
+    work()
 }
 
 fn window(settings: &Settings) -> Window {
