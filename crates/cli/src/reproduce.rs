@@ -7,8 +7,8 @@ use crate::progress::Bar;
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Claims, Verdict};
 use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options, QOS, QSOCK, REDW,
-    RIVALS, ReproduceError, STUDIES, TSQ,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options, QOS,
+    QSOCK, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
 };
 use cutline_results::Existing;
 use cutline_text::Printable;

@@ -1,5 +1,7 @@
 //! Errors of the laboratory.
 
+use crate::programs::ProgramError;
+use cutline_gateway::GatewayError;
 use cutline_ports::PortError;
 use cutline_scenario::LowerError;
 use cutline_sim::NetworkError;
@@ -71,13 +73,13 @@ pub enum LabError {
     },
     /// Traffic control cannot be set, or has not enough of a link left.
     #[error(transparent)]
-    Control(#[from] cutline_netlink::Error),
+    Control(Box<cutline_netlink::Error>),
     /// A program has failed, or is not installed.
     #[error(transparent)]
-    Program(#[from] crate::programs::ProgramError),
+    Program(Box<ProgramError>),
     /// A gateway cannot start.
     #[error(transparent)]
-    Gateway(#[from] cutline_gateway::GatewayError),
+    Gateway(Box<GatewayError>),
     /// A folder cannot be created.
     #[error("{}: {source}", path.display())]
     File {
@@ -150,4 +152,22 @@ pub enum LabError {
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<cutline_netlink::Error> for LabError {
+    fn from(error: cutline_netlink::Error) -> Self {
+        Self::Control(Box::new(error))
+    }
+}
+
+impl From<ProgramError> for LabError {
+    fn from(error: ProgramError) -> Self {
+        Self::Program(Box::new(error))
+    }
+}
+
+impl From<GatewayError> for LabError {
+    fn from(error: GatewayError) -> Self {
+        Self::Gateway(Box::new(error))
+    }
 }

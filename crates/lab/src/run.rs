@@ -176,7 +176,10 @@ impl Experiment<'_> {
                 scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));
             let called = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| listeners.run(course))));
             let callers = scope.spawn(|| {
-                or_stop(&stop, hosts.sources.within(|| connections::send(connections, &place, streams, course)))
+                or_stop(
+                    &stop,
+                    hosts.sources.within(|| connections::send(connections, &place, streams, course)),
+                )
             });
             // On a separate thread, because real-time scheduling is set for the whole thread.
             let result = joined(scope.spawn(|| links.run(zero, &ended)));

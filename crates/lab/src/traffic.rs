@@ -15,7 +15,9 @@ use std::net::{SocketAddr, SocketAddrV4};
 pub fn plans(scenario: &Scenario, network: &Network, connections: &Connections, seed: u64) -> Vec<FlowPlan> {
     let streams = Streams::new(seed);
     let flows = network.flows().iter().enumerate().filter(|(number, _)| !connections.contains_key(number));
-    flows.map(|(number, flow)| plan(scenario, flow, number, [source(number), sink(number)], streams)).collect()
+    flows
+        .map(|(number, flow)| plan(scenario, flow, number, [source(number), sink(number)], streams))
+        .collect()
 }
 
 /// The plan of a flow between these addresses.

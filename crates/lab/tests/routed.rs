@@ -10,12 +10,13 @@ use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::{skip, undisturbed};
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A case of the study, shortened.
 fn case(name: &str, settings: &[(&str, &str)]) -> Scenario {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/qsock").join(format!("{name}.toml"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/qsock").join(format!("{name}.toml"));
     let mut file = ScenarioFile::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
     for (path, value) in [("duration", "7 s"), ("warm-up", "3 s")].iter().chain(settings) {
         file.set(path, value).unwrap_or_else(|errors| panic!("{errors}"));
@@ -115,7 +116,8 @@ fn more_than_the_line_cannot_be_reserved() {
     }
     let scenario = case("netvideo-c2", &[("link.line.rate", "800 kbit/s")]);
     let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let error = routed::run(&scenario, 1, &Options::default(), &AtomicBool::new(false)).unwrap_err().to_string();
+    let error =
+        routed::run(&scenario, 1, &Options::default(), &AtomicBool::new(false)).unwrap_err().to_string();
     assert!(error.contains("rate") && error.contains("to-r0"), "{error}");
     assert_eq!(namespaces(), Vec::<String>::new());
 }

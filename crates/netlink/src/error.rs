@@ -38,7 +38,9 @@ pub enum Error {
         handle: u16,
     },
     /// The interface has a shaper of Cutline's, of another process or of one that has ended.
-    #[error("interface `{interface}` has a shaper of Cutline's already: stop the process that owns it, or sweep")]
+    #[error(
+        "interface `{interface}` has a shaper of Cutline's already: stop the process that owns it, or sweep"
+    )]
     Installed {
         /// The interface.
         interface: String,

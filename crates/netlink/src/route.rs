@@ -5,7 +5,9 @@
 
 use crate::Error;
 use crate::channel::Channel;
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType, RouteVia};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType, RouteVia,
+};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::io::Errno;
 use std::net::IpAddr;
@@ -89,7 +91,9 @@ impl Router {
         let answered = self.ask(&question);
         let refuses_source = |error: &Error| error.number() == Some(Errno::INVAL);
         match answered {
-            Err(error) if question.source.is_some() && question.incoming.is_none() && refuses_source(&error) => {
+            Err(error)
+                if question.source.is_some() && question.incoming.is_none() && refuses_source(&error) =>
+            {
                 no_route(self.ask(&Question { source: None, ..question }))
             }
             answered => no_route(answered),
@@ -103,7 +107,8 @@ impl Router {
             RouteNetlinkMessage::NewRoute(route) => Some(route),
             _ => None,
         });
-        let route = route.ok_or_else(|| Error::Answer(format!("there is no route in it, to {}", question.destination)))?;
+        let route = route
+            .ok_or_else(|| Error::Answer(format!("there is no route in it, to {}", question.destination)))?;
         read(&route)
     }
 }
@@ -112,7 +117,11 @@ fn request(question: &Question) -> RouteMessage {
     let bits = if question.destination.is_ipv4() { 32 } else { 128 };
     let mut message = RouteMessage::default();
     message.header = RouteHeader {
-        address_family: if question.destination.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 },
+        address_family: if question.destination.is_ipv4() {
+            AddressFamily::Inet
+        } else {
+            AddressFamily::Inet6
+        },
         destination_prefix_length: bits,
         source_prefix_length: if question.source.is_some() { bits } else { 0 },
         ..RouteHeader::default()

@@ -2,8 +2,8 @@
 
 use crate::options::Options;
 use crate::qos::connections::{self, Judgement};
-use cutline_config::Errors;
 use crate::qsock::testbed;
+use cutline_config::Errors;
 use cutline_lab::Stack;
 use cutline_results::{Existing, Lock, Planned, RunResult, RunStore, StoreError, Summary};
 use cutline_scenario::runner::{self, Job, Progress};
@@ -199,7 +199,11 @@ impl Platform {
             Self::QosSockets(Judgement::QualitySoon) => "QoS sockets that adapt soon",
             Self::Laboratory(stack) | Self::LaboratorySockets(stack, _) => stack.label(),
             Self::Testbed => {
-                if testbed::has_programs() { testbed::PROGRAMS } else { testbed::STAND_INS }
+                if testbed::has_programs() {
+                    testbed::PROGRAMS
+                } else {
+                    testbed::STAND_INS
+                }
             }
         }
     }
@@ -218,7 +222,9 @@ impl Platform {
     /// What happens to existing results. Measurements in real time are only repeated on request.
     fn existing(self, existing: Existing) -> Existing {
         match (self, existing) {
-            (Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed, Existing::Repeat) => Existing::Refuse,
+            (Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed, Existing::Repeat) => {
+                Existing::Refuse
+            }
             _ => existing,
         }
     }

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{measured, measured_and_drawn, quick};
-use cutline_reproduce::{BITS, CHEATERS, Experiment, LAB, LAB_QOS, MODERN, Platform, QSOCK, RIVALS, STUDIES, Study};
+use cutline_reproduce::{
+    BITS, CHEATERS, Experiment, LAB, LAB_QOS, MODERN, Platform, QSOCK, RIVALS, STUDIES, Study,
+};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 

@@ -31,7 +31,9 @@ pub enum LowerError {
         flow: String,
     },
     /// A flow needs routers with reservations, or a program.
-    #[error("flow.{flow}: {key} is available only in the laboratory with routers (`cutline reproduce qsock`)")]
+    #[error(
+        "flow.{flow}: {key} is available only in the laboratory with routers (`cutline reproduce qsock`)"
+    )]
     OnlyWithRouters {
         /// Name of the flow's group.
         flow: String,

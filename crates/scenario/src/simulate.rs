@@ -82,7 +82,9 @@ impl Scenario {
     pub fn check_without_routers(&self) -> Result<(), LowerError> {
         let refusal = |flow: &FlowSpec, key| LowerError::OnlyWithRouters { flow: flow.name.clone(), key };
         let keys = |flow: &FlowSpec| {
-            [("qos", flow.qos.is_some()), ("program", flow.program.is_some())].into_iter().find(|(_, has)| *has)
+            [("qos", flow.qos.is_some()), ("program", flow.program.is_some())]
+                .into_iter()
+                .find(|(_, has)| *has)
         };
         let found = self.flows.iter().find_map(|flow| Some((flow, keys(flow)?.0)));
         found.map_or(Ok(()), |(flow, key)| Err(refusal(flow, key)))

@@ -23,6 +23,8 @@ use cutline_sim::qos::{Passage, QosRecord};
 use cutline_sim::{FlowOutcome, FlowSpec, Settings};
 use cutline_socket::QosOptions;
 use cutline_sys::namespace::Namespace;
+use cutline_sys::reactor::wait;
+use cutline_sys::{SysError, now};
 use cutline_transport::endpoint::TransportCounts;
 use cutline_units::{Duration, Instant};
 use serde_json::Value;
@@ -40,9 +42,9 @@ pub const PROGRAM_PORT: u16 = 5700;
 /// The images of section III.C: 480 kbit/s of 38 KB each in the mean.
 const IMAGES_PER_SECOND: f64 = 1.58;
 /// How long a receiver needs to listen, which it does not say.
-const LISTENING: time::Duration = time::Duration::from_millis(1000);
+const LISTENING: Duration = Duration::from_secs(1);
 /// How long the last messages may be under way.
-const LAST: time::Duration = time::Duration::from_millis(1500);
+const LAST: Duration = Duration::from_millis(1500);
 /// How long a receiver waits for a message before it takes the film for over. Asked to end, ffmpeg waits as long for the next one.
 const PATIENCE: time::Duration = time::Duration::from_secs(6);
 
@@ -61,13 +63,13 @@ pub struct Programs {
 impl Programs {
     /// Programs that are built in a folder, which is created.
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), pictures: None }
+        Self { folder: absolute(folder), pictures: None }
     }
 
     /// Puts pictures of what the viewer of a video saw into a folder, which is created.
     #[must_use]
     pub fn with_pictures(self, folder: &Path) -> Self {
-        Self { pictures: Some(folder.to_owned()), ..self }
+        Self { pictures: Some(absolute(folder)), ..self }
     }
 
     /// Which of the programs that these need is not installed.
@@ -93,6 +95,11 @@ impl Programs {
         built.insert(self.folder.clone(), slideshow.clone());
         Ok(slideshow)
     }
+}
+
+/// Programs run in folders of their own. Without a current folder there is nothing that a path can be relative to.
+fn absolute(folder: &Path) -> PathBuf {
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
 fn create(folder: &Path) -> Result<(), LabError> {
@@ -176,14 +183,15 @@ impl<'a> Application<'a> {
     fn video(self, flow: &FlowSpec, zero: Instant) -> Result<Applied, LabError> {
         let Self { settings, nodes, ends, programs, specification, gateways, folder: temporary, .. } = self;
         let folder = temporary.path();
-        let film = Film::paper(u32::try_from(settings.duration.as_nanos() / 1_000_000_000).unwrap_or(1).max(2) - 1);
+        let film =
+            Film::paper(u32::try_from(settings.duration.as_nanos() / 1_000_000_000).unwrap_or(1).max(2) - 1);
         let screen = SocketAddr::from((Ipv4Addr::LOCALHOST, PROGRAM_PORT));
         let receiver = Receiver::start(screen, PATIENCE, Some(nodes.get(&ends.to)), folder)?;
-        std::thread::sleep(LISTENING);
-        sleep_until(zero);
+        pause_until(now() + LISTENING)?;
+        pause_until(zero)?;
         let camera = SocketAddr::from((Ipv4Addr::LOCALHOST, NEAR_PORT));
         Sender::start(&film, camera, Some(nodes.get(&ends.from)), folder)?.finish()?;
-        std::thread::sleep(LAST);
+        pause_until(now() + LAST)?;
         receiver.finish()?;
         let (_, far) = gateways.stop();
         let record = passages(&far, zero, film.message).ok_or_else(|| incomplete(flow))?;
@@ -210,9 +218,10 @@ impl<'a> Application<'a> {
         let server: Server =
             slideshow.serve(ends.program, Some(nodes.get(&ends.from)), &folder.join("server"))?;
         let requests = Requests { rate: IMAGES_PER_SECOND, duration: settings.duration };
-        sleep_until(zero);
+        pause_until(zero)?;
         let at = SocketAddr::from((*ends.sink.ip(), NEAR_PORT));
-        let client: Client = slideshow.ask(at, requests, Some(nodes.get(&ends.to)), &folder.join("client"))?;
+        let client: Client =
+            slideshow.ask(at, requests, Some(nodes.get(&ends.to)), &folder.join("client"))?;
         let slides = client.finish()?;
         drop(server);
         let (near, far) = gateways.stop();
@@ -236,12 +245,20 @@ fn shown_frame(film: &Film) -> u32 {
 }
 
 fn incomplete(flow: &FlowSpec) -> LabError {
-    LabError::Untranslatable { flow: flow.name.clone(), error: "its gateway has not recorded every message".to_owned() }
+    LabError::Untranslatable {
+        flow: flow.name.clone(),
+        error: "its gateway has not recorded every message".to_owned(),
+    }
 }
 
-fn sleep_until(at: Instant) {
-    let left = at.saturating_since(cutline_sys::now());
-    std::thread::sleep(time::Duration::from_nanos(left.as_nanos()));
+fn pause_until(at: Instant) -> Result<(), LabError> {
+    loop {
+        let left = at.saturating_since(now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        wait(&mut [], left).map_err(|error| SysError::new("a thread cannot wait", error))?;
+    }
 }
 
 impl Gateways {
@@ -278,7 +295,8 @@ impl Gateways {
         let start = |side, namespace: &Namespace, route, options: QosOptions, record: &Record| {
             let plan = Plan { side, routes: vec![route], options, limits: Limits::default() };
             // The gateway's threads inherit how this one is scheduled.
-            let start = || punctual(|| Gateway::start(&plan, Some(Box::new(record.clone())), Box::new(|_| {})));
+            let start =
+                || punctual(|| Gateway::start(&plan, Some(Box::new(record.clone())), Box::new(|_| {})));
             Ok::<_, LabError>(namespace.within(start)??)
         };
         let far_route = Route { transport, listen: service, to: to.to_string() };
@@ -410,7 +428,9 @@ fn images(
             record.received_packets += 1;
             record.one_way_sum += delay;
             delays.one_way.record(delay);
-            change.into_iter().for_each(|change| delays.ipdv.record(change));
+            if let Some(change) = change {
+                delays.ipdv.record(change);
+            }
         }
     }
     record.sent_bytes = offered as u64;
@@ -444,7 +464,8 @@ mod tests {
     fn messages_that_no_line_names_are_lost_between_their_neighbours() {
         let lines = [message(0, 100.01, 10.0), message(1, 100.03, 10.0), message(4, 100.10, 20.0)];
         let record = passages(&lines, at(99_000), 1280).unwrap();
-        let sent: Vec<u64> = record.messages.iter().map(|one| one.sent.as_nanos().div_ceil(1_000_000)).collect();
+        let sent: Vec<u64> =
+            record.messages.iter().map(|one| one.sent.as_nanos().div_ceil(1_000_000)).collect();
         assert_eq!(sent, [1000, 1020, 1040, 1060, 1080]);
         let lost: Vec<bool> = record.messages.iter().map(|one| one.arrived.is_none()).collect();
         assert_eq!(lost, [false, false, true, true, false]);

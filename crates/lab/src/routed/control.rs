@@ -39,9 +39,9 @@ impl Control {
         let install = |link: &LinkSpec| {
             let interface = Map::interface(&link.to);
             let options = Options { best_effort_delay: queue_delay(link), ..Options::default() };
-            let shaper = nodes.get(&link.from).within(|| {
-                Shaper::install(&Interface::named(&interface)?, link.rate, options)
-            })?;
+            let shaper = nodes
+                .get(&link.from)
+                .within(|| Shaper::install(&Interface::named(&interface)?, link.rate, options))?;
             Ok(shaper?)
         };
         Ok(Self { ends: graph.links.iter().map(install).collect::<Result<_, LabError>>()? })

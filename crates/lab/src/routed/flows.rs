@@ -19,7 +19,9 @@ use cutline_sim::qos::QosConnection;
 use cutline_sim::{FlowSpec, LinkId, Network, Settings};
 use cutline_sys::SysError;
 use cutline_sys::thread::set_realtime;
-use cutline_traffic::{FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window};
+use cutline_traffic::{
+    FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window,
+};
 use cutline_translate::{Protocol, Request, Service, TokenBucket, translate};
 use cutline_transport::app::Params;
 use cutline_transport::endpoint::TransportParams;
@@ -128,7 +130,9 @@ impl<'s> Flows<'s> {
                 Some(ProgramSpec::NetVideo) => [address(&gateways[0], 0), address(&gateways[1], service)],
                 // The near gateway, to which the images go, connects to the far one.
                 Some(ProgramSpec::Dirm) => [address(&gateways[0], service), address(&gateways[1], 0)],
-                None if connection.is_some() => [address(&instance.from, client), address(&instance.to, service)],
+                None if connection.is_some() => {
+                    [address(&instance.from, client), address(&instance.to, service)]
+                }
                 None => [address(&instance.from, client), address(&instance.to, SINK_PORT)],
             };
             match (program, connection) {
@@ -195,7 +199,10 @@ impl<'s> Flows<'s> {
         let route = |[from, to]: [&String; 2]| {
             let node = |name: &String| {
                 let links = self.network.links().iter().flat_map(|link| [link.from, link.to]);
-                links.into_iter().find(|node| self.network.node_name(*node) == name).expect("a flow's nodes have links")
+                links
+                    .into_iter()
+                    .find(|node| self.network.node_name(*node) == name)
+                    .expect("a flow's nodes have links")
             };
             self.network.route(node(from), node(to))
         };
@@ -293,7 +300,8 @@ impl<'f> Traffic<'f> {
             ..MeterParams::default()
         };
         let address = SocketAddr::from(([0, 0, 0, 0], SINK_PORT));
-        let sinks: BTreeSet<&String> = flows.plans.iter().map(|plan| &flows.ends[plan.id as usize].to).collect();
+        let sinks: BTreeSet<&String> =
+            flows.plans.iter().map(|plan| &flows.ends[plan.id as usize].to).collect();
         let bind = |node: &String| {
             let meter = nodes.get(node).within(|| Meter::bind(address, params))??;
             Ok((node.clone(), meter))
@@ -310,9 +318,17 @@ impl<'f> Traffic<'f> {
             let specification = group.qos.as_ref().map(|qos| &qos.specification);
             let programs = flows.programs.expect("there are no applications without programs");
             let place = (nodes, settings, programs);
-            applications.push((*index, Application::prepare(*program, &flows.ends[*index], specification, place)?));
+            applications
+                .push((*index, Application::prepare(*program, &flows.ends[*index], specification, place)?));
         }
-        Ok(Self { flows, settings, meters, applications, callers: of(|ends| &ends.from), called: of(|ends| &ends.to) })
+        Ok(Self {
+            flows,
+            settings,
+            meters,
+            applications,
+            callers: of(|ends| &ends.from),
+            called: of(|ends| &ends.to),
+        })
     }
 
     /// Runs all flows until the end of the scenario. If a thread fails, the others stop.
@@ -331,7 +347,11 @@ impl<'f> Traffic<'f> {
         let places = |index: usize| flows.place(index);
         let mut listeners = Vec::new();
         for (node, connections) in &called {
-            listeners.push((node, connections, nodes.get(node).within(|| Listeners::bind(connections, &places))??));
+            listeners.push((
+                node,
+                connections,
+                nodes.get(node).within(|| Listeners::bind(connections, &places))??,
+            ));
         }
         let mut by_source: BTreeMap<&String, Vec<FlowPlan>> = BTreeMap::new();
         for plan in &flows.plans {

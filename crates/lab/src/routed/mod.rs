@@ -36,9 +36,9 @@ use cutline_sys::reactor::wait;
 use cutline_units::{Duration, Instant};
 use flows::{Flows, Traffic};
 use network::{Map, Nodes};
-use wire::Wire;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wire::Wire;
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -118,8 +118,11 @@ pub fn run(
     }
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
-    let mut measures =
-        TimingMeasures { sources: carried.lateness.clone(), missed: carried.overflowed, ..TimingMeasures::default() };
+    let mut measures = TimingMeasures {
+        sources: carried.lateness.clone(),
+        missed: carried.overflowed,
+        ..TimingMeasures::default()
+    };
     for wire in &punctuality {
         measures.departure.merge(&wire.departure);
         measures.reading.merge(&wire.reading);
@@ -137,7 +140,8 @@ pub fn run(
 fn judge_lateness(timing: TimingRow, bound: Duration) -> TimingRow {
     let late = timing.source_lateness_p99_ms.filter(|late| *late > bound.as_millis_f64());
     let Some(late) = late else { return timing };
-    let mut problems = vec![format!("1 % of the applications' writes were more than {late:.1} ms late (bound {bound})")];
+    let mut problems =
+        vec![format!("1 % of the applications' writes were more than {late:.1} ms late (bound {bound})")];
     problems.extend(Some(timing.problem.to_string()).filter(|problem| !problem.is_empty()));
     TimingRow { timing_ok: false, problem: problems.join("; ").into(), ..timing }
 }
@@ -270,7 +274,9 @@ app = { kind = 'cbr', rate = '540 kbit/s', size = '1024 B' }
     fn applications_that_write_late_are_a_problem() {
         let bound = Duration::from_millis(2);
         let row = |late| TimingRow { timing_ok: true, source_lateness_p99_ms: late, ..TimingRow::default() };
-        assert!(judge_lateness(row(Some(1.9)), bound).timing_ok && judge_lateness(row(None), bound).timing_ok);
+        assert!(
+            judge_lateness(row(Some(1.9)), bound).timing_ok && judge_lateness(row(None), bound).timing_ok
+        );
         let late = judge_lateness(TimingRow { problem: "lost".into(), ..row(Some(3.5)) }, bound);
         assert!(!late.timing_ok && late.problem.contains("3.5 ms late") && late.problem.ends_with("; lost"));
     }

@@ -67,7 +67,11 @@ impl Map {
             return refuse("dumbbell".to_owned(), "a dumbbell", "use [[node]] and [[link]]");
         };
         if let Some(node) = graph.nodes.iter().find(|node| node.name.len() > LONGEST_NAME) {
-            return refuse(format!("node {}", node.name), "a name of more than 12 characters", "use a shorter one");
+            return refuse(
+                format!("node {}", node.name),
+                "a name of more than 12 characters",
+                "use a shorter one",
+            );
         }
         for link in &graph.links {
             let refuse = |what, instead| refuse(format!("link {}", link.name), what, instead);
@@ -83,7 +87,8 @@ impl Map {
             }
         }
         let nodes: Vec<String> = graph.nodes.iter().map(|node| node.name.clone()).collect();
-        let index = |name: &str| nodes.iter().position(|node| node == name).expect("links join nodes of the graph");
+        let index =
+            |name: &str| nodes.iter().position(|node| node == name).expect("links join nodes of the graph");
         let mut pairs: Vec<[usize; 2]> = Vec::new();
         for link in &graph.links {
             let ends = [index(&link.from), index(&link.to)];
@@ -159,7 +164,8 @@ impl Map {
                 .expect("a string takes whatever is written");
         }
         for (pair, via) in self.routes(node) {
-            writeln!(lines, "route add 10.0.{}.0/24 via {via}", pair + 1).expect("a string takes whatever is written");
+            writeln!(lines, "route add 10.0.{}.0/24 via {via}", pair + 1)
+                .expect("a string takes whatever is written");
         }
         lines
     }

@@ -108,7 +108,8 @@ pub fn connected(flow: &FlowSpec, settings: &Settings, record: &QosRecord, heade
     let mut delays = DelayRecord::default();
     let mut series = vec![FlowInterval::default(); interval_count(settings)];
     let index = |at: Instant| (at.as_nanos() / settings.interval.as_nanos()) as usize;
-    let (mut last_delay, mut under_way, mut offered): (Option<Duration>, Vec<Instant>, u64) = (None, Vec::new(), 0);
+    let (mut last_delay, mut under_way, mut offered): (Option<Duration>, Vec<Instant>, u64) =
+        (None, Vec::new(), 0);
     for message in &record.messages {
         let is_measured = settings.window.contains(message.sent);
         let bytes = u64::from(message.bytes);
@@ -137,7 +138,9 @@ pub fn connected(flow: &FlowSpec, settings: &Settings, record: &QosRecord, heade
             counts.delivered_bytes += bytes;
             counts.one_way_sum += delay;
             delays.one_way.record(delay);
-            change.into_iter().for_each(|change| delays.ipdv.record(change));
+            if let Some(change) = change {
+                delays.ipdv.record(change);
+            }
         }
         if let Some(open) = series.get_mut(index(arrived)) {
             open.packets += 1;
@@ -188,8 +191,8 @@ pub fn single(flow: &str, quantity: &str, value: f64) -> DistributionRow {
 mod tests {
     use super::*;
     use crate::routed::tests::{TESTBED, scenario};
-    use cutline_sim::qos::Passage;
     use cutline_sim::Window;
+    use cutline_sim::qos::Passage;
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
@@ -266,7 +269,10 @@ mod tests {
         let record = outcome.record;
         assert_eq!((offered, record.sent_bytes, record.dropped_packets), (60_000, 60_000 + 60 * 28, 15));
         let series = outcome.series.unwrap();
-        assert_eq!((series.len(), series[0].dropped, series[1].packets, series[2].sent_packets), (3, 7, 0, 30));
+        assert_eq!(
+            (series.len(), series[0].dropped, series[1].packets, series[2].sent_packets),
+            (3, 7, 0, 30)
+        );
         let silent = generated(flow, &settings(), &sent, None).outcome.record;
         assert_eq!((silent.sent_packets, silent.received_packets), (60, 0));
     }

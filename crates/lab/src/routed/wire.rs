@@ -69,7 +69,11 @@ impl Wire {
     ///
     /// # Errors
     /// When an interface has failed.
-    pub fn run(mut self, zero: Instant, ended: &(dyn Fn() -> bool + Sync)) -> Result<TimingMeasures, LabError> {
+    pub fn run(
+        mut self,
+        zero: Instant,
+        ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<TimingMeasures, LabError> {
         set_realtime();
         let cpu_before = cpu_time();
         while !ended() {

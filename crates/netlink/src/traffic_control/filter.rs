@@ -46,7 +46,14 @@ pub struct Filter {
 impl Filter {
     /// All packets to a destination.
     pub const fn to(destination: IpAddr) -> Self {
-        Self { destination, protocol: None, destination_port: None, source: None, source_port: None, flow_label: None }
+        Self {
+            destination,
+            protocol: None,
+            destination_port: None,
+            source: None,
+            source_port: None,
+            flow_label: None,
+        }
     }
 
     pub(super) fn validate(&self) -> Result<(), Error> {
@@ -54,13 +61,16 @@ impl Filter {
         if let Some(source) = self.source.filter(|source| !same(*source)) {
             return Err(Error::invalid("source", source, "an address of the destination's protocol"));
         }
-        for (field, port) in [("destination_port", self.destination_port), ("source_port", self.source_port)] {
+        for (field, port) in [("destination_port", self.destination_port), ("source_port", self.source_port)]
+        {
             if let (Some(port), None) = (port, self.protocol) {
                 return Err(Error::invalid(field, port, "none without a protocol"));
             }
         }
         match self.flow_label {
-            Some(label) if self.destination.is_ipv4() => Err(Error::invalid("flow_label", label, "none with IPv4")),
+            Some(label) if self.destination.is_ipv4() => {
+                Err(Error::invalid("flow_label", label, "none with IPv4"))
+            }
             Some(label) if label > MOST_LABEL => Err(Error::invalid("flow_label", label, "0 to 1048575")),
             _ => Ok(()),
         }

@@ -47,7 +47,8 @@ impl Class {
         let mut bytes = Vec::with_capacity(44);
         self.write_rate(self.rate, &mut bytes);
         self.write_rate(self.ceiling, &mut bytes);
-        let buckets = [ticks("bucket", self.burst, self.rate)?, ticks("ceiling", self.ceiling_burst, self.ceiling)?];
+        let buckets =
+            [ticks("bucket", self.burst, self.rate)?, ticks("ceiling", self.ceiling_burst, self.ceiling)?];
         // Last are the level, which the kernel finds itself, and the priority.
         for word in [buckets[0], buckets[1], self.quantum, 0, 0] {
             bytes.extend(word.to_ne_bytes());
@@ -110,7 +111,8 @@ impl Discipline {
         let TcOption::Other(nested) = options.first()? else { return None };
         let mut bytes = vec![0; nested.value_len()];
         nested.emit_value(&mut bytes);
-        let global = NlasIterator::new(bytes.as_slice()).flatten().find(|attribute| attribute.kind() == GLOBAL)?;
+        let global =
+            NlasIterator::new(bytes.as_slice()).flatten().find(|attribute| attribute.kind() == GLOBAL)?;
         let word = |at: usize| parse_u32(global.value().get(at..at + 4)?).ok();
         Some(Self { rate_to_quantum: word(4)?, default_class: word(8)? })
     }
@@ -174,7 +176,8 @@ impl Counters {
                 }
                 // `struct tc_htb_xstats`: packets within the rate, packets that borrowed, and three that say no more.
                 TcStats2::App(TcXstats::Other(bytes)) => {
-                    counters.excess = bytes.get(4..8).and_then(|word| parse_u32(word).ok()).unwrap_or_default();
+                    counters.excess =
+                        bytes.get(4..8).and_then(|word| parse_u32(word).ok()).unwrap_or_default();
                 }
                 _ => {}
             }

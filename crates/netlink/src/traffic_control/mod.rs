@@ -238,7 +238,9 @@ impl Shaper {
 
     /// Returns how much is reserved, on the wire.
     pub fn reserved(&self) -> Rate {
-        Rate::from_bps(self.classes.values().map(|class| self.on_wire(&class.reservation).rate.as_bps()).sum())
+        Rate::from_bps(
+            self.classes.values().map(|class| self.on_wire(&class.reservation).rate.as_bps()).sum(),
+        )
     }
 
     /// Adds a class for a reservation, and what leads packets to it. If a filter cannot be added, there is no class either.
@@ -296,7 +298,11 @@ impl Shaper {
         self.class(class)?;
         if let Some((minor, _)) = self.classes.iter().find(|(_, class)| class.filters.contains_key(filter)) {
             let owner = ClassId(*minor);
-            return Err(Error::invalid("filter", format!("{filter:?}"), format!("one that class {owner} does not have")));
+            return Err(Error::invalid(
+                "filter",
+                format!("{filter:?}"),
+                format!("one that class {owner} does not have"),
+            ));
         }
         let node = self.free_node(filter)?;
         let list = List::of(filter);
@@ -313,7 +319,9 @@ impl Shaper {
     /// When the class has no such filter, or the kernel refuses.
     pub fn remove_filter(&mut self, class: ClassId, filter: &Filter) -> Result<(), Error> {
         let node = self.class(class)?.filters.get(filter).copied();
-        let node = node.ok_or_else(|| Error::invalid("filter", format!("{filter:?}"), format!("one of class {class}")))?;
+        let node = node.ok_or_else(|| {
+            Error::invalid("filter", format!("{filter:?}"), format!("one of class {class}"))
+        })?;
         self.delete_filter(List::of(filter), node)?;
         self.nodes.remove(&node);
         self.class(class)?.filters.remove(filter);
@@ -354,12 +362,15 @@ impl Shaper {
     /// When the kernel cannot be asked.
     pub fn best_effort(&mut self) -> Result<Counters, Error> {
         let all = self.all_counters()?;
-        all.get(&ClassId(BEST_EFFORT)).copied().ok_or_else(|| Error::Answer("best effort has no class".to_owned()))
+        all.get(&ClassId(BEST_EFFORT))
+            .copied()
+            .ok_or_else(|| Error::Answer("best effort has no class".to_owned()))
     }
 
     fn all_counters(&mut self) -> Result<BTreeMap<ClassId, Counters>, Error> {
         let asked = RouteNetlinkMessage::GetTrafficClass(TcMessage::with_index(self.interface as i32));
-        let answers = self.channel.list(&asked, || format!("the classes of `{}` cannot be listed", self.name))?;
+        let answers =
+            self.channel.list(&asked, || format!("the classes of `{}` cannot be listed", self.name))?;
         let ours = answers.iter().filter_map(htb::read_class).filter(|(handle, _)| handle.major == MAJOR);
         Ok(ours.map(|(handle, attributes)| (ClassId(handle.minor), Counters::read(attributes))).collect())
     }
@@ -458,7 +469,8 @@ impl Shaper {
     /// What must get through when best effort does not: without it there are no neighbours and no reservations.
     fn add_fixed_filters(&mut self) -> Result<(), Error> {
         let control = |keys: Vec<TcU32Key>| filter::leads_to(handle(CONTROL), ROOT_TABLE, keys);
-        let discovery = |kind: u32| vec![filter::key(4, 0xff00, ICMPV6 << 8), filter::key(40, 0xff00_0000, kind << 24)];
+        let discovery =
+            |kind: u32| vec![filter::key(4, 0xff00, ICMPV6 << 8), filter::key(40, 0xff00_0000, kind << 24)];
         self.set_filter(ARP_LIST, 0, control(vec![filter::key(0, 0, 0)]))?;
         self.set_filter(IPV4_LIST, 0, control(vec![filter::key(8, 0x00ff_0000, RSVP << 16)]))?;
         self.set_filter(IPV6_LIST, 0, control(vec![filter::key(4, 0xff00, RSVP << 8)]))?;
@@ -588,7 +600,8 @@ fn root(channel: &mut Channel, interface: &Interface) -> Result<Root, Error> {
         }
         _ => None,
     });
-    let Some(discipline) = discipline.filter(|discipline| discipline.header.handle != TcHandle::UNSPEC) else {
+    let Some(discipline) = discipline.filter(|discipline| discipline.header.handle != TcHandle::UNSPEC)
+    else {
         return Ok(Root::Default);
     };
     let kind = discipline.attributes.iter().find_map(|attribute| match attribute {

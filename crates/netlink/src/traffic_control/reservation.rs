@@ -50,7 +50,11 @@ impl Reservation {
             return Err(Error::invalid("min_unit", self.min_unit, "at least 1 B"));
         }
         if self.max_packet < self.min_unit {
-            return Err(Error::invalid("max_packet", self.max_packet, format!("at least min_unit, {}", self.min_unit)));
+            return Err(Error::invalid(
+                "max_packet",
+                self.max_packet,
+                format!("at least min_unit, {}", self.min_unit),
+            ));
         }
         Ok(())
     }

@@ -71,8 +71,7 @@ const NARROW: [Column; 6] = [
 ];
 
 /// What the paper's text says of the bars of a figure.
-const RATES: &[(&str, f64)] =
-    &[("A1", 570.0), ("A2", 530.0), ("B2a", 530.0), ("C1a", 250.0), ("C2a", 520.0)];
+const RATES: &[(&str, f64)] = &[("A1", 570.0), ("A2", 530.0), ("B2a", 530.0), ("C1a", 250.0), ("C2a", 520.0)];
 const LOSSES: &[(&str, f64)] = &[
     ("A2", 0.0),
     ("A3", 0.0),
@@ -93,7 +92,11 @@ const JITTERS: &[(&str, f64)] = &[("C1a", 115.0), ("C2a", 5.0)];
 
 /// The charts of a figure.
 pub(super) fn of(figure: u32, stored: &[ExperimentData<'_>]) -> Vec<Chart> {
-    let bars = |columns: &[Column], title: &str, unit: &str, quantities: &[(&str, Quantity)], paper: &[(&str, f64)]| {
+    let bars = |columns: &[Column],
+                title: &str,
+                unit: &str,
+                quantities: &[(&str, Quantity)],
+                paper: &[(&str, f64)]| {
         chart(stored, columns, &format!("{title}, {unit}"), quantities, paper)
     };
     let rates: &[(&str, Quantity)] = &[("sent", Quantity::Sent), ("received", Quantity::Received)];
@@ -161,7 +164,11 @@ pub(super) fn seen(figure: u32, stored: &[ExperimentData<'_>]) -> String {
         13 => (&ACKNOWLEDGED, &[(Quantity::Received, "kbit/s", 0), (Quantity::Delay, "ms", 0)]),
         15 => (
             &VIDEOS,
-            &[(Quantity::Frames, "% of the frames", 1), (Quantity::Similarity, "SSIM", 3), (Quantity::Noise, "dB", 1)],
+            &[
+                (Quantity::Frames, "% of the frames", 1),
+                (Quantity::Similarity, "SSIM", 3),
+                (Quantity::Noise, "dB", 1),
+            ],
         ),
         _ => (&NARROW, &[(Quantity::Loss, "% lost", 1), (Quantity::Delay, "ms", 0)]),
     };

@@ -197,7 +197,8 @@ pub(super) fn rule(id: &str) -> Option<&'static Rule> {
 
 /// Measures and judges a claim.
 pub(super) fn judge(claim: Claim, id: &str, stored: &[ExperimentData<'_>]) -> Claim {
-    let rule = rule(id).unwrap_or_else(|| unreachable!("figures.toml has the claim `{id}`, but no rule measures it"));
+    let rule = rule(id)
+        .unwrap_or_else(|| unreachable!("figures.toml has the claim `{id}`, but no rule measures it"));
     judged(claim, rule.of().estimate(stored), |estimate| rule.verdict(estimate))
 }
 
@@ -248,8 +249,12 @@ impl Quantity {
         match self {
             Sent => sent(data, flow),
             Received => rows(|row| Some(row.goodput_bps / 1e3)),
-            Missing => pairs(&Sent.values(data, flow), &Received.values(data, flow), |sent, received| sent - received),
-            Share => pairs(&Sent.values(data, flow), &Received.values(data, flow), |sent, received| received / sent),
+            Missing => pairs(&Sent.values(data, flow), &Received.values(data, flow), |sent, received| {
+                sent - received
+            }),
+            Share => pairs(&Sent.values(data, flow), &Received.values(data, flow), |sent, received| {
+                received / sent
+            }),
             Loss => rows(|row| Some(100.0 * row.loss_ratio?)),
             Delay => rows(|row| row.one_way_mean_ms),
             Delay99 => rows(|row| row.one_way_p99_ms),
@@ -271,17 +276,21 @@ fn singles(data: &Data, flow: &str, quantity: &str) -> Vec<f64> {
     data.delay_cdfs(BASE, flow, quantity).iter().map(Cdf::mean).collect()
 }
 
+/// The most flows of a group.
+const MOST_MEMBERS: u32 = 9;
+
 /// The rates at which the applications of a flow, or of a group of flows, sent payload, kbit/s.
 fn sent(data: &Data, flow: &str) -> Vec<f64> {
-    let of = |name: &str| -> Vec<f64> {
-        singles(data, name, OFFERED).iter().map(|rate| rate / 1e3).collect()
-    };
+    let of =
+        |name: &str| -> Vec<f64> { singles(data, name, OFFERED).iter().map(|rate| rate / 1e3).collect() };
     let alone = of(flow);
     if !alone.is_empty() {
         return alone;
     }
-    let members: Vec<Vec<f64>> =
-        (1..).map(|number| of(&format!("{flow}.{number}"))).take_while(|values| !values.is_empty()).collect();
+    let members: Vec<Vec<f64>> = (1..=MOST_MEMBERS)
+        .map(|number| of(&format!("{flow}.{number}")))
+        .take_while(|values| !values.is_empty())
+        .collect();
     let seeds = members.iter().map(Vec::len).min().unwrap_or(0);
     let mean_of = |seed: usize| members.iter().map(|values| values[seed]).sum::<f64>() / members.len() as f64;
     (0..seeds).map(mean_of).collect()

@@ -57,8 +57,10 @@ const EXPERIMENTS: [Experiment; 20] = [
     on_testbed(case!("netvideo-b2", "B2")),
     on_testbed(case!("netvideo-c1", "C1")),
     on_testbed(case!("netvideo-c2", "C2")),
-    on_testbed(Experiment { id: "netvideo-c1-narrow", ..case!("netvideo-c1", "C1, 1.2 Mbit/s") }).with(NARROW),
-    on_testbed(Experiment { id: "netvideo-c2-narrow", ..case!("netvideo-c2", "C2, 1.2 Mbit/s") }).with(NARROW),
+    on_testbed(Experiment { id: "netvideo-c1-narrow", ..case!("netvideo-c1", "C1, 1.2 Mbit/s") })
+        .with(NARROW),
+    on_testbed(Experiment { id: "netvideo-c2-narrow", ..case!("netvideo-c2", "C2, 1.2 Mbit/s") })
+        .with(NARROW),
     on_testbed(case!("dirm-a1", "A1")),
     on_testbed(case!("dirm-a2", "A2")),
     on_testbed(case!("dirm-a3", "A3")),
@@ -88,7 +90,8 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
         notes.push(WITHOUT_PROGRAMS.to_owned());
     }
     let charts = charts::of(figure.number, stored);
-    let figures = vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))];
+    let figures =
+        vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))];
     let we_see = charts::seen(figure.number, stored);
     let pictures = if figure.number == VIEWER { pictures(stored) } else { Vec::new() };
     vec![Section { we_see, figures, pictures, claims: claims.collect(), notes, ..Section::default() }]
@@ -160,8 +163,11 @@ mod tests {
                 assert!(figure.experiments.iter().any(|shown| id.starts_with(&format!("{shown}."))), "{id}");
             }
         }
-        let ids: Vec<String> =
-            QSOCK.figures().iter().flat_map(|figure| figure.claim_ids().map(str::to_owned).collect::<Vec<_>>()).collect();
+        let ids: Vec<String> = QSOCK
+            .figures()
+            .iter()
+            .flat_map(|figure| figure.claim_ids().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
         for (id, _) in measure::RULES {
             assert!(ids.iter().any(|claim| claim == id), "figures.toml has no claim {id}");
         }

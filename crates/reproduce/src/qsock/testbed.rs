@@ -1,7 +1,7 @@
 //! Runs a case on the testbed: with the real programs where they are installed, otherwise with flows of the generator in their places.
 
-use cutline_lab::routed::{Options, Programs, run as run_case};
 use cutline_lab::LabError;
+use cutline_lab::routed::{Options, Programs, run as run_case};
 use cutline_results::RunResult;
 use cutline_scenario::Scenario;
 use std::path::Path;

@@ -21,7 +21,10 @@ pub(super) fn read(flow: &TableReader<'_>, transport: Option<&TransportSpec>) ->
     let specification = specification?;
     let send = &specification.send;
     if send.size.is_none() || send.max_rate.or(send.min_rate).is_none() {
-        flow.refuse("qos", "a reservation needs a rate of messages and their size: set send.max-rate and send.size");
+        flow.refuse(
+            "qos",
+            "a reservation needs a rate of messages and their size: set send.max-rate and send.size",
+        );
     }
     Some(Some(QosSpec { specification, ack_path: ack_path.unwrap_or(AckPath::BestEffort) }))
 }
@@ -32,8 +35,12 @@ pub(super) fn program(flow: &TableReader<'_>, transport: Option<&TransportSpec>)
     let program = flow.optional("program", &kind::one_of("a program", &words))?;
     let is_reliable = transport?.params.is_reliable();
     match program {
-        ProgramSpec::NetVideo if is_reliable => flow.refuse("program", "NetVideo sends datagrams: set protocol = \"udp\""),
-        ProgramSpec::Dirm if !is_reliable => flow.refuse("program", "DIRM has streams: set protocol = \"tcp\""),
+        ProgramSpec::NetVideo if is_reliable => {
+            flow.refuse("program", "NetVideo sends datagrams: set protocol = \"udp\"");
+        }
+        ProgramSpec::Dirm if !is_reliable => {
+            flow.refuse("program", "DIRM has streams: set protocol = \"tcp\"");
+        }
         _ => {}
     }
     Some(program)
@@ -46,7 +53,11 @@ pub(super) fn gateways(
     program: Option<ProgramSpec>,
 ) -> Option<[String; 2]> {
     let names: Vec<String> = graph.nodes.iter().map(|node| node.name.clone()).collect();
-    let nodes = kind::list(2, "the nodes of the gateways at the sender and at the receiver", graph::node_name(&names));
+    let nodes = kind::list(
+        2,
+        "the nodes of the gateways at the sender and at the receiver",
+        graph::node_name(&names),
+    );
     let found: Option<[String; 2]> = flow.optional("gateways", &nodes)?.try_into().ok();
     let [from, to] = found.as_ref()?;
     if program.is_none() {
@@ -93,7 +104,11 @@ mod tests {
             ("udp", format!("[flow.qos]\nack-path = 'reserved'\n{SEND}"), "datagrams are not acknowledged"),
             ("udp", "program = 'dirm'\n".to_owned(), "DIRM has streams"),
             ("tcp", "program = 'netvideo'\n".to_owned(), "NetVideo sends datagrams"),
-            ("udp", "[flow.qos]\nsend = { max-delay = '1 s' }\n".to_owned(), "a rate of messages and their size"),
+            (
+                "udp",
+                "[flow.qos]\nsend = { max-delay = '1 s' }\n".to_owned(),
+                "a rate of messages and their size",
+            ),
             ("udp", format!("[flow.qos]\nsound = 1\n{SEND}"), "sound"),
             ("udp", "qos = true\n".to_owned(), "a table"),
             ("udp", "gateways = ['x', 'y']\n".to_owned(), "only a flow with a program"),
