@@ -14,7 +14,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces validate-exec validate-rsvp install install-command install-library install-service wheel test-python clean
+.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service wheel test-python clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -31,7 +31,7 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate  against ns-2, which writes docs/validation/ns2.md; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
-	@echo "               iperf3 (installs them; root)"
+	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root)"
 	@echo "make install   the command and the library of cutline exec into $(PREFIX); the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
@@ -105,7 +105,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri validate-traces validate-exec validate-rsvp validate-ns2
+validate: miri validate-traces validate-exec validate-programs validate-rsvp validate-ns2
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -119,6 +119,11 @@ validate-traces: setup
 validate-exec: setup
 	@tools/setup.sh peers
 	$(CARGO) test --locked -p cutline-cli --test exec --test exec_peers
+
+# NetVideo and DIRM through gateways: ffmpeg's video with and without losses, pictures of a CORBA server.
+validate-programs: setup
+	@tools/setup.sh programs
+	$(CARGO) test --locked -p cutline-lab --test programs -- --nocapture
 
 # RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends. Then ten thousand
 # reservations through one router of the simulator, with and without losses and refresh reduction.

@@ -8,6 +8,7 @@
 #   tools/setup.sh python   also, for make wheel: Python, and maturin in target/venv
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
+#   tools/setup.sh programs also, for the tests of gateways with real applications: ffmpeg, omniORB with its IDL compiler, a C++ compiler
 #   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark, tcpdump and flent
 set -eu
 
@@ -20,9 +21,12 @@ as_root() {
     fi
 }
 
-# need COMMAND PACKAGES: installs the packages unless the command is available.
+# need COMMAND PACKAGES: installs the packages unless the command, or the file if it is a path, is there.
 need() {
-    command -v "$1" >/dev/null && return
+    case "$1" in
+        /*) [ -e "$1" ] && return ;;
+        *) command -v "$1" >/dev/null && return ;;
+    esac
     command -v apt-get >/dev/null || fail "\`$1\` is missing, and apt-get is not available to install \`$2\`"
     if [ -z "${apt_updated:-}" ]; then as_root apt-get update -qq; apt_updated=1; fi
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $2 >/dev/null
@@ -49,5 +53,7 @@ case "${1:-base}" in
     traces) need tshark tshark; need tcpdump tcpdump; need flent "flent python3-matplotlib" ;;
     peers)
         need chromium chromium; need curl curl; need iperf3 iperf3; need go golang-go; need python3 python3; need tshark tshark ;;
-    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, traces, peers" ;;
+    programs)
+        need ffmpeg ffmpeg; need c++ g++; need omniidl omniidl; need /usr/include/omniORB4/CORBA.h libomniorb4-dev ;;
+    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, traces, peers, programs" ;;
 esac

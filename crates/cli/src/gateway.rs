@@ -250,15 +250,17 @@ fn text(document: &GatewayDocument) -> String {
     ];
     let mut connections = Table::new(3, &heads);
     for connection in document.connections.iter().take(MOST_PRINTED) {
-        rows(connection).into_iter().for_each(|row| connections.add(row));
+        for row in rows(connection) {
+            connections.add(row);
+        }
     }
     let mut text = format!("after {:.1} s\n\n{}", document.elapsed_s, routes.render());
     if !connections.is_empty() {
-        text += &format!("\n{}", connections.render());
+        text = text + "\n" + &connections.render();
     }
     let more = document.connections.len().saturating_sub(MOST_PRINTED) as u64 + document.unlisted;
     if more > 0 {
-        text += &format!("and {more} more connections; --json lists a thousand\n");
+        text = text + "and " + &more.to_string() + " more connections; --json lists a thousand\n";
     }
     text
 }

@@ -112,7 +112,12 @@ impl Book {
         };
         let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let side = plan.side.name().to_owned();
-        book.record(&RecordLine::Start(RecordingStarted { side, at_s: seconds(book.began), unix_s }));
+        book.record(&RecordLine::Start(RecordingStarted {
+            kind: "start",
+            side,
+            at_s: seconds(book.began),
+            unix_s,
+        }));
         book
     }
 
@@ -157,6 +162,7 @@ impl Book {
         };
         let of = &self.routes[route];
         self.record(&RecordLine::Open(ConnectionOpened {
+            kind: "open",
             connection: number,
             transport: of.transport.name().to_owned(),
             listen: of.listen.to_string(),
@@ -203,7 +209,11 @@ impl Book {
         };
         let (samples, forgotten) = link.take_samples();
         if forgotten > 0 {
-            self.record(&RecordLine::Forgotten(SamplesForgotten { connection: number, messages: forgotten }));
+            self.record(&RecordLine::Forgotten(SamplesForgotten {
+                kind: "forgotten",
+                connection: number,
+                messages: forgotten,
+            }));
         }
         for sample in &samples {
             self.record(&RecordLine::Message(MessageReceived::new(number, sample)));
@@ -234,7 +244,11 @@ impl Book {
         if let Some(link) = &link {
             document.measured(&link.mib(), elapsed);
         }
-        self.record(&RecordLine::Close(ConnectionClosed { at_s: seconds(at), delivered: &document }));
+        self.record(&RecordLine::Close(ConnectionClosed {
+            kind: "close",
+            at_s: seconds(at),
+            delivered: &document,
+        }));
         let mut pages = lock(&self.pages);
         let whole = &mut pages.document;
         whole.routes[open.route].totals.add(&document);

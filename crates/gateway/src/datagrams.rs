@@ -5,7 +5,7 @@
 //! wait is dropped, as in any queue; both are counted.
 
 use crate::book::{Counters, Link, Ticket, count};
-use crate::gateway::Shared;
+use crate::gateway::{Shared, pause};
 use crate::plan::Side;
 use cutline_socket::{QosUdpListener, QosUdpSocket};
 use cutline_sys::now;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
 
@@ -107,7 +107,7 @@ pub fn near(shared: &Arc<Shared>, route: usize, socket: &Arc<UdpSocket>) {
             }
             Err(error) => {
                 shared.tell(format_args!("{}: cannot receive: {error}", shared.book.route(route)));
-                shared.pause();
+                pause();
                 continue;
             }
         };
@@ -185,10 +185,7 @@ fn carry_near(
         }
     };
     let counters = ticket.counters();
-    let next = || match datagrams.recv_timeout(LOOK_EVERY) {
-        Ok(datagram) => Some(datagram),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-    };
+    let next = || datagrams.recv_timeout(LOOK_EVERY).ok();
     let give = |datagram: &[u8]| {
         if socket.send_to(datagram, program).is_err() {
             count(&counters.unsent);
@@ -214,7 +211,7 @@ pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosUdpListener) {
             }
             Err(error) => {
                 shared.tell(format_args!("a connection cannot be accepted: {error}"));
-                shared.pause();
+                pause();
             }
         }
     }

@@ -61,8 +61,8 @@ record! {
         elapsed_s: f64, gauge("s"), "How long it lasted.";
         ending: String, part, "How it has ended.";
         failed: bool, part, "Whether it was not made, or broke.";
-        sent: DirectionDocument, part, "What this gateway sent to the other one.";
-        received: DirectionDocument, part, "What it received from the other one.";
+        sent: DeliveredDocument, part, "What this gateway sent to the other one.";
+        received: DeliveredDocument, part, "What it received from the other one.";
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the offset between the two hosts' clocks, and so of each delay; null if the offset is not known.";
         round_trip_ms: Option<f64>, gauge("ms"), "The latest round-trip time; null if it is not known.";
         retransmissions: Option<u64>, counter("packets"), "Segments that TCP sent again; null for datagrams.";
@@ -72,7 +72,7 @@ record! {
     }
 
     /// A direction of a connection.
-    pub struct DirectionDocument {
+    pub struct DeliveredDocument {
         sent_messages: u64, counter("messages"), "Messages sent; by the other gateway, as it reports.";
         sent_bytes: u64, counter("B"), "Their bytes.";
         received_messages: u64, counter("messages"), "Messages received; by the other gateway, as it reports.";
@@ -120,14 +120,14 @@ impl ConnectionDocument {
         let clock = mib.clock.as_ref();
         let violations = |counts: &[u64]| counts.iter().sum();
         let none = (None, None);
-        self.sent = DirectionDocument::new(
+        self.sent = DeliveredDocument::new(
             &mib.send.sent,
             &mib.send.received,
             none,
             elapsed,
             violations(&mib.send.conformance.counts),
         );
-        self.received = DirectionDocument::new(
+        self.received = DeliveredDocument::new(
             &mib.receive.sent,
             &mib.receive.received,
             (mib.receive.delay, mib.receive.jitter),
@@ -140,7 +140,7 @@ impl ConnectionDocument {
     }
 }
 
-impl DirectionDocument {
+impl DeliveredDocument {
     fn new(
         sent: &Sent,
         received: &Received,

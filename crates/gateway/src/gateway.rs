@@ -53,8 +53,8 @@ pub struct Gateway {
 enum Entry {
     NearTcp(TcpListener),
     NearUdp(UdpSocket),
-    FarTcp(QosTcpListener),
-    FarUdp(QosUdpListener),
+    FarTcp(Box<QosTcpListener>),
+    FarUdp(Box<QosUdpListener>),
 }
 
 impl Entry {
@@ -82,13 +82,13 @@ impl Entry {
                 let listener = QosTcpListener::bind(address, options).map_err(of_qos)?;
                 listener.set_nonblocking(true)?;
                 let at = listener.local_addr()?;
-                (Self::FarTcp(listener), at)
+                (Self::FarTcp(Box::new(listener)), at)
             }
             (Side::Far, Transport::Udp) => {
                 let listener = QosUdpListener::bind(address, options).map_err(of_qos)?;
                 listener.set_nonblocking(true)?;
                 let at = listener.local_addr()?;
-                (Self::FarUdp(listener), at)
+                (Self::FarUdp(Box::new(listener)), at)
             }
         })
     }
@@ -198,11 +198,6 @@ impl Shared {
         thread.spawn(move || work(&running.0)).map(drop)
     }
 
-    /// Waits a little after an error of a listener, such as too many open files, which would be reported at once again.
-    pub fn pause(&self) {
-        thread::sleep(Duration::from_millis(100));
-    }
-
     fn record(&self) {
         while !self.stop.is_set() {
             let _ready = self.stop.poll([], Some(cutline_units::Duration::from_nanos(nanos(RECORD_EVERY))));
@@ -214,6 +209,11 @@ impl Shared {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let _late = self.ended.wait_timeout_while(running, FAREWELL, |running| *running > 0);
     }
+}
+
+/// Waits a little after an error of a listener, such as too many open files, which would be reported at once again.
+pub fn pause() {
+    thread::sleep(Duration::from_millis(100));
 }
 
 fn nanos(time: Duration) -> u64 {

@@ -36,7 +36,7 @@ mod stop;
 mod streams;
 
 pub use document::{
-    ConnectionDocument, ConnectionTotals, DirectionDocument, GatewayDocument, MOST_LISTED, RouteDocument,
+    ConnectionDocument, ConnectionTotals, DeliveredDocument, GatewayDocument, MOST_LISTED, RouteDocument,
 };
 pub use error::GatewayError;
 pub use gateway::Gateway;

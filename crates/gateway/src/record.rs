@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 /// A line of a recording. `kind` says which one it is; times are seconds of the host's monotonic clock.
 #[derive(Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[serde(untagged)]
 pub enum RecordLine<'l> {
     /// The first line.
     Start(RecordingStarted),
@@ -31,6 +31,8 @@ pub enum RecordLine<'l> {
 /// A connection that has ended.
 #[derive(Serialize, JsonSchema)]
 pub struct ConnectionClosed<'l> {
+    /// `close`.
+    pub kind: &'static str,
     /// When, s.
     #[schemars(extend("x-unit" = "s", "x-kind" = "gauge"))]
     pub at_s: f64,
@@ -41,6 +43,7 @@ pub struct ConnectionClosed<'l> {
 record! {
     /// The beginning of a recording.
     pub struct RecordingStarted {
+        kind: &'static str, label, "`start`.";
         side: String, label, "Which of the two gateways records: `near` or `far`.";
         at_s: f64, gauge("s"), "When it began.";
         unix_s: f64, gauge("s"), "The same time by the system's clock, since 1970.";
@@ -48,6 +51,7 @@ record! {
 
     /// A connection that was accepted.
     pub struct ConnectionOpened {
+        kind: &'static str, label, "`open`.";
         connection: u64, label, "Its number, from 1.";
         transport: String, label, "What the programs speak: `tcp` or `udp`.";
         listen: String, label, "Where the gateway has accepted it.";
@@ -57,6 +61,7 @@ record! {
 
     /// What a connection sent in an interval.
     pub struct IntervalSent {
+        kind: &'static str, label, "`sent`.";
         connection: u64, label, "The connection.";
         from_s: f64, gauge("s"), "When the interval began.";
         to_s: f64, gauge("s"), "When it ended.";
@@ -68,6 +73,7 @@ record! {
 
     /// What a connection received in an interval.
     pub struct IntervalReceived {
+        kind: &'static str, label, "`received`.";
         connection: u64, label, "The connection.";
         from_s: f64, gauge("s"), "When the interval began.";
         to_s: f64, gauge("s"), "When it ended.";
@@ -86,6 +92,7 @@ record! {
 
     /// A message that a connection received.
     pub struct MessageReceived {
+        kind: &'static str, label, "`message`.";
         connection: u64, label, "The connection.";
         number: u64, label, "The number that the other gateway gave it, from 0.";
         at_s: f64, gauge("s"), "When it arrived.";
@@ -96,6 +103,7 @@ record! {
 
     /// Messages without lines of their own.
     pub struct SamplesForgotten {
+        kind: &'static str, label, "`forgotten`.";
         connection: u64, label, "The connection.";
         messages: u64, gauge("messages"), "How many.";
     }
@@ -113,6 +121,7 @@ fn ms(time: Duration) -> f64 {
 impl IntervalSent {
     pub(crate) fn new(connection: u64, of: &SentInterval) -> Self {
         Self {
+            kind: "sent",
             connection,
             from_s: seconds(of.since),
             to_s: seconds(of.until),
@@ -127,6 +136,7 @@ impl IntervalSent {
 impl IntervalReceived {
     pub(crate) fn new(connection: u64, of: &Delivery, mib: &Mib) -> Self {
         Self {
+            kind: "received",
             connection,
             from_s: seconds(of.since),
             to_s: seconds(of.until),
@@ -148,6 +158,7 @@ impl IntervalReceived {
 impl MessageReceived {
     pub(crate) fn new(connection: u64, of: &Sample) -> Self {
         Self {
+            kind: "message",
             connection,
             number: of.number,
             at_s: seconds(of.arrived),

@@ -1,7 +1,7 @@
 //! Accepting and connecting streams.
 
 use crate::book::{Link, Ticket};
-use crate::gateway::Shared;
+use crate::gateway::{Shared, pause};
 use crate::greeting::Greeting;
 use crate::plan::Side;
 use crate::relay::{Ending, Expects, ROOM, relay, reset};
@@ -62,7 +62,7 @@ fn serve<S>(
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
             Err(error) => {
                 shared.tell(format_args!("a connection cannot be accepted: {error}"));
-                shared.pause();
+                pause();
             }
         }
     }

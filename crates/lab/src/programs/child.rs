@@ -1,8 +1,12 @@
 //! A program that runs, with an end that is certain.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "programs run in real time, and are waited for"
+)]
 
 use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
-use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -119,24 +123,28 @@ impl Child {
 
     /// Waits for its end, however it ends. One that takes longer is killed.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus, ProgramError> {
+        if let Some(status) = self.status(limit)? {
+            return Ok(status);
+        }
+        self.kill();
+        Err(self.late(limit))
+    }
+
+    /// How it has ended, for which it waits; `None` if it has not.
+    fn status(&mut self, limit: Duration) -> Result<Option<ExitStatus>, ProgramError> {
         let until = Instant::now() + limit;
         loop {
-            if let Some(status) = self.process.try_wait().map_err(of_file(Path::new(&self.name)))? {
+            let status = self.process.try_wait().map_err(of_file(Path::new(&self.name)))?;
+            if status.is_some() || Instant::now() >= until {
                 return Ok(status);
-            }
-            if Instant::now() >= until {
-                self.kill();
-                return Err(ProgramError::Late { program: self.name.clone(), limit, said: self.said() });
             }
             sleep(LOOK_EVERY);
         }
     }
 
-    /// Asks it to end, and waits until it has.
-    pub fn interrupt(&mut self, limit: Duration) -> Result<ExitStatus, ProgramError> {
-        // One that has ended has its status waiting.
-        let _ended = kill_process(Pid::from_child(&self.process), Signal::INT);
-        self.wait(limit)
+    /// The error of a program that has not ended in time.
+    fn late(&self, limit: Duration) -> ProgramError {
+        ProgramError::Late { program: self.name.clone(), limit, said: self.said() }
     }
 
     /// Waits until its standard output has a word. It must not end before.
@@ -147,7 +155,7 @@ impl Child {
                 return Err(ProgramError::Failed { program: self.name.clone(), status, said: self.said() });
             }
             if Instant::now() >= until {
-                return Err(ProgramError::Late { program: self.name.clone(), limit, said: self.said() });
+                return Err(self.late(limit));
             }
             sleep(LOOK_EVERY);
         }
@@ -216,6 +224,5 @@ mod tests {
         assert!(matches!(error, ProgramError::Missing { .. }), "{error}");
         let mut child = Child::start(&mut shell("echo ready; exec sleep 60"), None, &log).unwrap();
         child.wait_for("ready", second).unwrap();
-        assert!(!child.interrupt(second).unwrap().success());
     }
 }

@@ -138,10 +138,12 @@ impl Sender {
 pub struct Receiver {
     child: Child,
     folder: PathBuf,
+    limit: Duration,
 }
 
 impl Receiver {
-    /// Starts it. Its files are put into the folder. If nothing comes for `patience` it ends by itself.
+    /// Starts it. Its files are put into the folder. It ends when nothing has come for `patience`, also at the beginning: ended by a signal,
+    /// ffmpeg would leave out frames that have come.
     ///
     /// # Errors
     /// When ffmpeg does not start.
@@ -160,16 +162,16 @@ impl Receiver {
         ];
         let child =
             Child::start(&mut ffmpeg(folder, &arguments.concat()), namespace, &folder.join("receive"))?;
-        Ok(Self { child, folder: folder.to_owned() })
+        Ok(Self { child, folder: folder.to_owned(), limit: patience + GRACE })
     }
 
-    /// Ends it. What has come until now is decoded.
+    /// Waits until it has ended, after the last message.
     ///
     /// # Errors
-    /// When ffmpeg does not end.
+    /// When messages come all the time, or ffmpeg does not end.
     pub fn finish(mut self) -> Result<(), ProgramError> {
         // Of a stream that has never begun, or was cut, it says that it has failed; the frames tell what came.
-        self.child.interrupt(GRACE)?;
+        self.child.wait(self.limit)?;
         let seen = self.folder.join(SEEN);
         if !seen.exists() {
             File::create(&seen).map_err(of_file(&seen))?;
@@ -300,7 +302,7 @@ fn view(film: &Film, folder: &Path, places: &[Option<usize>]) -> Result<(), Prog
     let bytes = film.frame_bytes();
     let mut screen = vec![128; bytes];
     let mut frame = vec![0; bytes];
-    for place in places.iter() {
+    for place in places {
         if let Some(place) = place {
             let read =
                 seen.seek(SeekFrom::Start((place * bytes) as u64)).and_then(|_| seen.read_exact(&mut frame));
@@ -349,12 +351,13 @@ fn value(line: &str, key: &str) -> Option<f64> {
 }
 
 fn viewing(places: &[Option<usize>], source: &[(f64, f64)], sent: &[(f64, f64)]) -> Viewing {
-    let frame = |((place, source), sent): ((&Option<usize>, &(f64, f64)), &(f64, f64))| Frame {
-        is_shown: place.is_some(),
-        source: likeness(&[*source]),
-        sent: likeness(&[*sent]),
-    };
-    let frames: Vec<_> = places.iter().zip(source).zip(sent).map(frame).collect();
+    let frames: Vec<_> = (places.iter().zip(source).zip(sent))
+        .map(|((place, source), sent)| Frame {
+            is_shown: place.is_some(),
+            source: likeness(&[*source]),
+            sent: likeness(&[*sent]),
+        })
+        .collect();
     let freezes = frames.split(|frame| frame.is_shown).map(<[Frame]>::len);
     Viewing {
         shown: frames.iter().filter(|frame| frame.is_shown).count() as u32,
