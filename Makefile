@@ -131,6 +131,7 @@ validate-rsvp: setup
 	@tools/setup.sh traces
 	$(CARGO) test --locked -p cutline-rsvp --test captures
 	$(CARGO) test --locked -p cutline-sim --test rsvp -- --ignored --nocapture
+	$(CARGO) test --locked -p cutline-daemon --test capacity -- --ignored --nocapture
 
 install: install-command install-library
 

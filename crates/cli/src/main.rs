@@ -37,6 +37,8 @@ mod report;
 #[cfg(feature = "studies")]
 mod reproduce;
 #[cfg(feature = "machine")]
+mod reservations;
+#[cfg(feature = "machine")]
 mod router;
 mod run;
 mod scenario_args;
@@ -82,6 +84,8 @@ enum Command {
     #[cfg(feature = "machine")]
     Router(Box<router::Args>),
     #[cfg(feature = "machine")]
+    Reservations(reservations::Args),
+    #[cfg(feature = "machine")]
     Lab(lab::Args),
     #[cfg(feature = "machine")]
     Doctor(doctor::Args),
@@ -111,6 +115,8 @@ impl Command {
             Self::Schema(args) => schema::execute(&args),
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),
+            #[cfg(feature = "machine")]
+            Self::Reservations(args) => reservations::execute(&args),
             #[cfg(feature = "machine")]
             Self::Lab(args) => lab::execute(&args),
             #[cfg(feature = "machine")]

@@ -77,6 +77,8 @@ const DOCUMENTS: &[Document] = &[
         &["the local socket of a router (a line for each answer)", "cutline router stats --config"],
     ),
     #[cfg(feature = "machine")]
+    document::<cutline_daemon::status::Status>("reservations", &["cutline reservations --json"]),
+    #[cfg(feature = "machine")]
     document::<cutline_exec::ExecDocument>("exec", &["cutline exec --json FILE"]),
     #[cfg(feature = "machine")]
     document::<cutline_gateway::GatewayDocument>("gateway", &["cutline gateway --json"]),

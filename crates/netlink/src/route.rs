@@ -88,16 +88,14 @@ impl Router {
             let source = question.source.map(|source| source.to_string()).unwrap_or_default();
             return Err(Error::invalid("source", source, "an address of the destination's protocol"));
         }
-        let answered = self.ask(&question);
-        let refuses_source = |error: &Error| error.number() == Some(Errno::INVAL);
-        match answered {
-            Err(error)
-                if question.source.is_some() && question.incoming.is_none() && refuses_source(&error) =>
-            {
-                no_route(self.ask(&Question { source: None, ..question }))
+        // For packets of this host, IPv4 refuses a source that is not this host's.
+        let source = match (question.source, question.incoming) {
+            (Some(source @ IpAddr::V4(_)), None) if no_route(self.ask(&source.into()))? != Route::Local => {
+                None
             }
-            answered => no_route(answered),
-        }
+            (source, _) => source,
+        };
+        no_route(self.ask(&Question { source, ..question }))
     }
 
     fn ask(&mut self, question: &Question) -> Result<Route, Error> {

@@ -15,12 +15,12 @@
 //! directions; in `[forward]` or `[reverse]` they replace those at the top for one direction. The former names of these
 //! tables, `[forth]` and `[back]`, are refused with a message that gives the present ones.
 
-use crate::regular_file;
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Document, Errors, Kind, Node, Problem, TableReader, Value, kind};
 use cutline_router::{Overhead, ShaperParams};
+use cutline_service::regular_file;
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 use std::path::Path;
 

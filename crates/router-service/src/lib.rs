@@ -9,8 +9,6 @@
 //! router         opens interfaces, queues and socket, drops privileges, and runs until it is stopped
 //! service        runs beside the loop: statistics by interval, reload, watchdog, requests
 //! reload         reads the router's file again on SIGHUP
-//!   sighup       SIGHUP as a flag
-//!   regular_file reading it, if it is a regular file that is not too long
 //! board          snapshots of statistics for the clients, so that the loop waits for nobody
 //! local_socket   the local socket and its clients' threads
 //! request        what a client can ask
@@ -19,7 +17,6 @@
 //! configuration  how it works, as a document
 //! offload_notes  what was turned off, noted in case that the process is killed
 //! privileges     dropping privileges, and the user to become
-//! sd_notify      messages to the service manager
 //! error          why a router cannot be opened, has ended, or does not answer
 //! ```
 
@@ -31,13 +28,10 @@ mod file;
 mod local_socket;
 mod offload_notes;
 mod privileges;
-mod regular_file;
 mod reload;
 mod request;
 mod router;
-mod sd_notify;
 mod service;
-mod sighup;
 mod spec;
 mod statistics;
 

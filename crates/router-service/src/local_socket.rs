@@ -9,23 +9,16 @@
 //! or has not sent a line for a minute. At most eight are connected at a time, and fewer where the process may open few
 //! descriptors: [`RESERVED`] of them are left for the rest of it. A client that is one too many is told so.
 //!
-//! While a process has the socket, it holds a lock on a file beside it, `PATH.lock`, which its owner alone may open.
-//!
-//! The socket's file has the mode 0660: its owner and group may connect.
+//! The socket's file is a [`SocketFile`].
 
 use crate::privileges::User;
 use crate::statistics::Refusal;
+use cutline_service::SocketFile;
 use cutline_sys::{SysError, now};
-use cutline_text::Printable;
-use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, open};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use rustix::process::{Resource, geteuid, getrlimit, umask};
-use std::fs::{File, Metadata};
+use rustix::process::{Resource, getrlimit};
 use std::io::{self, BufRead, BufReader, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -34,14 +27,9 @@ use std::time::Duration;
 /// A bound socket, whose file is removed when this is dropped.
 #[derive(Debug)]
 pub struct LocalSocket {
-    listener: UnixListener,
-    /// Kept because dropping it ends the lock.
-    _lock: Lock,
+    file: SocketFile,
     /// How many clients were refused.
     refused: Arc<AtomicU64>,
-    path: PathBuf,
-    /// Device and inode of the file, so that no other file is removed.
-    file: (u64, u64),
 }
 
 /// Answers a request: sends lines to the client by a function that fails when the client has gone or is too slow.
@@ -66,18 +54,7 @@ impl LocalSocket {
     /// # Errors
     /// When another process listens there, when the file is no socket, or the process may not write to the folder.
     pub fn bind(path: &Path) -> Result<Self, SysError> {
-        let failed = |error: io::Error| {
-            SysError::new(format!("socket `{}` cannot be opened", Printable(path.display())), error)
-        };
-        // Two processes that start at the same time would replace each other's socket.
-        let lock = Lock::take(path).map_err(failed)?;
-        clear(path).map_err(failed)?;
-        let before = umask(Mode::RWXO | Mode::XUSR | Mode::XGRP);
-        let listener = UnixListener::bind(path);
-        umask(before);
-        let listener = listener.map_err(failed)?;
-        let file = identity(&std::fs::symlink_metadata(path).map_err(failed)?);
-        Ok(Self { listener, _lock: lock, refused: Arc::default(), path: path.to_owned(), file })
+        Ok(Self { file: SocketFile::bind(path)?, refused: Arc::default() })
     }
 
     /// Returns the counter of clients that were refused.
@@ -90,11 +67,7 @@ impl LocalSocket {
     /// # Errors
     /// When the process may not.
     pub fn set_owner(&self, user: &User) -> Result<(), SysError> {
-        chown(&self.path, Some(user.id()), Some(user.group())).map_err(|error| {
-            let failure =
-                format!("the owner of socket `{}` cannot be changed", Printable(self.path.display()));
-            SysError::privileged(failure, "CAP_CHOWN", error)
-        })
+        self.file.set_owner(Some(user.id()), Some(user.group()))
     }
 
     /// Starts threads that answer clients until the process ends.
@@ -103,96 +76,10 @@ impl LocalSocket {
     /// When the thread cannot be started.
     pub fn serve(&self, answer: Arc<Answer>) -> Result<(), SysError> {
         let failed = |error| SysError::new("the statistics' thread cannot be started", error);
-        let listener = self.listener.try_clone().map_err(failed)?;
+        let listener = self.file.listener().try_clone().map_err(failed)?;
         let (seats, refused) = (seats(), self.refused());
         let accept = move || accept(&listener, seats, &refused, &answer);
         thread::Builder::new().name("statistics".to_owned()).spawn(accept).map_err(failed).map(drop)
-    }
-}
-
-impl Drop for LocalSocket {
-    fn drop(&mut self) {
-        let is_ours = std::fs::symlink_metadata(&self.path).is_ok_and(|file| identity(&file) == self.file);
-        if is_ours {
-            // The process may no longer write to the folder; the next one replaces the file.
-            drop(std::fs::remove_file(&self.path));
-        }
-    }
-}
-
-/// Removes the socket file of a process that has ended.
-fn clear(path: &Path) -> io::Result<()> {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if !found.file_type().is_socket() {
-        return Err(io::Error::other("the file there is not a socket"));
-    }
-    // A process that does not accept must not keep this one waiting.
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    match connect(&socket, &SocketAddrUnix::new(path)?) {
-        Ok(()) | Err(Errno::AGAIN) => Err(served()),
-        Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-fn served() -> io::Error {
-    io::Error::other("another process serves it")
-}
-
-/// A lock that ends with the process, on a file that its owner alone may open.
-#[derive(Debug)]
-struct Lock {
-    path: PathBuf,
-    file: File,
-}
-
-impl Lock {
-    /// Takes the lock of the socket at `path`, without waiting.
-    fn take(path: &Path) -> io::Result<Self> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        // A process that ends removes its file, perhaps between our opening and locking it.
-        for _ in 0..100 {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = File::from(open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| {
-                io::Error::other(format!(
-                    "its lock `{}`: {}",
-                    Printable(path.display()),
-                    io::Error::from(errno)
-                ))
-            })?);
-            let found = file.metadata()?;
-            let is_ours = found.uid() == geteuid().as_raw();
-            // Root takes over what an unprivileged router has left.
-            if !found.is_file() || !(is_ours || geteuid().is_root()) {
-                let why = "is another user's, or no regular file: remove it";
-                return Err(io::Error::other(format!("its lock `{}` {why}", Printable(path.display()))));
-            }
-            if is_ours {
-                fchmod(&file, Mode::RUSR | Mode::WUSR)?;
-            }
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(Errno::AGAIN) => return Err(served()),
-                Err(errno) => return Err(errno.into()),
-            }
-            if std::fs::symlink_metadata(&path).is_ok_and(|there| identity(&there) == identity(&found)) {
-                return Ok(Self { path, file });
-            }
-        }
-        Err(served())
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let ours = self.file.metadata().map(|file| identity(&file)).ok();
-        if std::fs::symlink_metadata(&self.path).ok().map(|file| identity(&file)) == ours {
-            // The process may no longer write to the folder; the next one takes the file over.
-            drop(std::fs::remove_file(&self.path));
-        }
     }
 }
 
@@ -202,10 +89,6 @@ fn seats() -> usize {
         std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1) as u64);
     let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     most.saturating_sub(open + RESERVED).min(MAX_CLIENTS as u64) as usize
-}
-
-fn identity(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
 }
 
 fn accept(listener: &UnixListener, seats: usize, refused: &AtomicU64, answer: &Arc<Answer>) {
@@ -284,6 +167,7 @@ mod tests {
     use super::*;
     use std::io::Read as _;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::PathBuf;
 
     fn place(label: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("cutline-local-{}-{label}", std::process::id()));
@@ -360,47 +244,5 @@ mod tests {
         assert_eq!(request(&mut lines).unwrap(), None);
         drop(far);
         assert_eq!(request(&mut lines).unwrap(), None);
-    }
-
-    #[test]
-    fn only_the_file_of_an_ended_process_is_replaced() {
-        let path = place("stale");
-        let lock = PathBuf::from(format!("{}.lock", path.display()));
-        let first = LocalSocket::bind(&path).unwrap();
-        let refused = || LocalSocket::bind(&path).unwrap_err().to_string();
-        assert!(refused().ends_with("another process serves it"), "{}", refused());
-        // As after a kill: the listener and the lock are closed, and the files are there.
-        let stale = first.file;
-        std::fs::remove_file(&lock).unwrap();
-        assert!(refused().ends_with("another process serves it"), "it answers: {}", refused());
-        rustix::net::shutdown(&first.listener, rustix::net::Shutdown::Both).unwrap();
-        let second = LocalSocket::bind(&path).unwrap();
-        assert_ne!(second.file, stale);
-        drop(first);
-        assert!(path.exists() && lock.exists(), "the first removes its own files only");
-        drop(second);
-        std::fs::write(&path, "a file").unwrap();
-        assert!(refused().ends_with("the file there is not a socket"), "{}", refused());
-        std::fs::remove_file(&path).unwrap();
-        assert!(LocalSocket::bind(Path::new("/nosuch/r.sock")).is_err());
-    }
-
-    /// A lock that another process may hold for ever is no reason to wait.
-    #[test]
-    fn nobody_waits_for_a_lock() {
-        let path = place("lock");
-        let lock = PathBuf::from(format!("{}.lock", path.display()));
-        let file = File::create(&lock).unwrap();
-        flock(&file, FlockOperation::LockExclusive).unwrap();
-        let error = LocalSocket::bind(&path).unwrap_err().to_string();
-        assert!(error.ends_with("another process serves it"), "{error}");
-        drop(file);
-        let socket = LocalSocket::bind(&path).unwrap();
-        assert_eq!(std::fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
-        drop(socket);
-        std::os::unix::fs::symlink("/dev/null", &lock).unwrap();
-        let error = LocalSocket::bind(&path).unwrap_err().to_string();
-        assert!(error.contains("its lock"), "{error}");
-        std::fs::remove_file(&lock).unwrap();
     }
 }

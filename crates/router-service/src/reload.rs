@@ -1,9 +1,9 @@
 //! Reloads a router's file on SIGHUP.
 
-use crate::sighup::SighupWatcher;
 use crate::spec::{DirectionSpec, RouterSpec};
 use crate::statistics::ReloadStatus;
 use cutline_router::{DuplexShaper, ShaperParams};
+use cutline_service::SighupWatcher;
 use cutline_sys::SysError;
 use cutline_text::Printable;
 use cutline_units::{Duration, Instant};

@@ -74,15 +74,19 @@ pub struct Share {
 impl Share {
     /// Returns the share of a link with this rate and MTU.
     pub fn new(params: &ShareParams, rate: Rate, mtu: u32) -> Self {
-        let bps = (rate.as_bps() as f64 * params.share) as u64;
-        let bytes = Rate::from_bps(bps).bytes_in(params.burst).get();
         Self {
             overhead: params.overhead,
             mtu,
-            limit: Charge { bps, bytes },
+            limit: limit(params, rate),
             taken: Charge::default(),
             charges: BTreeMap::new(),
         }
+    }
+
+    /// Changes how much can be reserved. What is reserved keeps what it has; its headers are counted as before until it changes.
+    pub fn set_limit(&mut self, params: &ShareParams, rate: Rate) {
+        self.limit = limit(params, rate);
+        self.overhead = params.overhead;
     }
 
     /// Returns the rate that can be reserved altogether.
@@ -147,6 +151,12 @@ impl Share {
         let bps = f64::from(tspec.rate) * 8.0 * (unit + headers) / unit;
         Charge { bps: up(bps), bytes: up(f64::from(tspec.bucket)) }
     }
+}
+
+/// What can be reserved of a link with this rate.
+fn limit(params: &ShareParams, rate: Rate) -> Charge {
+    let bps = (rate.as_bps() as f64 * params.share) as u64;
+    Charge { bps, bytes: Rate::from_bps(bps).bytes_in(params.burst).get() }
 }
 
 #[cfg(test)]

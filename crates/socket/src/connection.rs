@@ -4,6 +4,7 @@ use crate::error::QosError;
 use crate::handler::{Handler, Handling};
 use crate::keeper::Service;
 use crate::options::{Marking, Peer, QosOptions};
+use crate::reservation::Reserver;
 use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
 use cutline_signal::negotiation::{Carrier, Nonce};
@@ -38,6 +39,8 @@ pub struct Connection {
     feedback: Mutex<LocalFeedback>,
     /// Control messages that wait for their place in a stream.
     control: Mutex<VecDeque<Vec<u8>>>,
+    /// What the network is asked for.
+    pub reserver: Option<Reserver>,
 }
 
 /// The most control messages that wait; of more, the oldest are forgotten. Reports have totals, so a lost one does no harm.
@@ -180,7 +183,11 @@ pub fn mark(socket: impl AsFd, peer: SocketAddr, hint: Hint) -> io::Result<()> {
 }
 
 impl Connection {
-    pub fn new(session: Session, (outbound, inbound): (Outbound, Inbound)) -> Self {
+    pub fn new(
+        session: Session,
+        (outbound, inbound): (Outbound, Inbound),
+        reserver: Option<Reserver>,
+    ) -> Self {
         Self {
             standing: AtomicU64::new(pack(session.standing())),
             session: Mutex::new(session),
@@ -191,6 +198,7 @@ impl Connection {
             told: Condvar::new(),
             feedback: Mutex::default(),
             control: Mutex::default(),
+            reserver,
         }
     }
 
@@ -249,8 +257,12 @@ impl Connection {
         while let Some(message) = session.transmit() {
             send(&message);
         }
+        let mut agreed = None;
         let mut events = lock(&self.events);
         while let Some(event) = session.event() {
+            if let (Event::Agreed(now), true) = (&event, self.reserver.is_some()) {
+                agreed = Some(now.clone());
+            }
             if let Event::Hint(hint) = event {
                 mark(hint);
             }
@@ -260,6 +272,12 @@ impl Connection {
             self.handling.add(&event);
             events.push_back(event);
             self.told.notify_all();
+        }
+        drop(events);
+        drop(session);
+        if let (Some(reserver), Some(agreed)) = (&self.reserver, agreed) {
+            // What was agreed on can be translated: the ends have done so with it before.
+            let _translated = reserver.on_agreed(&agreed.send.effective, &agreed.receive.effective);
         }
         due
     }
@@ -302,6 +320,11 @@ impl Connection {
             let left = std::time::Duration::from_nanos(left.as_nanos());
             (events, _) = self.told.wait_timeout(events, left).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Waits until the network has answered, if it was asked for something.
+    pub fn settle(&self) -> Result<(), QosError> {
+        self.reserver.as_ref().map_or(Ok(()), Reserver::settle)
     }
 
     /// All that is known of the connection over this socket.

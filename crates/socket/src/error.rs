@@ -22,6 +22,9 @@ pub enum QosError {
     /// The other end takes no part, although it was said to.
     #[error("the other end is no QoS socket, or has another key: {}", because(*.0))]
     NoPeer(Reason),
+    /// The network has refused a reservation, which was said to be an error.
+    #[error("the reservation is refused: {0}")]
+    Reservation(cutline_provision::Refusal),
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
@@ -60,7 +63,9 @@ impl From<QosError> for io::Error {
         let kind = match &error {
             QosError::System { source, .. } => source.kind(),
             QosError::Option(_) => io::ErrorKind::InvalidInput,
-            QosError::Refused { .. } | QosError::NoPeer(_) => io::ErrorKind::ConnectionRefused,
+            QosError::Refused { .. } | QosError::NoPeer(_) | QosError::Reservation(_) => {
+                io::ErrorKind::ConnectionRefused
+            }
         };
         Self::new(kind, error)
     }

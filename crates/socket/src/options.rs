@@ -1,5 +1,7 @@
 //! What an application asks of a QoS socket.
 
+use crate::reservation::{AckPath, IfRefused, ReservationOptions};
+use cutline_provision::{Access, UnknownService, open};
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_quality::{Class, HintParams};
 use cutline_signal::authentication::Key;
@@ -77,6 +79,7 @@ pub struct QosOptions {
     pub(crate) detection: Duration,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
+    pub(crate) reservation: Option<ReservationOptions>,
 }
 
 /// What keys of QoS sockets are for.
@@ -106,6 +109,7 @@ impl Default for QosOptions {
             detection: DETECTION,
             negotiation: NegotiationParams::default(),
             monitor: MonitorParams::default(),
+            reservation: None,
         }
     }
 }
@@ -227,5 +231,40 @@ impl QosOptions {
     #[must_use]
     pub fn monitor(self, monitor: MonitorParams) -> Self {
         Self { monitor, ..self }
+    }
+
+    /// Asks a service of the network for what both ends agree on: `mark`, `local`, `rsvp`, or one that was registered
+    /// ([`cutline_provision`]). Connecting then waits until the network has answered. The other end should ask the same service.
+    ///
+    /// # Errors
+    /// When there is no such service; the error lists those that there are.
+    pub fn service(self, name: &str, access: &Access) -> Result<Self, UnknownService> {
+        let reservation = ReservationOptions::new(open(name, access)?);
+        Ok(Self { reservation: Some(reservation), ..self })
+    }
+
+    /// Says whether a direction that has acknowledgements alone is reserved, too. Nothing happens without a service.
+    #[must_use]
+    pub fn ack_path(self, ack_path: AckPath) -> Self {
+        self.reservation_with(|reservation| reservation.ack_path = ack_path)
+    }
+
+    /// Says what becomes of a connection whose reservation is refused. Nothing happens without a service.
+    #[must_use]
+    pub fn if_refused(self, if_refused: IfRefused) -> Self {
+        self.reservation_with(|reservation| reservation.if_refused = if_refused)
+    }
+
+    /// Sets how long connecting waits for the network: 3 s unless set. Nothing happens without a service.
+    #[must_use]
+    pub fn reservation_patience(self, time: std::time::Duration) -> Self {
+        self.reservation_with(|reservation| reservation.patience = crate::time::duration(time))
+    }
+
+    fn reservation_with(mut self, set: impl FnOnce(&mut ReservationOptions)) -> Self {
+        if let Some(reservation) = &mut self.reservation {
+            set(reservation);
+        }
+        self
     }
 }

@@ -11,6 +11,7 @@
 //! tcp         what the kernel has counted of a TCP connection (TCP_INFO)
 //! traffic_class   the code point of a socket's packets
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
+//! ip_socket   raw and UDP sockets for messages whose IP headers matter
 //! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
@@ -39,6 +40,7 @@ pub mod error_queue;
 pub mod ethtool;
 pub mod interface;
 mod ioctl;
+pub mod ip_socket;
 mod mapping;
 pub mod namespace;
 mod offload;

@@ -19,6 +19,7 @@ use crate::Error;
 use netlink_packet_route::tc::{
     TcAttribute, TcFilterU32Option, TcHandle, TcOption, TcU32Key, TcU32Selector, TcU32SelectorFlags,
 };
+use std::fmt;
 use std::net::IpAddr;
 
 /// The largest flow label of IPv6.
@@ -127,6 +128,28 @@ impl Filter {
     }
 }
 
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = |port: Option<u16>| port.map(|port| format!(" port {port}")).unwrap_or_default();
+        if let Some(source) = self.source {
+            write!(f, "from {source} ")?;
+        } else if self.source_port.is_some() {
+            write!(f, "from any ")?;
+        }
+        if self.source_port.is_some() {
+            write!(f, "{} ", port(self.source_port).trim_start())?;
+        }
+        write!(f, "to {}{}", self.destination, port(self.destination_port))?;
+        if let Some(protocol) = self.protocol {
+            write!(f, ", protocol {protocol}")?;
+        }
+        match self.flow_label {
+            Some(label) => write!(f, ", flow label {label:#x}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Compares a word of the packet at an offset from the IP header.
 pub(super) fn key(off: i32, mask: u32, val: u32) -> TcU32Key {
     let mut key = TcU32Key::default();
@@ -178,4 +201,132 @@ pub(super) fn link(table: u32, is_v4: bool) -> TcAttribute {
 
 fn options(options: impl IntoIterator<Item = TcFilterU32Option>) -> TcAttribute {
     TcAttribute::Options(options.into_iter().map(TcOption::U32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the keys match a packet, as the kernel compares them.
+    fn matches(filter: &Filter, packet: &[u8]) -> bool {
+        let header = if filter.destination.is_ipv4() { i32::from(packet[0] & 15) * 4 } else { 0 };
+        filter.keys().iter().all(|key| {
+            let at = (key.off + (header & key.offmask)) as usize;
+            let word = packet.get(at..at + 4).map(|word| u32::from_be_bytes(word.try_into().unwrap()));
+            word.is_some_and(|word| (word ^ key.val) & key.mask == 0)
+        })
+    }
+
+    fn v4(words_of_options: usize, fragment: u16, protocol: u8, ports: [u16; 2]) -> Vec<u8> {
+        let mut packet = vec![0; 20 + 4 * words_of_options];
+        packet[0] = 0x45 + words_of_options as u8;
+        packet[6..8].copy_from_slice(&fragment.to_be_bytes());
+        packet[9] = protocol;
+        packet[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        packet.extend(ports.map(u16::to_be_bytes).concat());
+        packet
+    }
+
+    fn udp() -> Filter {
+        Filter { protocol: Some(17), destination_port: Some(9), ..Filter::to("10.0.0.2".parse().unwrap()) }
+    }
+
+    #[test]
+    fn ports_are_behind_a_header_of_any_length() {
+        for options in 0..=10 {
+            assert!(matches(&udp(), &v4(options, 0, 17, [7, 9])), "{options}");
+            assert!(!matches(&udp(), &v4(options, 0, 17, [9, 7])), "{options}");
+        }
+        let both = Filter { source_port: Some(7), ..udp() };
+        assert!(matches(&both, &v4(2, 0, 17, [7, 9])) && !matches(&both, &v4(2, 0, 17, [8, 9])));
+        assert!(!matches(&udp(), &v4(0, 0, 6, [7, 9])));
+    }
+
+    #[test]
+    fn fragments_have_no_ports() {
+        let whole = Filter::to(udp().destination);
+        // Do not fragment; more fragments; the last of them.
+        for (fragment, with_ports) in [(0x4000, true), (0x2000, false), (0x0003, false)] {
+            let packet = v4(0, fragment, 17, [7, 9]);
+            assert_eq!(
+                (matches(&udp(), &packet), matches(&whole, &packet)),
+                (with_ports, true),
+                "{fragment:x}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_field_is_compared() {
+        let source = Filter { source: Some("10.0.0.1".parse().unwrap()), ..udp() };
+        assert!(matches(&source, &v4(0, 0, 17, [7, 9])));
+        let others = [
+            Filter { source: Some("10.0.0.3".parse().unwrap()), ..udp() },
+            Filter { destination: "10.0.0.3".parse().unwrap(), ..udp() },
+            Filter { protocol: Some(6), ..udp() },
+            Filter { destination_port: Some(10), ..udp() },
+            Filter { source_port: Some(8), ..udp() },
+        ];
+        for other in others {
+            assert!(!matches(&other, &v4(0, 0, 17, [7, 9])), "{other}");
+        }
+    }
+
+    #[test]
+    fn ipv6_is_compared_by_label_protocol_addresses_and_ports() {
+        let mut packet = vec![0; 40];
+        packet[..4].copy_from_slice(&(6_u32 << 28 | 0xabcde).to_be_bytes());
+        packet[6] = 17;
+        packet[8] = 0xfd;
+        packet[23] = 1;
+        packet[24] = 0xfd;
+        packet[39] = 2;
+        packet.extend([0, 7, 0, 9]);
+        let all = Filter {
+            protocol: Some(17),
+            destination_port: Some(9),
+            source: Some("fd00::1".parse().unwrap()),
+            source_port: Some(7),
+            flow_label: Some(0xabcde),
+            ..Filter::to("fd00::2".parse().unwrap())
+        };
+        assert!(matches(&all, &packet) && all.bucket() == 2);
+        let others = [
+            Filter { flow_label: Some(0xabcdf), ..all },
+            Filter { source: Some("fd01::1".parse().unwrap()), ..all },
+            Filter { destination: "fd00::1:2".parse().unwrap(), ..all },
+            Filter { protocol: Some(6), ..all },
+            Filter { destination_port: Some(7), ..all },
+            Filter { source_port: Some(9), ..all },
+        ];
+        for other in others {
+            assert!(!matches(&other, &packet), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_no_packet_can_have_is_refused() {
+        let v6 = Filter::to("fd00::2".parse().unwrap());
+        let wrong = [
+            (Filter { source: Some("fd00::1".parse().unwrap()), ..udp() }, "source"),
+            (Filter { protocol: None, ..udp() }, "destination_port"),
+            (Filter { source_port: Some(1), ..v6 }, "source_port"),
+            (Filter { flow_label: Some(1), ..udp() }, "flow_label"),
+            (Filter { flow_label: Some(1 << 20), ..v6 }, "flow_label"),
+        ];
+        for (filter, name) in wrong {
+            let message = filter.validate().unwrap_err().to_string();
+            assert!(message.starts_with(name), "{message}");
+        }
+        for right in [udp(), v6, Filter { flow_label: Some(MOST_LABEL), ..v6 }] {
+            right.validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_filter_is_shown_in_words() {
+        let all = Filter { source: Some("10.0.0.1".parse().unwrap()), source_port: Some(7), ..udp() };
+        assert_eq!(all.to_string(), "from 10.0.0.1 port 7 to 10.0.0.2 port 9, protocol 17");
+        assert_eq!(Filter::to(all.destination).to_string(), "to 10.0.0.2");
+    }
 }

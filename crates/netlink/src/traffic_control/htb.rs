@@ -193,3 +193,34 @@ pub(super) fn read_class(answer: &RouteNetlinkMessage) -> Option<(TcHandle, &[Tc
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_a_time_in_ticks() {
+        // 3000 B at 640 kbit/s are 37.5 ms.
+        assert_eq!(ticks("bucket", Bytes::new(3000), Rate::from_kbps(640)).unwrap(), 585_938);
+        let error = ticks("bucket", Bytes::new(1_000_000), Rate::from_kbps(8)).unwrap_err().to_string();
+        assert_eq!(error, "bucket = 1000000 B: allowed is 0 B to 274877 B at 8 kbit/s");
+    }
+
+    #[test]
+    fn rates_beyond_32_bits_have_attributes_of_their_own() {
+        let class = |rate| Class {
+            rate,
+            burst: Bytes::new(1514),
+            ceiling: Rate::from_mbps(40_000),
+            ceiling_burst: Bytes::new(1514),
+            quantum: 1514,
+            overhead: 24,
+        };
+        let kinds = |rate| match class(rate).options().unwrap() {
+            TcAttribute::Options(options) => options.iter().map(Nla::kind).collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
+        assert_eq!(kinds(Rate::from_mbps(100)), [PARAMETERS, CEILING64]);
+        assert_eq!(kinds(Rate::from_mbps(40_000)), [PARAMETERS, RATE64, CEILING64]);
+    }
+}

@@ -59,3 +59,35 @@ impl Reservation {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reservation(rate: u64, bucket: u64, min_unit: u64, max_packet: u64) -> Reservation {
+        let [bucket, min_unit, max_packet] = [bucket, min_unit, max_packet].map(Bytes::new);
+        Reservation { rate: Rate::from_bps(rate), bucket, min_unit, max_packet }
+    }
+
+    #[test]
+    fn the_smallest_packets_need_the_most() {
+        let wire = reservation(320_000, 1000, 200, 1500).on_wire(Bytes::new(38));
+        assert_eq!(wire, reservation(380_800, 1190, 238, 1538));
+        // Rounded up, and no more than there are numbers for.
+        assert_eq!(reservation(1000, 1, 3, 3).on_wire(Bytes::new(1)).rate, Rate::from_bps(1334));
+        assert_eq!(reservation(u64::MAX, 1, 1, 1).on_wire(Bytes::new(1)).rate, Rate::from_bps(u64::MAX));
+    }
+
+    #[test]
+    fn values_are_checked() {
+        reservation(8, 0, 1, 1).validate().unwrap();
+        for (wrong, field) in [
+            (reservation(7, 0, 1, 1), "rate"),
+            (reservation(8, 0, 0, 1), "min_unit"),
+            (reservation(8, 0, 2, 1), "max_packet"),
+        ] {
+            let message = wrong.validate().unwrap_err().to_string();
+            assert!(message.starts_with(field), "{message}");
+        }
+    }
+}

@@ -39,12 +39,14 @@ mod state;
 mod stats;
 mod timers;
 mod upstream;
+mod view;
 
 pub use outputs::{Arrival, Control, Datagram, Event, Flow, Output, Route, RouteKey};
 pub use params::{EngineParams, InterfaceConfig, InterfaceId};
 pub use paths::LocalSender;
 pub use state::{Police, Reservation};
 pub use stats::Stats;
+pub use view::{ReservationView, SenderView, SessionView};
 
 use crate::admission::{Handle, Share};
 use crate::integrity::{Guard, IntegrityConfig};

@@ -8,10 +8,11 @@ use super::state::{NextHop, Reservation, Rsb, SessionState, UpKey};
 use super::timers::{Slot, Timer};
 use super::upstream::Cause;
 use super::{CallError, Engine};
+use crate::intserv::Flowspec;
 use crate::message::{Descriptor, Resv, ResvTear};
 use crate::object::{MessageId, Opaque, Sender, Session, Style, code};
 use cutline_units::{Duration, Instant};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A Resv message, and how it came.
 pub(super) struct ArrivedResv {
@@ -27,6 +28,23 @@ impl Engine {
     /// # Errors
     /// When a value is not allowed, or there are too many sessions.
     pub fn reserve(&mut self, now: Instant, session: Session, wanted: Reservation) -> Result<(), CallError> {
+        self.reserve_each(now, session, wanted, BTreeMap::new())
+    }
+
+    /// As [`Engine::reserve`], in style FF with other flowspecs for some of the senders.
+    ///
+    /// # Errors
+    /// When a value is not allowed, or there are too many sessions.
+    pub fn reserve_each(
+        &mut self,
+        now: Instant,
+        session: Session,
+        wanted: Reservation,
+        flowspecs: BTreeMap<Sender, Flowspec>,
+    ) -> Result<(), CallError> {
+        for flowspec in flowspecs.values() {
+            flowspec.tspec().validate()?;
+        }
         wanted.flowspec.tspec().validate()?;
         check_senders(&session, &wanted.senders)?;
         let found = wanted.senders.len();
@@ -54,6 +72,7 @@ impl Engine {
                 this.remove_reservations(s, is_gone);
                 this.after_removal(now, s, |sender| !wanted.senders.contains(sender));
             }
+            s.flowspecs = flowspecs;
             s.request = Some(wanted);
             this.apply_request(now, s);
         });
@@ -79,6 +98,7 @@ impl Engine {
 
     fn drop_request(&mut self, now: Instant, s: &mut SessionState) {
         let Some(request) = s.request.take() else { return };
+        s.flowspecs.clear();
         s.reservations.retain(|rsb| rsb.next_hop != NextHop::Application);
         self.after_removal(now, s, |sender| {
             request.style == Style::WildcardFilter || request.senders.contains(sender)
@@ -103,11 +123,14 @@ impl Engine {
             let selects = |sender: &Sender| senders.is_empty() || senders.contains(sender);
             let confirm =
                 s.previous_hops(selects).first().and_then(|(interface, _)| self.address_of(*interface));
+            let special = senders.first().and_then(|sender| s.flowspecs.get(sender));
+            let special = special.copied().filter(|_| request.style == Style::FixedFilter);
+            let flowspec = Some(special.unwrap_or(request.flowspec));
             let asked = Asked {
                 next_hop: NextHop::Application,
                 handle: 0,
                 style: request.style,
-                descriptor: Descriptor { flowspec: Some(request.flowspec), filters: senders.clone() },
+                descriptor: Descriptor { flowspec, filters: senders.clone() },
                 scope: None,
                 confirm: confirm.filter(|_| request.confirm),
                 policy: Vec::new(),

@@ -32,6 +32,8 @@ pub(super) struct SessionState {
     pub upstream: BTreeMap<UpKey, Box<Upstream>>,
     /// What the application here wants to reserve.
     pub request: Option<Reservation>,
+    /// What it wants for single senders in style FF, in the place of what it wants for each.
+    pub flowspecs: BTreeMap<Sender, Flowspec>,
     /// Whether the application here wants to hear of the session.
     pub is_watched: bool,
     /// When the first reservation ends.
@@ -225,6 +227,7 @@ impl SessionState {
             blockades: BTreeMap::new(),
             upstream: BTreeMap::new(),
             request: None,
+            flowspecs: BTreeMap::new(),
             is_watched: false,
             cleanup: Slot::EMPTY,
         }

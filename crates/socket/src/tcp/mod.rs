@@ -20,8 +20,10 @@ use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Service, keep};
 use crate::options::{Peer, QosOptions};
+use crate::reservation::{ReservationStatus, Reserver};
 use crate::settings::Settings;
 use crate::time::duration;
+use cutline_provision::Transport;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::STREAM_HEADER;
 use cutline_signal::mib::{Mib, TcpFigures};
@@ -109,6 +111,7 @@ impl QosTcpStream {
             Self::new(socket.into(), peer, session, options, (takes_part || options.demands_peer(), true));
         this.0.join()?;
         this.0.keep()?;
+        this.0.connection.settle()?;
         Ok(this)
     }
 
@@ -120,10 +123,12 @@ impl QosTcpStream {
         (demands_peer, expects_peer): (bool, bool),
     ) -> Self {
         let directions = session.directions(now());
+        let reserver =
+            socket.local_addr().ok().and_then(|local| Reserver::new(options, Transport::Tcp, [local, peer]));
         Self(Arc::new(Inner {
             socket,
             peer,
-            connection: Connection::new(session, directions),
+            connection: Connection::new(session, directions, reserver),
             inlet: Mutex::default(),
             outlet: Mutex::default(),
             demands_peer,
@@ -182,6 +187,16 @@ impl QosTcpStream {
     /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
     pub fn take_samples(&self) -> (Vec<Sample>, u64) {
         self.0.connection.inbound().take_samples()
+    }
+
+    /// How the reservation stands; `None` without a service ([`QosOptions::service`]).
+    pub fn reservation(&self) -> Option<ReservationStatus> {
+        self.0.connection.reserver.as_ref().map(Reserver::status)
+    }
+
+    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
+    pub fn reservation_event(&self) -> Option<cutline_provision::Event> {
+        self.0.connection.reserver.as_ref()?.event()
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.

@@ -15,8 +15,10 @@ use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::{Kept, Service, keep};
 use crate::options::{Pacing, Peer, QosOptions};
+use crate::reservation::{ReservationStatus, Reserver};
 use crate::settings::Settings;
 use crate::time::duration;
+use cutline_provision::Transport;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::mib::Mib;
@@ -110,6 +112,7 @@ impl QosUdpSocket {
         let this = Self::new(socket, session, directions, options)?;
         this.0.join(options)?;
         this.0.keep()?;
+        this.0.connection.settle()?;
         Ok(this)
     }
 
@@ -122,12 +125,14 @@ impl QosUdpSocket {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
+        let local = socket.local_addr().map_err(QosError::system("the socket has no address"))?;
+        let reserver = Reserver::new(options, Transport::Udp, [local, peer]);
         let errors = Errors::of(&socket).map_err(QosError::system("cannot ask for errors"))?;
         Ok(Self(Arc::new(Inner {
             socket,
             errors,
             peer,
-            connection: Connection::new(session, directions),
+            connection: Connection::new(session, directions, reserver),
             reader: Mutex::new(Reader::new(peer)),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
@@ -221,6 +226,16 @@ impl QosUdpSocket {
     /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
     pub fn take_samples(&self) -> (Vec<Sample>, u64) {
         self.0.connection.inbound().take_samples()
+    }
+
+    /// How the reservation stands; `None` without a service ([`QosOptions::service`]).
+    pub fn reservation(&self) -> Option<ReservationStatus> {
+        self.0.connection.reserver.as_ref().map(Reserver::status)
+    }
+
+    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
+    pub fn reservation_event(&self) -> Option<cutline_provision::Event> {
+        self.0.connection.reserver.as_ref()?.event()
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.

@@ -1,6 +1,6 @@
 //! Messages to the service manager: `sd_notify(3)`, a datagram of lines to the socket that `NOTIFY_SOCKET` names.
 //!
-//! Nothing here blocks: a service manager that has gone, or does not read, must not stop the router. A message that finds
+//! Nothing here blocks: a service manager that has gone, or does not read, must not stop the service. A message that finds
 //! the manager's socket full is sent by a later call; a watchdog message is dropped then. Without a service manager every
 //! call does nothing.
 

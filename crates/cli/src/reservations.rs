@@ -1,0 +1,157 @@
+//! `cutline reservations`: what this host's `cutlined` holds.
+
+use crate::exit::Failure;
+use crate::output;
+use crate::table::Table;
+use cutline_daemon::status::{ReservationStatus, SenderStatus, Status};
+use cutline_provision::protocol::{Reply, Request};
+use cutline_provision::{Client, ClientError, DEFAULT_SOCKET};
+use cutline_units::{Duration, Rate};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Print the reservations that this host's cutlined holds
+///
+/// Shows the reservable share of each interface, the sessions with their senders and reservations, and what was refused
+/// (docs/guide/reservations.md).
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Socket of cutlined
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
+    socket: PathBuf,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline reservations
+  cutline reservations --json | jq '.interfaces[] | {name, reserved_bps}'";
+
+/// The time to wait for the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let status = ask(args)?;
+    if args.json { output::print_json(&status) } else { output::print(&text(&status)) }
+}
+
+fn ask(args: &Args) -> Result<Status, Failure> {
+    let other = |why: &dyn std::fmt::Display| {
+        Failure::Failed(format!("cutlined at {}: {why}", cutline_text::Printable(args.socket.display())))
+    };
+    let mut client = Client::connect(&args.socket)?;
+    client.send(&Request::Status {})?;
+    match client.reply(PATIENCE)? {
+        Some(Reply::Status { status }) => serde_json::from_value(status).map_err(|error| other(&error)),
+        Some(_) => Err(other(&"it has answered something else")),
+        None => Err(other(&"it has not answered in time")),
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+fn text(status: &Status) -> String {
+    let mut text = interfaces(status);
+    let mut flows =
+        Table::new(5, &["protocol", "destination", "sender", "from", "reserved at", "sends", "reserved"]);
+    for session in &status.sessions {
+        for sender in &session.senders {
+            let its: Vec<&ReservationStatus> =
+                session.reservations.iter().filter(|its| is_for(its, sender)).collect();
+            let places: Vec<&str> =
+                its.iter().map(|its| its.interface.as_deref().unwrap_or("this host")).collect();
+            let reserved = its.iter().map(|its| its.bucket.rate_bps).max();
+            flows.add(vec![
+                protocol(session.protocol),
+                destination(session.destination),
+                destination(sender.source),
+                sender.from_interface.clone().unwrap_or_else(|| "this host".to_owned()),
+                if places.is_empty() { "-".to_owned() } else { places.join(", ") },
+                rate(sender.bucket.rate_bps),
+                reserved.map_or_else(|| "-".to_owned(), rate),
+            ]);
+        }
+    }
+    for local in &status.local {
+        flows.add(vec![
+            local.flow.transport.to_string(),
+            destination(local.flow.destination),
+            destination(local.flow.source),
+            "this host".to_owned(),
+            local.interface.as_ref().map_or_else(|| "-".to_owned(), |name| format!("{name} alone")),
+            rate(local.bucket.rate_bps),
+            local.interface.as_ref().map_or_else(|| "-".to_owned(), |_| rate(local.bucket.rate_bps)),
+        ]);
+    }
+    if !flows.is_empty() {
+        text += "\n";
+        text += &flows.render();
+    }
+    let counters = &status.counters;
+    let counted = [
+        ("not admitted", counters.not_admitted),
+        ("not installed", counters.not_installed),
+        ("expired", counters.expired),
+        ("forged messages", counters.forged),
+        ("repeated messages", counters.replayed),
+        ("messages without authentication", counters.without_integrity),
+        ("messages with an unknown key", counters.unknown_key),
+        ("malformed messages", counters.malformed),
+    ];
+    let counted: Vec<String> = counted
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name}: {count}"))
+        .collect();
+    if !counted.is_empty() {
+        text += &format!("\n{}\n", counted.join(", "));
+    }
+    text
+}
+
+fn interfaces(status: &Status) -> String {
+    let head =
+        ["interface", "address", "rate", "reservable", "reserved", "reservations", "packets", "dropped"];
+    let mut table = Table::new(2, &head);
+    for its in &status.interfaces {
+        let or_none = |bps: Option<u64>| bps.map_or_else(|| "-".to_owned(), rate);
+        table.add(vec![
+            its.name.clone(),
+            its.address.to_string(),
+            rate(its.rate_bps),
+            or_none(its.reservable_bps),
+            or_none(its.reserved_bps),
+            its.reservations.map_or_else(|| "-".to_owned(), |count| count.to_string()),
+            its.reserved_packets.to_string(),
+            its.dropped_packets.to_string(),
+        ]);
+    }
+    table.render()
+}
+
+fn is_for(reservation: &ReservationStatus, sender: &SenderStatus) -> bool {
+    reservation.senders.is_empty() || reservation.senders.contains(&sender.source)
+}
+
+fn rate(bps: u64) -> String {
+    Rate::from_bps(bps).to_string()
+}
+
+fn protocol(number: u8) -> String {
+    match number {
+        6 => "tcp".to_owned(),
+        17 => "udp".to_owned(),
+        number => number.to_string(),
+    }
+}
+
+/// An address, with its port if it has one.
+fn destination(address: SocketAddr) -> String {
+    if address.port() == 0 { address.ip().to_string() } else { address.to_string() }
+}

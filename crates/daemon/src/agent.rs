@@ -1,0 +1,765 @@
+//! One thread with everything: messages, deadlines, clients, routes, signals.
+
+use crate::clients::{ClientId, Clients};
+use crate::config::{Config, ControlKind, InterfaceSpec};
+use crate::convert::{address, bucket, of_flow, reason, sender, session, tspec};
+use crate::error::DaemonError;
+use crate::installer::{Counted, Installer, TrafficControl};
+use crate::network::{Link, Network};
+use crate::requests::{Announced, Ask, RequestId, Requests, Shaped, Wanted};
+use crate::routes::Routes;
+use crate::status::{
+    InterfaceStatus, LocalStatus, ProtocolCounters, ReservationStatus, SenderStatus, SessionStatus, Status,
+};
+use cutline_netlink::{Interface, sweep};
+use cutline_provision::protocol::{Reply, Request, Senders};
+use cutline_provision::{Reason, Refusal};
+use cutline_rsvp::admission::{self, Handle};
+use cutline_rsvp::engine::{
+    CallError, Control, Engine, Event, Flow, InterfaceConfig, InterfaceId, LocalSender, Output, Police, Start,
+};
+use cutline_rsvp::intserv::{Adspec, Tspec};
+use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
+use cutline_service::{SdNotify, SighupWatcher, SocketFile};
+use cutline_sys::clock::wall_clock_offset;
+use cutline_sys::ip_socket::Version;
+use cutline_sys::reactor::{EventFlags, Reactor};
+use cutline_sys::{SysError, now};
+use cutline_units::{Instant, Rate, Streams};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The numbers of descriptors: the listener, routes, sockets from here on, clients from there on.
+const LISTENER: u32 = 0;
+const ROUTES: u32 = 1;
+const SOCKETS: u32 = 2;
+const CLIENTS: u32 = 100;
+
+/// An agent that is ready to run. All that it has installed is removed when it is dropped.
+#[derive(Debug)]
+pub struct Agent {
+    config: Config,
+    file: Option<PathBuf>,
+    engine: Engine,
+    network: Network,
+    routes: Routes,
+    /// Who installs on an interface; nobody where the traffic is not controlled.
+    installers: Vec<Box<dyn Installer>>,
+    places: BTreeMap<InterfaceId, usize>,
+    clients: Clients,
+    requests: Requests,
+    socket: SocketFile,
+    started: Instant,
+    /// Where reservations are installed.
+    installed: BTreeMap<Handle, InterfaceId>,
+    not_installed: u64,
+    /// What is reported, a line each.
+    reports: Vec<String>,
+}
+
+impl Agent {
+    /// Opens sockets, takes over interfaces, and removes what an earlier, killed agent has left there.
+    ///
+    /// # Errors
+    /// When something is not available. Nothing is left installed then.
+    pub fn open(config: Config) -> Result<Self, DaemonError> {
+        let socket = SocketFile::bind(&config.socket)?;
+        if let Some(group) = config.group {
+            socket.set_owner(None, Some(group))?;
+        }
+        socket
+            .listener()
+            .set_nonblocking(true)
+            .map_err(|error| SysError::new("the socket cannot be set not to wait", error))?;
+        let mut engine = engine(&config)?;
+        let mut traffic_control = TrafficControl::default();
+        let (mut links, mut places) = (Vec::new(), BTreeMap::new());
+        for spec in &config.interfaces {
+            let interface = Interface::named(&spec.name)?;
+            let link = link(spec, &interface, &mut engine)?;
+            if spec.control == ControlKind::Tc {
+                traffic_control.add_interface(link.id, &interface, spec.rate, spec.replace)?;
+                places.insert(link.id, 0);
+            } else {
+                // An earlier agent may have had another file.
+                sweep(&interface)?;
+            }
+            links.push(link);
+        }
+        let encapsulations: Vec<_> = config.interfaces.iter().map(|spec| spec.encapsulation).collect();
+        Ok(Self {
+            engine,
+            network: Network::open(links, &encapsulations)?,
+            routes: Routes::open()?,
+            installers: vec![Box::new(traffic_control)],
+            places,
+            clients: Clients::default(),
+            requests: Requests::default(),
+            socket,
+            started: now(),
+            installed: BTreeMap::new(),
+            not_installed: 0,
+            reports: Vec::new(),
+            config,
+            file: None,
+        })
+    }
+
+    /// Reads this file again on SIGHUP.
+    #[must_use]
+    pub fn with_file(self, file: PathBuf) -> Self {
+        Self { file: Some(file), ..self }
+    }
+
+    /// Gives an interface to another installer than the kernel's traffic control. Its share has to be controlled (`control = "tc"`).
+    #[must_use]
+    pub fn with_installer(mut self, name: &str, installer: Box<dyn Installer>) -> Self {
+        self.installers.push(installer);
+        let number = self.installers.len() - 1;
+        for (spec, link) in self.config.interfaces.iter().zip(self.network.links()) {
+            if spec.name == name {
+                self.places.insert(link.id, number);
+            }
+        }
+        self
+    }
+
+    /// Serves until one of `stops` is set. What has happened is passed to `report`, a line each.
+    ///
+    /// # Errors
+    /// When descriptors cannot be waited for.
+    pub fn run(
+        &mut self,
+        stops: &[&AtomicBool],
+        hangup: Option<&SighupWatcher>,
+        mut report: impl FnMut(&str),
+    ) -> Result<(), DaemonError> {
+        let failed = |error| SysError::new("descriptors cannot be waited for", error);
+        let mut reactor = Reactor::new().map_err(failed)?;
+        reactor.add(self.socket.listener(), LISTENER, EventFlags::IN).map_err(failed)?;
+        reactor.add(self.routes.descriptor(), ROUTES, EventFlags::IN).map_err(failed)?;
+        for (number, descriptor) in self.network.descriptors() {
+            reactor.add(descriptor, SOCKETS + number as u32, EventFlags::IN).map_err(failed)?;
+        }
+        let manager = SdNotify::from_environment();
+        manager.ready(&self.summary());
+        let mut next_watchdog = now();
+        while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+            let ready: Vec<u32> =
+                reactor.wait(self.engine.deadline()).map_err(failed)?.map(|(number, _)| number).collect();
+            for number in ready {
+                match number {
+                    LISTENER => {
+                        for (client, stream) in self.clients.accept(self.socket.listener()) {
+                            if reactor.add(&stream, CLIENTS + client, EventFlags::IN).is_err() {
+                                self.clients.remove(client);
+                            }
+                        }
+                    }
+                    ROUTES => self.look_at_routes(),
+                    CLIENTS.. => self.serve(number - CLIENTS),
+                    _ => self.receive((number - SOCKETS) as usize),
+                }
+            }
+            let at = now();
+            if at >= self.engine.deadline() {
+                self.engine.handle_deadline(at);
+            }
+            self.act();
+            for client in self.clients.flush() {
+                self.leave(client);
+            }
+            if hangup.is_some_and(SighupWatcher::take) {
+                manager.reloading(at);
+                self.reload();
+                manager.ready(&self.summary());
+            }
+            manager.flush();
+            if let Some(interval) = manager.watchdog_interval().filter(|_| at >= next_watchdog) {
+                manager.watchdog();
+                next_watchdog = at + interval;
+            }
+            self.reports.drain(..).for_each(|line| report(&line));
+        }
+        manager.stopping();
+        self.withdraw_all();
+        Ok(())
+    }
+
+    /// Tells neighbours that what was asked for here has ended.
+    fn withdraw_all(&mut self) {
+        let clients: Vec<ClientId> = self.requests.clients();
+        for client in clients {
+            self.leave(client);
+        }
+        self.act();
+    }
+
+    /// What it does, in a line.
+    pub fn summary(&self) -> String {
+        let names: Vec<String> = self
+            .config
+            .interfaces
+            .iter()
+            .map(|spec| {
+                let reservable = Rate::from_bps((spec.rate.as_bps() as f64 * spec.share.share) as u64);
+                match spec.control {
+                    ControlKind::Tc => format!("{} ({reservable} of {} reservable)", spec.name, spec.rate),
+                    ControlKind::None => format!("{} (not controlled)", spec.name),
+                }
+            })
+            .collect();
+        format!("reservations on {}", names.join(", "))
+    }
+
+    fn receive(&mut self, socket: usize) {
+        let (engine, at) = (&mut self.engine, now());
+        self.network.receive(socket, |arrival| engine.receive(at, arrival));
+    }
+
+    /// Does what the engine wants, until nothing is left.
+    fn act(&mut self) {
+        while let Some(output) = self.engine.poll() {
+            match output {
+                Output::Send(datagram) => self.network.send(&datagram),
+                Output::AskRoute(key) => {
+                    self.routes.remember(key);
+                    let route = self.routes.route(key, self.network.links());
+                    self.engine.set_route(now(), key, &route);
+                }
+                Output::ForgetRoute(key) => self.routes.forget(key),
+                Output::Control(control) => self.control(&control),
+                Output::Event(event) => self.tell(event),
+            }
+        }
+    }
+
+    /// Installs what admission control has agreed to. What cannot be installed is given up, and the receivers hear of it.
+    fn control(&mut self, control: &Control) {
+        if let Err((handle, is_new)) = self.install(control)
+            && is_new
+        {
+            self.engine.revoke(now(), handle, false);
+        }
+    }
+
+    fn install(&mut self, control: &Control) -> Result<(), (Handle, bool)> {
+        let (interface, handle, is_new) = match control {
+            Control::Add(flow) | Control::Modify(flow) => (flow.interface, flow.handle, true),
+            Control::AddFilter { interface, handle, .. } => (*interface, *handle, true),
+            Control::RemoveFilter { interface, handle, .. } | Control::Delete { interface, handle } => {
+                (*interface, *handle, false)
+            }
+        };
+        let Some(place) = self.places.get(&interface) else { return Ok(()) };
+        match control {
+            Control::Delete { .. } => self.installed.remove(&handle),
+            _ => self.installed.insert(handle, interface),
+        };
+        self.installers[*place].apply(control).map_err(|error| {
+            self.not_installed += u64::from(is_new);
+            self.reports.push(format!("interface {}: {error}", self.name_of(interface)));
+            (handle, is_new)
+        })
+    }
+
+    fn name_of(&self, interface: InterfaceId) -> String {
+        let at = self.network.links().iter().position(|link| link.id == interface);
+        at.map_or_else(|| interface.0.to_string(), |at| self.config.interfaces[at].name.clone())
+    }
+
+    /// Tells applications what they want to know.
+    fn tell(&mut self, event: Event) {
+        match event {
+            Event::Path { session, sender, tspec, adspec } => {
+                for (client, id) in self.requests.reservers(session, &[sender]) {
+                    self.clients.say(client, &sender_reply(id, &sender, &tspec, adspec.as_ref()));
+                }
+            }
+            Event::PathEnded { session, sender } => {
+                for (client, id) in self.requests.reservers(session, &[sender]) {
+                    self.clients.say(client, &Reply::SenderGone { id, sender: address(&sender) });
+                }
+            }
+            Event::Reserved { session, senders, flowspec, .. } => {
+                for request in self.requests.announcers(session, &senders) {
+                    let Some(Ask::Announce(announced)) = self.requests.get_mut(request) else { continue };
+                    let announced = announced.tspec;
+                    let installed = flowspec.map(|flowspec| bucket(&flowspec.tspec().installed(&announced)));
+                    self.clients.say(request.0, &Reply::Reserved { id: request.1, bucket: installed });
+                }
+            }
+            Event::PathError { session, error, sender } => {
+                let refusal =
+                    Refusal { node: Some(error.node), ..Refusal::new(reason(error.code, error.value)) };
+                for (client, id) in self.requests.announcers(session, &[sender]) {
+                    self.clients
+                        .say(client, &Reply::Failed { id, refusal: refusal.clone(), in_place: false });
+                }
+            }
+            Event::ResvError { session, error, flowspec, senders, .. } => {
+                let asked = flowspec.map(|flowspec| *flowspec.tspec());
+                let refusal = self.refusal(session, &error, &senders, asked);
+                for (client, id) in self.requests.reservers(session, &senders) {
+                    let in_place = error.in_place;
+                    self.clients.say(client, &Reply::Failed { id, refusal: refusal.clone(), in_place });
+                }
+            }
+            Event::Confirmed { session, node, senders, .. } => {
+                for (client, id) in self.requests.reservers(session, &senders) {
+                    self.clients.say(client, &Reply::Confirmed { id, node });
+                }
+            }
+        }
+    }
+
+    /// Why a reservation has failed. What would be granted is known where the path offers less than was asked for.
+    fn refusal(
+        &self,
+        session: Session,
+        error: &ErrorSpec,
+        senders: &[Sender],
+        asked: Option<Tspec>,
+    ) -> Refusal {
+        let offered = senders.iter().filter_map(|sender| self.engine.path(session, *sender)?.1);
+        let least = offered.map(|adspec| adspec.bandwidth).fold(f32::INFINITY, f32::min);
+        let is_less = asked.is_some_and(|asked| least < asked.rate);
+        let reason = reason(error.code, error.value);
+        let is_rate = reason == Reason::Bandwidth;
+        let available_bps = (is_less && is_rate).then(|| (f64::from(least) * 8.0) as u64);
+        Refusal { reason, node: Some(error.node), available_bps }
+    }
+
+    /// Asks for all routes again.
+    fn look_at_routes(&mut self) {
+        if !self.routes.has_changed() {
+            return;
+        }
+        for key in self.routes.asked() {
+            let route = self.routes.route(key, self.network.links());
+            self.engine.set_route(now(), key, &route);
+        }
+        for request in self.requests.announced() {
+            self.announce(request, false);
+        }
+        let shaped: Vec<RequestId> = self.requests.shaped().map(|(id, _)| id).collect();
+        for request in shaped {
+            self.shape(request, false);
+        }
+    }
+
+    /// Handles what a client has sent.
+    fn serve(&mut self, client: ClientId) {
+        let (requests, is_there) = self.clients.read(client);
+        for request in requests {
+            self.handle(client, request);
+            // What comes of it is told before the next one is looked at.
+            self.act();
+        }
+        if !is_there {
+            self.leave(client);
+        }
+    }
+
+    /// Ends all that a client has asked for.
+    fn leave(&mut self, client: ClientId) {
+        let ids: Vec<RequestId> = self.requests.of(client).collect();
+        for id in ids {
+            self.withdraw(id);
+        }
+        self.clients.remove(client);
+    }
+
+    fn handle(&mut self, client: ClientId, request: Request) {
+        let (id, outcome) = match request {
+            Request::Hello { .. } => return,
+            Request::Status {} => {
+                let status = serde_json::to_value(self.status()).unwrap_or_default();
+                self.clients.say(client, &Reply::Status { status });
+                return;
+            }
+            Request::Withdraw { id } => {
+                self.withdraw((client, id));
+                self.clients.say(client, &Reply::Withdrawn { id });
+                return;
+            }
+            Request::Announce { id, flow, bucket } => {
+                let (session, sender) = of_flow(&flow);
+                let ask = Ask::Announce(Announced { session, sender, tspec: tspec(&bucket), route: None });
+                (id, self.begin((client, id), ask, &tspec(&bucket)))
+            }
+            Request::Reserve { id, transport, destination, senders, bucket, confirm } => {
+                let (style, senders) = match senders {
+                    Senders::Fixed { senders } => (Style::FixedFilter, senders),
+                    Senders::Shared { senders } => (Style::SharedExplicit, senders),
+                    Senders::Any {} => (Style::WildcardFilter, Vec::new()),
+                };
+                let (session, tspec) = (session(transport, destination), tspec(&bucket));
+                let senders = senders.into_iter().map(sender).collect();
+                let ask = Ask::Reserve(Wanted { session, style, senders, tspec, confirm });
+                (id, self.begin((client, id), ask, &tspec))
+            }
+            Request::Shape { id, flow, bucket } => {
+                let ask = Ask::Shape(Shaped { flow, bucket, place: None });
+                (id, self.begin((client, id), ask, &tspec(&bucket)))
+            }
+        };
+        match outcome {
+            Ok(()) => {
+                self.clients.say(client, &Reply::Accepted { id });
+                self.start((client, id));
+            }
+            Err(refusal) => self.clients.say(client, &Reply::Failed { id, refusal, in_place: false }),
+        }
+    }
+
+    /// Takes a request up, if it is sound.
+    fn begin(&mut self, request: RequestId, ask: Ask, tspec: &Tspec) -> Result<(), Refusal> {
+        tspec.validate().map_err(|error| Refusal::new(Reason::Invalid(error.to_string())))?;
+        self.requests.add(request, ask)
+    }
+
+    /// Begins what was asked for.
+    fn start(&mut self, request: RequestId) {
+        let session = match self.requests.get_mut(request) {
+            Some(Ask::Announce(_)) => return self.announce(request, true),
+            Some(Ask::Shape(_)) => return self.shape(request, true),
+            Some(Ask::Reserve(wanted)) => wanted.session,
+            None => return,
+        };
+        let Some(Ask::Reserve(wanted)) = self.requests.get_mut(request) else { return };
+        let (client, id) = request;
+        for sender in &wanted.senders {
+            // Those that come later are events.
+            if let Some((tspec, adspec)) = self.engine.path(session, *sender) {
+                self.clients.say(client, &sender_reply(id, sender, &tspec, adspec.as_ref()));
+            }
+        }
+        let outcome = self.engine.watch(session, true).and_then(|()| self.reserve(session));
+        if let Err(error) = outcome {
+            self.refuse(request, Reason::Invalid(error.to_string()));
+        }
+    }
+
+    /// Refuses what was begun, and forgets it.
+    fn refuse(&mut self, request: RequestId, reason: Reason) {
+        self.fail(request, Refusal::new(reason));
+        self.withdraw(request);
+    }
+
+    fn fail(&mut self, (client, id): RequestId, refusal: Refusal) {
+        self.clients.say(client, &Reply::Failed { id, refusal, in_place: false });
+    }
+
+    /// Reserves what all applications want of a session.
+    fn reserve(&mut self, session: Session) -> Result<(), CallError> {
+        if let Some((wanted, flowspecs)) = self.requests.merged(session) {
+            return self.engine.reserve_each(now(), session, wanted, flowspecs);
+        }
+        self.engine.release_reservation(now(), session);
+        self.engine.watch(session, false)
+    }
+
+    /// Announces a flow by the route that it takes now, unless it is announced so already.
+    fn announce(&mut self, request: RequestId, is_first: bool) {
+        let Some(Ask::Announce(announced)) = self.requests.get_mut(request) else { return };
+        let route = self.routes.next(announced.session.destination, self.network.links());
+        if route == announced.route && !is_first {
+            return;
+        }
+        let was_there = std::mem::replace(&mut announced.route, route).is_some();
+        let Announced { session, sender, tspec, .. } = *announced;
+        let Some((interface, next_hop)) = route else {
+            if was_there {
+                self.engine.end_path(now(), session, sender);
+            }
+            return self.fail(request, Refusal::new(Reason::NoPath));
+        };
+        let local = LocalSender { sender, tspec, interface, next_hop, advertise: true };
+        if let Err(error) = self.engine.send_path(now(), session, &local) {
+            self.refuse(request, Reason::Invalid(error.to_string()));
+        }
+    }
+
+    /// Installs a class at the interface that a flow takes now, unless it is there already.
+    fn shape(&mut self, request: RequestId, is_first: bool) {
+        let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) else { return };
+        let Shaped { flow, bucket: wanted, place } = *shaped;
+        let interface =
+            self.routes.next(flow.destination.ip(), self.network.links()).map(|(interface, _)| interface);
+        if !is_first && interface.is_some() && interface == place.map(|(interface, _)| interface) {
+            return;
+        }
+        shaped.place = None;
+        if let Some((interface, handle)) = place {
+            self.release(interface, handle);
+        }
+        let outcome = match interface {
+            Some(interface) => self.install_local(interface, &flow, &tspec(&wanted)),
+            None => Err(Refusal::new(Reason::NoPath)),
+        };
+        match outcome {
+            Ok(place) => {
+                if let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) {
+                    shaped.place = Some(place);
+                }
+                let (client, id) = request;
+                self.clients.say(client, &Reply::Reserved { id, bucket: Some(wanted) });
+            }
+            Err(refusal) => self.fail(request, refusal),
+        }
+    }
+
+    fn install_local(
+        &mut self,
+        interface: InterfaceId,
+        flow: &cutline_provision::Flow,
+        tspec: &Tspec,
+    ) -> Result<(InterfaceId, Handle), Refusal> {
+        let node = self.network.links().iter().find(|link| link.id == interface).map(|link| link.address);
+        let share = self.engine.share(interface);
+        let left = share.map(|share| share.reservable().as_bps().saturating_sub(share.reserved().as_bps()));
+        let handle = self.engine.admit_local(interface, tspec).map_err(|refusal| {
+            let (reason, available_bps) = match refusal {
+                admission::Refusal::Bandwidth => (Reason::Bandwidth, left),
+                admission::Refusal::Delay => (Reason::Burst, None),
+                admission::Refusal::PacketSize => (Reason::PacketSize, None),
+            };
+            Refusal { reason, node, available_bps }
+        })?;
+        let (session, sender) = of_flow(flow);
+        let style = Style::FixedFilter;
+        let (senders, police) = (vec![sender], Police { entry: true, ..Police::default() });
+        let flow = Flow { interface, handle, session, style, senders, tspec: *tspec, police };
+        if self.install(&Control::Add(flow)).is_err() {
+            self.engine.release_local(interface, handle);
+            return Err(Refusal { node, ..Refusal::new(Reason::Conflict) });
+        }
+        Ok((interface, handle))
+    }
+
+    fn release(&mut self, interface: InterfaceId, handle: Handle) {
+        let _reported = self.install(&Control::Delete { interface, handle });
+        self.engine.release_local(interface, handle);
+    }
+
+    /// Ends what was asked for.
+    fn withdraw(&mut self, request: RequestId) {
+        match self.requests.remove(request) {
+            Some(Ask::Announce(announced)) => {
+                self.engine.end_path(now(), announced.session, announced.sender);
+            }
+            Some(Ask::Reserve(wanted)) => {
+                // What others of the session have was allowed before.
+                let _allowed = self.reserve(wanted.session);
+            }
+            Some(Ask::Shape(Shaped { place: Some((interface, handle)), .. })) => {
+                self.release(interface, handle);
+            }
+            Some(Ask::Shape(_)) | None => {}
+        }
+        self.act();
+    }
+
+    /// Reads the file again, and does what can be done while running: keys and shares.
+    fn reload(&mut self) {
+        let Some(file) = &self.file else { return };
+        let outcome = Config::load(file).map_err(|errors| errors.to_string()).and_then(|new| {
+            let fixed = self.config.fixed_differences(&new);
+            if fixed.is_empty() {
+                Ok(new)
+            } else {
+                Err(format!("{} cannot change while it runs: restart it", fixed.join(", ")))
+            }
+        });
+        let outcome = outcome.and_then(|new| self.take_over(new).map_err(|error| error.to_string()));
+        self.reports.push(match outcome {
+            Ok(()) => format!("reloaded: {}", self.summary()),
+            Err(why) => format!("not reloaded: {why}"),
+        });
+    }
+
+    fn take_over(&mut self, new: Config) -> Result<(), DaemonError> {
+        let keys: Vec<_> = new.interfaces.iter().map(InterfaceSpec::integrity).collect::<Result<_, _>>()?;
+        for ((spec, link), keys) in new.interfaces.iter().zip(self.network.links()).zip(keys) {
+            if let Some(keys) = keys {
+                self.engine.set_keys(link.id, keys);
+            }
+            self.engine.set_share(link.id, &spec.share)?;
+        }
+        self.config = new;
+        Ok(())
+    }
+
+    /// What it holds.
+    pub fn status(&mut self) -> Status {
+        let mut counted: BTreeMap<InterfaceId, Counted> = BTreeMap::new();
+        for (handle, counts) in self.installers.iter_mut().flat_map(|installer| installer.counters()) {
+            if let Some(interface) = self.installed.get(&handle) {
+                let sum = counted.entry(*interface).or_default();
+                sum.packets += counts.packets;
+                sum.bytes += counts.bytes;
+                sum.dropped += counts.dropped;
+            }
+        }
+        let name = |interface: InterfaceId| self.name_of(interface);
+        let interfaces = self.config.interfaces.iter().zip(self.network.links()).map(|(spec, link)| {
+            let share = self.engine.share(link.id);
+            let counts = counted.get(&link.id).copied().unwrap_or_default();
+            InterfaceStatus {
+                name: spec.name.clone(),
+                address: link.address,
+                rate_bps: spec.rate.as_bps(),
+                reservable_bps: share.map(|share| share.reservable().as_bps()),
+                reserved_bps: share.map(|share| share.reserved().as_bps()),
+                reservations: share.map(|share| share.reservations() as u64),
+                reserved_packets: counts.packets,
+                reserved_bytes: counts.bytes,
+                dropped_packets: counts.dropped,
+                is_authenticated: spec.keys.is_some(),
+            }
+        });
+        let sessions = self.engine.sessions().map(|view| {
+            let senders = view.senders.iter().map(|sender| SenderStatus {
+                source: address(&sender.sender),
+                bucket: bucket(&sender.tspec),
+                from_interface: sender.previous.map(|(interface, _)| name(interface)),
+                from: sender.previous.map(|(_, address)| address),
+                to_interfaces: sender.outgoing.iter().map(|interface| name(*interface)).collect(),
+            });
+            let reservations = view.reservations.iter().map(|reservation| ReservationStatus {
+                interface: reservation.next.map(|(interface, _)| name(interface)),
+                next: reservation.next.map(|(_, address)| address),
+                style: style_name(reservation.style).to_owned(),
+                senders: reservation.senders.iter().map(address).collect(),
+                bucket: bucket(reservation.flowspec.tspec()),
+            });
+            SessionStatus {
+                protocol: view.session.protocol,
+                destination: (view.session.destination, view.session.port).into(),
+                senders: senders.collect(),
+                reservations: reservations.collect(),
+            }
+        });
+        let local = self.requests.shaped().map(|(_, shaped)| LocalStatus {
+            flow: shaped.flow,
+            bucket: shaped.bucket,
+            interface: shaped.place.map(|(interface, _)| name(interface)),
+        });
+        Status {
+            elapsed_s: (now() - self.started).as_nanos() as f64 / 1e9,
+            interfaces: interfaces.collect(),
+            sessions: sessions.collect(),
+            local: local.collect(),
+            clients: self.clients.len() as u64,
+            refused_clients: self.clients.refused,
+            counters: self.counters(),
+        }
+    }
+
+    fn counters(&self) -> ProtocolCounters {
+        let stats = self.engine.stats();
+        let by_name = |counts: &BTreeMap<cutline_rsvp::message::Kind, u64>| {
+            counts.iter().map(|(kind, count)| (format!("{kind:?}"), *count)).collect()
+        };
+        ProtocolCounters {
+            sent: by_name(&stats.sent),
+            sent_bytes: stats.sent_bytes,
+            sent_again: stats.sent_again,
+            unsent: self.network.unsent,
+            received: by_name(&stats.received),
+            malformed: stats.malformed,
+            without_integrity: stats.without_integrity,
+            unknown_key: stats.unknown_key,
+            forged: stats.forged,
+            replayed: stats.replayed,
+            unproven: stats.unproven,
+            misplaced: stats.misplaced + self.network.misplaced,
+            not_admitted: stats.not_admitted,
+            not_installed: self.not_installed,
+            expired: stats.expired,
+            full: stats.full,
+        }
+    }
+}
+
+/// What a client hears of a sender.
+fn sender_reply(id: u64, sender: &Sender, tspec: &Tspec, adspec: Option<&Adspec>) -> Reply {
+    let known = adspec.filter(|adspec| adspec.bandwidth.is_finite());
+    let path_bps = known.map(|adspec| (f64::from(adspec.bandwidth) * 8.0) as u64);
+    Reply::Sender { id, sender: address(sender), bucket: bucket(tspec), path_bps }
+}
+
+const fn style_name(style: Style) -> &'static str {
+    match style {
+        Style::FixedFilter => "FF",
+        Style::SharedExplicit => "SE",
+        Style::WildcardFilter => "WF",
+        Style::Other(_) => "other",
+    }
+}
+
+/// The engine, without interfaces.
+fn engine(config: &Config) -> Result<Engine, DaemonError> {
+    let secret: [u8; 32] = random()?;
+    let seed = u64::from_ne_bytes(random()?);
+    Ok(Engine::new(Start {
+        params: config.params.clone(),
+        secret,
+        sequence: ntp_time(),
+        random: Streams::new(seed).stream("cutlined", "rsvp"),
+    })?)
+}
+
+/// Adds an interface to the engine.
+fn link(spec: &InterfaceSpec, interface: &Interface, engine: &mut Engine) -> Result<Link, DaemonError> {
+    let is_link_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let its = || interface.addresses.iter().map(|own| own.address);
+    let address = its().find(|address| Version::of(*address) == spec.version && !is_link_local(address));
+    let version = if spec.version == Version::V4 { 4 } else { 6 };
+    let address = address.ok_or_else(|| DaemonError::NoAddress { name: spec.name.clone(), version })?;
+    let id = engine.add_interface(InterfaceConfig {
+        mtu: u32::try_from(interface.mtu.get()).unwrap_or(u32::MAX),
+        share: (spec.control == ControlKind::Tc).then(|| spec.share.clone()),
+        integrity: spec.integrity()?,
+        encapsulation: spec.encapsulation,
+        ..InterfaceConfig::new(address, spec.rate)
+    })?;
+    Ok(Link { id, index: interface.index, version: spec.version, address })
+}
+
+/// Random bytes that nobody can guess.
+fn random<const N: usize>() -> Result<[u8; N], SysError> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        let failed = |error| SysError::new("random numbers cannot be got", std::io::Error::from(error));
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty()).map_err(failed)?;
+    }
+    Ok(bytes)
+}
+
+/// The time since 1900 in NTP's format, which grows over restarts (RFC 2747 section 3).
+fn ntp_time() -> u64 {
+    const FROM_1900_TO_1970: u64 = 2_208_988_800;
+    let ns = now().as_nanos() + wall_clock_offset();
+    let fraction = (ns % 1_000_000_000 << 32) / 1_000_000_000;
+    (ns / 1_000_000_000 + FROM_1900_TO_1970) << 32 | fraction
+}
+
+/// Removes what an agent with this file would have installed, also one that has ended without doing so. What cannot be removed is
+/// returned, a line each.
+pub fn remove_installed(config: &Config) -> Vec<String> {
+    let controlled = config.interfaces.iter().filter(|spec| spec.control == ControlKind::Tc);
+    let remove = |spec: &InterfaceSpec| Interface::named(&spec.name).and_then(|interface| sweep(&interface));
+    let failed = |spec: &InterfaceSpec| remove(spec).err().map(|error| in_words(spec, &error));
+    controlled.filter_map(failed).collect()
+}
+
+fn in_words(spec: &InterfaceSpec, error: &dyn Display) -> String {
+    format!("interface {}: {error}", spec.name)
+}

@@ -1,0 +1,266 @@
+//! The file of `cutlined`: its interfaces, the protocol, the socket.
+//!
+//! ```toml
+//! socket = "/run/cutline/cutlined.sock"
+//! group = "cutline"
+//! [rsvp]
+//! refresh = "30 s"
+//! [[interface]]
+//! name = "eth0"
+//! rate = "100 Mbit/s"
+//! share = 0.75
+//! control = "tc"
+//! keys = "/etc/cutline/eth0.keys"
+//! ```
+
+use crate::error::DaemonError;
+use crate::keys;
+use cutline_config::{Document, Errors, Kind, Problem, TableReader, kind, parameter};
+use cutline_params::Parameters as _;
+use cutline_provision::DEFAULT_SOCKET;
+use cutline_rsvp::admission::ShareParams;
+use cutline_rsvp::encapsulation::Encapsulation;
+use cutline_rsvp::engine::EngineParams;
+use cutline_rsvp::integrity::IntegrityConfig;
+use cutline_service::regular_file;
+use cutline_sys::ip_socket::Version;
+use cutline_units::Rate;
+use std::path::{Path, PathBuf};
+
+/// What a file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where applications ask.
+    pub socket: PathBuf,
+    /// The group whose members may ask, beside the owner; `None`: that of the process.
+    pub group: Option<u32>,
+    /// The protocol.
+    pub params: EngineParams,
+    /// The interfaces.
+    pub interfaces: Vec<InterfaceSpec>,
+}
+
+/// An interface, with one version of IP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InterfaceSpec {
+    /// Its name.
+    pub name: String,
+    /// The version of IP.
+    pub version: Version,
+    /// The rate of its link.
+    pub rate: Rate,
+    /// What can be reserved.
+    pub share: ShareParams,
+    /// Who installs reservations.
+    pub control: ControlKind,
+    /// Whether a queueing discipline that somebody else has set is replaced.
+    pub replace: bool,
+    /// How messages travel.
+    pub encapsulation: Encapsulation,
+    /// The file with the keys; `None` if messages are not authenticated.
+    pub keys: Option<PathBuf>,
+}
+
+/// Who installs reservations on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlKind {
+    /// The kernel's traffic control.
+    Tc,
+    /// Nobody: this node does not control the traffic there, and admits everything.
+    None,
+}
+
+const LONGEST_NAME: usize = 15;
+const LONGEST_PATH: usize = 107;
+
+impl Config {
+    /// Reads the file at `path`, a regular file of at most 1 MiB.
+    ///
+    /// # Errors
+    /// All problems of the file.
+    pub fn load(path: &Path) -> Result<Self, Errors> {
+        let name = path.display().to_string();
+        let text = regular_file::read(path)
+            .map_err(|why| Problem::in_file(&name, format!("cannot be read: {why}")))?;
+        Self::parse(&text, &name)
+    }
+
+    /// Reads the text of a file; `name` is its name in messages.
+    ///
+    /// # Errors
+    /// All problems of the text.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Errors> {
+        cutline_config::read(&Document::parse(text, name)?, read)
+    }
+
+    /// Returns what cannot change while it runs and differs in `other`.
+    pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
+        let pairs = || self.interfaces.iter().zip(&other.interfaces);
+        let any = |differs: fn(&InterfaceSpec, &InterfaceSpec) -> bool| pairs().any(|(a, b)| differs(a, b));
+        let differ = [
+            ("socket", self.socket != other.socket),
+            ("group", self.group != other.group),
+            ("rsvp", self.params != other.params),
+            ("interface", self.interfaces.len() != other.interfaces.len()),
+            ("interface.name", any(|a, b| a.name != b.name)),
+            ("interface.version", any(|a, b| a.version != b.version)),
+            ("interface.rate", any(|a, b| a.rate != b.rate)),
+            ("interface.control", any(|a, b| a.control != b.control)),
+            ("interface.replace", any(|a, b| a.replace != b.replace)),
+            ("interface.encapsulation", any(|a, b| a.encapsulation != b.encapsulation)),
+            ("interface.keys", any(|a, b| a.keys.is_some() != b.keys.is_some())),
+        ];
+        differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+}
+
+impl InterfaceSpec {
+    /// Reads the keys of its neighbours.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn integrity(&self) -> Result<Option<IntegrityConfig>, DaemonError> {
+        self.keys.as_deref().map(|path| keys::load(path).map(IntegrityConfig::new)).transpose()
+    }
+}
+
+fn read(root: &TableReader<'_>) -> Option<Config> {
+    let socket = root.or("socket", &path(), DEFAULT_SOCKET.to_owned()).into();
+    let group = root.optional("group", &group());
+    let params = match root.table("rsvp", "a table: write [rsvp]") {
+        Some(table) => {
+            let params = EngineParams::from_values(parameter::values(&table, &EngineParams::describe()));
+            let params = parameter::checked(&table, params);
+            table.finish();
+            params
+        }
+        None => Some(EngineParams::default()),
+    };
+    let tables = root.tables("interface");
+    if tables.is_empty() {
+        root.lacks("interface", "at least one interface: write [[interface]]");
+    }
+    let mut interfaces: Vec<InterfaceSpec> = Vec::new();
+    let mut is_whole = true;
+    for table in &tables {
+        let Some(interface) = interface(table) else {
+            is_whole = false;
+            continue;
+        };
+        let others = interfaces.iter().filter(|other| other.name == interface.name);
+        let share: f64 = others.clone().map(|other| other.share.share).sum();
+        if others.clone().any(|other| other.version == interface.version) {
+            table.refuse("name", "there is another [[interface]] with this name and version of IP");
+        } else if others.clone().any(|other| other.rate != interface.rate) {
+            table.refuse("rate", "it is another one for the same link above");
+        } else if share + interface.share.share > 1.0 {
+            table.refuse("share", "together with the one above for the same link it is more than 1");
+        }
+        interfaces.push(interface);
+    }
+    root.finish();
+    is_whole.then_some(Config { socket, group, params: params?, interfaces })
+}
+
+fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
+    let name = table.required("name", &name());
+    let rate = table.required("rate", &kind::rate());
+    let version = kind::integer(4, 6).only("4 or 6", |version| *version != 5);
+    let version = if table.or("version", &version, 4) == 4 { Version::V4 } else { Version::V6 };
+    let share = ShareParams::from_values(parameter::values(table, &ShareParams::describe()));
+    let share = parameter::checked(table, share);
+    let control = [("tc", ControlKind::Tc), ("none", ControlKind::None)];
+    let control = table.or("control", &kind::one_of("one of", &control), ControlKind::Tc);
+    let replace = table.or("replace", &kind::flag(), false);
+    let router = table.optional("router", &keys::address());
+    let words = [
+        ("raw", Encapsulation::Raw),
+        ("raw-and-udp", Encapsulation::RawAndUdp),
+        ("udp", Encapsulation::Udp { router }),
+    ];
+    let encapsulation = table.or("encapsulation", &kind::one_of("one of", &words), Encapsulation::Raw);
+    if router.is_some() && !matches!(encapsulation, Encapsulation::Udp { .. }) {
+        table.refuse("router", "it is for encapsulation = \"udp\"");
+    }
+    let keys = table.optional("keys", &path()).map(PathBuf::from);
+    table.finish();
+    let (name, rate, share) = (name?, rate?, share?);
+    Some(InterfaceSpec { name, version, rate, share, control, replace, encapsulation, keys })
+}
+
+fn name() -> Kind<String> {
+    let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.len());
+    kind::text().only("the name of an interface, of 1 to 15 bytes", fits)
+}
+
+fn path() -> Kind<String> {
+    let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
+    kind::text().only("an absolute path of at most 107 bytes", fits)
+}
+
+/// The number of a group by its name (group(5)), or as it is.
+fn group() -> Kind<u32> {
+    Kind::new("the name of a group in /etc/group, or its number", |node| {
+        let name = node.as_text().ok_or_else(String::new)?;
+        let table = std::fs::read_to_string("/etc/group").unwrap_or_default();
+        let found = table.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let (group, _password, number) = (fields.next()?, fields.next()?, fields.next()?);
+            (group == name).then(|| number.parse().ok())?
+        });
+        found.or_else(|| name.parse().ok()).ok_or_else(|| "there is no such group".to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Duration;
+
+    const FILE: &str = "socket = '/run/x.sock'\n[rsvp]\nrefresh = '5 s'\nrefresh-reduction = false\n\
+                        [[interface]]\nname = 'eth0'\nrate = '100 Mbit/s'\nshare = 0.5\ncontrol = 'none'\n\
+                        [[interface]]\nname = 'eth0'\nversion = 6\nrate = '100 Mbit/s'\nshare = 0.25\n\
+                        encapsulation = 'udp'\nrouter = 'fd00::1'\n";
+
+    #[test]
+    fn a_file_is_read() {
+        let config = Config::parse(FILE, "c.toml").unwrap();
+        assert_eq!(config.socket, Path::new("/run/x.sock"));
+        assert_eq!((config.params.refresh, config.params.refresh_reduction), (Duration::from_secs(5), false));
+        let [v4, v6] = &config.interfaces[..] else { panic!("two interfaces") };
+        assert_eq!((v4.version, v4.control, v4.share.share), (Version::V4, ControlKind::None, 0.5));
+        let router = Some("fd00::1".parse().unwrap());
+        assert_eq!((v6.encapsulation, v6.control), (Encapsulation::Udp { router }, ControlKind::Tc));
+    }
+
+    #[test]
+    fn slips_are_named_with_what_is_allowed() {
+        let refused =
+            |from: &str, to: &str| Config::parse(&FILE.replace(from, to), "c.toml").unwrap_err().render();
+        for (from, to, says) in [
+            ("share = 0.5", "share = 1.5", "0 to 1"),
+            ("share = 0.25", "share = 0.75", "more than 1"),
+            ("version = 6", "version = 4", "another [[interface]]"),
+            ("version = 6", "version = 5", "4 or 6"),
+            ("'none'", "'htb'", "\"tc\""),
+            ("'udp'", "'raw'", "encapsulation = \"udp\""),
+            ("refresh = '5 s'", "refresh = '5 ms'", "100 ms"),
+            ("'/run/x.sock'", "'x.sock'", "absolute path"),
+            ("[rsvp]", "group = 'no such group'\n[rsvp]", "no such group"),
+            ("name = 'eth0'\nversion", "version", "name"),
+        ] {
+            let said = refused(from, to);
+            assert!(said.contains(says), "{to}: {said}");
+        }
+        assert!(Config::parse("", "c.toml").unwrap_err().render().contains("[[interface]]"));
+    }
+
+    #[test]
+    fn what_cannot_change_is_named() {
+        let config = Config::parse(FILE, "c.toml").unwrap();
+        let other = |from: &str, to: &str| Config::parse(&FILE.replace(from, to), "c.toml").unwrap();
+        assert!(config.fixed_differences(&other("0.5", "0.4")).is_empty());
+        assert_eq!(config.fixed_differences(&other("x.sock", "y.sock")), ["socket"]);
+        assert_eq!(config.fixed_differences(&other("'none'", "'tc'")), ["interface.control"]);
+    }
+}

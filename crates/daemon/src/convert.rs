@@ -1,0 +1,73 @@
+//! Values of the engine and of clients.
+
+use cutline_provision::protocol::Bucket;
+use cutline_provision::{Flow, Reason, Transport};
+use cutline_rsvp::intserv::Tspec;
+use cutline_rsvp::object::{Selector, Sender, Session, code};
+use std::net::SocketAddr;
+
+/// The token bucket of a client as the protocol has it, in bytes per second.
+pub fn tspec(bucket: &Bucket) -> Tspec {
+    Tspec {
+        rate: (bucket.rate_bps as f64 / 8.0) as f32,
+        bucket: bucket.bucket_bytes as f32,
+        peak: (bucket.peak_bps as f64 / 8.0) as f32,
+        min_unit: u32::try_from(bucket.min_policed_bytes).unwrap_or(u32::MAX),
+        max_packet: u32::try_from(bucket.max_packet_bytes).unwrap_or(u32::MAX),
+    }
+}
+
+/// The protocol's token bucket as clients have it. An infinite peak is the largest number.
+pub fn bucket(tspec: &Tspec) -> Bucket {
+    let bits = |rate: f32| (f64::from(rate) * 8.0) as u64;
+    Bucket {
+        rate_bps: bits(tspec.rate),
+        bucket_bytes: tspec.bucket as u64,
+        peak_bps: bits(tspec.peak),
+        min_policed_bytes: tspec.min_unit.into(),
+        max_packet_bytes: tspec.max_packet.into(),
+    }
+}
+
+/// Where a flow goes.
+pub fn session(transport: Transport, destination: SocketAddr) -> Session {
+    Session { destination: destination.ip(), protocol: transport.number(), port: destination.port() }
+}
+
+/// Where a flow comes from.
+pub const fn sender(source: SocketAddr) -> Sender {
+    Sender::new(source.ip(), source.port())
+}
+
+/// The session and the sender of a flow.
+pub fn of_flow(flow: &Flow) -> (Session, Sender) {
+    (session(flow.transport, flow.destination), sender(flow.source))
+}
+
+/// The socket address of a sender; a flow label has no port.
+pub const fn address(sender: &Sender) -> SocketAddr {
+    let port = match sender.selector {
+        Selector::Port(port) => port,
+        Selector::FlowLabel(_) => 0,
+    };
+    SocketAddr::new(sender.address, port)
+}
+
+/// What an error means (RFC 2205 appendix B).
+pub fn reason(code: u8, value: u16) -> Reason {
+    match (code, value) {
+        (code::ADMISSION, code::BANDWIDTH) => Reason::Bandwidth,
+        (code::ADMISSION, code::DELAY_BOUND) => Reason::Burst,
+        (code::ADMISSION, code::PACKET_SIZE) => Reason::PacketSize,
+        (code::NO_PATH | code::NO_SENDER, _) => Reason::NoPath,
+        (
+            code::CONFLICTING_STYLE
+            | code::UNKNOWN_STYLE
+            | code::CONFLICTING_PORTS
+            | code::CONFLICTING_SENDER_PORTS,
+            _,
+        ) => Reason::Conflict,
+        (code::PREEMPTED, _) => Reason::Preempted,
+        (code, value) => Reason::Other(format!("RSVP error {code}, value {value} (RFC 2205 appendix B)")),
+    }
+}

@@ -1,0 +1,42 @@
+//! Why `cutlined` cannot start, or has ended.
+
+use cutline_config::Errors;
+use cutline_params::ParameterError;
+use cutline_sys::SysError;
+use cutline_text::Printable;
+
+/// Why `cutlined` cannot start, or has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Its file has problems.
+    #[error(transparent)]
+    Config(#[from] Errors),
+    /// A system call failed, or a privilege is missing.
+    #[error(transparent)]
+    System(#[from] SysError),
+    /// The kernel's routes or traffic control refuse.
+    #[error(transparent)]
+    Netlink(#[from] cutline_netlink::Error),
+    /// A parameter is not allowed.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// A file with keys cannot be used.
+    #[error("keys `{}`: {why}", Printable(file))]
+    Keys {
+        /// The file.
+        file: String,
+        /// Why.
+        why: String,
+    },
+    /// An interface has no address of the version of IP that is wanted.
+    #[error(
+        "interface `{}` has no address of IPv{version}: give it one, or remove it from the file",
+        Printable(name)
+    )]
+    NoAddress {
+        /// The interface.
+        name: String,
+        /// 4 or 6.
+        version: u8,
+    },
+}

@@ -1,0 +1,39 @@
+//! `cutlined`: the RSVP agent of a host or router, and who its applications ask for reservations.
+//!
+//! The protocol is the engine of `cutline-rsvp`, which does no IO. Here is what it needs around it on Linux.
+//!
+//! ```text
+//!                       applications
+//!                            | clients: local socket, JSON lines
+//! raw and UDP sockets -- agent: engine -- routes: netlink
+//!        network             | installer: traffic control
+//!
+//! config     its file
+//! keys       files with the keys of neighbours
+//! agent      one thread with everything: messages, deadlines, clients, routes, signals
+//!   requests what applications have asked for, and what they are told
+//! network    messages on their way: raw and UDP sockets
+//! routes     the kernel's answers as the engine wants them
+//! installer  where reservations are installed: the kernel's traffic control, or elsewhere
+//! clients    connections of applications
+//! convert    values of the engine and of clients
+//! status     what it holds, as a document
+//! error      why it cannot start, or has ended
+//! ```
+
+mod agent;
+mod clients;
+pub mod config;
+mod convert;
+mod error;
+pub mod installer;
+mod keys;
+mod network;
+mod requests;
+mod routes;
+pub mod status;
+
+pub use agent::{Agent, remove_installed};
+pub use config::Config;
+pub use error::DaemonError;
+pub use installer::Installer;

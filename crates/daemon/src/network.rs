@@ -1,0 +1,149 @@
+//! Messages on their way: raw sockets for protocol 46, and UDP sockets for hosts that have no others (RFC 2205 appendix C).
+
+use cutline_rsvp::encapsulation::{Carrier, Encapsulation, PORT_FROM_HOSTS, PORT_TO_HOSTS, PROTOCOL};
+use cutline_rsvp::engine::{Arrival, Datagram, InterfaceId};
+use cutline_sys::SysError;
+use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// An interface of the engine, as the kernel knows it.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// The engine's number.
+    pub id: InterfaceId,
+    /// The kernel's number.
+    pub index: u32,
+    pub version: Version,
+    pub address: IpAddr,
+}
+
+/// A socket, and what it carries.
+#[derive(Debug)]
+struct Socket {
+    inner: IpSocket,
+    version: Version,
+    carrier: Carrier,
+    /// Whether messages can be sent by it.
+    sends: bool,
+}
+
+/// All sockets of the protocol.
+#[derive(Debug)]
+pub struct Network {
+    sockets: Vec<Socket>,
+    links: Vec<Link>,
+    /// Messages at interfaces that are not ours.
+    pub misplaced: u64,
+    /// Messages that could not be sent.
+    pub unsent: u64,
+}
+
+/// How many messages are read from a socket before others have their turn.
+const TURN: usize = 256;
+
+impl Network {
+    /// Opens the sockets that these interfaces need.
+    ///
+    /// # Errors
+    /// When the process may not, or another one has a port of the protocol.
+    pub fn open(links: Vec<Link>, encapsulations: &[Encapsulation]) -> Result<Self, SysError> {
+        let mut sockets: Vec<Socket> = Vec::new();
+        for (link, encapsulation) in links.iter().zip(encapsulations) {
+            let version = link.version;
+            let (raw, ports) = match encapsulation {
+                Encapsulation::Udp { .. } => (false, &[PORT_FROM_HOSTS, PORT_TO_HOSTS][..]),
+                _ => (true, &[PORT_FROM_HOSTS][..]),
+            };
+            let has = |sockets: &[Socket], carrier| {
+                sockets.iter().any(|socket| socket.version == version && socket.carrier == carrier)
+            };
+            if raw && !has(&sockets, Carrier::Raw) {
+                let failed =
+                    |error| SysError::privileged("a raw socket cannot be opened", "CAP_NET_RAW", error);
+                let socket = IpSocket::raw(version, PROTOCOL, true).map_err(failed)?;
+                sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw, sends: true });
+                if version == Version::V6 {
+                    let socket = IpSocket::interceptor_v6(PROTOCOL).map_err(failed)?;
+                    sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw, sends: false });
+                }
+            }
+            for port in ports.iter().copied() {
+                if has(&sockets, Carrier::Udp(port)) {
+                    continue;
+                }
+                let failed = |error| {
+                    SysError::privileged(format!("UDP port {port} cannot be opened"), "CAP_NET_RAW", error)
+                };
+                let socket = IpSocket::udp(version, port).map_err(failed)?;
+                sockets.push(Socket { inner: socket, version, carrier: Carrier::Udp(port), sends: true });
+            }
+        }
+        Ok(Self { sockets, links, misplaced: 0, unsent: 0 })
+    }
+
+    /// The descriptors, each with its number.
+    pub fn descriptors(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        self.sockets.iter().map(|socket| socket.inner.as_fd()).enumerate()
+    }
+
+    /// Passes the messages on that have arrived at a socket.
+    pub fn receive(&mut self, number: usize, mut each: impl FnMut(&Arrival<'_>)) {
+        let Some(Socket { inner, version, carrier, .. }) = self.sockets.get_mut(number) else { return };
+        for _ in 0..TURN {
+            // An error is that of a message sent before, such as one to a host that refuses it; the next call has the next message.
+            let Ok(received) = inner.receive() else { continue };
+            let Some(received) = received else { return };
+            let link =
+                self.links.iter().find(|link| link.index == received.interface && link.version == *version);
+            let Some(link) = link else {
+                self.misplaced += 1;
+                continue;
+            };
+            let ttl = received.ttl.filter(|_| *carrier == Carrier::Raw);
+            each(&Arrival {
+                interface: link.id,
+                source: received.source,
+                destination: received.destination,
+                ttl,
+                carrier: *carrier,
+                bytes: received.payload,
+            });
+        }
+    }
+
+    /// Sends a message. One that cannot be sent is counted: the protocol repeats what is not heard.
+    pub fn send(&mut self, datagram: &Datagram) {
+        if self.try_send(datagram).is_err() {
+            self.unsent += 1;
+        }
+    }
+
+    fn try_send(&self, datagram: &Datagram) -> io::Result<()> {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let link = self.links.iter().find(|link| link.id == datagram.interface).ok_or_else(missing)?;
+        let port = match datagram.carrier {
+            Carrier::Raw => 0,
+            Carrier::Udp(port) => port,
+        };
+        let is_raw = datagram.carrier == Carrier::Raw;
+        // Any UDP socket will do: the port that it comes from means nothing.
+        let socket = self.sockets.iter().find(|socket| {
+            socket.sends && socket.version == link.version && (socket.carrier == Carrier::Raw) == is_raw
+        });
+        socket.ok_or_else(missing)?.inner.send(&Outgoing {
+            interface: link.index,
+            source: datagram.source,
+            destination: (datagram.destination, port),
+            ttl: datagram.ttl,
+            router_alert: datagram.router_alert,
+            payload: &datagram.bytes,
+        })
+    }
+
+    /// The interfaces.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+}

@@ -1,0 +1,258 @@
+//! What applications have asked for, and what they are told.
+
+use crate::clients::ClientId;
+use cutline_provision::protocol::Bucket;
+use cutline_provision::{Flow, Reason, Refusal};
+use cutline_rsvp::admission::Handle;
+use cutline_rsvp::engine::{InterfaceId, Reservation};
+use cutline_rsvp::intserv::{Flowspec, Tspec};
+use cutline_rsvp::object::{Sender, Session, Style};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// A request: the client, and its number for it.
+pub type RequestId = (ClientId, u64);
+
+/// The most that a client may have asked for at a time.
+pub const MOST_EACH: usize = 100_000;
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// A flow that is sent.
+    Announce(Announced),
+    /// A reservation for what is received.
+    Reserve(Wanted),
+    /// A class at this host alone.
+    Shape(Shaped),
+}
+
+#[derive(Clone, Debug)]
+pub struct Announced {
+    pub session: Session,
+    pub sender: Sender,
+    pub tspec: Tspec,
+    /// By which interface it is announced, to which next node; `None` while no route leads there.
+    pub route: Option<(InterfaceId, Option<IpAddr>)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub session: Session,
+    pub style: Style,
+    /// None in style WF.
+    pub senders: Vec<Sender>,
+    pub tspec: Tspec,
+    pub confirm: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Shaped {
+    pub flow: Flow,
+    pub bucket: Bucket,
+    /// Where it is; `None` while no route leads there, or it is refused there.
+    pub place: Option<(InterfaceId, Handle)>,
+}
+
+/// All that was asked for.
+#[derive(Debug, Default)]
+pub struct Requests {
+    asks: BTreeMap<RequestId, Ask>,
+    announcers: BTreeMap<(Session, Sender), RequestId>,
+    reservers: BTreeMap<Session, BTreeSet<RequestId>>,
+    shapers: BTreeMap<Flow, RequestId>,
+}
+
+impl Requests {
+    pub fn get_mut(&mut self, id: RequestId) -> Option<&mut Ask> {
+        self.asks.get_mut(&id)
+    }
+
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// When the number is in use, or another request is for the same packets and does not go with it.
+    pub fn add(&mut self, id: RequestId, ask: Ask) -> Result<(), Refusal> {
+        let refused = |reason| Err(Refusal::new(reason));
+        if self.asks.contains_key(&id) {
+            return refused(Reason::Invalid(format!("id = {}: allowed is one that is not in use", id.1)));
+        }
+        if self.of(id.0).count() >= MOST_EACH {
+            return refused(Reason::Invalid(format!("a client may ask for {MOST_EACH} things at a time")));
+        }
+        match &ask {
+            Ask::Announce(announced) => {
+                let key = (announced.session, announced.sender);
+                if self.announcers.contains_key(&key) {
+                    return refused(Reason::Conflict);
+                }
+                self.announcers.insert(key, id);
+            }
+            Ask::Shape(shaped) => {
+                if self.shapers.contains_key(&shaped.flow) {
+                    return refused(Reason::Conflict);
+                }
+                self.shapers.insert(shaped.flow, id);
+            }
+            Ask::Reserve(wanted) => {
+                if !self.others(wanted.session).all(|other| wanted.goes_with(other)) {
+                    return refused(Reason::Conflict);
+                }
+                self.reservers.entry(wanted.session).or_default().insert(id);
+            }
+        }
+        self.asks.insert(id, ask);
+        Ok(())
+    }
+
+    /// Removes a request.
+    pub fn remove(&mut self, id: RequestId) -> Option<Ask> {
+        let ask = self.asks.remove(&id)?;
+        match &ask {
+            Ask::Announce(announced) => {
+                self.announcers.remove(&(announced.session, announced.sender));
+            }
+            Ask::Shape(shaped) => {
+                self.shapers.remove(&shaped.flow);
+            }
+            Ask::Reserve(wanted) => {
+                if let Some(ids) = self.reservers.get_mut(&wanted.session) {
+                    ids.remove(&id);
+                    if ids.is_empty() {
+                        self.reservers.remove(&wanted.session);
+                    }
+                }
+            }
+        }
+        Some(ask)
+    }
+
+    /// What a client has asked for.
+    pub fn of(&self, client: ClientId) -> impl Iterator<Item = RequestId> + '_ {
+        self.asks.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
+    }
+
+    /// The clients that have asked for something.
+    pub fn clients(&self) -> Vec<ClientId> {
+        let clients: BTreeSet<ClientId> = self.asks.keys().map(|(client, _)| *client).collect();
+        clients.into_iter().collect()
+    }
+
+    /// All that is sent.
+    pub fn announced(&self) -> Vec<RequestId> {
+        self.announcers.values().copied().collect()
+    }
+
+    /// All that is shaped here.
+    pub fn shaped(&self) -> impl Iterator<Item = (RequestId, &Shaped)> {
+        self.shapers.values().filter_map(|id| match self.asks.get(id) {
+            Some(Ask::Shape(shaped)) => Some((*id, shaped)),
+            _ => None,
+        })
+    }
+
+    /// Whose requests a session's reserved flows are that leave here.
+    pub fn announcers(&self, session: Session, senders: &[Sender]) -> Vec<RequestId> {
+        if senders.is_empty() {
+            let all = Sender::new(IpAddr::from([0, 0, 0, 0]), 0);
+            let its = self.announcers.range((session, all)..).take_while(|((other, _), _)| *other == session);
+            return its.map(|(_, id)| *id).collect();
+        }
+        senders.iter().filter_map(|sender| self.announcers.get(&(session, *sender)).copied()).collect()
+    }
+
+    /// Whose requests are for these senders; all of the session if there are none.
+    pub fn reservers(&self, session: Session, senders: &[Sender]) -> Vec<RequestId> {
+        let ids = self.reservers.get(&session).into_iter().flatten();
+        let is_for = |id: &&RequestId| match self.asks.get(id) {
+            Some(Ask::Reserve(wanted)) => {
+                senders.is_empty()
+                    || wanted.senders.is_empty()
+                    || senders.iter().any(|sender| wanted.senders.contains(sender))
+            }
+            _ => false,
+        };
+        ids.filter(is_for).copied().collect()
+    }
+
+    fn others(&self, session: Session) -> impl Iterator<Item = &Wanted> {
+        let ids = self.reservers.get(&session).into_iter().flatten();
+        ids.filter_map(|id| match self.asks.get(id) {
+            Some(Ask::Reserve(wanted)) => Some(wanted),
+            _ => None,
+        })
+    }
+
+    /// What all requests of a session together reserve; `None` if there are none.
+    pub fn merged(&self, session: Session) -> Option<(Reservation, BTreeMap<Sender, Flowspec>)> {
+        let mut all = self.others(session);
+        let first = all.next()?;
+        let flowspec = Flowspec::ControlledLoad(first.tspec);
+        let mut merged = Reservation {
+            style: first.style,
+            senders: first.senders.clone(),
+            flowspec,
+            confirm: first.confirm,
+        };
+        let each = |wanted: &Wanted| {
+            let flowspec = Flowspec::ControlledLoad(wanted.tspec);
+            wanted.senders.iter().map(move |sender| (*sender, flowspec)).collect::<Vec<_>>()
+        };
+        let mut flowspecs: BTreeMap<Sender, Flowspec> = each(first).into_iter().collect();
+        for wanted in all {
+            merged.senders.extend(&wanted.senders);
+            merged.confirm |= wanted.confirm;
+            flowspecs.extend(each(wanted));
+        }
+        if merged.style != Style::FixedFilter {
+            flowspecs.clear();
+        }
+        Some((merged, flowspecs))
+    }
+}
+
+impl Wanted {
+    /// Requests of several applications go together if each has its own senders, in style FF.
+    fn goes_with(&self, other: &Self) -> bool {
+        let is_fixed = |wanted: &Self| wanted.style == Style::FixedFilter;
+        is_fixed(self) && is_fixed(other) && !self.senders.iter().any(|sender| other.senders.contains(sender))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(style: Style, ports: &[u16], rate: f32) -> Ask {
+        let session = Session { destination: [10, 0, 0, 9].into(), protocol: 6, port: 80 };
+        let senders = ports.iter().map(|port| Sender::new([10, 0, 0, 1].into(), *port)).collect();
+        Ask::Reserve(Wanted { session, style, senders, tspec: Tspec::new(rate, 3000.0), confirm: true })
+    }
+
+    #[test]
+    fn connections_to_one_port_have_one_session_and_their_own_rates() {
+        let mut requests = Requests::default();
+        requests.add((1, 2), wanted(Style::FixedFilter, &[1000], 1e4)).unwrap();
+        requests.add((2, 2), wanted(Style::FixedFilter, &[1001], 2e4)).unwrap();
+        let refused = |ask, id| Requests::add(&mut Requests::default(), id, ask);
+        refused(wanted(Style::FixedFilter, &[1000], 1.0), (1, 1)).unwrap();
+        for other in [
+            wanted(Style::FixedFilter, &[1001, 1002], 1.0),
+            wanted(Style::SharedExplicit, &[1002], 1.0),
+            wanted(Style::WildcardFilter, &[], 1.0),
+        ] {
+            assert_eq!(requests.add((3, 2), other).unwrap_err().reason, Reason::Conflict);
+        }
+        let session = Session { destination: [10, 0, 0, 9].into(), protocol: 6, port: 80 };
+        let (merged, flowspecs) = requests.merged(session).unwrap();
+        assert_eq!(merged.senders.len(), 2);
+        let rates: Vec<f32> = flowspecs.values().map(|flowspec| flowspec.tspec().rate).collect();
+        assert_eq!(rates, [1e4, 2e4]);
+        let second = [Sender::new([10, 0, 0, 1].into(), 1001)];
+        assert_eq!(requests.reservers(session, &second), [(2, 2)]);
+        requests.remove((1, 2)).unwrap();
+        assert_eq!(requests.merged(session).unwrap().0.senders, second);
+        requests.remove((2, 2)).unwrap();
+        assert!(requests.merged(session).is_none());
+    }
+}

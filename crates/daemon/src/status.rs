@@ -1,0 +1,148 @@
+//! What `cutlined` holds, as a document.
+
+use cutline_provision::protocol::Bucket;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// What `cutlined` holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// Time since its start, s.
+    pub elapsed_s: f64,
+    /// Its interfaces.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// The sessions: packets to one destination, with their senders and reservations.
+    pub sessions: Vec<SessionStatus>,
+    /// What applications of this host have reserved here alone (`local`).
+    pub local: Vec<LocalStatus>,
+    /// Clients that are connected.
+    pub clients: u64,
+    /// Clients that were refused, because the largest number was connected.
+    pub refused_clients: u64,
+    /// Counters of the protocol since the start.
+    pub counters: ProtocolCounters,
+}
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InterfaceStatus {
+    /// Its name.
+    pub name: String,
+    /// Its address in messages.
+    #[schemars(with = "String")]
+    pub address: IpAddr,
+    /// The rate of its link, bit/s.
+    pub rate_bps: u64,
+    /// How much can be reserved, bit/s; null if the traffic there is not controlled.
+    pub reservable_bps: Option<u64>,
+    /// How much is reserved, bit/s.
+    pub reserved_bps: Option<u64>,
+    /// How many reservations there are.
+    pub reservations: Option<u64>,
+    /// Packets that have left as part of a reservation that is there now.
+    pub reserved_packets: u64,
+    /// Their bytes, as traffic control counts them, B.
+    pub reserved_bytes: u64,
+    /// Packets of these reservations that were dropped.
+    pub dropped_packets: u64,
+    /// Whether messages are authenticated.
+    pub is_authenticated: bool,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionStatus {
+    /// The number of the protocol, such as 17 for UDP.
+    pub protocol: u8,
+    /// Where the packets go; port 0 for a protocol without ports.
+    #[schemars(with = "String")]
+    pub destination: SocketAddr,
+    /// Those who send.
+    pub senders: Vec<SenderStatus>,
+    /// What is reserved for them.
+    pub reservations: Vec<ReservationStatus>,
+}
+
+/// A sender.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SenderStatus {
+    /// Where its packets come from.
+    #[schemars(with = "String")]
+    pub source: SocketAddr,
+    /// What they are at most.
+    pub bucket: Bucket,
+    /// The interface that its messages come from; null if it is an application of this host.
+    pub from_interface: Option<String>,
+    /// The neighbour that they come from.
+    #[schemars(with = "Option<String>")]
+    pub from: Option<IpAddr>,
+    /// The interfaces by which the packets leave.
+    pub to_interfaces: Vec<String>,
+}
+
+/// What a next hop has reserved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReservationStatus {
+    /// The interface; null if an application of this host has reserved.
+    pub interface: Option<String>,
+    /// The neighbour that has reserved.
+    #[schemars(with = "Option<String>")]
+    pub next: Option<IpAddr>,
+    /// `FF`, `SE` or `WF`.
+    pub style: String,
+    /// Whose packets; empty for all.
+    #[schemars(with = "Vec<String>")]
+    pub senders: Vec<SocketAddr>,
+    /// What is reserved.
+    pub bucket: Bucket,
+}
+
+/// A reservation at this host alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LocalStatus {
+    /// The packets.
+    pub flow: cutline_provision::Flow,
+    /// What is reserved.
+    pub bucket: Bucket,
+    /// The interface; null while no route leads there, or it was refused there.
+    pub interface: Option<String>,
+}
+
+/// What the protocol has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProtocolCounters {
+    /// Messages sent, by type.
+    pub sent: BTreeMap<String, u64>,
+    /// Bytes sent, without the headers of IP and UDP.
+    pub sent_bytes: u64,
+    /// Messages sent again because no acknowledgement came.
+    pub sent_again: u64,
+    /// Messages that the kernel did not take.
+    pub unsent: u64,
+    /// Messages received and understood, by type.
+    pub received: BTreeMap<String, u64>,
+    /// Messages that were malformed.
+    pub malformed: u64,
+    /// Messages that were not authenticated and had to be.
+    pub without_integrity: u64,
+    /// Messages with a key that is not known.
+    pub unknown_key: u64,
+    /// Messages with a wrong digest.
+    pub forged: u64,
+    /// Messages that were repeated, or came too late.
+    pub replayed: u64,
+    /// Messages of neighbours that have not shown yet that they are recent.
+    pub unproven: u64,
+    /// Messages at an interface, or by a carrier, that is not used.
+    pub misplaced: u64,
+    /// Reservations that were refused because there was no room.
+    pub not_admitted: u64,
+    /// Reservations that could not be installed.
+    pub not_installed: u64,
+    /// States that ended because they were not refreshed.
+    pub expired: u64,
+    /// What was refused because a limit was reached.
+    pub full: u64,
+}

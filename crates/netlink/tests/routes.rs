@@ -1,0 +1,152 @@
+//! Interfaces, routes and their changes, in network namespaces.
+//!
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-netlink`.
+
+use cutline_netlink::{
+    Address, Changes, Hop, Interface, Monitor, NoRoute, Question, Route, Router, interfaces,
+};
+use cutline_sys::namespace::Namespace;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_testbed::may_make_namespaces;
+use cutline_units::{Bytes, Duration};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+use std::net::IpAddr;
+
+const COMMAND: &str = "sudo -E cargo test -p cutline-netlink --test routes";
+
+/// A host with an interface `east`, and routes of each kind.
+fn host(label: &str) -> Option<Namespace> {
+    may_make_namespaces(COMMAND).then_some(())?;
+    let namespace = Namespace::create(label).unwrap();
+    let set_up = "link add east mtu 1400 type veth peer name west\nlink set east up\nlink set west up\n\
+                  address add 10.0.0.1/24 dev east\naddress add 10.0.0.9/32 peer 10.8.8.8 dev east\n\
+                  address add fd00::1/64 dev east nodad\n\
+                  route add 10.2.0.0/16 via 10.0.0.2\nroute add blackhole 10.3.0.0/16\n\
+                  route add prohibit 10.4.0.0/16\nroute add unreachable 10.5.0.0/16\n\
+                  route add 10.6.0.0/16 via inet6 fd00::2 dev east\n\
+                  route add fd02::/64 via fd00::2\nroute add blackhole fd03::/64\n\
+                  route add prohibit fd04::/64\nroute add unreachable fd05::/64\n\
+                  rule add from 10.0.0.9 to 10.7.0.0/16 lookup 77\nroute add 10.7.0.0/16 via 10.0.0.7 table 77";
+    namespace.ip_batch(set_up).unwrap();
+    // The kernel takes up an address of IPv6 in its own time.
+    let mut monitor = namespace.within(|| Monitor::open().unwrap()).unwrap();
+    let mut router = namespace.within(|| Router::open().unwrap()).unwrap();
+    for _ in 0..100 {
+        if router.route(ip("fd00::1")).unwrap() == Route::Local {
+            return Some(namespace);
+        }
+        wait(&mut [PollFd::new(&monitor, PollFlags::IN)], Duration::from_secs(1)).unwrap();
+        monitor.take().unwrap();
+    }
+    panic!("the address fd00::1 is not taken up");
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+#[test]
+fn interfaces_have_their_addresses() {
+    let Some(host) = host("interfaces") else { return };
+    let found = host.within(|| interfaces().unwrap()).unwrap();
+    let names: Vec<&str> = found.iter().map(|interface| interface.name.as_str()).collect();
+    assert_eq!(names, ["lo", "west", "east"], "in the order of their numbers");
+    let east = &found[2];
+    assert_eq!(
+        (east.mtu, east.header, east.is_up, east.is_loopback),
+        (Bytes::new(1400), Bytes::new(14), true, false)
+    );
+    let address = |text, prefix| Address { address: ip(text), prefix };
+    for own in [address("10.0.0.1", 24), address("10.0.0.9", 32), address("fd00::1", 64)] {
+        assert!(east.addresses.contains(&own), "{own:?} in {:?}", east.addresses);
+    }
+    assert!(found[0].is_loopback && found[0].addresses.contains(&address("::1", 128)));
+    let missing = host.within(|| Interface::named("north").unwrap_err().to_string()).unwrap();
+    assert_eq!(missing, "there is no interface `north`; there are: lo, west, east");
+}
+
+#[test]
+fn a_route_is_the_one_that_a_packet_takes() {
+    let Some(host) = host("routes") else { return };
+    let mut router = host.within(|| Router::open().unwrap()).unwrap();
+    let east = host.within(|| Interface::named("east").unwrap().index).unwrap();
+    let leaves = |next_hop: Option<&str>, source: &str| {
+        Route::Leaves(Hop { interface: east, next_hop: next_hop.map(ip), source: Some(ip(source)) })
+    };
+    let expected = [
+        ("10.0.0.7", leaves(None, "10.0.0.1")),
+        ("10.2.3.4", leaves(Some("10.0.0.2"), "10.0.0.1")),
+        ("10.6.0.1", leaves(Some("fd00::2"), "10.0.0.1")),
+        ("fd00::7", leaves(None, "fd00::1")),
+        ("fd02::7", leaves(Some("fd00::2"), "fd00::1")),
+        ("10.0.0.1", Route::Local),
+        ("127.0.0.1", Route::Local),
+        ("fd00::1", Route::Local),
+        ("10.3.0.1", Route::None(NoRoute::Blackhole)),
+        ("10.4.0.1", Route::None(NoRoute::Prohibited)),
+        ("10.5.0.1", Route::None(NoRoute::Unreachable)),
+        ("10.7.0.1", Route::None(NoRoute::Unreachable)),
+        ("192.0.2.1", Route::None(NoRoute::Unreachable)),
+        ("fd03::1", Route::None(NoRoute::Blackhole)),
+        ("fd04::1", Route::None(NoRoute::Prohibited)),
+        ("fd05::1", Route::None(NoRoute::Unreachable)),
+        ("2001:db8::1", Route::None(NoRoute::Unreachable)),
+    ];
+    for (destination, route) in expected {
+        assert_eq!(router.route(ip(destination)).unwrap(), route, "{destination}");
+    }
+}
+
+#[test]
+fn a_route_may_depend_on_the_source() {
+    let Some(host) = host("sources") else { return };
+    let mut router = host.within(|| Router::open().unwrap()).unwrap();
+    let east = host.within(|| Interface::named("east").unwrap().index).unwrap();
+    let mut next_hop = |destination: &str, source: &str, incoming| {
+        let question = Question { destination: ip(destination), source: Some(ip(source)), incoming };
+        router.route(question).map(|route| match route {
+            Route::Leaves(hop) => Ok(hop.next_hop),
+            other => Err(other),
+        })
+    };
+    assert_eq!(next_hop("10.7.0.1", "10.0.0.9", None).unwrap(), Ok(Some(ip("10.0.0.7"))));
+    let unreachable = Err(Route::None(NoRoute::Unreachable));
+    assert_eq!(next_hop("10.7.0.1", "10.0.0.1", None).unwrap(), unreachable);
+    // The source of another host says nothing without the interface at which its packets arrive.
+    assert_eq!(next_hop("10.2.0.1", "10.0.0.77", None).unwrap(), Ok(Some(ip("10.0.0.2"))));
+    assert_eq!(next_hop("10.3.0.1", "10.0.0.77", None).unwrap(), Err(Route::None(NoRoute::Blackhole)));
+    assert_eq!(next_hop("10.2.0.1", "10.0.0.77", Some(east)).unwrap(), unreachable, "it does not forward");
+    host.set("net.ipv4.ip_forward", "1").unwrap();
+    assert_eq!(next_hop("10.2.0.1", "10.0.0.77", Some(east)).unwrap(), Ok(Some(ip("10.0.0.2"))));
+    let error = next_hop("10.2.0.1", "fd00::1", None).unwrap_err().to_string();
+    assert_eq!(error, "source = fd00::1: allowed is an address of the destination's protocol");
+}
+
+#[test]
+fn a_monitor_hears_of_changes() {
+    let Some(host) = host("changes") else { return };
+    let mut monitor = host.within(|| Monitor::open().unwrap()).unwrap();
+    let mut changes = |command: &str| {
+        // What the kernel does by itself, such as taking up an address of IPv6, comes late.
+        while wait(&mut [PollFd::new(&monitor, PollFlags::IN)], Duration::from_secs(1)).unwrap() {
+            monitor.take().unwrap();
+        }
+        assert!(!monitor.take().unwrap().any());
+        host.ip_batch(command).unwrap();
+        let mut fds = [PollFd::new(&monitor, PollFlags::IN)];
+        assert!(wait(&mut fds, Duration::from_secs(1)).unwrap(), "{command}: nothing to read");
+        monitor.take().unwrap()
+    };
+    let routes = Changes { routes: true, ..Changes::default() };
+    assert_eq!(changes("route add 10.9.0.0/16 via 10.0.0.2"), routes);
+    assert_eq!(changes("route del 10.9.0.0/16"), routes);
+    assert_eq!(changes("route add fd09::/64 via fd00::2"), routes);
+    assert_eq!(changes("rule add from 10.0.0.3 lookup 78"), routes);
+    assert!(changes("address add 10.0.0.4/32 dev east").addresses);
+    assert!(changes("link set west down").links);
+    // What was lost may have been anything.
+    set_socket_recv_buffer_size(&monitor, 1).unwrap();
+    let many: Vec<String> = (0..200).map(|i| format!("route add 10.10.{i}.0/24 via 10.0.0.2")).collect();
+    host.ip_batch(&many.join("\n")).unwrap();
+    assert_eq!(monitor.take().unwrap(), Changes::ALL);
+}

@@ -1,0 +1,101 @@
+//! A flow, and what it sends and receives.
+
+use cutline_translate::{Reservation, TokenBucket};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::SocketAddr;
+
+/// A protocol with ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Transport {
+    /// The number in the header of IP.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+        }
+    }
+
+    /// Returns the protocol with this number.
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            6 => Some(Self::Tcp),
+            17 => Some(Self::Udp),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        })
+    }
+}
+
+/// The packets from one socket to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// The protocol.
+    pub transport: Transport,
+    /// Where they come from.
+    #[schemars(with = "String")]
+    pub source: SocketAddr,
+    /// Where they go.
+    #[schemars(with = "String")]
+    pub destination: SocketAddr,
+}
+
+impl Flow {
+    /// Returns the packets in the other direction.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self { transport: self.transport, source: self.destination, destination: self.source }
+    }
+}
+
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} -> {}", self.transport, self.source, self.destination)
+    }
+}
+
+/// What one end of a connection asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// The packets that this end sends.
+    pub flow: Flow,
+    /// What it sends at most; `None`: nothing is asked for in this direction.
+    pub send: Option<TokenBucket>,
+    /// What it receives at most, acknowledgements included.
+    pub receive: Option<TokenBucket>,
+}
+
+impl Demand {
+    /// Asks for both directions of a connection.
+    pub const fn new(flow: Flow, reservation: Reservation) -> Self {
+        Self { flow, send: reservation.send, receive: reservation.receive }
+    }
+
+    /// Asks for what this end sends.
+    pub const fn sending(flow: Flow, bucket: TokenBucket) -> Self {
+        Self { flow, send: Some(bucket), receive: None }
+    }
+
+    /// Asks for what this end receives. `flow` has the packets that it receives.
+    pub const fn receiving(flow: Flow, bucket: TokenBucket) -> Self {
+        Self { flow: flow.reversed(), send: None, receive: Some(bucket) }
+    }
+}

@@ -1,0 +1,55 @@
+//! What the network gives a flow: one interface, several services.
+//!
+//! An application, or a QoS socket for it, says what a flow sends and receives at most ([`Demand`]) and asks a [`Provisioner`] for it.
+//! What it gets is a [`Grant`], which ends when it is dropped, or a [`Refusal`] with the reason and what would be granted.
+//!
+//! | service | what it does | who does it |
+//! | --- | --- | --- |
+//! | `mark` | nothing is reserved: the packets carry a hint, which the socket sets | the sender |
+//! | `local` | a class of this host's traffic control for what the flow sends | `cutlined` on this host |
+//! | `rsvp` | a reservation along the path, for both directions | `cutlined` on each host and router |
+//!
+//! [`register`] adds others. `local` and `rsvp` need no privilege: `cutlined` listens at a local socket, and the permissions of its file say
+//! who may ask. What a client has asked for ends with its connection, so a killed application leaves nothing behind.
+//!
+//! ```no_run
+//! use cutline_provision::{Access, Demand, Flow, Transport, open};
+//! use cutline_translate::TokenBucket;
+//! use cutline_units::{Bytes, Duration, Rate};
+//!
+//! let flow = Flow {
+//!     transport: Transport::Udp,
+//!     source: "10.0.1.2:5000".parse()?,
+//!     destination: "10.0.2.2:5000".parse()?,
+//! };
+//! let audio = TokenBucket {
+//!     rate: Rate::from_kbps(100),
+//!     bucket: Bytes::new(2000),
+//!     peak: Rate::from_mbps(1),
+//!     min_policed: Bytes::new(64),
+//!     max_packet: Bytes::new(200),
+//! };
+//! let rsvp = open("rsvp", &Access::default())?;
+//! let mut grant = rsvp.request(&Demand::sending(flow, audio))?;
+//! grant.wait(Duration::from_secs(5))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! ```text
+//! demand     a flow, and what it sends and receives
+//! grant      what is given, its events, and why something is refused
+//! services   the services, and the table of their names
+//! protocol   what clients and cutlined say to each other
+//! client     a client's connection to cutlined
+//! ```
+
+mod client;
+mod demand;
+mod grant;
+pub mod protocol;
+mod services;
+
+pub use client::{Client, ClientError};
+pub use demand::{Demand, Flow, Transport};
+pub use grant::{Direction, Event, Grant, Reason, Refusal, Standing};
+pub use services::{Access, DEFAULT_SOCKET, Provisioner, Service, UnknownService, open, register, services};

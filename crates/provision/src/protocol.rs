@@ -1,0 +1,343 @@
+//! What clients and `cutlined` say to each other: JSON documents, one a line, over a local stream socket.
+//!
+//! ```text
+//! client                                     cutlined
+//! {"request":"hello","version":1}
+//!                                            {"reply":"welcome","version":1}
+//! {"request":"announce","id":1,"flow":...}
+//!                                            {"reply":"accepted","id":1}
+//!                                            {"reply":"reserved","id":1,"bucket":{...}}
+//! {"request":"withdraw","id":1}
+//!                                            {"reply":"withdrawn","id":1}
+//! ```
+//!
+//! A client numbers what it asks for. Replies and later news of it have that number. A line is at most [`LONGEST_LINE`] bytes. What cannot be
+//! understood is answered with `error`, and then the connection is closed. All that a client has asked for ends with its connection.
+
+use crate::demand::Flow;
+use crate::grant::Refusal;
+use cutline_translate::TokenBucket;
+use cutline_units::{Bytes, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
+
+/// The version of the protocol.
+pub const VERSION: u32 = 1;
+/// The longest line of a client, bytes, without its end.
+pub const LONGEST_LINE: usize = 8192;
+/// The longest line of `cutlined`, bytes: its status may have tens of thousands of reservations.
+pub const LONGEST_REPLY: usize = 64 << 20;
+/// The most senders that a request names.
+pub const MOST_SENDERS: usize = 64;
+
+/// A token bucket as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bucket {
+    /// The rate, bits per second.
+    pub rate_bps: u64,
+    /// The depth, bytes.
+    pub bucket_bytes: u64,
+    /// The peak rate, bits per second.
+    pub peak_bps: u64,
+    /// Shorter packets count as this long, bytes.
+    pub min_policed_bytes: u64,
+    /// The longest packet with the header of IP, bytes.
+    pub max_packet_bytes: u64,
+}
+
+impl From<TokenBucket> for Bucket {
+    fn from(bucket: TokenBucket) -> Self {
+        Self {
+            rate_bps: bucket.rate.as_bps(),
+            bucket_bytes: bucket.bucket.get(),
+            peak_bps: bucket.peak.as_bps(),
+            min_policed_bytes: bucket.min_policed.get(),
+            max_packet_bytes: bucket.max_packet.get(),
+        }
+    }
+}
+
+impl From<Bucket> for TokenBucket {
+    fn from(bucket: Bucket) -> Self {
+        Self {
+            rate: Rate::from_bps(bucket.rate_bps),
+            bucket: Bytes::new(bucket.bucket_bytes),
+            peak: Rate::from_bps(bucket.peak_bps),
+            min_policed: Bytes::new(bucket.min_policed_bytes),
+            max_packet: Bytes::new(bucket.max_packet_bytes),
+        }
+    }
+}
+
+/// Which senders a reservation is for (RFC 2205 section 1.3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "style", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Senders {
+    /// FF: each of these has its own.
+    Fixed {
+        /// Where their packets come from.
+        #[schemars(with = "Vec<String>")]
+        senders: Vec<SocketAddr>,
+    },
+    /// SE: these share one.
+    Shared {
+        /// Where their packets come from.
+        #[schemars(with = "Vec<String>")]
+        senders: Vec<SocketAddr>,
+    },
+    /// WF: all senders share one.
+    Any {},
+}
+
+/// What a client asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// The first line of a connection.
+    Hello {
+        /// The version of the protocol that the client has.
+        version: u32,
+    },
+    /// Announces what this host sends, so that receivers can reserve for it: a Path message.
+    Announce {
+        /// The client's number for it.
+        id: u64,
+        /// The packets.
+        flow: Flow,
+        /// What they are at most.
+        bucket: Bucket,
+    },
+    /// Reserves for what this host receives: a Resv message, as soon as the sender has announced itself.
+    Reserve {
+        /// The client's number for it.
+        id: u64,
+        /// The protocol of the packets.
+        transport: crate::Transport,
+        /// Where the packets go: an address of this host, or a group.
+        #[schemars(with = "String")]
+        destination: SocketAddr,
+        /// Whose packets.
+        senders: Senders,
+        /// What is reserved: for each sender in style FF, for all together otherwise.
+        bucket: Bucket,
+        /// Whether the client wants to know that the whole path has reserved.
+        confirm: bool,
+    },
+    /// Reserves at this host's own interface for what it sends. No other node hears of it.
+    Shape {
+        /// The client's number for it.
+        id: u64,
+        /// The packets.
+        flow: Flow,
+        /// What they are at most.
+        bucket: Bucket,
+    },
+    /// Ends what has this number.
+    Withdraw {
+        /// The client's number for it.
+        id: u64,
+    },
+    /// Asks what this host's agent holds.
+    Status {},
+}
+
+/// What `cutlined` answers, and what it tells later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "reply", rename_all = "kebab-case")]
+pub enum Reply {
+    /// The answer to `hello`.
+    Welcome {
+        /// The version of the protocol that is spoken.
+        version: u32,
+    },
+    /// The request is at work. What becomes of it is told later.
+    Accepted {
+        /// The client's number.
+        id: u64,
+    },
+    /// A sender of a session that this client reserves for has announced itself, or sends something else.
+    Sender {
+        /// The client's number.
+        id: u64,
+        /// Where its packets come from.
+        #[schemars(with = "String")]
+        sender: SocketAddr,
+        /// What they are at most.
+        bucket: Bucket,
+        /// What can be reserved on the path at most, as its nodes say, bits per second.
+        path_bps: Option<u64>,
+    },
+    /// A sender has gone.
+    SenderGone {
+        /// The client's number.
+        id: u64,
+        /// Where its packets came from.
+        #[schemars(with = "String")]
+        sender: SocketAddr,
+    },
+    /// What is reserved at this host for the packets has changed.
+    Reserved {
+        /// The client's number.
+        id: u64,
+        /// What is reserved; `null` if nothing is any more.
+        bucket: Option<Bucket>,
+    },
+    /// The reservation is probably there along the whole path.
+    Confirmed {
+        /// The client's number.
+        id: u64,
+        /// The node that says so.
+        #[schemars(with = "String")]
+        node: IpAddr,
+    },
+    /// A request was refused, or what it had is lost.
+    Failed {
+        /// The client's number.
+        id: u64,
+        /// Why, where, and what would be granted.
+        refusal: Refusal,
+        /// Whether a smaller reservation that was there before still is.
+        in_place: bool,
+    },
+    /// What had this number has ended, as the client wished.
+    Withdrawn {
+        /// The client's number.
+        id: u64,
+    },
+    /// What the agent holds.
+    Status {
+        /// The document.
+        status: serde_json::Value,
+    },
+    /// The line was not understood. The connection ends.
+    Error {
+        /// What was wrong.
+        message: String,
+    },
+}
+
+/// Why a line is no request.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It is longer than a line may be.
+    #[error("a line is longer than {LONGEST_LINE} B")]
+    TooLong,
+    /// It is no JSON document of this kind.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A list is too long.
+    #[error("senders = {0}: allowed is 1 to {MOST_SENDERS}")]
+    Senders(usize),
+}
+
+impl Request {
+    /// Reads a line without its end.
+    ///
+    /// # Errors
+    /// When it is no request of this version.
+    pub fn parse(line: &[u8]) -> Result<Self, LineError> {
+        if line.len() > LONGEST_LINE {
+            return Err(LineError::TooLong);
+        }
+        let request: Self = serde_json::from_slice(line)?;
+        if let Self::Reserve { senders: Senders::Fixed { senders } | Senders::Shared { senders }, .. } =
+            &request
+            && !(1..=MOST_SENDERS).contains(&senders.len())
+        {
+            return Err(LineError::Senders(senders.len()));
+        }
+        Ok(request)
+    }
+
+    /// The line, with its end.
+    pub fn line(&self) -> String {
+        line(self)
+    }
+}
+
+impl Reply {
+    /// The line, with its end.
+    pub fn line(&self) -> String {
+        line(self)
+    }
+
+    /// The client's number that it is about.
+    pub const fn id(&self) -> Option<u64> {
+        match self {
+            Self::Accepted { id }
+            | Self::Sender { id, .. }
+            | Self::SenderGone { id, .. }
+            | Self::Reserved { id, .. }
+            | Self::Confirmed { id, .. }
+            | Self::Failed { id, .. }
+            | Self::Withdrawn { id } => Some(*id),
+            Self::Welcome { .. } | Self::Status { .. } | Self::Error { .. } => None,
+        }
+    }
+}
+
+fn line(document: &impl Serialize) -> String {
+    let mut line = serde_json::to_string(document).expect("these documents have no other keys than text");
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Transport;
+    use proptest::prelude::*;
+
+    fn reserve(senders: Senders) -> Request {
+        let bucket = Bucket {
+            rate_bps: 80_000,
+            bucket_bytes: 2000,
+            peak_bps: 160_000,
+            min_policed_bytes: 64,
+            max_packet_bytes: 1500,
+        };
+        Request::Reserve {
+            id: 7,
+            transport: Transport::Udp,
+            destination: "[2001:db8::1]:5000".parse().unwrap(),
+            senders,
+            bucket,
+            confirm: true,
+        }
+    }
+
+    #[test]
+    fn a_request_is_the_same_after_it_was_written_and_read() {
+        let sender: SocketAddr = "[2001:db8::2]:6000".parse().unwrap();
+        for senders in [
+            Senders::Any {},
+            Senders::Fixed { senders: vec![sender] },
+            Senders::Shared { senders: vec![sender; MOST_SENDERS] },
+        ] {
+            let request = reserve(senders);
+            let line = request.line();
+            assert_eq!(Request::parse(line.trim_end().as_bytes()).unwrap(), request, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_with_the_reason() {
+        let refused = |line: &str| Request::parse(line.as_bytes()).unwrap_err().to_string();
+        assert!(refused("{\"request\":\"status\",\"all\":1}").contains("all"));
+        assert!(refused("{\"request\":\"grant\"}").contains("grant"));
+        assert!(refused(&"x".repeat(LONGEST_LINE + 1)).contains("8192"));
+        let many = Senders::Fixed { senders: vec!["10.0.0.1:1".parse().unwrap(); MOST_SENDERS + 1] };
+        assert_eq!(refused(&reserve(many).line()), "senders = 65: allowed is 1 to 64");
+        assert!(refused(&reserve(Senders::Shared { senders: vec![] }).line()).contains("senders = 0"));
+    }
+
+    proptest! {
+        /// Whatever a client sends, it is a request or an error.
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            drop(Request::parse(&bytes));
+        }
+    }
+}

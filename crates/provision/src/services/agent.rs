@@ -1,0 +1,97 @@
+//! `local` and `rsvp`: both ask this host's `cutlined`.
+
+use super::{Access, Provisioner, Service};
+use crate::client::{Client, ClientError};
+use crate::demand::Demand;
+use crate::grant::{Grant, RECEIVE, Reason, Refusal, SEND};
+use crate::protocol::{Request, Senders};
+use std::path::PathBuf;
+
+/// A class of this host's traffic control for what a flow sends. What it receives is not in this host's power.
+#[derive(Debug)]
+pub(super) struct Local;
+
+/// A reservation along the path, for both directions.
+#[derive(Debug)]
+pub(super) struct Rsvp;
+
+impl Service for Local {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn title(&self) -> &'static str {
+        "a class of this host's traffic control for what a flow sends"
+    }
+
+    fn is_reserved(&self) -> bool {
+        true
+    }
+
+    fn open(&self, access: &Access) -> Box<dyn Provisioner> {
+        Box::new(Agent { name: self.name(), socket: access.socket.clone(), requests: local })
+    }
+}
+
+impl Service for Rsvp {
+    fn name(&self) -> &'static str {
+        "rsvp"
+    }
+
+    fn title(&self) -> &'static str {
+        "a reservation along the path, for both directions"
+    }
+
+    fn is_reserved(&self) -> bool {
+        true
+    }
+
+    fn open(&self, access: &Access) -> Box<dyn Provisioner> {
+        Box::new(Agent { name: self.name(), socket: access.socket.clone(), requests: rsvp })
+    }
+}
+
+/// `cutlined`, and what of it a service asks for.
+#[derive(Debug)]
+struct Agent {
+    name: &'static str,
+    socket: PathBuf,
+    /// The requests for what a flow sends and receives.
+    requests: fn(&Demand) -> [Option<Request>; 2],
+}
+
+impl Provisioner for Agent {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn request(&self, demand: &Demand) -> Result<Grant, Refusal> {
+        let failed = |error: ClientError| Refusal::new(Reason::NoAgent(error.to_string()));
+        let mut client = Client::connect(&self.socket).map_err(failed)?;
+        let requests = (self.requests)(demand);
+        for request in requests.iter().flatten() {
+            client.send(request).map_err(failed)?;
+        }
+        Ok(Grant::asked(self.name, client, requests.map(|request| request.is_some())))
+    }
+}
+
+fn local(demand: &Demand) -> [Option<Request>; 2] {
+    let shape = |bucket| Request::Shape { id: SEND, flow: demand.flow, bucket };
+    [demand.send.map(|bucket| shape(bucket.into())), None]
+}
+
+/// Announces what is sent, and reserves for what is received.
+fn rsvp(demand: &Demand) -> [Option<Request>; 2] {
+    let announce = |bucket| Request::Announce { id: SEND, flow: demand.flow, bucket };
+    let received = demand.flow.reversed();
+    let reserve = |bucket| Request::Reserve {
+        id: RECEIVE,
+        transport: received.transport,
+        destination: received.destination,
+        senders: Senders::Fixed { senders: vec![received.source] },
+        bucket,
+        confirm: true,
+    };
+    [demand.send.map(|bucket| announce(bucket.into())), demand.receive.map(|bucket| reserve(bucket.into()))]
+}

@@ -1,0 +1,134 @@
+//! The services, and the table of their names.
+
+mod agent;
+mod mark;
+
+use crate::demand::Demand;
+use crate::grant::{Grant, Refusal};
+use cutline_params::{Registry, RegistryError};
+use cutline_text::Printable;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where `cutlined` listens unless something else is said.
+pub const DEFAULT_SOCKET: &str = "/run/cutline/cutlined.sock";
+
+/// How a service is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The socket of `cutlined`.
+    pub socket: PathBuf,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self { socket: DEFAULT_SOCKET.into() }
+    }
+}
+
+/// Who gives flows what they ask for.
+pub trait Provisioner: fmt::Debug + Send + Sync {
+    /// The name of the service.
+    fn name(&self) -> &'static str;
+
+    /// Asks for what a flow needs. It waits for nobody but this host's agent; [`Grant::wait`] waits for the network.
+    ///
+    /// # Errors
+    /// What is refused at once, with the reason.
+    fn request(&self, demand: &Demand) -> Result<Grant, Refusal>;
+}
+
+/// A service: its name, what it is, and how it is opened.
+pub trait Service: fmt::Debug + Send + Sync {
+    /// The name, in kebab-case.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in a few words.
+    fn title(&self) -> &'static str;
+
+    /// Whether the network keeps a rate for the flow.
+    fn is_reserved(&self) -> bool;
+
+    /// Returns the one who gives, who is reached as `access` says. Nothing is asked yet.
+    fn open(&self, access: &Access) -> Box<dyn Provisioner>;
+}
+
+/// There is no service of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("service = {}: allowed is {}", Printable(name), allowed.join(", "))]
+pub struct UnknownService {
+    /// The name that was given.
+    pub name: String,
+    /// Those that there are.
+    pub allowed: Vec<&'static str>,
+}
+
+static OWN: [&dyn Service; 3] = [&mark::Mark, &agent::Local, &agent::Rsvp];
+static OTHERS: Registry<dyn Service> = Registry::new(&["mark", "local", "rsvp"], &[]);
+
+/// Adds a service of another crate for as long as the process runs.
+///
+/// # Errors
+/// When there is one of that name already, or the name is not in kebab-case.
+pub fn register(service: Box<dyn Service>) -> Result<(), RegistryError> {
+    OTHERS.add(service.name(), &[], service)
+}
+
+/// Returns all services: ours, then those that were registered.
+pub fn services() -> Vec<&'static dyn Service> {
+    OWN.into_iter().chain(OTHERS.all()).collect()
+}
+
+/// Opens the service of this name.
+///
+/// # Errors
+/// When there is none; the error lists those that there are.
+pub fn open(name: &str, access: &Access) -> Result<Box<dyn Provisioner>, UnknownService> {
+    let found = services().into_iter().find(|service| service.name() == name);
+    found.map(|service| service.open(access)).ok_or_else(|| UnknownService {
+        name: name.to_owned(),
+        allowed: services().iter().map(|service| service.name()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Flow, Transport};
+    use cutline_units::Duration;
+
+    fn demand() -> Demand {
+        let address = |text: &str| text.parse().unwrap();
+        let flow = Flow {
+            transport: Transport::Tcp,
+            source: address("10.0.0.1:1"),
+            destination: address("10.0.0.2:2"),
+        };
+        Demand { flow, send: None, receive: None }
+    }
+
+    #[test]
+    fn services_are_found_by_name() {
+        for service in services() {
+            assert_eq!(open(service.name(), &Access::default()).unwrap().name(), service.name());
+        }
+        let error = open("atm", &Access::default()).unwrap_err().to_string();
+        assert_eq!(error, "service = atm: allowed is mark, local, rsvp");
+    }
+
+    #[test]
+    fn marking_reserves_nothing_and_needs_nobody() {
+        let mut grant = open("mark", &Access::default()).unwrap().request(&demand()).unwrap();
+        assert!(grant.is_complete() && grant.fd().is_none() && grant.event().is_none());
+        grant.wait(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_missing_agent_is_a_refusal_that_names_its_socket() {
+        let access = Access { socket: "/nosuch/cutlined.sock".into() };
+        for name in ["local", "rsvp"] {
+            let refusal = open(name, &access).unwrap().request(&demand()).unwrap_err();
+            assert!(refusal.to_string().contains("/nosuch/cutlined.sock"), "{refusal}");
+        }
+    }
+}

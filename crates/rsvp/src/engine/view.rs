@@ -1,0 +1,122 @@
+//! What an engine holds, for whoever wants to see it; and what its node reserves without the protocol.
+
+use super::Engine;
+use super::params::InterfaceId;
+use super::state::NextHop;
+use crate::admission::{Handle, Refusal, ShareParams};
+use crate::intserv::{Adspec, Flowspec, Tspec};
+use crate::object::{Sender, Session, Style};
+use cutline_params::{ParameterError, Parameters as _};
+use std::net::IpAddr;
+
+/// A session with its senders and reservations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionView {
+    /// The session.
+    pub session: Session,
+    /// Its senders.
+    pub senders: Vec<SenderView>,
+    /// What was reserved by neighbours and by an application here.
+    pub reservations: Vec<ReservationView>,
+}
+
+/// A sender.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SenderView {
+    /// The sender.
+    pub sender: Sender,
+    /// Its traffic.
+    pub tspec: Tspec,
+    /// The interface and the neighbour that its messages come from; `None` if it is an application here.
+    pub previous: Option<(InterfaceId, IpAddr)>,
+    /// The interfaces that its packets leave by.
+    pub outgoing: Vec<InterfaceId>,
+}
+
+/// What a next hop has reserved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReservationView {
+    /// The interface and the neighbour; `None` for an application here.
+    pub next: Option<(InterfaceId, IpAddr)>,
+    /// The style.
+    pub style: Style,
+    /// The senders; none in style WF.
+    pub senders: Vec<Sender>,
+    /// What is reserved.
+    pub flowspec: Flowspec,
+}
+
+impl Engine {
+    /// Returns the sessions with what is known of them.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionView> + '_ {
+        self.sessions.values().map(|s| {
+            let senders = s.paths.iter().map(|((sender, _), psb)| SenderView {
+                sender: *sender,
+                tspec: psb.tspec,
+                previous: psb.up_key(),
+                outgoing: psb.outgoing.iter().map(|out| out.interface).collect(),
+            });
+            let reservations = s.reservations.iter().map(|rsb| ReservationView {
+                next: match rsb.next_hop {
+                    NextHop::Application => None,
+                    NextHop::Neighbour(interface, address) => Some((interface, address)),
+                },
+                style: rsb.style,
+                senders: rsb.filters.keys().copied().collect(),
+                flowspec: rsb.flowspec,
+            });
+            SessionView {
+                session: s.session,
+                senders: senders.collect(),
+                reservations: reservations.collect(),
+            }
+        })
+    }
+
+    /// Returns what a sender of a session announces, and what its path offers; `None` if it is not known.
+    pub fn path(&self, session: Session, sender: Sender) -> Option<(Tspec, Option<Adspec>)> {
+        let s = self.sessions.get(self.by_session.get(&session)?)?;
+        let mut paths = s.paths.iter();
+        let (_, psb) = paths.find(|((other, _), _)| *other == sender)?;
+        Some((psb.tspec, psb.adspec.clone()))
+    }
+
+    /// Takes from the share of an interface what this node reserves there without the protocol, so that both together never exceed it.
+    ///
+    /// # Errors
+    /// Says why there is not enough, also where this node does not control the traffic.
+    pub fn admit_local(&mut self, interface: InterfaceId, tspec: &Tspec) -> Result<Handle, Refusal> {
+        let place = self.interfaces.get_mut(&interface);
+        let share = place.and_then(|place| place.share.as_mut()).ok_or(Refusal::Bandwidth)?;
+        let handle = Handle(self.next_handle);
+        if let Err(refusal) = share.admit(handle, tspec) {
+            self.stats.not_admitted += 1;
+            return Err(refusal);
+        }
+        self.next_handle += 1;
+        Ok(handle)
+    }
+
+    /// Returns what [`Engine::admit_local`] has taken.
+    pub fn release_local(&mut self, interface: InterfaceId, handle: Handle) {
+        if let Some(share) = self.interfaces.get_mut(&interface).and_then(|place| place.share.as_mut()) {
+            share.release(handle);
+        }
+    }
+
+    /// Changes how much of an interface can be reserved. What is reserved stays, also if it is more. Nothing happens where this node does not
+    /// control the traffic.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn set_share(&mut self, interface: InterfaceId, params: &ShareParams) -> Result<(), ParameterError> {
+        params.validate()?;
+        if let Some(place) = self.interfaces.get_mut(&interface)
+            && let Some(share) = &mut place.share
+        {
+            share.set_limit(params, place.config.rate);
+            place.config.share = Some(params.clone());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! What every service of ours needs around its work.
+//!
+//! ```text
+//! socket_file   the file of a local socket, which replaces that of a process that has ended
+//! sd_notify     messages to the service manager
+//! sighup        SIGHUP as a flag
+//! regular_file  reading its file, if that is a regular file that is not too long
+//! ```
+
+pub mod regular_file;
+mod sd_notify;
+mod sighup;
+mod socket_file;
+
+pub use sd_notify::SdNotify;
+pub use sighup::SighupWatcher;
+pub use socket_file::SocketFile;

@@ -1,0 +1,210 @@
+//! The file of a local socket (unix(7)): it replaces that of a process that has ended, and refuses that of a running one.
+//!
+//! While a process has the socket, it holds a lock on a file beside it, `PATH.lock`, which its owner alone may open.
+//!
+//! The socket's file has the mode 0660: its owner and group may connect.
+
+use cutline_sys::SysError;
+use cutline_text::Printable;
+use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, open};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{geteuid, umask};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, chown};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// A bound socket, whose file is removed when this is dropped.
+#[derive(Debug)]
+pub struct SocketFile {
+    listener: UnixListener,
+    /// Kept because dropping it ends the lock.
+    _lock: Lock,
+    path: PathBuf,
+    /// Device and inode of the file, so that no other file is removed.
+    file: (u64, u64),
+}
+
+impl SocketFile {
+    /// Binds a socket to `path`, in a folder that exists. The socket file of a process that has ended is replaced.
+    ///
+    /// # Errors
+    /// When another process listens there, when the file is no socket, or the process may not write to the folder.
+    pub fn bind(path: &Path) -> Result<Self, SysError> {
+        let failed = |error: io::Error| {
+            SysError::new(format!("socket `{}` cannot be opened", Printable(path.display())), error)
+        };
+        // Two processes that start at the same time would replace each other's socket.
+        let lock = Lock::take(path).map_err(failed)?;
+        clear(path).map_err(failed)?;
+        let before = umask(Mode::RWXO | Mode::XUSR | Mode::XGRP);
+        let listener = UnixListener::bind(path);
+        umask(before);
+        let listener = listener.map_err(failed)?;
+        let file = identity(&std::fs::symlink_metadata(path).map_err(failed)?);
+        Ok(Self { listener, _lock: lock, path: path.to_owned(), file })
+    }
+
+    /// The socket that listens.
+    pub const fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+
+    /// Changes the owner and the group of the socket's file; `None` leaves one as it is.
+    ///
+    /// # Errors
+    /// When the process may not.
+    pub fn set_owner(&self, user: Option<u32>, group: Option<u32>) -> Result<(), SysError> {
+        chown(&self.path, user, group).map_err(|error| {
+            let failure =
+                format!("the owner of socket `{}` cannot be changed", Printable(self.path.display()));
+            SysError::privileged(failure, "CAP_CHOWN", error)
+        })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let is_ours = std::fs::symlink_metadata(&self.path).is_ok_and(|file| identity(&file) == self.file);
+        if is_ours {
+            // The process may no longer write to the folder; the next one replaces the file.
+            drop(std::fs::remove_file(&self.path));
+        }
+    }
+}
+
+/// Removes the socket file of a process that has ended.
+fn clear(path: &Path) -> io::Result<()> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(io::Error::other("the file there is not a socket"));
+    }
+    // A process that does not accept must not keep this one waiting.
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) | Err(Errno::AGAIN) => Err(served()),
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn served() -> io::Error {
+    io::Error::other("another process serves it")
+}
+
+/// A lock that ends with the process, on a file that its owner alone may open.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lock {
+    /// Takes the lock of the socket at `path`, without waiting.
+    fn take(path: &Path) -> io::Result<Self> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let path = PathBuf::from(name);
+        // A process that ends removes its file, perhaps between our opening and locking it.
+        for _ in 0..100 {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = File::from(open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| {
+                io::Error::other(format!(
+                    "its lock `{}`: {}",
+                    Printable(path.display()),
+                    io::Error::from(errno)
+                ))
+            })?);
+            let found = file.metadata()?;
+            let is_ours = found.uid() == geteuid().as_raw();
+            // Root takes over what an unprivileged process has left.
+            if !found.is_file() || !(is_ours || geteuid().is_root()) {
+                let why = "is another user's, or no regular file: remove it";
+                return Err(io::Error::other(format!("its lock `{}` {why}", Printable(path.display()))));
+            }
+            if is_ours {
+                fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+            }
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::AGAIN) => return Err(served()),
+                Err(errno) => return Err(errno.into()),
+            }
+            if std::fs::symlink_metadata(&path).is_ok_and(|there| identity(&there) == identity(&found)) {
+                return Ok(Self { path, file });
+            }
+        }
+        Err(served())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let ours = self.file.metadata().map(|file| identity(&file)).ok();
+        if std::fs::symlink_metadata(&self.path).ok().map(|file| identity(&file)) == ours {
+            // The process may no longer write to the folder; the next one takes the file over.
+            drop(std::fs::remove_file(&self.path));
+        }
+    }
+}
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn place(label: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("cutline-socket-file-{}-{label}", std::process::id()));
+        drop(std::fs::remove_file(&path));
+        path
+    }
+
+    #[test]
+    fn only_the_file_of_an_ended_process_is_replaced() {
+        let path = place("stale");
+        let lock = PathBuf::from(format!("{}.lock", path.display()));
+        let first = SocketFile::bind(&path).unwrap();
+        let refused = || SocketFile::bind(&path).unwrap_err().to_string();
+        assert!(refused().ends_with("another process serves it"), "{}", refused());
+        // As after a kill: the listener and the lock are closed, and the files are there.
+        let stale = first.file;
+        std::fs::remove_file(&lock).unwrap();
+        assert!(refused().ends_with("another process serves it"), "it answers: {}", refused());
+        rustix::net::shutdown(&first.listener, rustix::net::Shutdown::Both).unwrap();
+        let second = SocketFile::bind(&path).unwrap();
+        assert_ne!(second.file, stale);
+        drop(first);
+        assert!(path.exists() && lock.exists(), "the first removes its own files only");
+        drop(second);
+        std::fs::write(&path, "a file").unwrap();
+        assert!(refused().ends_with("the file there is not a socket"), "{}", refused());
+        std::fs::remove_file(&path).unwrap();
+        assert!(SocketFile::bind(Path::new("/nosuch/r.sock")).is_err());
+    }
+
+    /// A lock that another process may hold for ever is no reason to wait.
+    #[test]
+    fn nobody_waits_for_a_lock() {
+        let path = place("lock");
+        let lock = PathBuf::from(format!("{}.lock", path.display()));
+        let file = File::create(&lock).unwrap();
+        flock(&file, FlockOperation::LockExclusive).unwrap();
+        let error = SocketFile::bind(&path).unwrap_err().to_string();
+        assert!(error.ends_with("another process serves it"), "{error}");
+        drop(file);
+        let socket = SocketFile::bind(&path).unwrap();
+        assert_eq!(std::fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
+        drop(socket);
+        std::os::unix::fs::symlink("/dev/null", &lock).unwrap();
+        let error = SocketFile::bind(&path).unwrap_err().to_string();
+        assert!(error.contains("its lock"), "{error}");
+        std::fs::remove_file(&lock).unwrap();
+    }
+}

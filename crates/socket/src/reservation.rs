@@ -1,0 +1,186 @@
+//! What the network is asked for a connection: once both ends agree, each announces what it sends and reserves what it receives
+//! ([`cutline_provision`]).
+
+use crate::connection::lock;
+use crate::error::QosError;
+use crate::options::QosOptions;
+use cutline_provision::{Demand, Direction, Event, Flow, Grant, Provisioner, Refusal, Standing, Transport};
+use cutline_quality::spec::{ConnectionSpecification, Specification};
+use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
+use cutline_translate::{Path, Protocol, Request, translate};
+use cutline_units::{Bytes, Duration};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+/// Whether a direction that has acknowledgements alone is reserved, too. In QoSockets section IV, an unreserved reverse path cost a
+/// reserved TCP its rate. Both ends have to say the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckPath {
+    /// It is, by the rate of the data.
+    #[default]
+    Reserved,
+    /// It is not.
+    BestEffort,
+}
+
+/// What becomes of a connection whose reservation is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IfRefused {
+    /// It goes on as best effort, and [`ReservationStatus`] has the reason.
+    #[default]
+    BestEffort,
+    /// Connecting is an error with the reason. An end that accepts goes on as best effort.
+    Fail,
+}
+
+/// How the reservation of a connection stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservationStatus {
+    /// The service.
+    pub service: &'static str,
+    /// What is asked for; `None` as long as the ends have not agreed.
+    pub demand: Option<Demand>,
+    /// What this end sends.
+    pub send: Standing,
+    /// What it receives.
+    pub receive: Standing,
+}
+
+/// What the options say of a reservation.
+#[derive(Clone, Debug)]
+pub struct ReservationOptions {
+    pub provisioner: Arc<dyn Provisioner>,
+    pub ack_path: AckPath,
+    pub if_refused: IfRefused,
+    /// How long connecting waits for the network.
+    pub patience: Duration,
+}
+
+/// How long connecting waits for the network if nothing is said.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+impl ReservationOptions {
+    pub fn new(provisioner: Box<dyn Provisioner>) -> Self {
+        Self {
+            provisioner: provisioner.into(),
+            ack_path: AckPath::default(),
+            if_refused: IfRefused::default(),
+            patience: PATIENCE,
+        }
+    }
+}
+
+/// The reservation of a connection.
+#[derive(Debug)]
+pub struct Reserver {
+    options: ReservationOptions,
+    path: Path,
+    flow: Flow,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    demand: Option<Demand>,
+    /// What was refused at once, or could not be asked for.
+    refused: Option<Refusal>,
+    grant: Option<Grant>,
+}
+
+impl Reserver {
+    /// The reservation of a connection between these addresses; none if the options ask for none.
+    pub fn new(options: &QosOptions, transport: Transport, [local, peer]: [SocketAddr; 2]) -> Option<Self> {
+        let flow = Flow { transport, source: local, destination: peer };
+        options.reservation.clone().map(|reservation| Self {
+            options: reservation,
+            path: options.path.clone(),
+            flow,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Asks for what both ends have agreed on. What they agree on later replaces it.
+    pub fn on_agreed(&self, send: &Specification, receive: &Specification) -> Result<(), QosError> {
+        let demand = self.demand(send, receive)?;
+        let mut state = lock(&self.state);
+        if state.demand == Some(demand) {
+            return Ok(());
+        }
+        // The network is told of the end first, so that both are never reserved together.
+        state.grant = None;
+        (state.grant, state.refused) = match self.options.provisioner.request(&demand) {
+            Ok(grant) => (Some(grant), None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        state.demand = Some(demand);
+        Ok(())
+    }
+
+    fn demand(&self, send: &Specification, receive: &Specification) -> Result<Demand, QosError> {
+        let (protocol, header) = match self.flow.transport {
+            Transport::Tcp => (Protocol::RTcp, STREAM_HEADER),
+            Transport::Udp => (Protocol::RUdp, DATAGRAM_HEADER),
+        };
+        // Our own header is in each message, too.
+        let framed = |spec: &Specification| Specification {
+            size: spec.size.map(|size| size + Bytes::new(header as u64)),
+            ..spec.clone()
+        };
+        let specification =
+            ConnectionSpecification { send: framed(send), receive: framed(receive), profile: None };
+        let request =
+            Request { protocol: Some(protocol), path: self.path.clone(), ..Request::new(specification) };
+        let found = translate(&request)?.network.reservation.unwrap_or_default();
+        let mut demand = Demand::new(self.flow, found);
+        if self.options.ack_path == AckPath::BestEffort {
+            demand.send = demand.send.filter(|_| has_data(send));
+            demand.receive = demand.receive.filter(|_| has_data(receive));
+        }
+        Ok(demand)
+    }
+
+    /// Waits until the network has answered.
+    pub fn settle(&self) -> Result<(), QosError> {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let outcome = match (&mut state.grant, &state.refused) {
+            (Some(grant), _) => grant.wait(self.options.patience),
+            (None, Some(refusal)) => Err(refusal.clone()),
+            // The other end takes no part, so nothing was asked for.
+            (None, None) => Ok(()),
+        };
+        match outcome {
+            Err(refusal) if self.options.if_refused == IfRefused::Fail => Err(QosError::Reservation(refusal)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next event that was not taken.
+    pub fn event(&self) -> Option<Event> {
+        lock(&self.state).grant.as_mut().and_then(Grant::event)
+    }
+
+    pub fn status(&self) -> ReservationStatus {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        if let Some(grant) = &mut state.grant {
+            grant.refresh();
+        }
+        let standing = |direction| match (&state.grant, &state.refused) {
+            (Some(grant), _) => grant.direction(direction).clone(),
+            (None, Some(refusal)) => Standing::Failed(refusal.clone()),
+            (None, None) => Standing::NotAsked,
+        };
+        ReservationStatus {
+            service: self.options.provisioner.name(),
+            demand: state.demand,
+            send: standing(Direction::Send),
+            receive: standing(Direction::Receive),
+        }
+    }
+}
+
+/// Whether there is anything but acknowledgements.
+fn has_data(spec: &Specification) -> bool {
+    spec.size.is_some() && (spec.min_rate.is_some() || spec.max_rate.is_some() || spec.peak_rate.is_some())
+}

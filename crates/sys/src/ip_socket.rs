@@ -1,0 +1,483 @@
+//! Sockets for messages whose IP headers matter: raw ones for a protocol over IP, and UDP ones. Each message that arrives comes with its
+//! interface, its addresses and its TTL; each that is sent has those that the caller gives, also a source address of another host,
+//! and the Router Alert option if wanted (RFC 2113, RFC 2711).
+//!
+//! Raw sockets, and sources of other hosts, need `CAP_NET_RAW`.
+#![expect(unsafe_code, reason = "sendmsg and recvmsg with control messages that no safe crate wraps")]
+
+use crate::datagrams::each_control;
+use crate::sockopt::{SocketOption, check};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, bind, socket_with};
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::num::NonZeroU32;
+
+const IP_ROUTER_ALERT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, 5);
+const IP_PKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_PKTINFO);
+const IP_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_TRANSPARENT);
+const IP_MTU_DISCOVER: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
+const IPV6_ROUTER_ALERT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 22);
+const IPV6_RECVPKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
+const IPV6_RECVHOPLIMIT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT);
+const IPV6_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT);
+const IPV6_V6ONLY: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+const SO_RCVBUFFORCE: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
+const SO_RCVBUF: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUF);
+
+/// The control message with IP options to send (linux/in.h).
+const IP_RETOPTS: i32 = 7;
+/// The control message with hop-by-hop options (RFC 3542 section 8).
+const IPV6_HOPOPTS: i32 = 54;
+/// The option of IPv4: every router shall look at the packet (RFC 2113).
+const ROUTER_ALERT_V4: [u8; 4] = [0x94, 4, 0, 0];
+/// The hop-by-hop options of IPv6: RSVP is in the packet (RFC 2711), and two bytes of padding. The next header is the kernel's to set.
+const ROUTER_ALERT_V6: [u8; 8] = [0, 0, 5, 2, 0, 1, 1, 0];
+/// The room for what waits to be read, bytes.
+const RECEIVE_BUFFER: i32 = 8 << 20;
+/// The longest packet.
+const LONGEST: usize = 65_536;
+const HEADER_V6: usize = 40;
+
+/// A version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Version {
+    /// Returns the version of an address.
+    pub const fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+
+    const fn family(self) -> AddressFamily {
+        match self {
+            Self::V4 => AddressFamily::INET,
+            Self::V6 => AddressFamily::INET6,
+        }
+    }
+}
+
+/// A message that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received<'b> {
+    /// The number of the interface.
+    pub interface: u32,
+    /// Its source address.
+    pub source: IpAddr,
+    /// Its destination address.
+    pub destination: IpAddr,
+    /// Its TTL; `None` if it is not known.
+    pub ttl: Option<u8>,
+    /// What is in it, without headers.
+    pub payload: &'b [u8],
+}
+
+/// A message to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing<'b> {
+    /// The number of the interface by which it leaves.
+    pub interface: u32,
+    /// Its source address.
+    pub source: IpAddr,
+    /// Its destination address, and the port with UDP.
+    pub destination: (IpAddr, u16),
+    /// Its TTL.
+    pub ttl: u8,
+    /// Whether it has the Router Alert option.
+    pub router_alert: bool,
+    /// What is in it, without headers.
+    pub payload: &'b [u8],
+}
+
+/// What is in front of the payload that the kernel returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Headers {
+    None,
+    V4,
+    V6,
+}
+
+/// A socket that does not wait.
+#[derive(Debug)]
+pub struct IpSocket {
+    fd: OwnedFd,
+    version: Version,
+    headers: Headers,
+    /// The protocol whose packets are taken, where packets of others come as well.
+    protocol: u8,
+    buffer: Vec<u8>,
+}
+
+impl IpSocket {
+    /// Opens a raw socket for a protocol over IP. If it `intercepts`, packets of this protocol that have the Router Alert option
+    /// and are for other hosts come here and are not forwarded; with IPv6 that needs [`IpSocket::interceptor_v6`].
+    ///
+    /// # Errors
+    /// When the process may not.
+    pub fn raw(version: Version, protocol: u8, intercepts: bool) -> io::Result<Self> {
+        let number = NonZeroU32::new(protocol.into()).map(Protocol::from_raw);
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(version.family(), SocketType::RAW, flags, number)?;
+        let headers = if version == Version::V4 { Headers::V4 } else { Headers::None };
+        let this = Self { fd, version, headers, protocol, buffer: vec![0; LONGEST] };
+        this.prepare()?;
+        if intercepts && version == Version::V4 {
+            IP_ROUTER_ALERT.set(&this.fd, 1)?;
+        }
+        Ok(this)
+    }
+
+    /// Opens a socket that only receives: packets of IPv6 of this protocol that have the Router Alert option with RSVP's value and are for other
+    /// hosts. They are not forwarded.
+    ///
+    /// # Errors
+    /// When the process may not.
+    pub fn interceptor_v6(protocol: u8) -> io::Result<Self> {
+        let number = NonZeroU32::new(libc::IPPROTO_RAW as u32).map(Protocol::from_raw);
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(AddressFamily::INET6, SocketType::RAW, flags, number)?;
+        let this =
+            Self { fd, version: Version::V6, headers: Headers::V6, protocol, buffer: vec![0; LONGEST] };
+        this.prepare()?;
+        IPV6_ROUTER_ALERT.set(&this.fd, 1)?;
+        Ok(this)
+    }
+
+    /// Opens a UDP socket at a port of all addresses.
+    ///
+    /// # Errors
+    /// When the port is in use, or the process may not.
+    pub fn udp(version: Version, port: u16) -> io::Result<Self> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = socket_with(version.family(), SocketType::DGRAM, flags, None)?;
+        let this = Self {
+            fd,
+            version,
+            headers: Headers::None,
+            protocol: libc::IPPROTO_UDP as u8,
+            buffer: vec![0; LONGEST],
+        };
+        this.prepare()?;
+        set_socket_reuseaddr(&this.fd, false)?;
+        let any: SocketAddr = match version {
+            Version::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
+            Version::V6 => {
+                IPV6_V6ONLY.set(&this.fd, 1)?;
+                (Ipv6Addr::UNSPECIFIED, port).into()
+            }
+        };
+        bind(&this.fd, &any)?;
+        Ok(this)
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        // Without CAP_NET_ADMIN the buffer is as large as the system lets it be.
+        if SO_RCVBUFFORCE.set(&self.fd, RECEIVE_BUFFER).is_err() {
+            SO_RCVBUF.set(&self.fd, RECEIVE_BUFFER)?;
+        }
+        match self.version {
+            Version::V4 => {
+                IP_PKTINFO.set(&self.fd, 1)?;
+                IP_TRANSPARENT.set(&self.fd, 1)?;
+                IP_MTU_DISCOVER.set(&self.fd, libc::IP_PMTUDISC_DONT)
+            }
+            Version::V6 => {
+                IPV6_RECVPKTINFO.set(&self.fd, 1)?;
+                IPV6_RECVHOPLIMIT.set(&self.fd, 1)?;
+                IPV6_TRANSPARENT.set(&self.fd, 1)
+            }
+        }
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when the queue is full; another one when it cannot leave.
+    pub fn send(&self, message: &Outgoing<'_>) -> io::Result<()> {
+        let (destination, port) = message.destination;
+        let mut control = Vec::with_capacity(128);
+        let ttl = i32::from(message.ttl).to_ne_bytes();
+        let index = message.interface.to_ne_bytes();
+        let name = match (self.version, message.source, destination) {
+            (Version::V4, IpAddr::V4(source), IpAddr::V4(to)) => {
+                let info = [&index[..], &source.octets(), &[0; 4]].concat();
+                push_control(&mut control, (libc::IPPROTO_IP, libc::IP_PKTINFO), &info);
+                push_control(&mut control, (libc::IPPROTO_IP, libc::IP_TTL), &ttl);
+                if message.router_alert {
+                    push_control(&mut control, (libc::IPPROTO_IP, IP_RETOPTS), &ROUTER_ALERT_V4);
+                }
+                Name::V4(sockaddr_v4(to, port))
+            }
+            (Version::V6, IpAddr::V6(source), IpAddr::V6(to)) => {
+                let info = [&source.octets()[..], &index].concat();
+                push_control(&mut control, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), &info);
+                push_control(&mut control, (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT), &ttl);
+                if message.router_alert {
+                    push_control(&mut control, (libc::IPPROTO_IPV6, IPV6_HOPOPTS), &ROUTER_ALERT_V6);
+                }
+                let scope =
+                    if to.is_unicast_link_local() || to.is_multicast() { message.interface } else { 0 };
+                Name::V6(sockaddr_v6(SocketAddrV6::new(to, port, 0, scope)))
+            }
+            _ => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "an address of another version of IP",
+                ));
+            }
+        };
+        let mut part = libc::iovec {
+            iov_base: message.payload.as_ptr().cast_mut().cast(),
+            iov_len: message.payload.len(),
+        };
+        // SAFETY: all-zero bits are a valid msghdr: null pointers with lengths of zero.
+        let mut header: libc::msghdr = unsafe { zeroed() };
+        let (at, length) = match &name {
+            Name::V4(name) => {
+                (std::ptr::from_ref(name).cast::<libc::c_void>(), size_of::<libc::sockaddr_in>())
+            }
+            Name::V6(name) => (std::ptr::from_ref(name).cast(), size_of::<libc::sockaddr_in6>()),
+        };
+        header.msg_name = at.cast_mut();
+        header.msg_namelen = length as libc::socklen_t;
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = control.len() as _;
+        // SAFETY: name, payload and control messages are where the header says and live until the call returns; the kernel only reads them.
+        check(unsafe { libc::sendmsg(self.fd.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) } as i64)?;
+        Ok(())
+    }
+
+    /// Receives a message, without waiting; `None` when there is none. What is no whole packet of the protocol is passed over.
+    ///
+    /// # Errors
+    /// When the socket has an error, such as one that a message of ours has caused.
+    pub fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
+        loop {
+            // SAFETY: all-zero bits are a valid sockaddr_storage.
+            let mut name: libc::sockaddr_storage = unsafe { zeroed() };
+            let mut control = [0_u64; 32];
+            let mut part =
+                libc::iovec { iov_base: self.buffer.as_mut_ptr().cast(), iov_len: self.buffer.len() };
+            // SAFETY: all-zero bits are a valid msghdr: null pointers with lengths of zero.
+            let mut header: libc::msghdr = unsafe { zeroed() };
+            header.msg_name = (&raw mut name).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            header.msg_iov = &raw mut part;
+            header.msg_iovlen = 1;
+            header.msg_control = control.as_mut_ptr().cast();
+            header.msg_controllen = size_of_val(&control) as _;
+            // SAFETY: name, buffer and control messages are where the header says, of the lengths given, and are not used otherwise during
+            // the call.
+            let length =
+                check(
+                    unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) } as i64
+                );
+            let length = match length {
+                Ok(length) => length as usize,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            let control: Vec<u8> = control.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let mut found = Found::default();
+            each_control(
+                &control[..(header.msg_controllen as usize).min(control.len())],
+                |level, kind, data| {
+                    found.note(level, kind, data);
+                },
+            );
+            if let Some((payload, packet)) = self.packet(length, &name, &found) {
+                let payload = &self.buffer[payload];
+                return Ok(Some(Received { payload, ..packet }));
+            }
+        }
+    }
+
+    /// Where the payload is, and the rest.
+    fn packet(
+        &self,
+        length: usize,
+        name: &libc::sockaddr_storage,
+        found: &Found,
+    ) -> Option<(std::ops::Range<usize>, Received<'static>)> {
+        let bytes = &self.buffer[..length];
+        let (start, source, destination, ttl) = match self.headers {
+            Headers::V4 => {
+                let header: &[u8; 20] = bytes.first_chunk()?;
+                let start = usize::from(header[0] & 0xf) * 4;
+                let address = |at: usize| Some(IpAddr::from(*bytes.get(at..)?.first_chunk::<4>()?));
+                (start, address(12)?, address(16)?, Some(header[8]))
+            }
+            Headers::V6 => {
+                let header: &[u8; HEADER_V6] = bytes.first_chunk()?;
+                let address = |at: usize| Some(IpAddr::from(*bytes.get(at..)?.first_chunk::<16>()?));
+                let (next, start) = skip_options(bytes, header[6])?;
+                (next == self.protocol).then_some(())?;
+                (start, address(8)?, address(24)?, Some(header[7]))
+            }
+            Headers::None => (0, address_of(name)?, found.destination?, found.ttl),
+        };
+        (start <= length).then_some(())?;
+        let interface = found.interface?;
+        Some((start..length, Received { interface, source, destination, ttl, payload: &[] }))
+    }
+}
+
+impl AsFd for IpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Passes over the hop-by-hop and destination options of IPv6. Returns the next header, and where that begins.
+fn skip_options(bytes: &[u8], mut next: u8) -> Option<(u8, usize)> {
+    let mut at = HEADER_V6;
+    while [0, 60].contains(&next) {
+        let [following, units] = *bytes.get(at..)?.first_chunk()?;
+        next = following;
+        at += 8 + usize::from(units) * 8;
+    }
+    Some((next, at))
+}
+
+enum Name {
+    V4(libc::sockaddr_in),
+    V6(libc::sockaddr_in6),
+}
+
+fn sockaddr_v4(address: Ipv4Addr, port: u16) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) },
+        sin_zero: [0; 8],
+    }
+}
+
+fn sockaddr_v6(address: SocketAddrV6) -> libc::sockaddr_in6 {
+    libc::sockaddr_in6 {
+        sin6_family: libc::AF_INET6 as libc::sa_family_t,
+        sin6_port: address.port().to_be(),
+        sin6_flowinfo: 0,
+        sin6_addr: libc::in6_addr { s6_addr: address.ip().octets() },
+        sin6_scope_id: address.scope_id(),
+    }
+}
+
+/// The address of a sender.
+fn address_of(name: &libc::sockaddr_storage) -> Option<IpAddr> {
+    match i32::from(name.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the kernel says that it is an address of IPv4, and the storage has room and alignment for one.
+            let name = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in>() };
+            Some(Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes()).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the kernel says that it is an address of IPv6, and the storage has room and alignment for one.
+            let name = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in6>() };
+            Some(Ipv6Addr::from(name.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// What the control messages of a packet say.
+#[derive(Default)]
+struct Found {
+    interface: Option<u32>,
+    destination: Option<IpAddr>,
+    ttl: Option<u8>,
+}
+
+impl Found {
+    fn note(&mut self, level: i32, kind: i32, data: &[u8]) {
+        let word = |at: usize| data.get(at..).and_then(|rest| rest.first_chunk::<4>()).copied();
+        match (level, kind) {
+            // The interface, a local address, the destination in the header.
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                self.interface = word(0).map(u32::from_ne_bytes);
+                self.destination = word(8).map(IpAddr::from);
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                self.destination = data.first_chunk::<16>().copied().map(IpAddr::from);
+                self.interface = word(16).map(u32::from_ne_bytes);
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                self.ttl = word(0).map(|bytes| i32::from_ne_bytes(bytes) as u8);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Adds a control message (cmsg(3)).
+fn push_control(control: &mut Vec<u8>, (level, kind): (i32, i32), data: &[u8]) {
+    let length = size_of::<libc::cmsghdr>() + data.len();
+    control.extend(length.to_ne_bytes());
+    control.extend(level.to_ne_bytes());
+    control.extend(kind.to_ne_bytes());
+    control.extend(data);
+    control.resize(control.len().next_multiple_of(size_of::<usize>()), 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_messages_are_read_as_they_were_written() {
+        let mut control = Vec::new();
+        let info = [&7_u32.to_ne_bytes()[..], &[10, 0, 0, 1], &[10, 0, 0, 2]].concat();
+        push_control(&mut control, (libc::IPPROTO_IP, libc::IP_PKTINFO), &info);
+        push_control(&mut control, (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT), &64_i32.to_ne_bytes());
+        let mut found = Found::default();
+        each_control(&control, |level, kind, data| found.note(level, kind, data));
+        assert_eq!((found.interface, found.ttl), (Some(7), Some(64)));
+        assert_eq!(found.destination, Some([10, 0, 0, 2].into()));
+    }
+
+    #[test]
+    fn options_of_ipv6_are_passed_over() {
+        let mut packet = vec![0; HEADER_V6];
+        packet.extend([46, 0, 5, 2, 0, 1, 1, 0, 0x10]);
+        assert_eq!(skip_options(&packet, 0), Some((46, 48)));
+        assert_eq!(skip_options(&packet, 46), Some((46, 40)));
+        assert_eq!(skip_options(&packet[..41], 0), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
+    fn a_datagram_has_its_interface_and_both_addresses() {
+        let Ok(mut socket) = IpSocket::udp(Version::V4, 0) else { return };
+        let port = match rustix::net::getsockname(&socket).unwrap().try_into().unwrap() {
+            SocketAddr::V4(address) => address.port(),
+            SocketAddr::V6(_) => unreachable!("the socket has IPv4"),
+        };
+        let (from, to) = (IpAddr::from([127, 0, 0, 9]), IpAddr::from([127, 0, 0, 1]));
+        let message = Outgoing {
+            interface: 1,
+            source: from,
+            destination: (to, port),
+            ttl: 9,
+            router_alert: false,
+            payload: b"resv",
+        };
+        socket.send(&message).unwrap();
+        let received = socket.receive().unwrap().unwrap();
+        let (source, destination) = (received.source, received.destination);
+        assert_eq!((source, destination, received.payload), (from, to, &b"resv"[..]));
+        assert_eq!(received.interface, 1);
+        assert_eq!(socket.receive().unwrap(), None);
+    }
+}
