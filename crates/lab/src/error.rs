@@ -88,6 +88,12 @@ pub enum LabError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// A node's agent cannot start.
+    #[error("cutlined: {error}")]
+    Agent {
+        /// The reason.
+        error: String,
+    },
     /// An image of DIRM did not come as it was sent.
     #[error("image {number}: {outcome}")]
     Image {

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::ScopedJoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// Options of a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -214,6 +214,11 @@ pub fn or_stop<T, E: Into<LabError>>(
 
 pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     // A panic of a thread is a bug. It continues here with its message.
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// As [`joined`], of a thread that is not scoped.
+pub fn joined_anywhere<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-lab`.
 
-use cutline_lab::routed::{self, Options};
+use cutline_lab::routed::{self, FRAMES_SHOWN, Options, Programs, SSIM, Signalling};
 use cutline_results::{FlowRow, QueueRow, RunResult};
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_sys::SysError;
@@ -120,4 +120,43 @@ fn more_than_the_line_cannot_be_reserved() {
         routed::run(&scenario, 1, &Options::default(), &AtomicBool::new(false)).unwrap_err().to_string();
     assert!(error.contains("rate") && error.contains("to-r0"), "{error}");
     assert_eq!(namespaces(), Vec::<String>::new());
+}
+
+/// The value of a video beside its row.
+fn single(rows: &RunResult, quantity: &str) -> f64 {
+    rows.distributions.iter().find(|row| &*row.quantity == quantity).unwrap().low
+}
+
+#[test]
+fn gateways_of_real_programs_reserve_by_rsvp() {
+    if !may_make_namespaces() {
+        return;
+    }
+    if let Some(missing) = Programs::missing() {
+        return skip(format_args!("{missing} is not installed"), "make validate-programs");
+    }
+    undisturbed(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = Programs::new(folder.path()).with_pictures(&folder.path().join("pictures"));
+        let options =
+            Options { programs: Some(programs), signalling: Signalling::Rsvp, ..Options::default() };
+        let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = |name| {
+            let rows = routed::run(&case(name, &[]), 1, &options, &AtomicBool::new(false)).unwrap();
+            assert_eq!(namespaces(), Vec::<String>::new());
+            rows
+        };
+        let rows = run("netvideo-c2");
+        let video = flow(&rows, "main");
+        assert_eq!(video.packets_dropped, 0, "{video:?}");
+        assert!(video.one_way_mean_ms.unwrap() < 25.0 && video.goodput_bps > 550_000.0, "{video:?}");
+        assert!(line(&rows).dropped > 50, "the others lose: {:?}", line(&rows));
+        assert!(single(&rows, FRAMES_SHOWN) > 90.0 && single(&rows, SSIM) > 0.95);
+        let picture = std::fs::read(folder.path().join("pictures/reserved.png")).unwrap();
+        assert!(picture.starts_with(b"\x89PNG"));
+        // Without acknowledgements' reservation there would be none in the other direction.
+        let rows = run("dirm-d3");
+        let images = flow(&rows, "main");
+        assert!(images.packets_received >= 4 && images.goodput_bps > 330_000.0, "{images:?}");
+    });
 }

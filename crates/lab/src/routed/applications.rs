@@ -8,6 +8,7 @@
 //! The gateways record what they deliver. Of the video these are rates, losses, delays and jitters of its messages. Of DIRM they are rates;
 //! the delay of an image is what its client waits for it.
 
+use super::control::Control;
 use super::flows::{Ends, punctual};
 use super::network::Nodes;
 use super::outcome::{Measured, connected, interval_count, single};
@@ -15,14 +16,12 @@ use crate::LabError;
 use crate::programs::dirm::{Client, Outcome as SlideOutcome, Requests, Server, Slide, Slideshow};
 use crate::programs::netvideo::{Film, Pictures, Receiver, Sender, Viewing, compare, picture};
 use cutline_gateway::{Gateway, Limits, Plan, Route, Side, Transport};
-use cutline_quality::spec::ConnectionSpecification;
 use cutline_results::DistributionRow;
-use cutline_scenario::spec::ProgramSpec;
+use cutline_scenario::spec::{AckPath as AckPathSpec, ProgramSpec, QosSpec};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord, FlowTotals};
 use cutline_sim::qos::{Passage, QosRecord};
 use cutline_sim::{FlowOutcome, FlowSpec, Settings};
-use cutline_socket::QosOptions;
-use cutline_sys::namespace::Namespace;
+use cutline_socket::{AckPath, IfRefused, QosOptions};
 use cutline_sys::reactor::wait;
 use cutline_sys::{SysError, now};
 use cutline_transport::endpoint::TransportCounts;
@@ -135,7 +134,7 @@ pub struct Application<'a> {
     nodes: &'a Nodes,
     programs: &'a Programs,
     ends: &'a Ends,
-    specification: Option<&'a ConnectionSpecification>,
+    is_reserved: bool,
     program: ProgramSpec,
     folder: TempDir,
     gateways: Gateways,
@@ -157,7 +156,8 @@ impl<'a> Application<'a> {
     pub fn prepare(
         program: ProgramSpec,
         ends: &'a Ends,
-        specification: Option<&'a ConnectionSpecification>,
+        qos: Option<&QosSpec>,
+        control: &Control,
         (nodes, settings, programs): (&'a Nodes, &'a Settings, &'a Programs),
     ) -> Result<Self, LabError> {
         let failed = |source| LabError::File { path: std::env::temp_dir(), source };
@@ -165,8 +165,9 @@ impl<'a> Application<'a> {
         if program == ProgramSpec::Dirm {
             programs.slideshow()?;
         }
-        let gateways = Gateways::start(program, ends, specification, nodes)?;
-        Ok(Self { settings, nodes, programs, ends, specification, program, folder, gateways })
+        let gateways = Gateways::start(program, ends, qos, control, nodes)?;
+        let is_reserved = qos.is_some();
+        Ok(Self { settings, nodes, programs, ends, is_reserved, program, folder, gateways })
     }
 
     /// Runs the program until the end of the scenario, from a thread of its own.
@@ -181,7 +182,7 @@ impl<'a> Application<'a> {
     }
 
     fn video(self, flow: &FlowSpec, zero: Instant) -> Result<Applied, LabError> {
-        let Self { settings, nodes, ends, programs, specification, gateways, folder: temporary, .. } = self;
+        let Self { settings, nodes, ends, programs, is_reserved, gateways, folder: temporary, .. } = self;
         let folder = temporary.path();
         let film =
             Film::paper(u32::try_from(settings.duration.as_nanos() / 1_000_000_000).unwrap_or(1).max(2) - 1);
@@ -202,7 +203,7 @@ impl<'a> Application<'a> {
         let extra = viewed(&flow.name, &viewing, film.frames);
         if let Some(pictures) = &programs.pictures {
             create(pictures)?;
-            let name = if specification.is_some() { "reserved" } else { "unreserved" };
+            let name = if is_reserved { "reserved" } else { "unreserved" };
             for (of, what) in [(Pictures::Viewed, name), (Pictures::Source, "source")] {
                 let to = pictures.join(format!("{what}.png"));
                 picture(&film, folder, of, shown_frame(&film), &to)?;
@@ -265,9 +266,11 @@ impl Gateways {
     fn start(
         program: ProgramSpec,
         ends: &Ends,
-        specification: Option<&ConnectionSpecification>,
+        qos: Option<&QosSpec>,
+        control: &Control,
         nodes: &Nodes,
     ) -> Result<Self, LabError> {
+        let specification = qos.map(|qos| &qos.specification);
         // The near gateway is where programs connect to: at the sender of a video, at the receiver of images.
         let (transport, near_at, far_at, listen, to, options) = match program {
             ProgramSpec::NetVideo => (
@@ -292,7 +295,20 @@ impl Gateways {
             ProgramSpec::Dirm => ends.source,
         });
         let (at_near, at_far) = (Record::default(), Record::default());
-        let start = |side, namespace: &Namespace, route, options: QosOptions, record: &Record| {
+        let start = |side, node: &String, route, options: QosOptions, record: &Record| {
+            let namespace = nodes.get(node);
+            // Both ends ask the agents of their nodes, if there are any.
+            let options = match (qos, control.access(node)) {
+                (Some(qos), Some(access)) => {
+                    let ack_path = match qos.ack_path {
+                        AckPathSpec::Reserved => AckPath::Reserved,
+                        AckPathSpec::BestEffort => AckPath::BestEffort,
+                    };
+                    let asking = options.service("rsvp", &access).expect("it is one of our services");
+                    asking.ack_path(ack_path).if_refused(IfRefused::Fail)
+                }
+                _ => options,
+            };
             let plan = Plan { side, routes: vec![route], options, limits: Limits::default() };
             // The gateway's threads inherit how this one is scheduled.
             let start =
@@ -300,9 +316,9 @@ impl Gateways {
             Ok::<_, LabError>(namespace.within(start)??)
         };
         let far_route = Route { transport, listen: service, to: to.to_string() };
-        let far = start(Side::Far, nodes.get(far_at), far_route, QosOptions::default(), &at_far)?;
+        let far = start(Side::Far, far_at, far_route, QosOptions::default(), &at_far)?;
         let near_route = Route { transport, listen, to: service.to_string() };
-        let near = start(Side::Near, nodes.get(near_at), near_route, options.unwrap_or_default(), &at_near)?;
+        let near = start(Side::Near, near_at, near_route, options.unwrap_or_default(), &at_near)?;
         Ok(Self { near, far, at_near, at_far })
     }
 

@@ -3,21 +3,28 @@
 //! All of it is the kernel's ([`cutline_netlink::traffic_control`]). Links without reservations have the same discipline, so
 //! that cases with and without differ in the reservations alone.
 
+use super::Signalling;
+use super::agents::{Agents, Place, Shared};
 use super::network::{Map, Nodes};
 use crate::LabError;
 use cutline_aqm::Limit;
 use cutline_netlink::traffic_control::Options;
 use cutline_netlink::{Filter, Interface, Reservation, Shaper};
+use cutline_provision::Access;
 use cutline_scenario::spec::{GraphSpec, LinkSpec};
 use cutline_sim::measure::QueueInterval;
 use cutline_sim::{BacklogOutcome, LinkCounts, LinkOutcome};
 use cutline_translate::TokenBucket;
 use cutline_units::{Bytes, Duration, Histogram, Rate};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The shapers of all links, in the order of the scenario's.
 #[derive(Debug)]
 pub struct Control {
-    ends: Vec<Shaper>,
+    ends: Vec<Shared>,
+    /// The agents that reserve, if there are any.
+    agents: Option<Agents>,
 }
 
 /// What the kernel has counted at the end of a link, all classes together.
@@ -31,20 +38,38 @@ pub struct Counted {
 }
 
 impl Control {
-    /// Gives each link its rate and queue.
+    /// Gives each link its rate and queue, and with `signalling` each node an agent.
     ///
     /// # Errors
     /// When the kernel has no such discipline, or the process may not.
-    pub fn install(nodes: &Nodes, graph: &GraphSpec) -> Result<Self, LabError> {
-        let install = |link: &LinkSpec| {
-            let interface = Map::interface(&link.to);
-            let options = Options { best_effort_delay: queue_delay(link), ..Options::default() };
-            let shaper = nodes
-                .get(&link.from)
-                .within(|| Shaper::install(&Interface::named(&interface)?, link.rate, options))?;
-            Ok(shaper?)
-        };
-        Ok(Self { ends: graph.links.iter().map(install).collect::<Result<_, LabError>>()? })
+    pub fn install(nodes: &Nodes, graph: &GraphSpec, signalling: Signalling) -> Result<Self, LabError> {
+        let mut agents = (signalling == Signalling::Rsvp).then(Agents::new).transpose()?;
+        let mut ends: BTreeMap<usize, Shared> = BTreeMap::new();
+        for node in &graph.nodes {
+            let links: Vec<(usize, &LinkSpec)> =
+                graph.links.iter().enumerate().filter(|(_, link)| link.from == node.name).collect();
+            let shapers = match &mut agents {
+                Some(agents) => {
+                    let place = |(_, link): &(usize, &LinkSpec)| {
+                        let (interface, link) = (Map::interface(&link.to), (*link).clone());
+                        Place { interface, rate: link.rate, install: Box::new(move || install(&link)) }
+                    };
+                    agents.start(nodes, &node.name, links.iter().map(place).collect())?
+                }
+                None => {
+                    let install_all =
+                        || links.iter().map(|(_, link)| install(link)).collect::<Result<_, LabError>>();
+                    nodes.get(&node.name).within(install_all)??
+                }
+            };
+            ends.extend(links.iter().map(|(index, _)| *index).zip(shapers));
+        }
+        Ok(Self { ends: ends.into_values().collect(), agents })
+    }
+
+    /// How the applications of a node ask for a reservation; `None` without signalling.
+    pub fn access(&self, node: &str) -> Option<Access> {
+        self.agents.as_ref().map(|agents| agents.access(node))
     }
 
     /// Reserves for the packets of a filter on these links.
@@ -59,7 +84,7 @@ impl Control {
             max_packet: bucket.max_packet,
         };
         for link in links {
-            self.ends[*link].add(&reservation, &[filter])?;
+            lock(&self.ends[*link]).add(&reservation, &[filter])?;
         }
         Ok(())
     }
@@ -69,7 +94,8 @@ impl Control {
     /// # Errors
     /// When the kernel cannot be asked.
     pub fn counted(&mut self) -> Result<Vec<Counted>, LabError> {
-        let read = |shaper: &mut Shaper| {
+        let read = |shaper: &Shared| {
+            let mut shaper = lock(shaper);
             let mut sum = Counted::default();
             let best_effort = shaper.best_effort()?;
             for class in shaper.counters()?.values().chain([&best_effort]) {
@@ -81,8 +107,19 @@ impl Control {
             }
             Ok(sum)
         };
-        self.ends.iter_mut().map(read).collect()
+        self.ends.iter().map(read).collect()
     }
+}
+
+/// Gives the end of a link its rate and queue, in the namespace of the calling thread.
+fn install(link: &LinkSpec) -> Result<Shared, LabError> {
+    let interface = Interface::named(&Map::interface(&link.to))?;
+    let options = Options { best_effort_delay: queue_delay(link), ..Options::default() };
+    Ok(Arc::new(Mutex::new(Shaper::install(&interface, link.rate, options)?)))
+}
+
+fn lock(shaper: &Shared) -> MutexGuard<'_, Shaper> {
+    shaper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How long the last of a full queue waits.

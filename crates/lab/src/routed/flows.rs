@@ -1,7 +1,9 @@
 //! The traffic of a run. Flows over UDP with a reservation are applications over QoS sockets; all others are those of the traffic
 //! generator.
 
+use super::Signalling;
 use super::applications::{Application, Applied, PROGRAM_PORT, Programs};
+use super::control::Control;
 use super::network::{Map, Nodes};
 use super::outcome::{self, Measured};
 use crate::LabError;
@@ -153,18 +155,19 @@ impl<'s> Flows<'s> {
     pub fn check(&self) -> Result<(), LabError> {
         connections::check(&self.connections, self.network.flows())?;
         self.plans.iter().try_for_each(|plan| plan.validate().map_err(TrafficError::from))?;
-        self.reservations().map(drop)
+        self.reservations(Signalling::None).map(drop)
     }
 
-    /// What the flows have reserved.
+    /// What is installed for the flows before they begin.
     ///
     /// # Errors
     /// When a specification cannot be translated.
-    pub fn reservations(&self) -> Result<Vec<Wanted>, LabError> {
+    pub fn reservations(&self, signalling: Signalling) -> Result<Vec<Wanted>, LabError> {
         let mut all = Vec::new();
         for (index, flow) in self.network.flows().iter().enumerate() {
             let group = &self.scenario.flows[flow.group.0 as usize];
-            if let Some(qos) = group.qos.as_ref() {
+            let asks = signalling == Signalling::Rsvp && self.applications.contains_key(&index);
+            if let Some(qos) = group.qos.as_ref().filter(|_| !asks) {
                 all.extend(self.wanted(index, flow, qos)?);
             }
         }
@@ -288,7 +291,12 @@ impl<'f> Traffic<'f> {
     ///
     /// # Errors
     /// When a socket cannot be opened.
-    pub fn prepare(flows: &'f Flows<'f>, nodes: &'f Nodes, settings: &'f Settings) -> Result<Self, LabError> {
+    pub fn prepare(
+        flows: &'f Flows<'f>,
+        nodes: &'f Nodes,
+        settings: &'f Settings,
+        control: &Control,
+    ) -> Result<Self, LabError> {
         if !(flows.connections.is_empty() && flows.applications.is_empty()) {
             // Otherwise it would keep the first run's namespace alive.
             cutline_socket::start().map_err(|error| SysError::new("a thread cannot be started", error))?;
@@ -315,11 +323,12 @@ impl<'f> Traffic<'f> {
         let mut applications = Vec::new();
         for (index, program) in &flows.applications {
             let group = &flows.scenario.flows[flows.network.flows()[*index].group.0 as usize];
-            let specification = group.qos.as_ref().map(|qos| &qos.specification);
             let programs = flows.programs.expect("there are no applications without programs");
             let place = (nodes, settings, programs);
-            applications
-                .push((*index, Application::prepare(*program, &flows.ends[*index], specification, place)?));
+            applications.push((
+                *index,
+                Application::prepare(*program, &flows.ends[*index], group.qos.as_ref(), control, place)?,
+            ));
         }
         Ok(Self {
             flows,

@@ -5,6 +5,7 @@
 //! network   namespaces, addresses, routes
 //! wire      the time that frames take on a link
 //! control   rates, queues, reservations and counters of the links
+//! agents    the nodes' RSVP agents
 //! flows     the traffic: the generator's, and applications over QoS sockets
 //! applications  real programs over gateways
 //! outcome   rates, losses, delays and jitters, in the tables of a simulation
@@ -13,6 +14,7 @@
 //! Unlike in the other laboratory, routers and queues are the kernel's, so there are only those that it has: FIFO queues in bytes, and no
 //! delay hints.
 
+mod agents;
 mod applications;
 mod control;
 mod flows;
@@ -40,6 +42,16 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::Wire;
 
+/// How reservations come about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Signalling {
+    /// They are installed on every link before the traffic begins.
+    #[default]
+    None,
+    /// Gateways ask the agent of their node, and agents reserve by RSVP. What has no gateways is installed.
+    Rsvp,
+}
+
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -47,6 +59,8 @@ pub struct Options {
     pub bounds: Bounds,
     /// The largest allowed 99th percentile of the lateness of the generator's applications.
     pub lateness: Duration,
+    /// How reservations come about.
+    pub signalling: Signalling,
     /// The programs of flows that have one; `None`: the generator makes their traffic instead.
     pub programs: Option<Programs>,
 }
@@ -58,6 +72,7 @@ impl Default for Options {
         Self {
             bounds: Bounds { busy: 1.0, ..Bounds::default() },
             lateness: Duration::from_millis(2),
+            signalling: Signalling::None,
             programs: None,
         }
     }
@@ -92,13 +107,13 @@ pub fn run(
     sweep()?;
     let (map, network, settings) = (Map::new(scenario)?, scenario.network()?, scenario.settings(seed));
     let nodes = Nodes::create(&map)?;
-    let mut control = Control::install(&nodes, &scenario.graph())?;
+    let mut control = Control::install(&nodes, &scenario.graph(), options.signalling)?;
     let flows = Flows::new(scenario, &network, &map, options.programs.as_ref(), seed)?;
-    for wanted in flows.reservations()? {
+    for wanted in flows.reservations(options.signalling)? {
         control.reserve(&wanted.links, &wanted.bucket, wanted.filter)?;
     }
     let wires = nodes.wires(&map, &scenario.graph())?;
-    let traffic = Traffic::prepare(&flows, &nodes, &settings)?;
+    let traffic = Traffic::prepare(&flows, &nodes, &settings, &control)?;
     let lead = if flows.has_applications() { LEAD_OF_PROGRAMS } else { LEAD };
     let before = Busy::now();
     let (zero, stop) = (now() + lead, AtomicBool::new(false));
