@@ -16,7 +16,7 @@ use cutline_rsvp::engine::{Control, EngineParams, Flow};
 use cutline_rsvp::intserv::Tspec;
 use cutline_rsvp::object::{Selector, Sender, Session};
 use cutline_sys::ip_socket::Version;
-use cutline_units::{Bytes, Rate};
+use cutline_units::{Bytes, Duration, Rate};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -33,6 +33,11 @@ pub struct Place<'p> {
     pub interface: String,
     pub rate: Rate,
     pub install: Box<dyn FnOnce() -> Result<Shared, LabError> + Send + 'p>,
+}
+
+/// What can be reserved of a link: as much as without agents, and the bucket of DIRM, which is three images (a second of the line).
+fn share() -> ShareParams {
+    ShareParams { share: 0.98, burst: Duration::from_secs(2), overhead: 14 }
 }
 
 /// The agents, which end when this is dropped.
@@ -74,9 +79,9 @@ impl Agents {
             name: place.interface.clone(),
             version: Version::V4,
             rate: place.rate,
-            share: ShareParams::default(),
-            // The shaper admits what fits.
-            control: ControlKind::None,
+            share: share(),
+            // The agent has traffic control of its own at first, which the shaper replaces.
+            control: ControlKind::Tc,
             replace: false,
             encapsulation: Encapsulation::Raw,
             keys: None,
@@ -204,5 +209,73 @@ fn filter(session: &Session, sender: Option<&Sender>) -> Filter {
         source: sender.map(|sender| sender.address),
         source_port: if let Some(Selector::Port(number)) = selector { port(number) } else { None },
         ..Filter::to(session.destination)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routed::Signalling;
+    use crate::routed::control::Control as LinkControl;
+    use crate::routed::network::Map;
+    use crate::routed::tests::{TESTBED, scenario};
+    use cutline_provision::{Demand, Flow as AskedFlow, Transport, open};
+    use cutline_sys::SysError;
+    use cutline_sys::namespace::Namespace;
+    use cutline_testbed::skip;
+    use cutline_translate::TokenBucket;
+    use cutline_units::Instant;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn agents_reserve_along_the_path_and_what_ends_is_removed() {
+        match Namespace::create("mayreserve") {
+            Ok(_) => {}
+            Err(error @ (SysError::NotPermitted { .. } | SysError::Ip { .. })) => {
+                return skip(error, "sudo -E cargo test -p cutline-lab");
+            }
+            Err(error) => panic!("{error}"),
+        }
+        let scenario = scenario(TESTBED);
+        let (map, graph) = (Map::new(&scenario).unwrap(), scenario.graph());
+        let nodes = Nodes::create(&map).unwrap();
+        let control = LinkControl::install(&nodes, &graph, Signalling::Rsvp).unwrap();
+        let wires = nodes.wires(&map, &graph).unwrap();
+        let stop = AtomicBool::new(false);
+        let ended = || stop.load(Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for wire in wires {
+                let ended = &ended;
+                scope.spawn(move || wire.run(Instant::ZERO, ended));
+            }
+            let address = |node: &str, port: u16| SocketAddr::from((map.address(node), port));
+            let flow = AskedFlow {
+                transport: Transport::Udp,
+                source: address("ws1", 4000),
+                destination: address("ws0", 5002),
+            };
+            let bucket = TokenBucket {
+                rate: Rate::from_kbps(900),
+                bucket: Bytes::new(20_000),
+                peak: Rate::from_kbps(1100),
+                min_policed: Bytes::new(1300),
+                max_packet: Bytes::new(1400),
+            };
+            let ask = |node: &str, demand: Demand| {
+                open("rsvp", &control.access(node).unwrap()).unwrap().request(&demand).unwrap()
+            };
+            let mut sender = ask("ws1", Demand::sending(flow, bucket));
+            let mut receiver = ask("ws0", Demand::receiving(flow, bucket));
+            let seconds = Duration::from_secs(5);
+            let outcome = (receiver.wait(seconds), sender.wait(seconds));
+            let reserved = control.reserved();
+            drop((sender, receiver));
+            stop.store(true, Ordering::Relaxed);
+            assert!(outcome.0.is_ok() && outcome.1.is_ok(), "{outcome:?}");
+            // From ws1 to r1, r1 to r0 and r0 to ws0; each way is a link.
+            let on: Vec<&str> =
+                graph.links.iter().zip(&reserved).filter(|(_, rate)| **rate > Rate::ZERO).map(|(link, _)| &*link.name).collect();
+            assert_eq!(on, ["ws1->r1", "r1->r0", "r0->ws0"]);
+        });
     }
 }

@@ -316,7 +316,13 @@ impl Gateways {
             Ok::<_, LabError>(namespace.within(start)??)
         };
         let far_route = Route { transport, listen: service, to: to.to_string() };
-        let far = start(Side::Far, far_at, far_route, QosOptions::default(), &at_far)?;
+        // An end asks for what it has agreed to, so with agents both have to say what they need.
+        let send = || specification.filter(|_| control.access(far_at).is_some()).map(|wanted| wanted.send.clone());
+        let far_options = match program {
+            ProgramSpec::NetVideo => send().map(QosOptions::receiving),
+            ProgramSpec::Dirm => send().map(QosOptions::sending),
+        };
+        let far = start(Side::Far, far_at, far_route, far_options.unwrap_or_default(), &at_far)?;
         let near_route = Route { transport, listen, to: service.to_string() };
         let near = start(Side::Near, near_at, near_route, options.unwrap_or_default(), &at_near)?;
         Ok(Self { near, far, at_near, at_far })

@@ -9,7 +9,7 @@ use super::network::{Map, Nodes};
 use crate::LabError;
 use cutline_aqm::Limit;
 use cutline_netlink::traffic_control::Options;
-use cutline_netlink::{Filter, Interface, Reservation, Shaper};
+use cutline_netlink::{Filter, Interface, Reservation, Shaper, sweep};
 use cutline_provision::Access;
 use cutline_scenario::spec::{GraphSpec, LinkSpec};
 use cutline_sim::measure::QueueInterval;
@@ -67,6 +67,12 @@ impl Control {
         Ok(Self { ends: ends.into_values().collect(), agents })
     }
 
+    /// What is reserved on each link, as on the wire.
+    #[cfg(test)]
+    pub fn reserved(&self) -> Vec<Rate> {
+        self.ends.iter().map(|shaper| lock(shaper).reserved()).collect()
+    }
+
     /// How the applications of a node ask for a reservation; `None` without signalling.
     pub fn access(&self, node: &str) -> Option<Access> {
         self.agents.as_ref().map(|agents| agents.access(node))
@@ -115,6 +121,8 @@ impl Control {
 fn install(link: &LinkSpec) -> Result<Shared, LabError> {
     let interface = Interface::named(&Map::interface(&link.to))?;
     let options = Options { best_effort_delay: queue_delay(link), ..Options::default() };
+    // An agent's own discipline has another queue.
+    sweep(&interface)?;
     Ok(Arc::new(Mutex::new(Shaper::install(&interface, link.rate, options)?)))
 }
 
