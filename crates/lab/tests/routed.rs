@@ -149,7 +149,7 @@ fn gateways_of_real_programs_reserve_by_rsvp() {
         let rows = run("netvideo-c2");
         let video = flow(&rows, "main");
         assert_eq!(video.packets_dropped, 0, "{video:?}");
-        assert!(video.one_way_mean_ms.unwrap() < 25.0 && video.goodput_bps > 550_000.0, "{video:?}");
+        assert!(video.one_way_mean_ms.unwrap() < 25.0 && video.goodput_bps > 450_000.0, "{video:?}");
         assert!(line(&rows).dropped > 50, "the others lose: {:?}", line(&rows));
         assert!(single(&rows, FRAMES_SHOWN) > 90.0 && single(&rows, SSIM) > 0.95);
         let picture = std::fs::read(folder.path().join("pictures/reserved.png")).unwrap();

@@ -1,7 +1,7 @@
 //! Runs a case on the testbed: with the real programs where they are installed, otherwise with flows of the generator in their places.
 
 use cutline_lab::LabError;
-use cutline_lab::routed::{Options, Programs, run as run_case};
+use cutline_lab::routed::{Options, Programs, Signalling, run as run_case};
 use cutline_results::RunResult;
 use cutline_scenario::Scenario;
 use std::path::Path;
@@ -39,5 +39,7 @@ pub(crate) fn run(
         let programs = Programs::new(&folder.with_file_name(BUILT));
         if seed == scenario.seed { programs.with_pictures(&folder.join(PICTURES)) } else { programs }
     });
-    run_case(scenario, seed, &Options { programs, ..Options::default() }, cancel)
+    // Gateways ask agents for their reservations. Without gateways they are installed.
+    let options = Options { programs, signalling: Signalling::Rsvp, ..Options::default() };
+    run_case(scenario, seed, &options, cancel)
 }
