@@ -247,7 +247,7 @@ impl Platform {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())
             }
-            Self::Testbed => testbed::run(scenario, seed, folder, cancel).map_err(|error| error.to_string()),
+            Self::Testbed => testbed::run(scenario, seed, folder, cancel),
         }
     }
 }

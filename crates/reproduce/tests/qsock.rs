@@ -1,4 +1,4 @@
-//! The study of QoSockets' testbed with real packets, at a reduced length.
+//! The study of the testbed of `QoSockets` with real packets, at a reduced length.
 //!
 //! The test requires root. Without it it prints a message and passes: `sudo -E cargo test -p cutline-reproduce --test qsock`.
 

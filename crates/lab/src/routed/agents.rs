@@ -273,8 +273,13 @@ mod tests {
             stop.store(true, Ordering::Relaxed);
             assert!(outcome.0.is_ok() && outcome.1.is_ok(), "{outcome:?}");
             // From ws1 to r1, r1 to r0 and r0 to ws0; each way is a link.
-            let on: Vec<&str> =
-                graph.links.iter().zip(&reserved).filter(|(_, rate)| **rate > Rate::ZERO).map(|(link, _)| &*link.name).collect();
+            let on: Vec<&str> = graph
+                .links
+                .iter()
+                .zip(&reserved)
+                .filter(|(_, rate)| **rate > Rate::ZERO)
+                .map(|(link, _)| &*link.name)
+                .collect();
             assert_eq!(on, ["ws1->r1", "r1->r0", "r0->ws0"]);
         });
     }

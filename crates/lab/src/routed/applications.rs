@@ -317,7 +317,8 @@ impl Gateways {
         };
         let far_route = Route { transport, listen: service, to: to.to_string() };
         // An end asks for what it has agreed to, so with agents both have to say what they need.
-        let send = || specification.filter(|_| control.access(far_at).is_some()).map(|wanted| wanted.send.clone());
+        let send =
+            || specification.filter(|_| control.access(far_at).is_some()).map(|wanted| wanted.send.clone());
         let far_options = match program {
             ProgramSpec::NetVideo => send().map(QosOptions::receiving),
             ProgramSpec::Dirm => send().map(QosOptions::sending),

@@ -48,19 +48,16 @@ impl Control {
         for node in &graph.nodes {
             let links: Vec<(usize, &LinkSpec)> =
                 graph.links.iter().enumerate().filter(|(_, link)| link.from == node.name).collect();
-            let shapers = match &mut agents {
-                Some(agents) => {
-                    let place = |(_, link): &(usize, &LinkSpec)| {
-                        let (interface, link) = (Map::interface(&link.to), (*link).clone());
-                        Place { interface, rate: link.rate, install: Box::new(move || install(&link)) }
-                    };
-                    agents.start(nodes, &node.name, links.iter().map(place).collect())?
-                }
-                None => {
-                    let install_all =
-                        || links.iter().map(|(_, link)| install(link)).collect::<Result<_, LabError>>();
-                    nodes.get(&node.name).within(install_all)??
-                }
+            let shapers = if let Some(agents) = &mut agents {
+                let place = |(_, link): &(usize, &LinkSpec)| {
+                    let (interface, link) = (Map::interface(&link.to), (*link).clone());
+                    Place { interface, rate: link.rate, install: Box::new(move || install(&link)) }
+                };
+                agents.start(nodes, &node.name, links.iter().map(place).collect())?
+            } else {
+                let install_all =
+                    || links.iter().map(|(_, link)| install(link)).collect::<Result<_, LabError>>();
+                nodes.get(&node.name).within(install_all)??
             };
             ends.extend(links.iter().map(|(index, _)| *index).zip(shapers));
         }

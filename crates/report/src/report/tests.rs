@@ -29,6 +29,7 @@ fn report() -> Report {
         paper_says: "Audio gains.\n\nFiles lose nothing.".into(),
         we_see: "Nearly.".into(),
         figures: vec![("fig14-mixed".into(), figure())],
+        pictures: vec![("As it was <seen>".into(), b"\x89PNG".to_vec())],
         claims: vec![holding, differing, Claim::new("mixed.none", "14", "Not measured").unit("ms")],
         notes: vec!["Files lose 3 %.".into()],
         files: vec![("scenario".into(), "scenarios/mixed.toml".into())],
@@ -64,6 +65,7 @@ fn the_page_is_complete_and_has_no_external_resources() {
     let html = html_page(&report());
     for text in [
         "3 claims:",
+        "src=\"data:image/png;base64,iVBORw==\"><figcaption>As it was &lt;seen&gt;</figcaption>",
         "\u{2713} 1 holds<",
         "\u{2717} 1 differs<",
         "? 1 unclear",

@@ -1,6 +1,5 @@
 //! Runs a case on the testbed: with the real programs where they are installed, otherwise with flows of the generator in their places.
 
-use cutline_lab::LabError;
 use cutline_lab::routed::{Options, Programs, Signalling, run as run_case};
 use cutline_results::RunResult;
 use cutline_scenario::Scenario;
@@ -34,12 +33,12 @@ pub(crate) fn run(
     seed: u64,
     folder: &Path,
     cancel: &AtomicBool,
-) -> Result<RunResult, LabError> {
+) -> Result<RunResult, String> {
     let programs = has_programs().then(|| {
         let programs = Programs::new(&folder.with_file_name(BUILT));
         if seed == scenario.seed { programs.with_pictures(&folder.join(PICTURES)) } else { programs }
     });
     // Gateways ask agents for their reservations. Without gateways they are installed.
     let options = Options { programs, signalling: Signalling::Rsvp, ..Options::default() };
-    run_case(scenario, seed, &options, cancel)
+    run_case(scenario, seed, &options, cancel).map_err(|error| error.to_string())
 }
