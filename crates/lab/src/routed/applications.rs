@@ -28,8 +28,10 @@ use cutline_transport::endpoint::TransportCounts;
 use cutline_units::{Duration, Instant};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs::Permissions;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
@@ -91,6 +93,12 @@ impl Programs {
         }
         create(&self.folder)?;
         let slideshow = Slideshow::build(&self.folder)?;
+        // Agents that start at the same time change what new files of this process may be.
+        for program in ["slideshow-server", "slideshow-client"] {
+            let path = self.folder.join(program);
+            let failed = |source| LabError::File { path: path.clone(), source };
+            std::fs::set_permissions(&path, Permissions::from_mode(0o755)).map_err(failed)?;
+        }
         built.insert(self.folder.clone(), slideshow.clone());
         Ok(slideshow)
     }
