@@ -87,7 +87,7 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
             let (what, data) = (escape(what), base64(png));
             let _ = writeln!(
                 html,
-                "<figure><img alt=\"{what}\" src=\"data:image/png;base64,{data}\"><figcaption>{what}</figcaption></figure>"
+                "<figure><img alt=\"{what}\" src=\"data:image/png;base64,{data}\"/><figcaption>{what}</figcaption></figure>"
             );
         }
         html += "</div>\n";
