@@ -7,8 +7,8 @@ use crate::progress::Bar;
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Claims, Verdict};
 use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options, QOS, REDW,
-    RIVALS, ReproduceError, STUDIES, TSQ,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options, QOS,
+    QSOCK, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
 };
 use cutline_results::Existing;
 use cutline_text::Printable;
@@ -74,6 +74,8 @@ pub enum Study {
     Lab,
     /// Real QoS sockets in the laboratory, compared with the simulation; in real time, as root
     LabQos,
+    /// QoSockets: the paper's testbed with real packets, with and without reservations (figures 6 to 12); in real time, as root
+    Qsock,
     /// All studies that are simulated
     All,
 }
@@ -93,6 +95,7 @@ impl Study {
             Self::Qos => &[&QOS],
             Self::Lab => &[&LAB],
             Self::LabQos => &[&LAB_QOS],
+            Self::Qsock => &[&QSOCK],
             Self::All => &STUDIES,
         }
     }

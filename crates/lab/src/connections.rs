@@ -13,7 +13,6 @@
 //! of one clock: messages are made and sent by the application's reading of it, and arrive at the kernel's time stamp.
 
 use crate::LabError;
-use crate::hosts::{qos_sink, source};
 use cutline_quality::spec::Specification;
 use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::session::SessionParams;
@@ -26,12 +25,24 @@ use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Bytes, Duration, Histogram, Instant, Streams};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddrV4, UdpSocket};
 
 /// QoS connections by the indices of the flows in whose place they are.
 ///
 /// Nodes and port of a connection are the flow's. Its hint, until the session asks for another one, is its own.
 pub type Connections = BTreeMap<usize, QosConnection>;
+
+/// Where the ends of a connection are, and what its application does.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement {
+    pub source: SocketAddrV4,
+    pub sink: SocketAddrV4,
+    /// How many messages the application makes per second at most; `None`: as many as were agreed on.
+    pub most: Option<f64>,
+}
+
+/// The placement of the connection in the place of a flow, by the flow's index.
+pub type Places<'p> = &'p (dyn Fn(usize) -> Placement + Sync);
 
 /// The longest time in which a thread does not look whether the run has ended.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -115,9 +126,9 @@ impl<'c> Listeners<'c> {
     ///
     /// # Errors
     /// When an option of a connection is not allowed, or a socket cannot be opened.
-    pub fn bind(connections: &'c Connections) -> Result<Self, LabError> {
+    pub fn bind(connections: &'c Connections, places: Places<'_>) -> Result<Self, LabError> {
         let listen = |(index, connection): (&usize, &'c QosConnection)| {
-            let listener = QosUdpListener::bind(qos_sink(*index), &sink_options(connection))
+            let listener = QosUdpListener::bind(places(*index).sink, &sink_options(connection))
                 .and_then(|listener| non_blocking(listener).map_err(system("cannot listen")));
             Ok((connection, listener.map_err(of(connection))?))
         };
@@ -145,13 +156,15 @@ impl<'c> Listeners<'c> {
 /// When a connection cannot be made, or its ends do not agree.
 pub fn send<'s>(
     connections: &'s Connections,
+    places: Places<'_>,
     streams: Streams,
     course: Course<'_>,
 ) -> Result<Vec<Sent>, LabError> {
     std::thread::scope(|scope| {
         let send = |(&index, connection): (&usize, &'s QosConnection)| {
             let phase = streams.stream(&connection.name, "laboratory").uniform();
-            scope.spawn(move || depart(index, connection, phase, course).map_err(of(connection)))
+            let place = places(index);
+            scope.spawn(move || depart(place, connection, phase, course).map_err(of(connection)))
         };
         let threads: Vec<_> = connections.iter().map(send).collect();
         threads.into_iter().map(crate::run::joined).collect()
@@ -187,7 +200,7 @@ impl Course<'_> {
 
 /// The application at a source.
 fn depart(
-    index: usize,
+    place: Placement,
     connection: &QosConnection,
     phase: f64,
     course: Course<'_>,
@@ -200,8 +213,8 @@ fn depart(
         return Ok(Sent::default());
     }
     let socket =
-        QosUdpSocket::over(connected(index).map_err(system("cannot connect"))?, &source_options(connection))?;
-    let mut work = Work::new(&socket, connection, course);
+        QosUdpSocket::over(connected(place).map_err(system("cannot connect"))?, &source_options(connection))?;
+    let mut work = Work::new(&socket, connection, place.most, course);
     std::thread::scope(|scope| {
         // Nothing of the application's comes back, but reports do.
         let reports = scope.spawn(|| receive(&socket, course, |_, _| {}));
@@ -311,6 +324,8 @@ impl<'s> Watch<'s> {
 struct Work<'s> {
     watch: Watch<'s>,
     connection: &'s QosConnection,
+    /// Messages per second at most.
+    most: f64,
     rate: f64,
     size: usize,
     messages: Vec<Passage>,
@@ -318,8 +333,14 @@ struct Work<'s> {
 }
 
 impl<'s> Work<'s> {
-    fn new(socket: &'s QosUdpSocket, connection: &'s QosConnection, course: Course<'s>) -> Self {
+    fn new(
+        socket: &'s QosUdpSocket,
+        connection: &'s QosConnection,
+        most: Option<f64>,
+        course: Course<'s>,
+    ) -> Self {
         let mut this = Self {
+            most: most.unwrap_or(f64::INFINITY),
             watch: Watch::new(socket, connection, course),
             connection,
             rate: 0.0,
@@ -333,7 +354,8 @@ impl<'s> Work<'s> {
 
     /// A specification holds from now on.
     fn agree(&mut self, effective: &Specification) {
-        self.rate = effective.max_rate.expect("a connection whose specification has no rate is refused");
+        let rate = effective.max_rate.expect("a connection whose specification has no rate is refused");
+        self.rate = rate.min(self.most);
         let size = effective.size.expect("a connection whose specification has no size is refused");
         self.size = usize::try_from(size.get()).unwrap_or(LONGEST).min(LONGEST);
     }
@@ -373,7 +395,7 @@ impl<'s> Work<'s> {
         for event in told {
             match event {
                 Event::Agreed(agreed) => self.agree(&agreed.send.effective),
-                Event::Rate(rate) => self.rate = rate,
+                Event::Rate(rate) => self.rate = rate.min(self.most),
                 _ => {}
             }
         }
@@ -395,9 +417,9 @@ impl<'s> Work<'s> {
 }
 
 /// A plain socket with the addresses of a flow.
-fn connected(index: usize) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(source(index))?;
-    socket.connect(qos_sink(index))?;
+fn connected(place: Placement) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(place.source)?;
+    socket.connect(place.sink)?;
     Ok(socket)
 }
 

@@ -1,5 +1,7 @@
 //! Errors of the laboratory.
 
+use crate::programs::ProgramError;
+use cutline_gateway::GatewayError;
 use cutline_ports::PortError;
 use cutline_scenario::LowerError;
 use cutline_sim::NetworkError;
@@ -59,6 +61,55 @@ pub enum LabError {
         /// The remedy.
         instead: &'static str,
     },
+    /// The laboratory with routers does not have a feature of the scenario.
+    #[error("{place}: {what} is not available in the laboratory with routers; {instead}")]
+    NoRouters {
+        /// The link, node or flow.
+        place: String,
+        /// The feature.
+        what: &'static str,
+        /// The remedy.
+        instead: &'static str,
+    },
+    /// Traffic control cannot be set, or has not enough of a link left.
+    #[error(transparent)]
+    Control(Box<cutline_netlink::Error>),
+    /// A program has failed, or is not installed.
+    #[error(transparent)]
+    Program(Box<ProgramError>),
+    /// A gateway cannot start.
+    #[error(transparent)]
+    Gateway(Box<GatewayError>),
+    /// A folder cannot be created.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// A node's agent cannot start.
+    #[error("cutlined: {error}")]
+    Agent {
+        /// The reason.
+        error: String,
+    },
+    /// An image of DIRM did not come as it was sent.
+    #[error("image {number}: {outcome}")]
+    Image {
+        /// Its number.
+        number: u32,
+        /// What became of it.
+        outcome: String,
+    },
+    /// A specification cannot be translated into a reservation.
+    #[error("flow `{flow}`: {error}")]
+    Untranslatable {
+        /// The flow.
+        flow: String,
+        /// The reason.
+        error: String,
+    },
     /// The running kernel does not have the congestion control of a flow.
     #[error(
         "flow `{flow}`: congestion-control = \"{control}\" is not available: this kernel has no `{linux}`; load its \
@@ -107,4 +158,22 @@ pub enum LabError {
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<cutline_netlink::Error> for LabError {
+    fn from(error: cutline_netlink::Error) -> Self {
+        Self::Control(Box::new(error))
+    }
+}
+
+impl From<ProgramError> for LabError {
+    fn from(error: ProgramError) -> Self {
+        Self::Program(Box::new(error))
+    }
+}
+
+impl From<GatewayError> for LabError {
+    fn from(error: GatewayError) -> Self {
+        Self::Gateway(Box::new(error))
+    }
 }

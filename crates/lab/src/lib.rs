@@ -13,6 +13,7 @@
 //!     frames   storage of frames that are in the network
 //!   timing     whether the timing of the run is valid
 //!   side       the two sides of the network
+//! routed       a network of nodes whose routers, queues and links are the kernel's, with reservations
 //! programs     real applications: NetVideo with ffmpeg, DIRM with a CORBA ORB
 //! ```
 //!
@@ -31,6 +32,7 @@ mod hosts;
 mod links;
 pub mod programs;
 mod reader;
+pub mod routed;
 mod run;
 mod side;
 mod timing;

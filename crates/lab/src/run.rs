@@ -2,7 +2,7 @@
 
 use crate::LabError;
 use crate::congestion;
-use crate::connections::{self, Arrived, Connections, Course, Listeners, Sent};
+use crate::connections::{self, Arrived, Connections, Course, Listeners, Placement, Sent};
 use crate::hosts::{self, Hosts, INTERFACES, MAX_FLOWS};
 use crate::links::{Crossed, Links};
 use crate::reader::SINK_PORT;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::ScopedJoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// Options of a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -161,7 +161,7 @@ impl Experiment<'_> {
             // Otherwise it would keep the first run's namespace alive.
             cutline_socket::start().map_err(|error| SysError::new("a thread cannot be started", error))?;
         }
-        let listeners = hosts.sinks.within(|| Listeners::bind(connections))??;
+        let listeners = hosts.sinks.within(|| Listeners::bind(connections, &place))??;
         // The kernel needs some time to allocate the rings, so the links are created before the beginning is set.
         let links = hosts.network.within(|| {
             Links::new(self.network, &settings, INTERFACES, connections.keys().copied().collect())
@@ -176,7 +176,10 @@ impl Experiment<'_> {
                 scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))));
             let called = scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| listeners.run(course))));
             let callers = scope.spawn(|| {
-                or_stop(&stop, hosts.sources.within(|| connections::send(connections, streams, course)))
+                or_stop(
+                    &stop,
+                    hosts.sources.within(|| connections::send(connections, &place, streams, course)),
+                )
             });
             // On a separate thread, because real-time scheduling is set for the whole thread.
             let result = joined(scope.spawn(|| links.run(zero, &ended)));
@@ -192,8 +195,13 @@ impl Experiment<'_> {
     }
 }
 
+/// The ends of the connection in the place of a flow.
+fn place(flow: usize) -> Placement {
+    Placement { source: hosts::source(flow), sink: hosts::qos_sink(flow), most: None }
+}
+
 /// Returns the result of a host's thread. If it is an error, stops the other threads.
-fn or_stop<T, E: Into<LabError>>(
+pub fn or_stop<T, E: Into<LabError>>(
     stop: &AtomicBool,
     ended: Result<Result<T, E>, SysError>,
 ) -> Result<T, LabError> {
@@ -209,6 +217,11 @@ pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// As [`joined`], of a thread that is not scoped.
+pub fn joined_anywhere<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Puts together what both ends of each connection have seen.
 fn records(connections: &Connections, sent: Vec<Sent>, arrived: Vec<Arrived>, course: Course<'_>) -> Records {
     let both = connections.keys().zip(sent).zip(arrived);
@@ -220,7 +233,7 @@ fn records(connections: &Connections, sent: Vec<Sent>, arrived: Vec<Arrived>, co
 }
 
 /// Sets the counts that only the sender has.
-fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
+pub fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
     flow.transport = TransportCounts {
         retransmissions: report.retransmissions,
         timeouts: report.timeouts.unwrap_or(0),
@@ -240,6 +253,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 }
 
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {
+    scenario.check_without_routers()?;
     if let Some(group) = scenario.flows.iter().find(|group| group.adaptive.is_some()) {
         return Err(LabError::OnlySimulated {
             flow: group.name.clone(),

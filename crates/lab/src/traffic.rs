@@ -9,16 +9,25 @@ use cutline_traffic::{FlowPlan, TcpOptions, Transport};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Ecn, HintCodec, Instant, Streams};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 
 /// The plans of the flows, in the order of the flows. A flow starts at the same time as in the simulation with this seed.
 pub fn plans(scenario: &Scenario, network: &Network, connections: &Connections, seed: u64) -> Vec<FlowPlan> {
     let streams = Streams::new(seed);
     let flows = network.flows().iter().enumerate().filter(|(number, _)| !connections.contains_key(number));
-    flows.map(|(number, flow)| plan(scenario, flow, number, streams)).collect()
+    flows
+        .map(|(number, flow)| plan(scenario, flow, number, [source(number), sink(number)], streams))
+        .collect()
 }
 
-fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -> FlowPlan {
+/// The plan of a flow between these addresses.
+pub fn plan(
+    scenario: &Scenario,
+    flow: &FlowSpec,
+    number: usize,
+    [from, to]: [SocketAddrV4; 2],
+    streams: Streams,
+) -> FlowPlan {
     let group = &scenario.flows[flow.group.0 as usize];
     let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
     let (transport, ecn) = match &flow.transport {
@@ -31,8 +40,8 @@ fn plan(scenario: &Scenario, flow: &FlowSpec, number: usize, streams: Streams) -
         name: flow.name.clone(),
         transport,
         app: flow.app.clone(),
-        from: Some(SocketAddr::V4(source(number))),
-        to: SocketAddr::V4(sink(number)),
+        from: Some(SocketAddr::V4(from)),
+        to: SocketAddr::V4(to),
         dscp: DscpPool2.encode(flow.hint).expect("hints of more than 4 bits have been refused"),
         ecn,
         start: since_zero(flow.start_with(streams)),

@@ -6,10 +6,12 @@ use cutline_results::{
     TimingRow,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The tables of one experiment.
 pub(crate) struct Data {
+    /// The folder of the results.
+    pub(crate) folder: PathBuf,
     pub(crate) summary: Summary,
     points: Vec<PointRow>,
     flows: Vec<FlowRow>,
@@ -30,6 +32,7 @@ impl Data {
         let Some(summary) = Self::summary(id, root)? else { return Ok(None) };
         let store = Store::open(&root.join(id));
         Ok(Some(Self {
+            folder: root.join(id),
             summary,
             points: store.read()?,
             flows: store.read()?,
@@ -115,6 +118,22 @@ impl Data {
             }
         }
         seeds.into_values().map(|(sum, count)| sum / f64::from(count)).collect()
+    }
+
+    /// As [`per_seed`](Self::per_seed), of a single flow or a group.
+    pub(crate) fn per_seed_of(
+        &self,
+        point: &Point,
+        name: &str,
+        measure: impl Fn(&FlowRow) -> Option<f64>,
+    ) -> Vec<f64> {
+        let of_flow = |row: &FlowRow| if &*row.flow == name { measure(row) } else { None };
+        let is_group = self.flows.iter().any(|row| &*row.point == point && &*row.group == name);
+        if is_group {
+            return self.per_seed(point, name, measure);
+        }
+        let group = self.flows.iter().find(|row| &*row.point == point && &*row.flow == name);
+        group.map_or_else(Vec::new, |row| self.per_seed(point, &row.group, of_flow))
     }
 
     /// As [`per_seed`](Self::per_seed), at the point with these values; empty if there is no such point or no value.

@@ -2,6 +2,7 @@
 
 use crate::options::Options;
 use crate::qos::connections::{self, Judgement};
+use crate::qsock::testbed;
 use cutline_config::Errors;
 use cutline_lab::Stack;
 use cutline_results::{Existing, Lock, Planned, RunResult, RunStore, StoreError, Summary};
@@ -43,6 +44,8 @@ pub enum Platform {
     Laboratory(Stack),
     /// In the laboratory, with an application over a real QoS socket in the place of each flow over UDP.
     LaboratorySockets(Stack, Judgement),
+    /// In the laboratory with routers.
+    Testbed,
 }
 
 /// Settings: paths of keys in the scenario file, and their values.
@@ -161,10 +164,11 @@ impl Prepared {
         let summary = self.summary((options.clock)());
         let planned = Planned { summary: &summary, keys: &runner::keys(&jobs) };
         let existing = self.platform.existing(options.existing);
+        let folder = lock.folder().to_owned();
         let store = RunStore::begin_locked(lock, planned, existing)?;
         let how = runner::Options { threads: options.threads, cancel, progress };
         let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
-            self.platform.run(scenario, seed, cancel)
+            self.platform.run(scenario, seed, &folder, cancel)
         })?;
         runner::conclude(summary, &self.points, &jobs, &endings, &store, (options.clock)())
     }
@@ -179,14 +183,14 @@ impl Platform {
     fn version(self, version: &str) -> String {
         match self {
             Self::Simulator => version.to_owned(),
-            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
+            Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed => {
                 format!("{version} {}", self.label())
             }
         }
     }
 
     /// What is added to the version.
-    const fn label(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::Simulator => "",
             Self::QosSockets(Judgement::Quality) => "QoS sockets",
@@ -194,6 +198,13 @@ impl Platform {
             Self::QosSockets(Judgement::WithinLimit) => "QoS sockets within the limit of loss",
             Self::QosSockets(Judgement::QualitySoon) => "QoS sockets that adapt soon",
             Self::Laboratory(stack) | Self::LaboratorySockets(stack, _) => stack.label(),
+            Self::Testbed => {
+                if testbed::has_programs() {
+                    testbed::PROGRAMS
+                } else {
+                    testbed::STAND_INS
+                }
+            }
         }
     }
 
@@ -201,6 +212,7 @@ impl Platform {
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
             Self::Simulator => version,
+            Self::Testbed => testbed::program_version(version),
             Self::QosSockets(_) | Self::Laboratory(_) | Self::LaboratorySockets(..) => {
                 version.strip_suffix(self.label()).unwrap_or(version).trim_end()
             }
@@ -210,12 +222,21 @@ impl Platform {
     /// What happens to existing results. Measurements in real time are only repeated on request.
     fn existing(self, existing: Existing) -> Existing {
         match (self, existing) {
-            (Self::Laboratory(_) | Self::LaboratorySockets(..), Existing::Repeat) => Existing::Refuse,
+            (Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed, Existing::Repeat) => {
+                Existing::Refuse
+            }
             _ => existing,
         }
     }
 
-    fn run(self, scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, String> {
+    /// `folder` is that of the experiment's results.
+    fn run(
+        self,
+        scenario: &Scenario,
+        seed: u64,
+        folder: &Path,
+        cancel: &AtomicBool,
+    ) -> Result<RunResult, String> {
         match self {
             Self::Simulator => scenario.simulate(seed, cancel).map_err(|error| error.to_string()),
             Self::QosSockets(judgement) => connections::simulate(scenario, judgement, seed, cancel),
@@ -226,6 +247,7 @@ impl Platform {
                 let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
                 cutline_lab::run(scenario, seed, &options, cancel).map_err(|error| error.to_string())
             }
+            Self::Testbed => testbed::run(scenario, seed, folder, cancel),
         }
     }
 }

@@ -21,6 +21,7 @@ mod modern;
 mod options;
 mod origin;
 mod qos;
+mod qsock;
 mod redw;
 mod rivals;
 mod run_details;
@@ -41,10 +42,11 @@ pub use modern::MODERN;
 pub use options::Options;
 pub use qos::QOS;
 pub use qos::connections::Judgement;
+pub use qsock::QSOCK;
 pub use redw::REDW;
 pub use rivals::RIVALS;
 pub use study::{ReadyStudy, Study};
 pub use tsq::TSQ;
 
-/// The studies that are simulated. [`LAB`] and [`LAB_QOS`] are not among them, because they run in real time and need root.
+/// The studies that are simulated. [`LAB`], [`LAB_QOS`] and [`QSOCK`] are not among them, because they run in real time and need root.
 pub const STUDIES: [&Study; 9] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE, &QOS];

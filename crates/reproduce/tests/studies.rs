@@ -3,22 +3,24 @@
 mod common;
 
 use common::{measured, measured_and_drawn, quick};
-use cutline_reproduce::{BITS, CHEATERS, Experiment, LAB, LAB_QOS, MODERN, Platform, RIVALS, STUDIES, Study};
+use cutline_reproduce::{
+    BITS, CHEATERS, Experiment, LAB, LAB_QOS, MODERN, Platform, QSOCK, RIVALS, STUDIES, Study,
+};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 /// The studies in the laboratory.
 const IN_LAB: [&Study; 2] = [&LAB, &LAB_QOS];
 
-/// The simulated studies and those in the laboratory.
+/// The simulated studies and those in the laboratories.
 fn all() -> impl Iterator<Item = &'static Study> {
-    STUDIES.into_iter().chain(IN_LAB)
+    STUDIES.into_iter().chain(IN_LAB).chain([&QSOCK])
 }
 
 #[test]
 fn the_names_of_studies_and_experiments_are_unique() {
     let names: BTreeSet<&str> = all().map(|study| study.id).collect();
-    assert_eq!(names.len(), STUDIES.len() + IN_LAB.len());
+    assert_eq!(names.len(), STUDIES.len() + IN_LAB.len() + 1);
     let experiments: Vec<&str> =
         all().flat_map(|study| study.experiments).map(|experiment| experiment.id).collect();
     assert_eq!(experiments.iter().collect::<BTreeSet<_>>().len(), experiments.len(), "{experiments:?}");

@@ -57,7 +57,7 @@ impl Lock {
     }
 
     /// The folder that it is for.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 

@@ -30,6 +30,16 @@ pub enum LowerError {
         /// Name of the flow's group.
         flow: String,
     },
+    /// A flow needs routers with reservations, or a program.
+    #[error(
+        "flow.{flow}: {key} is available only in the laboratory with routers (`cutline reproduce qsock`)"
+    )]
+    OnlyWithRouters {
+        /// Name of the flow's group.
+        flow: String,
+        /// The key.
+        key: &'static str,
+    },
 }
 
 impl Scenario {

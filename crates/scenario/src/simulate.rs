@@ -68,10 +68,26 @@ impl Scenario {
     /// Checks that the simulator supports every flow.
     ///
     /// # Errors
-    /// If a flow uses a congestion control that only the kernel implements.
+    /// If a flow uses a congestion control that only the kernel implements, a reservation or a program.
     pub fn check_simulated(&self) -> Result<(), LowerError> {
+        self.check_without_routers()?;
         let refusal = |flow: &FlowSpec| LowerError::OnlyInLaboratory { flow: flow.name.clone() };
         self.flows.iter().find(|flow| flow.transport.bbr).map_or(Ok(()), |flow| Err(refusal(flow)))
+    }
+
+    /// Checks that no flow needs routers with reservations, or a program.
+    ///
+    /// # Errors
+    /// The first flow that does.
+    pub fn check_without_routers(&self) -> Result<(), LowerError> {
+        let refusal = |flow: &FlowSpec, key| LowerError::OnlyWithRouters { flow: flow.name.clone(), key };
+        let keys = |flow: &FlowSpec| {
+            [("qos", flow.qos.is_some()), ("program", flow.program.is_some())]
+                .into_iter()
+                .find(|(_, has)| *has)
+        };
+        let found = self.flows.iter().find_map(|flow| Some((flow, keys(flow)?.0)));
+        found.map_or(Ok(()), |(flow, key)| Err(refusal(flow, key)))
     }
 
     /// Converts the outcome of a run of this scenario's network to rows. The store adds the columns that identify the run.

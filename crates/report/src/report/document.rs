@@ -31,6 +31,8 @@ pub struct Section {
     pub we_see: String,
     /// The figures, each with the name of its files: letters, digits, `-` and `_`.
     pub figures: Vec<(String, Figure)>,
+    /// Pictures beside the figures: what each one shows, and its PNG.
+    pub pictures: Vec<(String, Vec<u8>)>,
     /// The claims about the figures.
     pub claims: Vec<Claim>,
     /// Where method or results differ from the paper, and why.

@@ -81,6 +81,17 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
     for (id, figure) in &section.figures {
         let _ = writeln!(html, "<figure>\n{}</figure>", figure.svg(&format!("fig-{id}"), Theme::Page));
     }
+    if !section.pictures.is_empty() {
+        html += "<div class=\"pictures\">\n";
+        for (what, png) in &section.pictures {
+            let (what, data) = (escape(what), base64(png));
+            let _ = writeln!(
+                html,
+                "<figure><img alt=\"{what}\" src=\"data:image/png;base64,{data}\"/><figcaption>{what}</figcaption></figure>"
+            );
+        }
+        html += "</div>\n";
+    }
     if !section.notes.is_empty() {
         let notes = joined(section.notes.iter().map(|note| paragraphs(note)));
         let _ = writeln!(html, "<div class=\"notes\">\n<h3>Where we differ</h3>{notes}</div>");
@@ -193,6 +204,21 @@ fn fixed(value: f64, decimals: usize) -> String {
     crate::chart::number(value, decimals)
 }
 
+/// Bytes in the 64 characters of RFC 4648 section 4, as URLs of data have them.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let [one, two, three] = [0, 1, 2].map(|at| u32::from(group.get(at).copied().unwrap_or(0)));
+        let bits = one << 16 | two << 8 | three;
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
 /// A text as HTML paragraphs. Blank lines separate paragraphs.
 fn paragraphs(text: &str) -> String {
     let filled = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
@@ -205,4 +231,25 @@ fn link(to: &str, text: &str) -> String {
 
 fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        // RFC 4648 section 10.
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xff, 0xef, 0xbe]), "/+++");
+    }
 }

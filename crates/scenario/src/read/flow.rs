@@ -1,6 +1,6 @@
 //! Reads `[[flow]]` tables. Each describes a group of flows with the same parameters.
 
-use super::{adaptive, app, graph, transport};
+use super::{adaptive, app, graph, qos, transport};
 use crate::spec::{
     AdaptiveSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology,
     TransportSpec,
@@ -94,12 +94,18 @@ fn read(
     if let (Some(transport), Some(app)) = (&transport, &app) {
         refuse_mismatch(reader, transport, app);
     }
+    let qos = qos::read(reader, transport.as_ref());
+    let program = qos::program(reader, transport.as_ref());
+    let gateways = around.graph.and_then(|graph| qos::gateways(reader, graph, program));
+    if around.graph.is_none() {
+        refuse_routers(reader);
+    }
     let series = reader.or("series", &kind::flag(), few);
     let of = kind::one_of("one of", &[("flow", DistributionsOf::Flow), ("group", DistributionsOf::Group)]);
     let distributions =
         reader.or("distributions", &of, if few { DistributionsOf::Flow } else { DistributionsOf::Group });
     reader.finish();
-    let (name, ends, class, transport, app) = (name?, ends?, class?, transport?, app?);
+    let (name, ends, class, transport, app, qos) = (name?, ends?, class?, transport?, app?, qos?);
     Some(FlowSpec {
         name,
         count,
@@ -112,9 +118,20 @@ fn read(
         stop,
         transport,
         app,
+        qos,
+        program,
+        gateways,
         series,
         distributions,
     })
+}
+
+/// Refuses the keys of the laboratory with routers where there are no nodes.
+fn refuse_routers(reader: &TableReader<'_>) {
+    reader.node("gateways");
+    for key in ["qos", "program", "gateways"].into_iter().filter(|key| reader.has(key)) {
+        reader.refuse(key, "only a flow between nodes has it: use [[node]] and [[link]]");
+    }
 }
 
 fn name(reader: &TableReader<'_>, taken: &mut BTreeSet<String>) -> Option<String> {

@@ -5,6 +5,7 @@ mod app;
 mod dumbbell;
 pub(crate) mod flow;
 mod graph;
+mod qos;
 mod transport;
 
 use crate::spec::{Scenario, Topology};

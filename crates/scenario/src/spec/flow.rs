@@ -1,6 +1,7 @@
 //! The flows of a scenario: their ends, application, transport, quality class and stored results.
 
 use cutline_quality::HintParams;
+use cutline_quality::spec::ConnectionSpecification;
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp};
 use cutline_units::{Bytes, Duration, Ecn, Hint};
@@ -30,10 +31,44 @@ pub struct FlowSpec {
     pub transport: TransportSpec,
     /// Application and its parameters.
     pub app: app::Params,
+    /// What the flow needs of the network, which is reserved for it; `None` for best effort. Only the laboratory with routers has
+    /// reservations.
+    pub qos: Option<QosSpec>,
+    /// A program that makes the traffic in the laboratory with routers, instead of the application.
+    pub program: Option<ProgramSpec>,
+    /// The nodes with the gateways over which a program sends and receives; `None`: they are where the program is.
+    pub gateways: Option<[String; 2]>,
     /// Whether the interval series of every flow is stored.
     pub series: bool,
     /// Whether distributions are stored per flow or per group.
     pub distributions: DistributionsOf,
+}
+
+/// What is reserved for a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QosSpec {
+    /// What both directions need.
+    pub specification: ConnectionSpecification,
+    /// Whether the path of the acknowledgements is reserved, too. Datagrams have none.
+    pub ack_path: AckPath,
+}
+
+/// The service of a stream's acknowledgements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckPath {
+    /// Best effort: the data alone has a reservation.
+    BestEffort,
+    /// Both directions have a reservation.
+    Reserved,
+}
+
+/// A program whose traffic is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramSpec {
+    /// A video tool over datagrams (QoSockets section III.B).
+    NetVideo,
+    /// A CORBA server of slides and its client, over a pair of gateways (QoSockets section III.C).
+    Dirm,
 }
 
 /// How a hint adapts to the quality of its flow.

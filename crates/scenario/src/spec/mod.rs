@@ -2,7 +2,10 @@
 
 mod flow;
 
-pub use flow::{AdaptiveSpec, ClassSpec, DistributionsOf, FlowSpec, Perspective, StartSpec, TransportSpec};
+pub use flow::{
+    AckPath, AdaptiveSpec, ClassSpec, DistributionsOf, FlowSpec, Perspective, ProgramSpec, QosSpec,
+    StartSpec, TransportSpec,
+};
 
 use cutline_config::queue::QueueConfig;
 use cutline_units::{Duration, HintBits, Rate};

@@ -1,0 +1,228 @@
+//! Traffic control at the ends of the links: the rate and the queue of each, reservations, and what was counted.
+//!
+//! All of it is the kernel's ([`cutline_netlink::traffic_control`]). Links without reservations have the same discipline, so
+//! that cases with and without differ in the reservations alone.
+
+use super::Signalling;
+use super::agents::{Agents, Place, Shared};
+use super::network::{Map, Nodes};
+use crate::LabError;
+use cutline_aqm::Limit;
+use cutline_netlink::traffic_control::Options;
+use cutline_netlink::{Filter, Interface, Reservation, Shaper, sweep};
+use cutline_provision::Access;
+use cutline_scenario::spec::{GraphSpec, LinkSpec};
+use cutline_sim::measure::QueueInterval;
+use cutline_sim::{BacklogOutcome, LinkCounts, LinkOutcome};
+use cutline_translate::TokenBucket;
+use cutline_units::{Bytes, Duration, Histogram, Rate};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The shapers of all links, in the order of the scenario's.
+#[derive(Debug)]
+pub struct Control {
+    ends: Vec<Shared>,
+    /// The agents that reserve, if there are any.
+    agents: Option<Agents>,
+}
+
+/// What the kernel has counted at the end of a link, all classes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub bytes: u64,
+    pub packets: u64,
+    pub drops: u64,
+    pub backlog_bytes: u64,
+    pub backlog_packets: u64,
+}
+
+impl Control {
+    /// Gives each link its rate and queue, and with `signalling` each node an agent.
+    ///
+    /// # Errors
+    /// When the kernel has no such discipline, or the process may not.
+    pub fn install(nodes: &Nodes, graph: &GraphSpec, signalling: Signalling) -> Result<Self, LabError> {
+        let mut agents = (signalling == Signalling::Rsvp).then(Agents::new).transpose()?;
+        let mut ends: BTreeMap<usize, Shared> = BTreeMap::new();
+        for node in &graph.nodes {
+            let links: Vec<(usize, &LinkSpec)> =
+                graph.links.iter().enumerate().filter(|(_, link)| link.from == node.name).collect();
+            let shapers = if let Some(agents) = &mut agents {
+                let place = |(_, link): &(usize, &LinkSpec)| {
+                    let (interface, link) = (Map::interface(&link.to), (*link).clone());
+                    Place { interface, rate: link.rate, install: Box::new(move || install(&link)) }
+                };
+                agents.start(nodes, &node.name, links.iter().map(place).collect())?
+            } else {
+                let install_all =
+                    || links.iter().map(|(_, link)| install(link)).collect::<Result<_, LabError>>();
+                nodes.get(&node.name).within(install_all)??
+            };
+            ends.extend(links.iter().map(|(index, _)| *index).zip(shapers));
+        }
+        Ok(Self { ends: ends.into_values().collect(), agents })
+    }
+
+    /// What is reserved on each link, as on the wire.
+    #[cfg(test)]
+    pub fn reserved(&self) -> Vec<Rate> {
+        self.ends.iter().map(|shaper| lock(shaper).reserved()).collect()
+    }
+
+    /// How the applications of a node ask for a reservation; `None` without signalling.
+    pub fn access(&self, node: &str) -> Option<Access> {
+        self.agents.as_ref().map(|agents| agents.access(node))
+    }
+
+    /// Reserves for the packets of a filter on these links.
+    ///
+    /// # Errors
+    /// When a link has not enough left.
+    pub fn reserve(&mut self, links: &[usize], bucket: &TokenBucket, filter: Filter) -> Result<(), LabError> {
+        let reservation = Reservation {
+            rate: bucket.rate,
+            bucket: bucket.bucket,
+            min_unit: bucket.min_policed,
+            max_packet: bucket.max_packet,
+        };
+        for link in links {
+            lock(&self.ends[*link]).add(&reservation, &[filter])?;
+        }
+        Ok(())
+    }
+
+    /// Reads the counters of all links.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn counted(&mut self) -> Result<Vec<Counted>, LabError> {
+        let read = |shaper: &Shared| {
+            let mut shaper = lock(shaper);
+            let mut sum = Counted::default();
+            let best_effort = shaper.best_effort()?;
+            for class in shaper.counters()?.values().chain([&best_effort]) {
+                sum.bytes += class.bytes;
+                sum.packets += u64::from(class.packets);
+                sum.drops += u64::from(class.drops);
+                sum.backlog_bytes += u64::from(class.backlog);
+                sum.backlog_packets += u64::from(class.waiting);
+            }
+            Ok(sum)
+        };
+        self.ends.iter().map(read).collect()
+    }
+}
+
+/// Gives the end of a link its rate and queue, in the namespace of the calling thread.
+fn install(link: &LinkSpec) -> Result<Shared, LabError> {
+    let interface = Interface::named(&Map::interface(&link.to))?;
+    let options = Options { best_effort_delay: queue_delay(link), ..Options::default() };
+    // An agent's own discipline has another queue.
+    sweep(&interface)?;
+    Ok(Arc::new(Mutex::new(Shaper::install(&interface, link.rate, options)?)))
+}
+
+fn lock(shaper: &Shared) -> MutexGuard<'_, Shaper> {
+    shaper.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long the last of a full queue waits.
+fn queue_delay(link: &LinkSpec) -> Duration {
+    let Limit::Bytes(bytes) = link.queue.limit else { unreachable!("other queues have been refused") };
+    link.rate.transmission_time(Bytes::new(bytes))
+}
+
+/// The counters of a link over a run: one reading at the end of each interval.
+#[derive(Clone, Debug, Default)]
+pub struct LinkSamples(pub Vec<Counted>);
+
+impl LinkSamples {
+    /// What was measured of a link. `window` are the numbers of the measured intervals, which are of this width.
+    pub fn outcome(&self, rate: Rate, width: Duration, window: std::ops::Range<usize>) -> LinkOutcome {
+        let since = |before: Option<&Counted>, now: &Counted| {
+            let before = before.copied().unwrap_or_default();
+            let [sent, sent_bytes, dropped] = [
+                now.packets.saturating_sub(before.packets),
+                now.bytes.saturating_sub(before.bytes),
+                now.drops.saturating_sub(before.drops),
+            ];
+            let (arrived, backlog) = (sent + dropped + now.backlog_packets, before.backlog_packets);
+            QueueInterval {
+                backlog_packets: now.backlog_packets as u32,
+                backlog_bytes: now.backlog_bytes,
+                arrived: arrived.saturating_sub(backlog),
+                dropped,
+                sent,
+                sent_bytes,
+                ..QueueInterval::default()
+            }
+        };
+        let before = |index: usize| index.checked_sub(1).and_then(|before| self.0.get(before));
+        let series: Vec<QueueInterval> =
+            self.0.iter().enumerate().map(|(index, now)| since(before(index), now)).collect();
+        let measured = series.get(window.start..window.end.min(series.len())).unwrap_or_default();
+        let sum = |of: fn(&QueueInterval) -> u64| measured.iter().map(of).sum::<u64>();
+        let mean = |of: &dyn Fn(&QueueInterval) -> f64| {
+            measured.iter().map(of).sum::<f64>() / measured.len().max(1) as f64
+        };
+        let packets = |interval: &QueueInterval| f64::from(interval.backlog_packets);
+        let mean_packets = mean(&packets);
+        let (sent_bytes, dropped) = (sum(|one| one.sent_bytes), sum(|one| one.dropped));
+        let seconds = width.as_secs_f64() * measured.len().max(1) as f64;
+        LinkOutcome {
+            counts: LinkCounts {
+                arrived: sum(|one| one.arrived),
+                dropped,
+                overflowed: dropped,
+                marked: 0,
+                sent: sum(|one| one.sent),
+                sent_bytes,
+                busy: rate.transmission_time(Bytes::new(sent_bytes)),
+            },
+            utilisation: sent_bytes as f64 * 8.0 / (rate.as_bps() as f64 * seconds),
+            backlog: BacklogOutcome {
+                mean_packets,
+                deviation_packets: mean(&|one| (packets(one) - mean_packets).powi(2)).sqrt(),
+                mean_bytes: mean(&|one| one.backlog_bytes as f64),
+                max_packets: measured.iter().map(|one| one.backlog_packets).max().unwrap_or(0),
+                max_bytes: measured.iter().map(|one| one.backlog_bytes).max().unwrap_or(0),
+            },
+            // The kernel does not say how long each packet waited.
+            waits: Histogram::default(),
+            probability: None,
+            series: Some(series),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_between_two_readings_is_an_interval() {
+        let counted = |bytes, packets, drops, backlog_packets| Counted {
+            bytes,
+            packets,
+            drops,
+            backlog_bytes: 1000 * backlog_packets,
+            backlog_packets,
+        };
+        let samples = LinkSamples(vec![
+            counted(1000, 1, 0, 0),
+            counted(11_000, 11, 0, 4),
+            counted(61_000, 61, 2, 6),
+            counted(61_000, 61, 2, 0),
+        ]);
+        let outcome = samples.outcome(Rate::from_kbps(1000), Duration::from_millis(500), 1..3);
+        let counts = outcome.counts;
+        assert_eq!((counts.sent, counts.sent_bytes, counts.dropped), (60, 60_000, 2));
+        // 10 + 4 waiting, then 50 + 2 dropped + 6 waiting that are not the 4 from before.
+        assert_eq!(counts.arrived, 14 + 54);
+        assert!((outcome.utilisation - 0.48).abs() < 1e-9, "{}", outcome.utilisation);
+        let backlog = outcome.backlog;
+        assert_eq!((backlog.mean_packets, backlog.max_packets, backlog.max_bytes), (5.0, 6, 6000));
+        assert_eq!(outcome.series.unwrap().len(), 4);
+    }
+}

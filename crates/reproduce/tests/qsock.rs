@@ -1,0 +1,43 @@
+//! The study of the testbed of `QoSockets` with real packets, at a reduced length.
+//!
+//! The test requires root. Without it it prints a message and passes: `sudo -E cargo test -p cutline-reproduce --test qsock`.
+
+mod common;
+
+use common::{measured, quick};
+use cutline_reproduce::{Options, QSOCK};
+use cutline_results::Existing;
+use cutline_sys::SysError;
+use cutline_sys::namespace::Namespace;
+use cutline_testbed::skip;
+use std::sync::atomic::AtomicBool;
+
+#[test]
+fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
+    match Namespace::create("mayreproduce") {
+        Ok(_) => {}
+        Err(error @ (SysError::NotPermitted { .. } | SysError::Ip { .. })) => {
+            return skip(error, "sudo -E cargo test -p cutline-reproduce --test qsock");
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { existing: Existing::Refuse, ..quick(folder.path(), &[14]) };
+    let evaluation = QSOCK.ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
+    assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
+    assert_eq!(measured(&evaluation, "netvideo-c2-narrow.loss"), 0.0);
+    let [video, others] =
+        ["netvideo-c1-narrow.loss", "netvideo-c2-narrow.tg-loss"].map(|id| measured(&evaluation, id));
+    // The queue of the first seconds is empty, so less is lost than later.
+    assert!(video > 10.0 && others > 30.0, "{video} {others}");
+    assert!((8.0..30.0).contains(&measured(&evaluation, "netvideo-c2-narrow.delay")));
+    let study = QSOCK.folder(folder.path(), true);
+    assert!(study.join("figures/figure-14.png").exists());
+    let page = std::fs::read_to_string(&evaluation.written.report).unwrap();
+    assert!(
+        page.contains("A line that carries what the paper")
+            && page.contains("netvideo-c2-narrow: the timing")
+    );
+    // Measurements are only repeated on request.
+    assert!(QSOCK.ready(&Options { existing: Existing::Repeat, ..options }).is_err());
+}
