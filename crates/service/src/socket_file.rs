@@ -6,15 +6,18 @@
 
 use cutline_sys::SysError;
 use cutline_text::Printable;
-use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, chmod, fchmod, flock, open};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use rustix::process::{geteuid, umask};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with};
+use rustix::process::geteuid;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, chown};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+
+/// How many clients may wait to be accepted, as the standard library has it.
+const BACKLOG: i32 = 128;
 
 /// A bound socket, whose file is removed when this is dropped.
 #[derive(Debug)]
@@ -39,10 +42,7 @@ impl SocketFile {
         // Two processes that start at the same time would replace each other's socket.
         let lock = Lock::take(path).map_err(failed)?;
         clear(path).map_err(failed)?;
-        let before = umask(Mode::RWXO | Mode::XUSR | Mode::XGRP);
-        let listener = UnixListener::bind(path);
-        umask(before);
-        let listener = listener.map_err(failed)?;
+        let listener = listen(path).map_err(failed)?;
         let file = identity(&std::fs::symlink_metadata(path).map_err(failed)?);
         Ok(Self { listener, _lock: lock, path: path.to_owned(), file })
     }
@@ -73,6 +73,18 @@ impl Drop for SocketFile {
             drop(std::fs::remove_file(&self.path));
         }
     }
+}
+
+/// Listens at `path`. The file has the mode 0660 at most from its beginning, and no thread sees another mask of modes meanwhile.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // The file takes the socket's mode, without what the process's mask takes away.
+    fchmod(&socket, mode)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    chmod(path, mode)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Removes the socket file of a process that has ended.

@@ -25,9 +25,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
-/// One agent is opened at a time.
-static OPENING: Mutex<()> = Mutex::new(());
-
 /// A shaper that an agent and the laboratory share.
 pub type Shared = Arc<Mutex<Shaper>>;
 
@@ -97,11 +94,8 @@ impl Agents {
         };
         let stop = Arc::clone(&self.stop);
         let start = || {
-            // Opening one changes the process's umask for a moment, which two at a time would not restore.
-            let alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
             let mut agent =
                 Agent::open(config).map_err(|error| LabError::Agent { error: error.to_string() })?;
-            drop(alone);
             let mut shapers = Vec::new();
             for place in places {
                 let shaper = (place.install)()?;
