@@ -88,7 +88,7 @@ fn a_probe_brings_the_loss_of_several_segments_to_light() {
 #[test]
 fn a_probe_is_new_data_where_there_is_some() {
     let mut script = eleven_outstanding();
-    // RFC 8985 section 7.3: two round trips after the last segment, beyond the window.
+    // RFC 8985 section 7: a probe after two round trips without an acknowledgement, beyond the window.
     script.timeout_at(300).sends([12]).cwnd(11_000);
     assert_eq!(script.sender.probes(), 1);
     // Nothing comes of that either: the retransmission timeout.
@@ -131,6 +131,7 @@ fn the_window_falls_in_proportion_to_what_is_delivered() {
     }
     // 18 segments are delivered in recovery, so half as many leave.
     assert!((9..=10).contains(&left), "{left}");
+    // RFC 6937 section 3: recovery ends with the window at the threshold.
     script.at(210).ack(20).cwnd(10_000);
     assert!(!script.sender.in_recovery());
 }
