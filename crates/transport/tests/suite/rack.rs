@@ -75,7 +75,7 @@ fn a_probe_brings_the_loss_of_several_segments_to_light() {
     let mut script = Script::new(rack());
     assert!(script.sender.write(6000));
     script.sends(0..6).at(100).ack(2);
-    // RFC 8985 section 7.2: two round trips. New data there is none, so the last segment is sent again (section 7.3).
+    // RFC 8985 section 7.2: two round trips. New data there is none, so the last segment is sent again (RFC 8985 section 7.3).
     script.timeout_at(300).sends([5]);
     // RFC 8985 section 7.4.1: 2, 3 and 4 were sent long before it.
     script.at(400).sack(&[(5, 6)]);
