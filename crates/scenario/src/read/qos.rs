@@ -55,7 +55,7 @@ pub(super) fn gateways(
     let names: Vec<String> = graph.nodes.iter().map(|node| node.name.clone()).collect();
     let nodes = kind::list(
         2,
-        "the nodes of the gateways at the sender and at the receiver",
+        "names of a [[node]]: those of the gateways at the sender and at the receiver",
         graph::node_name(&names),
     );
     let found: Option<[String; 2]> = flow.optional("gateways", &nodes)?.try_into().ok();
@@ -113,7 +113,7 @@ mod tests {
             ("udp", "qos = true\n".to_owned(), "a table"),
             ("udp", "gateways = ['x', 'y']\n".to_owned(), "only a flow with a program"),
             ("tcp", "program = 'dirm'\ngateways = ['x', 'x']\n".to_owned(), "no path of links"),
-            ("tcp", "program = 'dirm'\ngateways = ['x', 'z']\n".to_owned(), "the name of a [[node]]"),
+            ("tcp", "program = 'dirm'\ngateways = ['x', 'z']\n".to_owned(), "names of a [[node]]"),
         ] {
             let error = flow(protocol, &keys).unwrap_err();
             assert!(error.contains(why), "{error}");
