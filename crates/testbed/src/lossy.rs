@@ -87,8 +87,12 @@ fn forward(socket: &UdpSocket, to: SocketAddr, mut lose: impl FnMut(&[u8]) -> bo
                 let outlet = clients.entry(from).or_insert_with(open);
                 if lose(datagram) {
                     shared.lost.fetch_add(1, Ordering::Relaxed);
-                } else if outlet.send_to(datagram, to).is_ok() {
+                } else {
+                    // Counted first, so that a server that has received something finds it in the counts.
                     shared.forwarded.fetch_add(1, Ordering::Relaxed);
+                    if outlet.send_to(datagram, to).is_err() {
+                        shared.forwarded.fetch_sub(1, Ordering::Relaxed);
+                    }
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
