@@ -120,10 +120,12 @@ validate-exec: setup
 	@tools/setup.sh peers
 	$(CARGO) test --locked -p cutline-cli --test exec --test exec_peers
 
-# NetVideo and DIRM through gateways: ffmpeg's video with and without losses, pictures of a CORBA server.
+# NetVideo and DIRM through gateways: ffmpeg's video with and without losses, pictures of a CORBA server; both on the testbed, and a
+# figure of `cutline reproduce qsock`.
 validate-programs: setup
 	@tools/setup.sh programs
-	$(CARGO) test --locked -p cutline-lab --test programs -- --nocapture
+	$(CARGO) test --locked -p cutline-lab --test programs --test routed -- --ignored --nocapture
+	$(CARGO) test --locked -p cutline-reproduce --test qsock -- --ignored --nocapture
 
 # RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends. Then ten thousand
 # reservations through one router of the simulator, with and without losses and refresh reduction.

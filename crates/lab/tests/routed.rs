@@ -128,6 +128,7 @@ fn single(rows: &RunResult, quantity: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "half a minute of ffmpeg and omniORB in real time: `make validate-programs`"]
 fn gateways_of_real_programs_reserve_by_rsvp() {
     if !may_make_namespaces() {
         return;

@@ -1,6 +1,6 @@
 //! The study of the testbed of `QoSockets` with real packets, at a reduced length.
 //!
-//! The test requires root. Without it it prints a message and passes: `sudo -E cargo test -p cutline-reproduce --test qsock`.
+//! `make validate-programs` runs it: it takes a minute, requires root, and uses ffmpeg if it is installed.
 
 mod common;
 
@@ -13,11 +13,12 @@ use cutline_testbed::skip;
 use std::sync::atomic::AtomicBool;
 
 #[test]
+#[ignore = "a minute of real time: `make validate-programs`"]
 fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
     match Namespace::create("mayreproduce") {
         Ok(_) => {}
         Err(error @ (SysError::NotPermitted { .. } | SysError::Ip { .. })) => {
-            return skip(error, "sudo -E cargo test -p cutline-reproduce --test qsock");
+            return skip(error, "sudo -E make validate-programs");
         }
         Err(error) => panic!("{error}"),
     }
