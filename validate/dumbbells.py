@@ -65,13 +65,15 @@ class Dumbbell:
     delay_ms: float = 50
     access_mbps: float = 50
     access_delay_ms: float = 50
+    sack: bool = False  # NewReno with SACK; ns-2's is Sack1
     syn: bool = True  # ns-2's TCP begins with a SYN; Cutline's has none
     red: Red | None = None
 
     def describe(self) -> str:
         """One line for a heading."""
         flows = [
-            self.newreno and f"{self.newreno} TCP NewReno" + (", window 20" if self.window == 20 else ""),
+            self.newreno
+            and f"{self.newreno} TCP NewReno" + (" with SACK" if self.sack else "") + (", window 20" if self.window == 20 else ""),
             self.tfrc and f"{self.tfrc} TFRC, " + (f"fed with {self.tfrc_kbps} kbit/s" if self.tfrc_kbps else "greedy"),
             self.udp and f"{self.udp} UDP at {self.udp_kbps} kbit/s",
         ]
@@ -106,7 +108,7 @@ class Dumbbell:
         given = {
             "queue": self.queue, "rate": self.rate_mbps, "limit": self.limit + (self.queue == "drop-tail"), "qref": self.q_ref,
             "a": self.a, "b": self.b,
-            "duration": self.seconds, "from": WARM_UP, "syn": int(self.syn), "seed": scattered(seed), "window": self.window,
+            "duration": self.seconds, "from": WARM_UP, "syn": int(self.syn), "sack": int(self.sack), "seed": scattered(seed), "window": self.window,
             "newreno": self.newreno, "tfrc": self.tfrc, "udp": self.udp,
             "tfrc_rate": self.tfrc_kbps, "udp_rate": self.udp_kbps, "access_delay": self.access_delay_ms,
             "delay": self.delay_ms, "access_rate": self.access_mbps, "to": self.until or self.seconds, "sample": SAMPLE,
@@ -137,7 +139,10 @@ queue = {{ aqm = "{self.queue}", limit = "{self.limit} packets"{law} }}
 
     def _group(self, name: str, count: int) -> str:
         transport, rate = {
-            "newreno": (f'protocol = "tcp", defaults = "ns-2", max-window = "{self.window} packets"', 0),
+            "newreno": (
+                f'protocol = "tcp", defaults = "ns-2", max-window = "{self.window} packets"' + (", sack = true" if self.sack else ""),
+                0,
+            ),
             "tfrc": ('protocol = "tfrc", defaults = "ns-2"' + self._send_buffer(), self.tfrc_kbps),
             "udp": ('protocol = "udp", header = "0 B"', self.udp_kbps),
         }[name]
@@ -184,6 +189,12 @@ CASES = [
     Dumbbell("tfrc-20-pi", "pi", 4, tfrc=20),
     Dumbbell("tfrc-20-drop-tail", "drop-tail", 4, tfrc=20, limit=100),
     Dumbbell("tfrc-20-fed-drop-tail", "drop-tail", 4, tfrc=20, tfrc_kbps=300, limit=100),
+    Dumbbell("sack-100-pi", "pi", 15, newreno=100, sack=True),
+    Dumbbell("sack-100-drop-tail", "drop-tail", 15, newreno=100, sack=True),
+    Dumbbell("sack-20-pi", "pi", 4, newreno=20, sack=True),
+    Dumbbell("sack-3-drop-tail", "drop-tail", 4, newreno=3, sack=True, limit=100, seconds=220),
+    Dumbbell("tfrc-10-under-udp-pi", "pi", 4, tfrc=10, udp=10, udp_kbps=650),
+    Dumbbell("tfrc-10-under-udp-drop-tail", "drop-tail", 4, tfrc=10, udp=10, udp_kbps=650, limit=100),
     Dumbbell("udp-overload-pi", "pi", 4, udp=10, udp_kbps=500),
     Dumbbell("udp-overload-drop-tail", "drop-tail", 4, udp=10, udp_kbps=500, limit=100),
     Dumbbell("audio", "pi", 15, newreno=99, tfrc=1, tfrc_kbps=128),

@@ -5,13 +5,13 @@
 #
 # Rates are Mbit/s, but for tfrc_rate and udp_rate, which are kbit/s of each application (tfrc_rate 0: it always has
 # data). Delays are ms, packets bytes on the wire. Every flow has access links of its own; it starts at a moment drawn
-# uniformly from 0..1 s. duration=0 measure=0 ends when everything is set up: what that costs is not the run's.
+# uniformly from 0..1 s. With sack=1 all TCP is Sack1. duration=0 measure=0 ends when everything is set up: what that costs is not the run's.
 
 array set opt {
     queue pi rate 15 delay 50 access_rate 50 access_delay 50 limit 800 qref 200
     a 0.00001822 b 0.00001816
     adaptive 0 minth 20 maxth 80 maxp 0.1 gentle 1 wait 1 qweight 0 sample 0.1
-    duration 100 from 20 to {} seed 1 newreno 100 tfrc 0 udp 0 tfrc_rate 0 udp_rate 0 packet 1000 window 10000 syn 1 measure 1
+    duration 100 from 20 to {} seed 1 newreno 100 tfrc 0 udp 0 tfrc_rate 0 udp_rate 0 packet 1000 window 10000 syn 1 sack 0 measure 1
 }
 foreach argument $argv {
     set pair [split $argument =]
@@ -91,8 +91,8 @@ proc constant_rate {agent rate} {
 for {set i 0} {$i < $total} {incr i} {
     foreach {source sink} [endpoints $i] break
     if {$i < $opt(newreno)} {
-        set agent [new Agent/TCP/Newreno]
-        set peer [new Agent/TCPSink]
+        set agent [new [expr {$opt(sack) ? "Agent/TCP/Sack1" : "Agent/TCP/Newreno"}]]
+        set peer [new [expr {$opt(sack) ? "Agent/TCPSink/Sack1" : "Agent/TCPSink"}]]
         lappend tcps $agent
     } elseif {$i < $opt(newreno) + $opt(tfrc)} {
         set agent [new Agent/TFRC]

@@ -5,8 +5,9 @@
 //! ones are received before the next one is sent, as on an idle one. The kinds of socket take turns, so that the machine is the same for all; a ratio
 //! is the median over all turns, with its 97 % confidence interval (order statistics of the binomial distribution).
 //!
-//! Datagrams are compared with a third program, too. It has plain sockets and does what anybody must do who wants to know losses and delays: it puts
-//! a number and a time in front of each message, and takes the kernel's time of arrival from `recvmsg`.
+//! Both are compared with a third program, too. It has plain sockets and does what anybody must do who wants to know losses and delays: it puts
+//! a number and a time in front of each message, and takes the kernel's time of arrival of datagrams from `recvmsg`. In a stream, whose
+//! messages the kernel does not tell apart, it puts the length there as well, and takes the time itself.
 //!
 //! The rows `tfrc` have datagrams with TFRC in the place of QoS, and QoS without it in the place of the third program. Messages do not wait for
 //! their turn ([`Pacing::Count`]), which is another matter than what they cost.
@@ -19,7 +20,7 @@ use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::thread::cpu_time;
 use std::cell::{Cell, RefCell};
-use std::io::{Read, Write};
+use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
 
@@ -64,11 +65,14 @@ fn main() {
         for size in [64, 1024, 8192, 65_536] {
             let burst = burst.min((MOST / size).max(1));
             let (plain, qos) = (plain_streams(), qos_streams());
+            let measured = plain_streams();
             compare(
                 ("tcp", size, burst),
-                &[&|bytes| exchange_streams(&plain.0, &plain.1, bytes, burst), &|bytes| {
-                    exchange_streams(&qos.0, &qos.1, bytes, burst);
-                }],
+                &[
+                    &|bytes| exchange_streams(&plain.0, &plain.1, bytes, burst),
+                    &|bytes| exchange_streams(&qos.0, &qos.1, bytes, burst),
+                    &|bytes| exchange_measured(&measured.0, &measured.1, bytes, burst),
+                ],
             );
         }
     }
@@ -202,6 +206,36 @@ where
         (0..burst).for_each(|_| from.write_all(bytes).unwrap());
         (0..burst).for_each(|_| to.read_exact(bytes).unwrap());
     }
+}
+
+/// The bytes of a length, a number and a time.
+const MEASURED_IN_STREAM: usize = 20;
+
+/// The same by a program that measures by itself.
+fn exchange_measured(mut from: &TcpStream, mut to: &TcpStream, bytes: &mut [u8], burst: usize) {
+    let (mut sent, mut received, mut delay) = (0_u64, 0_u64, 0);
+    for _ in 0..MESSAGES / burst {
+        for _ in 0..burst {
+            let mut header = [0; MEASURED_IN_STREAM];
+            header[..4].copy_from_slice(&(bytes.len() as u32).to_be_bytes());
+            header[4..12].copy_from_slice(&sent.to_be_bytes());
+            header[12..].copy_from_slice(&now().as_nanos().to_be_bytes());
+            let parts = [IoSlice::new(&header), IoSlice::new(bytes)];
+            assert_eq!(from.write_vectored(&parts).unwrap(), header.len() + bytes.len());
+            sent += 1;
+        }
+        for _ in 0..burst {
+            let mut header = [0; MEASURED_IN_STREAM];
+            to.read_exact(&mut header).unwrap();
+            let length = u32::from_be_bytes(header[..4].try_into().unwrap()) as usize;
+            to.read_exact(&mut bytes[..length]).unwrap();
+            let number = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
+            assert_eq!(number(&header[4..12]), received);
+            delay += now().as_nanos() - number(&header[12..]);
+            received += 1;
+        }
+    }
+    assert!(delay > 0);
 }
 
 /// Whether the command line asks for this comparison: it names a protocol, a kind, both, or nothing.

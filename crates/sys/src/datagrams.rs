@@ -261,14 +261,37 @@ impl Inbox {
     /// # Panics
     /// When the inbox has no room for so many.
     pub fn datagram(&self, number: usize) -> Option<Datagram<'_>> {
-        let length = self.messages[number].msg_len as usize;
+        let length = self.length(number);
         let (Ancillary { traffic_class, overflowed, .. }, at) = self.ancillaries[number];
         let from = match self.peer {
             Some(peer) => peer,
             None => address(&self.names[number])?,
         };
-        let head = &self.heads[number * self.room..][..length.min(self.room)];
-        Some(Datagram { head, length, from, at, traffic_class, overflowed })
+        Some(Datagram { head: self.head(number), length, from, at, traffic_class, overflowed })
+    }
+
+    /// Returns the length of a datagram of the last call, bytes.
+    ///
+    /// # Panics
+    /// As [`datagram`](Self::datagram).
+    pub fn length(&self, number: usize) -> usize {
+        self.messages[number].msg_len as usize
+    }
+
+    /// Returns the first bytes of a datagram of the last call, as many as the inbox has room for.
+    ///
+    /// # Panics
+    /// As [`datagram`](Self::datagram).
+    pub fn head(&self, number: usize) -> &[u8] {
+        &self.heads[number * self.room..][..self.length(number).min(self.room)]
+    }
+
+    /// Returns when a datagram of the last call arrived at the kernel, on the scale of [`crate::now`].
+    ///
+    /// # Panics
+    /// As [`datagram`](Self::datagram).
+    pub fn arrival(&self, number: usize) -> Instant {
+        self.ancillaries[number].1
     }
 }
 

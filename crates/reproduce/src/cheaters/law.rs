@@ -57,8 +57,9 @@ fn bound(r: f64, q: f64) -> f64 {
 /// The gain by the equation with timeouts, if an honest flow has the loss probability `p`.
 fn gain_with_timeouts(r: f64, q: f64, q_prime: f64, p: f64) -> f64 {
     let p_prime = (((L + q) / (L + q_prime)).powi(2) * p).min(1.0);
-    let of =
-        |delay: f64, p| throughput_with_timeout(1.0, Duration::from_secs_f64((r + delay) / 1e3), MIN_RTO, p);
+    let of = |delay: f64, p| {
+        throughput_with_timeout(1.0, Duration::from_secs_f64((r + delay) / 1e3), MIN_RTO, p, false)
+    };
     of(q_prime, p_prime) / of(q, p)
 }
 

@@ -2,7 +2,7 @@
 
 use cutline_signal::frame::{Frame, datagram};
 use cutline_signal::session::{Control, Inbound, Purpose, Standing};
-use cutline_sys::datagrams::{Datagram, Inbox, Wait};
+use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_units::Instant;
 use rustix::fd::AsFd;
 use rustix::net::{RecvFlags, recv};
@@ -64,9 +64,8 @@ impl Reader {
     /// Keeps the messages of the inbox, which datagrams of another connection would overwrite.
     pub fn keep(&mut self) {
         for (number, start) in self.messages.drain(..) {
-            if let Some(Datagram { head, at, .. }) = self.inbox.datagram(number) {
-                self.early.push_back((at, head[start..].to_vec()));
-            }
+            let message = self.inbox.head(number)[start..].to_vec();
+            self.early.push_back((self.inbox.arrival(number), message));
         }
     }
 
@@ -83,8 +82,7 @@ impl Reader {
             return Some((copy(&message, buffer), at));
         }
         let (number, start) = self.messages.pop_front()?;
-        let Datagram { head, at, .. } = self.inbox.datagram(number)?;
-        Some((copy(&head[start..], buffer), at))
+        Some((copy(&self.inbox.head(number)[start..], buffer), self.inbox.arrival(number)))
     }
 
     /// Receives datagrams; there must be none to take. Returns how many.
@@ -95,14 +93,14 @@ impl Reader {
 
     /// Whether so many datagrams were received, and all are empty.
     pub fn has_only_empty(&self, count: usize) -> bool {
-        count > 0 && (0..count).all(|number| self.inbox.datagram(number).is_none_or(|it| it.length == 0))
+        count > 0 && (0..count).all(|number| self.inbox.length(number) == 0)
     }
 
     /// Finds the messages in the datagrams that were received, and measures them. Returns the control messages among them.
     pub fn sort(&mut self, count: usize, standing: Standing, inbound: &mut Inbound) -> Vec<ControlMessage> {
         let mut found = Vec::new();
         for number in 0..count {
-            let Some(Datagram { head, at, .. }) = self.inbox.datagram(number) else { continue };
+            let (head, at) = (self.inbox.head(number), self.inbox.arrival(number));
             match inbound.on_datagram(at, head, standing) {
                 Purpose::Message(start) => self.messages.push_back((number, start)),
                 Purpose::Control(control) => {
@@ -133,7 +131,7 @@ impl Reader {
         if is_message || self.single.fill(socket, Wait::No)? == 0 {
             return Ok(None);
         }
-        let Some(Datagram { head, at, .. }) = self.single.datagram(0) else { return Ok(None) };
+        let (head, at) = (self.single.head(0), self.single.arrival(0));
         Ok(Some(match inbound.on_datagram(at, head, standing) {
             Purpose::Message(start) => {
                 self.early.push_back((at, head[start..].to_vec()));

@@ -12,13 +12,14 @@
 //!
 //! Worked: `W_max` = 100 segments, reduced to 70: `K = cbrt(30 / 0.4)` = 4.217 s; 2 s later `W_cubic` = 95.64.
 //!
-//! Not implemented: `HyStart++` (RFC 9438 section 4.10 permits plain slow start) and the response to spurious congestion
+//! Slow start is plain, which RFC 9438 section 4.10 permits, or ends early ([`Params::hystart`]). Not implemented: the response to spurious congestion
 //! events (RFC 9438 section 4.9), which are not detected.
 
 use cutline_units::{Duration, Instant};
 
 use super::Params;
-use super::congestion::{Acked, CongestionAlgorithm, CongestionControl, NoParams, Window};
+use super::congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, NoParams, Window};
+use super::hystart::Hystart;
 
 /// The constant C of the cubic, segments per second cubed (RFC 9438 section 5.1).
 const C: f64 = 0.4;
@@ -46,6 +47,8 @@ pub struct Cubic {
     last: Instant,
     /// The next epoch follows a reduction, and not a slow start that ended without one.
     reduced: bool,
+    /// What slow start looks at to end early.
+    hystart: Option<Hystart>,
 }
 
 impl CongestionAlgorithm for Cubic {
@@ -55,12 +58,27 @@ impl CongestionAlgorithm for Cubic {
     const TITLE: &'static str = "CUBIC";
     const SOURCE: &'static str = "RFC 9438";
 
-    fn begin(_params: &NoParams, _tcp: &Params) -> Self {
-        Self::default()
+    fn begin(_params: &NoParams, tcp: &Params) -> Self {
+        Self { hystart: tcp.hystart.then(|| Hystart::new(tcp.mss)), ..Self::default() }
     }
 }
 
 impl CongestionControl for Cubic {
+    #[inline]
+    fn acknowledged(&mut self, acknowledgement: &Acknowledgement) {
+        if let Some(hystart) = &mut self.hystart {
+            hystart.acknowledged(acknowledgement);
+        }
+    }
+
+    fn slow_start(&mut self, window: &mut Window, acked: &Acked, most: u64) {
+        if self.hystart.as_mut().is_some_and(|hystart| hystart.ends_slow_start(window.cwnd)) {
+            window.ssthresh = window.cwnd;
+        } else {
+            window.cwnd += acked.bytes.min(most);
+        }
+    }
+
     #[inline(never)]
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64) {
         let cwnd = window.cwnd as f64 / mss as f64;
@@ -89,6 +107,9 @@ impl CongestionControl for Cubic {
     fn timed_out(&mut self) {
         self.epoch = None;
         self.reduced = false;
+        if let Some(hystart) = &mut self.hystart {
+            hystart.reset();
+        }
     }
 
     /// Excludes from the epoch the time in which the application limited the sender (RFC 9438 section 5.8).

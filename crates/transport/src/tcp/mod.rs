@@ -23,6 +23,7 @@ mod control;
 mod cubic;
 mod dctcp;
 mod external;
+mod hystart;
 mod newreno;
 mod output;
 mod params;

@@ -101,6 +101,10 @@ impl Sender {
         if let Some(rack) = &self.rack {
             return rack.pipe(sent);
         }
+        // Without limited transmit, duplicates release nothing before recovery (RFC 6675 section 5, step 3).
+        if !self.params.limited_transmit && self.dup_acks > 0 {
+            return sent;
+        }
         self.scoreboard.as_ref().map_or(sent, |scoreboard| sent - scoreboard.sacked_below(self.next))
     }
 

@@ -56,8 +56,8 @@ pub struct Params {
     /// Needs sack.
     #[param(default = false, source = "RFC 8985, RFC 6937; Linux: true")]
     pub rack: bool,
-    /// The first two duplicate acknowledgements release a new segment each (limited transmit).
-    #[param(default = true, source = "RFC 3042; ns-2's `singledup_ 1` too")]
+    /// The first two duplicate acknowledgements release a new segment each (limited transmit), with SACK as many as have arrived.
+    #[param(default = true, source = "RFC 3042, RFC 6675 section 5 step 3; ns-2's `singledup_ 1` too")]
     pub limited_transmit: bool,
     /// The ECN code point of new segments. The ends respond to marks if it is ECN-capable (RFC 3168).
     #[param(default = Ecn::NotEct, skip)]
@@ -73,6 +73,9 @@ pub struct Params {
     /// The most segments by which an acknowledgement increases the window in slow start: the L of RFC 3465.
     #[param(default = 1, range = (1, 100), source = "RFC 5681 eq. 2")]
     pub abc_limit: u32,
+    /// CUBIC's slow start ends early, when delays grow or acknowledgements arrive in a long train (`HyStart`). Other controls ignore it.
+    #[param(default = false, source = "RFC 9438 section 4.10 permits plain slow start; Linux: true")]
+    pub hystart: bool,
     /// An idle time of more than one timeout reduces the window to the initial one.
     #[param(default = true, source = "RFC 5681 section 4.1; ns-2's `slow_start_restart_` too")]
     pub idle_restart: bool,
@@ -122,6 +125,13 @@ fn check(params: &Params) -> Result<(), ParameterError> {
     }
     if params.rack && !params.sack {
         return Err(ParameterError::new("rack", true, "false, or true with sack = true"));
+    }
+    if params.rack && !params.limited_transmit {
+        return Err(ParameterError::new(
+            "limited-transmit",
+            false,
+            "true with rack = true: what has arrived has left the network",
+        ));
     }
     if params.rack && params.variant.rtt_sampling == RttSampling::OneSegment {
         return Err(ParameterError::new(
@@ -183,8 +193,8 @@ impl Params {
     /// Returns what Linux 6 does without any setting: 1448 B segments with timestamps, SACK, RACK-TLP and PRR, timeouts of 200 ms to
     /// 120 s, acknowledgements that wait for 40 ms, slow start by all that is acknowledged (no limit L), and [`Variant::linux`].
     ///
-    /// The congestion control is CUBIC, as in most configurations. Not modelled: `HyStart`, which ends CUBIC's first slow start early;
-    /// pacing; quick acknowledgements at a connection's beginning; autotuned buffers.
+    /// The congestion control is CUBIC with `HyStart`, as in most configurations. Not modelled: pacing, quick acknowledgements at a
+    /// connection's beginning, autotuned buffers.
     pub fn linux() -> Self {
         Self {
             algorithm: Algorithm::Cubic,
@@ -195,6 +205,7 @@ impl Params {
             rack: true,
             delayed_ack: Some(Duration::from_millis(40)),
             abc_limit: 100,
+            hystart: true,
             min_rto: Duration::from_millis(200),
             max_rto: Duration::from_secs(120),
             variant: Variant::linux(),

@@ -13,7 +13,8 @@
 //! and the sender sends everything from `una` on again.
 //!
 //! `recover` also prevents a second response to the same loss: duplicates count only after an acknowledgement beyond it
-//! (RFC 6582 section 3.2, step 2).
+//! (RFC 6582 section 3.2, step 2). With SACK this applies to one that reaches it, and only after a timeout in loss recovery
+//! (RFC 6675 section 5.1): the scoreboard tells old losses from new ones.
 
 use cutline_units::Instant;
 
@@ -43,8 +44,12 @@ impl Sender {
     }
 
     /// Returns whether duplicates may begin a fast retransmit: the acknowledgement covers more than `recover`
-    /// (RFC 6582 section 3.2, step 2), or the heuristic of RFC 6582 section 4.1 is on and allows it.
+    /// (RFC 6582 section 3.2, step 2), or the heuristic of RFC 6582 section 4.1 is on and allows it. With SACK, only a timeout in
+    /// recovery prevents it, until `recover` is acknowledged (RFC 6675 section 5.1).
     pub(super) fn may_fast_retransmit(&self) -> bool {
+        if self.scoreboard.is_some() {
+            return !self.recovery_failed || self.una >= self.recover;
+        }
         let mss = u64::from(self.mss);
         let covers_more = self.recover == 0 || self.una > self.recover;
         covers_more || (self.params.ack_heuristic && self.window.cwnd > mss && self.last_advance <= 4 * mss)
@@ -177,6 +182,8 @@ impl Sender {
             self.window.ssthresh = self.threshold(half);
         }
         self.control.timed_out();
+        self.recovery_failed =
+            self.phase == Phase::Recovery || (self.recovery_failed && self.una < self.recover);
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
         self.window.cwnd = mss;
         self.recover = self.high_water;

@@ -86,6 +86,8 @@ pub struct Sender {
     pub(super) dup_acks: u8,
     /// Timeouts since the last acknowledgement of new data.
     pub(super) timeouts_in_a_row: u8,
+    /// The timer has expired in fast recovery.
+    pub(super) recovery_failed: bool,
     /// A partial acknowledgement has arrived in this recovery.
     pub(super) partial_ack: bool,
     /// How many segments of new data may still leave in response to this acknowledgement in fast recovery.
@@ -140,6 +142,7 @@ impl Sender {
             window_limited: false,
             dup_acks: 0,
             timeouts_in_a_row: 0,
+            recovery_failed: false,
             partial_ack: false,
             burst_left: u32::MAX,
             limited_bytes: 0,

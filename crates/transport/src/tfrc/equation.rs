@@ -19,9 +19,10 @@ pub fn throughput(s: f64, r: Duration, p: f64) -> f64 {
     s / (r.as_secs_f64() * round_trips_per_segment(p))
 }
 
-/// The same with the timeout `t_rto` instead of 4 R.
-pub fn throughput_with_timeout(s: f64, r: Duration, t_rto: Duration, p: f64) -> f64 {
-    s / (r.as_secs_f64() * fast_retransmits(p) + t_rto.as_secs_f64() * timeouts(p))
+/// The same with the timeout `t_rto` instead of 4 R. If `is_bounded`, its factor 3 sqrt(3 b p / 8) is at most 1.
+pub fn throughput_with_timeout(s: f64, r: Duration, t_rto: Duration, p: f64, is_bounded: bool) -> f64 {
+    let bound = if is_bounded { 1.0 } else { f64::INFINITY };
+    s / (r.as_secs_f64() * fast_retransmits(p) + t_rto.as_secs_f64() * timeouts(p, bound))
 }
 
 /// Returns the `p` at which the equation gives `x` bytes per second: its inverse, by bisection, to 1e-9 of p.
@@ -38,7 +39,7 @@ pub fn loss_event_rate(s: f64, r: Duration, x: f64) -> f64 {
 
 /// Returns the denominator of the equation with `R = 1` and `t_RTO = 4 R`.
 fn round_trips_per_segment(p: f64) -> f64 {
-    fast_retransmits(p) + 4.0 * timeouts(p)
+    fast_retransmits(p) + 4.0 * timeouts(p, f64::INFINITY)
 }
 
 /// Returns the factor of R: sqrt(2 b p / 3).
@@ -46,9 +47,9 @@ fn fast_retransmits(p: f64) -> f64 {
     (2.0 * p / 3.0).sqrt()
 }
 
-/// Returns the factor of `t_RTO`: 3 sqrt(3 b p / 8) p (1 + 32 p^2).
-fn timeouts(p: f64) -> f64 {
-    3.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
+/// Returns the factor of `t_RTO`: 3 sqrt(3 b p / 8) p (1 + 32 p^2), of which the root's part is at most `bound`.
+fn timeouts(p: f64, bound: f64) -> f64 {
+    (3.0 * (3.0 * p / 8.0).sqrt()).min(bound) * p * (1.0 + 32.0 * p * p)
 }
 
 #[cfg(test)]
@@ -67,10 +68,20 @@ mod tests {
 
     #[test]
     fn a_shorter_timeout_gives_more() {
-        let with = |t_rto| throughput_with_timeout(1000.0, R, t_rto, 0.01);
+        let with = |t_rto| throughput_with_timeout(1000.0, R, t_rto, 0.01, false);
         assert!((with(R * 4) - throughput(1000.0, R, 0.01)).abs() < 1e-6);
         // 1000 / (0.1 * 0.0816497 + 0.2 * 0.00184300)
         assert!((with(R * 2) - 117_184.3).abs() < 1.0, "{}", with(R * 2));
+    }
+
+    #[test]
+    fn the_bound_matters_from_a_loss_of_0_3_on() {
+        let bounded = |p, is_bounded| throughput_with_timeout(1000.0, R, R * 4, p, is_bounded);
+        // 9 * 3 p / 8 = 1 at p = 8 / 27.
+        assert_eq!(bounded(0.29, true), bounded(0.29, false));
+        // At p = 0.4: 1000 / (0.1 * 0.516398 + 0.4 * 0.4 * 6.12), and 3 sqrt(0.15) = 1.16190 without the bound.
+        assert!((bounded(0.4, true) - 970.1).abs() < 0.1, "{}", bounded(0.4, true));
+        assert!((bounded(0.4, false) - 840.8).abs() < 0.1, "{}", bounded(0.4, false));
     }
 
     #[test]

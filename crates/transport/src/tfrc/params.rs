@@ -59,6 +59,19 @@ pub struct Params {
         source = "RFC 5348 section 4.3 step 4; ns-2 does so after the first loss event"
     )]
     pub gradual_increase: bool,
+    /// The factor 3 sqrt(3 b p / 8) of the timeout in the equation is at most 1, as in Padhye's full model: from p = 0.30 on the
+    /// rate is higher, at p = 0.4 by a seventh.
+    #[param(default = false, source = "RFC 5348 section 3.1 has no bound; ns-2: true")]
+    pub bound_timeouts: bool,
+    /// The rate at which packets were received limits the allowed rate to no less than a packet in a round trip.
+    #[param(default = false, source = "RFC 5348 section 4.3 step 4: to no less than s / t_mbi; ns-2: true")]
+    pub packet_per_round_trip: bool,
+    /// How many round trips the nofeedback timer takes at least.
+    #[param(default = 4, range = (1, 100), source = "RFC 5348 section 4.3 step 3; ns-2: 2")]
+    pub nofeedback_round_trips: u32,
+    /// The nofeedback timer halves the rate, whatever was received before.
+    #[param(default = false, source = "RFC 5348 section 4.4: it halves the limit; ns-2: true")]
+    pub nofeedback_halves: bool,
     /// The longest time between two packets.
     #[param(
         default = Duration::from_secs(64),
@@ -95,6 +108,10 @@ impl Params {
             send_buffer: 100_000,
             rto_tick: Some(Duration::from_millis(100)),
             gradual_increase: true,
+            bound_timeouts: true,
+            packet_per_round_trip: true,
+            nofeedback_round_trips: 2,
+            nofeedback_halves: true,
             ..Self::default()
         }
     }
@@ -141,6 +158,7 @@ mod tests {
             ("q", Params { q: 1.0, ..base }),
             ("q2", Params { q2: 1.0, ..base }),
             ("rto-tick", Params { rto_tick: Some(Duration::from_micros(999)), ..base }),
+            ("nofeedback-round-trips", Params { nofeedback_round_trips: 0, ..base }),
             ("t-mbi", Params { t_mbi: Duration::ZERO, ..base }),
             ("least-nofeedback", Params { least_nofeedback: Duration::from_secs(11), ..base }),
             ("t-gran", Params { t_gran: Duration::from_secs(2), ..base }),

@@ -132,7 +132,8 @@ impl Sender {
         self.p = feedback.p;
         // Every report follows a packet, so X_recv = 0 means that no rate could be measured yet. It does not limit X.
         let unmeasured = feedback.x_recv == 0.0 && feedback.p > 0.0;
-        self.set_rate(now, if unmeasured { f64::INFINITY } else { recv_limit });
+        let least = if self.params.packet_per_round_trip { self.packet_per_round_trip() } else { 0.0 };
+        self.set_rate(now, if unmeasured { f64::INFINITY } else { recv_limit.max(least) });
         self.reduce_oscillation(sample);
         self.skip_missed_times(now);
         self.set_nofeedback_timer(now);
@@ -275,6 +276,11 @@ impl Sender {
         self.params.initial_window_bytes() / self.rtt.as_secs_f64()
     }
 
+    /// Returns s / R, bytes per second.
+    fn packet_per_round_trip(&self) -> f64 {
+        self.params.s() / self.rtt.as_secs_f64()
+    }
+
     /// Returns `recv_limit` (RFC 5348 section 4.3, step 4).
     fn receive_limit(&mut self, now: Instant, feedback: &Feedback, data_limited: bool) -> f64 {
         if !data_limited {
@@ -308,17 +314,18 @@ impl Sender {
         if !self.params.gradual_increase {
             return f64::INFINITY;
         }
-        let rtt = self.rtt.as_secs_f64();
-        let round_trips = now.saturating_since(self.tld).as_secs_f64() / rtt;
-        self.x + round_trips * self.params.s() / rtt
+        let round_trips = now.saturating_since(self.tld).as_secs_f64() / self.rtt.as_secs_f64();
+        self.x + round_trips * self.packet_per_round_trip()
     }
 
     /// Returns `X_Bps`.
     fn equation_rate(&self) -> f64 {
         let (s, r, p) = (self.params.s(), self.rtt, self.p);
+        let is_bounded = self.params.bound_timeouts;
         match self.params.rto_tick {
-            None => throughput(s, r, p),
-            Some(tick) => throughput_with_timeout(s, r, self.timeout.timeout(tick), p),
+            None if !is_bounded => throughput(s, r, p),
+            None => throughput_with_timeout(s, r, r * 4, p, is_bounded),
+            Some(tick) => throughput_with_timeout(s, r, self.timeout.timeout(tick), p, is_bounded),
         }
     }
 
@@ -333,7 +340,9 @@ impl Sender {
     /// Sets the nofeedback timer (RFC 5348 section 4.3, steps 3 and 6).
     fn set_nofeedback_timer(&mut self, now: Instant) {
         let two_packets = Duration::from_secs_f64(2.0 * self.params.s() / self.x);
-        let wait = (self.rtt * 4).max(two_packets).max(self.params.least_nofeedback);
+        let wait = (self.rtt * u64::from(self.params.nofeedback_round_trips))
+            .max(two_packets)
+            .max(self.params.least_nofeedback);
         self.nofeedback = now.saturating_add(wait);
         self.sent_since = false;
     }
@@ -348,7 +357,7 @@ impl Sender {
             }
         } else if self.idle_and_slow() {
             // The rate is not more than that of a new flow, so it stays.
-        } else if self.p == 0.0 {
+        } else if self.p == 0.0 || self.params.nofeedback_halves {
             self.x = halved;
         } else {
             let x_recv = self.received.largest();

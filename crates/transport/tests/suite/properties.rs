@@ -60,7 +60,7 @@ fn params() -> impl Strategy<Value = Params> {
         algorithm: if on[0] { Algorithm::Cubic } else { Algorithm::NewReno },
         sack: on[1],
         rack: on[1] && on[8],
-        limited_transmit: on[2],
+        limited_transmit: on[2] || (on[1] && on[8]),
         ecn: if on[3] { Ecn::Ect0 } else { Ecn::NotEct },
         delayed_ack: on[4].then_some(Duration::from_millis(200)),
         ack_heuristic: on[5],

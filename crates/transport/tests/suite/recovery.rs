@@ -9,7 +9,7 @@ fn newreno() -> Params {
 }
 
 fn sack() -> Params {
-    Params { sack: true, ..newreno() }
+    Params { sack: true, limited_transmit: true, ..newreno() }
 }
 
 /// `NewReno` with a variant of ns-2 or of an RFC.
@@ -230,6 +230,34 @@ fn sack_detects_a_loss_before_the_third_duplicate() {
     script.sends(0..10);
     // RFC 6675 section 5, step 2: IsLost(0) by bytes with the first acknowledgement. Others were lost.
     script.at(100).sack(&[(1, 4)]).sends([0]).ssthresh(5000);
+}
+
+#[test]
+fn sack_without_limited_transmit_releases_nothing_before_recovery() {
+    let mut script = Script::bulk(Params { limited_transmit: false, ..sack() });
+    script.sends(0..10);
+    // RFC 6675 section 5, step 3, is optional.
+    script.at(100).sack(&[(1, 2)]).sends([]).sack(&[(1, 3)]).sends([]);
+    script.sack(&[(1, 4)]).ssthresh(5000).sends([0]);
+}
+
+#[test]
+fn only_a_timeout_in_recovery_forbids_the_next_one() {
+    // RFC 6675 section 5.1: there was no recovery when the timer expired.
+    let mut script = Script::bulk(sack());
+    script.sends(0..10).timeout_at(1000).sends([0]).at(1100).ack(1).sends([1, 2]);
+    script.sack(&[(2, 5)]).sends([1]);
+    assert!(script.sender.in_recovery());
+    // There was one: none begins before everything that was outstanding is acknowledged, 12 segments.
+    let mut script = Script::bulk(sack());
+    script.sends(0..10).at(100).sack(&[(1, 2)]).sends([10]).sack(&[(1, 3)]).sends([11]);
+    script.sack(&[(1, 4)]).sends([0]).timeout_at(1100).sends([0]);
+    script.at(1200).ack(4).sends([4, 5]).sack(&[(5, 8)]);
+    assert!(!script.sender.in_recovery());
+    script.at(1300).ack(12);
+    script.transmit();
+    script.sack(&[(13, 16)]);
+    assert!(script.sender.in_recovery(), "it is enough that `recover` is reached");
 }
 
 #[test]

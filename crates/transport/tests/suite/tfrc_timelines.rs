@@ -129,7 +129,7 @@ fn ns_2_takes_its_timeout_from_a_coarse_clock() {
     drive(&mut sender, 100, 200);
     report(&mut sender, 200, 1e6, 0.01);
     // 100 ms are 3 ticks: sa = 24, sv = 6, then 6 - 1.
-    close_to(sender.rate(), throughput_with_timeout(1000.0, R, tick * (3 + 5), 0.01));
+    close_to(sender.rate(), throughput_with_timeout(1000.0, R, tick * (3 + 5), 0.01, false));
 }
 
 #[test]
@@ -205,6 +205,35 @@ fn without_feedback_a_rate_limited_by_the_receive_rate_halves() {
     drive(&mut sender, 350, 750);
     // RFC 5348 section 4.4: twice X_recv was the limit, so X becomes X_recv.
     close_to(sender.rate(), 20_000.0);
+}
+
+#[test]
+fn in_ns_2_the_nofeedback_timer_takes_two_round_trips_and_halves_the_rate() {
+    let mut sender = bulk(Params { nofeedback_round_trips: 2, nofeedback_halves: true, ..plain() });
+    drive(&mut sender, 0, 100);
+    report(&mut sender, 100, 0.0, 0.0);
+    drive(&mut sender, 100, 200);
+    report(&mut sender, 200, 200_000.0, 0.01);
+    let x_bps = throughput(1000.0, R, 0.01);
+    drive(&mut sender, 200, 399);
+    close_to(sender.rate(), x_bps);
+    drive(&mut sender, 399, 400);
+    close_to(sender.rate(), x_bps / 2.0);
+    drive(&mut sender, 400, 600);
+    close_to(sender.rate(), x_bps / 4.0);
+}
+
+#[test]
+fn in_ns_2_the_receive_rate_limits_the_rate_to_no_less_than_a_packet_per_round_trip() {
+    for (packet_per_round_trip, rate) in [(false, 2_000.0), (true, 10_000.0)] {
+        let mut sender = bulk(Params { packet_per_round_trip, ..plain() });
+        drive(&mut sender, 0, 100);
+        report(&mut sender, 100, 0.0, 0.0);
+        drive(&mut sender, 100, 450);
+        // The equation allows 112,332 B/s.
+        report(&mut sender, 450, 1_000.0, 0.01);
+        close_to(sender.rate(), rate);
+    }
 }
 
 #[test]
