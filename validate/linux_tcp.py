@@ -125,7 +125,14 @@ def runs(command: list[str], arguments: argparse.Namespace, control: str, queue:
     )
     if done.returncode:
         sys.exit(f"{' '.join(done.args)}: {done.stderr.strip()}")
-    return [measures(run) for run in json.loads(done.stdout)["runs"]]
+    found = json.loads(done.stdout)["runs"]
+    for run in found:
+        if not run.get("timing", {}).get("timing_ok", True):
+            sys.exit(
+                f"{control} over {queue}, seed {run['seed']}: the timing is not valid, {run['timing']['problem']}; "
+                "the same command with --keep DIR repeats only such runs"
+            )
+    return [measures(run) for run in found]
 
 
 def measures(run: dict) -> Run:
