@@ -267,13 +267,12 @@ class Agent:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):
-        with client, client.makefile("rw") as lines:
+        with client, client.makefile("r") as lines:
             for line in lines:
                 request = json.loads(line)
                 is_first = request["request"] == "hello"
                 for reply in [{"reply": "welcome", "version": 1}] if is_first else self._answer(request):
-                    lines.write(json.dumps(reply) + "\n")
-                lines.flush()
+                    client.sendall(json.dumps(reply).encode() + b"\n")
 
     def __enter__(self):
         return self
@@ -290,7 +289,7 @@ class Reservations(unittest.TestCase):
     TEXT = "the bandwidth is not available at 10.0.0.1; 400 kbit/s would be granted"
 
     def connect(self, agent, **more):
-        options = QUICK | {"service": "rsvp", "service-socket": agent.path, "reservation-patience": "300 ms"}
+        options = QUICK | {"service": "rsvp", "service-socket": agent.path, "reservation-patience": "20 s"}
         options |= {name.replace("_", "-"): value for name, value in more.items()}
         with socket.create_server(LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
             accepted = []
@@ -345,8 +344,8 @@ class Reservations(unittest.TestCase):
     def test_that_nobody_answers_is_a_reason_too(self):
         with Agent(lambda _: []) as agent:
             with self.assertRaisesRegex(cutline.Refused, "nobody has answered in time"):
-                self.connect(agent, if_refused="fail")
-            ours = self.connect(agent)
+                self.connect(agent, if_refused="fail", reservation_patience="200 ms")
+            ours = self.connect(agent, reservation_patience="200 ms")
             refusal = ours.mib.reservation.send.refusal
             self.assertEqual((refusal.reason, refusal.available_bps, refusal.node), ("unanswered", None, None))
         ours = self.connect(agent)

@@ -137,10 +137,10 @@ int main(int count, char **arguments)
 
     cutline_options *options = cutline_options_new("video");
     CHECK(options);
-    CHECK(cutline_options_set(options, "reservation-patience", "300 ms") == 0);
+    const char *answer = arguments[2], *patience = strcmp(answer, "unanswered") == 0 ? "200 ms" : "20 s";
+    CHECK(cutline_options_set(options, "reservation-patience", patience) == 0);
     CHECK(cutline_options_set(options, "service-socket", arguments[1]) == 0);
     CHECK(cutline_options_set(options, "service", "rsvp") == 0);
-    const char *answer = arguments[2];
     int failed = 1;
     if (strcmp(answer, "granted") == 0)
         failed = granted(options);
