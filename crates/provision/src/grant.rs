@@ -108,7 +108,7 @@ pub enum Standing {
     NotAsked,
     /// It is not decided.
     Pending,
-    /// This is reserved. Where a confirmation alone says that it is, this is what was asked for.
+    /// It is reserved, with this much. A confirmation does not say how much: then this is what was asked for.
     Reserved(TokenBucket),
     /// It was refused, or is lost; it comes back by itself if the network can have it again.
     Failed(Refusal),
@@ -117,7 +117,7 @@ pub enum Standing {
 /// What becomes of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// This is reserved for a direction.
+    /// A direction is reserved, with this much.
     Granted(Direction, TokenBucket),
     /// What is reserved for a direction has changed.
     Changed(Direction, TokenBucket),
@@ -159,7 +159,7 @@ impl Grant {
         }
     }
 
-    /// A grant for which `cutlined` was asked, over this connection: for this of what is sent and received.
+    /// A grant that `cutlined` was asked for over this connection; `asked` has what is sent and what is received.
     pub(crate) fn asked(service: &'static str, client: Client, asked: [Option<TokenBucket>; 2]) -> Self {
         let standings = asked.map(|asked| asked.map_or(Standing::NotAsked, |_| Standing::Pending));
         Self { service, client: Some(client), asked, standings, events: VecDeque::new() }

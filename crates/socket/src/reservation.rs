@@ -44,9 +44,9 @@ pub struct ReservationStatus {
     pub service: &'static str,
     /// What is asked for; `None` as long as the ends have not agreed.
     pub demand: Option<Demand>,
-    /// What this end sends. A direction that the network has not answered for within the patience
-    /// ([`reservation_patience`](crate::QosOptions::reservation_patience)) has failed with [`Reason::Unanswered`], until an answer
-    /// comes.
+    /// What this end sends. A direction that is pending for longer than the patience
+    /// ([`reservation_patience`](crate::QosOptions::reservation_patience)) has failed with [`Reason::Unanswered`]. A later answer
+    /// replaces that.
     pub send: Standing,
     /// What it receives, in the same way.
     pub receive: Standing,
