@@ -22,15 +22,19 @@ from ._aio import create_endpoint, open_connection, start_server
 from ._native import Lost, NoPeer, OptionError, Refused, Socket
 
 __all__ = [
-    "Connection", "Event", "Lost", "NoPeer", "OptionError", "Refused", "Server", "SHUT_RD", "SHUT_RDWR",
-    "SHUT_WR", "SOCK_DGRAM", "SOCK_STREAM", "create_connection", "create_endpoint", "create_server", "open_connection",
-    "start_server",
+    "Connection", "Event", "Lost", "NoPeer", "OptionError", "Refused", "ReservationEvent", "Server", "SHUT_RD",
+    "SHUT_RDWR", "SHUT_WR", "SOCK_DGRAM", "SOCK_STREAM", "create_connection", "create_endpoint", "create_server",
+    "open_connection", "start_server",
 ]
 
 KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate", "asked",
          "lost", "recovered", "gave-up"]
 SIDES = [None, "send", "receive"]
 MEASURES = ["rate", "delay", "gap", "jitter", "loss", "recovery"]
+STANDINGS = ["not-asked", "pending", "reserved", "failed"]
+REASONS = [None, "bandwidth", "burst", "packet-size", "no-path", "conflict", "preempted", "ended", "unanswered",
+           "no-agent", "invalid", "other"]
+RESERVATION_KINDS = ["", "granted", "changed", "confirmed", "lost"]
 REQUIREMENTS = ["min_rate", "max_rate", "peak_rate", "size", "min_delay", "max_delay", "max_gap", "jitter", "loss",
                 "recovery", "reordering"]
 
@@ -82,6 +86,53 @@ class Event:
         return cls(kind, text)
 
 
+@dataclass(frozen=True)
+class ReservationEvent:
+    """Something that has happened to a reservation. What does not belong to its kind is None."""
+
+    kind: str
+    """granted, changed, confirmed or lost."""
+    side: str
+    """The direction: send or receive."""
+    text: str
+    """The same in words."""
+    reserved: SimpleNamespace | None = None
+    """Of a direction that is granted or changed, what is reserved: rate_bps, bucket_bytes, peak_bps, min_policed_bytes,
+    max_packet_bytes."""
+    refusal: SimpleNamespace | None = None
+    """Of a direction that is lost, why: reason, available_bps (what would be granted), node, text."""
+    node: str | None = None
+    """The address of the node that has confirmed it."""
+
+    @classmethod
+    def _from(cls, found):
+        found = json.loads(found)
+        return cls(RESERVATION_KINDS[found["kind"]], SIDES[found["side"]], found["text"],
+                   _plain(_bucket(found["reserved"])), _plain(_refusal(found["refusal"])), found["node"] or None)
+
+
+def _bucket(found):
+    """A token bucket; None if there is none."""
+    return found if found["rate_bps"] >= 0 else None
+
+
+def _refusal(found):
+    """Why something is not reserved; None if nothing was refused."""
+    reason = REASONS[found["reason"]]
+    return found | {"reason": reason, "node": found["node"] or None} if reason else None
+
+
+def _reservation(found):
+    """What the network has reserved; None without a service."""
+    if not found["service"]:
+        return None
+    for side in ("send", "receive"):
+        of = found[side]
+        found[side] = {"standing": STANDINGS[of["standing"]], "asked": _bucket(of["asked"]),
+                       "reserved": _bucket(of["reserved"]), "refusal": _refusal(of["refusal"])}
+    return found
+
+
 def _plain(value):
     """Times in seconds rather than nanoseconds; None for what is unknown."""
     if not isinstance(value, dict):
@@ -113,6 +164,7 @@ def _mib(found):
     """All that is known of a connection. C has what belongs to a direction in two places, since structs do not grow."""
     for direction in ("send", "receive"):
         found[direction] |= found.pop(f"{direction}_details")
+    found["reservation"] = _reservation(found["reservation"])
     return _plain(found)
 
 
@@ -261,13 +313,23 @@ class Connection(_Base):
 
     @property
     def mib(self):
-        """All that is known of the connection. Times are in seconds; what is unknown is None."""
+        """All that is known of the connection. Times are in seconds; what is unknown is None.
+
+        `reservation` is None without the option `service`. Otherwise it has the service and, for `send` and `receive`: standing
+        (not-asked, pending, reserved or failed), the token buckets asked and reserved, and refusal with reason, node,
+        available_bps (what would be granted) and text.
+        """
         return _mib(json.loads(self._native.mib()))
 
     def events(self, timeout=0.0):
         """The events that were not taken yet; waits so many seconds for each."""
         while (found := self._native.event(timeout)) is not None:
             yield Event._from(found)
+
+    def reservation_events(self):
+        """The events of the reservation that were not taken yet. It does not wait."""
+        while (found := self._native.reservation_event()) is not None:
+            yield ReservationEvent._from(found)
 
     def on_event(self, handler):
         """Has `handler(event)` called with each event, first with those that were not taken yet; None removes it.

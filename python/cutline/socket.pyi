@@ -29,6 +29,15 @@ class Event:
     is_new: bool | None = None
     after: float | None = None
 
+@dataclass(frozen=True)
+class ReservationEvent:
+    kind: str
+    side: str
+    text: str
+    reserved: SimpleNamespace | None = None
+    refusal: SimpleNamespace | None = None
+    node: str | None = None
+
 class _Base:
     def fileno(self) -> int: ...
     def getsockname(self) -> Address: ...
@@ -56,6 +65,7 @@ class Connection(_Base):
     @property
     def mib(self) -> SimpleNamespace: ...
     def events(self, timeout: float = 0.0) -> Iterator[Event]: ...
+    def reservation_events(self) -> Iterator[ReservationEvent]: ...
     def on_event(self, handler: Callable[[Event], object] | None) -> None: ...
     def renegotiate(self, spec: Spec, options: Options = None) -> None: ...
 

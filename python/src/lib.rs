@@ -3,7 +3,7 @@
 //! It is a thin layer: the classes that read like those of the standard library are in Python, in `cutline/socket.py`. While a call
 //! waits, other threads of Python run.
 
-use cutline_bindings::{Event, Mib, Options};
+use cutline_bindings::{Event, Mib, Options, ReservationEvent};
 use cutline_socket::{
     Event as QosEvent, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
@@ -23,7 +23,7 @@ create_exception!(
     cutline,
     Refused,
     PyConnectionRefusedError,
-    "The ends do not agree on what the connection needs."
+    "The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it."
 );
 create_exception!(
     cutline,
@@ -267,6 +267,16 @@ impl Socket {
             Kind::Datagrams(it) => Ok(json(&Mib::from(&it.mib()))),
             _ => Err(failed_io(listening())),
         }
+    }
+
+    /// The next event of the reservation as JSON; it does not wait.
+    fn reservation_event(&self) -> PyResult<Option<String>> {
+        let event = match &self.0 {
+            Kind::Stream(it) => it.reservation_event(),
+            Kind::Datagrams(it) => it.reservation_event(),
+            _ => return Err(failed_io(listening())),
+        };
+        Ok(event.map(|event| json(&ReservationEvent::from(&event))))
     }
 
     fn renegotiate(&self, document: &str, settings: Vec<(String, String)>) -> PyResult<()> {

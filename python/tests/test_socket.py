@@ -2,10 +2,13 @@
 
 import asyncio
 import errno
+import json
+import os
 import queue
 import select
 import socket as plain
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -242,6 +245,119 @@ class Blocking(unittest.TestCase):
             finally:
                 is_over.set()
                 thread.join()
+
+
+class Agent:
+    """In the place of cutlined: a local socket where `answer(request)` says what replies a request gets."""
+
+    def __init__(self, answer):
+        self._folder, self._answer = tempfile.TemporaryDirectory(), answer
+        self.path = os.path.join(self._folder.name, "cutlined.sock")
+        self._listener = plain.socket(plain.AF_UNIX)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        with client, client.makefile("r") as lines:
+            for line in lines:
+                request = json.loads(line)
+                is_first = request["request"] == "hello"
+                for reply in [{"reply": "welcome", "version": 1}] if is_first else self._answer(request):
+                    client.sendall(json.dumps(reply).encode() + b"\n")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+        self._folder.cleanup()
+
+
+class Reservations(unittest.TestCase):
+    BUCKET = {"rate_bps": 500_000, "bucket_bytes": 3000, "peak_bps": 1_000_000, "min_policed_bytes": 64,
+              "max_packet_bytes": 1500}
+    REFUSAL = {"reason": "bandwidth", "node": "10.0.0.1", "available_bps": 400_000}
+    TEXT = "the bandwidth is not available at 10.0.0.1; 400 kbit/s would be granted"
+
+    def connect(self, agent, **more):
+        options = QUICK | {"service": "rsvp", "service-socket": agent.path, "reservation-patience": "20 s"}
+        options |= {name.replace("_", "-"): value for name, value in more.items()}
+        with socket.create_server(LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
+            accepted = []
+            thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
+            thread.start()
+            try:
+                ours = socket.create_connection(server.getsockname(), "video", type=SOCK_DGRAM, options=options)
+                self.addCleanup(ours.close)
+                return ours
+            finally:
+                thread.join()
+                accepted[0].close()
+
+    def test_what_is_reserved_is_in_the_mib_and_an_event(self):
+        def answer(request):
+            if request["request"] == "announce":
+                return [{"reply": "reserved", "id": request["id"], "bucket": self.BUCKET}]
+            return [{"reply": "confirmed", "id": request["id"], "node": "10.0.0.1"}]
+
+        with Agent(answer) as agent:
+            ours = self.connect(agent, if_refused="fail")
+            found = ours.mib.reservation
+            self.assertEqual((found.service, found.send.standing, found.receive.standing),
+                             ("rsvp", "reserved", "reserved"))
+            self.assertEqual(vars(found.send.reserved), self.BUCKET)
+            self.assertGreater(found.send.asked.rate_bps, 500_000)
+            self.assertEqual(found.receive.reserved, found.receive.asked)
+            self.assertIsNone(found.send.refusal)
+            events = list(ours.reservation_events())
+            self.assertEqual([(event.kind, event.side) for event in events],
+                             [("granted", "send"), ("granted", "receive"), ("confirmed", "receive")])
+            self.assertEqual((vars(events[0].reserved), events[0].refusal), (self.BUCKET, None))
+            self.assertEqual((events[2].node, events[2].reserved), ("10.0.0.1", None))
+            self.assertEqual(list(ours.reservation_events()), [])
+
+    def test_a_refusal_has_its_reason_and_what_would_be_granted(self):
+        def answer(request):
+            is_refused = request["request"] == "reserve"
+            return [{"reply": "failed", "id": request["id"], "refusal": self.REFUSAL, "in_place": False}] if is_refused else []
+
+        with Agent(answer) as agent:
+            with self.assertRaisesRegex(cutline.Refused, self.TEXT):
+                self.connect(agent, if_refused="fail")
+            ours = self.connect(agent, if_refused="best-effort")
+            found = ours.mib.reservation.receive
+            self.assertEqual((found.standing, found.reserved), ("failed", None))
+            self.assertEqual(vars(found.refusal), self.REFUSAL | {"text": self.TEXT})
+            lost = [event for event in ours.reservation_events() if event.side == "receive"]
+            self.assertEqual([(event.kind, event.reserved, event.refusal) for event in lost],
+                             [("lost", None, found.refusal)])
+
+    def test_that_nobody_answers_is_a_reason_too(self):
+        with Agent(lambda _: []) as agent:
+            with self.assertRaisesRegex(cutline.Refused, "nobody has answered in time"):
+                self.connect(agent, if_refused="fail", reservation_patience="200 ms")
+            ours = self.connect(agent, reservation_patience="200 ms")
+            refusal = ours.mib.reservation.send.refusal
+            self.assertEqual((refusal.reason, refusal.available_bps, refusal.node), ("unanswered", None, None))
+        ours = self.connect(agent)
+        self.assertEqual(ours.mib.reservation.send.refusal.reason, "no-agent", "it is gone")
+
+    def test_what_belongs_to_a_reservation_needs_a_service(self):
+        with self.assertRaisesRegex(cutline.OptionError, "if-refused.*unless service is set"):
+            socket.create_connection(("127.0.0.1", 1), options={"if-refused": "fail"})
+        ours, theirs = pair(SOCK_DGRAM)
+        with ours, theirs:
+            self.assertIsNone(ours.mib.reservation)
+            self.assertEqual(list(ours.reservation_events()), [])
 
 
 class Asynchronous(unittest.IsolatedAsyncioTestCase):

@@ -1,11 +1,8 @@
 //! Events as plain data.
 
-use crate::nanos;
+use crate::{TEXT, nanos, words};
 use cutline_socket::{self as socket, Direction};
 use serde::Serialize;
-
-/// The room for an event's text, bytes, with the zero at its end.
-pub const TEXT: usize = 512;
 
 /// What has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +82,6 @@ pub struct Event {
 
 impl Event {
     fn new(kind: EventKind, text: &str) -> Self {
-        let mut room = [0; TEXT];
-        let mut length = text.len().min(TEXT - 1);
-        while !text.is_char_boundary(length) {
-            length -= 1;
-        }
-        room[..length].copy_from_slice(&text.as_bytes()[..length]);
         Self {
             size: size_of::<Self>(),
             kind: kind as i32,
@@ -103,7 +94,7 @@ impl Event {
             rate: 0.0,
             since_ns: 0,
             after_ns: 0,
-            text: room,
+            text: crate::text(text),
             sent: 0,
             reported: 0,
             is_new: 0,
@@ -134,8 +125,7 @@ impl Event {
 
     /// The text.
     pub fn words(&self) -> &str {
-        let end = self.text.iter().position(|byte| *byte == 0).unwrap_or(TEXT);
-        std::str::from_utf8(&self.text[..end]).unwrap_or_default()
+        words(&self.text)
     }
 }
 

@@ -3,22 +3,49 @@
 //! A language without Rust's types says what it needs by names and texts, and is told what it gets as numbers:
 //!
 //! - [`Options`]: the options of a socket, by the names and texts that specification files have, or from such a file.
-//! - [`Mib`] and [`Event`]: plain structs, laid out as C lays them out.
+//! - [`Mib`], [`Event`] and [`ReservationEvent`]: plain structs, laid out as C lays them out.
 //!
 //! Here are no sockets: those are in `cutline-socket`, and the functions of a language are in its own crate.
 
 mod event;
 mod mib;
 mod options;
+mod reservation;
 
-pub use event::{Event, EventKind, Side, TEXT};
+pub use event::{Event, EventKind, Side};
 pub use mib::{
     Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements, SentInterval,
     Tcp, Tfrc, Totals,
 };
 pub use options::Options;
+pub use reservation::{
+    DirectionReservation, Reason, Refusal, Reservation, ReservationEvent, ReservationEventKind, Standing,
+    TokenBucket,
+};
 
 use cutline_units::Duration;
+
+/// The room for a text, bytes, with the zero at its end.
+pub const TEXT: usize = 512;
+/// The room for the name of a service or an address, bytes, with the zero at its end.
+pub const NAME: usize = 64;
+
+/// A text in the room for it, with zeros at its end. It is cut at a character if it is longer.
+fn text<const ROOM: usize>(text: &str) -> [u8; ROOM] {
+    let mut room = [0; ROOM];
+    let mut length = text.len().min(ROOM - 1);
+    while !text.is_char_boundary(length) {
+        length -= 1;
+    }
+    room[..length].copy_from_slice(&text.as_bytes()[..length]);
+    room
+}
+
+/// The text in such a room.
+fn words(room: &[u8]) -> &str {
+    let end = room.iter().position(|byte| *byte == 0).unwrap_or(room.len());
+    std::str::from_utf8(&room[..end]).unwrap_or_default()
+}
 
 /// A time in nanoseconds.
 fn nanos(time: Duration) -> i64 {

@@ -1,10 +1,11 @@
 //! The MIB of a connection as plain data.
 
-use crate::{count, nanos, nanos_or_unknown};
+use crate::{Reservation, count, nanos, nanos_or_unknown};
 use cutline_quality::spec::{Agreement, Measure, Specification};
 use cutline_signal::mib::{self, Conformance, Contract, TcpFigures, TfrcFigures};
 use cutline_signal::monitor::{self, Delivery, Received, Sent};
 use cutline_signal::negotiation::NegotiationStats;
+use cutline_socket as socket;
 use serde::Serialize;
 
 /// How many measures there are: rate, delay, gap, jitter, loss, recovery, in this order.
@@ -325,6 +326,8 @@ pub struct Mib {
     pub reconnections: i64,
     /// When it was made again last, by the monotonic clock, ns; -1 if it was not.
     pub reconnected_ns: i64,
+    /// What the network has reserved.
+    pub reservation: Reservation,
 }
 
 impl From<&Specification> for Requirements {
@@ -509,8 +512,8 @@ impl From<Option<TfrcFigures>> for Tfrc {
     }
 }
 
-impl From<&mib::Mib> for Mib {
-    fn from(it: &mib::Mib) -> Self {
+impl From<&socket::Mib> for Mib {
+    fn from(it: &socket::Mib) -> Self {
         let (send, receive) = (&it.send, &it.receive);
         Self {
             size: size_of::<Self>(),
@@ -567,6 +570,7 @@ impl From<&mib::Mib> for Mib {
             tfrc: it.tfrc.into(),
             reconnections: count(it.feedback.reconnections),
             reconnected_ns: it.feedback.reconnected.map_or(-1, |at| count(at.as_nanos())),
+            reservation: it.reservation.as_ref().into(),
         }
     }
 }

@@ -3,14 +3,19 @@
 use cutline_config::kind::{self, Kind};
 use cutline_config::{Document, Errors, TableReader, parameter, read, specification};
 use cutline_params::{Choice as _, Parameters};
+use cutline_provision::{DEFAULT_SOCKET, services};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_signal::operation::OperationParams;
 use cutline_signal::renegotiation::Alternatives;
-use cutline_socket::{Marking, Pacing, Peer, QosOptions, RateControl, TfrcParams};
+use cutline_socket::{
+    Access, AckPath, IfRefused, Marking, Pacing, Peer, QosOptions, RateControl, TfrcParams,
+};
 use cutline_units::Hint;
 use std::time::Duration;
 
+/// The longest path of a local socket: `sun_path` of unix(7) without the zero at its end.
+const LONGEST_PATH: usize = 107;
 /// What messages call the options.
 const NAME: &str = "options";
 /// The parameters of TFRC that a QoS socket does not use: its messages have sizes of their own, and it has no queue.
@@ -31,6 +36,11 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
 /// | `detection` | how long a stream asks whether the other end is a QoS socket | a time |
 /// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
+/// | `service` | which service of the network is asked for a reservation | `mark`, `local`, `rsvp`, and registered ones |
+/// | `service-socket` | where `cutlined` of this host listens | an absolute path |
+/// | `ack-path` | whether a direction that has acknowledgements alone is reserved, too | `reserved`, `best-effort` |
+/// | `if-refused` | what becomes of a connection whose reservation is refused | `best-effort`, `fail` |
+/// | `reservation-patience` | how long connecting waits for the network | a time |
 /// | `path.*` | what is known of the path | as `cutline translate` |
 /// | `tfrc.*` | how `tfrc` controls the rate | the parameters of TFRC but for sizes, which messages have |
 /// | `negotiation.*`, `monitor.*`, `operation.*`, `renegotiation.*` | how the protocol is carried out | the parameters of those names |
@@ -54,7 +64,7 @@ impl Options {
     pub fn read(&mut self, text: &str) -> Result<(), String> {
         let is_json = text.trim_start().starts_with('{');
         let parsed = if is_json { Document::parse_json(text, NAME) } else { Document::parse(text, NAME) };
-        let read = parsed.and_then(|document| qos_options(&document).map(|_| document));
+        let read = parsed.and_then(|document| qos_options(&document, Check::Each).map(|_| document));
         self.document = read.map_err(|errors| errors.to_string())?;
         Ok(())
     }
@@ -69,7 +79,8 @@ impl Options {
         alone.set_text(name, text).map_err(|errors| without_place(&errors))?;
         all.set_text(name, text).map_err(|errors| without_place(&errors))?;
         // What means something with others alone, as a bit rate with a size, is checked with them.
-        let checked = qos_options(&alone).or_else(|error| qos_options(&all).map_err(|_| error));
+        let checked = qos_options(&alone, Check::Each)
+            .or_else(|error| qos_options(&all, Check::Each).map_err(|_| error));
         checked.map_err(|errors| without_place(&errors))?;
         self.document = all;
         Ok(())
@@ -90,7 +101,7 @@ impl Options {
     /// # Errors
     /// When they do not go together.
     pub fn qos_options(&self) -> Result<QosOptions, String> {
-        let (_, options) = qos_options(&self.document).map_err(|errors| errors.to_string())?;
+        let (_, options) = qos_options(&self.document, Check::All).map_err(|errors| errors.to_string())?;
         self.key.as_deref().map_or(Ok(options.clone()), |key| options.key(key))
     }
 
@@ -99,7 +110,8 @@ impl Options {
     /// # Errors
     /// As [`Options::qos_options`].
     pub fn specification(&self) -> Result<ConnectionSpecification, String> {
-        let (specification, _) = qos_options(&self.document).map_err(|errors| errors.to_string())?;
+        let (specification, _) =
+            qos_options(&self.document, Check::Each).map_err(|errors| errors.to_string())?;
         Ok(specification)
     }
 }
@@ -117,7 +129,16 @@ fn empty() -> Document {
     Document::parse("", NAME).expect("no text is a document without keys")
 }
 
-fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptions), Errors> {
+/// What is checked of options.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Check {
+    /// Each option. Others may be set later.
+    Each,
+    /// Whether something is missing, too: a socket is made of them.
+    All,
+}
+
+fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecification, QosOptions), Errors> {
     read(document, |root| {
         let specification = specification::connection(root);
         let adapts = root.or("adapt-rate", &kind::flag(), false);
@@ -133,7 +154,8 @@ fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptio
         let renegotiation = parameters(root, "renegotiation").unwrap_or_default();
         let goal = root.or("hint-goal", &hint_goal(), HintGoal::WithinLimit);
         let tfrc = parameters_but(&UNUSED, root, "tfrc").unwrap_or_default();
-        let options = specification.clone().map(|it| {
+        let reserve = reservation(root, check);
+        let options = specification.clone().and_then(|it| {
             let options = QosOptions::new(it)
                 .peer(root.or("peer", &peer(), Peer::default()))
                 .pacing(root.or("pacing", &pacing(), Pacing::default()))
@@ -154,11 +176,59 @@ fn qos_options(document: &Document) -> Result<(ConnectionSpecification, QosOptio
                 }
                 None => options,
             };
-            if adapts { options.adapt_rate(operation.unwrap_or_default()) } else { options }
+            let options = reserve(options)?;
+            Some(if adapts { options.adapt_rate(operation.unwrap_or_default()) } else { options })
         });
         root.finish();
         Some((specification?, options?))
     })
+}
+
+/// Reads what is asked of the network. Returns what adds it to a socket's options. Nobody is asked yet.
+fn reservation(root: &TableReader<'_>, check: Check) -> impl FnOnce(QosOptions) -> Option<QosOptions> {
+    let service = root.optional("service", &service());
+    let socket = root.or("service-socket", &socket(), DEFAULT_SOCKET.to_owned());
+    let ack_path = root.or("ack-path", &ack_path(), AckPath::default());
+    let if_refused = root.or("if-refused", &if_refused(), IfRefused::default());
+    let patience = root.optional("reservation-patience", &kind::duration());
+    if check == Check::All && !root.has("service") {
+        for name in ["service-socket", "ack-path", "if-refused", "reservation-patience"] {
+            if let Some(node) = root.node(name) {
+                root.wrong(name, node, "it to be absent unless service is set", "");
+            }
+        }
+    }
+    move |options| {
+        let Some(service) = service else { return Some(options) };
+        let asking = options.service(&service, &Access { socket: socket.into() });
+        let asking = asking.map_err(|unknown| root.refuse("service", &unknown.to_string())).ok()?;
+        let asking = asking.ack_path(ack_path).if_refused(if_refused);
+        Some(match patience {
+            Some(time) => asking.reservation_patience(Duration::from_nanos(time.as_nanos())),
+            None => asking,
+        })
+    }
+}
+
+fn service() -> Kind<String> {
+    let words = services().into_iter().map(|service| (service.name().to_owned(), service.name().to_owned()));
+    kind::choice("a service of the network", words.collect())
+}
+
+/// The path of a local socket: as long as an address of one can be.
+fn socket() -> Kind<String> {
+    let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH && !path.contains('\0');
+    kind::text().only("an absolute path of at most 107 bytes", fits)
+}
+
+fn ack_path() -> Kind<AckPath> {
+    let words = [("reserved", AckPath::Reserved), ("best-effort", AckPath::BestEffort)];
+    kind::one_of("what becomes of a direction that has acknowledgements alone", &words)
+}
+
+fn if_refused() -> Kind<IfRefused> {
+    let words = [("best-effort", IfRefused::BestEffort), ("fail", IfRefused::Fail)];
+    kind::one_of("what becomes of a connection whose reservation is refused", &words)
 }
 
 /// The parameters that a table sets; `None` if there is no such table, or something in it is wrong, which is reported.
@@ -250,6 +320,11 @@ mod tests {
             ("negotiation.give-up", "1 s"),
             ("monitor.interval", "100 ms"),
             ("path.rtt", "20 ms"),
+            ("ack-path", "best-effort"),
+            ("if-refused", "fail"),
+            ("reservation-patience", "500 ms"),
+            ("service-socket", "/run/other/cutlined.sock"),
+            ("service", "rsvp"),
         ] {
             options.set(name, text).unwrap_or_else(|errors| panic!("{name}: {errors}"));
         }
@@ -302,6 +377,16 @@ mod tests {
             ("reconnect", "yes", "true"),
             ("path.mtu", "10 B", "from 576"),
             ("monitor.interval", "1 ms", "from 10 ms"),
+            (
+                "service",
+                "rspv",
+                "options: key \"service\": value rspv is not allowed: expected a service of the network: \"mark\", \"local\", \"rsvp\"",
+            ),
+            ("service-socket", "cutlined.sock", "an absolute path of at most 107 bytes"),
+            ("service-socket", &format!("/{}", "x".repeat(107)), "an absolute path of at most 107 bytes"),
+            ("ack-path", "none", "\"reserved\", \"best-effort\""),
+            ("if-refused", "ignore", "\"best-effort\", \"fail\""),
+            ("reservation-patience", "3", "expected a duration such as"),
             ("", "1", ""),
         ] {
             let error = options.set(name, text).unwrap_err();
@@ -311,6 +396,36 @@ mod tests {
         assert_eq!(options.specification().unwrap().send, Preset::Audio.specification());
         assert!(options.read("class = ").is_err() && options.read("{\"class\": 3}").is_err());
         assert_eq!(options.specification().unwrap().send, Preset::Audio.specification());
+    }
+
+    /// Every option of a reservation, and an agent that is not there.
+    const RESERVATION: [(&str, &str); 4] = [
+        ("ack-path", "best-effort"),
+        ("if-refused", "fail"),
+        ("reservation-patience", "1 s"),
+        ("service-socket", "/nosuch/cutlined.sock"),
+    ];
+
+    #[test]
+    fn what_belongs_to_a_reservation_needs_a_service_once_a_socket_is_made() {
+        for (name, text) in RESERVATION {
+            let mut options = Options::default();
+            options.set(name, text).unwrap();
+            let error = options.qos_options().unwrap_err();
+            let expected = format!(
+                "key \"{name}\": value {text} is not allowed: expected it to be absent unless service is set"
+            );
+            assert!(error.contains(&expected), "{error}");
+            assert!(options.specification().is_ok(), "a specification alone asks for nothing");
+            // Nobody is asked yet, so nobody has to listen at the socket.
+            options.set("service", "rsvp").unwrap();
+            options.qos_options().unwrap();
+        }
+        let mut options = Options::default();
+        options.read("if-refused = 'fail'").unwrap();
+        assert!(options.qos_options().unwrap_err().contains("options:1:14"));
+        options.set("service", "mark").unwrap();
+        assert!(options.qos_options().is_ok());
     }
 
     #[test]

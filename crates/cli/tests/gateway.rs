@@ -153,6 +153,12 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         (&["near", "--tcp", "1"], 2, "expected LISTEN=HOST:PORT"),
         (&["near", "--udp", "1=host"], 2, "expected HOST:PORT"),
         (&["near", "--tcp", "0=host:80", "--set", "send.loss=200"], 2, "from 0 to 100"),
+        (&["near", "--tcp", "0=host:80", "--set", "service=atm"], 2, "\"mark\", \"local\", \"rsvp\""),
+        (
+            &["near", "--tcp", "0=host:80", "--set", "ack-path=best-effort"],
+            2,
+            "key \"ack-path\": value best-effort is not allowed: expected it to be absent unless service is set",
+        ),
         (
             &["near", "--tcp", "0=host:80", "--set", "peer=plain"],
             2,

@@ -6,7 +6,8 @@
 mod common;
 
 use common::{B, Net, eventually};
-use cutline_provision::{Access, Reason, Standing};
+use cutline_bindings::{Mib, Options, ReservationEvent};
+use cutline_provision::{Access, Reason, Refusal, Standing};
 use cutline_quality::spec::Preset;
 use cutline_socket::{
     AckPath, IfRefused, Peer, QosError, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener,
@@ -22,6 +23,10 @@ fn options(net: &Net, node: &str, ack_path: AckPath) -> QosOptions {
     let options = if node == "a" { QosOptions::sending(video) } else { QosOptions::receiving(video) };
     let access = Access { socket: net.socket(node) };
     options.peer(Peer::Speaks).service("rsvp", &access).unwrap().ack_path(ack_path)
+}
+
+const fn is_reserved(standing: &Standing) -> bool {
+    matches!(standing, Standing::Reserved(_))
 }
 
 /// A stream from `a` to `b`, both ends.
@@ -53,13 +58,12 @@ fn r_tcp_reserves_its_data_and_its_acknowledgements_if_they_are_to_be() {
         let (stream, other) = streams(&net, &at_a, &at_b);
         let stream = stream.unwrap();
         let status = stream.reservation().unwrap();
-        assert_eq!((status.service, &status.send), ("rsvp", &Standing::Reserved), "{status:?}");
+        assert!(status.service == "rsvp" && is_reserved(&status.send), "{status:?}");
         assert!(net.reserved("r1", "east") > 800_000, "the data");
-        let expected = if acknowledgements { Standing::Reserved } else { Standing::NotAsked };
-        assert_eq!(status.receive, expected, "{status:?}");
+        let expected = if acknowledgements { is_reserved } else { |it: &_| *it == Standing::NotAsked };
+        assert!(expected(&status.receive), "{status:?}");
         assert_eq!(net.reserved("r1", "west") > 0, acknowledgements, "{ack_path:?}");
-        let there = |standing: &Standing| *standing == Standing::Reserved;
-        eventually("the other end knows", || there(&other.reservation().unwrap().receive));
+        eventually("the other end knows", || is_reserved(&other.reservation().unwrap().receive));
         drop((stream, other));
         eventually("the reservations go with the sockets", || {
             net.reserved("r1", "east") + net.reserved("r1", "west") == 0
@@ -76,7 +80,9 @@ fn a_refused_reservation_is_an_error_or_best_effort() {
     let patience = std::time::Duration::from_millis(500);
     let (stream, other) = streams(&net, &at_a.clone().reservation_patience(patience), &at_b);
     let stream = stream.unwrap();
-    assert_ne!(stream.reservation().unwrap().send, Standing::Reserved, "it goes on as best effort");
+    // The network says to the receiver alone why.
+    let unanswered = Standing::Failed(Refusal::new(Reason::Unanswered));
+    assert_eq!(stream.reservation().unwrap().send, unanswered, "it goes on as best effort");
     let refused = |standing: &Standing| matches!(standing, Standing::Failed(refusal) if refusal.reason == Reason::Bandwidth);
     eventually("the receiver is told", || refused(&other.reservation().unwrap().receive));
     drop((stream, other));
@@ -100,6 +106,97 @@ fn r_udp_reserves() {
         let socket = net.node("a").within(|| QosUdpSocket::connect((B, PORT), &at_a).unwrap()).unwrap();
         (socket, accepted.join().unwrap())
     });
-    assert_eq!(socket.reservation().unwrap().send, Standing::Reserved);
+    assert!(is_reserved(&socket.reservation().unwrap().send));
     assert!(net.reserved("r2", "east") > 800_000);
+}
+
+/// Options as other languages set them.
+fn by_name(net: &Net, node: &str, more: &[(&str, &str)]) -> QosOptions {
+    let mut options = Options::default();
+    let socket = net.socket(node);
+    let common =
+        [("peer", "speaks"), ("service", "rsvp"), ("service-socket", socket.to_str().expect("it is text"))];
+    for (name, text) in common.iter().chain(more) {
+        options.set(name, text).unwrap();
+    }
+    options.qos_options().unwrap()
+}
+
+fn words(text: &[u8]) -> &str {
+    std::str::from_utf8(text).unwrap().trim_end_matches('\0')
+}
+
+#[test]
+fn other_languages_read_what_is_reserved_in_each_direction() {
+    let Some(mut net) = Net::new("lang", COMMAND) else { return };
+    net.start_all();
+    let at_a = by_name(&net, "a", &[("send.class", "video")]);
+    let at_b = by_name(&net, "b", &[("receive.class", "video")]);
+    let (stream, _other) = streams(&net, &at_a, &at_b);
+    let stream = stream.unwrap();
+    let found = Mib::from(&stream.mib()).reservation;
+    assert_eq!((words(&found.service), found.send.standing, found.receive.standing), ("rsvp", 2, 2));
+    // RSVP carries floating-point numbers of 32 bits.
+    let (asked, reserved) = (found.send.asked, found.send.reserved);
+    assert!(asked.rate_bps > 800_000 && asked.rate_bps.abs_diff(reserved.rate_bps) < 100, "{found:?}");
+    assert_eq!(asked.bucket_bytes, reserved.bucket_bytes);
+    // The acknowledgements take less than the data.
+    assert!((1..asked.rate_bps / 2).contains(&found.receive.reserved.rate_bps), "{found:?}");
+    let events: Vec<_> = std::iter::from_fn(|| stream.reservation_event()).collect();
+    let granted = events.iter().map(ReservationEvent::from).find(|event| (event.kind, event.side) == (1, 1));
+    assert_eq!(granted.expect("it is granted").reserved, reserved);
+}
+
+#[test]
+fn a_refusal_has_its_reason_and_what_would_be_granted_also_for_other_languages() {
+    let Some(mut net) = Net::new("offer", COMMAND) else { return };
+    net.rate = "1 Mbit/s";
+    net.start_all();
+    // The end that receives is told, so it is the one that connects.
+    let at_b = by_name(&net, "b", &[("send.class", "video")]);
+    let wants = |if_refused| by_name(&net, "a", &[("receive.class", "video"), ("if-refused", if_refused)]);
+    let (stream, _other) = streams(&net, &wants("fail"), &at_b);
+    let error = stream.map(drop).unwrap_err().to_string();
+    let why = "the bandwidth is not available at 10.1.1.2; 500 kbit/s would be granted";
+    assert_eq!(error, format!("the reservation is refused: {why}"));
+
+    let (stream, _other) = streams(&net, &wants("best-effort"), &at_b);
+    let stream = stream.unwrap();
+    let found = Mib::from(&stream.mib()).reservation.receive;
+    assert_eq!((found.standing, found.reserved.rate_bps), (3, -1));
+    assert!(found.asked.rate_bps > 500_000, "{found:?}");
+    assert_eq!((found.refusal.reason, found.refusal.available_bps), (1, 500_000));
+    assert_eq!((words(&found.refusal.node), words(&found.refusal.text)), ("10.1.1.2", why));
+    let events: Vec<_> = std::iter::from_fn(|| stream.reservation_event()).collect();
+    let lost = events.iter().map(ReservationEvent::from).find(|event| (event.kind, event.side) == (4, 2));
+    assert_eq!(lost.expect("it is an event").refusal, found.refusal);
+}
+
+#[test]
+fn that_nobody_answers_is_the_reason_until_somebody_does() {
+    let Some(mut net) = Net::new("silent", COMMAND) else { return };
+    net.start_all();
+    let patience = ("reservation-patience", "300 ms");
+    let at_a = by_name(&net, "a", &[("send.class", "video"), ("ack-path", "best-effort"), patience]);
+    // It asks for nothing.
+    let at_b = QosOptions::receiving(Preset::Video.specification()).peer(Peer::Speaks);
+    let (stream, other) = streams(&net, &at_a, &at_b);
+    let stream = stream.unwrap();
+    let found = Mib::from(&stream.mib()).reservation;
+    assert_eq!((found.send.standing, found.send.refusal.reason), (3, 8), "{found:?}");
+    assert_eq!(words(&found.send.refusal.text), "nobody has answered in time");
+    assert!(stream.reservation_event().is_none());
+
+    // Somebody reserves at last what is announced.
+    let access = Access { socket: net.socket("b") };
+    let bucket = stream.reservation().unwrap().demand.unwrap().send.unwrap();
+    let flow = cutline_provision::Flow {
+        transport: cutline_provision::Transport::Tcp,
+        source: stream.local_addr().unwrap(),
+        destination: stream.peer_addr(),
+    };
+    let demand = cutline_provision::Demand::receiving(flow, bucket);
+    let _grant = cutline_provision::open("rsvp", &access).unwrap().request(&demand).unwrap();
+    eventually("what is announced is reserved", || is_reserved(&stream.mib().reservation.unwrap().send));
+    drop(other);
 }

@@ -40,10 +40,36 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_SIDE_SEND 1 /* What this end sends. */
 #define CUTLINE_SIDE_RECEIVE 2 /* What this end receives. */
 
+/* How the reservation of a direction stands. */
+#define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
+#define CUTLINE_STANDING_PENDING 1 /* The network has not answered yet. */
+#define CUTLINE_STANDING_RESERVED 2 /* It is reserved. */
+#define CUTLINE_STANDING_FAILED 3 /* It was refused, is lost, or nobody has answered in time. It comes back by itself if the network can have it again. */
+
+/* Why something is not reserved. */
+#define CUTLINE_REASON_NONE 0 /* Nothing was refused. */
+#define CUTLINE_REASON_BANDWIDTH 1 /* The bandwidth is not available. */
+#define CUTLINE_REASON_BURST 2 /* The buckets of all reservations together would be too deep. */
+#define CUTLINE_REASON_PACKET_SIZE 3 /* The packets are larger than the link's MTU. */
+#define CUTLINE_REASON_NO_PATH 4 /* There is no path, or nobody sends. */
+#define CUTLINE_REASON_CONFLICT 5 /* Another reservation for the same packets has another style, or other ports. */
+#define CUTLINE_REASON_PREEMPTED 6 /* It was given to somebody else. */
+#define CUTLINE_REASON_ENDED 7 /* The network does not have it any more. */
+#define CUTLINE_REASON_UNANSWERED 8 /* Nobody has answered in time. */
+#define CUTLINE_REASON_NO_AGENT 9 /* This host's cutlined cannot be reached. */
+#define CUTLINE_REASON_INVALID 10 /* A value is not allowed. */
+#define CUTLINE_REASON_OTHER 11 /* Something else, in words. */
+
+/* What has happened to a reservation. */
+#define CUTLINE_RESERVATION_EVENT_GRANTED 1 /* A direction is reserved. */
+#define CUTLINE_RESERVATION_EVENT_CHANGED 2 /* What is reserved for a direction has changed. */
+#define CUTLINE_RESERVATION_EVENT_CONFIRMED 3 /* A direction is reserved along the whole path, as a node says. */
+#define CUTLINE_RESERVATION_EVENT_LOST 4 /* A direction is refused, or lost. */
+
 /* The kind of the last error of a thread. */
 #define CUTLINE_ERROR_NONE 0 /* There was no error. */
 #define CUTLINE_ERROR_ARGUMENT 1 /* An argument or an option is not allowed. */
-#define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on what the connection needs. */
+#define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it. */
 #define CUTLINE_ERROR_NO_PEER 3 /* The other end is no QoS socket, or has another key. */
 #define CUTLINE_ERROR_SYSTEM 4 /* The system refused something: errno says what. */
 #define CUTLINE_ERROR_INTERNAL 5 /* A defect of this library; the socket may be of no more use. */
@@ -57,7 +83,10 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_MEASURE_LOSS 4
 #define CUTLINE_MEASURE_RECOVERY 5
 #define CUTLINE_MEASURES 6
+
+/* The room for texts, and for names and addresses, bytes. */
 #define CUTLINE_TEXT 512
+#define CUTLINE_NAME 64
 
 /* Something that has happened to a connection. What does not belong to its kind is 0. */
 typedef struct cutline_event {
@@ -92,6 +121,72 @@ typedef struct cutline_event {
     /* Whether a connection that works again is a new one: 1, or 0 if the other end is heard again over the one before. */
     int64_t is_new;
 } cutline_event;
+
+/* What a direction sends at most: a token bucket. Without one all are -1. */
+typedef struct cutline_token_bucket {
+    /* The rate, bit/s. */
+    int64_t rate_bps;
+    /* The depth, bytes. */
+    int64_t bucket_bytes;
+    /* The peak rate, bit/s. */
+    int64_t peak_bps;
+    /* Shorter packets count as this long, bytes. */
+    int64_t min_policed_bytes;
+    /* The longest packet with the header of IP, bytes. */
+    int64_t max_packet_bytes;
+} cutline_token_bucket;
+
+/* Why something is not reserved, where, and what would be. */
+typedef struct cutline_refusal {
+    /* Why: one of CUTLINE_REASON_*; 0 if nothing was refused. */
+    int64_t reason;
+    /* The rate that would be granted, bit/s; -1 if it is not known. */
+    int64_t available_bps;
+    /* The address of the node that has refused; empty if it is not known. */
+    char node[CUTLINE_NAME];
+    /* All of it in words; empty if nothing was refused. */
+    char text[CUTLINE_TEXT];
+} cutline_refusal;
+
+/* How the reservation of a direction stands. */
+typedef struct cutline_direction_reservation {
+    /* One of CUTLINE_STANDING_*. */
+    int64_t standing;
+    /* What is asked for. */
+    cutline_token_bucket asked;
+    /* What is reserved. */
+    cutline_token_bucket reserved;
+    /* Why nothing is. */
+    cutline_refusal refusal;
+} cutline_direction_reservation;
+
+/* How the reservation of a connection stands. */
+typedef struct cutline_reservation {
+    /* The service that was asked; empty if none was (option service): then nothing was asked for. */
+    char service[CUTLINE_NAME];
+    /* What this end sends. */
+    cutline_direction_reservation send;
+    /* What this end receives. */
+    cutline_direction_reservation receive;
+} cutline_reservation;
+
+/* Something that has happened to a reservation. What does not belong to its kind is 0, -1 or empty. */
+typedef struct cutline_reservation_event {
+    /* The size of this struct, which the caller sets: later versions have more at its end. */
+    size_t size;
+    /* What has happened: one of CUTLINE_RESERVATION_EVENT_*. */
+    int32_t kind;
+    /* The direction: one of CUTLINE_SIDE_*. */
+    int32_t side;
+    /* What is reserved from now on. */
+    cutline_token_bucket reserved;
+    /* Why it is lost. */
+    cutline_refusal refusal;
+    /* The address of the node that has confirmed it. */
+    char node[CUTLINE_NAME];
+    /* The same in words, with a zero at the end. */
+    char text[CUTLINE_TEXT];
+} cutline_reservation_event;
 
 /* What a direction needs. A number that is open is NaN, a time or a size -1. */
 typedef struct cutline_requirements {
@@ -383,6 +478,8 @@ typedef struct cutline_mib {
     int64_t reconnections;
     /* When it was made again last, by the monotonic clock, ns; -1 if it was not. */
     int64_t reconnected_ns;
+    /* What the network has reserved. */
+    cutline_reservation reservation;
 } cutline_mib;
 
 /* A function that takes events, with the data that it was set with. */
@@ -478,6 +575,10 @@ int cutline_on_event(cutline_socket *socket, cutline_handler handler, void *data
 
 /* Reads all that is known of a connection. mib->size must be set to sizeof *mib. */
 int cutline_get_mib(cutline_socket *socket, cutline_mib *mib);
+
+/* Takes the next event of a connection's reservation, without waiting. event->size must be set to sizeof *event. Returns 1, or 0 if
+ * there was none, as without the option service. How the reservation stands is in the MIB. */
+int cutline_next_reservation_event(cutline_socket *socket, cutline_reservation_event *event);
 
 /* Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed
  * on holds. */

@@ -14,7 +14,7 @@ pub enum ErrorCode {
     None = 0,
     /// An argument or an option is not allowed.
     Argument = 1,
-    /// The ends do not agree on what the connection needs.
+    /// The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it.
     Refused = 2,
     /// The other end is no QoS socket, or has another key.
     NoPeer = 3,

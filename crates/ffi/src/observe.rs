@@ -4,7 +4,7 @@ use crate::borrow;
 use crate::error::{Failure, call};
 use crate::options;
 use crate::socket::Socket;
-use cutline_bindings::{Event, Mib, Options};
+use cutline_bindings::{Event, Mib, Options, ReservationEvent};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::time::Duration;
@@ -83,6 +83,26 @@ pub unsafe extern "C" fn cutline_get_mib(socket: *mut Socket, mib: *mut Mib) -> 
         // SAFETY: as above.
         unsafe { fill(&found, mib, "mib") }?;
         Ok(0)
+    })
+}
+
+/// Takes the next event of a connection's reservation, without waiting. `event->size` must be set to sizeof *event. Returns 1, or 0 if
+/// there was none, as without the option `service`. How the reservation stands is in the MIB.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cutline_next_reservation_event(
+    socket: *mut Socket,
+    event: *mut ReservationEvent,
+) -> c_int {
+    call(-1, || {
+        // SAFETY: the caller of a function of C promises what its arguments are.
+        let socket = unsafe { borrow(socket, "socket") }?;
+        // Before the event is taken, so that none is lost.
+        // SAFETY: as above.
+        unsafe { room(event, "event") }?;
+        let Some(found) = socket.reservation_event()? else { return Ok(0) };
+        // SAFETY: as above.
+        unsafe { fill(&ReservationEvent::from(&found), event, "event") }?;
+        Ok(1)
     })
 }
 

@@ -5,7 +5,9 @@ use crate::borrow;
 use crate::error::{Failure, call};
 use crate::options::{bytes, or_default, room, text};
 use cutline_bindings::Options;
-use cutline_socket::{Event, Mib, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use cutline_socket::{
+    Event, Mib, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, ReservationEvent,
+};
 use libc::{sockaddr, socklen_t};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ffi::{c_char, c_int, c_void};
@@ -104,6 +106,14 @@ impl Socket {
             Self::Stream(it) => Ok(it.mib()),
             Self::Datagrams(it) => Ok(it.mib()),
             _ => Err(self.has_no("the MIB")),
+        }
+    }
+
+    pub fn reservation_event(&self) -> Result<Option<ReservationEvent>, Failure> {
+        match self {
+            Self::Stream(it) => Ok(it.reservation_event()),
+            Self::Datagrams(it) => Ok(it.reservation_event()),
+            _ => Err(self.has_no("events")),
         }
     }
 

@@ -4,8 +4,9 @@
 mod c;
 
 use cutline_bindings::{
-    Axis, Details, Direction, Distribution, Event, Interval, MEASURES, Mib, Negotiation, Requirements,
-    SentInterval, TEXT, Tcp, Tfrc, Totals,
+    Axis, Details, Direction, DirectionReservation, Distribution, Event, Interval, MEASURES, Mib, NAME,
+    Negotiation, Refusal, Requirements, Reservation, ReservationEvent, SentInterval, TEXT, Tcp, Tfrc,
+    TokenBucket, Totals,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -67,15 +68,17 @@ fn the_header_is_what_the_library_has() {
 
 fn header() -> String {
     let mut out = HEAD.to_owned();
-    for path in ["bindings/src/event.rs", "ffi/src/error.rs"] {
+    for path in ["bindings/src/event.rs", "bindings/src/reservation.rs", "ffi/src/error.rs"] {
         parse(path).items.iter().for_each(|item| constants(item, &mut out));
     }
     out.push_str("\n/* Measures, in the order that structs have. */\n");
     for (place, name) in ["RATE", "DELAY", "GAP", "JITTER", "LOSS", "RECOVERY"].iter().enumerate() {
         writeln!(out, "#define CUTLINE_MEASURE_{name} {place}").unwrap();
     }
-    writeln!(out, "#define CUTLINE_MEASURES {MEASURES}\n#define CUTLINE_TEXT {TEXT}").unwrap();
-    for path in ["bindings/src/event.rs", "bindings/src/mib.rs"] {
+    writeln!(out, "#define CUTLINE_MEASURES {MEASURES}").unwrap();
+    out.push_str("\n/* The room for texts, and for names and addresses, bytes. */\n");
+    writeln!(out, "#define CUTLINE_TEXT {TEXT}\n#define CUTLINE_NAME {NAME}").unwrap();
+    for path in ["bindings/src/event.rs", "bindings/src/reservation.rs", "bindings/src/mib.rs"] {
         parse(path).items.iter().for_each(|item| structure(item, &mut out));
     }
     out.push_str("\n/* A function that takes events, with the data that it was set with. */\n");
@@ -90,7 +93,7 @@ fn header() -> String {
 fn constants(item: &Item, out: &mut String) {
     let Item::Enum(item) = item else { return };
     let prefix = item.ident.to_string();
-    let prefix = prefix.trim_end_matches("Kind").trim_end_matches("Code").to_uppercase();
+    let prefix = snake(prefix.trim_end_matches("Kind").trim_end_matches("Code")).to_uppercase();
     comment(&item.attrs, "", out);
     for variant in &item.variants {
         let Some((_, Expr::Lit(value))) = &variant.discriminant else {
@@ -250,11 +253,17 @@ fn c_lays_structs_out_as_rust_does_and_finds_every_function() {
         "tcp" Tcp: rtt_ns pacing_rate_bps;
         "tfrc" Tfrc: rate_bps rtt_ns loss_event_rate refused;
         "mib" Mib: size at_ns send receive delay jitter target_rate hint reports tcp
-            send_details receive_details last_sent residual_rate send_queue unreachable negotiation clock_steps tfrc;
+            send_details receive_details last_sent residual_rate send_queue unreachable negotiation clock_steps tfrc
+            reconnected_ns reservation;
         "axis" Axis: best worst_measured violated_since_ns;
         "details" Details: offered requested coerced operation last_since_ns delay_sum_ns;
         "sent_interval" SentInterval: since_ns held_ns;
         "negotiation" Negotiation: sent unauthenticated;
+        "token_bucket" TokenBucket: rate_bps max_packet_bytes;
+        "refusal" Refusal: reason available_bps node text;
+        "direction_reservation" DirectionReservation: standing asked reserved refusal;
+        "reservation" Reservation: service send receive;
+        "reservation_event" ReservationEvent: size kind side reserved refusal node text;
     }
     let functions = functions();
     assert!(functions.len() > 20, "{functions:?}");

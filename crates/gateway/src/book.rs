@@ -6,7 +6,7 @@ use crate::record::{
     ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
     Recorder, RecordingStarted, SamplesForgotten, seconds,
 };
-use cutline_socket::{Mib, QosTcpStream, QosUdpSocket, Sample};
+use cutline_socket::{Mib, QosTcpStream, QosUdpSocket, ReservationEvent, Sample};
 use cutline_sys::now;
 use cutline_units::Instant;
 use std::collections::BTreeMap;
@@ -31,6 +31,14 @@ impl Link {
             Self::Tcp(stream) => stream.mib(),
             Self::Udp(socket) => socket.mib(),
         }
+    }
+
+    /// The events of its reservation that were not taken.
+    fn reservation_events(&self) -> impl Iterator<Item = ReservationEvent> + '_ {
+        std::iter::from_fn(|| match self {
+            Self::Tcp(stream) => stream.reservation_event(),
+            Self::Udp(socket) => socket.reservation_event(),
+        })
     }
 
     fn sample(&self, most: usize) {
@@ -242,7 +250,9 @@ impl Book {
         document.overflowed = counted(&open.counters.overflowed);
         document.unsent = counted(&open.counters.unsent);
         if let Some(link) = &link {
-            document.measured(&link.mib(), elapsed);
+            let mib = link.mib();
+            document.measured(&mib, elapsed);
+            document.reserved(mib.reservation.as_ref(), link.reservation_events());
         }
         self.record(&RecordLine::Close(ConnectionClosed {
             kind: "close",

@@ -184,6 +184,7 @@ fn carry_near(
             return ticket.close(ending, true);
         }
     };
+    shared.tell_unreserved(route, qos.reservation().as_ref());
     let counters = ticket.counters();
     let next = || datagrams.recv_timeout(LOOK_EVERY).ok();
     let give = |datagram: &[u8]| {

@@ -2,9 +2,10 @@
 
 use crate::plan::{Route, Side};
 use cutline_documents::record;
+use cutline_provision::{Direction, Standing};
 use cutline_signal::mib::Distribution;
 use cutline_signal::monitor::{Received, Sent};
-use cutline_socket::Mib;
+use cutline_socket::{Mib, ReservationEvent, ReservationStatus};
 use cutline_units::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -88,6 +89,8 @@ record! {
         p99_jitter_ms: Option<f64>, gauge("ms"), "The change that 99 in 100 do not exceed; null where the other gateway received.";
         max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null where the other gateway received.";
         violations: u64, counter("violations"), "How often a measure was outside of what was agreed on.";
+        reserved_bps: Option<u64>, gauge("bit/s"), "The rate that the network has reserved; null if it has not.";
+        refusal: Option<String>, part, "Why nothing was reserved, and what would be; null if it was, or nothing was asked for.";
     }
 }
 
@@ -138,6 +141,45 @@ impl ConnectionDocument {
         self.round_trip_ms = clock.map(|clock| clock.round_trip.as_millis_f64());
         self.retransmissions = mib.tcp.map(|tcp| tcp.retransmissions.into());
     }
+
+    /// Adds what the network has reserved, or why not. The end of a connection ends reservations, so events say what there was.
+    pub(crate) fn reserved(
+        &mut self,
+        status: Option<&ReservationStatus>,
+        events: impl IntoIterator<Item = ReservationEvent>,
+    ) {
+        for event in events {
+            match event {
+                ReservationEvent::Granted(direction, bucket)
+                | ReservationEvent::Changed(direction, bucket) => {
+                    let of = self.direction(direction);
+                    (of.reserved_bps, of.refusal) = (Some(bucket.rate.as_bps()), None);
+                }
+                ReservationEvent::Lost(direction, refusal) => {
+                    let of = self.direction(direction);
+                    if of.reserved_bps.is_none() {
+                        of.refusal.get_or_insert_with(|| refusal.to_string());
+                    }
+                }
+                ReservationEvent::Confirmed(..) => {}
+            }
+        }
+        let Some(status) = status else { return };
+        for (direction, standing) in [(Direction::Send, &status.send), (Direction::Receive, &status.receive)]
+        {
+            let of = self.direction(direction);
+            if let (Standing::Failed(refusal), None) = (standing, of.reserved_bps) {
+                of.refusal.get_or_insert_with(|| refusal.to_string());
+            }
+        }
+    }
+
+    const fn direction(&mut self, direction: Direction) -> &mut DeliveredDocument {
+        match direction {
+            Direction::Send => &mut self.sent,
+            Direction::Receive => &mut self.received,
+        }
+    }
 }
 
 impl DeliveredDocument {
@@ -173,6 +215,8 @@ impl DeliveredDocument {
             p99_jitter_ms: ms(jitter, |of| of.p99),
             max_jitter_ms: ms(jitter, |of| of.max),
             violations,
+            reserved_bps: None,
+            refusal: None,
         }
     }
 }
@@ -203,5 +247,54 @@ impl GatewayDocument {
             unlisted: 0,
             record_error: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_provision::{Reason, Refusal};
+    use cutline_translate::TokenBucket;
+    use cutline_units::{Bytes, Rate};
+
+    fn bucket(kbps: u64) -> TokenBucket {
+        TokenBucket {
+            rate: Rate::from_kbps(kbps),
+            bucket: Bytes::new(2000),
+            peak: Rate::from_mbps(1),
+            min_policed: Bytes::new(64),
+            max_packet: Bytes::new(1500),
+        }
+    }
+
+    fn found(standings: [Standing; 2], events: Vec<ReservationEvent>) -> [(Option<u64>, Option<String>); 2] {
+        let [send, receive] = standings;
+        let mut document = ConnectionDocument::default();
+        let status = ReservationStatus { service: "rsvp", demand: None, send, receive };
+        document.reserved(Some(&status), events);
+        [document.sent, document.received].map(|of| (of.reserved_bps, of.refusal))
+    }
+
+    #[test]
+    fn a_connection_has_what_was_reserved_for_it_or_why_not() {
+        let ended = || Refusal::new(Reason::Ended);
+        let refused = Refusal { reason: Reason::Bandwidth, node: None, available_bps: Some(400_000) };
+        let send = Direction::Send;
+        // The other end has gone first.
+        let events = vec![
+            ReservationEvent::Lost(send, refused.clone()),
+            ReservationEvent::Granted(send, bucket(100)),
+            ReservationEvent::Changed(send, bucket(50)),
+            ReservationEvent::Lost(send, ended()),
+            ReservationEvent::Lost(Direction::Receive, refused),
+            ReservationEvent::Lost(Direction::Receive, ended()),
+        ];
+        let why = "the bandwidth is not available; 400 kbit/s would be granted".to_owned();
+        let both = [Standing::Failed(ended()), Standing::Failed(ended())];
+        assert_eq!(found(both, events), [(Some(50_000), None), (None, Some(why))]);
+        // That nobody answers is no event.
+        let unanswered = Standing::Failed(Refusal::new(Reason::Unanswered));
+        let why = "nobody has answered in time".to_owned();
+        assert_eq!(found([Standing::NotAsked, unanswered], vec![]), [(None, None), (None, Some(why))]);
     }
 }

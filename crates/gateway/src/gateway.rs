@@ -7,7 +7,8 @@ use crate::plan::{Limits, Plan, Side, Transport};
 use crate::record::Recorder;
 use crate::stop::Stop;
 use crate::{datagrams, streams};
-use cutline_socket::{QosError, QosOptions, QosTcpListener, QosUdpListener};
+use cutline_provision::Standing;
+use cutline_socket::{QosError, QosOptions, QosTcpListener, QosUdpListener, ReservationStatus};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -188,6 +189,17 @@ impl Shared {
             told if told < MOST_TOLD => (self.notify)(&what.to_string()),
             MOST_TOLD => (self.notify)("further failures are counted, and not told"),
             _ => {}
+        }
+    }
+
+    /// Says what the network has not reserved for a connection that goes on nevertheless.
+    pub fn tell_unreserved(&self, route: usize, reservation: Option<&ReservationStatus>) {
+        let Some(reservation) = reservation else { return };
+        for (way, standing) in [("send", &reservation.send), ("receive", &reservation.receive)] {
+            if let Standing::Failed(refusal) = standing {
+                let route = self.book.route(route);
+                self.tell(format_args!("{route}: {way} goes on as best effort: {refusal}"));
+            }
         }
     }
 

@@ -81,6 +81,7 @@ fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ti
     };
     match connected() {
         Ok(stream) => {
+            shared.tell_unreserved(route, stream.reservation().as_ref());
             ticket.attach(Link::Tcp(stream.clone()));
             let ending = relay(client, &stream, Expects::Greeting, longest(&stream), &shared.stop);
             conclude(shared, route, (client, &stream), ticket, ending);

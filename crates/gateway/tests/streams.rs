@@ -4,8 +4,8 @@ mod common;
 
 use common::{Settings, Watched, pair};
 use cutline_gateway::{Limits, Side, Transport};
-use cutline_quality::spec::Specification;
-use cutline_socket::QosOptions;
+use cutline_quality::spec::{Preset, Specification};
+use cutline_socket::{Access, IfRefused, QosOptions};
 use cutline_units::Bytes;
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Read, Write};
@@ -291,4 +291,33 @@ fn a_server_that_does_not_read_holds_the_program_back() {
     let mut answer = [0; 8];
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(u64::from_be_bytes(answer), written);
+}
+
+#[test]
+fn a_reservation_that_is_refused_is_told_and_in_the_document_or_an_error() {
+    let to = after_end();
+    let video = Preset::Video.specification();
+    let options = QosOptions::sending(video).service("rsvp", &Access { socket: "/nosuch/agent".into() });
+    let (of_far, options) = (Settings::default(), options.unwrap());
+    let start = |options: &QosOptions| {
+        let far = Watched::start(Side::Far, Transport::Tcp, to, &of_far);
+        let of_near = Settings { options: options.clone(), ..Settings::default() };
+        (Watched::start(Side::Near, Transport::Tcp, far.address(), &of_near), far)
+    };
+    let (mut near, _far) = start(&options);
+    let mut stream = client(&near);
+    stream.write_all(b"hello").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(rest(stream), (b"!hello".to_vec(), None), "it goes on");
+    near.wait_for_ends(1);
+    let why = "cutlined cannot be reached: cutlined at /nosuch/agent";
+    near.told.wait_for(&format!("send goes on as best effort: {why}"));
+    let sent = &near.stop().connections[0].sent;
+    assert!(sent.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(why)), "{sent:?}");
+    assert_eq!(sent.reserved_bps, None);
+
+    let (near, _far) = start(&options.if_refused(IfRefused::Fail));
+    let (got, error) = rest(client(&near));
+    assert_eq!((got.len(), error), (0, Some(ErrorKind::ConnectionReset)));
+    near.told.wait_for(&format!("the reservation is refused: {why}"));
 }

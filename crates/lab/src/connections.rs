@@ -306,7 +306,7 @@ impl<'s> Watch<'s> {
         while !self.course.is_over() {
             let now = now();
             if self.next_sample <= now {
-                self.record.mibs.push(self.socket.mib());
+                self.record.mibs.push(self.socket.mib().session);
                 self.next_sample = self.next_sample.saturating_add(self.sample).max(now);
             }
             let due = self.next_sample.min(time).saturating_since(now).min(GLANCE);

@@ -108,8 +108,8 @@ pub enum Standing {
     NotAsked,
     /// It is not decided.
     Pending,
-    /// It is reserved.
-    Reserved,
+    /// It is reserved, with this much. A confirmation does not say how much: then this is what was asked for.
+    Reserved(TokenBucket),
     /// It was refused, or is lost; it comes back by itself if the network can have it again.
     Failed(Refusal),
 }
@@ -117,12 +117,12 @@ pub enum Standing {
 /// What becomes of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A direction is reserved.
-    Granted(Direction),
+    /// A direction is reserved, with this much.
+    Granted(Direction, TokenBucket),
     /// What is reserved for a direction has changed.
     Changed(Direction, TokenBucket),
     /// A direction is reserved along the whole path, as this node says.
-    Confirmed(IpAddr),
+    Confirmed(Direction, IpAddr),
     /// A direction is refused, or lost.
     Lost(Direction, Refusal),
 }
@@ -133,12 +133,15 @@ pub struct Grant {
     service: &'static str,
     /// None for a service that needs no agent.
     client: Option<Client>,
-    /// The directions: send, receive.
+    /// What was asked for: send, receive.
+    asked: [Option<TokenBucket>; 2],
+    /// How they stand.
     standings: [Standing; 2],
-    /// What is reserved for what this end sends.
-    reserved: Option<TokenBucket>,
     events: VecDeque<Event>,
 }
+
+/// The most events that wait to be taken; of more, the oldest are forgotten.
+const MOST_EVENTS: usize = 256;
 
 /// The client's numbers of the two directions.
 pub(crate) const SEND: u64 = 1;
@@ -147,14 +150,19 @@ pub(crate) const RECEIVE: u64 = 2;
 impl Grant {
     /// A grant of a service that needs no agent. It stays as it is.
     pub fn standing(service: &'static str) -> Self {
-        Self { service, client: None, standings: Default::default(), reserved: None, events: VecDeque::new() }
+        Self {
+            service,
+            client: None,
+            asked: [None; 2],
+            standings: Default::default(),
+            events: VecDeque::new(),
+        }
     }
 
-    /// A grant for which `cutlined` was asked, over this connection, with the numbers of the directions that it was asked for.
-    pub(crate) fn asked(service: &'static str, client: Client, [send, receive]: [bool; 2]) -> Self {
-        let begin = |asked| if asked { Standing::Pending } else { Standing::NotAsked };
-        let standings = [begin(send), begin(receive)];
-        Self { service, client: Some(client), standings, reserved: None, events: VecDeque::new() }
+    /// A grant that `cutlined` was asked for over this connection; `asked` has what is sent and what is received.
+    pub(crate) fn asked(service: &'static str, client: Client, asked: [Option<TokenBucket>; 2]) -> Self {
+        let standings = asked.map(|asked| asked.map_or(Standing::NotAsked, |_| Standing::Pending));
+        Self { service, client: Some(client), asked, standings, events: VecDeque::new() }
     }
 
     /// The name of the service.
@@ -169,7 +177,7 @@ impl Grant {
 
     /// Whether all that was asked for is reserved.
     pub fn is_complete(&self) -> bool {
-        self.standings.iter().all(|standing| matches!(standing, Standing::Reserved | Standing::NotAsked))
+        self.standings.iter().all(|standing| matches!(standing, Standing::Reserved(_) | Standing::NotAsked))
     }
 
     /// Reads what the agent has said, without waiting. Events stay.
@@ -217,7 +225,11 @@ impl Grant {
         let mut wait = time;
         loop {
             match client.reply(wait) {
-                Ok(Some(reply)) => take(&mut self.standings, &mut self.reserved, &mut self.events, &reply),
+                Ok(Some(reply)) => {
+                    take(&self.asked, &mut self.standings, &mut self.events, &reply);
+                    let surplus = self.events.len().saturating_sub(MOST_EVENTS);
+                    self.events.drain(..surplus);
+                }
                 Ok(None) => return,
                 Err(error) => {
                     self.client = None;
@@ -244,8 +256,8 @@ impl Grant {
 
 /// Notes what the agent says.
 fn take(
+    asked: &[Option<TokenBucket>; 2],
     standings: &mut [Standing; 2],
-    reserved: &mut Option<TokenBucket>,
     events: &mut VecDeque<Event>,
     reply: &Reply,
 ) {
@@ -258,27 +270,26 @@ fn take(
     match reply {
         Reply::Reserved { bucket: Some(bucket), .. } => {
             let bucket = TokenBucket::from(*bucket);
-            let is_new = *standing != Standing::Reserved;
-            *standing = Standing::Reserved;
-            if is_new {
-                events.push_back(Event::Granted(direction));
+            match standing {
+                Standing::Reserved(before) if *before == bucket => {}
+                Standing::Reserved(_) => events.push_back(Event::Changed(direction, bucket)),
+                _ => events.push_back(Event::Granted(direction, bucket)),
             }
-            if !is_new && *reserved != Some(bucket) {
-                events.push_back(Event::Changed(direction, bucket));
-            }
-            *reserved = Some(bucket);
+            *standing = Standing::Reserved(bucket);
         }
-        Reply::Reserved { bucket: None, .. } if *standing == Standing::Reserved => {
+        Reply::Reserved { bucket: None, .. } if matches!(standing, Standing::Reserved(_)) => {
             let refusal = Refusal::new(Reason::Ended);
             *standing = Standing::Failed(refusal.clone());
             events.push_back(Event::Lost(direction, refusal));
         }
         Reply::Confirmed { node, .. } => {
-            if *standing != Standing::Reserved {
-                *standing = Standing::Reserved;
-                events.push_back(Event::Granted(direction));
+            // A confirmation does not say how much: it is for what was asked for.
+            let Some(bucket) = asked[direction as usize] else { return };
+            if !matches!(standing, Standing::Reserved(_)) {
+                *standing = Standing::Reserved(bucket);
+                events.push_back(Event::Granted(direction, bucket));
             }
-            events.push_back(Event::Confirmed(*node));
+            events.push_back(Event::Confirmed(direction, *node));
         }
         Reply::SenderGone { .. } => {
             let refusal = Refusal::new(Reason::NoPath);
@@ -296,6 +307,7 @@ fn take(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Bucket;
 
     #[test]
     fn a_refusal_says_why_where_and_what_would_be_granted() {
@@ -309,5 +321,42 @@ mod tests {
         assert_eq!(refusal.available(), Some(Rate::from_kbps(400)));
         let text = serde_json::to_string(&refusal).unwrap();
         assert_eq!(serde_json::from_str::<Refusal>(&text).unwrap(), refusal);
+    }
+
+    #[test]
+    fn each_direction_has_what_is_reserved_for_it() {
+        let bucket = |rate_bps| Bucket {
+            rate_bps,
+            bucket_bytes: 2000,
+            peak_bps: 1_000_000,
+            min_policed_bytes: 64,
+            max_packet_bytes: 1500,
+        };
+        let [sent, received] = [100_000, 8000].map(|rate| TokenBucket::from(bucket(rate)));
+        let less = TokenBucket::from(bucket(50_000));
+        let asked = [Some(sent), Some(received)];
+        let mut standings = [Standing::Pending, Standing::Pending];
+        let mut heard = |reply: &Reply| {
+            let mut events = VecDeque::new();
+            take(&asked, &mut standings, &mut events, reply);
+            (standings.clone(), Vec::from(events))
+        };
+        let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(100_000)) });
+        assert_eq!(now, [Standing::Reserved(sent), Standing::Pending]);
+        assert_eq!(events, [Event::Granted(Direction::Send, sent)]);
+        // A confirmation says no amount, and nothing of the other direction.
+        let node = IpAddr::from([10, 0, 0, 1]);
+        let (now, events) = heard(&Reply::Confirmed { id: RECEIVE, node });
+        assert_eq!(now, [Standing::Reserved(sent), Standing::Reserved(received)]);
+        let granted = Event::Granted(Direction::Receive, received);
+        assert_eq!(events, [granted, Event::Confirmed(Direction::Receive, node)]);
+        let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(50_000)) });
+        assert_eq!(now, [Standing::Reserved(less), Standing::Reserved(received)]);
+        assert_eq!(events, [Event::Changed(Direction::Send, less)]);
+        assert_eq!(heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(50_000)) }).1, []);
+        let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: None });
+        let ended = Refusal::new(Reason::Ended);
+        assert_eq!(now, [Standing::Failed(ended.clone()), Standing::Reserved(received)]);
+        assert_eq!(events, [Event::Lost(Direction::Send, ended)]);
     }
 }

@@ -3,11 +3,12 @@
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
 use crate::keeper::{Kept, Service, keep};
+use crate::mib::Mib;
 use crate::options::{Marking, Peer, QosOptions};
 use crate::recovery::Candidate;
-use crate::reservation::Reserver;
+use crate::reservation::{ReservationStatus, Reserver};
 use crate::time::duration;
-use cutline_signal::mib::{LocalFeedback, Mib, TcpFigures};
+use cutline_signal::mib::{LocalFeedback, TcpFigures};
 use cutline_signal::negotiation::{Agreed, Carrier, Nonce};
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
@@ -384,15 +385,22 @@ impl Connection {
         self.reserver.as_ref().map_or(Ok(()), Reserver::settle)
     }
 
+    /// How the reservation stands, if the network was asked for something.
+    pub fn reservation(&self) -> Option<ReservationStatus> {
+        self.reserver.as_ref().map(Reserver::status)
+    }
+
     /// All that is known of the connection over this socket.
     pub fn mib(&self, socket: impl AsFd, tcp: Option<TcpFigures>) -> Mib {
+        let reservation = self.reservation();
         let session = lock(&self.session);
         let feedback = LocalFeedback {
             send_queue: send_queue(&socket).ok().map(Bytes::new),
             send_buffer: socket_send_buffer_size(&socket).ok().map(|bytes| Bytes::new(bytes as u64)),
             ..*lock(&self.feedback)
         };
-        session.mib(now(), (&self.outbound(), &self.inbound()), (feedback, tcp))
+        let session = session.mib(now(), (&self.outbound(), &self.inbound()), (feedback, tcp));
+        Mib { session, reservation }
     }
 
     /// What has become of the first round; `None` while nobody knows. `demands_peer` makes an error of an end that takes no

@@ -32,6 +32,8 @@
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! udp         datagrams
 //! tcp         streams
+//! reservation what the network is asked for, and gives
+//! mib         all that is known of a connection
 //! recovery    making a broken connection again
 //! handler     the application's handler of events
 //! keeper      the thread that serves connections while the application does something else
@@ -41,6 +43,7 @@ mod connection;
 mod error;
 mod handler;
 mod keeper;
+mod mib;
 mod options;
 mod recovery;
 mod reservation;
@@ -49,13 +52,14 @@ mod tcp;
 mod time;
 mod udp;
 
+pub use cutline_provision::{Access, Event as ReservationEvent};
 pub use cutline_quality::spec::ConnectionSpecification;
-pub use cutline_signal::mib::Mib;
 pub use cutline_signal::monitor::{Delivery, Sample, SentInterval};
 pub use cutline_signal::rate_control::{RateControl, TfrcParams};
 pub use cutline_signal::session::{Cause, Direction, Event};
 pub use error::QosError;
 pub use keeper::start;
+pub use mib::Mib;
 pub use options::{Marking, Pacing, Peer, QosOptions};
 pub use reservation::{AckPath, IfRefused, ReservationStatus};
 pub use tcp::{QosTcpListener, QosTcpStream};

@@ -4,11 +4,15 @@
 use crate::connection::lock;
 use crate::error::QosError;
 use crate::options::QosOptions;
-use cutline_provision::{Demand, Direction, Event, Flow, Grant, Provisioner, Refusal, Standing, Transport};
+use cutline_provision::{
+    Demand, Direction, Event, Flow, Grant, Provisioner, Reason, Refusal, Standing, Transport,
+};
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
+use cutline_sys::now;
 use cutline_translate::{Path, Protocol, Request, translate};
-use cutline_units::{Bytes, Duration};
+use cutline_units::{Bytes, Duration, Instant};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +30,7 @@ pub enum AckPath {
 /// What becomes of a connection whose reservation is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfRefused {
-    /// It goes on as best effort, and [`ReservationStatus`] has the reason.
+    /// It goes on as best effort, and [`ReservationStatus`] has the reason, also if nobody has answered.
     #[default]
     BestEffort,
     /// Connecting is an error with the reason. An end that accepts goes on as best effort.
@@ -40,9 +44,11 @@ pub struct ReservationStatus {
     pub service: &'static str,
     /// What is asked for; `None` as long as the ends have not agreed.
     pub demand: Option<Demand>,
-    /// What this end sends.
+    /// What this end sends. A direction that is pending for longer than the patience
+    /// ([`reservation_patience`](crate::QosOptions::reservation_patience)) has failed with [`Reason::Unanswered`]. A later answer
+    /// replaces that.
     pub send: Standing,
-    /// What it receives.
+    /// What it receives, in the same way.
     pub receive: Standing,
 }
 
@@ -85,6 +91,10 @@ struct State {
     /// What was refused at once, or could not be asked for.
     refused: Option<Refusal>,
     grant: Option<Grant>,
+    /// The events of what was refused at once.
+    events: VecDeque<Event>,
+    /// When the network was asked.
+    asked: Option<Instant>,
 }
 
 impl Reserver {
@@ -113,9 +123,15 @@ impl Reserver {
         }
         // The network is told of the end first, so that both are never reserved together.
         state.grant = None;
+        state.asked = Some(now());
+        state.events.clear();
         (state.grant, state.refused) = match self.options.provisioner.request(&demand) {
             Ok(grant) => (Some(grant), None),
-            Err(refusal) => (None, Some(refusal)),
+            Err(refusal) => {
+                let lost = |direction| Event::Lost(direction, refusal.clone());
+                state.events.extend(asked(&demand).map(lost));
+                (None, Some(refusal))
+            }
         };
         state.demand = Some(demand);
         Ok(())
@@ -163,7 +179,8 @@ impl Reserver {
 
     /// The next event that was not taken.
     pub fn event(&self) -> Option<Event> {
-        lock(&self.state).grant.as_mut().and_then(Grant::event)
+        let mut state = lock(&self.state);
+        state.events.pop_front().or_else(|| state.grant.as_mut().and_then(Grant::event))
     }
 
     pub fn status(&self) -> ReservationStatus {
@@ -172,10 +189,16 @@ impl Reserver {
         if let Some(grant) = &mut state.grant {
             grant.refresh();
         }
+        let is_late = state.asked.is_some_and(|asked| now().saturating_since(asked) >= self.options.patience);
         let standing = |direction| match (&state.grant, &state.refused) {
-            (Some(grant), _) => grant.direction(direction).clone(),
-            (None, Some(refusal)) => Standing::Failed(refusal.clone()),
-            (None, None) => Standing::NotAsked,
+            (Some(grant), _) => match grant.direction(direction) {
+                Standing::Pending if is_late => Standing::Failed(Refusal::new(Reason::Unanswered)),
+                standing => standing.clone(),
+            },
+            (None, Some(refusal)) if state.demand.is_some_and(|it| asked(&it).any(|it| it == direction)) => {
+                Standing::Failed(refusal.clone())
+            }
+            (None, _) => Standing::NotAsked,
         };
         ReservationStatus {
             service: self.options.provisioner.name(),
@@ -184,6 +207,12 @@ impl Reserver {
             receive: standing(Direction::Receive),
         }
     }
+}
+
+/// The directions for which something is asked for.
+fn asked(demand: &Demand) -> impl Iterator<Item = Direction> + use<> {
+    let both = [(Direction::Send, demand.send), (Direction::Receive, demand.receive)];
+    both.into_iter().filter_map(|(direction, bucket)| bucket.map(|_| direction))
 }
 
 /// Whether there is anything but acknowledgements.

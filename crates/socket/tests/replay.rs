@@ -246,7 +246,7 @@ fn is_repeated(outcome: &Outcome) -> &[Event] {
             );
         }
         let Some([Output::Mib(mib)]) = record.steps.last().map(|step| &step.outputs[..]) else { panic!() };
-        let Mib { hint, send, .. } = &**mib;
+        let (hint, send) = (mib.hint, &mib.send);
         assert!(hint.is_none_or(|hint| hint == found.hint), "{hint:?} and {:?}", found.hint);
         assert_eq!(send.target_rate.or(send.contract.effective.max_rate), found.rate);
         assert!(!found.sent.is_empty());

@@ -1,7 +1,9 @@
 //! Datagrams.
 
 use crate::watched::{Descriptor, Watched, made, system, watch};
-use cutline_socket::{Attempt, ConnectionSpecification, Event, Mib, Pacing, QosError, QosOptions};
+use cutline_socket::{
+    Attempt, ConnectionSpecification, Event, Mib, Pacing, QosError, QosOptions, ReservationEvent,
+};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -73,6 +75,11 @@ impl QosUdpSocket {
     /// All that is known of the connection.
     pub fn mib(&self) -> Mib {
         self.0.socket().mib()
+    }
+
+    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
+    pub fn reservation_event(&self) -> Option<ReservationEvent> {
+        self.0.socket().reservation_event()
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`].

@@ -28,7 +28,8 @@ mod stream;
 mod watched;
 
 pub use cutline_socket::{
-    ConnectionSpecification, Direction, Event, Marking, Mib, Pacing, Peer, QosError, QosOptions,
+    Access, AckPath, ConnectionSpecification, Direction, Event, IfRefused, Marking, Mib, Pacing, Peer,
+    QosError, QosOptions, ReservationEvent, ReservationStatus,
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, QosTcpListener, QosTcpStream, ReadHalf, WriteHalf};

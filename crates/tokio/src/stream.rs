@@ -1,7 +1,7 @@
 //! Streams.
 
 use crate::watched::{Descriptor, Watched, made, system, watch};
-use cutline_socket::{ConnectionSpecification, Event, Mib, QosError, QosOptions};
+use cutline_socket::{ConnectionSpecification, Event, Mib, QosError, QosOptions, ReservationEvent};
 use std::future::Future as _;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
@@ -146,6 +146,11 @@ impl QosTcpStream {
     /// All that is known of the connection.
     pub fn mib(&self) -> Mib {
         self.stream.socket().mib()
+    }
+
+    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
+    pub fn reservation_event(&self) -> Option<ReservationEvent> {
+        self.stream.socket().reservation_event()
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`].

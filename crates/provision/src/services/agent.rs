@@ -72,7 +72,9 @@ impl Provisioner for Agent {
         for request in requests.iter().flatten() {
             client.send(request).map_err(failed)?;
         }
-        Ok(Grant::asked(self.name, client, requests.map(|request| request.is_some())))
+        let [send, receive] = requests.map(|request| request.is_some());
+        let asked = [demand.send.filter(|_| send), demand.receive.filter(|_| receive)];
+        Ok(Grant::asked(self.name, client, asked))
     }
 }
 

@@ -22,15 +22,16 @@ pub use listener::QosTcpListener;
 use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::Service;
+use crate::mib::Mib;
 use crate::options::{Peer, QosOptions};
 use crate::recovery::{Admission, Recovery};
 use crate::reservation::{ReservationStatus, Reserver};
 use crate::settings::Settings;
 use crate::time::duration;
-use cutline_provision::Transport;
+use cutline_provision::{Event as ReservationEvent, Transport};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
-use cutline_signal::mib::{Mib, TcpFigures};
+use cutline_signal::mib::TcpFigures;
 use cutline_signal::monitor::Sample;
 use cutline_signal::negotiation::{Carrier, Reason};
 use cutline_signal::session::{Direction, Event, Inbound, Outbound, Session, Standing};
@@ -216,11 +217,11 @@ impl QosTcpStream {
 
     /// How the reservation stands; `None` without a service ([`QosOptions::service`]).
     pub fn reservation(&self) -> Option<ReservationStatus> {
-        self.0.connection.reserver.as_ref().map(Reserver::status)
+        self.0.connection.reservation()
     }
 
     /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
-    pub fn reservation_event(&self) -> Option<cutline_provision::Event> {
+    pub fn reservation_event(&self) -> Option<ReservationEvent> {
         self.0.connection.reserver.as_ref()?.event()
     }
 

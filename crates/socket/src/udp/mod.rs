@@ -17,15 +17,15 @@ pub use listener::QosUdpListener;
 use crate::connection::{Connection, Patience, Role, Until, begin, lock, mark, resolve};
 use crate::error::QosError;
 use crate::keeper::Service;
+use crate::mib::Mib;
 use crate::options::{Pacing, Peer, QosOptions};
 use crate::recovery::{Admission, Candidate, Recovery};
 use crate::reservation::{ReservationStatus, Reserver};
 use crate::settings::Settings;
 use crate::time::duration;
-use cutline_provision::Transport;
+use cutline_provision::{Event as ReservationEvent, Transport};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
-use cutline_signal::mib::Mib;
 use cutline_signal::monitor::Sample;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Direction, Event, Inbound, Outbound, Purpose, Session, Standing};
@@ -236,11 +236,11 @@ impl QosUdpSocket {
 
     /// How the reservation stands; `None` without a service ([`QosOptions::service`]).
     pub fn reservation(&self) -> Option<ReservationStatus> {
-        self.0.connection.reserver.as_ref().map(Reserver::status)
+        self.0.connection.reservation()
     }
 
     /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
-    pub fn reservation_event(&self) -> Option<cutline_provision::Event> {
+    pub fn reservation_event(&self) -> Option<ReservationEvent> {
         self.0.connection.reserver.as_ref()?.event()
     }
 

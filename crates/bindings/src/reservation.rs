@@ -1,0 +1,362 @@
+//! What the network has reserved for a connection, and the events of it, as plain data.
+
+use crate::event::Side;
+use crate::{NAME, TEXT, count, text, words};
+use cutline_provision as provision;
+use cutline_socket::ReservationStatus;
+use cutline_translate as translate;
+use serde::{Serialize, Serializer};
+
+/// How the reservation of a direction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Standing {
+    /// Nothing was asked for.
+    NotAsked = 0,
+    /// The network has not answered yet.
+    Pending = 1,
+    /// It is reserved.
+    Reserved = 2,
+    /// It was refused, is lost, or nobody has answered in time. It comes back by itself if the network can have it again.
+    Failed = 3,
+}
+
+/// Why something is not reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Reason {
+    /// Nothing was refused.
+    None = 0,
+    /// The bandwidth is not available.
+    Bandwidth = 1,
+    /// The buckets of all reservations together would be too deep.
+    Burst = 2,
+    /// The packets are larger than the link's MTU.
+    PacketSize = 3,
+    /// There is no path, or nobody sends.
+    NoPath = 4,
+    /// Another reservation for the same packets has another style, or other ports.
+    Conflict = 5,
+    /// It was given to somebody else.
+    Preempted = 6,
+    /// The network does not have it any more.
+    Ended = 7,
+    /// Nobody has answered in time.
+    Unanswered = 8,
+    /// This host's cutlined cannot be reached.
+    NoAgent = 9,
+    /// A value is not allowed.
+    Invalid = 10,
+    /// Something else, in words.
+    Other = 11,
+}
+
+/// What has happened to a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum ReservationEventKind {
+    /// A direction is reserved.
+    Granted = 1,
+    /// What is reserved for a direction has changed.
+    Changed = 2,
+    /// A direction is reserved along the whole path, as a node says.
+    Confirmed = 3,
+    /// A direction is refused, or lost.
+    Lost = 4,
+}
+
+/// What a direction sends at most: a token bucket. Without one all are -1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct TokenBucket {
+    /// The rate, bit/s.
+    pub rate_bps: i64,
+    /// The depth, bytes.
+    pub bucket_bytes: i64,
+    /// The peak rate, bit/s.
+    pub peak_bps: i64,
+    /// Shorter packets count as this long, bytes.
+    pub min_policed_bytes: i64,
+    /// The longest packet with the header of IP, bytes.
+    pub max_packet_bytes: i64,
+}
+
+/// Why something is not reserved, where, and what would be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Refusal {
+    /// Why: one of `CUTLINE_REASON_*`; 0 if nothing was refused.
+    pub reason: i64,
+    /// The rate that would be granted, bit/s; -1 if it is not known.
+    pub available_bps: i64,
+    /// The address of the node that has refused; empty if it is not known.
+    #[serde(serialize_with = "as_words")]
+    pub node: [u8; NAME],
+    /// All of it in words; empty if nothing was refused.
+    #[serde(serialize_with = "as_words")]
+    pub text: [u8; TEXT],
+}
+
+/// How the reservation of a direction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct DirectionReservation {
+    /// One of `CUTLINE_STANDING_*`.
+    pub standing: i64,
+    /// What is asked for.
+    pub asked: TokenBucket,
+    /// What is reserved.
+    pub reserved: TokenBucket,
+    /// Why nothing is.
+    pub refusal: Refusal,
+}
+
+/// How the reservation of a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct Reservation {
+    /// The service that was asked; empty if none was (option `service`): then nothing was asked for.
+    #[serde(serialize_with = "as_words")]
+    pub service: [u8; NAME],
+    /// What this end sends.
+    pub send: DirectionReservation,
+    /// What this end receives.
+    pub receive: DirectionReservation,
+}
+
+/// Something that has happened to a reservation. What does not belong to its kind is 0, -1 or empty.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[repr(C)]
+pub struct ReservationEvent {
+    /// The size of this struct, which the caller sets: later versions have more at its end.
+    #[serde(skip)]
+    pub size: usize,
+    /// What has happened: one of `CUTLINE_RESERVATION_EVENT_*`.
+    pub kind: i32,
+    /// The direction: one of `CUTLINE_SIDE_*`.
+    pub side: i32,
+    /// What is reserved from now on.
+    pub reserved: TokenBucket,
+    /// Why it is lost.
+    pub refusal: Refusal,
+    /// The address of the node that has confirmed it.
+    #[serde(serialize_with = "as_words")]
+    pub node: [u8; NAME],
+    /// The same in words, with a zero at the end.
+    #[serde(serialize_with = "as_words")]
+    pub text: [u8; TEXT],
+}
+
+/// Writes a text without the zeros at its end.
+fn as_words<S: Serializer>(room: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(words(room))
+}
+
+impl From<Option<translate::TokenBucket>> for TokenBucket {
+    fn from(it: Option<translate::TokenBucket>) -> Self {
+        Self {
+            rate_bps: it.map_or(-1, |it| count(it.rate.as_bps())),
+            bucket_bytes: it.map_or(-1, |it| count(it.bucket.get())),
+            peak_bps: it.map_or(-1, |it| count(it.peak.as_bps())),
+            min_policed_bytes: it.map_or(-1, |it| count(it.min_policed.get())),
+            max_packet_bytes: it.map_or(-1, |it| count(it.max_packet.get())),
+        }
+    }
+}
+
+impl From<&provision::Reason> for Reason {
+    fn from(reason: &provision::Reason) -> Self {
+        use cutline_provision::Reason as R;
+        match reason {
+            R::Bandwidth => Self::Bandwidth,
+            R::Burst => Self::Burst,
+            R::PacketSize => Self::PacketSize,
+            R::NoPath => Self::NoPath,
+            R::Conflict => Self::Conflict,
+            R::Preempted => Self::Preempted,
+            R::Ended => Self::Ended,
+            R::Unanswered => Self::Unanswered,
+            R::NoAgent(_) => Self::NoAgent,
+            R::Invalid(_) => Self::Invalid,
+            R::Other(_) => Self::Other,
+        }
+    }
+}
+
+impl From<Option<&provision::Refusal>> for Refusal {
+    fn from(it: Option<&provision::Refusal>) -> Self {
+        let node = it.and_then(|it| it.node).map(|node| node.to_string());
+        Self {
+            reason: it.map_or(Reason::None, |it| (&it.reason).into()) as i64,
+            available_bps: it.and_then(|it| it.available_bps).map_or(-1, count),
+            node: text(&node.unwrap_or_default()),
+            text: text(&it.map(ToString::to_string).unwrap_or_default()),
+        }
+    }
+}
+
+impl DirectionReservation {
+    fn new(asked: Option<translate::TokenBucket>, it: &provision::Standing) -> Self {
+        use cutline_provision::Standing as S;
+        let (standing, reserved, refusal) = match it {
+            S::NotAsked => (Standing::NotAsked, None, None),
+            S::Pending => (Standing::Pending, None, None),
+            S::Reserved(bucket) => (Standing::Reserved, Some(*bucket), None),
+            S::Failed(refusal) => (Standing::Failed, None, Some(refusal)),
+        };
+        Self {
+            standing: standing as i64,
+            // What a service asks nobody for was not asked for.
+            asked: asked.filter(|_| standing != Standing::NotAsked).into(),
+            reserved: reserved.into(),
+            refusal: refusal.into(),
+        }
+    }
+}
+
+impl From<Option<&ReservationStatus>> for Reservation {
+    fn from(it: Option<&ReservationStatus>) -> Self {
+        let none = provision::Standing::NotAsked;
+        let demand = it.and_then(|it| it.demand);
+        Self {
+            service: text(it.map_or("", |it| it.service)),
+            send: DirectionReservation::new(
+                demand.and_then(|demand| demand.send),
+                it.map_or(&none, |it| &it.send),
+            ),
+            receive: DirectionReservation::new(
+                demand.and_then(|demand| demand.receive),
+                it.map_or(&none, |it| &it.receive),
+            ),
+        }
+    }
+}
+
+impl From<&provision::Event> for ReservationEvent {
+    fn from(event: &provision::Event) -> Self {
+        use cutline_provision::Event as E;
+        let (kind, direction) = match event {
+            E::Granted(direction, _) => (ReservationEventKind::Granted, direction),
+            E::Changed(direction, _) => (ReservationEventKind::Changed, direction),
+            E::Confirmed(direction, _) => (ReservationEventKind::Confirmed, direction),
+            E::Lost(direction, _) => (ReservationEventKind::Lost, direction),
+        };
+        let (side, way) = match direction {
+            provision::Direction::Send => (Side::Send, "send"),
+            provision::Direction::Receive => (Side::Receive, "receive"),
+        };
+        let (mut reserved, mut refusal, mut node) = (None, None, String::new());
+        let said = match event {
+            E::Granted(_, bucket) => {
+                reserved = Some(*bucket);
+                format!("{} is reserved", bucket.rate)
+            }
+            E::Changed(_, bucket) => {
+                reserved = Some(*bucket);
+                format!("{} is reserved from now on", bucket.rate)
+            }
+            E::Confirmed(_, at) => {
+                node = at.to_string();
+                format!("the whole path has reserved, as {at} says")
+            }
+            E::Lost(_, why) => {
+                refusal = Some(why);
+                format!("not reserved: {why}")
+            }
+        };
+        Self {
+            size: size_of::<Self>(),
+            kind: kind as i32,
+            side: side as i32,
+            reserved: reserved.into(),
+            refusal: refusal.into(),
+            node: text(&node),
+            text: text(&format!("{way}: {said}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::{Bytes, Rate};
+    use std::net::IpAddr;
+
+    const NODE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+
+    fn bucket(kbps: u64) -> translate::TokenBucket {
+        translate::TokenBucket {
+            rate: Rate::from_kbps(kbps),
+            bucket: Bytes::new(2000),
+            peak: Rate::from_mbps(1),
+            min_policed: Bytes::new(64),
+            max_packet: Bytes::new(1500),
+        }
+    }
+
+    fn refused() -> provision::Refusal {
+        let reason = provision::Reason::Bandwidth;
+        provision::Refusal { reason, node: Some(NODE), available_bps: Some(400_000) }
+    }
+
+    fn status() -> ReservationStatus {
+        let flow = provision::Flow {
+            transport: provision::Transport::Udp,
+            source: "10.0.0.9:1".parse().unwrap(),
+            destination: "10.0.0.8:2".parse().unwrap(),
+        };
+        let demand = provision::Demand { flow, send: Some(bucket(100)), receive: Some(bucket(8)) };
+        ReservationStatus {
+            service: "rsvp",
+            demand: Some(demand),
+            send: provision::Standing::Reserved(bucket(90)),
+            receive: provision::Standing::Failed(refused()),
+        }
+    }
+
+    #[test]
+    fn a_reservation_has_each_direction_with_what_is_reserved_or_why_not() {
+        let Reservation { service, send, receive } = Some(&status()).into();
+        assert_eq!(words(&service), "rsvp");
+        assert_eq!((send.standing, send.asked.rate_bps, send.reserved.rate_bps), (2, 100_000, 90_000));
+        let TokenBucket { bucket_bytes, peak_bps, min_policed_bytes, max_packet_bytes, .. } = send.reserved;
+        assert_eq!(
+            (bucket_bytes, peak_bps, min_policed_bytes, max_packet_bytes),
+            (2000, 1_000_000, 64, 1500)
+        );
+        assert_eq!((send.refusal.reason, words(&send.refusal.text)), (0, ""));
+        assert_eq!((receive.standing, receive.asked.rate_bps, receive.reserved.rate_bps), (3, 8000, -1));
+        assert_eq!((receive.refusal.reason, receive.refusal.available_bps), (1, 400_000));
+        assert_eq!(words(&receive.refusal.node), "10.0.0.1");
+        let why = "the bandwidth is not available at 10.0.0.1; 400 kbit/s would be granted";
+        assert_eq!(words(&receive.refusal.text), why);
+    }
+
+    #[test]
+    fn without_a_service_nothing_is_asked_for() {
+        let none = Reservation::from(None);
+        assert_eq!((words(&none.service), none.send.standing, none.receive.standing), ("", 0, 0));
+        assert_eq!((none.send.asked.rate_bps, none.send.refusal.available_bps), (-1, -1));
+        let mut status = status();
+        status.send = provision::Standing::NotAsked;
+        let Reservation { send, .. } = Some(&status).into();
+        assert_eq!((send.standing, send.asked.rate_bps), (0, -1), "a service may ask for nothing");
+    }
+
+    #[test]
+    fn events_are_numbers_and_words() {
+        use provision::{Direction, Event};
+        let of = |event: Event| ReservationEvent::from(&event);
+        let granted = of(Event::Granted(Direction::Send, bucket(100)));
+        assert_eq!((granted.kind, granted.side, granted.reserved.rate_bps), (1, 1, 100_000));
+        assert_eq!(words(&granted.text), "send: 100 kbit/s is reserved");
+        let changed = of(Event::Changed(Direction::Receive, bucket(50)));
+        assert_eq!((changed.kind, changed.side, changed.reserved.rate_bps), (2, 2, 50_000));
+        let confirmed = of(Event::Confirmed(Direction::Receive, NODE));
+        assert_eq!((confirmed.kind, confirmed.side, words(&confirmed.node)), (3, 2, "10.0.0.1"));
+        let lost = of(Event::Lost(Direction::Send, refused()));
+        assert_eq!((lost.kind, lost.reserved.rate_bps), (4, -1));
+        assert_eq!((lost.refusal.reason, lost.refusal.available_bps), (1, 400_000));
+        assert!(words(&lost.text).starts_with("send: not reserved: the bandwidth"), "{}", words(&lost.text));
+    }
+}
