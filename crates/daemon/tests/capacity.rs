@@ -59,6 +59,27 @@ fn drain(client: &mut Client, mut each: impl FnMut(Reply)) {
     }
 }
 
+fn diagnose(net: &Net) {
+    for node in ["a", "r1", "r2", "b"] {
+        let status = net.status(node);
+        eprintln!("{node}: {} sessions, cpu {:?}", status.sessions.len(), used(net, node));
+        eprintln!("{:?}", status.counters);
+        for interface in ["eth0", "east", "west"] {
+            eprintln!(
+                "{}",
+                net.tc(node, "class", interface)
+                    .split("class htb ")
+                    .filter(|c| c.starts_with("c071:1 ")
+                        || c.starts_with("c071:2 ")
+                        || c.starts_with("c071:3 "))
+                    .collect::<String>()
+            );
+        }
+        let o = std::process::Command::new("ip").args(["netns", "exec", net.node(node).name(), "sh", "-c", "cat /proc/net/raw; netstat -s 2>/dev/null | head -30; cat /proc/net/softnet_stat; grep Ip: /proc/net/snmp"]).output().unwrap();
+        eprintln!("{}", String::from_utf8_lossy(&o.stdout));
+    }
+}
+
 fn measure(label: &str, rsvp: &'static str) {
     let Some(mut net) = Net::new(label, COMMAND) else { return };
     net.rsvp = rsvp;
@@ -74,11 +95,10 @@ fn measure(label: &str, rsvp: &'static str) {
     let begun = now();
     let mut next = 0;
     while (latencies.len() as u64) < RESERVATIONS {
-        assert!(
-            now() < begun + Duration::from_secs(120),
-            "{} of {RESERVATIONS} are confirmed",
-            latencies.len()
-        );
+        if now() > begun + Duration::from_secs(60) {
+            diagnose(&net);
+            panic!("{} of {RESERVATIONS} are confirmed", latencies.len());
+        }
         if next < RESERVATIONS && now() >= begun + EVERY * next {
             let port = 10_000 + next as u16;
             asked.insert(next, now());
