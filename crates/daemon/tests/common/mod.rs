@@ -179,7 +179,8 @@ impl Net {
     /// The disciplines and classes of a node's interface, as `tc` shows them.
     pub fn tc(&self, node: &str, what: &str, interface: &str) -> String {
         let output = Command::new("tc")
-            .args(["-n", self.node(node).name(), "-s", what, "show", "dev", interface])
+            .args(["-n", self.node(node).name(), "-s", what, "show", "dev"])
+            .args(interface.split(' '))
             .output()
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
