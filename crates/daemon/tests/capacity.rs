@@ -1,4 +1,5 @@
-//! Ten thousand reservations through one agent, with real messages and the kernel's traffic control. All flows go to one host.
+//! Ten thousand reservations through one agent, with real messages and the kernel's traffic control. All flows go to one host. The
+//! other agents do not control the traffic: the kernel of this machine has what one router has.
 //!
 //! Requires root: `sudo -E cargo test -p cutline-daemon --test capacity -- --ignored --nocapture`.
 
@@ -23,8 +24,6 @@ const OBSERVED: Duration = Duration::from_secs(60);
 /// The node through which all go, and its interface towards the receivers.
 const ROUTER: &str = "r1";
 const OUT: &str = "east";
-/// The nodes with a class for each reservation, and their interfaces.
-const CONTROLLED: [(&str, &str); 3] = [("a", "eth0"), (ROUTER, OUT), ("r2", "east")];
 
 /// The processor time of an agent, s, and its memory, kB.
 fn used(net: &Net, node: &str) -> (f64, f64) {
@@ -82,6 +81,7 @@ impl Run {
         let mut net = Net::new(name, COMMAND)?;
         net.rsvp = rsvp;
         net.rate = "1 Gbit/s";
+        net.controlled = vec![ROUTER];
         net.start_all();
         let (sender, receiver) = (net.client("a"), net.client("b"));
         Some(Self { net, label, sender, receiver })
@@ -133,12 +133,13 @@ impl Run {
             status.counters.sent_again,
         );
         assert_eq!(status.sessions.len(), RESERVATIONS);
-        for (node, interface) in CONTROLLED {
+        for node in ["a", ROUTER, "r2", "b"] {
             let counters = self.net.status(node).counters;
             let ProtocolCounters { overflowed, unsent, not_installed, full, .. } = counters;
             assert_eq!((overflowed, unsent, not_installed, full), (0, 0, 0, 0), "{node}");
-            assert_eq!(self.net.classes(node, interface), RESERVATIONS, "{node}");
         }
+        let net = &self.net;
+        assert_eq!((net.classes(ROUTER, OUT), filters(net)), (RESERVATIONS, RESERVATIONS));
     }
 
     /// What it costs to keep them.
@@ -184,25 +185,20 @@ impl Run {
     fn leave(self) {
         let Self { net, label, sender, receiver } = self;
         drop((sender, receiver));
-        let gone = |(node, interface)| net.classes(node, interface) == 0;
-        let took = until("all classes are gone", || CONTROLLED.into_iter().all(gone));
-        let status = net.status(ROUTER);
-        assert_eq!((status.sessions.len(), status.interfaces[1].reserved_bps), (0, Some(0)));
-        for (node, interface) in CONTROLLED {
-            assert_eq!(filters(&net, node, interface), 0, "{node}");
-        }
+        let took = until("all classes are gone", || net.classes(ROUTER, OUT) == 0);
         println!("{label}: all are removed {took:.1} s after the applications have ended");
+        let status = net.status(ROUTER);
+        let reserved: Vec<_> = status.interfaces.iter().map(|its| its.reserved_bps).collect();
+        assert_eq!((status.sessions.len(), reserved, filters(&net)), (0, vec![Some(0); 3], 0));
     }
 
-    /// The agents end, with all that they have.
+    /// The router's agent ends, with all that it has.
     fn stop(mut self) {
-        for (node, interface) in CONTROLLED {
-            let begun = now();
-            self.net.end(node, Signal::TERM);
-            let took = seconds(now() - begun);
-            println!("{}: `{node}` has ended and removed everything after {took:.1} s", self.label);
-            assert!(self.net.tc(node, "qdisc", interface).contains("noqueue"), "{node}");
-        }
+        let begun = now();
+        self.net.end(ROUTER, Signal::TERM);
+        let took = seconds(now() - begun);
+        println!("{}: the router has ended and removed everything after {took:.1} s", self.label);
+        assert!(self.net.tc(ROUTER, "qdisc", OUT).contains("noqueue"));
     }
 }
 
@@ -211,8 +207,8 @@ fn sent(status: &Status) -> u64 {
 }
 
 /// How many filters lead to classes of reservations.
-fn filters(net: &Net, node: &str, interface: &str) -> usize {
-    let shown = net.tc(node, "filter", &format!("{interface} parent c071:"));
+fn filters(net: &Net) -> usize {
+    let shown = net.tc(ROUTER, "filter", &format!("{OUT} parent c071:"));
     let all = shown.matches("flowid c071:").count();
     // Those of control messages.
     all - shown.matches("flowid c071:2 ").count()
