@@ -35,8 +35,9 @@ const IPV6_HOPOPTS: i32 = 54;
 const ROUTER_ALERT_V4: [u8; 4] = [0x94, 4, 0, 0];
 /// The hop-by-hop options of IPv6: RSVP is in the packet (RFC 2711), and two bytes of padding. The next header is the kernel's to set.
 const ROUTER_ALERT_V6: [u8; 8] = [0, 0, 5, 2, 0, 1, 1, 0];
-/// The room for what waits to be read, bytes.
-const RECEIVE_BUFFER: i32 = 8 << 20;
+/// The room for what waits to be read, bytes. A small message takes some 400 B of it, so this is for 80,000: those of ten thousand
+/// reservations that are set up at once, with repetitions.
+const RECEIVE_BUFFER: i32 = 32 << 20;
 /// The longest packet.
 const LONGEST: usize = 65_536;
 const HEADER_V6: usize = 40;
