@@ -407,7 +407,9 @@ fn many_filters_for_one_host_pick_their_packets() {
         shaper.remove_filter(classes[0], filter).unwrap();
     }
     assert_eq!(picked(&hosts, &mut shaper, &classes, &frames[0]), [3, 0, 0, 0, 9]);
-    classes.iter().for_each(|class| shaper.remove(*class).unwrap());
+    for class in classes {
+        shaper.remove(class).unwrap();
+    }
     let left = hosts.tc("filter show dev east");
     assert_eq!(left.matches("fh ").count(), before + 4, "tables stay: {left}");
     // Tables that are there are used again, by other bytes.
