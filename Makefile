@@ -132,11 +132,13 @@ validate-programs: setup
 	$(CARGO) test --locked -p cutline-reproduce --test qsock -- --ignored --nocapture
 
 # RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends. Then ten thousand
-# reservations through one router of the simulator, with and without losses and refresh reduction.
+# reservations through one router of the simulator, with and without losses and refresh reduction, and through one `cutlined` with the
+# kernel's traffic control (root; without it a message says that this is left out). Five to fifteen minutes.
 validate-rsvp: setup
 	@tools/setup.sh traces
 	$(CARGO) test --locked -p cutline-rsvp --test captures
 	$(CARGO) test --locked -p cutline-sim --test rsvp -- --ignored --nocapture
+	$(CARGO) test --locked -p cutline-daemon --test capacity -- --ignored --nocapture --test-threads 1
 
 install: install-command install-library
 

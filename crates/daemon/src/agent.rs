@@ -26,9 +26,9 @@ use cutline_sys::clock::wall_clock_offset;
 use cutline_sys::ip_socket::Version;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
-use cutline_units::{Instant, Rate, Streams};
+use cutline_units::{Duration, Instant, Rate, Streams};
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -39,6 +39,9 @@ const LISTENER: u32 = 0;
 const ROUTES: u32 = 1;
 const SOCKETS: u32 = 2;
 const CLIENTS: u32 = 100;
+
+/// How long one socket, or the end of what a client has asked for, keeps the others waiting.
+const TURN: Duration = Duration::from_millis(20);
 
 /// An agent that is ready to run. All that it has installed is removed when it is dropped.
 #[derive(Debug)]
@@ -53,6 +56,8 @@ pub struct Agent {
     places: BTreeMap<InterfaceId, usize>,
     clients: Clients,
     requests: Requests,
+    /// What clients that have gone had asked for, and is not ended yet.
+    leaving: VecDeque<RequestId>,
     socket: SocketFile,
     started: Instant,
     /// Where reservations are installed.
@@ -92,19 +97,22 @@ impl Agent {
             links.push(link);
         }
         let encapsulations: Vec<_> = config.interfaces.iter().map(|spec| spec.encapsulation).collect();
+        let network = Network::open(links, &encapsulations)?;
+        let reports = network.small_buffers().collect();
         Ok(Self {
             engine,
-            network: Network::open(links, &encapsulations)?,
+            network,
             routes: Routes::open()?,
             installers: vec![Box::new(traffic_control)],
             places,
             clients: Clients::default(),
             requests: Requests::default(),
+            leaving: VecDeque::new(),
             socket,
             started: now(),
             installed: BTreeMap::new(),
             not_installed: 0,
-            reports: Vec::new(),
+            reports,
             config,
             file: None,
         })
@@ -150,8 +158,8 @@ impl Agent {
         manager.ready(&self.summary());
         let mut next_watchdog = now();
         while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-            let ready: Vec<u32> =
-                reactor.wait(self.engine.deadline()).map_err(failed)?.map(|(number, _)| number).collect();
+            let deadline = if self.leaving.is_empty() { self.engine.deadline() } else { now() };
+            let ready: Vec<u32> = reactor.wait(deadline).map_err(failed)?.map(|(number, _)| number).collect();
             for number in ready {
                 match number {
                     LISTENER => {
@@ -162,6 +170,8 @@ impl Agent {
                         }
                     }
                     ROUTES => self.look_at_routes(),
+                    // What others had must have ended before somebody asks for the same.
+                    CLIENTS.. if !self.leaving.is_empty() => {}
                     CLIENTS.. => self.serve(number - CLIENTS),
                     _ => self.receive((number - SOCKETS) as usize),
                 }
@@ -174,6 +184,7 @@ impl Agent {
             for client in self.clients.flush() {
                 self.leave(client);
             }
+            self.end_some();
             if hangup.is_some_and(SighupWatcher::take) {
                 manager.reloading(at);
                 self.reload();
@@ -191,11 +202,17 @@ impl Agent {
         Ok(())
     }
 
-    /// Tells neighbours that what was asked for here has ended.
+    /// Removes what is installed, and tells neighbours that what was asked for here has ended.
     fn withdraw_all(&mut self) {
+        // Interface by interface, which is faster than one reservation after the other.
+        self.places.clear();
+        self.installers.clear();
         let clients: Vec<ClientId> = self.requests.clients();
         for client in clients {
             self.leave(client);
+        }
+        while !self.leaving.is_empty() {
+            self.end_some();
         }
         self.act();
     }
@@ -218,8 +235,18 @@ impl Agent {
     }
 
     fn receive(&mut self, socket: usize) {
-        let (engine, at) = (&mut self.engine, now());
-        self.network.receive(socket, |arrival| engine.receive(at, arrival));
+        let until = now() + TURN;
+        loop {
+            let (engine, at) = (&mut self.engine, now());
+            if !self.network.receive(socket, |arrival| engine.receive(at, arrival)) {
+                return;
+            }
+            // The engine keeps few messages that wait for an answer.
+            self.act();
+            if now() >= until {
+                return;
+            }
+        }
     }
 
     /// Does what the engine wants, until nothing is left.
@@ -366,13 +393,21 @@ impl Agent {
         }
     }
 
-    /// Ends all that a client has asked for.
+    /// Disconnects a client. All that it has asked for ends.
     fn leave(&mut self, client: ClientId) {
-        let ids: Vec<RequestId> = self.requests.of(client).collect();
-        for id in ids {
-            self.withdraw(id);
-        }
+        self.leaving.extend(self.requests.of(client));
         self.clients.remove(client);
+    }
+
+    /// Ends some of what clients that have gone had asked for.
+    fn end_some(&mut self) {
+        let until = now() + TURN;
+        while let Some(request) = self.leaving.pop_front() {
+            self.withdraw(request);
+            if now() >= until {
+                return;
+            }
+        }
     }
 
     fn handle(&mut self, client: ClientId, request: Request) {
@@ -676,6 +711,7 @@ impl Agent {
             sent_bytes: stats.sent_bytes,
             sent_again: stats.sent_again,
             unsent: self.network.unsent,
+            overflowed: self.network.overflowed(),
             received: by_name(&stats.received),
             malformed: stats.malformed,
             without_integrity: stats.without_integrity,

@@ -40,9 +40,6 @@ pub struct Network {
     pub unsent: u64,
 }
 
-/// How many messages are read from a socket before others have their turn.
-const TURN: usize = 256;
-
 impl Network {
     /// Opens the sockets that these interfaces need.
     ///
@@ -88,29 +85,52 @@ impl Network {
         self.sockets.iter().map(|socket| socket.inner.as_fd()).enumerate()
     }
 
-    /// Passes the messages on that have arrived at a socket.
-    pub fn receive(&mut self, number: usize, mut each: impl FnMut(&Arrival<'_>)) {
-        let Some(Socket { inner, version, carrier, .. }) = self.sockets.get_mut(number) else { return };
-        for _ in 0..TURN {
-            // An error is that of a message sent before, such as one to a host that refuses it; the next call has the next message.
-            let Ok(received) = inner.receive() else { continue };
-            let Some(received) = received else { return };
-            let link =
-                self.links.iter().find(|link| link.index == received.interface && link.version == *version);
-            let Some(link) = link else {
-                self.misplaced += 1;
-                continue;
+    /// Sockets for which the system gives less room than is wanted, as sentences.
+    pub fn small_buffers(&self) -> impl Iterator<Item = String> {
+        let in_words = |socket: &Socket| {
+            let (given, wanted) = socket.inner.receive_buffer().ok()?;
+            let name = match socket.carrier {
+                Carrier::Raw => "raw socket".to_owned(),
+                Carrier::Udp(port) => format!("socket of UDP port {port}"),
             };
-            let ttl = received.ttl.filter(|_| *carrier == Carrier::Raw);
-            each(&Arrival {
-                interface: link.id,
-                source: received.source,
-                destination: received.destination,
-                ttl,
-                carrier: *carrier,
-                bytes: received.payload,
-            });
-        }
+            (given < wanted).then(|| {
+                format!(
+                    "the {name} has room for {given} B of messages that wait, and {wanted} B are wanted: \
+                     many at a time may be lost; give it CAP_NET_ADMIN, or set net.core.rmem_max"
+                )
+            })
+        };
+        self.sockets.iter().filter_map(in_words)
+    }
+
+    /// Messages that were lost because too many waited.
+    pub fn overflowed(&self) -> u64 {
+        self.sockets.iter().map(|socket| u64::from(socket.inner.dropped())).sum()
+    }
+
+    /// Passes on a message that has arrived at a socket. Returns whether there was any.
+    pub fn receive(&mut self, number: usize, each: impl FnOnce(&Arrival<'_>)) -> bool {
+        let Some(Socket { inner, version, carrier, .. }) = self.sockets.get_mut(number) else {
+            return false;
+        };
+        // An error is that of a message sent before, such as one to a host that refuses it; the next call has the next message.
+        let Ok(received) = inner.receive() else { return true };
+        let Some(received) = received else { return false };
+        let is_its = |link: &&Link| link.index == received.interface && link.version == *version;
+        let Some(link) = self.links.iter().find(is_its) else {
+            self.misplaced += 1;
+            return true;
+        };
+        let ttl = received.ttl.filter(|_| *carrier == Carrier::Raw);
+        each(&Arrival {
+            interface: link.id,
+            source: received.source,
+            destination: received.destination,
+            ttl,
+            carrier: *carrier,
+            bytes: received.payload,
+        });
+        true
     }
 
     /// Sends a message. One that cannot be sent is counted: the protocol repeats what is not heard.

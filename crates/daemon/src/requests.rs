@@ -58,6 +58,8 @@ pub struct Shaped {
 #[derive(Debug, Default)]
 pub struct Requests {
     asks: BTreeMap<RequestId, Ask>,
+    /// How many requests each client has.
+    counts: BTreeMap<ClientId, usize>,
     announcers: BTreeMap<(Session, Sender), RequestId>,
     reservers: BTreeMap<Session, BTreeSet<RequestId>>,
     shapers: BTreeMap<Flow, RequestId>,
@@ -77,7 +79,7 @@ impl Requests {
         if self.asks.contains_key(&id) {
             return refused(Reason::Invalid(format!("id = {}: allowed is one that is not in use", id.1)));
         }
-        if self.of(id.0).count() >= MOST_EACH {
+        if self.counts.get(&id.0).is_some_and(|count| *count >= MOST_EACH) {
             return refused(Reason::Invalid(format!("a client may ask for {MOST_EACH} things at a time")));
         }
         match &ask {
@@ -102,12 +104,19 @@ impl Requests {
             }
         }
         self.asks.insert(id, ask);
+        *self.counts.entry(id.0).or_default() += 1;
         Ok(())
     }
 
     /// Removes a request.
     pub fn remove(&mut self, id: RequestId) -> Option<Ask> {
         let ask = self.asks.remove(&id)?;
+        if let Some(count) = self.counts.get_mut(&id.0) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&id.0);
+            }
+        }
         match &ask {
             Ask::Announce(announced) => {
                 self.announcers.remove(&(announced.session, announced.sender));
@@ -134,8 +143,7 @@ impl Requests {
 
     /// The clients that have asked for something.
     pub fn clients(&self) -> Vec<ClientId> {
-        let clients: BTreeSet<ClientId> = self.asks.keys().map(|(client, _)| *client).collect();
-        clients.into_iter().collect()
+        self.counts.keys().copied().collect()
     }
 
     /// All that is sent.

@@ -120,6 +120,8 @@ pub struct ProtocolCounters {
     pub sent_again: u64,
     /// Messages that the kernel did not take.
     pub unsent: u64,
+    /// Messages that were lost because too many waited to be read.
+    pub overflowed: u64,
     /// Messages received and understood, by type.
     pub received: Vec<MessageCount>,
     /// Messages that were malformed.

@@ -20,11 +20,14 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recvfrom, send, socket_with,
 };
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The most requests at once: the errors of all of them fit into the socket's buffer.
+const MOST_AT_ONCE: usize = 64;
 /// How often a list is asked for that changed while it was read.
 const ATTEMPTS: usize = 8;
 /// The bytes of a message's header (`struct nlmsghdr`).
@@ -63,6 +66,60 @@ impl Channel {
         self.answers().map(|(answers, _)| answers).map_err(|problem| problem.in_context(failure))
     }
 
+    /// Sends requests that the kernel carries out in their order, also those after one that it refuses. Returns what each that was
+    /// refused has failed with, in the words of `failure`.
+    ///
+    /// # Errors
+    /// When they cannot be sent, or the answers are lost; then some of them may have been carried out.
+    pub(crate) fn batch(
+        &mut self,
+        messages: &[(RouteNetlinkMessage, u16)],
+        failure: impl Fn(usize) -> String,
+    ) -> Result<BTreeMap<usize, Error>, Error> {
+        let mut failed = BTreeMap::new();
+        for (part, messages) in messages.chunks(MOST_AT_ONCE).enumerate() {
+            let first = self.sequence.wrapping_add(1);
+            let mut bytes = Vec::new();
+            for (at, (message, flags)) in messages.iter().enumerate() {
+                // An error is always answered; that all are carried out is answered once.
+                let ack = if at + 1 == messages.len() { NLM_F_ACK } else { 0 };
+                self.write(message.clone(), flags | NLM_F_REQUEST | ack, &mut bytes);
+            }
+            self.send_bytes(&bytes)?;
+            let number = |at: usize| part * MOST_AT_ONCE + at;
+            let refused =
+                self.refusals(first).map_err(|problem| problem.in_context(|| failure(number(0))))?;
+            let in_words =
+                |(at, problem): (usize, Problem)| (number(at), problem.in_context(|| failure(number(at))));
+            failed.extend(refused.into_iter().map(in_words));
+        }
+        Ok(failed)
+    }
+
+    /// Receives the errors of the requests from `first` on, until the last one is answered.
+    fn refusals(&self, first: u32) -> Result<Vec<(usize, Problem)>, Problem> {
+        let mut refused = Vec::new();
+        loop {
+            let datagram = receive(&self.socket).map_err(Problem::Io)?;
+            for message in messages(&datagram) {
+                let (header, payload) = message?.into_parts();
+                let at = header.sequence_number.wrapping_sub(first);
+                let last = self.sequence.wrapping_sub(first);
+                let NetlinkPayload::Error(error) = payload else { continue };
+                if at > last {
+                    continue;
+                }
+                if error.code.is_some() {
+                    let explanation = explanation(header.flags, &error.header);
+                    refused.push((at as usize, Problem::Refused(error.to_io(), explanation)));
+                }
+                if at == last {
+                    return Ok(refused);
+                }
+            }
+        }
+    }
+
     /// Asks for a list.
     pub(crate) fn list(
         &mut self,
@@ -80,15 +137,26 @@ impl Channel {
     }
 
     fn send(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        self.write(message, flags, &mut bytes);
+        self.send_bytes(&bytes)
+    }
+
+    /// Writes a request with the next sequence number behind others.
+    fn write(&mut self, message: RouteNetlinkMessage, flags: u16, bytes: &mut Vec<u8>) {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
         header.flags = flags;
         header.sequence_number = self.sequence;
         let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
         message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        send(&self.socket, &bytes, SendFlags::empty())
+        let start = bytes.len().next_multiple_of(ALIGNMENT);
+        bytes.resize(start + message.buffer_len(), 0);
+        message.serialize(&mut bytes[start..]);
+    }
+
+    fn send_bytes(&self, bytes: &[u8]) -> Result<(), Error> {
+        send(&self.socket, bytes, SendFlags::empty())
             .map(drop)
             .map_err(|errno| SysError::new("a netlink request cannot be sent", errno).into())
     }

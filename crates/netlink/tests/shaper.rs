@@ -349,6 +349,74 @@ fn filters_pick_their_packets_and_no_others() {
     assert_eq!(picked(&hosts, &mut shaper, &rest, &fixed), [2, 0, 0, 0, 0, 0]);
 }
 
+/// Hundreds of filters for one host are in tables of their own, which are found by each byte that tells filters apart.
+#[test]
+fn many_filters_for_one_host_pick_their_packets() {
+    let Some(hosts) = Hosts::new("many") else { return };
+    let mut shaper =
+        hosts.with(|east| Shaper::install(east, Rate::from_mbps(100), Options::default()).unwrap());
+    let before = hosts.tc("filter show dev east").matches("fh ").count();
+    let (v4, v6) = (std::net::Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
+    let rate = reservation(Rate::from_mbps(1), 1500);
+    let source = Some("10.0.0.1".parse().unwrap());
+    let to_port_v6 = |port| Filter { destination: v6.into(), ..to_port(port) };
+    let groups: [Vec<Filter>; 4] = [
+        (2000..2400).map(to_port).collect(),
+        // One port here, many there.
+        (2000..2400).map(|port| Filter { source, source_port: Some(port), ..to_port(9) }).collect(),
+        (2000..2400).map(to_port_v6).collect(),
+        // The bytes of ports are the same: the senders tell them apart.
+        (0..400_u16)
+            .map(|n| Filter {
+                source: Some(std::net::Ipv4Addr::new(10, 7, (n >> 8) as u8, n as u8).into()),
+                source_port: Some(256 * (n % 3)),
+                ..to_port(256)
+            })
+            .collect(),
+    ];
+    let classes: Vec<ClassId> = groups.iter().map(|filters| shaper.add(&rate, filters).unwrap()).collect();
+    let ports = [2000, 2063, 2064, 2399];
+    let frames: [Vec<Vec<u8>>; 5] = [
+        [0, 1, 10]
+            .into_iter()
+            .flat_map(|words| ports.map(|to| frame::v4(v4, UDP, [6, to], words, 0)))
+            .collect(),
+        [0, 2, 9]
+            .into_iter()
+            .flat_map(|words| ports.map(|from| frame::v4(v4, UDP, [from, 9], words, 0)))
+            .collect(),
+        ports.map(|to| frame::v6(v6, UDP, [0, 7, (to >> 8) as u8, to as u8], 0)).to_vec(),
+        Vec::new(),
+        // Another port, another protocol, a fragment, a host with the same last byte.
+        vec![
+            frame::v4(v4, UDP, [6, 2400], 0, 0),
+            frame::v4(v4, UDP, [2400, 9], 3, 0),
+            frame::v4(v4, 6, [6, 2399], 0, 0),
+            frame::v4(v4, UDP, [6, 2399], 0, 0x2000),
+            frame::v4([10, 0, 1, 2].into(), UDP, [6, 2399], 0, 0),
+            frame::v6(v6, UDP, [0, 7, 9, 96], 0),
+        ],
+    ];
+    for (i, group) in frames.iter().enumerate() {
+        let mut expected = vec![0; classes.len() + 1];
+        expected[i] = group.len() as u32;
+        assert_eq!(picked(&hosts, &mut shaper, &classes, group), expected, "group {i}");
+    }
+    // Those that were removed pick nothing, the others do.
+    for filter in groups[0].iter().filter(|filter| filter.destination_port != Some(2399)) {
+        shaper.remove_filter(classes[0], filter).unwrap();
+    }
+    assert_eq!(picked(&hosts, &mut shaper, &classes, &frames[0]), [3, 0, 0, 0, 9]);
+    for class in classes {
+        shaper.remove(class).unwrap();
+    }
+    let left = hosts.tc("filter show dev east");
+    assert_eq!(left.matches("fh ").count(), before + 4, "tables stay: {left}");
+    // Tables that are there are used again, by other bytes.
+    let again = shaper.add(&rate, &groups[1]).unwrap();
+    assert_eq!(picked(&hosts, &mut shaper, &[again], &frames[1]), [12, 0]);
+}
+
 #[test]
 fn what_cannot_be_finished_is_undone() {
     let Some(hosts) = Hosts::new("undo") else { return };

@@ -4,8 +4,9 @@ mod common;
 
 use common::{SECOND, World, line, line_of, session, tspec};
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
-use cutline_rsvp::engine::{Datagram, EngineParams, Event, InterfaceId};
+use cutline_rsvp::engine::{Datagram, EngineParams, Event, InterfaceId, Reservation};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};
+use cutline_rsvp::intserv::Flowspec;
 use cutline_rsvp::message::{Kind, Message};
 use cutline_rsvp::object::{Sender, Session, Style};
 use cutline_units::{Duration, Rate};
@@ -307,6 +308,12 @@ fn state_is_limited() {
         world.collect(0);
     }
     world.run(SECOND);
+    let now = world.now;
+    let senders: Vec<Sender> = (1..=4).map(|port| Sender::new(world.address(0, 1), 6000 + port)).collect();
+    let flowspec = Flowspec::ControlledLoad(tspec(1.0));
+    let wanted = Reservation { style: Style::FixedFilter, senders, flowspec, confirm: false };
+    let error = world.engine(1).reserve(now, session(destination, 1), wanted).unwrap_err();
+    assert_eq!(error.to_string(), "the senders are 3 already: allowed is at most that");
     let engine = &world.nodes[1].engine;
     assert_eq!((engine.sizes().sessions, engine.sizes().paths), (10, 12));
     assert!(engine.stats().full >= 14);

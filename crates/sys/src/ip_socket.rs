@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "sendmsg and recvmsg with control messages that no safe crate wraps")]
 
 use crate::datagrams::each_control;
-use crate::sockopt::{SocketOption, check};
+use crate::sockopt::{SO_RXQ_OVFL, SocketOption, check};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, bind, socket_with};
@@ -35,8 +35,9 @@ const IPV6_HOPOPTS: i32 = 54;
 const ROUTER_ALERT_V4: [u8; 4] = [0x94, 4, 0, 0];
 /// The hop-by-hop options of IPv6: RSVP is in the packet (RFC 2711), and two bytes of padding. The next header is the kernel's to set.
 const ROUTER_ALERT_V6: [u8; 8] = [0, 0, 5, 2, 0, 1, 1, 0];
-/// The room for what waits to be read, bytes.
-const RECEIVE_BUFFER: i32 = 8 << 20;
+/// The room for what waits to be read, bytes. A small message takes some 400 B of it, so this is for 80,000: those of ten thousand
+/// reservations that are set up at once, with repetitions.
+const RECEIVE_BUFFER: i32 = 32 << 20;
 /// The longest packet.
 const LONGEST: usize = 65_536;
 const HEADER_V6: usize = 40;
@@ -116,6 +117,8 @@ pub struct IpSocket {
     /// The protocol whose packets are taken, where packets of others come as well.
     protocol: u8,
     buffer: Vec<u8>,
+    /// What the kernel last said of messages for which there was no room.
+    dropped: u32,
 }
 
 impl IpSocket {
@@ -129,7 +132,7 @@ impl IpSocket {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(version.family(), SocketType::RAW, flags, number)?;
         let headers = if version == Version::V4 { Headers::V4 } else { Headers::None };
-        let this = Self { fd, version, headers, protocol, buffer: vec![0; LONGEST] };
+        let this = Self { fd, version, headers, protocol, buffer: vec![0; LONGEST], dropped: 0 };
         this.prepare()?;
         if intercepts && version == Version::V4 {
             IP_ROUTER_ALERT.set(&this.fd, 1)?;
@@ -146,8 +149,8 @@ impl IpSocket {
         let number = NonZeroU32::new(libc::IPPROTO_RAW as u32).map(Protocol::from_raw);
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::INET6, SocketType::RAW, flags, number)?;
-        let this =
-            Self { fd, version: Version::V6, headers: Headers::V6, protocol, buffer: vec![0; LONGEST] };
+        let (version, headers) = (Version::V6, Headers::V6);
+        let this = Self { fd, version, headers, protocol, buffer: vec![0; LONGEST], dropped: 0 };
         this.prepare()?;
         IPV6_ROUTER_ALERT.set(&this.fd, 1)?;
         Ok(this)
@@ -166,6 +169,7 @@ impl IpSocket {
             headers: Headers::None,
             protocol: libc::IPPROTO_UDP as u8,
             buffer: vec![0; LONGEST],
+            dropped: 0,
         };
         this.prepare()?;
         set_socket_reuseaddr(&this.fd, false)?;
@@ -185,6 +189,7 @@ impl IpSocket {
         if SO_RCVBUFFORCE.set(&self.fd, RECEIVE_BUFFER).is_err() {
             SO_RCVBUF.set(&self.fd, RECEIVE_BUFFER)?;
         }
+        SO_RXQ_OVFL.set(&self.fd, 1)?;
         match self.version {
             Version::V4 => {
                 IP_PKTINFO.set(&self.fd, 1)?;
@@ -197,6 +202,22 @@ impl IpSocket {
                 IPV6_TRANSPARENT.set(&self.fd, 1)
             }
         }
+    }
+
+    /// Returns the room for messages that wait to be read, and the room that is wanted; bytes, as the kernel counts them. Without
+    /// `CAP_NET_ADMIN` the system may give less.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn receive_buffer(&self) -> io::Result<(usize, usize)> {
+        // The kernel doubles what is asked for, and returns the double.
+        let given = SO_RCVBUF.get(&self.fd)?;
+        Ok((usize::try_from(given).unwrap_or_default() / 2, RECEIVE_BUFFER as usize))
+    }
+
+    /// Returns how many messages found no room, as known with the last message that was received. The number begins at 0 again after 32 bits.
+    pub const fn dropped(&self) -> u32 {
+        self.dropped
     }
 
     /// Sends a message.
@@ -297,6 +318,7 @@ impl IpSocket {
                     found.note(level, kind, data);
                 },
             );
+            self.dropped = found.dropped.unwrap_or(self.dropped);
             if let Some((payload, packet)) = self.packet(length, &name, &found) {
                 let payload = &self.buffer[payload];
                 return Ok(Some(Received { payload, ..packet }));
@@ -398,6 +420,7 @@ struct Found {
     interface: Option<u32>,
     destination: Option<IpAddr>,
     ttl: Option<u8>,
+    dropped: Option<u32>,
 }
 
 impl Found {
@@ -413,6 +436,7 @@ impl Found {
                 self.destination = data.first_chunk::<16>().copied().map(IpAddr::from);
                 self.interface = word(16).map(u32::from_ne_bytes);
             }
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => self.dropped = word(0).map(u32::from_ne_bytes),
             (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                 self.ttl = word(0).map(|bytes| i32::from_ne_bytes(bytes) as u8);
             }
@@ -479,5 +503,36 @@ mod tests {
         assert_eq!((source, destination, received.payload), (from, to, &b"resv"[..]));
         assert_eq!(received.interface, 1);
         assert_eq!(socket.receive().unwrap(), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
+    fn messages_without_room_are_counted() {
+        let Ok(mut socket) = IpSocket::udp(Version::V4, 0) else { return };
+        SO_RCVBUF.set(&socket, 0).unwrap();
+        let (given, wanted) = socket.receive_buffer().unwrap();
+        assert!(given < wanted, "{given} of {wanted}");
+        let port = match rustix::net::getsockname(&socket).unwrap().try_into().unwrap() {
+            SocketAddr::V4(address) => address.port(),
+            SocketAddr::V6(_) => unreachable!("the socket has IPv4"),
+        };
+        let to = IpAddr::from([127, 0, 0, 1]);
+        let message = |payload| Outgoing {
+            interface: 1,
+            source: to,
+            destination: (to, port),
+            ttl: 9,
+            router_alert: false,
+            payload,
+        };
+        (0..100).for_each(|_| socket.send(&message(b"path")).unwrap());
+        let mut received = 0;
+        while socket.receive().unwrap().is_some() {
+            received += 1;
+        }
+        assert!((1..100).contains(&received), "{received}");
+        socket.send(&message(b"resv")).unwrap();
+        socket.receive().unwrap().unwrap();
+        assert_eq!(socket.dropped(), 100 - received);
     }
 }

@@ -59,6 +59,8 @@ pub struct Net {
     /// What they say of each interface.
     pub interface: String,
     pub rate: &'static str,
+    /// The nodes whose agents control the traffic. All do at first.
+    pub controlled: Vec<&'static str>,
 }
 
 impl Net {
@@ -74,6 +76,7 @@ impl Net {
             rsvp: "refresh = '500 ms'",
             interface: String::new(),
             rate: "10 Mbit/s",
+            controlled: NODES.to_vec(),
         };
         for ((one, one_name, one_address), (other, other_name, other_address)) in LINKS {
             let peer = this.node(other).name().to_owned();
@@ -114,11 +117,12 @@ impl Net {
     /// Writes the file of a node's agent.
     pub fn describe(&self, node: &str) -> PathBuf {
         let mut text = format!("socket = '{}'\n[rsvp]\n{}\n", self.socket(node).display(), self.rsvp);
+        let control = if self.controlled.contains(&node) { "tc" } else { "none" };
         for (one, other) in LINKS {
             for (_, name, _) in [one, other].into_iter().filter(|(its, _, _)| *its == node) {
                 write!(
                     text,
-                    "[[interface]]\nname = '{name}'\nrate = '{}'\nshare = 0.5\n{}\n",
+                    "[[interface]]\nname = '{name}'\nrate = '{}'\nshare = 0.5\ncontrol = '{control}'\n{}\n",
                     self.rate, self.interface
                 )
                 .unwrap();
@@ -179,7 +183,8 @@ impl Net {
     /// The disciplines and classes of a node's interface, as `tc` shows them.
     pub fn tc(&self, node: &str, what: &str, interface: &str) -> String {
         let output = Command::new("tc")
-            .args(["-n", self.node(node).name(), "-s", what, "show", "dev", interface])
+            .args(["-n", self.node(node).name(), "-s", what, "show", "dev"])
+            .args(interface.split(' '))
             .output()
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()

@@ -6,7 +6,8 @@
 //! ```text
 //! IPv4: root table ── protocol 46 ──────────────► control
 //!                  └─ every packet, header length noted ──► table of 256 buckets, by the last byte of the destination
-//!                                                             └─ destination, protocol, source, ports ──► class
+//!                                                             ├─ destination, protocol, source, ports ──► class
+//!                                                             └─ tables by other bytes (`tables.rs`)
 //! ```
 //!
 //! With IPv6, ports are at offset 40. Packets with extension headers have another number than UDP's or TCP's in the field that is
@@ -77,14 +78,6 @@ impl Filter {
         }
     }
 
-    /// Returns the bucket that it belongs into: what [`link`] finds in a packet.
-    pub(super) const fn bucket(&self) -> u8 {
-        match self.destination {
-            IpAddr::V4(address) => address.octets()[3],
-            IpAddr::V6(address) => address.octets()[15],
-        }
-    }
-
     /// Returns what it compares.
     pub(super) fn keys(&self) -> Vec<TcU32Key> {
         let mut keys = Vec::new();
@@ -93,8 +86,7 @@ impl Filter {
                 keys.push(key(16, u32::MAX, destination.to_bits()));
                 keys.extend(self.protocol.map(|protocol| key(8, 0x00ff_0000, u32::from(protocol) << 16)));
                 if self.ports(0).is_some() {
-                    // More fragments, and the offset of this one.
-                    keys.push(key(4, 0x3fff, 0));
+                    keys.push(whole());
                 }
                 if let Some(IpAddr::V4(source)) = self.source {
                     keys.push(key(12, u32::MAX, source.to_bits()));
@@ -157,6 +149,11 @@ pub(super) fn key(off: i32, mask: u32, val: u32) -> TcU32Key {
     key
 }
 
+/// Picks what is no fragment: no more of them, and the offset of this one is 0.
+pub(super) fn whole() -> TcU32Key {
+    key(4, 0x3fff, 0)
+}
+
 fn selector(keys: Vec<TcU32Key>) -> TcU32Selector {
     let mut selector = TcU32Selector::default();
     selector.nkeys = keys.len() as u8;
@@ -197,6 +194,25 @@ pub(super) fn link(table: u32, is_v4: bool) -> TcAttribute {
         selector.offshift = 6;
     }
     options([TcFilterU32Option::Link(table), TcFilterU32Option::Selector(selector)])
+}
+
+/// The options of a node of the table and bucket `from` that leads packets to another table, to the bucket of the byte that the mask
+/// has of the word at an offset.
+pub(super) fn link_from(
+    from: u32,
+    table: u32,
+    keys: Vec<TcU32Key>,
+    (offset, mask): (i16, u32),
+) -> TcAttribute {
+    // All packets, if there is no condition.
+    let keys = if keys.is_empty() { vec![key(0, 0, 0)] } else { keys };
+    let mut selector = selector(keys);
+    (selector.hoff, selector.hmask) = (offset, mask);
+    options([
+        TcFilterU32Option::Link(table),
+        TcFilterU32Option::Hash(from),
+        TcFilterU32Option::Selector(selector),
+    ])
 }
 
 fn options(options: impl IntoIterator<Item = TcFilterU32Option>) -> TcAttribute {
@@ -290,7 +306,7 @@ mod tests {
             flow_label: Some(0xabcde),
             ..Filter::to("fd00::2".parse().unwrap())
         };
-        assert!(matches(&all, &packet) && all.bucket() == 2);
+        assert!(matches(&all, &packet));
         let others = [
             Filter { flow_label: Some(0xabcdf), ..all },
             Filter { source: Some("fd01::1".parse().unwrap()), ..all },

@@ -55,6 +55,7 @@
 mod filter;
 mod htb;
 mod reservation;
+mod tables;
 
 pub use filter::Filter;
 pub use htb::Counters;
@@ -69,6 +70,8 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcFilterU32, TcHandle, TcMessage, TcU32Key};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use tables::{NewTable, Tables};
 
 /// The major number of our discipline.
 pub const MAJOR: u16 = 0xc071;
@@ -80,7 +83,7 @@ const LINK: u16 = 1;
 const CONTROL: u16 = 2;
 const BEST_EFFORT: u16 = 3;
 /// The classes of reservations.
-const CLASSES: std::ops::RangeInclusive<u16> = 0x10..=0xfffe;
+const CLASSES: RangeInclusive<u16> = 0x10..=0xfffe;
 
 /// What part of the link control and best effort keep, each.
 const SHARE: u64 = 100;
@@ -102,8 +105,11 @@ const UDP: u32 = 17;
 /// The ports of RSVP over UDP (RFC 2205 appendix C).
 const RSVP_PORTS: [u32; 2] = [1698, 1699];
 
+/// A request for what is not there yet.
+const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
+
 /// A list of filters for a protocol: its priority, which is its number, and the table of 256 buckets in it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct List {
     priority: u16,
     protocol: u16,
@@ -113,6 +119,9 @@ struct List {
 const ARP_LIST: List = List { priority: 1, protocol: ARP, table: 0 };
 const IPV4_LIST: List = List { priority: 2, protocol: IPV4, table: 0x0010_0000 };
 const IPV6_LIST: List = List { priority: 3, protocol: IPV6, table: 0x0020_0000 };
+/// The numbers of further tables of each list. The kernel has 2047 for all lists together.
+const IPV4_TABLES: RangeInclusive<u32> = 0x003..=0x400;
+const IPV6_TABLES: RangeInclusive<u32> = 0x401..=0x7ff;
 
 impl List {
     const fn of(filter: &Filter) -> Self {
@@ -196,10 +205,17 @@ pub struct Shaper {
     /// The largest packet, as the kernel counts it.
     frame: Bytes,
     classes: BTreeMap<u16, Reserved>,
+    /// The numbers of classes that were removed, and the first one that was never used.
+    free_classes: BTreeSet<u16>,
+    next_class: u16,
+    /// What the classes' rates are together, bit/s on the wire.
+    reserved_bps: u64,
+    /// For how many reservations best effort has its quantum.
+    weighed: u64,
     /// The class of each filter.
     owners: BTreeMap<Filter, ClassId>,
-    /// The nodes that filters have.
-    nodes: BTreeSet<u32>,
+    /// Where the filters of IPv4 and IPv6 are.
+    tables: [Tables; 2],
     /// Whether there is anything to remove.
     is_installed: bool,
 }
@@ -240,8 +256,15 @@ impl Shaper {
             overhead: interface.header + Bytes::new(options.overhead.into()),
             frame: interface.mtu + interface.header,
             classes: BTreeMap::new(),
+            free_classes: BTreeSet::new(),
+            next_class: *CLASSES.start(),
+            reserved_bps: 0,
+            weighed: 1,
             owners: BTreeMap::new(),
-            nodes: BTreeSet::new(),
+            tables: [
+                Tables::new(true, IPV4_LIST.table >> 20, IPV4_TABLES),
+                Tables::new(false, IPV6_LIST.table >> 20, IPV6_TABLES),
+            ],
             is_installed: true,
         };
         shaper.add_fixed_classes()?;
@@ -255,10 +278,8 @@ impl Shaper {
     }
 
     /// Returns how much is reserved, on the wire.
-    pub fn reserved(&self) -> Rate {
-        Rate::from_bps(
-            self.classes.values().map(|class| self.on_wire(&class.reservation).rate.as_bps()).sum(),
-        )
+    pub const fn reserved(&self) -> Rate {
+        Rate::from_bps(self.reserved_bps)
     }
 
     /// Adds a class for a reservation, and what leads packets to it. If a filter cannot be added, there is no class either.
@@ -267,22 +288,31 @@ impl Shaper {
     /// When a value is not allowed, a filter is in use, there is not enough left of the link, or the kernel refuses.
     pub fn add(&mut self, reservation: &Reservation, filters: &[Filter]) -> Result<ClassId, Error> {
         self.admit(reservation, Rate::ZERO)?;
-        let minor = first_free(CLASSES.map(u32::from), self.classes.keys().copied().map(u32::from));
-        let minor = minor.map(|minor| minor as u16).ok_or_else(|| {
-            Error::invalid("reservations", self.classes.len() + 1, format!("0 to {}", CLASSES.len()))
-        })?;
-        self.set_class(minor, self.class_of(reservation), NLM_F_CREATE | NLM_F_EXCL)?;
-        self.classes.insert(minor, Reserved { reservation: *reservation, filters: BTreeMap::new() });
-        let class = ClassId(minor);
-        let finished = self
-            .set_fifo(minor, self.fifo_of(reservation), NLM_F_CREATE | NLM_F_EXCL)
-            .and_then(|()| filters.iter().try_for_each(|filter| self.add_filter(class, filter)))
-            .and_then(|()| self.weigh());
-        if let Err(error) = finished {
-            // The first error says what is wrong; one of the removal would only repeat it.
-            let _removed = self.remove(class);
-            return Err(error);
+        let has_number = !self.free_classes.is_empty() || self.next_class <= *CLASSES.end();
+        if !has_number {
+            let allowed = format!("0 to {}", CLASSES.len());
+            return Err(Error::invalid("reservations", self.classes.len() + 1, allowed));
         }
+        let minor = self.free_classes.first().copied().unwrap_or(self.next_class);
+        let class = ClassId(minor);
+        let mut changes = vec![
+            self.class_change(handle(LINK), minor, self.class_of(reservation), NEW)?,
+            self.fifo_change(minor, self.fifo_of(reservation), NEW),
+        ];
+        let weight = self.weight_change(self.classes.len() + 1)?;
+        let placed = self.place(class, filters, &mut changes)?;
+        changes.extend(weight);
+        if let Err(failed) = self.apply(changes) {
+            self.undo(&placed, &failed);
+            return Err(failed.first);
+        }
+        if !self.free_classes.remove(&minor) {
+            self.next_class = minor + 1;
+        }
+        self.owners.extend(placed.iter().map(|(filter, _)| (*filter, class)));
+        let filters = placed.into_iter().collect();
+        self.classes.insert(minor, Reserved { reservation: *reservation, filters });
+        self.reserved_bps += self.on_wire(reservation).rate.as_bps();
         Ok(class)
     }
 
@@ -294,16 +324,19 @@ impl Shaper {
     pub fn change(&mut self, class: ClassId, reservation: &Reservation) -> Result<(), Error> {
         let before = self.class(class)?.reservation;
         self.admit(reservation, self.on_wire(&before).rate)?;
-        let changed = self
-            .set_class(class.0, self.class_of(reservation), 0)
-            .and_then(|()| self.set_fifo(class.0, self.fifo_of(reservation), NLM_F_REPLACE));
-        if let Err(error) = changed {
-            let _restored = self
-                .set_class(class.0, self.class_of(&before), 0)
-                .and_then(|()| self.set_fifo(class.0, self.fifo_of(&before), NLM_F_REPLACE));
-            return Err(error);
+        let to = |this: &Self, reservation: &Reservation| {
+            let class_of = this.class_of(reservation);
+            let changed = this.class_change(handle(LINK), class.0, class_of, 0)?;
+            Ok::<_, Error>(vec![changed, this.fifo_change(class.0, this.fifo_of(reservation), NLM_F_REPLACE)])
+        };
+        let changes = to(self, reservation)?;
+        if let Err(failed) = self.apply(changes) {
+            let _restored = to(self, &before).map(|restored| self.apply(restored));
+            return Err(failed.first);
         }
         self.class(class)?.reservation = *reservation;
+        self.reserved_bps -= self.on_wire(&before).rate.as_bps();
+        self.reserved_bps += self.on_wire(reservation).rate.as_bps();
         Ok(())
     }
 
@@ -312,18 +345,15 @@ impl Shaper {
     /// # Errors
     /// When the filter is not allowed or in use, there is no such class, or the kernel refuses.
     pub fn add_filter(&mut self, class: ClassId, filter: &Filter) -> Result<(), Error> {
-        filter.validate()?;
         self.class(class)?;
-        if let Some(owner) = self.owners.get(filter) {
-            return Err(Error::invalid("filter", filter, format!("one that class {owner} does not have")));
+        let mut changes = Vec::new();
+        let placed = self.place(class, std::slice::from_ref(filter), &mut changes)?;
+        if let Err(failed) = self.apply(changes) {
+            self.undo(&placed, &failed);
+            return Err(failed.first);
         }
-        let node = self.free_node(filter)?;
-        let list = List::of(filter);
-        let options = filter::leads_to(handle(class.0), node & 0xffff_f000, filter.keys());
-        self.set_filter(list, node, options)?;
-        self.nodes.insert(node);
         self.owners.insert(*filter, class);
-        self.class(class)?.filters.insert(*filter, node);
+        self.class(class)?.filters.extend(placed);
         Ok(())
     }
 
@@ -332,13 +362,10 @@ impl Shaper {
     /// # Errors
     /// When the class has no such filter, or the kernel refuses.
     pub fn remove_filter(&mut self, class: ClassId, filter: &Filter) -> Result<(), Error> {
-        let node = self.class(class)?.filters.get(filter).copied();
-        let node = node.ok_or_else(|| Error::invalid("filter", filter, format!("one of class {class}")))?;
-        self.delete_filter(List::of(filter), node)?;
-        self.nodes.remove(&node);
-        self.owners.remove(filter);
-        self.class(class)?.filters.remove(filter);
-        Ok(())
+        if !self.class(class)?.filters.contains_key(filter) {
+            return Err(Error::invalid("filter", filter, format!("one of class {class}")));
+        }
+        self.remove_filters(class, vec![*filter], Vec::new())
     }
 
     /// Removes a class with its filters. Packets that wait in it are dropped.
@@ -346,18 +373,152 @@ impl Shaper {
     /// # Errors
     /// When there is no such class, or the kernel refuses.
     pub fn remove(&mut self, class: ClassId) -> Result<(), Error> {
-        let filters: Vec<Filter> = self.class(class)?.filters.keys().copied().collect();
-        for filter in filters {
-            self.remove_filter(class, &filter)?;
-        }
-        let name = self.name.clone();
-        let deleted = message(self.interface, handle(0), handle(class.0), 0, []);
-        let deleted = self.channel.request(RouteNetlinkMessage::DelTrafficClass(deleted), 0, || {
-            format!("class {class} of `{name}` cannot be removed")
-        });
-        removed(deleted)?;
+        let Reserved { reservation, filters } = self.class(class)?;
+        let (reservation, filters) = (*reservation, filters.keys().copied().collect());
+        let mut last = vec![self.class_removal(class.0)];
+        last.extend(self.weight_change(self.classes.len() - 1)?);
+        self.remove_filters(class, filters, last)?;
         self.classes.remove(&class.0);
-        self.weigh()
+        self.free_classes.insert(class.0);
+        self.reserved_bps -= self.on_wire(&reservation).rate.as_bps();
+        Ok(())
+    }
+
+    /// Removes filters of a class, and then does the rest.
+    fn remove_filters(
+        &mut self,
+        class: ClassId,
+        filters: Vec<Filter>,
+        rest: Vec<Change>,
+    ) -> Result<(), Error> {
+        let its = &self.class(class)?.filters;
+        let nodes: Vec<(Filter, u32)> =
+            filters.into_iter().filter_map(|filter| Some((filter, *its.get(&filter)?))).collect();
+        let removal = |(filter, node): &(Filter, u32)| self.filter_removal(List::of(filter), *node);
+        let changes = nodes.iter().map(removal).chain(rest).collect();
+        let outcome = self.apply(changes);
+        let stays = |list: List, node: u32| match &outcome {
+            Ok(()) => false,
+            Err(failed) => !failed.done.contains(&What::NoFilter(list, node)),
+        };
+        let mut links = Vec::new();
+        for (filter, node) in nodes {
+            let list = List::of(&filter);
+            if stays(list, node) {
+                continue;
+            }
+            self.owners.remove(&filter);
+            self.class(class)?.filters.remove(&filter);
+            links.extend(self.tables_of(list).remove(node).into_iter().map(|link| (list, link)));
+        }
+        if !links.is_empty() {
+            let changes = links.iter().map(|(list, link)| self.filter_removal(*list, *link)).collect();
+            if let Err(failed) = self.apply(changes) {
+                self.tables.iter_mut().for_each(Tables::forget_spare);
+                return Err(failed.first);
+            }
+        }
+        outcome.map_err(|failed| {
+            self.weighed = 0;
+            failed.first
+        })
+    }
+
+    /// Takes places for the filters of a class, and adds what is to be done for them.
+    fn place(
+        &mut self,
+        class: ClassId,
+        filters: &[Filter],
+        changes: &mut Vec<Change>,
+    ) -> Result<Vec<(Filter, u32)>, Error> {
+        let mut placed: Vec<(Filter, u32)> = Vec::new();
+        for filter in filters {
+            if let Err(error) = self.place_one(class, filter, &mut placed, changes) {
+                // The kernel has heard of nothing.
+                for (filter, node) in placed.into_iter().rev() {
+                    self.tables_of(List::of(&filter)).remove(node);
+                }
+                for change in changes.iter() {
+                    if let What::Table(list, table) = change.what {
+                        self.tables_of(list).unmake(table);
+                    }
+                }
+                self.weighed = 0;
+                return Err(error);
+            }
+        }
+        Ok(placed)
+    }
+
+    fn place_one(
+        &mut self,
+        class: ClassId,
+        filter: &Filter,
+        placed: &mut Vec<(Filter, u32)>,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Error> {
+        filter.validate()?;
+        let is_twice = || placed.iter().any(|(other, _)| other == filter);
+        if let Some(owner) = self.owners.get(filter).copied().or_else(|| is_twice().then_some(class)) {
+            return Err(Error::invalid("filter", filter, format!("one that class {owner} does not have")));
+        }
+        let list = List::of(filter);
+        let tables::Place { node, table } = self.tables_of(list).add(filter)?;
+        if let Some(NewTable { table, exists, links }) = table {
+            if !exists {
+                changes.push(self.filter_change(list, table, filter::table(), What::Table(list, table)));
+            }
+            let link = |(node, options)| self.filter_change(list, node, options, What::Filter(list, node));
+            changes.extend(links.into_iter().map(link));
+        }
+        let options = filter::leads_to(handle(class.0), node & 0xffff_f000, filter.keys());
+        changes.push(self.filter_change(list, node, options, What::Filter(list, node)));
+        placed.push((*filter, node));
+        Ok(())
+    }
+
+    /// Removes what was done of an addition that has failed. The first error says what is wrong; one of this would only repeat it.
+    fn undo(&mut self, placed: &[(Filter, u32)], failed: &Failed) {
+        for (filter, node) in placed.iter().rev() {
+            let _its_links_are_among_what_was_done = self.tables_of(List::of(filter)).remove(*node);
+        }
+        if failed.refused.iter().any(|what| matches!(what, What::Table(..))) {
+            self.tables.iter_mut().for_each(Tables::forget_spare);
+        }
+        let removal = |what: &What| match *what {
+            What::Filter(list, node) => Some(self.filter_removal(list, node)),
+            What::Class(minor) if CLASSES.contains(&minor) => Some(self.class_removal(minor)),
+            _ => None,
+        };
+        let mut changes: Vec<Change> = failed.done.iter().rev().filter_map(removal).collect();
+        self.weighed = 0;
+        changes.extend(self.weight_change(self.classes.len()).ok().flatten());
+        let _undone = self.apply(changes);
+    }
+
+    /// Has the kernel do all of it, in this order. What is gone before it is removed is no error: somebody else has done it.
+    fn apply(&mut self, changes: Vec<Change>) -> Result<(), Failed> {
+        let (whats, messages): (Vec<What>, Vec<_>) =
+            changes.into_iter().map(|change| (change.what, (change.message, change.flags))).unzip();
+        let name = &self.name;
+        let mut refused = match self.channel.batch(&messages, |at| whats[at].failure(name)) {
+            Ok(refused) => refused,
+            // Nobody knows what was done.
+            Err(first) => return Err(Failed { first, done: whats, refused: Vec::new() }),
+        };
+        refused.retain(|at, error| !(whats[*at].is_removal() && is_gone(error)));
+        let is_refused = |at: &usize| refused.contains_key(at);
+        let (not_done, done): (Vec<usize>, Vec<usize>) = (0..whats.len()).partition(is_refused);
+        let of = |places: Vec<usize>| places.into_iter().map(|at| whats[at]).collect();
+        let (not_done, done) = (of(not_done), of(done));
+        match refused.pop_first() {
+            None => Ok(()),
+            Some((_, first)) => Err(Failed { first, done, refused: not_done }),
+        }
+    }
+
+    const fn tables_of(&mut self, list: List) -> &mut Tables {
+        &mut self.tables[(list.protocol == IPV6) as usize]
     }
 
     /// Returns the counters of all reservations.
@@ -453,31 +614,37 @@ impl Shaper {
     }
 
     fn add_fixed_classes(&mut self) -> Result<(), Error> {
-        let new = NLM_F_CREATE | NLM_F_EXCL;
         let whole = self.class_at(self.rate);
         let link = Class { burst: whole.ceiling_burst, ..whole };
-        let link = self.class_message(handle(0), LINK, link)?;
-        self.send_class(LINK, link, new)?;
-        self.set_class(CONTROL, self.class_at(self.kept()), new)?;
-        self.set_class(BEST_EFFORT, self.best_effort_class(), new)?;
         let most = self.rate.bytes_in(self.options.best_effort_delay);
-        let best_effort = most.max(Bytes::new(LEAST_QUEUE * self.frame.get()));
-        self.set_fifo(CONTROL, Bytes::new(LEAST_QUEUE * self.frame.get()), new)?;
-        self.set_fifo(BEST_EFFORT, best_effort, new)
+        let least = Bytes::new(LEAST_QUEUE * self.frame.get());
+        let parent = handle(LINK);
+        let changes = vec![
+            self.class_change(handle(0), LINK, link, NEW)?,
+            self.class_change(parent, CONTROL, self.class_at(self.kept()), NEW)?,
+            self.class_change(parent, BEST_EFFORT, self.best_effort_class(), NEW)?,
+            self.fifo_change(CONTROL, least, NEW),
+            self.fifo_change(BEST_EFFORT, most.max(least), NEW),
+        ];
+        self.apply(changes).map_err(|failed| failed.first)
     }
 
     /// Best effort: its quantum grows with the number of reservations, because each may have excess.
     fn best_effort_class(&self) -> Class {
         let mut class = self.class_at(self.kept());
-        let rivals = self.classes.len().max(1) as u64;
-        let quantum = rivals * u64::from(self.options.best_effort_weight) * self.frame.get();
+        let quantum = self.weighed * u64::from(self.options.best_effort_weight) * self.frame.get();
         // The kernel takes quanta of 31 bits.
         class.quantum = quantum.min(i32::MAX as u64) as u32;
         class
     }
 
-    fn weigh(&mut self) -> Result<(), Error> {
-        self.set_class(BEST_EFFORT, self.best_effort_class(), 0)
+    /// What gives best effort its quantum beside so many reservations, if it has another one.
+    fn weight_change(&mut self, reservations: usize) -> Result<Option<Change>, Error> {
+        let rivals = rounded(reservations.max(1) as u64);
+        if std::mem::replace(&mut self.weighed, rivals) == rivals {
+            return Ok(None);
+        }
+        self.class_change(handle(LINK), BEST_EFFORT, self.best_effort_class(), 0).map(Some)
     }
 
     /// What must get through when best effort does not: without it there are no neighbours and no reservations.
@@ -485,87 +652,119 @@ impl Shaper {
         let control = |keys: Vec<TcU32Key>| filter::leads_to(handle(CONTROL), ROOT_TABLE, keys);
         let discovery =
             |kind: u32| vec![filter::key(4, 0xff00, ICMPV6 << 8), filter::key(40, 0xff00_0000, kind << 24)];
-        self.set_filter(ARP_LIST, 0, control(vec![filter::key(0, 0, 0)]))?;
-        self.set_filter(IPV4_LIST, 0, control(vec![filter::key(8, 0x00ff_0000, RSVP << 16)]))?;
-        self.set_filter(IPV6_LIST, 0, control(vec![filter::key(4, 0xff00, RSVP << 8)]))?;
+        // With number 0 the kernel numbers a node, behind those that are there.
+        let mut nodes = vec![
+            (ARP_LIST, 0, control(vec![filter::key(0, 0, 0)])),
+            (IPV4_LIST, 0, control(vec![filter::key(8, 0x00ff_0000, RSVP << 16)])),
+            (IPV6_LIST, 0, control(vec![filter::key(4, 0xff00, RSVP << 8)])),
+        ];
         for port in RSVP_PORTS {
-            // A header without options; no fragment.
-            let [length, whole] = [filter::key(0, 0x0f00_0000, 0x0500_0000), filter::key(4, 0x3fff, 0)];
-            let udp_v4 =
-                vec![length, whole, filter::key(8, 0x00ff_0000, UDP << 16), filter::key(20, 0xffff, port)];
+            // A header without options.
+            let length = filter::key(0, 0x0f00_0000, 0x0500_0000);
+            let udp_v4 = vec![
+                length,
+                filter::whole(),
+                filter::key(8, 0x00ff_0000, UDP << 16),
+                filter::key(20, 0xffff, port),
+            ];
             let udp_v6 = vec![filter::key(4, 0xff00, UDP << 8), filter::key(40, 0xffff, port)];
-            self.set_filter(IPV4_LIST, 0, control(udp_v4))?;
-            self.set_filter(IPV6_LIST, 0, control(udp_v6))?;
+            nodes.extend([(IPV4_LIST, 0, control(udp_v4)), (IPV6_LIST, 0, control(udp_v6))]);
         }
         // Router and neighbour solicitations and advertisements (RFC 4861 section 4).
-        for kind in 133..=136 {
-            self.set_filter(IPV6_LIST, 0, control(discovery(kind)))?;
-        }
+        nodes.extend((133..=136).map(|kind| (IPV6_LIST, 0, control(discovery(kind)))));
         for list in [IPV4_LIST, IPV6_LIST] {
-            self.set_filter(list, list.table, filter::table())?;
-            self.set_filter(list, 0, filter::link(list.table, list.protocol == IPV4))?;
+            nodes.push((list, list.table, filter::table()));
+            nodes.push((list, 0, filter::link(list.table, list.protocol == IPV4)));
         }
-        Ok(())
+        let change =
+            |(list, node, options)| self.filter_change(list, node, options, What::Filter(list, node));
+        let changes = nodes.into_iter().map(change).collect();
+        self.apply(changes).map_err(|failed| failed.first)
     }
 
-    fn set_class(&mut self, minor: u16, class: Class, flags: u16) -> Result<(), Error> {
-        let message = self.class_message(handle(LINK), minor, class)?;
-        self.send_class(minor, message, flags)
-    }
-
-    fn class_message(&self, parent: TcHandle, minor: u16, class: Class) -> Result<TcMessage, Error> {
+    fn class_change(&self, parent: TcHandle, minor: u16, class: Class, flags: u16) -> Result<Change, Error> {
         let attributes = [TcAttribute::Kind(htb::KIND.to_owned()), class.options()?];
-        Ok(message(self.interface, parent, handle(minor), 0, attributes))
+        let class = message(self.interface, parent, handle(minor), 0, attributes);
+        Ok(Change { what: What::Class(minor), message: RouteNetlinkMessage::NewTrafficClass(class), flags })
     }
 
-    fn send_class(&mut self, minor: u16, message: TcMessage, flags: u16) -> Result<(), Error> {
-        let name = &self.name;
-        let failed = || format!("class {} of `{name}` cannot be set", ClassId(minor));
-        self.channel.request(RouteNetlinkMessage::NewTrafficClass(message), flags, failed).map(drop)
+    fn class_removal(&self, minor: u16) -> Change {
+        let class = message(self.interface, handle(0), handle(minor), 0, []);
+        let message = RouteNetlinkMessage::DelTrafficClass(class);
+        Change { what: What::NoClass(minor), message, flags: 0 }
     }
 
-    fn set_fifo(&mut self, minor: u16, limit: Bytes, flags: u16) -> Result<(), Error> {
+    fn fifo_change(&self, minor: u16, limit: Bytes, flags: u16) -> Change {
         let fifo = message(self.interface, handle(minor), TcHandle::UNSPEC, 0, htb::fifo(limit));
-        let name = &self.name;
-        let failed = || format!("the fifo of class {} of `{name}` cannot be set", ClassId(minor));
-        self.channel.request(RouteNetlinkMessage::NewQueueDiscipline(fifo), flags, failed).map(drop)
+        let message = RouteNetlinkMessage::NewQueueDiscipline(fifo);
+        Change { what: What::Fifo(minor), message, flags }
     }
 
-    /// Adds a node to a list, or a table to it. With number 0 the kernel numbers the node, behind those that are there.
-    fn set_filter(&mut self, list: List, node: u32, options: TcAttribute) -> Result<(), Error> {
+    /// Adds a node to a list, or a table to it.
+    fn filter_change(&self, list: List, node: u32, options: TcAttribute, what: What) -> Change {
         let attributes = [TcAttribute::Kind(TcFilterU32::KIND.to_owned()), options];
         let filter = message(self.interface, handle(0), node.into(), list.info(), attributes);
-        let name = &self.name;
-        let failed = || format!("a filter of `{name}` cannot be added");
-        let flags = NLM_F_CREATE | NLM_F_EXCL;
-        self.channel.request(RouteNetlinkMessage::NewTrafficFilter(filter), flags, failed).map(drop)
+        Change { what, message: RouteNetlinkMessage::NewTrafficFilter(filter), flags: NEW }
     }
 
-    fn delete_filter(&mut self, list: List, node: u32) -> Result<(), Error> {
+    fn filter_removal(&self, list: List, node: u32) -> Change {
         let attributes = [TcAttribute::Kind(TcFilterU32::KIND.to_owned())];
         let filter = message(self.interface, handle(0), node.into(), list.info(), attributes);
-        let name = &self.name;
-        let failed = || format!("a filter of `{name}` cannot be removed");
-        removed(self.channel.request(RouteNetlinkMessage::DelTrafficFilter(filter), 0, failed))
-    }
-
-    /// Returns the number of a node for a filter: its table, its bucket, and its place there. The kernel compares the nodes of a bucket
-    /// in the order of their places; the first half is for filters that name a source.
-    fn free_node(&self, filter: &Filter) -> Result<u32, Error> {
-        let places = if filter.source.is_some() { 0x001..=0x7ff } else { 0x800..=0xfff };
-        let bucket = List::of(filter).table | u32::from(filter.bucket()) << 12;
-        let nodes = bucket | places.start()..=bucket | places.end();
-        first_free(nodes.clone(), self.nodes.range(nodes).copied()).ok_or_else(|| {
-            let allowed = "at most 2047 with a source and 2048 without for one destination, and those with the same last byte";
-            Error::invalid("filter", filter.destination, allowed)
-        })
+        let message = RouteNetlinkMessage::DelTrafficFilter(filter);
+        Change { what: What::NoFilter(list, node), message, flags: 0 }
     }
 }
 
-/// Returns the first number of a range that is not among the used ones, which are in order.
-fn first_free(range: impl Iterator<Item = u32>, used: impl Iterator<Item = u32>) -> Option<u32> {
-    let mut used = used.peekable();
-    range.into_iter().find(|number| used.next_if_eq(number).is_none())
+/// Rounds up to five binary digits, so that most reservations that are added or removed change nothing.
+const fn rounded(number: u64) -> u64 {
+    let digits = u64::BITS - number.leading_zeros();
+    let unit = 1 << digits.saturating_sub(5);
+    number.next_multiple_of(unit)
+}
+
+/// What a request to the kernel is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Class(u16),
+    Fifo(u16),
+    Filter(List, u32),
+    Table(List, u32),
+    NoClass(u16),
+    NoFilter(List, u32),
+}
+
+impl What {
+    const fn is_removal(self) -> bool {
+        matches!(self, Self::NoClass(_) | Self::NoFilter(..))
+    }
+
+    /// What is said when it is refused.
+    fn failure(self, name: &str) -> String {
+        match self {
+            Self::Class(minor) => format!("class {} of `{name}` cannot be set", ClassId(minor)),
+            Self::Fifo(minor) => format!("the fifo of class {} of `{name}` cannot be set", ClassId(minor)),
+            Self::Filter(..) | Self::Table(..) => format!("a filter of `{name}` cannot be added"),
+            Self::NoClass(minor) => format!("class {} of `{name}` cannot be removed", ClassId(minor)),
+            Self::NoFilter(..) => format!("a filter of `{name}` cannot be removed"),
+        }
+    }
+}
+
+/// A request to the kernel.
+#[derive(Debug)]
+struct Change {
+    what: What,
+    message: RouteNetlinkMessage,
+    flags: u16,
+}
+
+/// Requests of which not all were carried out.
+#[derive(Debug)]
+struct Failed {
+    /// Why the first one was not.
+    first: Error,
+    done: Vec<What>,
+    refused: Vec<What>,
 }
 
 impl Drop for Shaper {
@@ -607,9 +806,13 @@ fn delete(channel: &mut Channel, interface: u32, name: &str) -> Result<(), Error
 /// What was gone before is removed, too: somebody else has done it, or the interface is gone.
 fn removed<T>(answered: Result<T, Error>) -> Result<(), Error> {
     match answered {
-        Err(error) if matches!(error.number(), Some(Errno::NOENT | Errno::NODEV)) => Ok(()),
+        Err(error) if is_gone(&error) => Ok(()),
         answered => answered.map(drop),
     }
+}
+
+fn is_gone(error: &Error) -> bool {
+    matches!(error.number(), Some(Errno::NOENT | Errno::NODEV))
 }
 
 /// What is at the root of an interface.
@@ -653,9 +856,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_gap_is_used() {
-        let free = |used: &[u32]| first_free(3..=6, used.iter().copied());
-        assert_eq!([free(&[]), free(&[3]), free(&[4]), free(&[3, 4, 6])], [3, 4, 3, 5].map(Some));
-        assert_eq!(free(&[3, 4, 5, 6]), None);
+    fn best_effort_has_at_least_the_weight_of_all_reservations() {
+        assert_eq!([1, 2, 31, 32, 33, 64, 65, 10_000].map(rounded), [1, 2, 31, 32, 34, 64, 68, 10_240]);
+        for number in 1..100_000 {
+            assert!((number..=number + number / 16).contains(&rounded(number)), "{number}");
+        }
     }
 }

@@ -49,13 +49,14 @@ impl Engine {
         check_senders(&session, &wanted.senders)?;
         let found = wanted.senders.len();
         let senders = |allowed| Err(CallError::Senders { found, allowed });
+        let most = self.params.most_per_session;
         match wanted.style {
             Style::WildcardFilter if found > 0 => return senders("none with WF"),
             Style::FixedFilter | Style::SharedExplicit if found == 0 => {
                 return senders("at least one with FF and SE");
             }
             Style::Other(vector) => return Err(CallError::Style(vector)),
-            _ if found > self.params.most_per_session as usize => return senders("most-per-session"),
+            _ if found > most as usize => return Err(CallError::Full { what: "senders", most }),
             _ => {}
         }
         let most = self.params.most_sessions;
