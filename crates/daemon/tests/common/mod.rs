@@ -17,6 +17,7 @@ use cutline_sys::now;
 use cutline_testbed::may_make_namespaces;
 use cutline_units::Duration;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -59,6 +60,8 @@ pub struct Net {
     /// What they say of each interface.
     pub interface: String,
     pub rate: &'static str,
+    /// Interfaces, by node and name, of which the files say this instead.
+    pub others: BTreeMap<(&'static str, &'static str), String>,
 }
 
 impl Net {
@@ -74,6 +77,7 @@ impl Net {
             rsvp: "refresh = '500 ms'",
             interface: String::new(),
             rate: "10 Mbit/s",
+            others: BTreeMap::new(),
         };
         for ((one, one_name, one_address), (other, other_name, other_address)) in LINKS {
             let peer = this.node(other).name().to_owned();
@@ -116,12 +120,9 @@ impl Net {
         let mut text = format!("socket = '{}'\n[rsvp]\n{}\n", self.socket(node).display(), self.rsvp);
         for (one, other) in LINKS {
             for (_, name, _) in [one, other].into_iter().filter(|(its, _, _)| *its == node) {
-                write!(
-                    text,
-                    "[[interface]]\nname = '{name}'\nrate = '{}'\nshare = 0.5\n{}\n",
-                    self.rate, self.interface
-                )
-                .unwrap();
+                let usual = || format!("rate = '{}'\nshare = 0.5\n{}", self.rate, self.interface);
+                let says = self.others.get(&(node, name)).cloned().unwrap_or_else(usual);
+                write!(text, "[[interface]]\nname = '{name}'\n{says}\n").unwrap();
             }
         }
         let path = self.folder.path().join(format!("{node}.toml"));
