@@ -4,6 +4,9 @@
 //! a ── west  r1: kernel ── cut0 router cut1 ── kernel  east ── r2 ── b
 //! ```
 //!
+//! The router drops its privileges, so it has to be a process with one thread. It is this binary again, which is why the tests do without the
+//! usual harness: they run one after the other, those whose names contain an argument or all.
+//!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon`.
 
 #[allow(dead_code, reason = "each test uses a part")]
@@ -20,25 +23,24 @@ use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use rustix::process::Signal;
 use std::net::UdpSocket;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::thread::{JoinHandle, sleep, spawn};
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test router";
 const FOR_LONG: std::time::Duration = std::time::Duration::from_secs(4);
 const PORT: u16 = 5000;
+/// The variable with the router's file.
+const FILE: &str = "CUTLINE_TEST_ROUTER";
 
-/// The router, which ends when it is dropped.
-struct Running {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
+/// The router's process, which is killed when this is dropped.
+struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
+        let _ended_before = self.0.kill();
+        drop(self.0.wait());
     }
 }
 
@@ -81,26 +83,22 @@ fn network(label: &str) -> Option<(Net, PathBuf)> {
     Some((net, socket))
 }
 
-/// Starts the router of `r1`: 4 Mbit/s towards `b`, with a queue in which a flood waits for some 300 ms.
+/// Starts the router of `r1`: 4 Mbit/s towards `b`, with a queue in which a flood waits for 60 ms and more.
 fn start_router(net: &Net, socket: &PathBuf) -> Running {
-    const QUEUE: &str = "{ aqm = 'drop-tail', limit = '100 packets' }";
+    const QUEUE: &str = "{ aqm = 'pi', limit = '100 packets', q-ref = '30 packets' }";
     let text = format!(
         "in = 'tun:cut0'\nout = 'tun:cut1'\noverhead = 'ip'\nsocket = '{}'\nreservations = 'allowed'\n\
          forward = {{ rate = '4 Mbit/s', queue = {QUEUE} }}\nreverse = {{ rate = '50 Mbit/s', queue = {QUEUE} }}\n",
         socket.display()
     );
-    let spec = RouterSpec::parse(&text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
-    let stop = Arc::new(AtomicBool::new(false));
-    let is_stopped = Arc::clone(&stop);
-    // The thread stays in this namespace, and gives up its privileges alone.
-    let start = || {
-        spawn(move || {
-            let router = Router::open(spec).unwrap();
-            router.run(Schedule::default(), &is_stopped, &mut Silent).unwrap();
-        })
-    };
-    let thread = net.node("r1").within(start).unwrap();
-    let running = Running { stop, thread: Some(thread) };
+    let file = net.folder.path().join("router.toml");
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--ignored", "--exact", "router_process", "--test-threads=1", "--nocapture"])
+        .env(FILE, file);
+    let child = net.node("r1").within(|| command.stdout(Stdio::null()).spawn()).unwrap().unwrap();
+    let running = Running(child);
     eventually("the router answers", || reserved(socket).is_some());
     running
 }
@@ -118,9 +116,9 @@ fn status(net: &Net, interface: &str) -> InterfaceStatus {
     net.status("r1").interfaces.into_iter().find(|its| its.name == interface).unwrap()
 }
 
-/// A bucket for a sender that stands still for 0.4 s.
+/// A bucket for a sender that stands still for a second.
 fn deep(request: Request) -> Request {
-    let deeper = |bucket: Bucket| Bucket { bucket_bytes: 50_000, ..bucket };
+    let deeper = |bucket: Bucket| Bucket { bucket_bytes: 110_000, ..bucket };
     match request {
         Request::Announce { id, flow, bucket } => Request::Announce { id, flow, bucket: deeper(bucket) },
         Request::Reserve { id, transport, destination, senders, bucket, confirm } => {
@@ -185,7 +183,6 @@ fn median(delays: &mut [f64]) -> f64 {
 }
 
 /// RFC 2211 sections 4 and 7, and what ends with the application.
-#[test]
 fn a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort() {
     let Some((mut net, socket)) = network("rtr") else { return };
     let router = start_router(&net, &socket);
@@ -206,7 +203,7 @@ fn a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort() {
     let its = status(&net, "east");
     assert_eq!((its.excess_packets, its.dropped_packets), (0, 0), "{its:?}");
     assert_eq!((delays.len() as u64, its.reserved_packets), (sent, sent), "none is lost: {its:?}");
-    assert!(median(&mut delays) < 30.0 && before > 100.0, "{} ms, {before} ms before", median(&mut delays));
+    assert!(median(&mut delays) < 30.0 && before > 40.0, "{} ms, {before} ms before", median(&mut delays));
     assert!((drained.len() as u64) < flood * 9 / 10, "the flood is too much: {} of {flood}", drained.len());
 
     let earlier = its.reserved_packets;
@@ -215,7 +212,7 @@ fn a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort() {
     let conforming = its.reserved_packets - earlier;
     assert_eq!(conforming + its.excess_packets, sent, "{its:?}");
     // 1 Mbit/s and the bucket in four seconds; twice as much was sent.
-    assert!((450..=600).contains(&conforming), "{its:?}");
+    assert!((450..=680).contains(&conforming), "{its:?}");
     assert!((delays.len() as u64) < sent && delays.len() as u64 >= conforming, "the queue drops excess");
 
     // The receiver does not want it any more.
@@ -225,7 +222,6 @@ fn a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort() {
     drop((sender, router));
 }
 
-#[test]
 fn a_killed_agent_leaves_nothing_and_a_router_that_comes_back_is_told_again() {
     let Some((mut net, socket)) = network("rtk") else { return };
     // Without the router: the agent starts, says so, and refuses.
@@ -250,8 +246,8 @@ fn a_killed_agent_leaves_nothing_and_a_router_that_comes_back_is_told_again() {
         status(&net, "east").problem.is_some_and(|why| why.contains("1 reservations wait"))
     });
     let refused = net.status("r1").counters.not_installed;
-    sender.send(&deep(announce(3, PORT + 1, 100_000))).unwrap();
-    receiver.send(&deep(reserve(4, PORT + 1, 100_000))).unwrap();
+    sender.send(&announce(3, PORT + 1, 100_000)).unwrap();
+    receiver.send(&reserve(4, PORT + 1, 100_000)).unwrap();
     let reply = hear(&mut receiver, |reply| matches!(reply, Reply::Failed { id: 4, .. }));
     let Reply::Failed { refusal, .. } = &reply else { unreachable!() };
     assert_eq!(refusal.node, Some("10.1.2.1".parse().unwrap()), "{refusal}");
@@ -266,4 +262,30 @@ fn a_killed_agent_leaves_nothing_and_a_router_that_comes_back_is_told_again() {
     // The agent ends.
     net.end("r1", Signal::TERM);
     eventually("nothing is left", || count(&socket) == 0);
+}
+
+fn main() {
+    if let Ok(file) = std::env::var(FILE) {
+        let spec = RouterSpec::load(Path::new(&file)).unwrap_or_else(|errors| panic!("{errors}"));
+        let router = Router::open(spec).unwrap();
+        return router.run(Schedule::default(), &AtomicBool::new(false), &mut Silent).unwrap();
+    }
+    let tests: [(&str, fn()); 2] = [
+        (
+            "a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort",
+            a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort,
+        ),
+        (
+            "a_killed_agent_leaves_nothing_and_a_router_that_comes_back_is_told_again",
+            a_killed_agent_leaves_nothing_and_a_router_that_comes_back_is_told_again,
+        ),
+    ];
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    for (name, test) in tests {
+        if wanted.is_empty() || wanted.iter().any(|part| name.contains(part)) {
+            test();
+            println!("test {name} ... ok");
+        }
+    }
 }
