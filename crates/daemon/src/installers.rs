@@ -30,7 +30,7 @@ pub struct Installers {
     kernel: BTreeMap<u32, TrafficControl>,
     routers: BTreeMap<PathBuf, RouterClass>,
     given: Given,
-    /// Who installs on an interface; nobody where the traffic is not controlled, or the interface is not there.
+    /// Who installs on an interface; nobody where the traffic is not controlled. If the kernel's interface has gone, its shaper has, too.
     places: BTreeMap<InterfaceId, Place>,
     /// The interface of each reservation.
     installed: BTreeMap<Handle, InterfaceId>,
@@ -79,11 +79,6 @@ impl Installers {
             }
         }
         Ok(())
-    }
-
-    /// Installs nothing on an interface any more.
-    pub fn detach(&mut self, id: InterfaceId) {
-        self.places.remove(&id);
     }
 
     /// Removes the traffic control of interfaces that are not among these numbers.

@@ -79,7 +79,8 @@ impl Interfaces {
         .collect()
     }
 
-    /// Gives up those that are not there any more, or are different. Returns whether there were any.
+    /// Gives up those that are not there any more, or are different. Returns whether there were any. What is reserved on them ends when the
+    /// engine is told of the routes.
     pub fn detach(
         &mut self,
         config: &Config,
@@ -93,7 +94,6 @@ impl Interfaces {
             if look(spec, all).ok().map(|(now, _)| now) != Some(seen) {
                 slot.seen = None;
                 network.remove_link(id);
-                installers.detach(id);
                 has_gone = true;
             }
         }

@@ -60,6 +60,8 @@ pub struct Net {
     /// What they say of each interface.
     pub interface: String,
     pub rate: &'static str,
+    /// Whether they have an entry for each version of IP, with the same keys.
+    pub both_versions: bool,
     /// Interfaces, by node and name, of which the files say this instead.
     pub others: BTreeMap<(&'static str, &'static str), String>,
 }
@@ -77,6 +79,7 @@ impl Net {
             rsvp: "refresh = '500 ms'",
             interface: String::new(),
             rate: "10 Mbit/s",
+            both_versions: false,
             others: BTreeMap::new(),
         };
         for ((one, one_name, one_address), (other, other_name, other_address)) in LINKS {
@@ -123,6 +126,9 @@ impl Net {
                 let usual = || format!("rate = '{}'\nshare = 0.5\n{}", self.rate, self.interface);
                 let says = self.others.get(&(node, name)).cloned().unwrap_or_else(usual);
                 write!(text, "[[interface]]\nname = '{name}'\n{says}\n").unwrap();
+                if self.both_versions {
+                    write!(text, "[[interface]]\nname = '{name}'\nversion = 6\n{says}\n").unwrap();
+                }
             }
         }
         let path = self.folder.path().join(format!("{node}.toml"));
