@@ -331,6 +331,8 @@ mod tests {
 
     #[test]
     fn who_installs_is_read_with_keys_of_its_own() {
+        const ROUTER: &str =
+            "control = 'router'\nrouter-socket = '/run/r.sock'\nrouter-direction = 'reverse'\n";
         let read = |keys: &str| {
             let text = format!("[[interface]]\nname = 'eth0'\nrate = '1.5 Mbit/s'\n{keys}");
             Config::parse(&text, "c.toml").map(|mut config| config.interfaces.remove(0))
@@ -338,8 +340,6 @@ mod tests {
         let tc = read("replace = true\nbest-effort-delay = '20 ms'").unwrap();
         let best_effort_delay = Duration::from_millis(20);
         assert_eq!(tc.control, ControlKind::Tc { replace: true, best_effort_delay });
-        const ROUTER: &str =
-            "control = 'router'\nrouter-socket = '/run/r.sock'\nrouter-direction = 'reverse'\n";
         let router = read(ROUTER).unwrap();
         let socket = PathBuf::from("/run/r.sock");
         assert_eq!(router.control, ControlKind::Router { socket, way: Way::Reverse });

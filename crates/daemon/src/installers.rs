@@ -8,6 +8,7 @@ use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{Control, InterfaceId};
 use cutline_units::Instant;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 
 /// Installers that the program has brought, by the name of the interface.
@@ -59,11 +60,10 @@ impl Installers {
         match &spec.control {
             ControlKind::Tc { replace, best_effort_delay } => {
                 // Both versions of IP share a shaper.
-                if !self.kernel.contains_key(&interface.index) {
+                if let Entry::Vacant(free) = self.kernel.entry(interface.index) {
                     let (replace, best_effort_delay) = (*replace, *best_effort_delay);
                     let options = Options { replace, best_effort_delay, ..Options::default() };
-                    let installed = TrafficControl::install(interface, spec.rate, options)?;
-                    self.kernel.insert(interface.index, installed);
+                    free.insert(TrafficControl::install(interface, spec.rate, options)?);
                 }
                 self.places.insert(id, Place::Kernel(interface.index));
             }
@@ -136,7 +136,7 @@ impl Installers {
 
     /// What was counted on each interface.
     pub fn counters(&mut self) -> BTreeMap<InterfaceId, Counted> {
-        let all: Vec<_> = self.all().flat_map(|installer| installer.counters()).collect();
+        let all: Vec<_> = self.all().flat_map(Installer::counters).collect();
         let mut counted: BTreeMap<InterfaceId, Counted> = BTreeMap::new();
         for (handle, counts) in all {
             if let Some(interface) = self.installed.get(&handle) {

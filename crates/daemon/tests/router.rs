@@ -26,10 +26,10 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::thread::{JoinHandle, sleep, spawn};
+use std::thread::{JoinHandle, park_timeout, spawn};
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test router";
-const FOR_LONG: std::time::Duration = std::time::Duration::from_secs(4);
+const FOR_LONG: Duration = Duration::from_secs(4);
 const PORT: u16 = 5000;
 /// The variable with the router's file.
 const FILE: &str = "CUTLINE_TEST_ROUTER";
@@ -84,7 +84,7 @@ fn network(label: &str) -> Option<(Net, PathBuf)> {
 }
 
 /// Starts the router of `r1`: 4 Mbit/s towards `b`, with a queue in which a flood waits for 60 ms and more.
-fn start_router(net: &Net, socket: &PathBuf) -> Running {
+fn start_router(net: &Net, socket: &Path) -> Running {
     const QUEUE: &str = "{ aqm = 'pi', limit = '100 packets', q-ref = '30 packets' }";
     let text = format!(
         "in = 'tun:cut0'\nout = 'tun:cut1'\noverhead = 'ip'\nsocket = '{}'\nreservations = 'allowed'\n\
@@ -104,11 +104,11 @@ fn start_router(net: &Net, socket: &PathBuf) -> Running {
 }
 
 /// What is reserved in the router; `None` while none answers.
-fn reserved(socket: &PathBuf) -> Option<Vec<ReservationStatistics>> {
+fn reserved(socket: &Path) -> Option<Vec<ReservationStatistics>> {
     ReservationClient::connect(socket, Duration::from_secs(5)).ok()?.list().ok()
 }
 
-fn count(socket: &PathBuf) -> usize {
+fn count(socket: &Path) -> usize {
     reserved(socket).map_or(0, |all| all.len())
 }
 
@@ -141,14 +141,15 @@ fn send(net: &Net, port: u16, size: usize, every_us: u64) -> JoinHandle<u64> {
     let socket = net.node("a").within(|| UdpSocket::bind((A, port)).unwrap()).unwrap();
     spawn(move || {
         let mut payload = vec![0; size];
-        let (start, every, mut sent) =
-            (std::time::Instant::now(), std::time::Duration::from_micros(every_us), 0);
-        while start.elapsed() < FOR_LONG {
-            sleep((every * sent).saturating_sub(start.elapsed()));
+        let (start, every, mut sent) = (now(), Duration::from_micros(every_us), 0_u64);
+        while now() < start + FOR_LONG {
+            // What is late is sent at once, so that the rate holds on a busy machine.
+            let left = (start + Duration::from_nanos(every.as_nanos() * sent)).saturating_since(now());
+            park_timeout(std::time::Duration::from_nanos(left.as_nanos()));
             payload[..8].copy_from_slice(&now().as_nanos().to_be_bytes());
-            sent += u32::from(socket.send_to(&payload, (B, port)).is_ok());
+            sent += u64::from(socket.send_to(&payload, (B, port)).is_ok());
         }
-        sent.into()
+        sent
     })
 }
 

@@ -36,8 +36,7 @@ pub trait Installer: fmt::Debug + Send {
 
     /// Does what is due without a request. The agent calls it after every wait, so every 50 ms at least. Returns the reservations that are
     /// lost, each with the reason; nothing of them is left.
-    fn maintain(&mut self, now: Instant) -> Vec<(Handle, InstallError)> {
-        let _nothing_is_due = now;
+    fn maintain(&mut self, _now: Instant) -> Vec<(Handle, InstallError)> {
         Vec::new()
     }
 
