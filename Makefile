@@ -9,6 +9,7 @@ ATTACK_TIME ?= 10
 ATTACK ?=
 ATTACK_SEED ?=
 BIN := target/release/cutline
+DAEMON := target/release/cutlined
 LIBRARY := target/library
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
@@ -32,16 +33,19 @@ help:
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate  against ns-2 and Linux's TCP, which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
 	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root)"
-	@echo "make install   the command and the library of cutline exec into $(PREFIX); the library for C, its header, its manual and its file of pkg-config"
+	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
-	@echo "make install-service  the command into /usr/local/bin, the router's systemd unit, an example of its file (as root)"
+	@echo "make install-service  the command and cutlined below /usr/local, the systemd units of the router and of cutlined, examples of their files (as root)"
 
 setup:
 	@tools/setup.sh base
 
 $(BIN): setup
 	$(CARGO) build --release --locked -p cutline-cli
+
+$(DAEMON): setup
+	$(CARGO) build --release --locked -p cutline-daemon --bin cutlined
 
 $(PRELOAD): setup
 	$(CARGO) build --profile preload --locked -p cutline-preload
@@ -142,9 +146,13 @@ validate-rsvp: setup
 
 install: install-command install-library
 
-install-command: $(BIN) $(PRELOAD)
+install-command: $(BIN) $(DAEMON) $(PRELOAD)
 	install -D -m 755 $(BIN) $(PREFIX)/bin/cutline
+	install -D -m 755 $(DAEMON) $(PREFIX)/sbin/cutlined
 	install -D -m 755 $(PRELOAD) $(PREFIX)/lib/cutline/libcutline_preload.so
+	install -D -m 644 docs/man/cutlined.8 $(PREFIX)/share/man/man8/cutlined.8
+	install -D -m 644 docs/man/cutlined.toml.5 $(PREFIX)/share/man/man5/cutlined.toml.5
+	install -D -m 644 packaging/cutlined.toml $(PREFIX)/share/doc/cutline/examples/cutlined.toml
 
 # Programs look for libcutline.so.0: the number changes when the interface does.
 install-library: setup
@@ -169,14 +177,20 @@ test-python: wheel
 	target/venv/bin/python -m pip install --quiet --force-reinstall --no-index target/wheels/*.whl
 	target/venv/bin/python -m unittest discover -s python/tests
 
-# For all users, with the router's unit: run as root. Files that are there in /etc/cutline stay as they are.
+# For all users, with the units of the router and of cutlined: run as root. Files that are there in /etc/cutline stay as they are.
+# DESTDIR is in front of all paths, for packages.
 install-service:
-	@test -x $(BIN) -a -f $(PRELOAD) || { echo "run \`make $(BIN) $(PRELOAD)\` first, as yourself"; exit 1; }
-	install -D -m 755 $(BIN) /usr/local/bin/cutline
-	install -D -m 755 $(PRELOAD) /usr/local/lib/cutline/libcutline_preload.so
-	install -D -m 644 packaging/cutline-router@.service /etc/systemd/system/cutline-router@.service
-	install -D -m 644 packaging/router.toml /etc/cutline/router/example.toml.dist
-	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+	@test -x $(BIN) -a -x $(DAEMON) -a -f $(PRELOAD) || { echo "run \`make $(BIN) $(DAEMON) $(PRELOAD)\` first, as yourself"; exit 1; }
+	install -D -m 755 $(BIN) $(DESTDIR)/usr/local/bin/cutline
+	install -D -m 755 $(DAEMON) $(DESTDIR)/usr/local/sbin/cutlined
+	install -D -m 755 $(PRELOAD) $(DESTDIR)/usr/local/lib/cutline/libcutline_preload.so
+	install -D -m 644 packaging/cutline-router@.service $(DESTDIR)/etc/systemd/system/cutline-router@.service
+	install -D -m 644 packaging/cutlined.service $(DESTDIR)/etc/systemd/system/cutlined.service
+	install -D -m 644 packaging/router.toml $(DESTDIR)/etc/cutline/router/example.toml.dist
+	install -D -m 644 packaging/cutlined.toml $(DESTDIR)/etc/cutline/cutlined.toml.dist
+	install -D -m 644 docs/man/cutlined.8 $(DESTDIR)/usr/local/share/man/man8/cutlined.8
+	install -D -m 644 docs/man/cutlined.toml.5 $(DESTDIR)/usr/local/share/man/man5/cutlined.toml.5
+	if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 
 clean:
 	$(CARGO) clean

@@ -118,23 +118,41 @@ fn text(status: &Status) -> String {
 }
 
 fn interfaces(status: &Status) -> String {
-    let head =
-        ["interface", "address", "rate", "reservable", "reserved", "reservations", "packets", "dropped"];
-    let mut table = Table::new(2, &head);
+    let head = [
+        "interface",
+        "address",
+        "control",
+        "rate",
+        "reservable",
+        "reserved",
+        "reservations",
+        "packets",
+        "excess",
+        "dropped",
+    ];
+    let mut table = Table::new(3, &head);
     for its in &status.interfaces {
         let or_none = |bps: Option<u64>| bps.map_or_else(|| "-".to_owned(), rate);
         table.add(vec![
             its.name.clone(),
-            its.address.to_string(),
+            its.address.map_or_else(|| "-".to_owned(), |address| address.to_string()),
+            its.control.clone(),
             rate(its.rate_bps),
             or_none(its.reservable_bps),
             or_none(its.reserved_bps),
             its.reservations.map_or_else(|| "-".to_owned(), |count| count.to_string()),
             its.reserved_packets.to_string(),
+            its.excess_packets.to_string(),
             its.dropped_packets.to_string(),
         ]);
     }
-    table.render()
+    let mut text = table.render();
+    for (name, problem) in
+        status.interfaces.iter().filter_map(|its| its.problem.as_ref().map(|problem| (&its.name, problem)))
+    {
+        text += &format!("{name}: {}\n", cutline_text::Printable(problem));
+    }
+    text
 }
 
 fn is_for(reservation: &ReservationStatus, sender: &SenderStatus) -> bool {

@@ -218,13 +218,16 @@ fn reservations() {
     };
     let interface = InterfaceStatus {
         name: "eth0".to_owned(),
-        address: [10, 0, 0, 1].into(),
+        address: Some([10, 0, 0, 1].into()),
+        control: "router".to_owned(),
+        problem: Some("the router is away".to_owned()),
         rate_bps: 1_000_000,
         reservable_bps: Some(500_000),
         reserved_bps: Some(0),
         reservations: Some(0),
         reserved_packets: 0,
         reserved_bytes: 0,
+        excess_packets: 0,
         dropped_packets: 0,
         is_authenticated: true,
     };
@@ -262,6 +265,7 @@ fn reservations() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("eth0") && text.contains("10.0.0.2:5000") && text.contains("500 kbit/s"), "{text}");
+    assert!(text.contains("eth0: the router is away\n"), "{text}");
     agent.join().unwrap();
 }
 

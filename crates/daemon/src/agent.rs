@@ -4,8 +4,9 @@ use crate::clients::{ClientId, Clients};
 use crate::config::{Config, ControlKind, InterfaceSpec};
 use crate::convert::{address, bucket, of_flow, reason, sender, session, tspec};
 use crate::error::DaemonError;
-use crate::installer::{Counted, Installer, TrafficControl};
-use crate::network::{Link, Network};
+use crate::installers::{Given, Installers};
+use crate::interfaces::Interfaces;
+use crate::network::Network;
 use crate::requests::{Announced, Ask, RequestId, Requests, Shaped, Wanted};
 use crate::routes::Routes;
 use crate::status::{
@@ -17,20 +18,18 @@ use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::{self, Handle};
 use cutline_rsvp::engine::{
-    CallError, Control, Engine, Event, Flow, InterfaceConfig, InterfaceId, LocalSender, Output, Police, Start,
+    CallError, Control, Engine, Event, Flow, InterfaceId, LocalSender, Output, Police, Start,
 };
 use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
 use cutline_service::{SdNotify, SighupWatcher, SocketFile};
 use cutline_sys::clock::wall_clock_offset;
-use cutline_sys::ip_socket::Version;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant, Rate, Streams};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,17 +50,15 @@ pub struct Agent {
     engine: Engine,
     network: Network,
     routes: Routes,
-    /// Who installs on an interface; nobody where the traffic is not controlled.
-    installers: Vec<Box<dyn Installer>>,
-    places: BTreeMap<InterfaceId, usize>,
+    /// The interfaces of the file, in its order.
+    interfaces: Interfaces,
+    installers: Installers,
     clients: Clients,
     requests: Requests,
     /// What clients that have gone had asked for, and is not ended yet.
     leaving: VecDeque<RequestId>,
     socket: SocketFile,
     started: Instant,
-    /// Where reservations are installed.
-    installed: BTreeMap<Handle, InterfaceId>,
     not_installed: u64,
     /// What is reported, a line each.
     reports: Vec<String>,
@@ -73,6 +70,15 @@ impl Agent {
     /// # Errors
     /// When something is not available. Nothing is left installed then.
     pub fn open(config: Config) -> Result<Self, DaemonError> {
+        Self::open_with(config, Given::new())
+    }
+
+    /// Opens it with installers for the interfaces of these names, instead of what the file says. Nothing else is installed there. The file
+    /// has to say that the traffic is controlled there.
+    ///
+    /// # Errors
+    /// As [`Agent::open`].
+    pub fn open_with(config: Config, given: Given) -> Result<Self, DaemonError> {
         let socket = SocketFile::bind(&config.socket)?;
         if let Some(group) = config.group {
             socket.set_owner(None, Some(group))?;
@@ -81,60 +87,33 @@ impl Agent {
             .listener()
             .set_nonblocking(true)
             .map_err(|error| SysError::new("the socket cannot be set not to wait", error))?;
-        let mut engine = engine(&config)?;
-        let mut traffic_control = TrafficControl::default();
-        let (mut links, mut places) = (Vec::new(), BTreeMap::new());
-        for spec in &config.interfaces {
-            let interface = Interface::named(&spec.name)?;
-            let link = link(spec, &interface, &mut engine)?;
-            if spec.control == ControlKind::Tc {
-                traffic_control.add_interface(link.id, &interface, spec.rate, spec.replace)?;
-                places.insert(link.id, 0);
-            } else {
-                // An earlier agent may have had another file.
-                sweep(&interface)?;
-            }
-            links.push(link);
-        }
-        let encapsulations: Vec<_> = config.interfaces.iter().map(|spec| spec.encapsulation).collect();
-        let network = Network::open(links, &encapsulations)?;
+        let kinds: Vec<_> = config.interfaces.iter().map(|spec| (spec.version, spec.encapsulation)).collect();
+        let network = Network::open(&kinds)?;
         let reports = network.small_buffers().collect();
-        Ok(Self {
-            engine,
+        let mut this = Self {
+            engine: engine(&config)?,
             network,
             routes: Routes::open()?,
-            installers: vec![Box::new(traffic_control)],
-            places,
+            interfaces: Interfaces::new(config.interfaces.len()),
+            installers: Installers::new(given),
             clients: Clients::default(),
             requests: Requests::default(),
             leaving: VecDeque::new(),
             socket,
             started: now(),
-            installed: BTreeMap::new(),
             not_installed: 0,
             reports,
             config,
             file: None,
-        })
+        };
+        this.take_interfaces()?;
+        Ok(this)
     }
 
     /// Reads this file again on SIGHUP.
     #[must_use]
     pub fn with_file(self, file: PathBuf) -> Self {
         Self { file: Some(file), ..self }
-    }
-
-    /// Gives an interface to another installer than the kernel's traffic control. Its share has to be controlled (`control = "tc"`).
-    #[must_use]
-    pub fn with_installer(mut self, name: &str, installer: Box<dyn Installer>) -> Self {
-        self.installers.push(installer);
-        let number = self.installers.len() - 1;
-        for (spec, link) in self.config.interfaces.iter().zip(self.network.links()) {
-            if spec.name == name {
-                self.places.insert(link.id, number);
-            }
-        }
-        self
     }
 
     /// Serves until one of `stops` is set. What has happened is passed to `report`, a line each.
@@ -169,7 +148,7 @@ impl Agent {
                             }
                         }
                     }
-                    ROUTES => self.look_at_routes(),
+                    ROUTES => self.look_around(),
                     // What others had must have ended before somebody asks for the same.
                     CLIENTS.. if !self.leaving.is_empty() => {}
                     CLIENTS.. => self.serve(number - CLIENTS),
@@ -180,6 +159,7 @@ impl Agent {
             if at >= self.engine.deadline() {
                 self.engine.handle_deadline(at);
             }
+            self.maintain(at);
             self.act();
             for client in self.clients.flush() {
                 self.leave(client);
@@ -204,8 +184,6 @@ impl Agent {
 
     /// Removes what is installed, and tells neighbours that what was asked for here has ended.
     fn withdraw_all(&mut self) {
-        // Interface by interface, which is faster than one reservation after the other.
-        self.places.clear();
         self.installers.clear();
         let clients: Vec<ClientId> = self.requests.clients();
         for client in clients {
@@ -225,9 +203,10 @@ impl Agent {
             .iter()
             .map(|spec| {
                 let reservable = Rate::from_bps((spec.rate.as_bps() as f64 * spec.share.share) as u64);
-                match spec.control {
-                    ControlKind::Tc => format!("{} ({reservable} of {} reservable)", spec.name, spec.rate),
-                    ControlKind::None => format!("{} (not controlled)", spec.name),
+                if spec.control.controls() {
+                    format!("{} ({reservable} of {} reservable)", spec.name, spec.rate)
+                } else {
+                    format!("{} (not controlled)", spec.name)
                 }
             })
             .collect();
@@ -283,20 +262,41 @@ impl Agent {
                 (*interface, *handle, false)
             }
         };
-        let Some(place) = self.places.get(&interface) else { return Ok(()) };
-        match control {
-            Control::Delete { .. } => self.installed.remove(&handle),
-            _ => self.installed.insert(handle, interface),
-        };
-        self.installers[*place].apply(control).map_err(|error| {
+        self.installers.apply(interface, handle, control).map_err(|error| {
             self.not_installed += u64::from(is_new);
             self.reports.push(format!("interface {}: {error}", self.name_of(interface)));
             (handle, is_new)
         })
     }
 
+    /// Does what is due at installers. What they have lost is given up, and those who have asked for it hear of it.
+    fn maintain(&mut self, at: Instant) {
+        for (interface, handle, error) in self.installers.maintain(at) {
+            self.not_installed += 1;
+            self.reports.push(format!("interface {}: {error}", self.name_of(interface)));
+            let is_its = |shaped: &Shaped| shaped.place == Some((interface, handle));
+            let local = self.requests.shaped().find(|(_, shaped)| is_its(shaped)).map(|(request, _)| request);
+            let Some(request) = local else {
+                self.engine.revoke(at, handle, false);
+                continue;
+            };
+            self.release(interface, handle);
+            if let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) {
+                shaped.place = None;
+            }
+            let node = self.network.links().iter().find(|link| link.id == interface).map(|link| link.address);
+            self.fail(request, Refusal { node, ..Refusal::new(Reason::Conflict) });
+        }
+        for (name, problem) in self.interfaces.new_problems(&self.config, &mut self.installers) {
+            self.reports.push(match problem {
+                Some(why) => format!("interface {name}: {why}"),
+                None => format!("interface {name}: it is in use again"),
+            });
+        }
+    }
+
     fn name_of(&self, interface: InterfaceId) -> String {
-        let at = self.network.links().iter().position(|link| link.id == interface);
+        let at = self.interfaces.position(interface);
         at.map_or_else(|| interface.0.to_string(), |at| self.config.interfaces[at].name.clone())
     }
 
@@ -362,11 +362,46 @@ impl Agent {
         Refusal { reason, node: Some(error.node), available_bps }
     }
 
+    /// Looks at interfaces and routes again, if something has changed.
+    fn look_around(&mut self) {
+        let changes = self.routes.changes();
+        if changes.links || changes.addresses {
+            self.look_at_interfaces();
+        }
+        if changes.any() {
+            self.look_at_routes();
+        }
+    }
+
+    /// Takes the interfaces over that are there.
+    ///
+    /// # Errors
+    /// When one cannot be taken over.
+    fn take_interfaces(&mut self) -> Result<(), DaemonError> {
+        let all = cutline_netlink::interfaces()?;
+        let Self { interfaces, config, engine, network, installers, .. } = self;
+        interfaces.attach(config, &all, engine, network, installers).map_or(Ok(()), Err)
+    }
+
+    /// Gives interfaces up that have gone, and takes over those that are new. What cannot be taken over is reported.
+    fn look_at_interfaces(&mut self) {
+        let all = match cutline_netlink::interfaces() {
+            Ok(all) => all,
+            Err(error) => return self.reports.push(error.to_string()),
+        };
+        let Self { interfaces, config, network, installers, .. } = self;
+        if interfaces.detach(config, &all, network, installers) {
+            // What was reserved there ends before an interface of the same name begins.
+            self.look_at_routes();
+            self.act();
+        }
+        let Self { interfaces, config, engine, network, installers, .. } = self;
+        // An error is a problem of its interface, which is reported.
+        let _first = interfaces.attach(config, &all, engine, network, installers);
+    }
+
     /// Asks for all routes again.
     fn look_at_routes(&mut self) {
-        if !self.routes.has_changed() {
-            return;
-        }
         for key in self.routes.asked() {
             let route = self.routes.route(key, self.network.links());
             self.engine.set_route(now(), key, &route);
@@ -621,11 +656,13 @@ impl Agent {
 
     fn take_over(&mut self, new: Config) -> Result<(), DaemonError> {
         let keys: Vec<_> = new.interfaces.iter().map(InterfaceSpec::integrity).collect::<Result<_, _>>()?;
-        for ((spec, link), keys) in new.interfaces.iter().zip(self.network.links()).zip(keys) {
+        for ((spec, id), keys) in new.interfaces.iter().zip(self.interfaces.ids()).zip(keys) {
+            // One that has never been there gets all of it when it comes.
+            let Some(id) = id else { continue };
             if let Some(keys) = keys {
-                self.engine.set_keys(link.id, keys);
+                self.engine.set_keys(id, keys);
             }
-            self.engine.set_share(link.id, &spec.share)?;
+            self.engine.set_share(id, &spec.share)?;
         }
         self.config = new;
         Ok(())
@@ -633,28 +670,26 @@ impl Agent {
 
     /// What it holds.
     pub fn status(&mut self) -> Status {
-        let mut counted: BTreeMap<InterfaceId, Counted> = BTreeMap::new();
-        for (handle, counts) in self.installers.iter_mut().flat_map(|installer| installer.counters()) {
-            if let Some(interface) = self.installed.get(&handle) {
-                let sum = counted.entry(*interface).or_default();
-                sum.packets += counts.packets;
-                sum.bytes += counts.bytes;
-                sum.dropped += counts.dropped;
-            }
-        }
+        let counted = self.installers.counters();
+        let problems = self.interfaces.problems(&mut self.installers);
         let name = |interface: InterfaceId| self.name_of(interface);
-        let interfaces = self.config.interfaces.iter().zip(self.network.links()).map(|(spec, link)| {
-            let share = self.engine.share(link.id);
-            let counts = counted.get(&link.id).copied().unwrap_or_default();
+        let each = self.config.interfaces.iter().zip(self.interfaces.ids()).zip(problems);
+        let interfaces = each.map(|((spec, id), problem)| {
+            let share = id.and_then(|id| self.engine.share(id));
+            let counts = id.and_then(|id| counted.get(&id)).copied().unwrap_or_default();
+            let link = self.network.links().iter().find(|link| Some(link.id) == id);
             InterfaceStatus {
                 name: spec.name.clone(),
-                address: link.address,
+                address: link.map(|link| link.address),
+                control: spec.control.name().to_owned(),
+                problem,
                 rate_bps: spec.rate.as_bps(),
                 reservable_bps: share.map(|share| share.reservable().as_bps()),
                 reserved_bps: share.map(|share| share.reserved().as_bps()),
                 reservations: share.map(|share| share.reservations() as u64),
                 reserved_packets: counts.packets,
                 reserved_bytes: counts.bytes,
+                excess_packets: counts.excess,
                 dropped_packets: counts.dropped,
                 is_authenticated: spec.keys.is_some(),
             }
@@ -756,23 +791,6 @@ fn engine(config: &Config) -> Result<Engine, DaemonError> {
     })?)
 }
 
-/// Adds an interface to the engine.
-fn link(spec: &InterfaceSpec, interface: &Interface, engine: &mut Engine) -> Result<Link, DaemonError> {
-    let is_link_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let its = || interface.addresses.iter().map(|own| own.address);
-    let address = its().find(|address| Version::of(*address) == spec.version && !is_link_local(address));
-    let version = if spec.version == Version::V4 { 4 } else { 6 };
-    let address = address.ok_or_else(|| DaemonError::NoAddress { name: spec.name.clone(), version })?;
-    let id = engine.add_interface(InterfaceConfig {
-        mtu: u32::try_from(interface.mtu.get()).unwrap_or(u32::MAX),
-        share: (spec.control == ControlKind::Tc).then(|| spec.share.clone()),
-        integrity: spec.integrity()?,
-        encapsulation: spec.encapsulation,
-        ..InterfaceConfig::new(address, spec.rate)
-    })?;
-    Ok(Link { id, index: interface.index, version: spec.version, address })
-}
-
 /// Random bytes that nobody can guess.
 fn random<const N: usize>() -> Result<[u8; N], SysError> {
     let mut bytes = [0; N];
@@ -795,7 +813,7 @@ fn ntp_time() -> u64 {
 /// Removes what an agent with this file would have installed, also one that has ended without doing so. What cannot be removed is
 /// returned, a line each.
 pub fn remove_installed(config: &Config) -> Vec<String> {
-    let controlled = config.interfaces.iter().filter(|spec| spec.control == ControlKind::Tc);
+    let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, ControlKind::Tc { .. }));
     let remove = |spec: &InterfaceSpec| Interface::named(&spec.name).and_then(|interface| sweep(&interface));
     let failed = |spec: &InterfaceSpec| remove(spec).err().map(|error| in_words(spec, &error));
     controlled.filter_map(failed).collect()

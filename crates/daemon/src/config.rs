@@ -11,20 +11,28 @@
 //! share = 0.75
 //! control = "tc"
 //! keys = "/etc/cutline/eth0.keys"
+//! [[interface]]
+//! name = "wan0"
+//! rate = "9.5 Mbit/s"
+//! control = "router"
+//! router-socket = "/run/cutline/lan/stats.sock"
+//! router-direction = "forward"
 //! ```
 
 use crate::error::DaemonError;
 use crate::keys;
 use cutline_config::{Document, Errors, Kind, Problem, TableReader, kind, parameter};
+use cutline_netlink::Options;
 use cutline_params::Parameters as _;
 use cutline_provision::DEFAULT_SOCKET;
+use cutline_router_service::Way;
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::Encapsulation;
 use cutline_rsvp::engine::EngineParams;
 use cutline_rsvp::integrity::IntegrityConfig;
 use cutline_service::regular_file;
 use cutline_sys::ip_socket::Version;
-use cutline_units::Rate;
+use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 
 /// What a file says.
@@ -53,8 +61,6 @@ pub struct InterfaceSpec {
     pub share: ShareParams,
     /// Who installs reservations.
     pub control: ControlKind,
-    /// Whether a queueing discipline that somebody else has set is replaced.
-    pub replace: bool,
     /// How messages travel.
     pub encapsulation: Encapsulation,
     /// The file with the keys; `None` if messages are not authenticated.
@@ -62,14 +68,47 @@ pub struct InterfaceSpec {
 }
 
 /// Who installs reservations on an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlKind {
     /// The kernel's traffic control.
-    Tc,
+    Tc {
+        /// Whether a queueing discipline that somebody else has set is replaced.
+        replace: bool,
+        /// How long best-effort packets wait at most where nothing is reserved.
+        best_effort_delay: Duration,
+    },
+    /// A userspace router on this host, which has the link's rate and queue.
+    Router {
+        /// Its local socket.
+        socket: PathBuf,
+        /// The direction of the router in which packets leave by this interface.
+        way: Way,
+    },
     /// Nobody: this node does not control the traffic there, and admits everything.
     None,
 }
 
+impl ControlKind {
+    /// Traffic control with the defaults of the file.
+    pub const TC: Self = Self::Tc { replace: false, best_effort_delay: Options::BEST_EFFORT_DELAY };
+
+    /// Returns its name in files.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Tc { .. } => "tc",
+            Self::Router { .. } => "router",
+            Self::None => "none",
+        }
+    }
+
+    /// Returns whether this node controls the traffic.
+    pub const fn controls(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+}
+
+/// The default of `burst` with a router. All of its reserved packets share one queue, so the buckets of others delay each of them.
+const ROUTER_BURST: Duration = Duration::from_millis(500);
 const LONGEST_NAME: usize = 15;
 const LONGEST_PATH: usize = 107;
 
@@ -106,7 +145,6 @@ impl Config {
             ("interface.version", any(|a, b| a.version != b.version)),
             ("interface.rate", any(|a, b| a.rate != b.rate)),
             ("interface.control", any(|a, b| a.control != b.control)),
-            ("interface.replace", any(|a, b| a.replace != b.replace)),
             ("interface.encapsulation", any(|a, b| a.encapsulation != b.encapsulation)),
             ("interface.keys", any(|a, b| a.keys.is_some() != b.keys.is_some())),
         ];
@@ -169,9 +207,13 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     let version = if table.or("version", &version, 4) == 4 { Version::V4 } else { Version::V6 };
     let share = ShareParams::from_values(parameter::values(table, &ShareParams::describe()));
     let share = parameter::checked(table, share);
-    let control = [("tc", ControlKind::Tc), ("none", ControlKind::None)];
-    let control = table.or("control", &kind::one_of("one of", &control), ControlKind::Tc);
-    let replace = table.or("replace", &kind::flag(), false);
+    let control = control(table);
+    let share = match &control {
+        Some(ControlKind::Router { .. }) if !table.has("burst") => {
+            share.map(|share| ShareParams { burst: ROUTER_BURST, ..share })
+        }
+        _ => share,
+    };
     let router = table.optional("router", &keys::address());
     let words = [
         ("raw", Encapsulation::Raw),
@@ -184,8 +226,63 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     }
     let keys = table.optional("keys", &path()).map(PathBuf::from);
     table.finish();
-    let (name, rate, share) = (name?, rate?, share?);
-    Some(InterfaceSpec { name, version, rate, share, control, replace, encapsulation, keys })
+    let (name, rate, share, control) = (name?, rate?, share?, control?);
+    Some(InterfaceSpec { name, version, rate, share, control, encapsulation, keys })
+}
+
+/// Reads who installs reservations. A key of another one is an error.
+fn control(table: &TableReader<'_>) -> Option<ControlKind> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Name {
+        Tc,
+        Router,
+        None,
+    }
+    let names = [("tc", Name::Tc), ("router", Name::Router), ("none", Name::None)];
+    let name = if table.has("control") {
+        table.required("control", &kind::one_of("one of", &names))?
+    } else {
+        Name::Tc
+    };
+    let delay = kind::duration().only("from 1 ms to 10 s", |delay| {
+        (Duration::from_millis(1)..=Duration::from_secs(10)).contains(delay)
+    });
+    let ways = [("forward", Way::Forward), ("reverse", Way::Reverse)];
+    let replace = table.optional("replace", &kind::flag());
+    let delay = table.optional("best-effort-delay", &delay);
+    let socket = table.optional("router-socket", &path());
+    let way = table.optional("router-direction", &kind::one_of("one of", &ways));
+    for (key, its, control) in [
+        ("replace", Name::Tc, "tc"),
+        ("best-effort-delay", Name::Tc, "tc"),
+        ("router-socket", Name::Router, "router"),
+        ("router-direction", Name::Router, "router"),
+    ] {
+        if table.has(key) && name != its {
+            table.refuse(key, &format!("it is for control = \"{control}\""));
+        }
+    }
+    match name {
+        Name::Tc => Some(ControlKind::Tc {
+            replace: replace.unwrap_or(false),
+            best_effort_delay: delay.unwrap_or(Options::BEST_EFFORT_DELAY),
+        }),
+        Name::Router => {
+            for (key, expected) in [
+                ("router-socket", "the `socket` of the router's file"),
+                (
+                    "router-direction",
+                    "\"forward\" if packets for this interface leave the router by its `out`, \"reverse\" if by its `in`",
+                ),
+            ] {
+                if !table.has(key) {
+                    table.lacks(key, expected);
+                }
+            }
+            Some(ControlKind::Router { socket: socket?.into(), way: way? })
+        }
+        Name::None => Some(ControlKind::None),
+    }
 }
 
 fn name() -> Kind<String> {
@@ -215,7 +312,6 @@ fn group() -> Kind<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_units::Duration;
 
     const FILE: &str = "socket = '/run/x.sock'\n[rsvp]\nrefresh = '5 s'\nrefresh-reduction = false\n\
                         [[interface]]\nname = 'eth0'\nrate = '100 Mbit/s'\nshare = 0.5\ncontrol = 'none'\n\
@@ -228,9 +324,53 @@ mod tests {
         assert_eq!(config.socket, Path::new("/run/x.sock"));
         assert_eq!((config.params.refresh, config.params.refresh_reduction), (Duration::from_secs(5), false));
         let [v4, v6] = &config.interfaces[..] else { panic!("two interfaces") };
-        assert_eq!((v4.version, v4.control, v4.share.share), (Version::V4, ControlKind::None, 0.5));
+        assert_eq!((v4.version, &v4.control, v4.share.share), (Version::V4, &ControlKind::None, 0.5));
         let router = Some("fd00::1".parse().unwrap());
-        assert_eq!((v6.encapsulation, v6.control), (Encapsulation::Udp { router }, ControlKind::Tc));
+        assert_eq!((v6.encapsulation, &v6.control), (Encapsulation::Udp { router }, &ControlKind::TC));
+    }
+
+    #[test]
+    fn who_installs_is_read_with_keys_of_its_own() {
+        const ROUTER: &str =
+            "control = 'router'\nrouter-socket = '/run/r.sock'\nrouter-direction = 'reverse'\n";
+        let read = |keys: &str| {
+            let text = format!("[[interface]]\nname = 'eth0'\nrate = '1.5 Mbit/s'\n{keys}");
+            Config::parse(&text, "c.toml").map(|mut config| config.interfaces.remove(0))
+        };
+        let tc = read("replace = true\nbest-effort-delay = '20 ms'").unwrap();
+        let best_effort_delay = Duration::from_millis(20);
+        assert_eq!(tc.control, ControlKind::Tc { replace: true, best_effort_delay });
+        let router = read(ROUTER).unwrap();
+        let socket = PathBuf::from("/run/r.sock");
+        assert_eq!(router.control, ControlKind::Router { socket, way: Way::Reverse });
+        assert_eq!(router.share.burst, ROUTER_BURST);
+        assert_eq!(read(&format!("{ROUTER}burst = '2 s'")).unwrap().share.burst, Duration::from_secs(2));
+        for (keys, says) in [
+            ("control = 'router'\nrouter-direction = 'forward'", "router-socket"),
+            ("control = 'router'\nrouter-socket = '/r'", "\"reverse\" if by its `in`"),
+            ("control = 'router'\nrouter-socket = 'r'\nrouter-direction = 'forward'", "absolute path"),
+            ("control = 'router'\nrouter-socket = '/r'\nrouter-direction = 'up'", "\"forward\""),
+            ("router-socket = '/r'", "it is for control = \"router\""),
+            ("control = 'none'\nreplace = true", "it is for control = \"tc\""),
+            ("control = 'none'\nbest-effort-delay = '1 s'", "it is for control = \"tc\""),
+            ("best-effort-delay = '11 s'", "from 1 ms to 10 s"),
+        ] {
+            let said = read(keys).unwrap_err().render();
+            assert!(said.contains(says), "{keys}: {said}");
+        }
+    }
+
+    /// DIRM's bucket, an image of 180 kB, fits a link of 1.5 Mbit/s unless the operator wants shorter bursts.
+    #[test]
+    fn the_default_burst_has_room_for_an_image_on_a_slow_link() {
+        let config = Config::parse("[[interface]]\nname = 'e'\nrate = '1.5 Mbit/s'", "c.toml").unwrap();
+        let spec = &config.interfaces[0];
+        let mut share = cutline_rsvp::admission::Share::new(&spec.share, spec.rate, 1500);
+        let image = cutline_rsvp::intserv::Tspec {
+            max_packet: 1500,
+            ..cutline_rsvp::intserv::Tspec::new(80e3, 180e3)
+        };
+        share.admit(cutline_rsvp::admission::Handle(1), &image).unwrap();
     }
 
     #[test]

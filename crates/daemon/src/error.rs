@@ -28,15 +28,4 @@ pub enum DaemonError {
         /// Why.
         why: String,
     },
-    /// An interface has no address of the version of IP that is wanted.
-    #[error(
-        "interface `{}` has no address of IPv{version}: give it one, or remove it from the file",
-        Printable(name)
-    )]
-    NoAddress {
-        /// The interface.
-        name: String,
-        /// 4 or 6.
-        version: u8,
-    },
 }

@@ -6,7 +6,7 @@
 //!                       applications
 //!                            | clients: local socket, JSON lines
 //! raw and UDP sockets -- agent: engine -- routes: netlink
-//!        network             | installer: traffic control
+//!        network             | installer: traffic control, a router
 //!
 //! config     its file
 //! keys       files with the keys of neighbours
@@ -14,7 +14,9 @@
 //!   requests what applications have asked for, and what they are told
 //! network    messages on their way: raw and UDP sockets
 //! routes     the kernel's answers as the engine wants them
-//! installer  where reservations are installed: the kernel's traffic control, or elsewhere
+//! interfaces the interfaces of the file, which come and go
+//! installer  where reservations are installed: the kernel's traffic control, a userspace router, or elsewhere
+//! installers which of them installs on which interface
 //! clients    connections of applications
 //! convert    values of the engine and of clients
 //! status     what it holds, as a document
@@ -27,6 +29,8 @@ pub mod config;
 mod convert;
 mod error;
 pub mod installer;
+mod installers;
+mod interfaces;
 mod keys;
 mod network;
 mod requests;
@@ -37,3 +41,4 @@ pub use agent::{Agent, remove_installed};
 pub use config::Config;
 pub use error::DaemonError;
 pub use installer::Installer;
+pub use installers::Given;

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 /// It reads its file again on SIGHUP, and then changes keys and shares. It removes all that it has installed when it ends, and at its start
 /// what a killed one has left. `cutline reservations` shows what it holds.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, after_help = EXAMPLES)]
 struct Args {
     /// The file that says what to do
     #[arg(long, value_name = "FILE", default_value = "/etc/cutline/cutlined.toml")]
@@ -25,6 +25,14 @@ struct Args {
     #[arg(long)]
     check: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  cutlined --check                             check /etc/cutline/cutlined.toml
+  cutlined --config ./cutlined.toml            run with another file, as root
+  systemctl reload cutlined                    take changes of keys and shares over
+  cutline reservations                         show what it holds
+
+The file is described in cutlined.toml(5).";
 
 /// The exit code of a wrong file.
 const WRONG_FILE: u8 = 2;

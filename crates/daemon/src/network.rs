@@ -41,14 +41,13 @@ pub struct Network {
 }
 
 impl Network {
-    /// Opens the sockets that these interfaces need.
+    /// Opens the sockets that interfaces of these kinds need. There are none yet.
     ///
     /// # Errors
     /// When the process may not, or another one has a port of the protocol.
-    pub fn open(links: Vec<Link>, encapsulations: &[Encapsulation]) -> Result<Self, SysError> {
+    pub fn open(interfaces: &[(Version, Encapsulation)]) -> Result<Self, SysError> {
         let mut sockets: Vec<Socket> = Vec::new();
-        for (link, encapsulation) in links.iter().zip(encapsulations) {
-            let version = link.version;
+        for (version, encapsulation) in interfaces.iter().copied() {
             let (raw, ports) = match encapsulation {
                 Encapsulation::Udp { .. } => (false, &[PORT_FROM_HOSTS, PORT_TO_HOSTS][..]),
                 _ => (true, &[PORT_FROM_HOSTS][..]),
@@ -77,7 +76,7 @@ impl Network {
                 sockets.push(Socket { inner: socket, version, carrier: Carrier::Udp(port), sends: true });
             }
         }
-        Ok(Self { sockets, links, misplaced: 0, unsent: 0 })
+        Ok(Self { sockets, links: Vec::new(), misplaced: 0, unsent: 0 })
     }
 
     /// The descriptors, each with its number.
@@ -162,7 +161,17 @@ impl Network {
         })
     }
 
-    /// The interfaces.
+    /// Uses an interface.
+    pub fn add_link(&mut self, link: Link) {
+        self.links.push(link);
+    }
+
+    /// Uses an interface no longer.
+    pub fn remove_link(&mut self, id: InterfaceId) {
+        self.links.retain(|link| link.id != id);
+    }
+
+    /// The interfaces that are there.
     pub fn links(&self) -> &[Link] {
         &self.links
     }

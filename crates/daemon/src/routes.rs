@@ -27,10 +27,10 @@ impl Routes {
         self.monitor.as_fd()
     }
 
-    /// Whether anything has changed since the last call.
-    pub fn has_changed(&mut self) -> bool {
-        // If the changes cannot be read, there may have been some.
-        self.monitor.take().map_or(true, Changes::any)
+    /// What has changed since the last call.
+    pub fn changes(&mut self) -> Changes {
+        // If the changes cannot be read, there may have been any.
+        self.monitor.take().unwrap_or(Changes::ALL)
     }
 
     /// Remembers that the engine wants to know a route.

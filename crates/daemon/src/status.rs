@@ -29,12 +29,16 @@ pub struct Status {
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
-    /// Its address in messages.
-    #[schemars(with = "String")]
-    pub address: IpAddr,
+    /// Its address in messages; null while the interface is not there, or has none.
+    #[schemars(with = "Option<String>")]
+    pub address: Option<IpAddr>,
+    /// Who installs reservations there: `tc`, `router` or `none`.
+    pub control: String,
+    /// Why nothing can be reserved there, or what is reserved is not in effect, at this time; null if all is well.
+    pub problem: Option<String>,
     /// The rate of its link, bit/s.
     pub rate_bps: u64,
-    /// How much can be reserved, bit/s; null if the traffic there is not controlled.
+    /// How much can be reserved, bit/s; null if the traffic there is not controlled, or the interface has not been there.
     pub reservable_bps: Option<u64>,
     /// How much is reserved, bit/s.
     pub reserved_bps: Option<u64>,
@@ -42,8 +46,10 @@ pub struct InterfaceStatus {
     pub reservations: Option<u64>,
     /// Packets that have left as part of a reservation that is there now.
     pub reserved_packets: u64,
-    /// Their bytes, as traffic control counts them, B.
+    /// Their bytes, as whoever installs reservations counts them, B.
     pub reserved_bytes: u64,
+    /// Packets of these reservations that exceeded them and became best effort. Traffic control counts them in `reserved_packets`, too.
+    pub excess_packets: u64,
     /// Packets of these reservations that were dropped.
     pub dropped_packets: u64,
     /// Whether messages are authenticated.

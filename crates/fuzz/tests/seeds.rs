@@ -572,6 +572,43 @@ fn reservations_in_a_router() {
     check("router-reservation", actions.map(line).into());
 }
 
+/// What applications send to `cutlined`.
+#[test]
+fn requests_to_cutlined() {
+    use cutline_provision::protocol::{Bucket, Request, Senders};
+    use cutline_provision::{Flow, Transport};
+    use std::net::SocketAddr;
+    let [one, other]: [SocketAddr; 2] = ["10.0.1.2:5000", "[fd00::2]:6000"].map(|text| text.parse().unwrap());
+    let bucket = Bucket {
+        rate_bps: 100_000,
+        bucket_bytes: 3000,
+        peak_bps: 1_000_000,
+        min_policed_bytes: 64,
+        max_packet_bytes: 200,
+    };
+    let flow = Flow { transport: Transport::Tcp, source: one, destination: one };
+    let reserve = |senders| Request::Reserve {
+        id: 2,
+        transport: Transport::Udp,
+        destination: other,
+        senders,
+        bucket,
+        confirm: true,
+    };
+    let requests = [
+        ("hello", Request::Hello { version: 1 }),
+        ("announce", Request::Announce { id: 1, flow, bucket }),
+        ("reserve-fixed", reserve(Senders::Fixed { senders: vec![one] })),
+        ("reserve-shared", reserve(Senders::Shared { senders: vec![other, one] })),
+        ("reserve-any", reserve(Senders::Any {})),
+        ("shape", Request::Shape { id: 3, flow, bucket }),
+        ("withdraw", Request::Withdraw { id: u64::MAX }),
+        ("status", Request::Status {}),
+    ];
+    let line = |(name, request): (&str, Request)| seed(name, request.line().trim_end().to_owned());
+    check("cutlined-request", requests.map(line).into());
+}
+
 /// What a short simulation leaves, and a table of the laboratory's.
 #[test]
 fn results_of_a_run() {

@@ -29,6 +29,7 @@ macro_rules! targets {
 targets! {
     control_reply: "control-reply",
     control_request: "control-request",
+    cutlined_request: "cutlined-request",
     flows_file: "flows-file",
     frame_headers: "frame-headers",
     negotiation: "negotiation",

@@ -125,6 +125,10 @@ impl InterfacePort for AnyPort {
         with_port!(self, port => port.largest_frame())
     }
 
+    fn largest_packet(&self) -> u32 {
+        with_port!(self, port => port.largest_packet())
+    }
+
     fn stats(&mut self) -> Result<PortStats, PortError> {
         with_port!(self, port => port.stats())
     }

@@ -5,6 +5,10 @@ use cutline_aqm::Count;
 use cutline_router::Port;
 use rustix::fd::AsFd;
 
+/// The bytes of an Ethernet header, and of a tag in it.
+const ETHERNET: usize = 14;
+const TAG: usize = 4;
+
 /// A port on an interface of this machine. Its file descriptor is ready for reading when a frame has arrived.
 pub trait InterfacePort: Port<Error = PortError> + AsFd {
     /// Returns the interface's name.
@@ -12,6 +16,11 @@ pub trait InterfacePort: Port<Error = PortError> + AsFd {
 
     /// Returns the length of the longest frame that it sends, Ethernet header included, bytes.
     fn largest_frame(&self) -> u32;
+
+    /// Returns the length of the longest IP packet that it sends in a frame without a tag, bytes. The longest frame has room for a tag.
+    fn largest_packet(&self) -> u32 {
+        self.largest_frame().saturating_sub((ETHERNET + TAG) as u32)
+    }
 
     /// Returns what has been counted.
     ///

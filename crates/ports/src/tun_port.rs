@@ -70,6 +70,11 @@ impl InterfacePort for TunPort {
         self.largest
     }
 
+    /// There are no tags.
+    fn largest_packet(&self) -> u32 {
+        self.largest - ETHERNET as u32
+    }
+
     /// Packets can only be missed here.
     fn stats(&mut self) -> Result<PortStats, PortError> {
         if let Some(dropped) = self.watch.transmit_drops() {

@@ -9,6 +9,7 @@ use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, Reserva
 use cutline_aqm::PolicerParams;
 use cutline_router::FlowFilter;
 use cutline_units::Duration;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -49,16 +50,19 @@ enum Listed {
 const LONGEST: u64 = 1 << 20;
 
 impl ReservationClient {
-    /// Connects to the router whose socket is at `path`. Each reply may take `patience`.
+    /// Connects to the router whose socket is at `path`. Connecting and each reply may take `patience`.
     ///
     /// # Errors
     /// When no process listens there, or this process may not connect.
     pub fn connect(path: &Path, patience: Duration) -> Result<Self, AskError> {
         let patience = Some(std::time::Duration::from_nanos(patience.as_nanos()));
         let connect = || {
-            let stream = UnixStream::connect(path)?;
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            let stream = UnixStream::from(socket);
             stream.set_read_timeout(patience)?;
+            // It holds for connecting, too: a router that is stopped accepts nobody.
             stream.set_write_timeout(patience)?;
+            rustix::net::connect(&stream, &SocketAddrUnix::new(path)?)?;
             Ok(BufReader::new(stream))
         };
         let stream =

@@ -184,6 +184,7 @@ fn shaper(
         memory: process.memory_each(),
         reservations: process.reservations.unwrap_or_default(),
         largest_frame: outgoing.largest_frame(),
+        largest_packet: outgoing.largest_packet(),
         salt: streams.stream(stream, "salt").uniform().to_bits(),
         ..ShaperParams::new(spec.queue.clone())
     };

@@ -286,7 +286,7 @@ impl ReservedClass {
 
     /// Returns what a reservation takes of the link, if all reservations together may take it; `had` is what it has now.
     fn admit(&self, link: &Link, bucket: &PolicerParams, had: Charge) -> Result<Charge, ReservationError> {
-        let largest = link.largest_packet();
+        let largest = link.largest_packet;
         if bucket.max_packet > largest {
             let longest =
                 format!("at most {largest} B, the longest packet that the outgoing interface takes");
@@ -413,15 +413,8 @@ impl ReservedClass {
 pub(crate) struct Link {
     pub(crate) rate: Rate,
     pub(crate) overhead: Overhead,
-    /// The longest frame that the outgoing port accepts, bytes.
-    pub(crate) largest_frame: u32,
-}
-
-impl Link {
-    /// Returns the longest IP packet in an untagged frame. The longest frame has room for one tag.
-    const fn largest_packet(&self) -> u32 {
-        self.largest_frame.saturating_sub(ETHERNET as u32 + 4)
-    }
+    /// The longest IP packet that the outgoing port accepts, bytes.
+    pub(crate) largest_packet: u32,
 }
 
 impl Charge {

@@ -51,6 +51,8 @@ pub struct ShaperParams {
     pub overhead: Overhead,
     /// The longest frame that the outgoing port accepts, Ethernet header included, bytes.
     pub largest_frame: u32,
+    /// The longest IP packet that it accepts, bytes. A reservation cannot be for longer ones.
+    pub largest_packet: u32,
     /// The hint of each code point.
     pub hints: HintTable,
     /// The new code point of each code point in outgoing frames.
@@ -114,6 +116,7 @@ impl ShaperParams {
             queue,
             overhead: Overhead::Ethernet,
             largest_frame: 1518,
+            largest_packet: 1500,
             hints: HintTable::standard(),
             remark: RemarkTable::unchanged(),
             burst: Self::BURST,
@@ -614,7 +617,7 @@ impl Shaper {
         Link {
             rate: self.params.queue.rate,
             overhead: self.params.overhead,
-            largest_frame: self.params.largest_frame,
+            largest_packet: self.params.largest_packet,
         }
     }
 

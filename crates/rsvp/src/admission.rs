@@ -16,11 +16,11 @@ pub struct ShareParams {
     /// The share of the link's rate that can be reserved.
     #[param(default = 0.75, range = (0.0, 1.0), source = "ours: a quarter stays for best effort, whatever is reserved")]
     pub share: f64,
-    /// How long the buckets of all reservations together may take at the reservable rate.
+    /// How long the buckets of all reservations together may take at the reservable rate. If all come at once, best effort waits so long.
     #[param(
-        default = Duration::from_millis(500),
+        default = Duration::from_secs(2),
         range = (Duration::from_millis(1), Duration::from_secs(60)),
-        source = "ours: an interactive application notices a delay above it"
+        source = "ours: an image of 180 kB fits a link of 1 Mbit/s"
     )]
     pub burst: Duration,
     /// The bytes that the link's layer adds to a packet.
@@ -81,6 +81,11 @@ impl Share {
             taken: Charge::default(),
             charges: BTreeMap::new(),
         }
+    }
+
+    /// Changes the MTU of the link. What is reserved stays.
+    pub const fn set_mtu(&mut self, mtu: u32) {
+        self.mtu = mtu;
     }
 
     /// Changes how much can be reserved. What is reserved keeps what it has; its headers are counted as before until it changes.
@@ -165,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn share(kbps: u64) -> Share {
-        let params = ShareParams { share: 0.5, overhead: 0, ..Default::default() };
+        let params = ShareParams { share: 0.5, burst: Duration::from_millis(500), overhead: 0 };
         Share::new(&params, Rate::from_kbps(kbps), 1500)
     }
 

@@ -20,6 +20,8 @@ const IP_PKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::
 const IP_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_TRANSPARENT);
 const IP_MTU_DISCOVER: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
 const IPV6_ROUTER_ALERT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 22);
+/// Since Linux 5.1. Without it, messages of all network namespaces come to every such socket.
+const IPV6_ROUTER_ALERT_ISOLATE: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 30);
 const IPV6_RECVPKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
 const IPV6_RECVHOPLIMIT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT);
 const IPV6_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT);
@@ -152,6 +154,8 @@ impl IpSocket {
         let (version, headers) = (Version::V6, Headers::V6);
         let this = Self { fd, version, headers, protocol, buffer: vec![0; LONGEST], dropped: 0 };
         this.prepare()?;
+        // Before the socket is in the list of those that intercept.
+        IPV6_ROUTER_ALERT_ISOLATE.set(&this.fd, 1)?;
         IPV6_ROUTER_ALERT.set(&this.fd, 1)?;
         Ok(this)
     }

@@ -17,6 +17,7 @@ use cutline_sys::now;
 use cutline_testbed::may_make_namespaces;
 use cutline_units::Duration;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -61,6 +62,10 @@ pub struct Net {
     pub rate: &'static str,
     /// The nodes whose agents control the traffic. All do at first.
     pub controlled: Vec<&'static str>,
+    /// Whether they have an entry for each version of IP, with the same keys.
+    pub both_versions: bool,
+    /// Interfaces, by node and name, of which the files say this instead.
+    pub others: BTreeMap<(&'static str, &'static str), String>,
 }
 
 impl Net {
@@ -77,6 +82,8 @@ impl Net {
             interface: String::new(),
             rate: "10 Mbit/s",
             controlled: NODES.to_vec(),
+            both_versions: false,
+            others: BTreeMap::new(),
         };
         for ((one, one_name, one_address), (other, other_name, other_address)) in LINKS {
             let peer = this.node(other).name().to_owned();
@@ -120,12 +127,12 @@ impl Net {
         let control = if self.controlled.contains(&node) { "tc" } else { "none" };
         for (one, other) in LINKS {
             for (_, name, _) in [one, other].into_iter().filter(|(its, _, _)| *its == node) {
-                write!(
-                    text,
-                    "[[interface]]\nname = '{name}'\nrate = '{}'\nshare = 0.5\ncontrol = '{control}'\n{}\n",
-                    self.rate, self.interface
-                )
-                .unwrap();
+                let usual = || format!("rate = '{}'\nshare = 0.5\ncontrol = '{control}'\n{}", self.rate, self.interface);
+                let says = self.others.get(&(node, name)).cloned().unwrap_or_else(usual);
+                write!(text, "[[interface]]\nname = '{name}'\n{says}\n").unwrap();
+                if self.both_versions {
+                    write!(text, "[[interface]]\nname = '{name}'\nversion = 6\n{says}\n").unwrap();
+                }
             }
         }
         let path = self.folder.path().join(format!("{node}.toml"));

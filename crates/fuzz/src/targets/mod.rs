@@ -1,6 +1,7 @@
 //! All targets, in a table.
 
 mod control_messages;
+mod cutlined_request;
 mod folder;
 mod frame_headers;
 mod negotiation;
@@ -45,7 +46,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 23] = [
+const TARGETS: [Target; 24] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -60,6 +61,14 @@ const TARGETS: [Target; 23] = [
         seeds: &[],
         longest: 512,
         tries: 300_000,
+        memory: LITTLE,
+    },
+    Target {
+        name: "cutlined-request",
+        parse: cutlined_request::parse,
+        seeds: &[],
+        longest: 1024,
+        tries: 100_000,
         memory: LITTLE,
     },
     Target {

@@ -6,33 +6,30 @@ use super::network::Nodes;
 use crate::LabError;
 use crate::run::joined_anywhere;
 use cutline_daemon::config::{ControlKind, InterfaceSpec};
-use cutline_daemon::installer::{Counted, InstallError, Installer};
-use cutline_daemon::{Agent, Config};
-use cutline_netlink::{ClassId, Filter, Reservation, Shaper};
+use cutline_daemon::installer::TrafficControl;
+use cutline_daemon::{Agent, Config, Given, Installer};
+use cutline_netlink::Shaper;
 use cutline_provision::Access;
-use cutline_rsvp::admission::{Handle, ShareParams};
+use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::Encapsulation;
-use cutline_rsvp::engine::{Control, EngineParams, Flow};
-use cutline_rsvp::intserv::Tspec;
-use cutline_rsvp::object::{Selector, Sender, Session};
+use cutline_rsvp::engine::EngineParams;
 use cutline_sys::ip_socket::Version;
-use cutline_units::{Bytes, Duration, Rate};
-use std::collections::BTreeMap;
+use cutline_units::{Duration, Rate};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 /// A shaper that an agent and the laboratory share.
 pub type Shared = Arc<Mutex<Shaper>>;
 
-/// An agent's interface: its name, the rate of its link, and what installs the shaper, once the agent has looked at the interface.
-pub struct Place<'p> {
+/// An agent's interface: its name, the rate of its link, and the shaper that is there.
+pub struct Place {
     pub interface: String,
     pub rate: Rate,
-    pub install: Box<dyn FnOnce() -> Result<Shared, LabError> + Send + 'p>,
+    pub shaper: Shared,
 }
 
 /// What can be reserved of a link: as much as without agents, and the bucket of DIRM, which is three images (a second of the line).
@@ -64,25 +61,18 @@ impl Agents {
         Access { socket: self.folder.path().join(format!("{node}.sock")) }
     }
 
-    /// Starts the agent of a node. Returns the shapers of its interfaces, in the order of `places`.
+    /// Starts the agent of a node.
     ///
     /// # Errors
-    /// When it cannot open its sockets, or a shaper cannot be installed.
-    pub fn start(
-        &mut self,
-        nodes: &Nodes,
-        node: &str,
-        places: Vec<Place<'_>>,
-    ) -> Result<Vec<Shared>, LabError> {
+    /// When it cannot open its sockets.
+    pub fn start(&mut self, nodes: &Nodes, node: &str, places: &[Place]) -> Result<(), LabError> {
         let socket = self.access(node).socket;
-        let spec = |place: &Place<'_>| InterfaceSpec {
+        let spec = |place: &Place| InterfaceSpec {
             name: place.interface.clone(),
             version: Version::V4,
             rate: place.rate,
             share: share(),
-            // The agent has traffic control of its own at first, which the shaper replaces.
-            control: ControlKind::Tc,
-            replace: false,
+            control: ControlKind::TC,
             encapsulation: Encapsulation::Raw,
             keys: None,
         };
@@ -93,25 +83,22 @@ impl Agents {
             interfaces: places.iter().map(spec).collect(),
         };
         let stop = Arc::clone(&self.stop);
+        let classes =
+            |place: &Place| -> Box<dyn Installer> { Box::new(TrafficControl::of(Arc::clone(&place.shaper))) };
+        let given: Given = places.iter().map(|place| (place.interface.clone(), classes(place))).collect();
         let start = || {
-            let mut agent =
-                Agent::open(config).map_err(|error| LabError::Agent { error: error.to_string() })?;
-            let mut shapers = Vec::new();
-            for place in places {
-                let shaper = (place.install)()?;
-                agent = agent.with_installer(&place.interface, Box::new(Classes::new(&shaper)));
-                shapers.push(shaper);
-            }
+            let mut agent = Agent::open_with(config, given)
+                .map_err(|error| LabError::Agent { error: error.to_string() })?;
             // The thread stays in this namespace.
             let thread = std::thread::spawn(move || {
                 // What it cannot do shows as a reservation that fails.
                 let _ended = agent.run(&[&stop], None, |_| {});
             });
-            Ok::<_, LabError>((shapers, thread))
+            Ok::<_, LabError>(thread)
         };
-        let (shapers, thread) = nodes.get(node).within(start)??;
+        let thread = nodes.get(node).within(start)??;
         self.threads.push((socket, thread));
-        Ok(shapers)
+        Ok(())
     }
 }
 
@@ -123,92 +110,6 @@ impl Drop for Agents {
             let _awake = UnixStream::connect(socket);
             joined_anywhere(thread);
         }
-    }
-}
-
-/// The classes that an agent has in the shaper of an interface.
-#[derive(Debug)]
-struct Classes {
-    shaper: Shared,
-    classes: BTreeMap<Handle, ClassId>,
-}
-
-impl Classes {
-    fn new(shaper: &Shared) -> Self {
-        Self { shaper: Arc::clone(shaper), classes: BTreeMap::new() }
-    }
-
-    fn class(&self, handle: Handle) -> Result<ClassId, InstallError> {
-        self.classes.get(&handle).copied().ok_or(InstallError::Unknown)
-    }
-}
-
-impl Installer for Classes {
-    fn apply(&mut self, control: &Control) -> Result<(), InstallError> {
-        let shaper = Arc::clone(&self.shaper);
-        let mut shaper = shaper.lock().unwrap_or_else(PoisonError::into_inner);
-        match control {
-            Control::Add(flow) => {
-                let class = shaper.add(&reservation(&flow.tspec), &filters(flow))?;
-                self.classes.insert(flow.handle, class);
-            }
-            Control::Modify(flow) => shaper.change(self.class(flow.handle)?, &reservation(&flow.tspec))?,
-            Control::AddFilter { handle, session, sender, .. } => {
-                shaper.add_filter(self.class(*handle)?, &filter(session, Some(sender)))?;
-            }
-            Control::RemoveFilter { handle, session, sender, .. } => {
-                shaper.remove_filter(self.class(*handle)?, &filter(session, Some(sender)))?;
-            }
-            Control::Delete { handle, .. } => {
-                // One that could not be installed is deleted, too.
-                if let Some(class) = self.classes.remove(handle) {
-                    shaper.remove(class)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn counters(&mut self) -> BTreeMap<Handle, Counted> {
-        let mut shaper = self.shaper.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = shaper.counters().unwrap_or_default();
-        let counted = |(handle, class): (&Handle, &ClassId)| {
-            let of = all.get(class)?;
-            let (packets, dropped) = (of.packets.into(), of.drops.into());
-            Some((*handle, Counted { packets, bytes: of.bytes, dropped }))
-        };
-        self.classes.iter().filter_map(counted).collect()
-    }
-}
-
-/// The bucket as traffic control has it. It lets at least one packet through.
-fn reservation(tspec: &Tspec) -> Reservation {
-    let bits = (f64::from(tspec.rate) * 8.0).ceil() as u64;
-    Reservation {
-        rate: Rate::from_bps(bits.max(8)),
-        bucket: Bytes::new((tspec.bucket.ceil() as u64).max(tspec.max_packet.into())),
-        min_unit: Bytes::new(tspec.min_unit.into()),
-        max_packet: Bytes::new(tspec.max_packet.into()),
-    }
-}
-
-fn filters(flow: &Flow) -> Vec<Filter> {
-    if flow.senders.is_empty() {
-        return vec![filter(&flow.session, None)];
-    }
-    flow.senders.iter().map(|sender| filter(&flow.session, Some(sender))).collect()
-}
-
-/// The packets of a session, from one sender or from all. A port of 0 is that of a protocol without ports.
-fn filter(session: &Session, sender: Option<&Sender>) -> Filter {
-    let port = |port: u16| Some(port).filter(|port| *port > 0);
-    let selector = sender.map(|sender| sender.selector);
-    Filter {
-        protocol: Some(session.protocol).filter(|protocol| *protocol > 0),
-        destination_port: port(session.port),
-        source: sender.map(|sender| sender.address),
-        source_port: if let Some(Selector::Port(number)) = selector { port(number) } else { None },
-        ..Filter::to(session.destination)
     }
 }
 
@@ -224,7 +125,7 @@ mod tests {
     use cutline_sys::namespace::Namespace;
     use cutline_testbed::skip;
     use cutline_translate::TokenBucket;
-    use cutline_units::Instant;
+    use cutline_units::{Bytes, Instant};
     use std::net::SocketAddr;
 
     #[test]

@@ -9,7 +9,7 @@ use super::network::{Map, Nodes};
 use crate::LabError;
 use cutline_aqm::Limit;
 use cutline_netlink::traffic_control::Options;
-use cutline_netlink::{Filter, Interface, Reservation, Shaper, sweep};
+use cutline_netlink::{Filter, Interface, Reservation, Shaper};
 use cutline_provision::Access;
 use cutline_scenario::spec::{GraphSpec, LinkSpec};
 use cutline_sim::measure::QueueInterval;
@@ -48,17 +48,18 @@ impl Control {
         for node in &graph.nodes {
             let links: Vec<(usize, &LinkSpec)> =
                 graph.links.iter().enumerate().filter(|(_, link)| link.from == node.name).collect();
-            let shapers = if let Some(agents) = &mut agents {
-                let place = |(_, link): &(usize, &LinkSpec)| {
-                    let (interface, link) = (Map::interface(&link.to), (*link).clone());
-                    Place { interface, rate: link.rate, install: Box::new(move || install(&link)) }
+            let install_all =
+                || links.iter().map(|(_, link)| install(link)).collect::<Result<Vec<_>, LabError>>();
+            let shapers = nodes.get(&node.name).within(install_all)??;
+            if let Some(agents) = &mut agents {
+                let place = |((_, link), shaper): (&(usize, &LinkSpec), &Shared)| Place {
+                    interface: Map::interface(&link.to),
+                    rate: link.rate,
+                    shaper: Arc::clone(shaper),
                 };
-                agents.start(nodes, &node.name, links.iter().map(place).collect())?
-            } else {
-                let install_all =
-                    || links.iter().map(|(_, link)| install(link)).collect::<Result<_, LabError>>();
-                nodes.get(&node.name).within(install_all)??
-            };
+                let places: Vec<Place> = links.iter().zip(&shapers).map(place).collect();
+                agents.start(nodes, &node.name, &places)?;
+            }
             ends.extend(links.iter().map(|(index, _)| *index).zip(shapers));
         }
         Ok(Self { ends: ends.into_values().collect(), agents })
@@ -118,8 +119,6 @@ impl Control {
 fn install(link: &LinkSpec) -> Result<Shared, LabError> {
     let interface = Interface::named(&Map::interface(&link.to))?;
     let options = Options { best_effort_delay: queue_delay(link), ..Options::default() };
-    // An agent's own discipline has another queue.
-    sweep(&interface)?;
     Ok(Arc::new(Mutex::new(Shaper::install(&interface, link.rate, options)?)))
 }
 

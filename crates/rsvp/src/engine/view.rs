@@ -119,4 +119,14 @@ impl Engine {
         }
         Ok(())
     }
+
+    /// Changes the address and the MTU of an interface, such as one that was removed and is there again. Neighbours learn the address from
+    /// the next messages.
+    pub fn set_link(&mut self, interface: InterfaceId, address: IpAddr, mtu: u32) {
+        let Some(place) = self.interfaces.get_mut(&interface) else { return };
+        (place.config.address, place.config.mtu) = (address, mtu);
+        if let Some(share) = &mut place.share {
+            share.set_mtu(mtu);
+        }
+    }
 }

@@ -1,0 +1,86 @@
+//! Where reservations are installed.
+//!
+//! An [`Installer`] gets what admission control has agreed to, for one interface or several.
+//!
+//! ```text
+//! traffic_control  a class of HTB for each reservation
+//! router           the reserved class of a userspace router, by its local socket
+//! ```
+//!
+//! Another one implements the trait and is given to [`Agent::open_with`](crate::Agent::open_with).
+
+mod router;
+mod traffic_control;
+
+pub use router::RouterClass;
+pub use traffic_control::TrafficControl;
+
+use cutline_netlink::Error;
+use cutline_router_service::AskError;
+use cutline_rsvp::admission::Handle;
+use cutline_rsvp::engine::Control;
+use cutline_units::Instant;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Who installs reservations. Everything that it has installed is removed when it is dropped.
+pub trait Installer: fmt::Debug + Send {
+    /// Does what is asked.
+    ///
+    /// # Errors
+    /// When a reservation cannot be installed, or kept; then nothing of it is left.
+    fn apply(&mut self, control: &Control) -> Result<(), InstallError>;
+
+    /// Returns what the packets of each reservation were counted as.
+    fn counters(&mut self) -> BTreeMap<Handle, Counted>;
+
+    /// Does what is due without a request. The agent calls it after every wait, so every 50 ms at least. Returns the reservations that are
+    /// lost, each with the reason; nothing of them is left.
+    fn maintain(&mut self, _now: Instant) -> Vec<(Handle, InstallError)> {
+        Vec::new()
+    }
+
+    /// Returns why reservations are not in effect at this time; `None` if they are.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What was counted of a reservation's packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Packets that have left.
+    pub packets: u64,
+    /// Their bytes, as the installer counts them.
+    pub bytes: u64,
+    /// Packets that exceeded the reservation and became best effort.
+    pub excess: u64,
+    /// Packets that were dropped.
+    pub dropped: u64,
+}
+
+impl std::ops::AddAssign for Counted {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.excess += other.excess;
+        self.dropped += other.dropped;
+    }
+}
+
+/// Why a reservation is not installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The kernel's traffic control refuses.
+    #[error(transparent)]
+    Netlink(#[from] Error),
+    /// The userspace router refuses, or does not answer.
+    #[error(transparent)]
+    Router(#[from] AskError),
+    /// The reservation, or its interface, is not known.
+    #[error("nothing is installed under this number")]
+    Unknown,
+    /// Another reason.
+    #[error("{0}")]
+    Other(String),
+}

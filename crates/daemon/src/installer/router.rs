@@ -1,0 +1,414 @@
+//! The reserved class of a userspace router (`cutline router`), by its local socket.
+//!
+//! Reservations belong to the connection, so they end with this process, however it ends, and with the router. When the router ends,
+//! what is reserved is kept here and reserved again as soon as a router is there. New reservations are refused until then: nobody
+//! could keep them.
+//!
+//! ```text
+//!            the router ends, or does not answer
+//! connected ────────────────────────────────────► away
+//!    ▲      connects; reserves everything again     │
+//!    └──────────────────────────────────────────────┘
+//! ```
+//!
+//! Calls wait for the router: 50 ms for the first of several, about 1 ms for each of the others, and [`PATIENCE`] at most. A router that
+//! exceeds it is not asked again for [`SILENT_PAUSE`], so that the agent keeps serving others.
+
+use super::{Counted, InstallError, Installer};
+use cutline_aqm::PolicerParams;
+use cutline_router::FlowFilter;
+use cutline_router_service::{AskError, AskProblem, ReservationClient, Way};
+use cutline_rsvp::admission::Handle;
+use cutline_rsvp::engine::{Control, Flow, InterfaceId};
+use cutline_rsvp::intserv::Tspec;
+use cutline_rsvp::object::{Selector, Sender, Session};
+use cutline_sys::now;
+use cutline_sys::reactor::{self, PollFd, PollFlags};
+use cutline_units::{Bytes, Duration, Instant, Rate};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+
+/// The longest time that a call may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait before connecting again: at first, at most, and after a router that accepts but does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const SILENT_PAUSE: Duration = Duration::from_secs(30);
+/// How often it is looked whether the router has ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the agent may spend at a time on reserving again.
+const TURN: Duration = Duration::from_millis(100);
+/// For how long a refusal is not final after a connection was made: the router may still have the filters of this agent's predecessor.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// The reserved class of a router, in both of its directions.
+#[derive(Debug)]
+pub struct RouterClass {
+    path: PathBuf,
+    /// By which end of the router the packets of an interface leave.
+    ways: BTreeMap<InterfaceId, Way>,
+    connection: Connection,
+    /// What the router should have.
+    wanted: BTreeMap<Handle, Wanted>,
+    /// What of it the router does not have yet.
+    pending: BTreeSet<Handle>,
+}
+
+#[derive(Debug)]
+enum Connection {
+    Up { client: ReservationClient, since: Instant, next_look: Instant },
+    Away { why: String, next: Instant, pause: Duration },
+}
+
+/// A reservation. It has no filter only for as long as another one is on its way.
+#[derive(Clone, Debug)]
+struct Wanted {
+    way: Way,
+    bucket: PolicerParams,
+    filters: Vec<FlowFilter>,
+}
+
+impl RouterClass {
+    /// Connects to the router whose socket is at `path`. If none is there, it is looked for from time to time
+    /// ([`Installer::problem`] says so).
+    pub fn open(path: PathBuf) -> Self {
+        let away = Connection::Away { why: String::new(), next: Instant::ZERO, pause: FIRST_PAUSE };
+        let mut this = Self {
+            path,
+            ways: BTreeMap::new(),
+            connection: away,
+            wanted: BTreeMap::new(),
+            pending: BTreeSet::new(),
+        };
+        this.connect(now());
+        this
+    }
+
+    /// Installs reservations of an interface whose packets leave the router this way.
+    pub fn add_interface(&mut self, id: InterfaceId, way: Way) {
+        self.ways.insert(id, way);
+    }
+
+    fn connect(&mut self, at: Instant) {
+        let Connection::Away { pause, .. } = self.connection else { return };
+        // An answer shows that a router serves the socket.
+        let answered = ReservationClient::connect(&self.path, PATIENCE).and_then(|mut client| {
+            match client.interfaces() {
+                Ok(_) => Ok(client),
+                Err(error) => Err(error),
+            }
+        });
+        match answered {
+            Ok(client) => {
+                self.connection = Connection::Up { client, since: at, next_look: at + LOOK };
+                self.pending = self.wanted.keys().copied().collect();
+            }
+            Err(error) => self.lose(&error, (pause + pause).min(LONGEST_PAUSE)),
+        }
+    }
+
+    /// Gives the connection up.
+    fn lose(&mut self, error: &AskError, pause: Duration) {
+        let is_silent = matches!(&error.why, AskProblem::Io(io)
+            if matches!(io.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut));
+        let next = now() + if is_silent { SILENT_PAUSE } else { pause };
+        self.connection = Connection::Away { why: error.to_string(), next, pause };
+    }
+
+    /// Asks the router, if it is there. `None` if it is not, or has gone.
+    fn ask(
+        &mut self,
+        request: impl FnOnce(&mut ReservationClient) -> Result<(), AskError>,
+    ) -> Option<Result<(), AskError>> {
+        let Connection::Up { client, .. } = &mut self.connection else { return None };
+        match request(client) {
+            Err(error) if !error.is_refusal() => {
+                self.lose(&error, FIRST_PAUSE);
+                None
+            }
+            answered => Some(answered),
+        }
+    }
+
+    /// Whether a refusal may have been the last one.
+    fn is_settling(&self, at: Instant) -> bool {
+        matches!(self.connection, Connection::Up { since, .. } if at < since + SETTLING)
+    }
+
+    fn add(&mut self, flow: &Flow) -> Result<(), InstallError> {
+        let way = *self.ways.get(&flow.interface).ok_or(InstallError::Unknown)?;
+        let filters = if flow.senders.is_empty() {
+            vec![filter(&flow.session, None)?]
+        } else {
+            flow.senders.iter().map(|sender| filter(&flow.session, Some(sender))).collect::<Result<_, _>>()?
+        };
+        let wanted = Wanted { way, bucket: bucket(&flow.tspec), filters };
+        match self.reserve(flow.handle, &wanted) {
+            Some(Ok(())) => {}
+            Some(Err(_)) if self.is_settling(now()) => drop(self.pending.insert(flow.handle)),
+            Some(Err(error)) => return Err(error.into()),
+            None => return Err(InstallError::Other(self.problem().unwrap_or_default())),
+        }
+        self.wanted.insert(flow.handle, wanted);
+        Ok(())
+    }
+
+    fn reserve(&mut self, handle: Handle, wanted: &Wanted) -> Option<Result<(), AskError>> {
+        let Wanted { way, bucket, filters } = wanted;
+        let outcome = self.ask(|client| client.reserve(*way, handle.0, *bucket, filters))?;
+        if outcome.is_err() {
+            // A router that was busy may carry it out after all. Then it comes before this.
+            self.ask(|client| client.release(*way, handle.0))?.unwrap_or_default();
+        }
+        Some(outcome)
+    }
+
+    /// Changes a reservation here and in the router. If the router refuses it, the reservation ends.
+    fn change(
+        &mut self,
+        handle: Handle,
+        change: impl FnOnce(&mut Wanted) -> Result<(), InstallError>,
+        request: impl FnOnce(&mut ReservationClient, &Wanted) -> Result<(), AskError>,
+    ) -> Result<(), InstallError> {
+        let wanted = self.wanted.get_mut(&handle).ok_or(InstallError::Unknown)?;
+        change(wanted)?;
+        let wanted = wanted.clone();
+        if self.pending.contains(&handle) {
+            return Ok(());
+        }
+        match self.ask(|client| request(client, &wanted)) {
+            Some(Err(error)) => Err(error.into()),
+            // A router that has gone gets it when it is there again.
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    fn release(&mut self, handle: Handle) -> Result<(), InstallError> {
+        // One that could not be installed is deleted, too.
+        let Some(wanted) = self.wanted.remove(&handle) else { return Ok(()) };
+        if self.pending.remove(&handle) {
+            return Ok(());
+        }
+        match self.ask(|client| client.release(wanted.way, handle.0)) {
+            Some(Err(error)) => Err(error.into()),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    /// Reserves what is pending. Returns what the router refuses.
+    fn reserve_again(&mut self) -> Vec<(Handle, InstallError)> {
+        let (until, mut refused) = (now() + TURN, Vec::new());
+        for handle in self.pending.clone() {
+            let Some(wanted) = self.wanted.get(&handle).filter(|wanted| !wanted.filters.is_empty()).cloned()
+            else {
+                continue;
+            };
+            let at = now();
+            if at >= until {
+                break;
+            }
+            match self.reserve(handle, &wanted) {
+                Some(Ok(())) => drop(self.pending.remove(&handle)),
+                Some(Err(_)) if self.is_settling(at) => {}
+                Some(Err(error)) => {
+                    self.pending.remove(&handle);
+                    self.wanted.remove(&handle);
+                    refused.push((handle, error.into()));
+                }
+                None => break,
+            }
+        }
+        refused
+    }
+}
+
+impl Installer for RouterClass {
+    fn apply(&mut self, control: &Control) -> Result<(), InstallError> {
+        match control {
+            Control::Add(flow) => self.add(flow),
+            Control::Modify(flow) => {
+                let (number, bucket) = (flow.handle.0, bucket(&flow.tspec));
+                let store = |wanted: &mut Wanted| {
+                    wanted.bucket = bucket;
+                    Ok(())
+                };
+                self.change(flow.handle, store, |client, wanted| client.change(wanted.way, number, bucket))
+            }
+            Control::AddFilter { handle, session, sender, .. } => {
+                let filter = filter(session, Some(sender))?;
+                let store = |wanted: &mut Wanted| {
+                    wanted.filters.push(filter);
+                    Ok(())
+                };
+                self.change(*handle, store, |client, wanted| client.add_filter(wanted.way, handle.0, filter))
+            }
+            Control::RemoveFilter { handle, session, sender, .. } => {
+                let filter = filter(session, Some(sender))?;
+                let store = |wanted: &mut Wanted| {
+                    let at = wanted.filters.iter().position(|its| *its == filter);
+                    wanted.filters.swap_remove(at.ok_or(InstallError::Unknown)?);
+                    Ok(())
+                };
+                self.change(*handle, store, |client, wanted| {
+                    client.remove_filter(wanted.way, handle.0, filter)
+                })
+            }
+            Control::Delete { handle, .. } => self.release(*handle),
+        }
+    }
+
+    fn counters(&mut self) -> BTreeMap<Handle, Counted> {
+        let mut all = Vec::new();
+        let answered = self.ask(|client| {
+            all = client.list()?;
+            Ok(())
+        });
+        if !matches!(answered, Some(Ok(()))) {
+            return BTreeMap::new();
+        }
+        let own = all.iter().filter(|reservation| reservation.own);
+        own.map(|reservation| {
+            let counted = Counted {
+                packets: reservation.conforming.packets,
+                bytes: reservation.conforming.bytes,
+                excess: reservation.excess.packets,
+                dropped: reservation.dropped.packets,
+            };
+            (Handle(reservation.reservation), counted)
+        })
+        .collect()
+    }
+
+    fn maintain(&mut self, at: Instant) -> Vec<(Handle, InstallError)> {
+        match &mut self.connection {
+            Connection::Away { next, .. } if at >= *next => self.connect(at),
+            Connection::Up { client, next_look, .. } if at >= *next_look => {
+                *next_look = at + LOOK;
+                if has_ended(client) {
+                    let error = AskError { path: self.path.clone(), why: AskProblem::Closed };
+                    self.lose(&error, FIRST_PAUSE);
+                }
+            }
+            _ => {}
+        }
+        if self.pending.is_empty() { Vec::new() } else { self.reserve_again() }
+    }
+
+    fn problem(&self) -> Option<String> {
+        match &self.connection {
+            Connection::Away { why, .. } => {
+                Some(format!("{why}; {} reservations wait for a router there", self.wanted.len()))
+            }
+            Connection::Up { .. } if !self.pending.is_empty() => {
+                Some(format!("{} reservations are yet to be made in the router", self.pending.len()))
+            }
+            Connection::Up { .. } => None,
+        }
+    }
+}
+
+/// The descriptor becomes readable only when the connection has ended.
+fn has_ended(client: &ReservationClient) -> bool {
+    let descriptor = client.as_fd();
+    let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+    reactor::wait(&mut descriptors, Duration::ZERO).unwrap_or(false)
+}
+
+/// The bucket as the router has it. The peak rate is not policed (RFC 2211 section 5).
+fn bucket(tspec: &Tspec) -> PolicerParams {
+    let min_unit = tspec.min_unit.clamp(1, PolicerParams::LONGEST);
+    let bits = (f64::from(tspec.rate) * 8.0).ceil() as u64;
+    let bytes = f64::from(tspec.bucket).ceil() as u64;
+    PolicerParams {
+        rate: Rate::from_bps(bits.clamp(1, PolicerParams::MAX_RATE.as_bps())),
+        bucket: Bytes::new(bytes.clamp(min_unit.into(), PolicerParams::MAX_BUCKET.get())),
+        min_unit,
+        max_packet: tspec.max_packet.clamp(min_unit, PolicerParams::LONGEST),
+    }
+}
+
+/// The packets of a session, from one sender or from all. A port of 0 stands for a protocol without ports.
+fn filter(session: &Session, sender: Option<&Sender>) -> Result<FlowFilter, InstallError> {
+    let port = |port: u16| (port > 0).then_some(port);
+    let refused = |what: &str| Err(InstallError::Other(what.to_owned()));
+    if session.protocol == 0 {
+        return refused("protocol = 0: the router allows 1 to 255");
+    }
+    let source_port = match sender.map(|sender| sender.selector) {
+        Some(Selector::Port(number)) => port(number),
+        Some(Selector::FlowLabel(_)) => {
+            return refused("a sender with a flow label: the router knows senders by address and port alone");
+        }
+        None => None,
+    };
+    Ok(FlowFilter {
+        destination: session.destination,
+        protocol: session.protocol,
+        destination_port: port(session.port),
+        source: sender.map(|sender| sender.address),
+        source_port,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: Session = Session {
+        destination: std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+        protocol: 17,
+        port: 5000,
+    };
+
+    #[test]
+    fn a_session_becomes_a_filter() {
+        let sender = Sender::new([10, 0, 0, 1].into(), 6000);
+        let all = filter(&SESSION, None).unwrap();
+        assert_eq!((all.protocol, all.destination_port, all.source), (17, Some(5000), None));
+        let one = filter(&SESSION, Some(&sender)).unwrap();
+        assert_eq!((one.source, one.source_port), (Some([10, 0, 0, 1].into()), Some(6000)));
+        let without = Session { protocol: 50, port: 0, ..SESSION };
+        let without = filter(&without, Some(&Sender::new(sender.address, 0))).unwrap();
+        assert_eq!((without.destination_port, without.source_port), (None, None));
+        let labelled = Sender { selector: Selector::FlowLabel(7), ..sender };
+        let error = filter(&SESSION, Some(&labelled)).unwrap_err().to_string();
+        assert!(error.contains("flow label"), "{error}");
+    }
+
+    /// Whatever a message says, the router's own check takes it.
+    #[test]
+    fn a_bucket_has_values_that_the_router_takes() {
+        let largest = Tspec { min_unit: u32::MAX, max_packet: u32::MAX, ..Tspec::new(f32::MAX, f32::MAX) };
+        let least = Tspec { min_unit: 0, max_packet: 0, ..Tspec::new(0.0, 0.0) };
+        for tspec in [largest, least, Tspec { min_unit: 1500, ..Tspec::new(1e3, 10.0) }] {
+            bucket(&tspec).check().unwrap_or_else(|error| panic!("{tspec:?}: {error}"));
+        }
+        let usual = bucket(&Tspec { min_unit: 100, max_packet: 1500, ..Tspec::new(1000.1, 10_000.0) });
+        assert_eq!((usual.rate, usual.bucket), (Rate::from_bps(8001), Bytes::new(10_000)));
+    }
+
+    /// A router that is not there refuses what is new, and the reason names its socket.
+    #[test]
+    fn nothing_new_is_taken_while_the_router_is_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut class = RouterClass::open(folder.path().join("none.sock"));
+        class.add_interface(InterfaceId(1), Way::Forward);
+        let problem = class.problem().unwrap();
+        assert!(problem.contains("none.sock") && problem.contains("0 reservations wait"), "{problem}");
+        let flow = Flow {
+            interface: InterfaceId(1),
+            handle: Handle(1),
+            session: SESSION,
+            style: cutline_rsvp::object::Style::WildcardFilter,
+            senders: Vec::new(),
+            tspec: Tspec::new(1000.0, 1000.0),
+            police: cutline_rsvp::engine::Police::default(),
+        };
+        let error = class.apply(&Control::Add(flow)).unwrap_err().to_string();
+        assert!(error.contains("none.sock"), "{error}");
+        class.apply(&Control::Delete { interface: InterfaceId(1), handle: Handle(1) }).unwrap();
+        assert!(class.maintain(now()).is_empty());
+    }
+}

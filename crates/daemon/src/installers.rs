@@ -1,0 +1,155 @@
+//! Who installs reservations on which interface.
+
+use crate::config::{ControlKind, InterfaceSpec};
+use crate::error::DaemonError;
+use crate::installer::{Counted, InstallError, Installer, RouterClass, TrafficControl};
+use cutline_netlink::{Interface, Options, sweep};
+use cutline_rsvp::admission::Handle;
+use cutline_rsvp::engine::{Control, InterfaceId};
+use cutline_units::Instant;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::PathBuf;
+
+/// Installers that the program has brought, by the name of the interface.
+pub type Given = BTreeMap<String, Box<dyn Installer>>;
+
+/// Who installs on an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// Traffic control, at the kernel's number of the interface.
+    Kernel(u32),
+    /// The router with this socket.
+    Router(PathBuf),
+    /// What the program has brought.
+    Given(String),
+}
+
+/// All installers.
+#[derive(Debug, Default)]
+pub struct Installers {
+    kernel: BTreeMap<u32, TrafficControl>,
+    routers: BTreeMap<PathBuf, RouterClass>,
+    given: Given,
+    /// Who installs on an interface; nobody where the traffic is not controlled. If the kernel's interface has gone, its shaper has, too.
+    places: BTreeMap<InterfaceId, Place>,
+    /// The interface of each reservation.
+    installed: BTreeMap<Handle, InterfaceId>,
+}
+
+impl Installers {
+    /// Begins with these, which come before what the file says.
+    pub fn new(given: Given) -> Self {
+        Self { given, ..Self::default() }
+    }
+
+    /// Takes an interface over.
+    ///
+    /// # Errors
+    /// When its traffic control is somebody else's, or the process may not.
+    pub fn attach(
+        &mut self,
+        id: InterfaceId,
+        spec: &InterfaceSpec,
+        interface: &Interface,
+    ) -> Result<(), DaemonError> {
+        if self.given.contains_key(&spec.name) {
+            self.places.insert(id, Place::Given(spec.name.clone()));
+            return Ok(());
+        }
+        match &spec.control {
+            ControlKind::Tc { replace, best_effort_delay } => {
+                // Both versions of IP share a shaper.
+                if let Entry::Vacant(free) = self.kernel.entry(interface.index) {
+                    let (replace, best_effort_delay) = (*replace, *best_effort_delay);
+                    let options = Options { replace, best_effort_delay, ..Options::default() };
+                    free.insert(TrafficControl::install(interface, spec.rate, options)?);
+                }
+                self.places.insert(id, Place::Kernel(interface.index));
+            }
+            ControlKind::Router { socket, way } => {
+                // An earlier agent may have had another file.
+                sweep(interface)?;
+                let router = self.routers.entry(socket.clone());
+                router.or_insert_with(|| RouterClass::open(socket.clone())).add_interface(id, *way);
+                self.places.insert(id, Place::Router(socket.clone()));
+            }
+            ControlKind::None => {
+                sweep(interface)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the traffic control of interfaces that are not among these numbers.
+    pub fn keep(&mut self, is_there: impl Fn(u32) -> bool) {
+        self.kernel.retain(|index, _| is_there(*index));
+    }
+
+    /// Removes all at once that is in traffic control and in routers, which is faster than one reservation after the other.
+    pub fn clear(&mut self) {
+        self.places.retain(|_, place| matches!(place, Place::Given(_)));
+        self.kernel.clear();
+        self.routers.clear();
+    }
+
+    /// Does what is asked on an interface.
+    pub fn apply(
+        &mut self,
+        interface: InterfaceId,
+        handle: Handle,
+        control: &Control,
+    ) -> Result<(), InstallError> {
+        let is_deletion = matches!(control, Control::Delete { .. });
+        if is_deletion {
+            self.installed.remove(&handle);
+        } else {
+            self.installed.insert(handle, interface);
+        }
+        match self.at(interface) {
+            Some(installer) => installer.apply(control),
+            // It went with its interface.
+            None if is_deletion => Ok(()),
+            None => Err(InstallError::Unknown),
+        }
+    }
+
+    fn at(&mut self, interface: InterfaceId) -> Option<&mut dyn Installer> {
+        match self.places.get(&interface)? {
+            Place::Kernel(index) => self.kernel.get_mut(index).map(|installer| installer as _),
+            Place::Router(socket) => self.routers.get_mut(socket).map(|installer| installer as _),
+            Place::Given(name) => self.given.get_mut(name).map(|installer| &mut **installer as _),
+        }
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut dyn Installer> {
+        let kernel = self.kernel.values_mut().map(|installer| installer as &mut dyn Installer);
+        let routers = self.routers.values_mut().map(|installer| installer as &mut dyn Installer);
+        let given = self.given.values_mut().map(|installer| &mut **installer as &mut dyn Installer);
+        kernel.chain(routers).chain(given)
+    }
+
+    /// Does what is due. Returns the reservations that are lost, with their interfaces and the reasons.
+    pub fn maintain(&mut self, now: Instant) -> Vec<(InterfaceId, Handle, InstallError)> {
+        let lost: Vec<_> = self.all().flat_map(|installer| installer.maintain(now)).collect();
+        let placed = |(handle, error)| Some((*self.installed.get(&handle)?, handle, error));
+        lost.into_iter().filter_map(placed).collect()
+    }
+
+    /// Why nothing is in effect on an interface at this time, if so.
+    pub fn problem(&mut self, interface: InterfaceId) -> Option<String> {
+        self.at(interface)?.problem()
+    }
+
+    /// What was counted on each interface.
+    pub fn counters(&mut self) -> BTreeMap<InterfaceId, Counted> {
+        let all: Vec<_> = self.all().flat_map(Installer::counters).collect();
+        let mut counted: BTreeMap<InterfaceId, Counted> = BTreeMap::new();
+        for (handle, counts) in all {
+            if let Some(interface) = self.installed.get(&handle) {
+                *counted.entry(*interface).or_default() += counts;
+            }
+        }
+        counted
+    }
+}
