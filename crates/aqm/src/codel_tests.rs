@@ -35,7 +35,7 @@ fn drops(codel: &mut CoDel<u32>, from: u64, to: u64) -> Vec<u64> {
 
 #[test]
 fn the_interval_between_drops_shrinks() {
-    // RFC 8289 section 5.4.
+    // RFC 8289 section 5.6.
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 3000, false);
     // Above the target from 5 ms on; the first drop comes 100 ms later, the next after 100 / sqrt(count) each.
@@ -59,7 +59,7 @@ fn a_queue_that_was_short_within_the_interval_has_no_drops() {
 
 #[test]
 fn one_packet_left_is_none_too_many() {
-    // RFC 8289 section 5.5.
+    // RFC 8289 section 5.6.
     let mut codel = codel(false);
     for at in 0..50 {
         // One packet more than leaves; each waits 20 ms, but at most 1500 B wait behind it.
@@ -71,7 +71,7 @@ fn one_packet_left_is_none_too_many() {
 
 #[test]
 fn dropping_resumes_near_its_last_count() {
-    // RFC 8289 section 5.6.
+    // RFC 8289 section 5.5.
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 700, false);
     let first = drops(&mut codel, 0, 600).len() as u32;
