@@ -49,6 +49,27 @@ fn the_interval_between_drops_shrinks() {
 }
 
 #[test]
+fn newton_takes_a_few_drops() {
+    let mut control = Control { count: 1, ..Control::NEW };
+    let params = CoDelParams { root: Root::Newton, ..CoDelParams::default() };
+    let mut interval = |count| {
+        control.count = count;
+        control.step_root();
+        control.next_after(ms(0), &params).saturating_since(ms(0)).as_secs_f64() * 1e3
+    };
+    let found = [2, 3, 4, 5, 6].map(&mut interval);
+    for (found, expected) in found.into_iter().zip([50.0, 56.25, 48.78, 44.15, 40.41]) {
+        assert!((found - expected).abs() < 0.02, "{found}");
+    }
+    for count in 7..10_000 {
+        let (found, exact) = (interval(count), 100.0 / f64::from(count).sqrt());
+        assert!((found / exact - 1.0).abs() < 0.03, "{count}: {found} {exact}");
+    }
+    // A count that rises at once is more than a step can follow.
+    assert!((interval(1_000_000) / 0.1 - 1.0).abs() > 0.5);
+}
+
+#[test]
 fn a_queue_that_was_short_within_the_interval_has_no_drops() {
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 90, false);

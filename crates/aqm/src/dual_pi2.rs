@@ -48,7 +48,7 @@
 //!   `unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability`, `scalable_goes_first_and_classic_has_its_share`.
 //! - Linux's choices: `packets_that_cannot_be_marked_in_the_scalable_queue`, `the_step_marks_all_beyond_a_millisecond`,
 //!   `a_short_backlog_is_not_hit`, `overload_without_drops_caps_the_coupling`, `hits_are_random_or_even`.
-//! - Not compared with another engine.
+//! - Not compared with another engine: the kernel of `docs/validation/linux.md` has none.
 
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
 use crate::pool::{Held, List, Pool};

@@ -18,6 +18,7 @@
 //! | `spare`: CoDel drops nothing while at most `mtu` waits | `qdisc-backlog`: in all flows together | `flow-backlog`: in the packet's flow (ns-3; RFC 8289 section 5.6) |
 //! | `half`: what leaves a full queue | `bytes` | `packets` (section 4.1) |
 //! | `count-overflow`: packets that leave a full queue raise `count` of their flow's CoDel | `true` | `false` |
+//! | `root`: the square root of CoDel's law | `newton` | `exact` (RFC 8289 section 5.6) |
 //! | `renew-lone-flow`: an emptied new flow, while there is no old one, is new again with its next packet | `true` | `false` (section 4.2) |
 //!
 //! With `spare = "qdisc-backlog"` a flow with a single packet in the queue can lose it, if others wait and the flow's
@@ -29,7 +30,7 @@
 //!
 //! Other differences from Linux's `fq_codel`: the limit is that of the queue's description (Linux and section 5.2.3: 10240
 //! packets); there is no limit on memory (Linux: 32 MB); `ce-threshold`, off by default in Linux, and filters that choose
-//! the flow are not implemented; the square root of CoDel's law is exact (see CoDel).
+//! the flow are not implemented.
 //!
 //! A newcomer that finds the queue full is stored, and other packets are shed. Its verdict is "pass" even if it is shed
 //! itself at once. The perturbation is drawn from the queue's random stream with the first packet, and again after a
@@ -46,10 +47,11 @@
 //! - Each flow has a CoDel: `each_flow_has_a_codel_of_its_own`. Collisions: `flows_collide_with_the_expected_frequency`.
 //! - Linux's choices and the others: `a_flow_of_one_packet_is_spared_by_its_own_backlog_alone`,
 //!   `packets_that_a_full_queue_drops_count_in_linux`, `a_lone_new_flow_is_new_again_in_linux`.
+//! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.
 //! - The hash is not the RFC's Jenkins hash, and flows come as numbers, not as addresses and ports.
 
 use crate::buckets::FlowHash;
-use crate::codel::{CoDelParams, Control, Exit, Spare};
+use crate::codel::{CoDelParams, Control, Exit, Root, Spare};
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
 use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
@@ -61,7 +63,10 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct FqCoDelParams {
     /// CoDel's own, for each flow.
-    #[group]
+    #[group(
+        default = CoDelParams { root: Root::Newton, ..CoDelParams::default() },
+        sources(root = "Linux; RFC 8289 section 5.6 has the exact one")
+    )]
     pub codel: CoDelParams,
     /// What a flow may send in its turn.
     #[param(default = 1514, range = (1, 1_000_000), unit = "B", source = "RFC 8290 section 5.2.4")]
@@ -387,12 +392,16 @@ mod tests {
         for renew_lone_flow in [true, false] {
             let params = FqCoDelParams { renew_lone_flow, ..FqCoDelParams::default() };
             let (mut fq, mut random) = (with(params, 100), stream(1));
-            [1, 2].into_iter().for_each(|flow| arrive(&mut fq, &mut random, flow, 100));
+            for flow in [1, 2] {
+                arrive(&mut fq, &mut random, flow, 100);
+            }
             let next = |fq: &mut FqCoDel<u32>| fq.dequeue(Instant::ZERO).map(|departure| departure.packet);
             assert_eq!([next(&mut fq), next(&mut fq)], [Some(1), Some(2)]);
             // Flow 1 was found empty with flow 2 new and nobody old.
             assert_eq!(fq.old_flows.len(), usize::from(!renew_lone_flow));
-            [3, 1].into_iter().for_each(|flow| arrive(&mut fq, &mut random, flow, 100));
+            for flow in [3, 1] {
+                arrive(&mut fq, &mut random, flow, 100);
+            }
             assert_eq!([next(&mut fq), next(&mut fq)], [Some(3), Some(1)]);
             assert_eq!(
                 fq.new_flows.len(),

@@ -57,6 +57,7 @@
 //!   `the_guard_looks_at_the_latest_delay`, `small_packets_are_dropped_less_in_byte_mode`,
 //!   `sojourn_times_are_not_taken_of_packets_that_change_places`.
 //! - The three estimates agree on a standing queue: `all_three_agree_on_a_standing_queue`.
+//! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.
 
 use crate::delay_control::DelayControlParams;
 use crate::queue_delay::{Estimate, QueueDelay};
