@@ -7,6 +7,7 @@
 #   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
 #   tools/setup.sh python   also, for make wheel: Python, and maturin in target/venv
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
+#   tools/setup.sh linux    also, for make validate-linux: QEMU, busybox
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
 #   tools/setup.sh programs also, for the tests of gateways with real applications: ffmpeg, omniORB with its IDL compiler, a C++ compiler
 #   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark, tcpdump and flent
@@ -49,11 +50,12 @@ case "${1:-base}" in
         venv="$(dirname "$0")/../target/venv"
         [ -x "$venv/bin/maturin" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet maturin==1.16.0; } ;;
     ns2) need ns ns2; need python3 python3 ;;
+    linux) need qemu-system-x86_64 qemu-system-x86; need busybox busybox-static; need python3 python3 ;;
     # flent draws with matplotlib, which is only a recommended package.
     traces) need tshark tshark; need tcpdump tcpdump; need flent "flent python3-matplotlib" ;;
     peers)
         need chromium chromium; need curl curl; need iperf3 iperf3; need go golang-go; need python3 python3; need tshark tshark ;;
     programs)
         need ffmpeg ffmpeg; need c++ g++; need omniidl omniidl; need /usr/include/omniORB4/CORBA.h libomniorb4-dev ;;
-    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, traces, peers, programs" ;;
+    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, linux, traces, peers, programs" ;;
 esac

@@ -35,7 +35,7 @@ fn drops(codel: &mut CoDel<u32>, from: u64, to: u64) -> Vec<u64> {
 
 #[test]
 fn the_interval_between_drops_shrinks() {
-    // RFC 8289 section 5.4.
+    // RFC 8289 section 5.6.
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 3000, false);
     // Above the target from 5 ms on; the first drop comes 100 ms later, the next after 100 / sqrt(count) each.
@@ -49,6 +49,27 @@ fn the_interval_between_drops_shrinks() {
 }
 
 #[test]
+fn newton_takes_a_few_drops() {
+    let mut control = Control { count: 1, ..Control::NEW };
+    let params = CoDelParams { root: Root::Newton, ..CoDelParams::default() };
+    let mut interval = |count| {
+        control.count = count;
+        control.step_root();
+        control.next_after(ms(0), &params).saturating_since(ms(0)).as_secs_f64() * 1e3
+    };
+    let found = [2, 3, 4, 5, 6].map(&mut interval);
+    for (found, expected) in found.into_iter().zip([50.0, 56.25, 48.78, 44.15, 40.41]) {
+        assert!((found - expected).abs() < 0.02, "{found}");
+    }
+    for count in 7..10_000 {
+        let (found, exact) = (interval(count), 100.0 / f64::from(count).sqrt());
+        assert!((found / exact - 1.0).abs() < 0.03, "{count}: {found} {exact}");
+    }
+    // A count that rises at once is more than a step can follow.
+    assert!((interval(1_000_000) / 0.1 - 1.0).abs() > 0.5);
+}
+
+#[test]
 fn a_queue_that_was_short_within_the_interval_has_no_drops() {
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 90, false);
@@ -59,7 +80,7 @@ fn a_queue_that_was_short_within_the_interval_has_no_drops() {
 
 #[test]
 fn one_packet_left_is_none_too_many() {
-    // RFC 8289 section 5.5.
+    // RFC 8289 section 5.6.
     let mut codel = codel(false);
     for at in 0..50 {
         // One packet more than leaves; each waits 20 ms, but at most 1500 B wait behind it.
@@ -71,7 +92,7 @@ fn one_packet_left_is_none_too_many() {
 
 #[test]
 fn dropping_resumes_near_its_last_count() {
-    // RFC 8289 section 5.6.
+    // RFC 8289 section 5.5.
     let mut codel = codel(false);
     fill(&mut codel, ms(0), 700, false);
     let first = drops(&mut codel, 0, 600).len() as u32;

@@ -53,6 +53,9 @@ pub trait DropProbability {
     #[inline]
     fn departed(&mut self, _now: Instant, _size: u32, _arrived: Instant, _backlog: Backlog) {}
 
+    /// The queue lets packets leave in another order than they come, as TSQ does. Called once, before the first packet.
+    fn reorders(&mut self) {}
+
     /// The link's rate from now on.
     fn set_rate(&mut self, _now: Instant, _rate: Rate) {}
 

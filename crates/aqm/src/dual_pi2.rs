@@ -11,21 +11,33 @@
 //!   (where k p' >= 1)                  scalable dropped with p_C, marked if it is spared     appendix A.2
 //! ```
 //!
-//! Hits are not drawn but spaced evenly: probabilities add up, and each time the sum exceeds 1 a packet is hit (`recur`,
-//! appendix A.1). The scalable queue goes first, except for a share of the link that the classic one has when both wait.
+//! The scalable queue goes first, except for a share of the link that the classic one has when both wait.
 //!
 //! Worked numbers: a classic packet that has waited 30 ms where the last update found 20 ms gives
 //! p' = 0.16 x 0.015 + 3.2 x 0.01 = 0.0344, p_C = 0.00118 and k p' = 0.0688 (`the_coupling`). One that came at
 //! 24 ms and is never sent gives p' = 0, 0.02448, 0.07712, 0.13232, ... from 16 ms on (`a_queue_that_grows`).
 //!
 //! Packets that are scalable (ECT(1)), or whose hint is at most `low-delay-hints`, go to the scalable queue; section
-//! 2.5.1.1 allows this for low-rate traffic. A packet there that cannot be marked is dropped with p_C.
+//! 2.5.1.1 allows this for low-rate traffic.
 //!
-//! Departures: the classic share is kept by bytes (what the classic queue was owed while both waited), one of the
-//! schedulers that the RFC leaves open. The ramp applies while another packet waits behind (`Th_len` of one packet). A
-//! queue's delay at an update is the sojourn time so far of its head. Marks and drops of the scalable queue in overload
-//! are spaced separately, where the RFC lets them share one sum. The limit is the one of the queue's description (the RFC
-//! has 250 ms of both), and refuses newcomers. The recorded probability is p_C.
+//! Linux and the RFC differ. The defaults are Linux's, as its `dualpi2` is since version 6.17:
+//!
+//! | parameter | Linux | RFC 9332 |
+//! | --- | --- | --- |
+//! | `hits`: which packets are hit | `random` | `even`: probabilities add up, and a packet is hit when the sum exceeds 1 (`recur`, appendix A.1) |
+//! | `min-th`, `range`: the scalable queue's own marks | 1 ms, 0: all beyond the step | 800 us, 400 us: a ramp (appendix A.1) |
+//! | `th-len`: the packets that must wait behind for these marks | 0, its `min_qlen_step` | 1 (appendix A.2) |
+//! | `not-ect`: packets in the scalable queue that cannot be marked | `as-marks`: dropped where others are marked, by k p' and by the step | `as-classic`: dropped with p_C; `spare`: never, if something else protects the queue (section 2.5.1.1) |
+//! | `mean-packet`: with less than two of these waiting p' hits nothing | the MTU and the Ethernet header | 0: no such rule |
+//! | `drop-overload`: drops in overload | `true`; `false`: p' is at most 1 / k | `true` (appendix A.2) |
+//! | `classic-share` | 10: 10 % | 16, "its exact value is unimportant" (appendix A.2) |
+//!
+//! Other differences from Linux's `dualpi2`: the limit is that of the queue's description, and refuses newcomers (Linux:
+//! 10000 packets and a limit on memory; the RFC: 250 ms of both); the classic share is kept by what the classic queue is
+//! owed, which is forgotten when one of the queues is empty; `th-len` looks at what waits when a packet leaves, not when it
+//! comes; packets that arrive with a mark (CE) go where their ECT would; `drop_early` (at arrival), steps in packets, filters and
+//! `split_gso` are not implemented. Linux always marks, here the queue's `ecn` must be on. A queue's delay at an update is
+//! the sojourn time so far of its head, as in Linux. The recorded probability is p_C.
 //!
 //! # Validation
 //!
@@ -34,18 +46,19 @@
 //!   `scalable_packets_are_marked_and_classic_ones_dropped_by_the_law`, `the_larger_of_ramp_and_coupling_marks`,
 //!   `the_ramp_marks_packets_that_waited_a_millisecond`, `in_overload_a_quarter_is_dropped_on_either_side`,
 //!   `unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability`, `scalable_goes_first_and_classic_has_its_share`.
-//! - Not checked: the figures of appendix A were read in other people's renderings of them, not in the RFC itself. No
-//!   comparison with another engine, and no scalable transport here (DCTCP, Prague) to drive it with.
+//! - Linux's choices: `packets_that_cannot_be_marked_in_the_scalable_queue`, `the_step_marks_all_beyond_a_millisecond`,
+//!   `a_short_backlog_is_not_hit`, `overload_without_drops_caps_the_coupling`, `hits_are_random_or_even`.
+//! - Not compared with another engine: the kernel of `docs/validation/linux.md` has none.
 
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
 use crate::sample_clock::SampleClock;
 use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
-use cutline_params::{ParameterError, Parameters};
-use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+use cutline_params::{Choice, ParameterError, Parameters};
+use cutline_units::{Duration, Instant, Probability, RandomStream, Rate, Streams};
 
-const RAMP: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(10));
+const RAMP: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(10));
 const A_1: &str = "RFC 9332 appendix A.1";
 
 /// What can be set.
@@ -66,16 +79,46 @@ pub struct DualPi2Params {
     #[param(default = 2.0, range = COUPLING, source = "RFC 9332 section 2.1")]
     pub coupling: f64,
     /// The sojourn time from which scalable packets are marked whatever p' is.
-    #[param(default = Duration::from_micros(800), range = RAMP, source = A_1)]
+    #[param(
+        default = Duration::from_millis(1),
+        range = RAMP,
+        source = "Linux's step_thresh; RFC 9332 appendix A.1 has 800 us"
+    )]
     pub min_th: Duration,
-    /// How much longer the sojourn time must be for all of them to be marked.
-    #[param(default = Duration::from_micros(400), range = RAMP, source = A_1)]
+    /// How much longer the sojourn time must be for all of them to be marked; 0 is a step.
+    #[param(default = Duration::ZERO, range = RAMP, source = "Linux has a step; RFC 9332 appendix A.1 has 400 us")]
     pub range: Duration,
+    /// How many scalable packets must wait behind for the sojourn time to matter.
+    #[param(
+        default = 0,
+        range = (0, 1_000_000),
+        unit = "packets",
+        source = "Linux's min_qlen_step; RFC 9332 appendix A.2 has 1"
+    )]
+    pub th_len: u64,
+    /// What happens in the scalable queue to packets that cannot be marked: dropped where others are marked, dropped with
+    /// p_C, or spared.
+    #[param(default = NotEct::AsMarks, source = "Linux; RFC 9332 section 2.5.1.1 has as-classic")]
+    pub not_ect: NotEct,
+    /// Which packets are hit: drawn by chance, or spaced evenly.
+    #[param(default = Hits::Random, source = "Linux; RFC 9332 appendix A.1 has even")]
+    pub hits: Hits,
+    /// A typical packet: p' hits nothing while less than two of them wait.
+    #[param(
+        default = 1514,
+        range = (0, 1_000_000),
+        unit = "B",
+        source = "Linux: the MTU and the Ethernet header; RFC 9332 has no such rule, which is 0"
+    )]
+    pub mean_packet: u64,
+    /// Drop in overload, where k p' has reached 1. Without it, p' is at most 1 / k, and the queue grows to its limit.
+    #[param(default = true, source = "Linux and RFC 9332 appendix A.2")]
+    pub drop_overload: bool,
     /// The classic queue sends at least one byte in this many.
     #[param(
-        default = 16,
+        default = 10,
         range = (2, 1000),
-        source = "as in its authors' first implementation; Linux has 10 %"
+        source = "Linux: 10 %; RFC 9332 appendix A.2 has 16 as an example"
     )]
     pub classic_share: u64,
     /// Packets with hints up to this go to the scalable queue too.
@@ -83,17 +126,57 @@ pub struct DualPi2Params {
     pub low_delay_hints: u64,
 }
 
-/// Spaces hits evenly (`recur` of RFC 9332 appendix A.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Recur(f64);
+/// What happens in the scalable queue to packets that cannot be marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum NotEct {
+    /// They are dropped where others are marked (Linux).
+    AsMarks,
+    /// They are dropped with the probability of classic packets (RFC 9332 section 2.5.1.1).
+    AsClassic,
+    /// Nothing (Linux's class 2; RFC 9332 section 2.5.1.1 where something else protects the queue).
+    Spare,
+}
 
-impl Recur {
+/// How the packets that are hit are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Hits {
+    /// By chance (Linux).
+    Random,
+    /// Spaced evenly (RFC 9332 appendix A.1).
+    Even,
+}
+
+/// Decides which packets are hit.
+#[derive(Clone, Debug)]
+struct Dice {
+    hits: Hits,
+    /// From the first packet on, if hits are random.
+    random: Option<RandomStream>,
+}
+
+/// The sum of what was likely since the last hit (`recur` of RFC 9332 appendix A.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum(f64);
+
+impl Dice {
+    /// Draws a stream of its own with the first packet: packets leave when no random numbers are at hand.
     #[inline]
-    fn hits(&mut self, likelihood: f64) -> bool {
-        self.0 += likelihood;
-        let hit = self.0 > 1.0;
+    fn prepare(&mut self, random: &mut RandomStream) {
+        if self.hits == Hits::Random && self.random.is_none() {
+            let seed = (random.uniform() * (1_u64 << 53) as f64) as u64;
+            self.random = Some(Streams::new(seed).stream("dual-pi2", "hits"));
+        }
+    }
+
+    #[inline]
+    fn roll(&mut self, sum: &mut Sum, likelihood: f64) -> bool {
+        if let Some(random) = &mut self.random {
+            return random.chance(Probability::clamped(likelihood));
+        }
+        sum.0 += likelihood;
+        let hit = sum.0 > 1.0;
         if hit {
-            self.0 -= 1.0;
+            sum.0 -= 1.0;
         }
         hit
     }
@@ -103,12 +186,12 @@ impl Recur {
 #[derive(Clone, Copy, Debug)]
 struct Side {
     list: List,
-    marks: Recur,
-    drops: Recur,
+    marks: Sum,
+    drops: Sum,
 }
 
 impl Side {
-    const EMPTY: Self = Self { list: List::EMPTY, marks: Recur(0.0), drops: Recur(0.0) };
+    const EMPTY: Self = Self { list: List::EMPTY, marks: Sum(0.0), drops: Sum(0.0) };
 }
 
 /// DualPI2.
@@ -121,6 +204,7 @@ pub struct DualPi2<P> {
     classic: Side,
     /// What the classic queue is owed, in bytes times `classic_share`.
     owed: i64,
+    dice: Dice,
     pool: Pool<P>,
     core: QueueCore<P>,
 }
@@ -140,6 +224,7 @@ impl<P: Copy> Discipline for DualPi2<P> {
             scalable: Side::EMPTY,
             classic: Side::EMPTY,
             owed: 0,
+            dice: Dice { hits: params.hits, random: None },
             pool: Pool::new(),
             core: QueueCore::new(limit, ecn),
         })
@@ -156,16 +241,19 @@ enum Outcome {
 impl<P: Copy> DualPi2<P> {
     /// RFC 9332 appendix A.2: `p_CL` = k p' has reached 1, and so p_C has reached `p_Cmax`.
     fn is_overloaded(&self) -> bool {
-        self.params.coupling * self.controller.p_prime >= 1.0
+        self.params.drop_overload && self.params.coupling * self.controller.p_prime >= 1.0
     }
 
     fn update(&mut self, now: Instant) {
-        let Self { controller, clock, scalable, classic, pool, .. } = self;
+        let Self { params, controller, clock, scalable, classic, pool, .. } = self;
+        let most = if params.drop_overload { 1.0 } else { 1.0 / params.coupling };
         let came = |side: &Side| pool.head(&side.list).map(|held| held.arrived);
         let first = came(scalable).into_iter().chain(came(classic)).min();
         clock.catch_up_at(now, |at| {
             let delay = first.map_or(Duration::ZERO, |arrived| at.saturating_since(arrived));
-            controller.update(delay.as_secs_f64())
+            let changed = controller.update(delay.as_secs_f64());
+            controller.p_prime = controller.p_prime.min(most);
+            changed
         });
     }
 
@@ -188,8 +276,15 @@ impl<P: Copy> DualPi2<P> {
         }
     }
 
+    /// p', or 0 while so little waits that nothing is hit. `held` is still counted.
+    fn p_prime(&self, held: &Held<P>) -> f64 {
+        let behind = self.core.backlog.bytes - u64::from(held.size);
+        if behind < 2 * self.params.mean_packet { 0.0 } else { self.controller.p_prime }
+    }
+
     fn judge_classic(&mut self, held: &Held<P>) -> Outcome {
-        let hit = self.classic.drops.hits(self.controller.squared());
+        let p_prime = self.p_prime(held);
+        let hit = self.dice.roll(&mut self.classic.drops, p_prime * p_prime);
         match hit {
             false => Outcome::Sent { marked: false },
             true if held.may_mark && !self.is_overloaded() => Outcome::Sent { marked: true },
@@ -198,26 +293,43 @@ impl<P: Copy> DualPi2<P> {
     }
 
     fn judge_scalable(&mut self, now: Instant, held: &Held<P>) -> Outcome {
-        let coupled = self.params.coupling * self.controller.p_prime;
-        if (!held.may_mark || self.is_overloaded()) && self.scalable.drops.hits(self.controller.squared()) {
+        let (p_prime, overloaded) = (self.p_prime(held), self.is_overloaded());
+        let Self { params, dice, scalable, .. } = self;
+        let few = u64::from(scalable.list.backlog.packets) < params.th_len;
+        let ramp = if few { 0.0 } else { ramp(params, now.saturating_since(held.arrived)) };
+        let (as_classic, as_marks) = match params.not_ect {
+            _ if held.may_mark => (overloaded, (params.coupling * p_prime).max(ramp)),
+            // In overload drops with p_C take the place of the coupled ones.
+            NotEct::AsMarks if overloaded => (true, ramp),
+            NotEct::AsMarks => (false, (params.coupling * p_prime).max(ramp)),
+            NotEct::AsClassic => (true, 0.0),
+            NotEct::Spare => (false, 0.0),
+        };
+        if as_classic && dice.roll(&mut scalable.drops, p_prime * p_prime) {
             return Outcome::Dropped;
         }
-        let alone = self.scalable.list.is_empty();
-        let ramp = if alone { 0.0 } else { ramp(&self.params, now.saturating_since(held.arrived)) };
-        Outcome::Sent { marked: held.may_mark && self.scalable.marks.hits(coupled.max(ramp).min(1.0)) }
+        match dice.roll(&mut scalable.marks, as_marks.min(1.0)) {
+            false => Outcome::Sent { marked: false },
+            true if held.may_mark => Outcome::Sent { marked: true },
+            true => Outcome::Dropped,
+        }
     }
 }
 
-/// The scalable queue's own probability (RFC 9332 appendix A.1, `laqm`).
+/// The scalable queue's own probability (RFC 9332 appendix A.1, `laqm`); a step if `range` is 0.
 fn ramp(params: &DualPi2Params, sojourn: Duration) -> f64 {
     let beyond = sojourn.saturating_sub(params.min_th);
+    if params.range.is_zero() {
+        return if beyond.is_zero() { 0.0 } else { 1.0 };
+    }
     (beyond.as_nanos() as f64 / params.range.as_nanos() as f64).min(1.0)
 }
 
 impl<P: Copy> Queue<P> for DualPi2<P> {
     #[inline]
-    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, _random: &mut RandomStream) -> Verdict {
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
         self.update(now);
+        self.dice.prepare(random);
         let size = arrival.size;
         if !self.core.admits(size) {
             return self.core.count_arrival(Verdict::Drop(DropReason::Overflow), size);
@@ -270,7 +382,7 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
             self.pool.drain(&mut side.list, |held| self.core.count_flushed(held, discard));
             *side = Side::EMPTY;
         }
-        self.owed = 0;
+        (self.owed, self.dice.random) = (0, None);
         self.controller.reset();
         self.clock.restart(now);
     }

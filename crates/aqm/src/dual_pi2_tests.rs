@@ -7,6 +7,20 @@ fn at(updates: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(16) * updates
 }
 
+/// The RFC's choices.
+fn rfc() -> DualPi2Params {
+    DualPi2Params {
+        min_th: Duration::from_micros(800),
+        range: Duration::from_micros(400),
+        th_len: 1,
+        not_ect: NotEct::AsClassic,
+        hits: Hits::Even,
+        mean_packet: 0,
+        classic_share: 16,
+        ..DualPi2Params::default()
+    }
+}
+
 fn queue(params: DualPi2Params) -> DualPi2<u32> {
     DualPi2::build(&params, Limit::Packets(100_000), true, Rate::from_mbps(8)).expect("they are allowed")
 }
@@ -27,7 +41,7 @@ fn arrive(queue: &mut DualPi2<u32>, now: Instant, arrival: Arrival, packet: u32)
 #[test]
 fn the_coupling() {
     // RFC 9332 appendix A.1.
-    let mut queue = queue(DualPi2Params::default());
+    let mut queue = queue(rfc());
     let came = at(10) - Duration::from_millis(30);
     queue.clock.restart(at(9));
     arrive(&mut queue, came, classic(), 0);
@@ -41,7 +55,7 @@ fn the_coupling() {
 #[test]
 fn a_queue_that_grows() {
     for arrival in [classic(), scalable()] {
-        let mut queue = queue(DualPi2Params::default());
+        let mut queue = queue(rfc());
         let mut p_primes = Vec::new();
         for updates in 1..=10 {
             if updates == 2 {
@@ -68,7 +82,7 @@ fn share(queue: &mut DualPi2<u32>, arrival: Arrival, packets: u32) -> (u32, u32)
 #[test]
 fn scalable_packets_are_marked_and_classic_ones_dropped_by_the_law() {
     let with = |p_prime| {
-        let mut queue = queue(DualPi2Params::default());
+        let mut queue = queue(rfc());
         queue.controller.p_prime = p_prime;
         queue
     };
@@ -82,7 +96,7 @@ fn scalable_packets_are_marked_and_classic_ones_dropped_by_the_law() {
 fn in_overload_a_quarter_is_dropped_on_either_side() {
     // RFC 9332 appendix A.2.
     let with = || {
-        let mut queue = queue(DualPi2Params::default());
+        let mut queue = queue(rfc());
         queue.controller.p_prime = 0.5;
         queue
     };
@@ -96,7 +110,7 @@ fn in_overload_a_quarter_is_dropped_on_either_side() {
 #[test]
 fn unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability() {
     let with = || {
-        let mut queue = queue(DualPi2Params::default());
+        let mut queue = queue(rfc());
         queue.controller.p_prime = 0.8;
         queue
     };
@@ -111,7 +125,7 @@ fn unresponsive_traffic_is_dropped_beyond_the_largest_mark_probability() {
 #[test]
 fn the_larger_of_ramp_and_coupling_marks() {
     let marked = |p_prime, waited| {
-        let mut queue = queue(DualPi2Params::default());
+        let mut queue = queue(rfc());
         (0..1001).for_each(|packet| arrive(&mut queue, Instant::ZERO, scalable(), packet));
         queue.controller.p_prime = p_prime;
         let now = Instant::ZERO + Duration::from_micros(waited);
@@ -122,7 +136,7 @@ fn the_larger_of_ramp_and_coupling_marks() {
 
 #[test]
 fn the_ramp_marks_packets_that_waited_a_millisecond() {
-    let params = DualPi2Params::default();
+    let params = rfc();
     let us = Duration::from_micros;
     assert_eq!([800, 900, 1000, 1200, 9000].map(|t| ramp(&params, us(t))), [0.0, 0.25, 0.5, 1.0, 1.0]);
     let mut queue = queue(params);
@@ -136,8 +150,8 @@ fn the_ramp_marks_packets_that_waited_a_millisecond() {
 #[test]
 fn scalable_goes_first_and_classic_has_its_share() {
     // RFC 9332 section 2.5.2.
-    let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..DualPi2Params::default().control };
-    let mut queue = queue(DualPi2Params { control: idle, ..DualPi2Params::default() });
+    let idle = DelayControlParams { alpha: 0.0, beta: 0.0, ..rfc().control };
+    let mut queue = queue(DualPi2Params { control: idle, ..rfc() });
     (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, classic(), 0));
     (0..1000).for_each(|_| arrive(&mut queue, Instant::ZERO, scalable(), 1));
     let sent: Vec<u32> =
@@ -148,7 +162,7 @@ fn scalable_goes_first_and_classic_has_its_share() {
 
 #[test]
 fn hints_may_choose_the_queue() {
-    let mut queue = queue(DualPi2Params { low_delay_hints: 6, ..DualPi2Params::default() });
+    let mut queue = queue(DualPi2Params { low_delay_hints: 6, ..rfc() });
     for level in [16, 7, 6, 1] {
         let arrival = Arrival::new(1000, Hint::from_level(level));
         arrive(&mut queue, Instant::ZERO, arrival, u32::from(level));
@@ -156,4 +170,98 @@ fn hints_may_choose_the_queue() {
     let sent: Vec<u32> =
         std::iter::from_fn(|| queue.dequeue(Instant::ZERO)).map(|sent| sent.packet).collect();
     assert_eq!(sent, [6, 1, 16, 7]);
+}
+
+#[test]
+fn packets_that_cannot_be_marked_in_the_scalable_queue() {
+    // RFC 9332 section 2.5.1.1. Few wait, and not for long.
+    let sent = |not_ect, waited| {
+        let mut queue = queue(DualPi2Params { not_ect, low_delay_hints: 16, range: Duration::ZERO, ..rfc() });
+        queue.controller.p_prime = 0.1;
+        (0..10_001).for_each(|packet| arrive(&mut queue, Instant::ZERO, classic(), packet));
+        let now = Instant::ZERO + Duration::from_micros(waited);
+        std::iter::from_fn(|| queue.dequeue(now)).count()
+    };
+    // k p' = 0.2, p'^2 = 0.01; the last of them has nobody behind it.
+    let choices = [NotEct::AsMarks, NotEct::AsClassic, NotEct::Spare];
+    let counts = choices.map(|not_ect| sent(not_ect, 800));
+    assert!(
+        counts[0].abs_diff(8001) <= 1 && counts[1].abs_diff(9901) <= 1 && counts[2] == 10_001,
+        "{counts:?}"
+    );
+    // Beyond the step, Linux drops them all.
+    let counts = choices.map(|not_ect| sent(not_ect, 801));
+    assert!(counts[0] <= 1 && counts[1].abs_diff(9901) <= 1 && counts[2] == 10_001, "{counts:?}");
+}
+
+#[test]
+fn in_overload_packets_that_cannot_be_marked_are_dropped_with_the_square() {
+    let params = DualPi2Params { not_ect: NotEct::AsMarks, low_delay_hints: 16, ..rfc() };
+    let mut queue = queue(params);
+    queue.controller.p_prime = 0.5;
+    assert_eq!(share(&mut queue, classic(), 4001), (0, 3001));
+}
+
+#[test]
+fn the_step_marks_all_beyond_a_millisecond() {
+    let linux = DualPi2Params::default();
+    let us = Duration::from_micros;
+    assert_eq!([800, 1000, 1001].map(|t| ramp(&linux, us(t))), [0.0, 0.0, 1.0]);
+    let marked = |th_len| {
+        let mut queue = queue(DualPi2Params { th_len, ..linux });
+        (0..3).for_each(|packet| arrive(&mut queue, Instant::ZERO, scalable(), packet));
+        let late = Instant::ZERO + us(1300);
+        [(); 3].map(|()| queue.dequeue(late).expect("it is marked, not dropped").marked)
+    };
+    assert_eq!(marked(0), [true; 3]);
+    assert_eq!(marked(1), [true, true, false]);
+    assert_eq!(marked(2), [true, false, false]);
+}
+
+#[test]
+fn a_short_backlog_is_not_hit() {
+    let sent = |mean_packet, packets| {
+        let mut queue = queue(DualPi2Params { mean_packet, ..rfc() });
+        queue.controller.p_prime = 1.0;
+        (0..packets).for_each(|packet| arrive(&mut queue, Instant::ZERO, classic(), packet));
+        std::iter::from_fn(|| queue.dequeue(Instant::ZERO)).count()
+    };
+    // The first is spared because its sum is not more than 1. So are the last two: less than 2 x 1000 B wait behind each.
+    assert_eq!((sent(1000, 12), sent(0, 12)), (3, 1));
+}
+
+#[test]
+fn overload_without_drops_caps_the_coupling() {
+    let p_prime = |drop_overload| {
+        let mut queue = queue(DualPi2Params { drop_overload, ..rfc() });
+        arrive(&mut queue, Instant::ZERO, scalable(), 0);
+        queue.update(at(100));
+        let sent = share(&mut queue, scalable(), 1000).1;
+        (queue.controller.p_prime, sent == 1001)
+    };
+    assert_eq!(p_prime(true), (1.0, false));
+    assert_eq!(p_prime(false), (0.5, true), "1 / k: all are marked, none is dropped");
+}
+
+#[test]
+fn hits_are_random_or_even() {
+    let gaps = |hits| {
+        let mut queue = queue(DualPi2Params { hits, ..rfc() });
+        queue.controller.p_prime = 0.05;
+        (0..10_000).for_each(|packet| arrive(&mut queue, Instant::ZERO, scalable(), packet));
+        let marked: Vec<u32> = std::iter::from_fn(|| queue.dequeue(Instant::ZERO))
+            .filter(|sent| sent.marked)
+            .map(|sent| sent.packet)
+            .collect();
+        let gaps: Vec<u32> = marked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        (marked.len(), gaps.iter().copied().min(), gaps.iter().copied().max())
+    };
+    let (even, least, most) = gaps(Hits::Even);
+    assert!(even.abs_diff(1000) <= 1 && least >= Some(9) && most <= Some(11), "{even} {least:?} {most:?}");
+    let (random, least, most) = gaps(Hits::Random);
+    // The standard deviation is 30.
+    assert!(
+        random.abs_diff(1000) < 120 && least == Some(1) && most > Some(30),
+        "{random} {least:?} {most:?}"
+    );
 }

@@ -30,6 +30,11 @@ impl<P: Copy, A: DropProbability> Fifo<P, A> {
         &self.aqm
     }
 
+    /// Tells the law what TSQ tells it: that packets change places. Here they do not.
+    pub(crate) fn reorders(&mut self) {
+        self.aqm.reorders();
+    }
+
     #[inline]
     fn judge(&mut self, now: Instant, arrival: Arrival, random: &mut RandomStream) -> Verdict {
         let p = self.aqm.arrive(now, arrival, self.backlog);

@@ -108,6 +108,9 @@ macro_rules! forward_law {
             ) {
                 match self { $(Self::$variant(law) => law.departed(now, size, arrived, backlog)),+ }
             }
+            fn reorders(&mut self) {
+                match self { $(Self::$variant(law) => law.reorders()),+ }
+            }
             fn set_rate(&mut self, now: cutline_units::Instant, rate: cutline_units::Rate) {
                 match self { $(Self::$variant(law) => law.set_rate(now, rate)),+ }
             }
@@ -219,6 +222,9 @@ mod tests {
         fn departed(&mut self, _: Instant, _: u32, _: Instant, _: Backlog) {
             self.calls.note("departed");
         }
+        fn reorders(&mut self) {
+            self.calls.note("reorders");
+        }
         fn set_rate(&mut self, _: Instant, _: Rate) {
             self.calls.note("set_rate");
         }
@@ -271,10 +277,11 @@ mod tests {
         assert!(!any.may_mark());
         any.judged(NOW, arrival, Verdict::Pass);
         any.departed(NOW, 1, NOW, backlog);
+        any.reorders();
         any.set_rate(NOW, Rate::from_mbps(1));
         any.reset(NOW);
         let AnyLawProbe::Only(probe) = any;
         let methods = ["advance", "arrive", "probability", "readings", "may_mark", "judged", "departed"];
-        assert_eq!(*probe.calls.0.borrow(), [&methods[..], &["set_rate", "reset"]].concat());
+        assert_eq!(*probe.calls.0.borrow(), [&methods[..], &["reorders", "set_rate", "reset"]].concat());
     }
 }

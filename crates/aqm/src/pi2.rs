@@ -31,7 +31,7 @@
 //! - Not checked: the paper's figures. Its text was not available, see above.
 
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
-use crate::queue_delay::{ESTIMATE_SOURCE, Estimate, QueueDelay};
+use crate::queue_delay::{Estimate, QueueDelay};
 use crate::sample_clock::SampleClock;
 use crate::{Aqm, Arrival, Backlog, DropProbability};
 use cutline_params::{ParameterError, Parameters};
@@ -55,7 +55,10 @@ pub struct Pi2Params {
     #[param(default = 2.0, range = COUPLING, source = "De Schepper et al. 2016 section 4")]
     pub coupling: f64,
     /// How the delay is known: backlog over link rate, sojourn time, or measured departure rate.
-    #[param(default = Estimate::LinkRate, source = ESTIMATE_SOURCE)]
+    #[param(
+        default = Estimate::LinkRate,
+        source = "ours: RFC 8033 section 4.3 takes timestamps, which differ by hint under TSQ"
+    )]
     pub estimate: Estimate,
 }
 
@@ -106,6 +109,10 @@ impl DropProbability for Pi2 {
     #[inline]
     fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
         self.delay.departed(now, size, arrived, backlog);
+    }
+
+    fn reorders(&mut self) {
+        self.delay.reorders();
     }
 
     fn set_rate(&mut self, _now: Instant, rate: Rate) {

@@ -7,11 +7,12 @@
 //! p = alpha (qdelay - target) + beta (qdelay - qdelay_old)          section 4.2, s
 //! p is divided by 2048, 512, 128, 32, 8, 2 while drop_prob is below 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1
 //! p is at most 0.02 while drop_prob >= 0.1                          section 5.5
-//! drop_prob += p;  drop_prob *= 0.98 if qdelay and qdelay_old are below target / 2;  clamped to 0..1
+//! p += 0.02 if qdelay is above high-delay                           Linux
+//! drop_prob += p;  clamped to 0..1;  falls by decay-share if the queue is quiet
 //! ```
 //!
-//! A packet is never dropped while a burst allowance lasts (section 4.4), while qdelay_old < target / 2 and
-//! drop_prob < 0.2, or while at most two packets of `mean-packet` wait (section 4.1).
+//! A packet is never dropped while a burst allowance lasts (section 4.4), while the delay < target / 2 and
+//! drop_prob < 0.2, or while two packets of `mean-packet` or fewer wait (section 4.1).
 //!
 //! Worked numbers: at drop_prob 0.05, a delay of 30 ms that was 20 ms gives p = (0.125 x 0.015 + 1.25 x 0.01) / 2
 //! = 0.0071875 (`a_step_of_the_rfc`).
@@ -20,30 +21,49 @@
 //! 5.1). With `derandomize`, the drop_prob of passed packets adds up. While the sum is below 0.85 no packet is dropped;
 //! once it has reached 8.5 the next one is, whatever is drawn (section 5.4).
 //!
-//! Implementations of the RFC differ on when drop_prob decays: when both delays are below target / 2, as in appendix A and
-//! here, or when both are 0, as in Linux and ns-3 (after section 4.2).
+//! Linux and the RFC differ. The defaults are Linux's, as its `pie` is since version 5.6:
 //!
-//! Departures: the burst allowance is renewed at updates rather than at arrivals. The default estimate is the link's rate,
-//! which is known here. There is no timer: missed updates are taken one by one at the next call.
+//! | parameter | Linux | RFC 8033 |
+//! | --- | --- | --- |
+//! | `estimate` | `timestamp` (`dq_rate_estimator`: `departure-rate`) | `timestamp` in appendix A, `departure-rate` in appendix B |
+//! | `decay`: when drop_prob decays | `empty`: both delays are 0 (ns-3, too) | `empty` in section 4.2 and appendix A, `below-half` of the target in appendix B |
+//! | `decay-share` | 1/64 | 0.02; "1/64 is sufficient" |
+//! | `high-delay` | 250 ms | off |
+//! | `derandomize` | `true` | optional (section 5.4) |
+//! | `guard`: which delay is compared with target / 2 | `latest`: of the last departure | `last-update` |
+//! | `few`: how many packets pass untouched | `below-two` | `up-to-two` (section 4.1) |
+//! | `mean-packet` | the MTU and the Ethernet header | 1 KB (appendix A) |
+//! | `bytemode`: small packets are dropped less | `false` | left open (appendix B) |
 //!
-//! Not implemented: switching PIE itself on and off by the queue's fill (section 5.3, optional), and scaling
-//! the drop probability by packet size (which the RFC leaves open).
+//! Other differences from Linux's `pie`: its burst allowance falls with each departure by the time since the last one,
+//! here with each update (section 4.4); its timer has the kernel's tick, so its `t-update` is 16 ms at 250 Hz; after a mark that
+//! was forced at 8.5 its sum goes on, here it starts again; the limit is that of the queue's description (Linux: 1000
+//! packets).
+//!
+//! `estimate = "auto"` is `timestamp` in a FIFO. Under TSQ a sojourn time depends on the packet's hint, so there it is
+//! `link-rate`, the backlog at the link's rate, which is known here. There is no timer: missed updates are taken one by one
+//! at the next call.
+//!
+//! Not implemented: switching PIE itself on and off by the queue's fill (section 5.3, optional; Linux does not).
 //!
 //! # Validation
 //!
 //! - The RFC's own values: `a_step_of_the_rfc`, `steps_are_smaller_while_the_probability_is_small` (section 4.2),
-//!   `the_probability_decays_once_the_queue_is_short`, `a_short_queue_has_no_drops` (section 4.1),
+//!   `the_probability_decays_once_the_queue_is_quiet`, `a_short_queue_has_no_drops` (section 4.1),
 //!   `a_burst_passes_for_150_ms` (section 4.4), `packets_are_marked_below_ten_per_cent_alone` (section 5.1),
 //!   `derandomized_drops_are_neither_close_nor_far` (section 5.4),
 //!   `steps_are_at_most_two_per_cent_once_ten_are_dropped` (section 5.5).
+//! - Linux's choices: `the_probability_decays_once_the_queue_is_quiet`, `steps_are_larger_beyond_the_high_delay`,
+//!   `the_guard_looks_at_the_latest_delay`, `small_packets_are_dropped_less_in_byte_mode`,
+//!   `sojourn_times_are_not_taken_of_packets_that_change_places`.
 //! - The three estimates agree on a standing queue: `all_three_agree_on_a_standing_queue`.
-//! - Not checked against another engine: Debian's ns-2 has no PIE.
+//! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.
 
 use crate::delay_control::DelayControlParams;
-use crate::queue_delay::{ESTIMATE_SOURCE, Estimate, QueueDelay};
+use crate::queue_delay::{Estimate, QueueDelay};
 use crate::sample_clock::SampleClock;
-use crate::{Aqm, Arrival, Backlog, DropProbability, DropReason, Verdict};
-use cutline_params::{ParameterError, Parameters};
+use crate::{Aqm, Arrival, Backlog, DropProbability, Verdict};
+use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
 const SECTION_4_2: &str = "RFC 8033 section 4.2";
@@ -68,14 +88,69 @@ pub struct PieParams {
     #[param(default = 0.1, range = (0.0, 1.0), source = "RFC 8033 section 5.1")]
     pub ecn_threshold: f64,
     /// Keep drops from coming too close together or too far apart.
-    #[param(default = false, source = "RFC 8033 section 5.4 leaves it open")]
+    #[param(default = true, source = "Linux; RFC 8033 section 5.4 leaves it open")]
     pub derandomize: bool,
-    /// How the delay is known: backlog over link rate, sojourn time, or measured departure rate.
-    #[param(default = Estimate::LinkRate, source = ESTIMATE_SOURCE)]
+    /// How the delay is known: sojourn time, backlog over link rate, or measured departure rate. Auto: sojourn time, but
+    /// link rate under TSQ.
+    #[param(default = Estimate::Auto, source = "Linux and RFC 8033 appendix A, except under TSQ")]
     pub estimate: Estimate,
-    /// A typical packet: nothing is dropped while at most two wait.
-    #[param(default = 1000, range = (1, 1_000_000), unit = "B", source = "RFC 8033 appendix A has 1 KB")]
+    /// A typical packet: nothing is dropped while few of them wait.
+    #[param(
+        default = 1514,
+        range = (1, 1_000_000),
+        unit = "B",
+        source = "Linux: the MTU and the Ethernet header; RFC 8033 appendix A has 1 KB"
+    )]
     pub mean_packet: u64,
+    /// How few: less than two of them, or two as well.
+    #[param(default = Few::BelowTwo, source = "Linux; RFC 8033 section 4.1 has up-to-two")]
+    pub few: Few,
+    /// When the probability decays: while the delay is 0, or while it is below half of the target.
+    #[param(default = Decay::Empty, source = "Linux, ns-3, RFC 8033 section 4.2; its appendix B has below-half")]
+    pub decay: Decay,
+    /// What an update takes from the probability while it decays.
+    #[param(default = 1.0 / 64.0, range = (0.0, 1.0), source = "Linux; RFC 8033 section 4.2 has 0.02")]
+    pub decay_share: f64,
+    /// Above this delay the probability rises by 0.02 more in each update.
+    #[param(
+        default = Some(Duration::from_millis(250)),
+        range = (Duration::from_millis(1), Duration::from_secs(100)),
+        source = "Linux; off in RFC 8033"
+    )]
+    pub high_delay: Option<Duration>,
+    /// The delay below half of which, compared with the target, nothing is dropped.
+    #[param(default = Guard::Latest, source = "Linux; RFC 8033 section 4.1 has last-update")]
+    pub guard: Guard,
+    /// Packets smaller than `mean-packet` are dropped less, in proportion to their size.
+    #[param(default = false, source = "Linux; RFC 8033 appendix B leaves it open")]
+    pub bytemode: bool,
+}
+
+/// When the probability decays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Decay {
+    /// While this delay and the last one are 0 (Linux, ns-3, RFC 8033 section 4.2).
+    Empty,
+    /// While both are below half of the target (RFC 8033 appendix B).
+    BelowHalf,
+}
+
+/// How many packets of the typical size pass untouched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Few {
+    /// Less than two (Linux).
+    BelowTwo,
+    /// Two or less (RFC 8033 section 4.1).
+    UpToTwo,
+}
+
+/// Which delay is compared with half of the target when a packet arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Guard {
+    /// The estimate as it is (Linux).
+    Latest,
+    /// The estimate at the last update (RFC 8033 section 4.1).
+    LastUpdate,
 }
 
 /// What is remembered.
@@ -130,20 +205,22 @@ impl DropProbability for Pie {
         let Self { params, target, delay, clock, vars } = self;
         clock.catch_up(now, || {
             let before = *vars;
-            vars.update(params, *target, delay.estimate(backlog));
+            vars.update(params, *target, delay.estimate(backlog), backlog);
             *vars != before
         });
     }
 
     #[inline]
-    fn arrive(&mut self, _now: Instant, _arrival: Arrival, backlog: Backlog) -> Probability {
+    fn arrive(&mut self, _now: Instant, arrival: Arrival, backlog: Backlog) -> Probability {
         if self.is_safe(backlog) {
             return Probability::ZERO;
         }
+        let share = (u64::from(arrival.size) as f64 / self.params.mean_packet as f64).min(1.0);
+        let drop_prob = self.vars.drop_prob * if self.params.bytemode { share } else { 1.0 };
         if self.params.derandomize {
-            self.vars.derandomized()
+            self.vars.derandomized(drop_prob)
         } else {
-            Probability::clamped(self.vars.drop_prob)
+            Probability::clamped(drop_prob)
         }
     }
 
@@ -157,7 +234,7 @@ impl DropProbability for Pie {
 
     #[inline]
     fn judged(&mut self, _now: Instant, _arrival: Arrival, verdict: Verdict) {
-        if matches!(verdict, Verdict::Mark | Verdict::Drop(DropReason::Early)) {
+        if verdict != Verdict::Pass {
             self.vars.accu_prob = 0.0;
         }
     }
@@ -165,6 +242,10 @@ impl DropProbability for Pie {
     #[inline]
     fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
         self.delay.departed(now, size, arrived, backlog);
+    }
+
+    fn reorders(&mut self) {
+        self.delay.reorders();
     }
 
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
@@ -183,15 +264,21 @@ impl Pie {
     #[inline]
     fn is_safe(&self, backlog: Backlog) -> bool {
         let Vars { drop_prob, qdelay_old, burst_allowance, .. } = self.vars;
-        !burst_allowance.is_zero()
-            || (qdelay_old < self.target / 2.0 && drop_prob < 0.2)
-            || backlog.bytes <= 2 * self.params.mean_packet
+        let few = match self.params.few {
+            Few::BelowTwo => backlog.bytes < 2 * self.params.mean_packet,
+            Few::UpToTwo => backlog.bytes <= 2 * self.params.mean_packet,
+        };
+        let qdelay = match self.params.guard {
+            Guard::Latest => self.delay.estimate(backlog),
+            Guard::LastUpdate => qdelay_old,
+        };
+        !burst_allowance.is_zero() || (qdelay < self.target / 2.0 && drop_prob < 0.2) || few
     }
 }
 
 impl Vars {
     /// An update (RFC 8033 sections 4.2, 4.4 and 5.5).
-    fn update(&mut self, params: &PieParams, target: f64, qdelay: f64) {
+    fn update(&mut self, params: &PieParams, target: f64, qdelay: f64, backlog: Backlog) {
         let quiet = qdelay < target / 2.0 && self.qdelay_old < target / 2.0;
         let mut p = params.control.step(qdelay, self.qdelay_old);
         if params.auto_tune {
@@ -200,8 +287,15 @@ impl Vars {
         if self.drop_prob >= 0.1 {
             p = p.min(0.02);
         }
-        let decay = if quiet { 0.98 } else { 1.0 };
-        self.drop_prob = ((self.drop_prob + p) * decay).clamp(0.0, 1.0);
+        if params.high_delay.is_some_and(|high| qdelay > high.as_secs_f64()) {
+            p += 0.02;
+        }
+        let decays = match params.decay {
+            Decay::Empty => qdelay == 0.0 && self.qdelay_old == 0.0 && backlog.packets == 0,
+            Decay::BelowHalf => quiet,
+        };
+        let kept = if decays { 1.0 - params.decay_share } else { 1.0 };
+        self.drop_prob = (self.drop_prob + p).clamp(0.0, 1.0) * kept;
         self.burst_allowance = self.burst_allowance.saturating_sub(params.control.t_update);
         if quiet && self.drop_prob == 0.0 {
             self.burst_allowance = params.max_burst;
@@ -210,14 +304,14 @@ impl Vars {
     }
 
     /// RFC 8033 section 5.4.
-    fn derandomized(&mut self) -> Probability {
-        self.accu_prob = if self.drop_prob == 0.0 { 0.0 } else { self.accu_prob + self.drop_prob };
+    fn derandomized(&mut self, drop_prob: f64) -> Probability {
+        self.accu_prob = if drop_prob == 0.0 { 0.0 } else { self.accu_prob + drop_prob };
         if self.accu_prob < 0.85 {
             Probability::ZERO
         } else if self.accu_prob >= 8.5 {
             Probability::ONE
         } else {
-            Probability::clamped(self.drop_prob)
+            Probability::clamped(drop_prob)
         }
     }
 }

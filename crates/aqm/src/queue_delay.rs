@@ -7,7 +7,8 @@
 //! - `departure-rate`: what waits, divided by a measured rate (section 5.2): while 16 KiB or more wait, the time
 //!   that 16 KiB need to leave is taken, and averaged with a weight of 1/4.
 //!
-//! Under TSQ a sojourn time depends on the packet's hint. There, the other two are right.
+//! Under TSQ a sojourn time depends on the packet's hint. There, the other two are right. `auto` is `timestamp` in a
+//! FIFO, and `link-rate` under TSQ.
 
 use crate::{Backlog, DrainRate};
 use cutline_params::Choice;
@@ -16,6 +17,8 @@ use cutline_units::{Instant, Rate};
 /// How the queuing delay is estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Estimate {
+    /// The last packet's sojourn time in a FIFO, what waits at the link's rate under TSQ.
+    Auto,
     /// What waits, at the link's rate.
     LinkRate,
     /// The last packet's sojourn time.
@@ -23,10 +26,6 @@ pub enum Estimate {
     /// What waits, at the measured rate.
     DepartureRate,
 }
-
-/// Where the default, the link's rate, comes from.
-pub(crate) const ESTIMATE_SOURCE: &str =
-    "ours: RFC 8033 section 4.3 takes timestamps, which differ by hint under TSQ";
 
 /// `DQ_THRESHOLD` of RFC 8033 section 5.2, B.
 const THRESHOLD: u64 = 1 << 14;
@@ -52,6 +51,13 @@ impl QueueDelay {
         Self { estimate, drain, sojourn: 0.0, measuring: None, dq_time: 0.0 }
     }
 
+    /// The packets leave in another order than they come.
+    pub(crate) fn reorders(&mut self) {
+        if self.estimate == Estimate::Auto {
+            self.estimate = Estimate::LinkRate;
+        }
+    }
+
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         self.drain = DrainRate::new(rate);
     }
@@ -64,8 +70,7 @@ impl QueueDelay {
     pub(crate) fn estimate(&self, backlog: Backlog) -> f64 {
         match self.estimate {
             Estimate::LinkRate => self.drain.time(backlog.bytes).as_secs_f64(),
-            Estimate::Timestamp if backlog.packets == 0 => 0.0,
-            Estimate::Timestamp => self.sojourn,
+            Estimate::Auto | Estimate::Timestamp => self.sojourn,
             Estimate::DepartureRate => backlog.bytes as f64 * self.dq_time / THRESHOLD as f64,
         }
     }
@@ -74,7 +79,10 @@ impl QueueDelay {
     pub(crate) fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
         match self.estimate {
             Estimate::LinkRate => (),
-            Estimate::Timestamp => self.sojourn = now.saturating_since(arrived).as_secs_f64(),
+            Estimate::Auto | Estimate::Timestamp => {
+                let sojourn = now.saturating_since(arrived).as_secs_f64();
+                self.sojourn = if backlog.packets == 0 { 0.0 } else { sojourn };
+            }
             Estimate::DepartureRate => self.measure(now, size, backlog),
         }
     }
@@ -117,11 +125,26 @@ mod tests {
 
     #[test]
     fn all_three_agree_on_a_standing_queue() {
-        for estimate in [Estimate::LinkRate, Estimate::Timestamp, Estimate::DepartureRate] {
-            let delay = after_departures(estimate, 100).estimate(waiting());
+        for &estimate in Estimate::ALL {
+            let mut queue = after_departures(estimate, 100);
+            let delay = queue.estimate(waiting());
             assert!((delay - 0.020_48).abs() < 1e-9, "{estimate:?} {delay}");
-            assert_eq!(after_departures(estimate, 100).estimate(Backlog::default()), 0.0, "{estimate:?}");
+            let now = Instant::from_nanos(102_400_000);
+            queue.departed(now, 1024, now - Duration::from_millis(1), Backlog::default());
+            assert_eq!(queue.estimate(Backlog::default()), 0.0, "{estimate:?}");
         }
+    }
+
+    #[test]
+    fn sojourn_times_are_not_taken_of_packets_that_change_places() {
+        let estimates = |estimate| {
+            let mut queue = QueueDelay::new(estimate, Rate::from_mbps(8));
+            let fifo = queue.estimate(waiting());
+            queue.reorders();
+            (fifo, queue.estimate(waiting()))
+        };
+        assert_eq!(estimates(Estimate::Timestamp), (0.0, 0.0), "nothing has left yet");
+        assert_eq!(estimates(Estimate::Auto), (0.0, 0.020_48));
     }
 
     #[test]

@@ -84,8 +84,9 @@ impl<P: Copy, A: DropProbability> Tsq<P, A> {
         limit: Limit,
         ecn: bool,
         rate: Rate,
-        aqm: A,
+        mut aqm: A,
     ) -> Result<Self, ParameterError> {
+        aqm.reorders();
         let lanes = ChargedLanes::new(params, rate)?;
         Ok(Self { limit, ecn, aqm, lanes, stats: QueueStats::default() })
     }

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Runs the same flows through Cutline's queues and through those of the Linux kernel, and compares the results.
+
+    python3 validate/linux.py --cutline target/release/cutline --out docs/validation
+
+writes `linux.md` for people and `linux.json` for programs. The kernel runs in a virtual machine (`linux_vm.py`), with its own
+TCP. A measure agrees when the whole 95 % interval of the difference lies within what matters (`TOLERANCE`).
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import linux_vm
+import stats
+from linux_mixes import DELAY_MS, FRAME, MIXES, QUEUES, RATE_MBPS, Mix, Queue
+from linux_page import page
+
+Run = dict[str, float]
+"""The results of one run of one engine: measures by name."""
+
+TOLERANCE = {
+    "utilisation": (0.0, 0.01),
+    "drops": (0.10, 0.002),
+    "loss": (0.15, 0.005),
+    "p50": (0.10, 0.001),
+    "p99": (0.15, 0.003),
+    "goodput": (0.05, 0.0),
+    "fairness": (0.05, 0.0),
+}
+"""Differences that are too small to matter: a share of the kernel's value, or so much of the unit (a share, s, bit/s),
+whichever is more."""
+
+SECONDS_OF_HOST = 20
+"""The longest that a second of the virtual machine may take, s."""
+
+
+def kernel_run(found: dict) -> Run:
+    """The measures of one run of the virtual machine."""
+    sent = {name: found["end"][name] - found["begin"][name] for name in ("bytes", "packets", "drops")}
+    run = {
+        "utilisation": sent["bytes"] * 8 / (RATE_MBPS * 1e6 * found["seconds"]),
+        "drops": sent["drops"] / (sent["packets"] + sent["drops"]),
+    }
+    for name, flows in found["classes"].items():
+        run |= {f"{name}.loss": 1 - flows["received"] / flows["sent"]}
+        run |= {f"{name}.{quantile}": flows[quantile] for quantile in ("p50", "p99")}
+    if found["goodputs"]:
+        run |= of_bulk(found["goodputs"])
+    return run
+
+
+def of_bulk(goodputs: list[float]) -> Run:
+    """The mean goodput of the transfers, and how evenly they share it."""
+    return {"bulk.goodput": mean(goodputs), "bulk.fairness": stats.jain(goodputs)}
+
+
+def kernel_runs(folder: Path, mix: Mix, queue: Queue, seeds: range) -> tuple[str, list[Run]]:
+    """All runs of the kernel, and its version. What was measured by the same plan is taken again."""
+    name = f"{mix.name}-{queue.name}"
+    names = [f"{name}-{seed}" for seed in seeds]
+    plan = [f"{line}|{DELAY_MS}ms|{queue.tc}|{mix.load(seed)}" for line, seed in zip(names, seeds, strict=True)]
+    file = folder / f"{name}.json"
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    if kept.get("plan") != plan:
+        timeout = 120 + SECONDS_OF_HOST * mix.seconds * len(seeds)
+        version, runs = linux_vm.measure(folder, name, plan, timeout)
+        kept = {"plan": plan, "kernel": version, "runs": [runs[line] for line in names]}
+        file.write_text(json.dumps(kept) + "\n")
+    return kept["kernel"], [kernel_run(run) for run in kept["runs"]]
+
+
+def cutline_runs(cutline: str, mix: Mix, queue: Queue, seeds: range) -> list[Run]:
+    """All runs of Cutline."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(mix.scenario(queue, seeds))
+        file.flush()
+        command = [cutline, "run", file.name, "--json", "--no-store", "--quiet", "--jobs", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [cutline_run(run, mix) for run in json.loads(done.stdout)["runs"]]
+
+
+def cutline_run(run: dict, mix: Mix) -> Run:
+    """The measures of one run, with the names of the kernel's measures."""
+    queue = next(queue for queue in run["queues"] if queue["link"] == "r1->r2")
+    found = {"utilisation": queue["utilisation"], "drops": queue["drop_ratio"]}
+    for udp in mix.udp:
+        flows = [flow for flow in run["flows"] if flow["group"] == udp.name]
+        dropped, received = (sum(flow[name] for flow in flows) for name in ("packets_dropped", "packets_received"))
+        found[f"{udp.name}.loss"] = dropped / (dropped + received)
+        for quantile in ("p50", "p99"):
+            found[f"{udp.name}.{quantile}"] = mean(flow[f"queuing_{quantile}_ms"] for flow in flows) / 1e3
+    bulk = [flow["goodput_bps"] for flow in run["flows"] if flow["group"] == "bulk"]
+    return found | (of_bulk(bulk) if bulk else {})
+
+
+def mean(values) -> float:
+    """The mean of any iterable."""
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def compare(mix: Mix, queue: Queue, ours: list[Run], theirs: list[Run]) -> dict:
+    """The rows of a mix at a queue: each measure of both engines with intervals, and the verdict on the difference."""
+    rows = [compare_measure(name, [run[name] for run in ours], [run[name] for run in theirs]) for name in theirs[0]]
+    return {"mix": mix.name, "queue": queue.name, "rows": rows}
+
+
+def compare_measure(name: str, ours: list[float], theirs: list[float]) -> dict:
+    """One row."""
+    left, right, gap = stats.estimate(ours), stats.estimate(theirs), stats.difference(ours, theirs)
+    share, least = TOLERANCE[name.rsplit(".", 1)[-1]]
+    tolerance = max(share * abs(right.mean), least)
+    if -tolerance <= gap.low and gap.high <= tolerance:
+        verdict = "agrees"
+    elif gap.low <= 0 <= gap.high:
+        verdict = "noise"
+    else:
+        verdict = "small" if abs(gap.mean) <= tolerance else "differs"
+    sides = {side: {"mean": e.mean, "low": e.low, "high": e.high, "n": e.n} for side, e in
+             (("cutline", left), ("linux", right), ("difference", gap))}  # fmt: skip
+    return {"measure": name, **sides, "tolerance": tolerance, "verdict": verdict}
+
+
+def main() -> int:
+    """Measures and writes both files."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cutline", default="target/release/cutline", help="the command (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("docs/validation"), help="where to write (default: %(default)s)")
+    parser.add_argument("--work", type=Path, default=Path("target/linux-vm"), help="the machine's folder (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=5, help="replications of each mix, at least 2 (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="machines at a time (default: one a core)")
+    parser.add_argument("--mix", action="append", help="only this mix; may be repeated")
+    parser.add_argument("--queue", action="append", help="only this queue; may be repeated")
+    arguments = parser.parse_args()
+    mixes = chosen(parser, "mix", MIXES, arguments.mix)
+    queues = chosen(parser, "queue", QUEUES, arguments.queue)
+    seeds = range(1, arguments.seeds + 1)
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    linux_vm.kernel(arguments.work)
+
+    def work(case: tuple[Mix, Queue]) -> tuple[str, dict]:
+        version, theirs = kernel_runs(arguments.work, *case, seeds)
+        found = compare(*case, cutline_runs(arguments.cutline, *case, seeds), theirs)
+        print(f"{case[0].name} {case[1].name}", file=sys.stderr)
+        return version, found
+
+    cases = [(mix, queue) for mix in mixes for queue in queues if mix.bulk == 0 or not queue.udp_only]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        measured = list(pool.map(work, cases))
+    versions = sorted({version for version, _ in measured})
+    found = [rows for _, rows in measured]
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "linux.md").write_text(page(found, mixes, versions, arguments.seeds))
+    about = {"kernel": versions, "seeds": arguments.seeds, "frame": FRAME, "tolerance": TOLERANCE, "cases": found}
+    (arguments.out / "linux.json").write_text(json.dumps(about, indent=1) + "\n")
+    return 0
+
+
+def chosen(parser: argparse.ArgumentParser, kind: str, all_of_them: list, names: list[str] | None) -> list:
+    """Those of the given names, or all."""
+    known = [one.name for one in all_of_them]
+    if unknown := set(names or []) - set(known):
+        parser.error(f"no {kind} {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    return [one for one in all_of_them if not names or one.name in names]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+/* Flows through a bottleneck between three network namespaces, and what becomes of them, for validate/linux.py.
+ *
+ *   load SEED SECONDS WARM_UP FLOWS...
+ *
+ * FLOWS are "tcp:COUNT:CONGESTION_CONTROL" and "udp:NAME:COUNT:BITS_PER_SECOND:cbr|poisson". Senders are in the namespace
+ * `src`, receivers in `dst`; the queue is at the device `bottleneck` of the namespace `r`. One process does everything, so there is
+ * one clock. Prints a line "RESULT {...}" of JSON. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FRAME = 1000, OVERHEAD = 14 + 20 + 8, PAYLOAD = FRAME - OVERHEAD, MOST = 512, PORT = 6000, CHUNK = 65536 };
+
+struct class { const char *name; int first, count, poisson; double gap; };
+struct udp { int class, socket; double next; unsigned sent; double *delays; size_t received, room; };
+struct tcp { int socket; const char *control; double start; unsigned retransmissions; };
+struct stamp { double sent; int flow, measured; };
+
+static struct class classes[8];
+static struct udp udps[MOST];
+static struct tcp tcps[MOST];
+static int class_count, udp_count, tcp_count, accepted_count, poll_fd;
+static int accepted_sockets[MOST];
+static double accepted_bytes[MOST];
+static unsigned long long state;
+static char chunk[CHUNK];
+
+static void fail(const char *what) { printf("FAILED %s: %s\n", what, strerror(errno)); exit(1); }
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static double uniform(void) { /* SplitMix64 (Steele, Lea and Flood 2014) */
+    unsigned long long z = state += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return ((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+}
+
+static void enter(const char *namespace) {
+    char path[64];
+    snprintf(path, sizeof path, "/run/netns/%s", namespace);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0 || setns(fd, CLONE_NEWNET) < 0) fail(path);
+    close(fd);
+}
+
+static struct sockaddr_in address(const char *ip, int port) {
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+    inet_pton(AF_INET, ip, &to.sin_addr);
+    return to;
+}
+
+static void watch(int fd, unsigned events, unsigned long long data) {
+    struct epoll_event event = { .events = events, .data.u64 = data };
+    if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) < 0) fail("epoll_ctl");
+}
+
+static void parse(char *flows) {
+    char *kind = strtok(flows, ":");
+    if (!strcmp(kind, "tcp")) {
+        int count = atoi(strtok(NULL, ":"));
+        char *control = strtok(NULL, ":");
+        while (count--) tcps[tcp_count++] = (struct tcp){ .socket = -1, .control = control };
+        return;
+    }
+    struct class *class = &classes[class_count];
+    class->name = strtok(NULL, ":");
+    class->first = udp_count;
+    class->count = atoi(strtok(NULL, ":"));
+    class->gap = FRAME * 8 / atof(strtok(NULL, ":"));
+    class->poisson = !strcmp(strtok(NULL, ":"), "poisson");
+    for (int i = 0; i < class->count; i++) udps[udp_count++] = (struct udp){ .class = class_count };
+    class_count++;
+}
+
+/* Sends what is due and returns when the next packet is. */
+static double send_udp(double at, int measured, double end) {
+    double next = end;
+    for (int i = 0; i < udp_count; i++) {
+        struct udp *flow = &udps[i];
+        struct class *class = &classes[flow->class];
+        while (flow->next <= at) {
+            char packet[PAYLOAD] = { 0 };
+            struct stamp stamp = { now(), i, measured };
+            memcpy(packet, &stamp, sizeof stamp);
+            send(flow->socket, packet, sizeof packet, 0);
+            flow->sent += measured;
+            flow->next += class->poisson ? -log(1 - uniform()) * class->gap : class->gap;
+        }
+        if (flow->next < next) next = flow->next;
+    }
+    return next;
+}
+
+static double start_tcp(double at, double end) {
+    double next = end;
+    struct sockaddr_in to = address("10.0.2.1", PORT);
+    for (int i = 0; i < tcp_count; i++) {
+        struct tcp *flow = &tcps[i];
+        if (flow->socket >= 0) continue;
+        if (flow->start > at) { if (flow->start < next) next = flow->start; continue; }
+        flow->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        if (setsockopt(flow->socket, IPPROTO_TCP, TCP_CONGESTION, flow->control, strlen(flow->control)) < 0) fail(flow->control);
+        if (connect(flow->socket, (void *)&to, sizeof to) < 0 && errno != EINPROGRESS) fail("connect");
+        watch(flow->socket, EPOLLOUT, 1ULL << 32 | (unsigned)i);
+    }
+    return next;
+}
+
+static void receive_udp(int socket) {
+    struct stamp stamp;
+    char control[64];
+    struct iovec part = { &stamp, sizeof stamp };
+    for (;;) {
+        struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+        if (recvmsg(socket, &message, MSG_DONTWAIT | MSG_TRUNC) < 0) return;
+        struct timespec *came = (void *)CMSG_DATA(CMSG_FIRSTHDR(&message));
+        if (!stamp.measured) continue;
+        struct udp *flow = &udps[stamp.flow];
+        if (flow->received == flow->room) flow->delays = realloc(flow->delays, sizeof(double) * (flow->room = 2 * flow->room + 1024));
+        flow->delays[flow->received++] = came->tv_sec + came->tv_nsec / 1e9 - stamp.sent;
+    }
+}
+
+static void handle(unsigned long long data, int measured) {
+    unsigned index = (unsigned)data;
+    switch (data >> 32) {
+    case 0: receive_udp(index); return;
+    case 1: while (send(tcps[index].socket, chunk, CHUNK, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) { } return;
+    case 2: {
+        int fd;
+        while ((fd = accept4(index, NULL, NULL, SOCK_NONBLOCK)) >= 0) {
+            accepted_sockets[accepted_count] = fd;
+            watch(fd, EPOLLIN, 3ULL << 32 | (unsigned)accepted_count++);
+        }
+        return;
+    }
+    default: {
+        ssize_t got;
+        while ((got = recv(accepted_sockets[index], NULL, 1 << 20, MSG_DONTWAIT | MSG_TRUNC)) > 0)
+            if (measured) accepted_bytes[index] += got;
+    }
+    }
+}
+
+static void tell_queue(const char *when) {
+    printf("QUEUE %s ", when);
+    fflush(stdout);
+    if (system("/tools/ip netns exec r /tools/tc -s -j qdisc show dev bottleneck | tr -d '\\n'; echo") != 0) fail("tc");
+}
+
+static void count_tcp(int sign) {
+    for (int i = 0; i < tcp_count; i++) {
+        struct tcp_info info = { 0 };
+        socklen_t size = sizeof info;
+        if (tcps[i].socket < 0 || getsockopt(tcps[i].socket, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) continue;
+        tcps[i].retransmissions += sign * info.tcpi_total_retrans;
+    }
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void tell(double measured) {
+    printf("RESULT {\"classes\": {");
+    for (int c = 0; c < class_count; c++) {
+        struct class *class = &classes[c];
+        double sent = 0, received = 0, sum = 0, p50 = 0, p99 = 0; /* Quantiles are means over the flows. */
+        for (int i = class->first; i < class->first + class->count; i++) {
+            struct udp *flow = &udps[i];
+            sent += flow->sent;
+            received += flow->received;
+            if (!flow->received) continue;
+            for (size_t k = 0; k < flow->received; k++) sum += flow->delays[k];
+            qsort(flow->delays, flow->received, sizeof(double), ascending);
+            p50 += flow->delays[(flow->received - 1) / 2] / class->count;
+            p99 += flow->delays[(size_t)((flow->received - 1) * .99)] / class->count;
+        }
+        printf("%s\"%s\": {\"sent\": %.0f, \"received\": %.0f, \"mean\": %.9f, \"p50\": %.9f, \"p99\": %.9f}", c ? ", " : "",
+               class->name, sent, received, received ? sum / received : 0, p50, p99);
+    }
+    double retransmissions = 0;
+    printf("}, \"goodputs\": [");
+    for (int i = 0; i < tcp_count; i++) {
+        retransmissions += tcps[i].retransmissions;
+        printf("%s%.0f", i ? ", " : "", (i < accepted_count ? accepted_bytes[i] : 0) * 8 / measured);
+    }
+    printf("], \"retransmissions\": %.0f, \"seconds\": %.6f}\n", retransmissions, measured);
+}
+
+int main(int count, char **arguments) {
+    if (count < 5) { errno = EINVAL; fail("load SEED SECONDS WARM_UP FLOWS..."); }
+    state = strtoull(arguments[1], NULL, 10);
+    double seconds = atof(arguments[2]), warm_up = atof(arguments[3]);
+    for (int i = 4; i < count; i++) parse(arguments[i]);
+    poll_fd = epoll_create1(0);
+
+    enter("dst");
+    struct sockaddr_in here = address("10.0.2.1", PORT);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), sink = socket(AF_INET, SOCK_DGRAM, 0), on = 1, room = 1 << 24;
+    if (bind(listener, (void *)&here, sizeof here) < 0 || listen(listener, MOST) < 0) fail("listen");
+    setsockopt(sink, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+    setsockopt(sink, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
+    if (bind(sink, (void *)&here, sizeof here) < 0) fail("bind");
+    watch(sink, EPOLLIN, (unsigned)sink);
+    watch(listener, EPOLLIN, 2ULL << 32 | (unsigned)listener);
+
+    enter("src");
+    double begin = now() + .01, from = begin + warm_up, end = begin + seconds;
+    for (int i = 0; i < udp_count; i++) {
+        udps[i].socket = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+        if (connect(udps[i].socket, (void *)&here, sizeof here) < 0) fail("connect");
+        udps[i].next = begin + uniform();
+    }
+    for (int i = 0; i < tcp_count; i++) tcps[i].start = begin + uniform();
+
+    int measuring = 0;
+    for (double at = now(); at < end; at = now()) {
+        if (!measuring && at >= from) {
+            measuring = 1;
+            count_tcp(-1);
+            tell_queue("begin");
+            from = now();
+        }
+        double next = send_udp(at, measuring, end), other = start_tcp(at, end);
+        if (other < next) next = other;
+        if (!measuring && from < next) next = from;
+        double wait = next - now();
+        struct timespec timeout = { 0 };
+        if (wait > 0) timeout = (struct timespec){ (time_t)wait, (long)((wait - floor(wait)) * 1e9) };
+        struct epoll_event events[64];
+        int ready = epoll_pwait2(poll_fd, events, 64, &timeout, NULL);
+        for (int i = 0; i < ready; i++) handle(events[i].data.u64, measuring);
+    }
+    end = now();
+    count_tcp(1);
+    tell_queue("end");
+    double drained = now() + 2; /* What is under way arrives; TCP is no longer counted. */
+    while (now() < drained) {
+        struct epoll_event events[64];
+        int ready = epoll_wait(poll_fd, events, 64, 50);
+        for (int i = 0; i < ready; i++) handle(events[i].data.u64, 0);
+    }
+    tell(end - from);
+    return 0;
+}

@@ -1,0 +1,126 @@
+"""A virtual machine with Debian's newest kernel in virtual time: its image, and what it measures.
+
+QEMU emulates the processor and counts instructions as nanoseconds, so that the results do not depend on the host's speed. The
+packages come from the Debian mirror that the host's apt is configured for, from the suite `trixie-backports`.
+"""
+
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SUITES = ("trixie", "trixie-backports")
+MODULES = ("sch_htb", "sch_codel", "sch_pie", "sch_netem", "sch_fq_codel", "sch_dualpi2", "veth")
+"""Those that the kernel has built in are not in the package."""
+LINES_OF_APT = """Dir::State "{0}/apt";
+Dir::State::status "{0}/apt/status";
+Dir::Cache "{0}/apt/cache";
+Dir::Etc::sourcelist "{0}/apt/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Acquire::Languages "none";
+"""
+
+
+def kernel(folder: Path) -> Path:
+    """The newest cloud kernel of the suite, unpacked; downloaded unless it is there."""
+    found = list(folder.glob("root/usr/lib/modules/*/vmlinuz"))
+    if found:
+        return found[0]
+    environment = os.environ | {"APT_CONFIG": str(apt(folder))}
+    run = {"env": environment, "check": True, "capture_output": True, "text": True, "timeout": 600}
+    subprocess.run(["apt-get", "update"], **run)
+    names = subprocess.run(["apt-cache", "pkgnames", "linux-binary-"], **run).stdout.split()
+    versions = {name.removeprefix("linux-binary-") for name in names if re.fullmatch(r"linux-binary-\d\S*-cloud-amd64", name)}
+    version = max(versions, key=lambda text: [int(number) for number in re.findall(r"\d+", text.split("+")[0])])
+    packages = folder / "packages"
+    packages.mkdir(exist_ok=True)
+    subprocess.run(["apt-get", "download", f"linux-binary-{version}", f"linux-modules-{version}"], cwd=packages, **run)
+    for package in packages.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", package, folder / "root"], check=True)
+    return kernel(folder)
+
+
+def apt(folder: Path) -> Path:
+    """The configuration of an apt with lists and packages of its own."""
+    about = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian"]
+    mirror = subprocess.run(about, check=True, capture_output=True, text=True).stdout.split()[0]
+    for part in ("lists/partial", "cache/archives/partial"):
+        (folder / "apt" / part).mkdir(parents=True, exist_ok=True)
+    (folder / "apt/status").touch()
+    key = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+    (folder / "apt/sources.list").write_text("".join(f"deb {key} {mirror} {suite} main\n" for suite in SUITES))
+    file = folder / "apt/apt.conf"
+    file.write_text(LINES_OF_APT.format(folder.resolve()))
+    return file
+
+
+def image(folder: Path, plan: str, name: str) -> Path:
+    """The first file system: busybox, ip, tc, the modules, the load and what it has to do."""
+    load = folder / "load"
+    subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", load, HERE / "linux/load.c", "-lm"], check=True)
+    files = {"init": HERE / "linux/init.sh", "load": load, "bin/busybox": Path(shutil.which("busybox"))}
+    for tool in ("ip", "tc"):
+        program = Path(shutil.which(tool) or f"/usr/sbin/{tool}").resolve()
+        files[f"tools/{tool}"] = program
+        needed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+        files |= {word.lstrip("/"): Path(word).resolve() for word in needed.split() if word.startswith("/")}
+    contents = {name: (0o100755, file.read_bytes()) for name, file in files.items()}
+    for module in MODULES:
+        for file in folder.glob(f"root/usr/lib/modules/*/kernel/**/{module}.ko.xz"):
+            contents[f"modules/{module}.ko"] = (0o100644, lzma.decompress(file.read_bytes()))
+    contents["plan"] = (0o100644, plan.encode())
+    written = folder / f"{name}.cpio"
+    written.write_bytes(archive(contents))
+    return written
+
+
+def archive(contents: dict[str, tuple[int, bytes]]) -> bytes:
+    """A cpio archive in the format newc, with the folders that the files are in and a few more."""
+    folders = {str(parent) for name in contents for parent in Path(name).parents if str(parent) != "."}
+    folders |= {"proc", "sys", "dev", "run", "tmp"}
+    entries = [(name, 0o40755, b"") for name in sorted(folders)]
+    entries += [(name, mode, data) for name, (mode, data) in contents.items()]
+    parts = []
+    for number, (name, mode, data) in enumerate([*entries, ("TRAILER!!!", 0, b"")], 1):
+        text = name.encode() + b"\0"
+        fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(text), 0)
+        parts += [padded(b"070701" + "".join(f"{field:08X}" for field in fields).encode() + text), padded(data)]
+    return b"".join(parts)
+
+
+def padded(data: bytes) -> bytes:
+    """Up to a multiple of four bytes."""
+    return data + b"\0" * (-len(data) % 4)
+
+
+def measure(folder: Path, name: str, plan: list[str], timeout: float) -> tuple[str, dict[str, dict]]:
+    """Runs the lines of a plan; the kernel's version, and by the name of each line what was measured."""
+    command = [
+        "qemu-system-x86_64", "-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=0,sleep=off", "-m", "1024",
+        "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel(folder),
+        "-initrd", image(folder, "".join(f"{line}\n" for line in plan), name),
+        "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr no_timer_check",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
+    version, runs, run = "", {}, {}
+    for line in done.stdout.splitlines():
+        word, _, rest = line.strip().rpartition("KERNEL ")[2].partition(" ") if "KERNEL " in line else line.partition(" ")
+        if "KERNEL " in line:
+            version = word
+        elif word == "RUN":
+            run = runs[rest.strip()] = {}
+        elif word == "QUEUE":
+            when, _, document = rest.partition(" ")
+            run[when] = json.loads(document)[-1]
+        elif word == "RESULT":
+            run |= json.loads(rest)
+        elif word == "FAILED":
+            raise RuntimeError(f"{name}: {line}")
+    incomplete = [line for line in plan if "classes" not in runs.get(line.split("|")[0], {})]
+    if incomplete:
+        raise RuntimeError(f"{name}: the machine did not run {incomplete}:\n{done.stdout[-2000:]}\n{done.stderr[-500:]}")
+    return version, runs
