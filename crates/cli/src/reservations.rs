@@ -3,9 +3,10 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
-use cutline_daemon::status::{ReservationStatus, SenderStatus, Status};
+use cutline_daemon::status::{InterfaceStatus, ReservationStatus, SenderStatus, Status};
 use cutline_provision::protocol::{Reply, Request};
 use cutline_provision::{Client, ClientError, DEFAULT_SOCKET};
+use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 
 fn ask(args: &Args) -> Result<Status, Failure> {
     let other = |why: &dyn std::fmt::Display| {
-        Failure::Failed(format!("cutlined at {}: {why}", cutline_text::Printable(args.socket.display())))
+        Failure::Failed(format!("cutlined at {}: {why}", Printable(args.socket.display())))
     };
     let mut client = Client::connect(&args.socket)?;
     client.send(&Request::Status {})?;
@@ -146,13 +147,9 @@ fn interfaces(status: &Status) -> String {
             its.dropped_packets.to_string(),
         ]);
     }
-    let mut text = table.render();
-    for (name, problem) in
-        status.interfaces.iter().filter_map(|its| its.problem.as_ref().map(|problem| (&its.name, problem)))
-    {
-        text += &format!("{name}: {}\n", cutline_text::Printable(problem));
-    }
-    text
+    let problem_of =
+        |its: &InterfaceStatus| Some(format!("{}: {}\n", its.name, Printable(its.problem.as_deref()?)));
+    std::iter::once(table.render()).chain(status.interfaces.iter().filter_map(problem_of)).collect()
 }
 
 fn is_for(reservation: &ReservationStatus, sender: &SenderStatus) -> bool {

@@ -127,7 +127,9 @@ impl Net {
         let control = if self.controlled.contains(&node) { "tc" } else { "none" };
         for (one, other) in LINKS {
             for (_, name, _) in [one, other].into_iter().filter(|(its, _, _)| *its == node) {
-                let usual = || format!("rate = '{}'\nshare = 0.5\ncontrol = '{control}'\n{}", self.rate, self.interface);
+                let usual = || {
+                    format!("rate = '{}'\nshare = 0.5\ncontrol = '{control}'\n{}", self.rate, self.interface)
+                };
                 let says = self.others.get(&(node, name)).cloned().unwrap_or_else(usual);
                 write!(text, "[[interface]]\nname = '{name}'\n{says}\n").unwrap();
                 if self.both_versions {
