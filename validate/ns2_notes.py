@@ -10,7 +10,8 @@ difference by Welch). `make validate` writes this page anew.
 Cutline runs here with `defaults = "ns-2"` in its transports: packets of 1000 B in all, an initial window of 2, a clock of 10 ms, a
 least timeout of 0.2 s, growth by the acknowledgement (RFC 5681 eq. 3), and ns-2's ways to halve and deflate the window, to answer
 duplicates after a timeout, to hold back bursts in recovery, and to time one segment at a time. TFRC has ns-2's timeout in its
-equation (from a clock of 100 ms), its gains of 0.95, and a rate that rises by a packet a round trip. Everywhere else
+equation (from a clock of 100 ms, the factor of the timeout at most 1), its gains of 0.95, a rate that rises by a packet a round trip, a
+receive rate that limits it to no less than a packet a round trip, and a nofeedback timer of two round trips that halves it. Everywhere else
 Cutline's own defaults are the RFCs' (RFC 5681, 6298, 6582, 6928); what ns-2 does differently is named, parameter by parameter, in
 the documentation of `cutline_transport::tcp::Params` and `tfrc::Params`.
 
@@ -34,7 +35,13 @@ PHASE = (
     "the phase of equal delays decides here whose packets find the queue full (Floyd and Jacobson 1991); with 0.03 ms less "
     "on each access link both agree: see [off phase](#newreno-100-drop-tail-small-off-phase)"
 )
+SACK = (
+    "ns-2's Sack1 is older than RFC 6675, which Cutline follows: it counts what is in the network by duplicates, and takes no segment "
+    "for lost by what was selectively acknowledged above it. Which of these makes the difference is not known"
+)
 NOTES: list[tuple[str, str, str]] = [
+    ("sack-*", "newreno.timeouts", SACK),
+    ("sack-*", "newreno.retransmissions", SACK),
     ("mixed-three", "newreno.retransmissions", SYN.format("mixed-three")),
     ("newreno-20-pi-window-20", "newreno.timeouts", SYN.format("newreno-20-pi-window-20")),
     ("newreno-20-pi-window-20", "newreno.retransmissions", SYN.format("newreno-20-pi-window-20")),

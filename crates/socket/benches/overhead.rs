@@ -1,7 +1,7 @@
 //! What a QoS socket costs beside a plain one that does the same work (QoSockets: less than 1 %).
 //!
 //! One thread sends messages over the loopback interface and receives them, so that no scheduling comes in: `cargo bench -p
-//! cutline-socket --bench overhead [-- udp|tfrc|tcp] [bursts|single]`. *Bursts* of 16 messages are sent before they are received, as a busy connection has them; *single*
+//! cutline-socket --bench overhead [-- udp|tfrc|tcp] [bursts|single] [BYTES]`. *Bursts* of 16 messages are sent before they are received, as a busy connection has them; *single*
 //! ones are received before the next one is sent, as on an idle one. The kinds of socket take turns, so that the machine is the same for all; a ratio
 //! is the median over all turns, with its 97 % confidence interval (order statistics of the binomial distribution).
 //!
@@ -11,6 +11,9 @@
 //!
 //! The rows `tfrc` have datagrams with TFRC in the place of QoS, and QoS without it in the place of the third program. Messages do not wait for
 //! their turn ([`Pacing::Count`]), which is another matter than what they cost.
+//!
+//! With the word `once` each program runs once, for counting the instructions of `exchange_datagrams` and `exchange_streams` (callgrind): those of
+//! the programs, without the kernel's. `RUSTFLAGS="--cfg rustix_use_libc"` builds a program that valgrind understands.
 
 use cutline_socket::{
     Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, RateControl,
@@ -189,6 +192,7 @@ fn qos_streams() -> (QosTcpStream, QosTcpStream) {
     })
 }
 
+#[inline(never)]
 fn exchange_datagrams(ends: &[impl Datagrams; 2], bytes: &mut [u8], burst: usize) {
     for _ in 0..MESSAGES / burst {
         (0..burst).for_each(|_| ends[0].send(bytes));
@@ -198,6 +202,7 @@ fn exchange_datagrams(ends: &[impl Datagrams; 2], bytes: &mut [u8], burst: usize
     }
 }
 
+#[inline(never)]
 fn exchange_streams<S>(mut from: &S, mut to: &S, bytes: &mut [u8], burst: usize)
 where
     for<'s> &'s S: Read + Write,
@@ -212,6 +217,7 @@ where
 const MEASURED_IN_STREAM: usize = 20;
 
 /// The same by a program that measures by itself.
+#[inline(never)]
 fn exchange_measured(mut from: &TcpStream, mut to: &TcpStream, bytes: &mut [u8], burst: usize) {
     let (mut sent, mut received, mut delay) = (0_u64, 0_u64, 0);
     for _ in 0..MESSAGES / burst {
@@ -238,10 +244,17 @@ fn exchange_measured(mut from: &TcpStream, mut to: &TcpStream, bytes: &mut [u8],
     assert!(delay > 0);
 }
 
-/// Whether the command line asks for this comparison: it names a protocol, a kind, both, or nothing.
-fn is_wanted(name: &str, kind: &str) -> bool {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    words.iter().all(|word| word == name || word == kind)
+/// The word that asks for one turn.
+const ONCE: &str = "once";
+
+fn words() -> impl Iterator<Item = String> {
+    std::env::args().skip(1).filter(|word| !word.starts_with('-'))
+}
+
+/// Whether the command line asks for this comparison: it names a protocol, a kind, a size, some of them, or nothing.
+fn is_wanted(name: &str, kind: &str, size: usize) -> bool {
+    let size = size.to_string();
+    words().all(|word| [name, kind, &size, ONCE].contains(&word.as_str()))
 }
 
 /// A program that sends and receives messages in this memory.
@@ -252,7 +265,7 @@ type Turn = Vec<(f64, f64)>;
 /// Runs all by turns and prints what a message takes: plain sockets, QoS sockets, and what else they are compared with.
 fn compare((name, size, burst): (&str, usize, usize), programs: &[Run<'_>]) {
     let kind = if burst > 1 { "bursts" } else { "single" };
-    if !is_wanted(name, kind) {
+    if !is_wanted(name, kind, size) {
         return;
     }
     let mut bytes = vec![7; size];
@@ -265,6 +278,9 @@ fn compare((name, size, burst): (&str, usize, usize), programs: &[Run<'_>]) {
     (0..programs.len()).for_each(|program| {
         measure(program);
     });
+    if words().any(|word| word == ONCE) {
+        return;
+    }
     let turns: Vec<Turn> = (0..TURNS)
         .map(|turn| {
             let mut all = vec![(0.0, 0.0); programs.len()];

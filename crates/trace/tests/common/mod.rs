@@ -49,9 +49,10 @@ transport = { protocol = "udp" }
 app = { kind = "cbr", rate = "100 kbit/s", size = "100 B" }
 "#;
 
-/// The scenario with a queue of this kind.
+/// The scenario with a queue of this kind. PIE marks at any probability: of its own accord it would drop in such an overload.
 pub fn scenario(aqm: &str) -> Scenario {
-    Scenario::parse(&SCENARIO.replace("AQM", aqm), "traced.toml")
+    let more = if aqm == "pie" { ", ecn-threshold = 1.0" } else { "" };
+    Scenario::parse(&SCENARIO.replace("\"AQM\"", &format!("\"{aqm}\"{more}")), "traced.toml")
         .unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
