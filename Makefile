@@ -133,7 +133,7 @@ validate-traces: setup
 # Programs that people use under `cutline exec`: marks as tshark sees them, rates as iperf3 measures them.
 validate-exec: setup
 	@tools/setup.sh peers
-	$(CARGO) test --locked -p cutline-cli --test exec --test exec_peers
+	$(CARGO) test --locked -p cutline-cli --test exec --test exec_peers -- --include-ignored
 
 # NetVideo and DIRM through gateways: ffmpeg's video with and without losses, pictures of a CORBA server; both on the testbed, and a
 # figure of `cutline reproduce qsock`.

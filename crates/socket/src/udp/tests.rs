@@ -561,7 +561,7 @@ fn wild_path(listener: SocketAddr, seed: u64) -> SocketAddr {
     let here = front.local_addr().unwrap();
     back.connect(listener).unwrap();
     for socket in [&front, &back] {
-        socket.set_read_timeout(Some(time::Duration::from_millis(1))).unwrap();
+        socket.set_nonblocking(true).unwrap();
     }
     thread::spawn(move || {
         let mut random = cutline_units::Streams::new(seed).stream("path", "wild");
@@ -569,6 +569,7 @@ fn wild_path(listener: SocketAddr, seed: u64) -> SocketAddr {
         let mut history: [Vec<Vec<u8>>; 2] = Default::default();
         let (mut client, mut heard, mut bytes) = (None, now(), [0; 2000]);
         while now().saturating_since(heard) < Duration::from_secs(1) {
+            thread::sleep(time::Duration::from_micros(200));
             if let Ok((length, from)) = front.recv_from(&mut bytes) {
                 (client, heard) = (Some(from), now());
                 ways[0].push(bytes[..length].to_vec());
