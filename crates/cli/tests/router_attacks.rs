@@ -11,7 +11,7 @@ use cutline_router::Port;
 use cutline_sys::ethtool::{self, Command as Switch};
 use cutline_sys::namespace::Namespace;
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
+use rustix::process::Signal;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -275,7 +275,8 @@ fn without_memory_the_newcomer_is_dropped() {
     let options =
         [&OPTIONS[..4], &["--rate", "1Mbit", "--aqm", "drop-tail", "--limit", "1000000 packets"]].concat();
     let options = [&options[..], &["--socket", &socket]].concat();
-    let mut lab = lab(hosts, &mut command(&["prlimit", "--as=150000000"], &home, &options));
+    let mut lab = lab(hosts, &mut command(&[], &home, &options));
+    lab.router.bound_memory(20 << 20);
     let mut a = port(&lab.a, "a0");
     (0..150).for_each(|_| flood(&mut a, 60, 2000));
     let statistics = home.ask("stats");
@@ -314,10 +315,7 @@ fn one_hint_after_another_needs_no_more_memory_than_a_few_queues() {
     };
     fill(16);
     // A lane takes 3 MiB. Before they gave back room, the fourth hint ended the router.
-    let size = std::fs::read_to_string(format!("/proc/{}/statm", lab.router.id())).unwrap();
-    let pages: u64 = size.split_whitespace().next().unwrap().parse().unwrap();
-    let limit = Rlimit { current: Some(pages * 4096 + (12 << 20)), maximum: getrlimit(Resource::As).maximum };
-    prlimit(Pid::from_raw(lab.router.id() as i32), Resource::As, limit).unwrap();
+    lab.router.bound_memory(12 << 20);
     (1..=8).for_each(&mut fill);
     assert_sums(&home.ask("stats"), "forward");
     assert!(lab.is_crossed(false, 5002));

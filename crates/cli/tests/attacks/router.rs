@@ -265,13 +265,9 @@ fn few_descriptors(bed: &mut Bed, assault: &mut Assault) {
 
 /// Leaves a router as much address space as it has, and little more, while `work` is done.
 fn without_memory(bed: &mut Bed, work: impl FnOnce(&mut Bed)) {
-    let process = bed.process();
-    let size = std::fs::read_to_string(format!("/proc/{}/statm", bed.lab().router.id())).unwrap();
-    let pages: u64 = size.split_whitespace().next().unwrap().parse().unwrap();
-    let none = Rlimit { current: Some(pages * 4096 + (8 << 20)), maximum: getrlimit(Resource::As).maximum };
-    let before = prlimit(process, Resource::As, none).unwrap();
+    let before = bed.lab().router.bound_memory(8 << 20);
     work(bed);
-    prlimit(process, Resource::As, before).unwrap();
+    prlimit(bed.process(), Resource::As, before).unwrap();
     bed.describe("100 Mbit/s", QUEUE);
     assert!(bed.hup_is_taken());
 }

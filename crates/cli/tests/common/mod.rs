@@ -16,7 +16,7 @@ pub mod schema;
 use cutline_sys::namespace::Namespace;
 use cutline_sys::{Offloads, now};
 use cutline_units::Instant;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -141,6 +141,14 @@ impl Router {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// Leaves it as much address space as it has, and this many bytes more. Returns the limit that it had.
+    pub fn bound_memory(&self, more: u64) -> Rlimit {
+        let size = std::fs::read_to_string(format!("/proc/{}/statm", self.id())).unwrap();
+        let pages: u64 = size.split_whitespace().next().unwrap().parse().unwrap();
+        let limit = Rlimit { current: Some(pages * 4096 + more), maximum: getrlimit(Resource::As).maximum };
+        prlimit(Pid::from_raw(self.id() as i32), Resource::As, limit).unwrap()
     }
 
     /// SIGKILL.
