@@ -315,6 +315,30 @@ fn check_refuses_what_run_refuses() {
     place.prints(&arguments("check", &["--set", "flow.bulk.count=0"]));
 }
 
+#[test]
+fn strict_priority_over_pie_keeps_each_class_short() {
+    let place = Place::new();
+    let run = |queue: &str| {
+        let set = format!("dumbbell.queue={queue}");
+        let fixed =
+            ["--no-store", "--json", "--seeds", "1", "--set", "sweep={}", "--set", "flow.bulk.hint=16"];
+        let document = place.json(&[&["run", "small.toml", "--set", &set], &fixed[..]].concat());
+        let flows = document["runs"][0]["flows"].as_array().unwrap().clone();
+        let delay = |group: &str| {
+            let flow = flows.iter().find(|flow| flow["group"] == group).unwrap();
+            flow["queuing_mean_ms"].as_f64().unwrap()
+        };
+        (delay("bulk"), delay("audio"))
+    };
+    let (bulk, audio) = run("{ aqm = 'strict-priority', limit = '60 packets' }");
+    let pie = "{ aqm = 'strict-priority', limit = '60 packets', below = { aqm = 'pie', target = '5 ms' } }";
+    let (bulk_pie, audio_pie) = run(pie);
+    assert!(audio < 0.3 * bulk && audio_pie < 0.5 * bulk_pie, "{audio} {bulk} {audio_pie} {bulk_pie}");
+    assert!(bulk_pie < 0.6 * bulk, "PIE keeps the class short: {bulk_pie} against {bulk}");
+    let tail = "{ aqm = 'strict-priority', limit = '60 packets', below = { aqm = 'drop-tail' } }";
+    assert_eq!(run(tail), (bulk, audio));
+}
+
 #[cfg(feature = "machine")]
 #[test]
 fn the_laboratory_has_a_check_of_its_own() {
