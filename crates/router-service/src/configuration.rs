@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn strict_priority_says_what_is_below() {
         let text = "in = 'a'\nout = 'b'\nforward = { rate = '9 Mbit/s', queue = { aqm = 'strict-priority', classes = 2, \
-                    limit = '90 packets', below = { aqm = 'pie', target = '8 ms' } } }\n";
+                    limit = '90 packets', below = { aqm = 'pie', target = '8 ms' } } }\n\
+                    reverse = { rate = '9 Mbit/s', queue = { aqm = 'drop-tail', limit = '9 packets' } }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let queue = &json!(configuration(&spec))["forward"]["queue"];
         assert_eq!(
