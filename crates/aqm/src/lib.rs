@@ -18,6 +18,7 @@
 //! for both.
 
 mod any;
+mod bands;
 mod buckets;
 mod delay_control;
 mod description;
@@ -59,6 +60,7 @@ pub mod tsq;
 pub use abe::{Abe, AbeParams};
 pub use any::{AnyQueue, QueueSpec};
 pub use ared::{Ared, AredParams};
+pub use bands::{Bands, BandsSpec};
 pub use blue::{Blue, BlueParams};
 pub use codel::{CoDel, CoDelParams};
 pub use delay_control::DelayControlParams;

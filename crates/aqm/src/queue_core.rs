@@ -1,6 +1,6 @@
 //! The state that every discipline has in addition to its order: limit, backlog, counters, and the packets it has shed.
 
-use crate::{Backlog, Departure, DropReason, Held, Limit, QueueStats, Shed, Verdict};
+use crate::{Backlog, Count, Departure, DropReason, Held, Limit, QueueStats, Shed, Verdict};
 
 /// The limit, the backlog and the counters of a discipline, and what it has shed and not yet reported.
 ///
@@ -71,5 +71,11 @@ impl<P: Copy> QueueCore<P> {
         self.backlog.remove(held.size);
         self.stats.flushed.add(held.size);
         discard(held.packet);
+    }
+
+    /// Counts all that is waiting as flushed.
+    pub fn count_all_flushed(&mut self) {
+        let Backlog { packets, bytes } = std::mem::take(&mut self.backlog);
+        self.stats.flushed += Count { packets: packets.into(), bytes };
     }
 }

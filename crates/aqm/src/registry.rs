@@ -8,6 +8,7 @@
 //! [`register_discipline`], [`register`]). They are found by the same names, in the same files, with the same messages,
 //! and cost a call through a pointer.
 
+use crate::bands::{Bands, BandsSpec};
 use crate::discipline::tsq_on_a_discipline;
 use crate::external::{TypedDiscipline, TypedLaw};
 use crate::forward::{forward_law, forward_queue};
@@ -22,7 +23,7 @@ pub use crate::external::{
 };
 
 /// The keys of a queue's table in a file other than the parameters of its AQM.
-const QUEUE_KEYS: &[&str] = &["aqm", "ecn", "limit", "pass-on-waiting", "tsq"];
+const QUEUE_KEYS: &[&str] = &["aqm", "below", "ecn", "limit", "pass-on-waiting", "tsq"];
 
 static EXTERNAL: Registry<dyn ExternalAqm> = Registry::new(NAMES, QUEUE_KEYS);
 
@@ -68,6 +69,8 @@ macro_rules! registry {
         pub enum AqmSpec {
             $($(#[$doc])* $variant(<$law as Aqm>::Params),)+
             $($(#[$qdoc])* $queue(<crate::$queue<()> as Discipline>::Params),)+
+            /// Strict priority over queues of another AQM.
+            Bands(BandsSpec),
             /// An AQM that another crate or language has registered.
             External(ExternalSpec),
         }
@@ -79,6 +82,8 @@ macro_rules! registry {
         #[derive(Clone, Debug)]
         pub enum AnyDiscipline<P> {
             $($(#[$qdoc])* $queue(crate::$queue<P>),)+
+            /// Strict priority over queues of another AQM.
+            Bands(Bands<P>),
             /// A queue with an AQM that another crate or language has registered, laws too.
             External(ExternalQueue<P>),
         }
@@ -126,7 +131,34 @@ macro_rules! registry {
                 match self {
                     $(Self::$variant(_) => <$law>::NAME,)+
                     $(Self::$queue(_) => crate::$queue::<()>::NAME,)+
+                    Self::Bands(_) => crate::StrictPriority::<()>::NAME,
                     Self::External(spec) => spec.name(),
+                }
+            }
+
+            /// The AQM of each class of strict priority, unless that is drop-tail; `None` for other AQMs.
+            pub fn below(&self) -> Option<&Self> {
+                if let Self::Bands(spec) = self { Some(&spec.below) } else { None }
+            }
+
+            /// Strict priority over queues of `below`.
+            ///
+            /// # Errors
+            /// When this is not strict priority, or `below` is.
+            pub fn with_below(self, below: Self) -> Result<Self, ParameterError> {
+                let (name, refused) = (self.name(), below.name());
+                match (self, below) {
+                    (Self::StrictPriority(_), Self::StrictPriority(_) | Self::Bands(_)) => {
+                        Err(ParameterError::new("below", refused, format!("an AQM other than {name}")))
+                    }
+                    (priority @ Self::StrictPriority(_), Self::DropTail(_)) => Ok(priority),
+                    (Self::StrictPriority(priority), below) => {
+                        Ok(Self::Bands(BandsSpec { priority, below: Box::new(below) }))
+                    }
+                    _ => {
+                        let why = format!("nothing with {name}: only strict-priority has queues below it");
+                        Err(ParameterError::new("below", refused, why))
+                    }
                 }
             }
 
@@ -135,15 +167,17 @@ macro_rules! registry {
                 match self {
                     $(Self::$variant(_) => true,)+
                     $(Self::$queue(_) => false,)+
+                    Self::Bands(_) => false,
                     Self::External(spec) => spec.takes_tsq(),
                 }
             }
 
-            /// Every parameter with what it is set to.
+            /// Every parameter with what it is set to, but for those of [`below`](Self::below).
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self {
                     $(Self::$variant(params) => params.values(),)+
                     $(Self::$queue(params) => params.values(),)+
+                    Self::Bands(spec) => spec.priority.values(),
                     Self::External(spec) => spec.values().to_vec(),
                 }
             }
@@ -172,6 +206,11 @@ macro_rules! registry {
                         let queue = AnyDiscipline::$queue(crate::$queue::build(params, limit, ecn, rate)?);
                         Ok(AnyQueue::Discipline(Box::new(queue)))
                     })+
+                    Self::Bands(_) if tsq.is_some() => Err(tsq_on_a_discipline(self.name())),
+                    Self::Bands(spec) => {
+                        let queue = AnyDiscipline::Bands(spec.build(limit, ecn, rate)?);
+                        Ok(AnyQueue::Discipline(Box::new(queue)))
+                    }
                     Self::External(spec) => {
                         let queue = AnyDiscipline::External(spec.build(tsq, limit, ecn, rate)?);
                         Ok(AnyQueue::Discipline(Box::new(queue)))
@@ -180,7 +219,7 @@ macro_rules! registry {
             }
         }
 
-        forward_queue!(#[inline(never)] AnyDiscipline { $($queue,)+ External });
+        forward_queue!(#[inline(never)] AnyDiscipline { $($queue,)+ Bands, External });
         forward_law!(AnyAqm { $($variant),+ });
     };
 }

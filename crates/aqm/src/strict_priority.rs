@@ -9,10 +9,17 @@
 //! A full queue sheds packets of the classes after the newcomer's, from the last class on and from its head. If there are
 //! none, it refuses the newcomer. Otherwise a buffer full of bulk traffic would keep out the packets that it serves first.
 //!
+//! In a file, `below = { aqm = "pie", target = "15 ms" }` gives each class a queue of another AQM instead of drop-tail: any
+//! but strict priority, with its parameters. A packet is judged by the queue of its class and by its backlog; a law is
+//! given the link's rate. The limit stays that of all classes together, and a packet makes room as above (`bands.rs`).
+//!
 //! # Validation
 //!
 //! - Order, shared classes and who makes room: `the_smallest_hint_goes_first`, `hints_share_classes`,
 //!   `a_full_queue_sheds_the_last_class`.
+//! - Queues below: over drop-tail nothing changes, and one class is the queue below, packet by packet, for every AQM:
+//!   `over_drop_tail_it_is_strict_priority`, `one_class_is_the_queue_below`, `each_class_has_a_queue_of_its_own`; the
+//!   conformance suite runs over PIE, CoDel and FQ-CoDel below.
 
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;

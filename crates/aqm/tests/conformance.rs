@@ -11,6 +11,10 @@ fn aqms() -> Vec<AqmSpec> {
     let mut aqms: Vec<_> = registry::describe().iter().map(|about| of(about.name, vec![])).collect();
     let weights = Value::Counts((1..=16).rev().collect());
     aqms.push(of("drr", vec![("by", Value::Choice("hint".into())), ("weights", weights)]));
+    // Strict priority over a law that drops on arrival, a queue that drops at its head, and one that sheds others.
+    for below in ["pie", "codel", "fq-codel"] {
+        aqms.push(of("strict-priority", vec![]).with_below(of(below, vec![])).expect("it may be below"));
+    }
     aqms
 }
 

@@ -9,9 +9,11 @@ use cutline_scenario::{Scenario, SweepPoint};
 use cutline_text::Printable;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 /// Check a scenario: print what it would run, or all of its errors
+///
+/// Refuses what `cutline run` refuses, with the same messages. `cutline lab check` does so for the laboratory.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,15 +33,30 @@ const EXAMPLES: &str = "Examples:
 const LISTED: usize = 20;
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let (_, points) = args.scenario.load()?;
-    for point in &points {
-        // Building the network finds more errors, such as a flow without a route.
-        point
-            .scenario
-            .network()
-            .map_err(|error| Failure::Usage(format!("{}: {error}", Printable(point.label()))))?;
+    args.execute(Scenario::check_simulated)
+}
+
+impl Args {
+    /// Prints what would run, if `supports` accepts every point.
+    pub fn execute<E: Display>(&self, supports: impl Fn(&Scenario) -> Result<(), E>) -> Result<(), Failure> {
+        let (_, points) = self.scenario.load()?;
+        check_points(&points, supports)?;
+        if self.json { output::print_json(&document(&points)) } else { output::print(&describe(&points)) }
     }
-    if args.json { output::print_json(&document(&points)) } else { output::print(&describe(&points)) }
+}
+
+/// Checks that `supports` accepts every point. The commands that run scenarios call it before the first run.
+///
+/// # Errors
+/// The first point that is refused, and why.
+pub fn check_points<E: Display>(
+    points: &[SweepPoint],
+    supports: impl Fn(&Scenario) -> Result<(), E>,
+) -> Result<(), Failure> {
+    points.iter().try_for_each(|point| {
+        supports(&point.scenario)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", Printable(point.label()))))
+    })
 }
 
 /// The runs, the network and the flows of a scenario.

@@ -1,12 +1,13 @@
 //! `cutline lab`: runs scenarios with real packets.
 
+use crate::check::check_points;
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
 use crate::program::VERSION;
 use crate::progress::Bar;
 use crate::run::{self, Work, kept};
 use crate::scenario_args::ScenarioArgs;
-use crate::{interrupt, message, output};
+use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
 use cutline_config::quantity;
 use cutline_lab::{Bounds, Options, Stack};
@@ -29,6 +30,11 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<RunArgs>),
+    /// Check a scenario: print what `lab run` would run, or all of its errors
+    ///
+    /// Refuses what `cutline lab run` refuses, with the same messages. Root is not required.
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(check::Args),
     /// Remove the namespaces of laboratories that were killed. Every `lab run` does that first, too
     Clean,
 }
@@ -78,6 +84,10 @@ const EXAMPLES: &str = "Examples:
   cutline run examples/dumbbell.toml && cutline compare results/dumbbell results/lab/dumbbell
   sudo cutline lab run experiments/tsq/audio.toml --seeds 2 --set duration=\"60 s\" --tcp classic";
 
+const CHECK_EXAMPLES: &str = "Examples:
+  cutline lab check examples/dumbbell.toml
+  cutline lab check experiments/tsq/audio.toml --json | jq .points";
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Tcp {
     /// The defaults of the kernel
@@ -89,6 +99,7 @@ enum Tcp {
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Run(args) => run(args),
+        Command::Check(args) => args.execute(cutline_lab::check),
         Command::Clean => clean(),
     }
 }
@@ -103,10 +114,7 @@ fn clean() -> Result<(), Failure> {
 
 fn run(args: &RunArgs) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
-    for point in &points {
-        cutline_lab::check(&point.scenario)
-            .map_err(|error| Failure::Usage(format!("{}: {error}", point.label())))?;
-    }
+    check_points(&points, cutline_lab::check)?;
     let how = args.options();
     let version = format!("{VERSION} {}", how.stack.label());
     let jobs = runner::plan(&points, &version);

@@ -273,6 +273,84 @@ fn results_are_compared_point_by_point() {
 }
 
 #[test]
+fn a_group_without_flows_has_no_rows() {
+    let place = Place::new();
+    let without = ["--set", "flow.audio.count=0", "--set", "sweep={}", "--seeds", "1"];
+    assert!(place.prints(&[&["check", "small.toml"], &without[..]].concat()).contains("0 x audio: TFRC"));
+    let run = |more: [&'static str; 2]| [&["run", "small.toml"], &without[..], &more].concat();
+    let document = place.prints(&run(["--no-store", "--json"]));
+    assert!(!document.contains("NaN"), "{document}");
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let flows = document["runs"][0]["flows"].as_array().unwrap();
+    assert!(flows.len() == 3 && flows.iter().all(|flow| flow["group"] == "bulk"), "{flows:?}");
+    let tables = place.prints(&run(["--results", "without"]));
+    assert!(tables.contains("bulk") && !tables.contains("audio") && !tables.contains("NaN"), "{tables}");
+    place.prints(&["run", "small.toml", "--set", "sweep={}", "--seeds", "1", "--results", "with"]);
+    let compared = place.prints(&["compare", "without/small", "with/small"]);
+    assert!(compared.contains("bulk") && !compared.contains("audio"), "{compared}");
+    assert!(!compared.contains("NaN") && !compared.contains("inf"), "{compared}");
+}
+
+#[test]
+fn a_sweep_may_empty_a_group() {
+    let place = Place::new();
+    let sweep = r#"sweep={ "flow.audio.count" = [0, 2] }"#;
+    let document = place.json(&["run", "small.toml", "--no-store", "--json", "--seeds", "1", "--set", sweep]);
+    let flows = |run: usize| document["runs"][run]["flows"].as_array().unwrap().len();
+    assert_eq!((flows(0), flows(1)), (3, 5));
+    let none = ["check", "small.toml", "--set", "flow.audio.count=0", "--set", "flow.bulk.count=0"];
+    assert!(place.complains(&none, 2).contains("there must be at least one flow"));
+}
+
+#[test]
+fn check_refuses_what_run_refuses() {
+    let place = Place::new();
+    let bbr = "flow.bulk.transport.congestion-control=bbr";
+    let arguments = |command: &'static str, more: &[&'static str]| {
+        [&[command, "small.toml", "--set", bbr], more].concat()
+    };
+    let said = place.complains(&arguments("check", &[]), 2);
+    assert!(said.contains("flow.bulk: congestion-control = bbr"), "{said}");
+    assert_eq!(place.complains(&arguments("run", &["--no-store"]), 2), said);
+    place.prints(&arguments("check", &["--set", "flow.bulk.count=0"]));
+}
+
+#[test]
+fn strict_priority_over_pie_keeps_each_class_short() {
+    let place = Place::new();
+    let run = |queue: &str| {
+        let set = format!("dumbbell.queue={queue}");
+        let fixed =
+            ["--no-store", "--json", "--seeds", "1", "--set", "sweep={}", "--set", "flow.bulk.hint=16"];
+        let document = place.json(&[&["run", "small.toml", "--set", &set], &fixed[..]].concat());
+        let flows = document["runs"][0]["flows"].as_array().unwrap().clone();
+        let delay = |group: &str| {
+            let flow = flows.iter().find(|flow| flow["group"] == group).unwrap();
+            flow["queuing_mean_ms"].as_f64().unwrap()
+        };
+        (delay("bulk"), delay("audio"))
+    };
+    let (bulk, audio) = run("{ aqm = 'strict-priority', limit = '60 packets' }");
+    let pie = "{ aqm = 'strict-priority', limit = '60 packets', below = { aqm = 'pie', target = '5 ms' } }";
+    let (bulk_pie, audio_pie) = run(pie);
+    assert!(audio < 0.3 * bulk && audio_pie < 0.5 * bulk_pie, "{audio} {bulk} {audio_pie} {bulk_pie}");
+    assert!(bulk_pie < 0.6 * bulk, "PIE keeps the class short: {bulk_pie} against {bulk}");
+    let tail = "{ aqm = 'strict-priority', limit = '60 packets', below = { aqm = 'drop-tail' } }";
+    assert_eq!(run(tail), (bulk, audio));
+}
+
+#[cfg(feature = "machine")]
+#[test]
+fn the_laboratory_has_a_check_of_its_own() {
+    let place = Place::new();
+    assert!(place.prints(&["lab", "check", "small.toml"]).contains("3 x bulk: TCP"));
+    let adaptive = ["--set", "sweep={}", "--set", "flow.audio.hint=adaptive"];
+    place.prints(&[&["check", "small.toml"], &adaptive[..]].concat());
+    let said = place.complains(&[&["lab", "check", "small.toml"], &adaptive[..]].concat(), 2);
+    assert!(said.contains("a hint that adapts"), "{said}");
+}
+
+#[test]
 fn aqms_are_listed_from_the_registry() {
     let place = Place::new();
     assert!(place.prints(&["aqm", "list"]).contains("Hollot"));

@@ -130,6 +130,12 @@ transport = { protocol = "tfrc", packet-size = "160 B" }
 app = { kind = "talk-spurt", rate = "64 kbit/s", size = "160 B", talk = "1 s", silence = "10 ms" }
 
 [[flow]]
+name = "nothing"
+count = 0
+transport = { protocol = "udp" }
+app = { kind = "cbr", rate = "8 kbit/s", size = "500 B" }
+
+[[flow]]
 name = "background"
 transport = { protocol = "udp" }
 app = { kind = "poisson", rate = "800 kbit/s", size = "500 B" }

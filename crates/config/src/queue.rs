@@ -9,7 +9,7 @@ use crate::reader::TableReader;
 use crate::suggestion::suggestion;
 use crate::value::{Node, Value};
 use cutline_aqm::drop_tail::DropTailParams;
-use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};
+use cutline_aqm::{AqmSpec, Discipline as _, Limit, QueueSpec, StrictPriority, TsqParams, registry};
 use cutline_params::Parameters as _;
 use cutline_units::{Duration, HintBudget, Rate};
 use std::collections::BTreeMap;
@@ -63,6 +63,9 @@ const DEFAULT_LIMIT: Limit = Limit::Packets(1000);
 
 /// What TSQ may be set to.
 const TSQ: &str = "true, false or a table such as { bits = 4, l = \"40 ms\" }";
+
+/// What the queue below strict priority may be.
+const BELOW: &str = "a table such as { aqm = \"pie\", target = \"15 ms\" }";
 
 /// What passing on may be set to.
 const PASS_ON: &str = "true, false or a table such as { step = \"5 ms\", largest = false }";
@@ -121,7 +124,14 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
         return None;
     };
     let values = parameter::values(reader, &aqm.parameters);
+    let has_below = aqm.name == StrictPriority::<()>::NAME;
+    let below = if has_below { below(reader) } else { Ok(None) };
     let aqm = parameter::checked(reader, AqmSpec::from_values(aqm.name, values));
+    let aqm = match (aqm, below) {
+        (Some(aqm), Ok(Some(below))) => parameter::checked(reader, aqm.with_below(below)),
+        (aqm, Ok(None)) => aqm,
+        _ => None,
+    };
     if let Some(aqm) = aqm.as_ref().filter(|aqm| tsq.is_some() && !aqm.takes_tsq()) {
         let why = format!(
             "TSQ rides on an AQM that decides by a probability, and {} is a queue of its own",
@@ -131,6 +141,22 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
     }
     reader.finish();
     Some(QueueConfig { aqm: aqm?, limit: limit?, ecn, tsq, pass_on })
+}
+
+/// Reads the AQM of each class of strict priority. The error is reported.
+fn below(reader: &TableReader<'_>) -> Result<Option<AqmSpec>, ()> {
+    let Some(node) = reader.node("below") else { return Ok(None) };
+    let table = reader.table_in(node, "below", BELOW).ok_or(())?;
+    let aqms = registry::describe().into_iter().filter(|aqm| aqm.name != StrictPriority::<()>::NAME);
+    let words = aqms.map(|aqm| (aqm.name.to_owned(), aqm)).collect();
+    let Some(aqm) = table.required("aqm", &kind::choice("an AQM for each class", words)) else {
+        table.report_missing();
+        return Err(());
+    };
+    let values = parameter::values(&table, &aqm.parameters);
+    let aqm = parameter::checked(&table, AqmSpec::from_values(aqm.name, values));
+    table.finish();
+    aqm.map(Some).ok_or(())
 }
 
 fn limit() -> Kind<Limit> {

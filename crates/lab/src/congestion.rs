@@ -10,11 +10,14 @@ use std::io::{self, ErrorKind};
 ///
 /// # Errors
 /// The first group whose congestion control or ECN is not available.
-pub fn check(groups: &[FlowSpec]) -> Result<(), LabError> {
+pub fn check<'g>(groups: impl IntoIterator<Item = &'g FlowSpec>) -> Result<(), LabError> {
     check_with(groups, select_congestion_control)
 }
 
-fn check_with(groups: &[FlowSpec], select: impl Fn(&str) -> io::Result<()>) -> Result<(), LabError> {
+fn check_with<'g>(
+    groups: impl IntoIterator<Item = &'g FlowSpec>,
+    select: impl Fn(&str) -> io::Result<()>,
+) -> Result<(), LabError> {
     for group in groups {
         let transport = &group.transport;
         let names = transport.congestion_control().zip(transport.linux_congestion_control());

@@ -254,7 +254,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {
     scenario.check_without_routers()?;
-    if let Some(group) = scenario.flows.iter().find(|group| group.adaptive.is_some()) {
+    if let Some(group) = scenario.nonempty_groups().find(|group| group.adaptive.is_some()) {
         return Err(LabError::OnlySimulated {
             flow: group.name.clone(),
             what: "a hint that adapts",
@@ -271,7 +271,7 @@ fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabEr
     let network = scenario.network()?;
     connections::check(connections, network.flows())?;
     hosts::check(network.flows(), connections)?;
-    congestion::check(&scenario.flows)?;
+    congestion::check(scenario.nonempty_groups())?;
     for plan in plans(scenario, &network, connections, scenario.seed) {
         plan.validate().map_err(TrafficError::from)?;
     }

@@ -60,12 +60,23 @@ struct QueueConfiguration {
     aqm: &'static str,
     /// The AQM's parameters, but for those that are off, as people write them.
     parameters: BTreeMap<&'static str, String>,
+    /// The AQM of each class of strict priority; null if that is drop-tail, and for other AQMs.
+    below: Option<BelowConfiguration>,
     /// How much may wait, such as `1000 packets` or `64 KB`.
     limit: String,
     /// Whether packets that can be marked are marked instead of dropped early.
     ecn: bool,
     /// The parameters of TSQ on top of it; null without TSQ.
     tsq: Option<BTreeMap<&'static str, String>>,
+}
+
+/// The AQM of each class of strict priority.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct BelowConfiguration {
+    /// The name of the AQM.
+    aqm: &'static str,
+    /// The AQM's parameters, but for those that are off, as people write them.
+    parameters: BTreeMap<&'static str, String>,
 }
 
 /// Returns the complete configuration of a router for scripts.
@@ -109,6 +120,10 @@ fn queue(spec: &QueueSpec) -> QueueConfiguration {
     QueueConfiguration {
         aqm: spec.aqm.name(),
         parameters: settings(spec.aqm.values()),
+        below: spec
+            .aqm
+            .below()
+            .map(|below| BelowConfiguration { aqm: below.name(), parameters: settings(below.values()) }),
         limit: limit(spec.limit),
         ecn: spec.ecn,
         tsq: spec.tsq.map(|tsq| settings(tsq.values())),
@@ -138,16 +153,33 @@ fn through(queue: &QueueSpec) -> String {
     format!("at {} through {}", queue.rate, in_words(queue))
 }
 
-/// Returns a queue's name, such as `TSQ over pi`.
+/// Returns a queue's name, such as `TSQ over pi` or `strict-priority over pie`.
 pub fn in_words(queue: &QueueSpec) -> String {
     let tsq = if queue.tsq.is_some() { "TSQ over " } else { "" };
-    format!("{tsq}{}", queue.aqm.name())
+    let below = queue.aqm.below().map_or_else(String::new, |below| format!(" over {}", below.name()));
+    format!("{tsq}{}{below}", queue.aqm.name())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+
+    #[test]
+    fn strict_priority_says_what_is_below() {
+        let text = "in = 'a'\nout = 'b'\nforward = { rate = '9 Mbit/s', queue = { aqm = 'strict-priority', classes = 2, \
+                    limit = '90 packets', below = { aqm = 'pie', target = '8 ms' } } }\n\
+                    reverse = { rate = '9 Mbit/s', queue = { aqm = 'drop-tail', limit = '9 packets' } }\n";
+        let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let queue = &json!(configuration(&spec))["forward"]["queue"];
+        assert_eq!(
+            (&queue["aqm"], &queue["parameters"]["classes"]),
+            (&json!("strict-priority"), &json!("2"))
+        );
+        assert_eq!(queue["below"]["aqm"], "pie");
+        assert_eq!(queue["below"]["parameters"]["target"], "8 ms");
+        assert!(summary(&spec).contains("through strict-priority over pie"), "{}", summary(&spec));
+    }
 
     #[test]
     fn a_document_says_what_differs_from_the_standard() {

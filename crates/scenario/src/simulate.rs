@@ -48,10 +48,7 @@ impl Scenario {
         cancel: &AtomicBool,
         mut after_step: impl FnMut(&mut Simulation) -> Result<(), E>,
     ) -> Result<RunResult, E> {
-        self.check_simulated().map_err(SimulateError::from)?;
-        let settings = self.settings(seed);
-        let simulation = Simulation::new(network, &settings);
-        let mut simulation = simulation.map_err(|error| SimulateError::Lower(error.into()))?;
+        let mut simulation = self.simulation(network, seed).map_err(SimulateError::from)?;
         let end = Instant::ZERO + self.duration;
         let mut now = Instant::ZERO;
         while now < end {
@@ -65,14 +62,27 @@ impl Scenario {
         Ok(self.rows(network, &simulation.finish()))
     }
 
-    /// Checks that the simulator supports every flow.
+    /// Checks that this scenario can be simulated, without simulating it.
     ///
     /// # Errors
-    /// If a flow uses a congestion control that only the kernel implements, a reservation or a program.
+    /// If a flow uses a congestion control that only the kernel implements, a reservation or a program, or the simulator
+    /// refuses a link, a flow or a queue.
     pub fn check_simulated(&self) -> Result<(), LowerError> {
+        // The flows are checked first: a network with a congestion control of the kernel holds another in its place.
+        self.check_flows_simulated()?;
+        self.simulation(&self.network()?, self.seed).map(drop)
+    }
+
+    /// Returns the simulation of `network`, which must come from [`Scenario::network`], before its first event.
+    fn simulation(&self, network: &Network, seed: u64) -> Result<Simulation, LowerError> {
+        self.check_flows_simulated()?;
+        Ok(Simulation::new(network, &self.settings(seed))?)
+    }
+
+    fn check_flows_simulated(&self) -> Result<(), LowerError> {
         self.check_without_routers()?;
         let refusal = |flow: &FlowSpec| LowerError::OnlyInLaboratory { flow: flow.name.clone() };
-        self.flows.iter().find(|flow| flow.transport.bbr).map_or(Ok(()), |flow| Err(refusal(flow)))
+        self.nonempty_groups().find(|flow| flow.transport.bbr).map_or(Ok(()), |flow| Err(refusal(flow)))
     }
 
     /// Checks that no flow needs routers with reservations, or a program.
@@ -86,7 +96,7 @@ impl Scenario {
                 .into_iter()
                 .find(|(_, has)| *has)
         };
-        let found = self.flows.iter().find_map(|flow| Some((flow, keys(flow)?.0)));
+        let found = self.nonempty_groups().find_map(|flow| Some((flow, keys(flow)?.0)));
         found.map_or(Ok(()), |(flow, key)| Err(refusal(flow, key)))
     }
 

@@ -152,6 +152,22 @@ fn many_flows_store_no_series_by_default() {
 }
 
 #[test]
+fn a_group_may_be_empty() {
+    let mut file = file(AUDIO);
+    file.set("flow.bulk.count", "0").unwrap();
+    let scenario = file.scenario().unwrap();
+    assert_eq!((scenario.flow_count(), scenario.nonempty_groups().count()), (1, 1));
+    let flows: Vec<_> = scenario.flow_instances().collect();
+    assert_eq!((flows[0].name.as_str(), flows[0].from.as_str(), flows[0].group), ("audio", "s1", 1));
+    // What only the laboratory has is refused of groups with flows alone.
+    file.set("flow.bulk.transport.congestion-control", "bbr").unwrap();
+    assert_eq!(file.scenario().unwrap().check_simulated(), Ok(()));
+    file.set("flow.bulk.count", "1").unwrap();
+    let refused = file.scenario().unwrap().check_simulated().unwrap_err();
+    assert!(refused.to_string().starts_with("flow.bulk: congestion-control = bbr"), "{refused}");
+}
+
+#[test]
 fn a_dumbbell_expands_to_a_pair_of_hosts_per_flow() {
     let scenario = scenario(AUDIO);
     let graph = scenario.graph();

@@ -6,6 +6,7 @@ mod tables;
 mod traces;
 mod work;
 
+use crate::check::check_points;
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
 use crate::program::{VERSION, threads};
@@ -61,12 +62,7 @@ const EXAMPLES: &str = "Examples:
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
-    for point in &points {
-        point
-            .scenario
-            .check_simulated()
-            .map_err(|error| Failure::Usage(format!("{}: {error}", point.label())))?;
-    }
+    check_points(&points, Scenario::check_simulated)?;
     let jobs = runner::plan(&points, VERSION);
     let traces = args.traces.open(&points)?;
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;

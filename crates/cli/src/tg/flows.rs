@@ -82,10 +82,12 @@ impl Flows {
         Ok(flows)
     }
 
+    /// Adds a group; one without flows is left out.
     fn add(&mut self, name: String, plans: impl Iterator<Item = FlowPlan>) {
         let first = self.plans.len();
         self.plans.extend(plans);
-        let transport = self.plans[first].transport.name();
+        let Some(plan) = self.plans.get(first) else { return };
+        let transport = plan.transport.name();
         self.groups.push(Group { name, transport, members: first..self.plans.len() });
     }
 }

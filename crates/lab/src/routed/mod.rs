@@ -89,7 +89,7 @@ const LEAD_OF_PROGRAMS: Duration = Duration::from_millis(2500);
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     let map = Map::new(scenario)?;
     let network = scenario.network()?;
-    congestion::check(&scenario.flows)?;
+    congestion::check(scenario.nonempty_groups())?;
     Flows::new(scenario, &network, &map, None, scenario.seed)?.check()
 }
 

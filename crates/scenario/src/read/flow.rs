@@ -60,7 +60,12 @@ pub(crate) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec
     }
     let few = are_few(&tables);
     let mut taken = BTreeSet::new();
-    tables.iter().filter_map(|table| read(table, around, few, &mut taken)).collect()
+    let groups: Vec<_> = tables.iter().filter_map(|table| read(table, around, few, &mut taken)).collect();
+    if !groups.is_empty() && groups.len() == tables.len() && groups.iter().all(|group| group.count == 0) {
+        let path = format!("{}.count", root.path_of(&format!("flow.{}", groups[0].name)));
+        root.refuse_at(&path, "there must be at least one flow, and every group has count = 0");
+    }
+    groups
 }
 
 /// Returns whether there are at most [`FEW_FLOWS`] flows. An invalid count is reported when its flow is read.
@@ -79,7 +84,7 @@ fn read(
     taken: &mut BTreeSet<String>,
 ) -> Option<FlowSpec> {
     let name = name(reader, taken);
-    let count = reader.or("count", &kind::integer(1, 10_000_000), 1);
+    let count = reader.or("count", &kind::integer(0, 10_000_000), 1);
     let transport = transport::read(reader);
     let ends = ends(reader, around, transport.as_ref());
     let class = class(reader);

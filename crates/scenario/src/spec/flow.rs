@@ -11,7 +11,7 @@ use cutline_units::{Bytes, Duration, Ecn, Hint};
 pub struct FlowSpec {
     /// The group's name, unique in the scenario.
     pub name: String,
-    /// Number of flows in the group.
+    /// Number of flows in the group; a group with none has no rows in the results.
     pub count: u64,
     /// Source and sink; `None` in a dumbbell, where each flow has its own pair of hosts.
     pub ends: Option<(String, String)>,

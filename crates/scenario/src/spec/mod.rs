@@ -136,6 +136,11 @@ impl Scenario {
         self.seed..self.seed + self.seeds
     }
 
+    /// Returns the groups that have flows.
+    pub fn nonempty_groups(&self) -> impl Iterator<Item = &FlowSpec> {
+        self.flows.iter().filter(|group| group.count > 0)
+    }
+
     /// Returns the number of flows in all groups.
     pub fn flow_count(&self) -> u64 {
         self.flows.iter().map(|group| group.count).sum()
