@@ -79,6 +79,7 @@ impl Plan {
             reverse_queue: drop_tail(limit, rate),
             access_queue: drop_tail(self.access_queue_packets, access_rate),
             rate_changes: self.rate_changes.clone(),
+            impairments: cutline_sim::Impairments::default(),
         };
         let mut network = Network::new();
         let middle = dumbbell.lay(&mut network);
